@@ -73,7 +73,7 @@ def test_no_more_than_a_stretch_is_folded_to_find_out(
         agent.learn = counted
         return agent
 
-    monkeypatch.setattr(model_drift, "_MOST", 20)
+    monkeypatch.setattr(model_drift, "_MAX_FOLDED", 20)
     open_agent(store, "m", named_model("levers", version=1, build=counting)).close()
     assert len(learnt) == 10
 

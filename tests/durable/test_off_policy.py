@@ -25,7 +25,7 @@ from bayescontrol.durable.off_policy import (
     RewardEstimate,
     RewardInterval,
     guess,
-    lower,
+    lower_bound,
 )
 
 HORIZON = 6
@@ -160,7 +160,7 @@ def test_no_factor_is_less_than_a_quarter() -> None:
 
 @given(arrays(float, len(LAM), elements=st.floats(-1e3, 1e3)), st.floats(1e-6, 0.5))
 def test_the_bound_is_where_the_mixture_reaches_its_limit(growth: np.ndarray, alpha: float) -> None:
-    z = np.log(RHO) + growth - LAM * lower(growth, alpha)
+    z = np.log(RHO) + growth - LAM * lower_bound(growth, alpha)
     assert np.logaddexp.reduce(z) == pytest.approx(-np.log(alpha), abs=1e-6)
 
 

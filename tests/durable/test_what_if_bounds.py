@@ -92,7 +92,7 @@ def test_replayed_probabilities_equal_those_of_the_log() -> None:
     distributions = Replayer(model_of(events[0]), events[0])
     for event in events:
         if isinstance(event, Decided):
-            probabilities = distributions.decided(event)
+            probabilities = distributions.take_decision(event)
             assert probabilities is not None
             assert probabilities[event.a] == event.p
             assert sum(probabilities.values()) == pytest.approx(1.0)

@@ -1,10 +1,10 @@
 """The durable agent: every decision and every observation is on disk before it is acknowledged.
 
     act(x)            draw a_n ~ P(a | âo_<n, x) from the stream (seed, n), append it to the log
-    observe(id, o)    append it to the log, learn it; repeating it has no effect
+    observe(id, o)    append o to the log, learn it; repeating the call has no effect
 
-The belief is computed from the log. If the process is killed, opening the agent again restores it
-bitwise. `explain` draws a decision again from the events before it.
+The belief is computed from the log. If the process is killed, opening the agent again restores the
+belief bitwise. `explain` draws a decision again from the events before it.
 """
 
 import os
@@ -58,7 +58,7 @@ class Explanation:
     probabilities: Mapping[Any, float] | None
     #: The mode that was drawn, or None if the agent does not reveal it.
     mode: Any
-    #: Whether the decision has an observation, and which.
+    #: Whether the decision has an observation, and that observation.
     answered: bool = False
     observation: Any = None
     #: The belief at that time.
@@ -92,7 +92,7 @@ class DurableAgent:
         snapshot_every: int,
         owns_store: bool,
     ) -> None:
-        self._store, self._log, self._every = store, log, snapshot_every
+        self._store, self._log, self._snapshot_every = store, log, snapshot_every
         self._owns_store = owns_store
         #: The name of the log, and the seed of the random streams.
         self.name, self.seed = log.name, created.seed
@@ -134,13 +134,13 @@ class DurableAgent:
     def handle(self, requests: Sequence[Request]) -> None:
         """Handle many `Act` and `Observe` in one commit; set the result or the error of each.
 
-        They are a batch already, so they do not pass the committer.
+        The requests already form a batch, so they bypass the committer.
         """
         try:
             self._require_open()
             self._write(requests)
             fault_point("before-return")
-        except Exception as error:  # it was closed
+        except Exception as error:  # the agent is closed
             for request in requests:
                 request.error = error
 
@@ -151,7 +151,7 @@ class DurableAgent:
         return result
 
     def _write(self, batch: Sequence[Request]) -> None:
-        """Write a batch, one at a time: compute, append, and then adopt the new state."""
+        """Compute, append, and then adopt the new state, for one batch at a time."""
         with self._writing:
             self._require_open()
             requests = [r for r in batch if not isinstance(r, Close)]
@@ -160,20 +160,21 @@ class DurableAgent:
                 self._close_now()
 
     def _write_requests(self, requests: Sequence[Request]) -> None:
+        """Write the requests, set their results or errors, and store a snapshot if one is due."""
         done = not requests
         try:
-            while not done:
+            while not done:  # repeat if another process appended first
                 with self._log.turn():
                     done = self._live.write(requests)
-        except Exception as error:  # for every caller except that of `close`
+        except Exception as error:  # the caller of `close` does not get it
             for request in requests:
                 request.error = request.error or copy_error(error)
-        if self.head - self._last_snapshot >= self._every:
+        if self.head - self._last_snapshot >= self._snapshot_every:
             try:
                 self.snapshot()
             except Exception as error:  # a snapshot is only a cache
                 self._last_snapshot = self.head  # do not try again at every turn
-                with suppress(Warning):  # warnings may be errors, but the requests are granted
+                with suppress(Warning):  # the requests succeed even if warnings are errors
                     self._warn_not_kept(error)
 
     # -- reading ---------------------------------------------------------------------------------
@@ -182,7 +183,7 @@ class DurableAgent:
     def head(self) -> int:
         """The number of the last event that the belief includes.
 
-        It may grow between two calls: to read more values at one event, use one `ask`.
+        It may grow between two calls: to read several values at the same event, use one `ask`.
         """
         return self._live.fold.seq
 
@@ -222,6 +223,7 @@ class DurableAgent:
             return fold.state()
 
     def _reading(self) -> AbstractContextManager[Fold]:
+        """Return a context with the fold, up to date, that does not change inside the block."""
         self._require_open()
         return self._live.reading()
 
@@ -236,7 +238,7 @@ class DurableAgent:
     def explain(self, id: str | events.Decision) -> Explanation:
         """Draw a decision again and return its posterior, mode and probabilities.
 
-        `ModelMismatch` if the action is now another one.
+        Raise `ModelMismatch` if the draw now gives another action.
         """
         self._require_open()
         decisions, n = Decisions(self._log), events.decision_number(id)
@@ -265,7 +267,7 @@ class DurableAgent:
         with self._live.locked() as fold:
             snapshot = fold.save()
         fault_point("before-snapshot")
-        self._log.save_snapshot(snapshot, self._every)
+        self._log.save_snapshot(snapshot, self._snapshot_every)
         fault_point("after-snapshot")
         self._last_snapshot = snapshot.seq
         return snapshot.seq
@@ -284,6 +286,7 @@ class DurableAgent:
             self._submit(Close())
 
     def _close_now(self) -> None:
+        """Store a snapshot if the log has grown, then close the log, and the store if owned."""
         fault_point("before-close")
         try:
             if self.head > max(self._last_snapshot, 1):
@@ -327,7 +330,7 @@ def open_agent(
     """Open the agent with this name: create it, or restore it from its log.
 
     `store` is an address ("sqlite:///shop.db", "postgresql://…") or an open store. `model` is a
-    problem of this library or `named_model(…)`; an existing log of a built-in model needs none.
+    problem of this library or `named_model(…)`; it may be omitted for an existing log of a problem.
     `snapshot_every` is the number of events between two snapshots of the state.
 
     >>> from bayescontrol import BernoulliBandit
@@ -342,20 +345,20 @@ def open_agent(
         seed = index(seed)
     if seed is not None and not (type(seed) is int and 0 <= seed < 2**128):
         raise ValueError(f"seed={seed!r}: expected an integer from 0 to 2**128 - 1")
-    wanted = None if model is None else as_model(model, schedule)
-    given: Any = store
-    if not isinstance(given, str) and not (hasattr(given, "log") and hasattr(given, "names")):
+    log_model = None if model is None else as_model(model, schedule)
+    value: Any = store
+    if not isinstance(value, str) and not (hasattr(value, "log") and hasattr(value, "names")):
         raise errors.UnknownStore(
-            f"store={given!r}: expected an address, sqlite:///file.db or postgresql://…, or a store"
+            f"store={value!r}: expected an address, sqlite:///file.db or postgresql://…, or a store"
         )
     opened = open_store(store, durable=durable) if isinstance(store, str) else store
     log: Log | None = None
     try:
         log = opened.log(name)
-        created, wanted = _first_event(log, wanted, seed)
-        require_no_drift(log, wanted, created)
+        created, log_model = _first_event(log, log_model, seed)
+        require_no_drift(log, log_model, created)
         owns_store = isinstance(store, str)
-        return DurableAgent(opened, log, wanted, created, snapshot_every, owns_store)
+        return DurableAgent(opened, log, log_model, created, snapshot_every, owns_store)
     except BaseException:
         if log is not None:
             log.close()
@@ -365,7 +368,7 @@ def open_agent(
 
 
 def _first_event(log: Log, model: Model | None, seed: int | None) -> tuple[events.Created, Model]:
-    """Return event 1, written if the log is empty, and the model in the version of the log."""
+    """Return event 1 and the model in the version of the log. Write event 1 if the log is empty."""
     if log.head() == 0:
         if model is None:
             raise errors.UnknownStore(f"there is no agent {log.name!r}: pass a model to create it")
@@ -387,6 +390,6 @@ def _first_event(log: Log, model: Model | None, seed: int | None) -> tuple[event
     model = model_of(first) if model is None else as_logged(first, model)
     if seed is not None and seed != first.seed:
         raise errors.ModelMismatch(
-            f"log {log.name!r} was created with seed {first.seed}, not {seed}"
+            f"log {log.name!r} was created with seed {first.seed}, not {seed}: omit the seed"
         )
     return first, model

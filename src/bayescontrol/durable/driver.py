@@ -27,7 +27,7 @@ from bayescontrol.values import format_name, pack, unpack
 
 
 def posterior_summary(agent: Any) -> dict[str, dict[str, Any]]:
-    """Return what the agent believes in plain numbers, by the names of its arms or modes.
+    """Return the posterior of the agent in plain numbers, by the names of its arms or modes.
 
     >>> from bayescontrol import TabularModes
     >>> boxes = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[1, 0]]], [[[0.5, 0.5]]]])
@@ -42,7 +42,10 @@ def posterior_summary(agent: Any) -> dict[str, dict[str, Any]]:
 
 
 def _declares(belief: Any, name: str) -> bool:
-    """Return whether the class of the belief declares `name`; a subclass may behave otherwise."""
+    """Return whether the class of the belief declares `name` itself.
+
+    An inherited declaration does not count: the subclass may behave differently.
+    """
     return bool(vars(type(belief)).get(name, False))
 
 
@@ -61,11 +64,12 @@ def _bad_situation(x: Any, error: BadEvidence) -> BadSituation:
 
 
 class Driver:
-    """An agent, with what a log must know about it.
+    """An agent, and the properties of the agent that matter for its log.
 
-    `accepts_late_feedback`: observations may come in any order; None asks the agent.
+    `accepts_late_feedback`: observations may come in any order; None derives it from the agent.
     `draws_change`: a draw changes the state, unless the belief declares `stateless_draws`.
-    `context_free`: the agent uses no situation, and rejects one; the belief may declare it.
+    `context_free`: the agent uses no situation, and `act(x)` is an error; the class of the belief
+    may declare it.
     """
 
     def __init__(
@@ -90,11 +94,11 @@ class Driver:
         self.context_free = accepts_late_feedback and (
             context_free or _declares(self.agent.belief, "context_free")
         )
+        # `advance` of an agent of `TabularModes` is a method of its tables: then x is an index.
         tables = getattr(getattr(agent, "advance", None), "__self__", None)
-        self._situations = len(getattr(tables, "successor", ()))
+        self._situation_count = len(getattr(tables, "successor", ()))  # 0 if there are no tables
         if not self.draws_change:
-            belief: Any = self.agent.belief
-            self._undrawn = belief.save()["drawn"]
+            self._undrawn = self.agent.belief.save()["drawn"]  # stands for: no mode drawn yet
 
     def situation(self, x: Any) -> Any:
         """Return the situation of the next decision: x, or the agent's current one."""
@@ -111,9 +115,10 @@ class Driver:
                 f"x={short_repr(x)}: this bandit uses no situation: call act() without x, or use a "
                 "LinearBandit or LogisticBandit"
             )
-        if self._situations and not (type(x) is int and 0 <= x < self._situations):
-            valid = "0" if self._situations == 1 else f"an integer from 0 to {self._situations - 1}"
-            raise BadSituation(f"x={short_repr(x)}: expected {valid}, or no situation")
+        if self._situation_count and not (type(x) is int and 0 <= x < self._situation_count):
+            last = self._situation_count - 1
+            expected = f"an integer from 0 to {last}" if last else "0"
+            raise BadSituation(f"x={short_repr(x)}: expected {expected}, or no situation")
         return x
 
     def draw(self, x: Any, rng: Stream) -> tuple[Any, Any]:
@@ -137,8 +142,8 @@ class Driver:
     def probabilities(self, x: Any) -> dict[Any, float] | None:
         """Return P(a | âo_<n) of every action, or None if it is not known exactly.
 
-        It is unknown while a mode is held, and if the arms are so far apart that the integral
-        fails.
+        The probabilities are not known while a mode is held, and if the arms are so far apart that
+        the integral fails.
         """
         agent = self.agent
         if not self._has_probabilities or getattr(agent, "schedule", every_step) is not every_step:
@@ -165,7 +170,7 @@ class Driver:
             self.agent.observe(a, o)
 
     def save(self) -> Arrays:
-        """Return the state as named arrays, without the last mode drawn if draws do not matter."""
+        """Return the state as named arrays, without the last mode unless draws change the agent."""
         if self.draws_change:
             arrays: Arrays = self.agent.save()
             return arrays
@@ -176,15 +181,15 @@ class Driver:
         return arrays
 
     def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned."""
+        """Restore the state that `save` returned."""
         if self.draws_change:
             self.agent.load(arrays)
             return
         if not self.accepts_late_feedback and "situation" not in arrays:
             raise IncompatibleState("the saved state lacks the array 'situation'")
-        inner = {n.removeprefix("belief/"): v for n, v in arrays.items() if n != "situation"}
+        saved = {k.removeprefix("belief/"): v for k, v in arrays.items() if k != "situation"}
         x = self.agent.x if self.accepts_late_feedback else unpack(arrays["situation"])
-        self.agent.belief.load(inner)
+        self.agent.belief.load(saved)
         self.agent.x = x
 
     def fingerprint(self) -> str:
@@ -209,15 +214,15 @@ class Driver:
 
     def copy(self) -> "Driver":
         """Return an independent copy."""
-        twin = Driver.__new__(Driver)
-        twin.__dict__.update(self.__dict__)
-        twin.agent = self.agent.copy()
-        return twin
+        duplicate = Driver.__new__(Driver)
+        duplicate.__dict__.update(self.__dict__)
+        duplicate.agent = self.agent.copy()
+        return duplicate
 
 
 T = TypeVar("T")
-#: The number of situations whose probabilities are cached.
-_CACHED: Final = 256
+#: The maximum number of situations whose probabilities are cached.
+_MAX_CACHED: Final = 256
 
 
 class ProbabilityCache(Generic[T]):
@@ -225,17 +230,17 @@ class ProbabilityCache(Generic[T]):
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self._compute = compute
-        self._known: dict[bytes, T] = {}
+        self._cached: dict[bytes, T] = {}
 
     def get(self, x: Any) -> T:
         """Return the probabilities in x. Callers share the result and must not change it."""
         key = b"" if x is None else msgspec.json.encode(as_plain(x, "the situation"))
-        if key not in self._known:
-            if len(self._known) >= _CACHED:
-                self._known.clear()
-            self._known[key] = self._compute(x)
-        return self._known[key]
+        if key not in self._cached:
+            if len(self._cached) >= _MAX_CACHED:
+                self._cached.clear()
+            self._cached[key] = self._compute(x)
+        return self._cached[key]
 
     def clear(self) -> None:
         """Invalidate the cache."""
-        self._known.clear()
+        self._cached.clear()

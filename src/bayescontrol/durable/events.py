@@ -134,8 +134,8 @@ def decision_number(id: str | int | Decision) -> int:
     text: Any = id.id if isinstance(id, Decision) else id
     if type(text) is int:
         return text if 0 < text < 10**18 else 0
-    plain = isinstance(text, str) and text.isascii() and text.isdigit() and text[0] != "0"
-    return int(text) if plain and len(text) < 19 else 0
+    is_number = isinstance(text, str) and text.isascii() and text.isdigit() and text[0] != "0"
+    return int(text) if is_number and len(text) < 19 else 0
 
 
 # -- encoding ------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class _CreatedBody(msgspec.Struct, omit_defaults=True):
 
 
 class _Head(msgspec.Struct):
-    """The columns of a row, which a line of JSON holds beside the payload."""
+    """The columns of a row except the payload, as fields of a line of JSON."""
 
     seq: int
     kind: str
@@ -174,17 +174,18 @@ class _ObservedBody(msgspec.Struct, gc=False):
 
 
 _COLUMNS: Final = frozenset(_Head.__struct_fields__)
-_BEGIN: Final = {"created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365}
+#: The first four letters of each kind as a number, for the checksum.
+_KIND_CODES: Final = {"created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365}
 _encode: Final = msgspec.json.Encoder().encode
-_created: Final = msgspec.json.Decoder(_CreatedBody).decode
-_decided: Final = msgspec.json.Decoder(_DecidedBody).decode
-_observed: Final = msgspec.json.Decoder(_ObservedBody).decode
-_format: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_created: Final = msgspec.json.Decoder(_CreatedBody).decode
+_decode_decided: Final = msgspec.json.Decoder(_DecidedBody).decode
+_decode_observed: Final = msgspec.json.Decoder(_ObservedBody).decode
+_decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def _checksum(seq: int, kind: str, n: int | None, key: str | None, payload: bytes) -> int:
     """Return the CRC-32 of the payload, started with a hash of the other columns."""
-    start = seq * 2654435761 + (n or 0) * 2246822519 + _BEGIN.get(kind, 0) & 0xFFFFFFFF
+    start = seq * 2654435761 + (n or 0) * 2246822519 + _KIND_CODES.get(kind, 0) & 0xFFFFFFFF
     return crc32(payload, start if key is None else crc32(key.encode(), start))
 
 
@@ -215,7 +216,7 @@ def encode_row(event: Event) -> Row:
 
 
 def decode_row(row: Row, log: str | None = None) -> Event:
-    """Decode a row; `DamagedLog` if its checksum is wrong or it cannot be read.
+    """Decode a row; raise `DamagedLog` if its checksum is wrong or it cannot be read.
 
     `log` is the name of the log, for error messages.
 
@@ -228,10 +229,10 @@ def decode_row(row: Row, log: str | None = None) -> Event:
         if checksum != _checksum(seq, kind, n, key, payload):
             raise DamagedLog(f"{where} is damaged: its checksum is wrong; restore a backup")
         if kind == "observed" and n is not None:
-            o = _observed(payload)
-            return Observed(seq=seq, n=n, o=from_plain(o.o), time=o.time)
+            body = _decode_observed(payload)
+            return Observed(seq=seq, n=n, o=from_plain(body.o), time=body.time)
         if kind == "decided":
-            d = _decided(payload)
+            d = _decode_decided(payload)
             x, a = from_plain(d.x), from_plain(d.a)
             return Decided(seq=seq, x=x, a=a, p=d.p, key=key, time=d.time)
         if kind == "created":
@@ -242,16 +243,17 @@ def decode_row(row: Row, log: str | None = None) -> Event:
 
 
 def _as_created(seq: int, payload: bytes) -> Created:
-    written = _format(payload).get("format")
-    if isinstance(written, int) and written > FORMAT:
+    """Decode the payload of a `created` event; raise `NewerFormat` if a later release wrote it."""
+    log_format = _decode_object(payload).get("format")
+    if isinstance(log_format, int) and log_format > FORMAT:
         raise NewerFormat(
-            f"the log has format {written}, this release reads formats up to {FORMAT}: install a "
-            "later release"
+            f"the log has format {log_format}, this release reads formats up to {FORMAT}: "
+            "install a later release"
         )
-    c = _created(payload)
+    c = _decode_created(payload)
     settings, seed = from_plain(c.settings), int(c.seed)
-    named = type(settings) is dict and all(isinstance(name, str) for name in settings)
-    if not named or not 0 <= seed < 2**128:
+    has_names = type(settings) is dict and all(isinstance(name, str) for name in settings)
+    if not has_names or not 0 <= seed < 2**128:
         raise DamagedLog(
             f"event {seq}: invalid settings {short_repr(settings)} or seed {seed}; restore a backup"
         )
@@ -259,7 +261,7 @@ def _as_created(seq: int, payload: bytes) -> Created:
 
 
 def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Event]:
-    """Iterate over the events of a log; `DamagedLog` if one is damaged or missing."""
+    """Iterate over the events of a log; raise `DamagedLog` if one is damaged or missing."""
     expected = start
     for row in log.read(start, stop):
         if row.seq != expected:
@@ -285,7 +287,7 @@ def to_line(event: Event) -> str:
 
 
 def from_line(line: str) -> Event:
-    """Decode a line of JSON; `DamagedLog` if it is not an event.
+    """Decode a line of JSON; raise `DamagedLog` if it is not an event.
 
     >>> from_line(to_line(Observed(seq=3, n=2, o=1, time=0.5)))
     Observed(seq=3, n=2, o=1, time=0.5)
@@ -300,16 +302,16 @@ def from_line(line: str) -> Event:
 
 
 def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Event]:
-    """Iterate over the events and check that they form a history: start, start + 1, …
+    """Iterate over the events and check that they form the history of one log from event `start`.
 
-    `DamagedLog` if an event is missing, if an observation has no decision or is the second one, if
-    two decisions have one key, or if the log is created twice. Without `start` the first event may
-    have any number, and earlier decisions may be observed once.
+    Raise `DamagedLog` if an event is missing, if an observation has no decision, if a decision has
+    two observations, if two decisions have the same key, or if the log is created twice. If `start`
+    is None, the first event may have any number, and decisions before it may be observed.
     """
     first = expected = start
     keys: set[str] = set()
-    # Decisions without an observation; observed decisions before the first event.
-    open_, early = set[int](), set[int]()
+    # Decisions without an observation; decisions before the first event with an observation.
+    unobserved, early = set[int](), set[int]()
     for event in events:
         if first is None or expected is None:
             first = expected = event.seq
@@ -317,18 +319,18 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
             raise DamagedLog(f"expected event {expected}, found event {event.seq}")
         if type(event) is Observed:
             n = event.n
-            if n not in open_ and (n >= first or n in early):
+            if n not in unobserved and (n >= first or n in early):
                 raise DamagedLog(
                     f"event {event.seq} observes decision {n}, which does not exist or has an "
                     "observation"
                 )
-            open_.discard(n)
+            unobserved.discard(n)
             if n < first:
                 early.add(n)
         elif type(event) is Decided:
             if event.key in keys:
                 raise DamagedLog(f"event {event.seq} is a second decision with key {event.key!r}")
-            open_.add(event.seq)
+            unobserved.add(event.seq)
             if event.key is not None:
                 keys.add(event.key)
         elif event.seq != 1:

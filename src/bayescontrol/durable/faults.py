@@ -26,7 +26,7 @@ _armed: list[str | int] = []
 
 
 def arm(where: str) -> None:
-    """Choose the point to die at: a name, or a name and a count, `name:3`; "" for none."""
+    """Choose where to kill the process: "name", "name:3" for the third time, or "" for nowhere."""
     name, _, count = where.partition(":")
     if name and name not in POINTS:
         raise ValueError(f"unknown fault point {name!r}: expected one of {', '.join(POINTS)}")
@@ -36,9 +36,9 @@ def arm(where: str) -> None:
 def fault_point(name: str) -> None:
     """Kill the process if this is the chosen point."""
     if _armed and _armed[0] == name:
-        left = int(_armed[1]) - 1
-        _armed[1] = left
-        if left <= 0:
+        remaining = int(_armed[1]) - 1
+        _armed[1] = remaining
+        if remaining <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -27,8 +27,9 @@ from bayescontrol.seeding import Stream
 
 #: The number of decisions in memory; older ones are read from the log when they are observed.
 _RECENT: Final = 2**15
-#: The number of events at the end of a log whose decisions are drawn again when it is folded.
+#: When a log is folded, the decisions among this many last events are drawn again.
 _CHECKED: Final = 16
+#: The number of values of a 32-bit word, and the role of the streams as a word.
 _WORD: Final = 2**32
 _ROLE: Final = crc32(b"agent")
 #: The number of streams that are seeded at once.
@@ -50,42 +51,47 @@ class Streams:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
+        # The seed as 32-bit words, lowest first.
         self._words = [seed >> shift & _WORD - 1 for shift in (0, 32, 64, 96)]
+        # The first decision of the last block, and the generator states of its streams.
         self._block: tuple[int, UIntArray] = 0, np.empty((0, 4), np.uint64)
 
     def __getitem__(self, n: int) -> Stream:
         """Return a fresh stream for decision n."""
-        first, states = self._block
-        if not 0 <= n - first < len(states):
-            first, states = self._block = n, self._seeded(n)
+        first, rng_states = self._block
+        if not 0 <= n - first < len(rng_states):
+            first, rng_states = self._block = n, self._seed_block(n)
         fresh = Stream.__new__(Stream)
-        fresh.state = states[n - first].copy()
+        fresh.state = rng_states[n - first].copy()
         return fresh
 
-    def _seeded(self, n: int) -> UIntArray:
-        """Seed the streams from n on, up to the next n with more 32-bit words."""
+    def _seed_block(self, n: int) -> UIntArray:
+        """Return the generator states of the streams of decisions n, n + 1, …
+
+        The block ends where n + 1 would need another number of 32-bit words.
+        """
         low = n & _WORD - 1
         key = (low,) if n < _WORD else (low, n >> 32)
-        states = np.empty((min(_BLOCK, _WORD - low), 4), np.uint64)
+        rng_states = np.empty((min(_BLOCK, _WORD - low), 4), np.uint64)
         entropy = np.array([*self._words, *key, _ROLE], np.uint64)
-        kernels.random.seed_states(entropy, len(self._words), np.empty(4, np.uint64), states)
-        return states
+        kernels.random.seed_states(entropy, len(self._words), np.empty(4, np.uint64), rng_states)
+        return rng_states
 
 
 class Decisions:
     """Decisions by number: recent ones from memory, others from the log, if there is one."""
 
-    def __init__(self, log: Log | None, most: int | None = _RECENT) -> None:
-        self._log, self._most = log, most if log is not None else None
+    def __init__(self, log: Log | None) -> None:
+        self._log, self._max_recent = log, _RECENT if log is not None else None
         self._recent: dict[int, Decided] = {}
-        # Oldest first. The dict alone would do, but finding its first key is slow after deletions.
+        # The keys of `_recent`, oldest first: after deletions, a dict finds its first key slowly.
         self._order: deque[int] = deque()
-        # The observations of recent decisions, and the keys of recent decisions.
+        # Numbers of recent events: the observation of each decision, the decision with each key.
         self._observed: dict[int, int] = {}
         self._keys: dict[str, int] = {}
 
     def put(self, decision: Decided) -> None:
-        """Add a new decision; `DamagedLog` if another one has its key."""
+        """Add a new decision; raise `DamagedLog` if another decision has the same key."""
         seq, key = decision.seq, decision.key
         if seq in self._recent:  # this part of the log is folded again
             return
@@ -94,16 +100,16 @@ class Decisions:
                 f"decisions {self._keys[key]} and {seq} have the same key {short_repr(key)}"
             )
         self._recent[seq] = decision
-        if self._most is not None:
+        if self._max_recent is not None:
             self._order.append(seq)
-            if len(self._order) > self._most:
+            if len(self._order) > self._max_recent:
                 oldest = self._recent.pop(self._order.popleft())
                 self._observed.pop(oldest.seq, None)
                 if oldest.key is not None:
                     self._keys.pop(oldest.key, None)
 
     def get(self, n: int) -> Decided:
-        """Return decision n; `UnknownDecision` if event n is not a decision."""
+        """Return decision n; raise `UnknownDecision` if event n is not a decision."""
         found = self._recent.get(n)
         if found is None and self._log is not None and 1 <= n <= self._log.head():
             event = next(read_events(self._log, n, n), None)
@@ -116,7 +122,7 @@ class Decisions:
         return found
 
     def find_key(self, key: str) -> Decided | None:
-        """Return the decision with this key, if any; `DamagedLog` if the index is wrong."""
+        """Return the decision with this key, if any; raise `DamagedLog` if the index is wrong."""
         row = None if self._log is None else self._log.find_key(key)
         event = None if row is None else decode_row(row, self._name)
         if event is None and key not in self._keys:
@@ -128,9 +134,9 @@ class Decisions:
         return event
 
     def find_observation(self, n: int) -> Observed | None:
-        """Return the observation of decision n, if any; `DamagedLog` if the index is wrong.
+        """Return the observation of decision n, if any; raise `DamagedLog` if the index is wrong.
 
-        For a recent decision without one, the store is not read.
+        If the decision is recent and has no observation, the store is not read.
         """
         if self._log is None or (n in self._recent and n not in self._observed):
             return None
@@ -143,19 +149,20 @@ class Decisions:
         return event
 
     def put_observation(self, n: int, seq: int) -> None:
-        """Remember that event `seq` observes decision n, if that is a recent one."""
+        """Remember that event `seq` observes decision n, if decision n is recent."""
         if n in self._recent:
             self._observed[n] = seq
 
     def observed_by(self, event: Observed) -> Decided:
         """Return the decision that a logged event observes.
 
-        `DamagedLog` if there is no such decision before it, or if it has another observation.
+        Raise `DamagedLog` if that decision does not exist before the event, or if another event
+        observes it too.
         """
         n, seq = event.n, event.seq
         decision = self._recent.get(n)
         if decision is not None:
-            first = self._observed.setdefault(n, seq)
+            first = self._observed.setdefault(n, seq)  # the event that observed n first
         else:
             try:
                 decision = self.get(n if n < seq else 0)
@@ -181,8 +188,8 @@ class Decisions:
 class Fold:
     """The agent after event `seq`.
 
-    `due` is the decision that must be observed next, for an agent that does not accept late
-    feedback; 0 if there is none.
+    `due` is the number of the decision that must be observed before the next decision, for an
+    agent that does not accept late feedback; 0 if no decision must.
     """
 
     def __init__(self, driver: Driver, seed: int | Streams, seq: int = 1, due: int = 0) -> None:
@@ -190,8 +197,8 @@ class Fold:
         self.streams = Streams(seed) if isinstance(seed, int) else seed
         self.due = due
 
-    def decided(self, event: Decided, *, draw: bool) -> None:
-        """Take a decision. With `draw`, repeat the draw and require the same action.
+    def take_decision(self, event: Decided, *, draw: bool) -> None:
+        """Fold a decision. With `draw`, repeat the draw and require the same action.
 
         `draw` is required if draws change the agent.
         """
@@ -203,7 +210,7 @@ class Fold:
             self.due = event.seq
 
     def require_same(self, event: Decided, a: Any) -> None:
-        """`ModelMismatch` unless a, drawn again, is the logged action."""
+        """Raise `ModelMismatch` unless a, drawn again, is the logged action."""
         if not same_value(as_stored(a, "the action"), event.a):
             raise ModelMismatch(
                 f"decision {event.seq} was {event.a!r}, drawn again it is {a!r}: the code of the "
@@ -213,7 +220,7 @@ class Fold:
     def require_probability(
         self, event: Decided, probabilities: Mapping[Any, float] | None
     ) -> None:
-        """`ModelMismatch` if P(a | âo_<n) differs from the log by more than rounding."""
+        """Raise `ModelMismatch` if P(a | âo_<n) differs from the log by more than rounding."""
         if event.p is None:
             return
         p = None if probabilities is None else float(probabilities.get(event.a, 0.0))
@@ -225,8 +232,8 @@ class Fold:
                 "the changed model a new version and a new log"
             )
 
-    def observed(self, event: Observed, x: Any, a: Any) -> None:
-        """Learn an observation of action a in x."""
+    def take_observation(self, event: Observed, x: Any, a: Any) -> None:
+        """Fold an observation: learn it as the observation of action a in x."""
         self.driver.learn(x, a, event.o)
         self.seq, self.due = event.seq, 0
 
@@ -234,23 +241,23 @@ class Fold:
         self, events: Iterable[Event], decisions: Decisions, check_from: int | None = None
     ) -> None:
         """Fold the next events; repeat the draws of decisions from `check_from` on."""
-        first = math.inf if check_from is None else check_from
+        draw_from = math.inf if check_from is None else check_from
         if self.driver.draws_change:
-            first = 0
+            draw_from = 0
         put, observed_by = decisions.put, decisions.observed_by
-        late = self.driver.accepts_late_feedback
+        accepts_late_feedback = self.driver.accepts_late_feedback
         for event in events:
             if type(event) is Observed:
                 decision = observed_by(event)
-                if not late and event.n != self.due:
+                if not accepts_late_feedback and event.n != self.due:
                     raise DamagedLog(
                         f"event {event.seq} observes decision {event.n}, but the observation of "
                         f"decision {self.due} was due: the log is damaged; restore a backup"
                     )
-                self.observed(event, decision.x, decision.a)
+                self.take_observation(event, decision.x, decision.a)
             elif type(event) is Decided:
                 put(event)
-                self.decided(event, draw=event.seq >= first)
+                self.take_decision(event, draw=event.seq >= draw_from)
             else:
                 raise DamagedLog(f"event {event.seq}: only the first event creates a log")
 
@@ -267,26 +274,27 @@ class Fold:
         return {f"agent/{name}": v for name, v in self.driver.save().items()}
 
     def load(self, snapshot: Snapshot, end: int) -> None:
-        """Restore a snapshot; `IncompatibleState` if it is damaged or of another model.
+        """Restore a snapshot.
 
-        Also if it is newer than event `end`, the last one of the log.
+        Raise `IncompatibleState` if the snapshot is damaged, of another model, or newer than event
+        `end`, the last event of the log.
         """
         if snapshot.seq > end:
-            raise IncompatibleState(f"the log ends at {end}")
+            raise IncompatibleState(f"the log ends at event {end}")
         arrays = snapshot.arrays()
         try:
             due = int(arrays.pop("due"))
         except (KeyError, TypeError, ValueError):
             raise IncompatibleState("it lacks the array 'due'") from None
-        inner = {n.removeprefix("agent/"): v for n, v in arrays.items()}
-        self.driver.load(inner)
+        agent_arrays = {name.removeprefix("agent/"): v for name, v in arrays.items()}
+        self.driver.load(agent_arrays)
         self.seq, self.due = snapshot.seq, due
 
 
-def first_valid(
+def load_first_valid(
     snapshots: Iterator[Snapshot], driver: Driver, created: Created, end: int, *, warn: bool
 ) -> Fold:
-    """Return the fold at the first valid snapshot up to event `end`, or a new fold.
+    """Return the fold at the first valid snapshot up to event `end`, otherwise a new fold.
 
     The driver must hold a new agent. With `warn`, warn of each invalid snapshot.
     """
@@ -313,7 +321,7 @@ def fold_log(
     # List the snapshots before reading the head: other processes may store a newer one meanwhile.
     snapshots = log.snapshots(stop)
     end = log.head() if stop is None else stop
-    fold = first_valid(snapshots, driver, created, end, warn=True)
+    fold = load_first_valid(snapshots, driver, created, end, warn=True)
     # Repeat the last few draws, to detect changed code before the log grows.
     fold.take(read_events(log, fold.seq + 1, end), decisions, end - _CHECKED + 1)
     return fold

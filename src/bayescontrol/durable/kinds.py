@@ -70,12 +70,12 @@ def stored_schedule(schedule: schedules.Schedule, kind: ModelKind) -> list[Any]:
     >>> stored_schedule(schedules.MinimumDwell(4, schedules.Every(3)), GibbsMDP.model_kind)
     ['MinimumDwell', 4, ['Every', 3]]
     """
-    given: Any = schedule
-    for name, known in {**_SCHEDULES, **kind.schedules}.items():
-        if given is known:
+    value: Any = schedule
+    for name, candidate in {**_SCHEDULES, **kind.schedules}.items():
+        if value is candidate:
             return [name]
-        if type(given) is known:  # a subclass may behave differently
-            arguments = [getattr(given, field.name) for field in fields(given)]
+        if type(value) is candidate:  # a subclass may behave differently
+            arguments = [getattr(value, field.name) for field in fields(value)]
             return [name, *(stored_schedule(v, kind) if callable(v) else v for v in arguments)]
     raise ValueError(
         f"schedule={schedule!r} has no stored name for a {kind.name}: use one of "
@@ -90,13 +90,13 @@ def restored_schedule(stored: list[Any], kind: ModelKind) -> schedules.Schedule:
     Every(k=3)
     """
     name, *arguments = stored
-    known = {**_SCHEDULES, **kind.schedules}[name]
-    if known is schedules.MinimumDwell:
+    found = {**_SCHEDULES, **kind.schedules}[name]
+    if found is schedules.MinimumDwell:  # its second argument is a schedule
         arguments[1] = restored_schedule(arguments[1], kind)
-    if isinstance(known, type):
-        schedule: schedules.Schedule = known(*arguments)
+    if isinstance(found, type):
+        schedule: schedules.Schedule = found(*arguments)
         return schedule
     if arguments:
-        raise ValueError(f"schedule {name!r} has no arguments, got {arguments}")
-    function: schedules.Schedule = known
+        raise ValueError(f"schedule {name!r} takes no arguments, got {arguments}")
+    function: schedules.Schedule = found
     return function

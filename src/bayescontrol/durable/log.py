@@ -1,7 +1,7 @@
 """The interface of every store of logs, and the snapshots beside a log.
 
     log        rows 1, 2, 3, …, without gaps; appended all or none, never changed
-    append     on disk when it returns; `HeadMoved` if the first row is not head + 1
+    append     durable when it returns; raises `HeadMoved` unless the first row is head + 1
     snapshot   the agent's state after rows 1 … seq, as named arrays with a BLAKE2b checksum
 
 A store handles rows and bytes. The meaning of the rows and their checksums is in

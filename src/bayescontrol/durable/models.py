@@ -36,7 +36,7 @@ class Model(NamedTuple):
     build: Callable[[], Any]
     #: Whether feedback may come late, in any order or never; None derives it from the agent.
     accepts_late_feedback: bool | None = None
-    #: Whether it uses no situation; this is derived for independent arms.
+    #: Whether the agent uses no situation. The driver derives it for independent arms.
     context_free: bool = False
 
     def driver(self) -> Driver:
@@ -63,10 +63,10 @@ def named_model(
     >>> model.driver().accepts_late_feedback
     True
     """
-    given: Any = name
-    if not isinstance(given, str) or not given or type(version) is not int or version < 1:
+    value: Any = name
+    if not isinstance(value, str) or not value or type(version) is not int or version < 1:
         raise ValueError(
-            f"name={name!r}, version={version!r}: expected a string and a positive integer"
+            f"name={name!r}, version={version!r}: expected a name and a positive integer"
         )
     if name in KINDS:
         raise ValueError(f"name={name!r}: this is a built-in model; choose another name")
@@ -98,12 +98,12 @@ def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
     return _built_in(kind.name, settings, kind.version, problem)
 
 
-def _built_in(name: str, given: Mapping[str, Any], version: int, problem: Any = None) -> Model:
-    """Return the built-in model in this version, or in the present one if it is unknown."""
+def _built_in(name: str, settings: Mapping[str, Any], version: int, problem: Any = None) -> Model:
+    """Return the built-in model in this version, or in the current one if `version` is unknown."""
     kind = KINDS[name].model_kind
-    settings = as_stored(dict(given), f"a setting of {name}")
+    settings = as_stored(dict(settings), f"a setting of {name}")
     schedule = restored_schedule(settings["schedule"], kind)
-    if type(problem) is not KINDS[name]:  # not given, or of a more general class
+    if type(problem) is not KINDS[name]:  # None, or of a more general class
         problem = KINDS[name](**{s: v for s, v in settings.items() if s != "schedule"})
     if version not in kind.versions:
         version = kind.version
@@ -115,7 +115,7 @@ def _built_in(name: str, given: Mapping[str, Any], version: int, problem: Any = 
 
 
 def model_of(created: Created) -> Model:
-    """Return the built-in model that the log describes."""
+    """Return the built-in model that the log describes; raise `ModelMismatch` if there is none."""
     if created.model not in KINDS:
         raise ModelMismatch(
             f"the log has the model {created.model!r}, version {created.version}, which is not "
@@ -127,7 +127,7 @@ def model_of(created: Created) -> Model:
 
 
 def as_logged(created: Created, model: Model) -> Model:
-    """Return the model in the version of this log; `ModelMismatch` if it is another model.
+    """Return the model in the version of this log; raise `ModelMismatch` if the models differ.
 
     Only built-in models can be opened in more than one version.
     """
@@ -140,30 +140,30 @@ def as_logged(created: Created, model: Model) -> Model:
 
 
 def require_same(created: Created, model: Model) -> None:
-    """`ModelMismatch`, which lists the differences, unless the log was written with this model."""
-    differ = []
+    """Raise `ModelMismatch`, with the differences, unless the log was written with this model."""
+    differences = []
     if created.model != model.name:
-        differ.append(f"model {created.model!r}, not {model.name!r}")
+        differences.append(f"model {created.model!r}, not {model.name!r}")
     if created.version != model.version:
-        differ.append(f"version {created.version}, not {model.version}")
+        differences.append(f"version {created.version}, not {model.version}")
     if created.model == model.name:
         for name in sorted(created.settings.keys() | model.settings.keys()):
             if name not in model.settings:
-                differ.append(f"{name} = {_short_json(created.settings[name])}, now not given")
+                differences.append(f"{name} = {_short_json(created.settings[name])}, now not given")
             elif name not in created.settings:
-                differ.append(f"no {name}, now {_short_json(model.settings[name])}")
+                differences.append(f"no {name}, now {_short_json(model.settings[name])}")
             elif not same_value(created.settings[name], model.settings[name]):
                 then, now = created.settings[name], model.settings[name]
-                differ.append(f"{name} = {_short_json(then)}, not {_short_json(now)}")
-    if differ:
+                differences.append(f"{name} = {_short_json(then)}, not {_short_json(now)}")
+    if differences:
         raise ModelMismatch(
-            f"the log was written with another model: {'; '.join(differ)}; open it with that "
+            f"the log was written with another model: {'; '.join(differences)}; open it with that "
             "model, or start a log with another name"
         )
 
 
 def require_same_fingerprint(created: Created, model: Model) -> None:
-    """`ModelMismatch` if the new agent differs from the one that the log was created with."""
+    """Raise `ModelMismatch` if the new agent differs from the one that the log was created with."""
     if created.fingerprint not in (None, model.driver().fingerprint()):
         raise ModelMismatch(
             f"model {model.name!r} version {model.version} has changed since the log was created: "

@@ -6,10 +6,10 @@
 
 q_t and m_t are guesses made before a_t is drawn. E[1 + λ ξ_t | past] <= 1 + λ (v_t - m_t), and
 1 + z <= exp(z), so M is a supermartingale that starts at 1, and so is any mixture Σ_j ρ_j M_t(λ_j).
-By Ville's inequality it ever reaches 1 / α with probability at most α. The mean of v_t at which it
-does is therefore a lower bound; applied to 1 - r it gives an upper bound. There are no conditions
-on p_t, on the size of the weights or on the number of decisions; if p_t(b) = 0, the first
-inequality is strict.
+By Ville's inequality this mixture ever reaches 1 / α with probability at most α. The mean of v_t
+for which it equals 1 / α is therefore a lower bound; applied to 1 - r it gives an upper bound.
+There are no conditions on p_t, on the size of the weights or on the number of decisions; if
+p_t(b) = 0, the first inequality is strict.
 
 Inverse propensity has q = 0. Doubly robust has q_t(b) = min(r̂_t(b), k p_t(b) / π_t(b)), which
 ensures ξ_t >= -k - 1. Each λ has its own k: small λ use all of r̂, large λ only a part of it.
@@ -52,11 +52,11 @@ class RewardEstimate:
 
     @classmethod
     def of(cls, terms: Sequence[float], level: float) -> "RewardEstimate":
-        """Return the mean of the terms with a normal interval."""
+        """Return the mean of the terms, with a normal interval of this level."""
         n = len(terms)
         mean = math.fsum(terms) / n if n else math.nan
-        spread = math.fsum((t - mean) * (t - mean) for t in terms)
-        error = math.sqrt(spread / (n - 1) / n) if n > 1 else math.inf
+        squares = math.fsum((t - mean) * (t - mean) for t in terms)
+        error = math.sqrt(squares / (n - 1) / n) if n > 1 else math.inf
         z = -NormalDist().inv_cdf((1.0 - level) / 2)
         return cls(mean, error, mean - z * error, mean + z * error)
 
@@ -82,17 +82,18 @@ _ZERO: Final = np.zeros((2, 1))
 def guess(
     pi: Sequence[float], p: Sequence[float] | None, r_hat: Sequence[float], a: int | None, w: float
 ) -> Guess:
-    """Return q_j(b) = min(r̂(b), k_j p(b) / π(b)) over the actions with π(b) > 0; 0 without p.
+    """Return the guesses for a decision: q_j(b) = min(r̂(b), k_j p(b) / π(b)), or 0 without p.
 
-    `a` is the index of the action taken among them, or None if it has π(a) = 0.
+    `pi`, `p` and `r_hat` list the actions b with π(b) > 0. `a` is the index of the action taken in
+    these lists, or None if π(a) = 0; `w` is its weight π(a) / p(a).
 
     >>> doubly_robust = guess([0.5, 0.5], [0.9, 0.1], [0.4, 0.2], 1, 5.0)
     >>> doubly_robust.q[0].round(3)[:3].tolist()         # k = 0, 1, 3; from k = 1 on it is r̂
     [0.0, 0.2, 0.2]
     """
     weights = np.asarray(pi)
-    one = np.asarray(r_hat)
-    r = np.stack([one, 1.0 - one])
+    expected_r = np.asarray(r_hat)
+    r = np.stack([expected_r, 1.0 - expected_r])
     m = (r @ weights)[:, None]
     if p is None:
         return Guess(w, m, _ZERO, _ZERO)
@@ -119,16 +120,16 @@ class RewardInterval:
         self.m: FloatArray = np.zeros((2, 1))
         self.decisions = 0
 
-    def take(self, prior: Guess, r: float) -> None:
-        """Add a decision with reward r. The order does not matter."""
-        w, m, q, expected = prior
+    def take(self, guesses: Guess, r: float) -> None:
+        """Add a decision with reward r. The order of decisions does not matter."""
+        w, m, q, expected = guesses
         xi = w * (np.array([[r], [1.0 - r]]) - q) + expected - m
         self.growth += np.log1p(LAM * xi)
         self.m += m
         self.decisions += 1
 
     def at(self, level: float) -> tuple[float, float]:
-        """Return (low, high), which cover the mean of v with probability at least `level`.
+        """Return (low, high), which contain the mean of v with probability at least `level`.
 
         Each side is wrong with probability at most (1 - level) / 2. If the sides cross, which is
         rarer still, they are swapped.
@@ -137,13 +138,13 @@ class RewardInterval:
             return 0.0, 1.0
         alpha, n = (1.0 - level) / 2, self.decisions
         below, above = (
-            min(max((float(m[0]) + lower(growth, alpha)) / n, 0.0), 1.0)
+            min(max((float(m[0]) + lower_bound(growth, alpha)) / n, 0.0), 1.0)
             for growth, m in zip(self.growth, self.m, strict=True)
         )
         return min(below, 1.0 - above), max(below, 1.0 - above)
 
 
-def lower(growth: FloatArray, alpha: float) -> float:
+def lower_bound(growth: FloatArray, alpha: float) -> float:
     """Solve Σ_j ρ_j exp(growth_j - λ_j D) = 1 / α for D, the lower bound of Σ (v_t - m_t).
 
     The logarithm of the left side is convex and decreasing, so Newton's method from the left

@@ -20,7 +20,7 @@ _INT_LIMIT: Final = 2**63
 
 
 def as_plain(value: Any, what: str) -> Any:
-    """Encode a value for JSON. Errors call it `what`.
+    """Encode a value for JSON. Error messages call the value `what`.
 
     >>> as_plain((1, float("inf")), "the action")
     {'tuple': [1, {'float': 'inf'}]}
@@ -63,12 +63,13 @@ def from_plain(plain: Any) -> Any:
     if type(plain) is not dict:
         return plain
     try:
-        return _tagged(plain)
+        return _decode_tagged(plain)
     except (KeyError, TypeError, ValueError, OverflowError):
         raise DamagedLog(f"{str(plain)[:80]} is not an encoded value of a log") from None
 
 
-def _tagged(plain: dict[str, Any]) -> Any:
+def _decode_tagged(plain: dict[str, Any]) -> Any:
+    """Decode a dict such as {"tuple": […]}; raise an error if it is malformed."""
     match plain:
         case {"tuple": items}:
             return tuple(from_plain(v) for v in items)
@@ -92,12 +93,12 @@ def as_stored(value: Any, what: str) -> Any:
     kind = type(value)
     if kind in _SCALARS or (kind is int and -_INT_LIMIT <= value < _INT_LIMIT):
         return value
-    if kind is float and value == value:  # the log stores one of many NaNs
+    if kind is float and value == value:  # not NaN: of the many NaNs, the log stores one
         return value
     return from_plain(as_plain(value, what))
 
 
-def same_value(one: Any, two: Any) -> bool:
+def same_value(left: Any, right: Any) -> bool:
     """Return whether two values are equal, also arrays and NaN. 1 equals 1.0.
 
     >>> same_value((1, np.array([0.5])), (1.0, np.array([0.5])))
@@ -105,31 +106,32 @@ def same_value(one: Any, two: Any) -> bool:
     >>> same_value([1], (1,))
     False
     """
-    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
-        both = isinstance(one, np.ndarray) and isinstance(two, np.ndarray)
-        return both and one.shape == two.shape and same_value(one.tolist(), two.tolist())
-    if isinstance(one, list | tuple) and isinstance(two, list | tuple):
-        comparable = isinstance(one, list) == isinstance(two, list) and len(one) == len(two)
-        return comparable and all(map(same_value, one, two))
-    if isinstance(one, dict) and isinstance(two, dict):
-        return one.keys() == two.keys() and all(same_value(v, two[k]) for k, v in one.items())
-    return bool(one == two or (one != one and two != two))
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        both = isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
+        return both and left.shape == right.shape and same_value(left.tolist(), right.tolist())
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        comparable = isinstance(left, list) == isinstance(right, list) and len(left) == len(right)
+        return comparable and all(map(same_value, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_value(v, right[k]) for k, v in left.items())
+    return bool(left == right or (left != left and right != right))
 
 
-def same_observation(one: Any, two: Any) -> bool:
-    """Return whether two observations are equal; HTTP clients send a tuple as a list.
+def same_observation(left: Any, right: Any) -> bool:
+    """Return whether two observations are equal. A tuple equals a list: JSON has no tuples.
 
     >>> same_observation([1, (2,)], (1, [2]))
     True
     """
-    return same_value(_with_lists(one), _with_lists(two))
+    return same_value(_with_lists(left), _with_lists(right))
 
 
 def _with_lists(value: Any) -> Any:
+    """Return the value with lists in place of tuples."""
     return [_with_lists(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def short_repr(value: Any, most: int = 80) -> str:
-    """Return repr(value), cut to `most` characters, for messages."""
+def short_repr(value: Any, max_length: int = 80) -> str:
+    """Return repr(value), cut to `max_length` characters, for messages."""
     text = repr(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"

@@ -1,12 +1,12 @@
 """Logs in a PostgreSQL database, for many processes and machines.
 
     append(rows)    UPDATE logs SET head = last WHERE name = … AND head = first - 1
-                    INSERT rows, if that found a row; both in one statement, one transaction
+                    INSERT rows, if the UPDATE found the log; both in one statement
 
 The UPDATE locks the row of the log: a second writer waits, finds that the head has moved, reads
 the new rows and tries again. The column `batch` identifies an append: after a lost connection it
-shows whether the append was committed. The content cannot show it, because two processes at the
-same head draw the same action.
+shows whether the append was committed. The content of the rows cannot show this, because two
+processes at the same head draw the same action.
 
     about       the program and the layout of the tables
     logs        each log by name, and its head
@@ -28,8 +28,8 @@ from bayescontrol.durable.log import CHUNK, Row, Snapshot, StoredLog, snapshots_
 from bayescontrol.durable.postgres_server import Connection, Server, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, NewerFormat, StoreFailed
 
-#: The number of appends that take turns after one that came too late.
-_CONTENDED: Final = 32
+#: After an append that came too late, take turns with other processes for this many appends.
+_QUEUED_TURNS: Final = 32
 _HEAD: Final = "SELECT head FROM {s}.logs WHERE name = %s"
 _ROWS: Final = "{row} AND seq BETWEEN %s AND %s ORDER BY seq"
 _QUERIES: Final[Mapping[str, LiteralString]] = {
@@ -39,6 +39,7 @@ _QUERIES: Final[Mapping[str, LiteralString]] = {
     "snapshot": "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} AND seq = %s",
 }
 _BATCH: Final = "SELECT batch FROM {s}.events WHERE log = {log} AND seq = %s"
+#: The beginning of an append: create the log with its first rows, or move the head of the log.
 _FIRST: Final = (
     "WITH log AS (INSERT INTO {s}.logs (name, head) VALUES (%s, %s) "
     "ON CONFLICT DO NOTHING RETURNING id)"
@@ -84,7 +85,6 @@ CREATE TABLE {s}.snapshots (
     PRIMARY KEY (log, seq)
 );
 """
-#: The rows as JSON: a table of another program may have other columns.
 _ABOUT: Final = "SELECT program, layout FROM {s}.about"
 _COLUMNS: Final = """
 SELECT attname FROM pg_catalog.pg_attribute
@@ -122,12 +122,14 @@ def _prepare(connection: Connection, schema: str, place: str) -> None:
 
 
 def _relations(connection: Connection, schema: str) -> set[str]:
+    """Return the names of the tables and views in the schema."""
     return {name for (name,) in connection.execute(_RELATIONS, (schema,))}
 
 
 def _require_tables(connection: Connection, schema: str, place: str) -> None:
+    """Raise `NewerFormat` or `DamagedLog` unless the schema has our tables in a known layout."""
     found, rows = _relations(connection, schema), []
-    if "about" in found:
+    if "about" in found:  # of another program, if its columns differ
         columns = connection.execute(_COLUMNS, (f'"{schema}".about',)).fetchall()
         if columns == [("program",), ("layout",)]:
             rows = connection.execute(_statement(_ABOUT, schema)).fetchall()
@@ -146,7 +148,7 @@ def _require_tables(connection: Connection, schema: str, place: str) -> None:
             )
         return
     raise DamagedLog(
-        f"{place}: the schema {schema!r} contains tables of another program: use another one, "
+        f"{place}: the schema {schema!r} contains tables of another program: use another schema, "
         "…?schema=mine; nothing was changed"
     )
 
@@ -157,8 +159,8 @@ class PostgresLog(StoredLog):
     def __init__(self, server: Server, schema: str, name: str) -> None:
         super().__init__(name)
         self._server, self._schema = server, schema
-        self._contended = 0
-        self._queue = int.from_bytes(
+        self._queued_turns = 0
+        self._queue_key = int.from_bytes(
             blake2b(f"{schema} {name}".encode(), digest_size=8).digest(), signed=True
         )
 
@@ -168,7 +170,7 @@ class PostgresLog(StoredLog):
         return int(found[0][0]) if found else 0
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Append all rows or none; they are on the disk of the server when it returns."""
+        """Append all rows or none; the rows are on the disk of the server when the call returns."""
         self._require_appendable(rows)
         first, last, batch = rows[0].seq, rows[-1].seq, uuid4()
         values: tuple[Any, ...] = (batch, *map(list, zip(*rows, strict=True)))
@@ -177,9 +179,9 @@ class PostgresLog(StoredLog):
         else:
             query, values = self._sql(_NEXT + _INSERT), (last, self.name, first - 1, *values)
 
-        def appended(connection: Connection) -> None:
+        def insert(connection: Connection) -> None:
             try:
-                done = connection.execute(query, values).rowcount
+                inserted = connection.execute(query, values).rowcount
             except psycopg.errors.UniqueViolation as error:
                 match error.diag.constraint_name:
                     case "keys":
@@ -187,21 +189,21 @@ class PostgresLog(StoredLog):
                     case "observations":
                         raise self._duplicate_error("n") from None
                 raise
-            if done == 0 and not self._is_committed(connection, first, batch):
-                self._contended = _CONTENDED
+            if inserted == 0 and not self._is_committed(connection, first, batch):
+                self._queued_turns = _QUEUED_TURNS
                 raise HeadMoved(f"log {self.name!r} has grown: cannot append event {first}")
 
         fault_point("in-transaction")
-        self._server.run(appended)
+        self._server.run(insert)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Take turns with other processes, if their appends have lately conflicted."""
-        if self._contended == 0:
+        if self._queued_turns == 0:
             yield
             return
-        self._contended -= 1
-        with self._server.queued(self._queue):
+        self._queued_turns -= 1
+        with self._server.queued(self._queue_key):
             yield
 
     def _is_committed(self, connection: Connection, first: int, batch: UUID) -> bool:
@@ -217,7 +219,7 @@ class PostgresLog(StoredLog):
             end = min(start + CHUNK - 1, last)
             rows = self._all(_ROWS, self.name, start, end)
             yield from map(Row._make, rows)
-            if len(rows) <= end - start:
+            if len(rows) <= end - start:  # the log ends here
                 return
             start = end + 1
 
@@ -256,7 +258,7 @@ class PostgresLog(StoredLog):
 
 
 class PostgresStore:
-    """A schema of logs. After a lost connection it waits `patience` seconds for the server."""
+    """The logs in one schema. If a connection is lost, wait `patience` seconds for the server."""
 
     shared = True
 
@@ -278,9 +280,9 @@ class PostgresStore:
         return sorted(name for (name,) in self._server.run(lambda c: c.execute(query).fetchall()))
 
     def log(self, name: str) -> PostgresLog:
-        """Open the log with this name, for any number of users."""
+        """Open the log with this name. Other processes, and this one, may open it too."""
         log = PostgresLog(self._server, self._schema, name)
-        log.head()
+        log.head()  # raises an error if the store is closed or the server does not respond
         self._logs.add(log)
         return log
 

@@ -10,8 +10,8 @@ libpq reads the rest of the address, its environment (PGPASSWORD, PGSSLMODE, …
     synchronous_commit = on, or stronger    set on every connection, whatever the default is
     read committed                          a statement that waited for a row sees its new value
 
-If a connection breaks, the last statement may or may not have been committed. So work is a function
-that may run twice, and it is repeated until the server responds.
+If a connection breaks, the last statement may or may not have been committed. So the work of a
+caller is a function that may run twice, and it is repeated until the server responds.
 """
 
 import os
@@ -36,7 +36,8 @@ Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
 
 #: The maximum number of connections of a store in one process: one writes, the others read.
-_MOST: Final = 8
+_MAX_CONNECTIONS: Final = 8
+#: Seconds between two attempts to connect; the pause doubles from the first to the second value.
 _SHORTEST_PAUSE: Final = 0.02
 _LONGEST_PAUSE: Final = 0.5
 #: SQLSTATEs after which a connection is unusable: it broke, or the server stops or starts.
@@ -49,6 +50,7 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'),
 #: Wait for an advisory lock, with a time limit for this statement only.
 _QUEUE: Final = "SELECT set_config('lock_timeout', %s, true), pg_advisory_lock(%s)"
 _LEAVE: Final = "SELECT pg_advisory_unlock(%s)"
+#: The time limit of a turn in the queue, see `Server.queued`.
 _LONGEST_WAIT: Final = "1s"
 _CONFIGURE: Final = """
 SELECT set_config('default_transaction_isolation', 'read committed', false),
@@ -79,7 +81,7 @@ class Address(NamedTuple):
 
 
 def parse_address(url: str) -> Address:
-    """Parse the address of a store; `UnknownStore` if it is invalid."""
+    """Parse the address of a store; raise `UnknownStore` if it is invalid."""
     base, mark, query = url.partition("?")
     pairs = query.split("&") if mark else []
     schemas = [unquote(p.partition("=")[2]) for p in pairs if p.startswith("schema=")]
@@ -89,49 +91,50 @@ def parse_address(url: str) -> Address:
             f"schema={schema!r}: a name has 1 to 63 letters, digits and _, and does not begin with "
             "pg_ or a digit"
         )
-    rest = "&".join(p for p in pairs if not p.startswith("schema="))
+    others = "&".join(p for p in pairs if not p.startswith("schema="))
     try:
-        given = conninfo_to_dict(f"{base}?{rest}" if rest else base)
+        parsed = conninfo_to_dict(f"{base}?{others}" if others else base)
     except psycopg.ProgrammingError:  # the message of libpq may contain the password
         raise errors.UnknownStore(
             "the address is invalid: write postgresql://user@host:5432/database; write the "
             "characters @ : / % in a name or password as %40 %3A %2F %25"
         ) from None
-    known = {name: str(v) for name, v in given.items() if v is not None}
-    conninfo = make_conninfo("", **{**_DEFAULTS, **known, "client_encoding": "UTF8"})
-    return Address(conninfo, schema, _without_password(known, schema))
+    parameters = {name: str(v) for name, v in parsed.items() if v is not None}
+    conninfo = make_conninfo("", **{**_DEFAULTS, **parameters, "client_encoding": "UTF8"})
+    return Address(conninfo, schema, _without_password(parameters, schema))
 
 
-def _without_password(known: dict[str, str], schema: str) -> str:
-    host, port = known.get("host", ""), known.get("port", "")
+def _without_password(parameters: dict[str, str], schema: str) -> str:
+    """Return the address of a store without its password, for messages."""
+    host, port = parameters.get("host", ""), parameters.get("port", "")
     query = [f"host={host}"] if "/" in host else []
-    at = f"{quote(known['user'])}@" if "user" in known else ""
+    at = f"{quote(parameters['user'])}@" if "user" in parameters else ""
     at += ("" if query else host) + (f":{port}" if port else "")
     query += [f"schema={schema}"] if schema != _DEFAULT_SCHEMA else []
     end = "?" + "&".join(query) if query else ""
-    return f"postgresql://{at}/{quote(known.get('dbname', ''))}{end}"
+    return f"postgresql://{at}/{quote(parameters.get('dbname', ''))}{end}"
 
 
 def translate(error: psycopg.Error, place: str) -> errors.StoreFailed:
-    """Return our own error for one of PostgreSQL.
+    """Return our error in place of an error of PostgreSQL.
 
     After `StoreFailed` itself the last event may or may not be stored; after its subclasses it is
     not.
     """
-    what = str(error).strip().partition("\n")[0]
+    text = str(error).strip().partition("\n")[0]
     match error:
         case psycopg.errors.DiskFull():
             return errors.DiskFull(
-                f"{place}: the disk is full ({what}); nothing was written. Free disk space on the "
+                f"{place}: the disk is full ({text}); nothing was written. Free disk space on the "
                 "server and retry"
             )
-        case psycopg.errors.InsufficientPrivilege() | psycopg.errors.InvalidPassword():
-            return errors.NotPermitted(f"{place}: {what}; grant the role the missing privilege")
-        case psycopg.errors.InvalidAuthorizationSpecification():
-            return errors.NotPermitted(f"{place}: {what}")
+        case psycopg.errors.InsufficientPrivilege():
+            return errors.NotPermitted(f"{place}: {text}; grant the role the missing privilege")
+        case psycopg.errors.InvalidAuthorizationSpecification() | psycopg.errors.InvalidPassword():
+            return errors.NotPermitted(f"{place}: {text}; check the role and its password")
         case psycopg.errors.ReadOnlySqlTransaction():
             return errors.NotPermitted(
-                f"{place} is read-only ({what}); nothing was written. Use the primary server"
+                f"{place} is read-only ({text}); nothing was written. Use the primary server"
             )
         case (
             psycopg.errors.LockNotAvailable()
@@ -139,7 +142,7 @@ def translate(error: psycopg.Error, place: str) -> errors.StoreFailed:
             | psycopg.errors.DeadlockDetected()
             | psycopg.errors.TooManyConnections()
         ):
-            return errors.StoreBusy(f"{place} is busy ({what}); nothing was written. Retry")
+            return errors.StoreBusy(f"{place} is busy ({text}); nothing was written. Retry")
         case (
             psycopg.errors.UndefinedTable()
             | psycopg.errors.UndefinedColumn()
@@ -149,10 +152,10 @@ def translate(error: psycopg.Error, place: str) -> errors.StoreFailed:
             | psycopg.errors.IndexCorrupted()
         ):
             return errors.DamagedLog(
-                f"{place}: the tables are damaged ({what}): restore a backup, or use another schema"
+                f"{place}: the tables are damaged ({text}): restore a backup, or use another schema"
             )
     return errors.StoreFailed(
-        f"{place}: {what}; acknowledged events are kept, the last event may or may not be stored: "
+        f"{place}: {text}; acknowledged events are kept, the last event may or may not be stored: "
         "retry with the same key"
     )
 
@@ -166,36 +169,36 @@ class _Lost(Exception):
 
 
 class Server:
-    """The connections of one store, for any thread."""
+    """The connections of one store; any thread may use them."""
 
     def __init__(self, address: Address, *, durable: bool = True, patience: float = 30.0) -> None:
         self.place, self._conninfo = address.display, address.conninfo
         self._durable, self._patience = durable, patience
         self._process = os.getpid()
         self._guard = threading.Lock()
-        self._places = threading.BoundedSemaphore(_MOST)
-        # One connection less: a thread that holds the lock of an agent must be able to read.
-        self._queues = threading.BoundedSemaphore(_MOST - 1)
-        self._mine = threading.local()  # the connection that `queued` reserves
+        self._connection_slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        # One less than connections: a thread that holds the lock of an agent must be able to read.
+        self._queue_slots = threading.BoundedSemaphore(_MAX_CONNECTIONS - 1)
+        self._reserved = threading.local()  # .connection: what `queued` reserves for this thread
         self._closed = False
-        self._idle: list[Connection] = [self._first()]
+        self._idle: list[Connection] = [self._connect_first()]
 
     def run(self, work: Callable[[Connection], T]) -> T:
-        """Return work(connection); repeat it on a new connection if one is lost.
+        """Return work(connection); repeat the work on a new connection if the connection is lost.
 
-        It must be one statement or transaction, and detect that it was committed before.
+        `work` must be one statement or transaction, and detect that it was committed before.
         """
-        pause, until = _SHORTEST_PAUSE, 0.0
+        pause, deadline = _SHORTEST_PAUSE, 0.0  # 0: no connection was lost yet
         while True:
             try:
                 with self._lend() as connection:
                     return work(connection)
             except _Lost as lost:
                 now = time.monotonic()
-                until = until or now + self._patience
-                if now >= until:
+                deadline = deadline or now + self._patience
+                if now >= deadline:
                     raise translate(lost.error, self.place) from lost.error
-            time.sleep(min(pause, until - now))
+            time.sleep(min(pause, deadline - now))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     @contextmanager
@@ -205,25 +208,25 @@ class Server:
         This only avoids wasted work: a caller that waits for too long continues without its turn.
         """
         with ExitStack() as stack:
-            if self._queues.acquire(blocking=False):
-                stack.callback(self._queues.release)
+            if self._queue_slots.acquire(blocking=False):
+                stack.callback(self._queue_slots.release)
                 with suppress(_Lost):
                     stack.enter_context(self._turn(key))
             yield
 
     @contextmanager
     def _turn(self, key: int) -> Iterator[None]:
-        """Hold an advisory lock, with one connection for all that this thread does meanwhile."""
+        """Hold an advisory lock. Meanwhile this thread does all its work on one connection."""
         with self._lend() as first:
-            self._mine.connection, is_locked = first, False
+            self._reserved.connection, is_locked = first, False
             try:
                 with suppress(psycopg.Error):
                     first.execute(_QUEUE, (_LONGEST_WAIT, key))
                     is_locked = True
                 yield
             finally:
-                last, self._mine.connection = self._mine.connection, None
-                if last is not first:
+                last, self._reserved.connection = self._reserved.connection, None
+                if last is not first:  # the first was lost, and with it the lock
                     self._give_back(last)
                 elif is_locked:
                     try:
@@ -244,15 +247,15 @@ class Server:
 
     @contextmanager
     def _lend(self) -> Iterator[Connection]:
-        """Lend a connection to this thread; `_Lost` if it breaks, our own error otherwise."""
-        mine: Connection | None = getattr(self._mine, "connection", None)
-        if mine is not None:
-            if mine.closed:
-                mine = self._mine.connection = self._reconnect()
-            with self._errors(mine):
-                yield mine
+        """Lend a connection to this thread; raise `_Lost` if it breaks, our own error otherwise."""
+        reserved: Connection | None = getattr(self._reserved, "connection", None)
+        if reserved is not None:
+            if reserved.closed:
+                reserved = self._reserved.connection = self._reconnect()
+            with self._errors(reserved):
+                yield reserved
             return
-        with self._places:
+        with self._connection_slots:
             connection = self._take_idle() or self._reconnect()
             try:
                 with self._errors(connection):
@@ -261,6 +264,7 @@ class Server:
                 self._give_back(connection)
 
     def _reconnect(self) -> Connection:
+        """Connect; raise `_Lost` if that fails."""
         try:
             return self._connect()
         except psycopg.Error as error:
@@ -268,6 +272,7 @@ class Server:
 
     @contextmanager
     def _errors(self, connection: Connection) -> Iterator[None]:
+        """Raise `_Lost` or our own error in place of an error of PostgreSQL."""
         try:
             yield
         except psycopg.Error as error:
@@ -287,9 +292,10 @@ class Server:
             return self._idle.pop() if self._idle else None
 
     def _give_back(self, connection: Connection) -> None:
+        """Keep the connection for the next use, or close it if it is not usable."""
         with self._guard:
-            idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-            if idle and not self._closed:
+            is_idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            if is_idle and not self._closed:
                 self._idle.append(connection)
                 return
         connection.close()
@@ -297,38 +303,39 @@ class Server:
     def _forget(self, broken: Connection) -> None:
         """Close this connection and the idle ones, which are probably lost too."""
         with self._guard:
-            lost, self._idle = self._idle, []
-        for connection in (*lost, broken):
+            idle, self._idle = self._idle, []
+        for connection in (*idle, broken):
             with suppress(psycopg.Error):
                 connection.close()
 
-    def _first(self) -> Connection:
+    def _connect_first(self) -> Connection:
         """Connect for the first time; wait only for a server that is starting."""
-        until, again = time.monotonic() + self._patience, True
+        deadline, may_retry = time.monotonic() + self._patience, True
         while True:
             try:
                 return self._connect()
             except psycopg.Error as error:
                 answer = psycopg.pq.PGconn.ping(self._conninfo.encode())
-                starting = answer == psycopg.pq.Ping.REJECT and time.monotonic() < until
-                ready = answer == psycopg.pq.Ping.OK and again  # it may just have started
-                if not starting and not ready:
-                    raise self._refused(error) from error
-                again = again and not ready
+                is_starting = answer == psycopg.pq.Ping.REJECT and time.monotonic() < deadline
+                is_ready = answer == psycopg.pq.Ping.OK and may_retry  # it may just have started
+                if not is_starting and not is_ready:
+                    raise self._connection_error(error) from error
+                may_retry = may_retry and not is_ready
             time.sleep(_SHORTEST_PAUSE)
 
-    def _refused(self, error: psycopg.Error) -> errors.StoreFailed:
+    def _connection_error(self, error: psycopg.Error) -> errors.StoreFailed:
+        """Return our error for a failed attempt to connect."""
         # Before the session exists, libpq gives a message but no SQLSTATE.
-        what = str(error).strip().partition("\n")[0]
+        text = str(error).strip().partition("\n")[0]
         needs_password = getattr(error.pgconn, "needs_password", False)
         if needs_password or any(
-            word in what for word in ("authentication", "permission", "password")
+            word in text for word in ("authentication", "permission", "password")
         ):
             return errors.NotPermitted(
-                f"{self.place}: {what}; check the role, and its password in PGPASSWORD or ~/.pgpass"
+                f"{self.place}: {text}; check the role, and its password in PGPASSWORD or ~/.pgpass"
             )
         if error.sqlstate is None:
-            return errors.StoreFailed(f"{self.place}: no connection ({what}); check the address")
+            return errors.StoreFailed(f"{self.place}: no connection ({text}); check the address")
         return translate(error, self.place)
 
     def _connect(self) -> Connection:
@@ -341,10 +348,11 @@ class Server:
         return connection
 
     def _configure(self, connection: Connection) -> None:
+        """Check the settings of the server, and set those of the connection."""
         row = connection.execute(_SETTINGS).fetchone()
         assert row is not None
-        fsync, pages, synchronous, encoding, standby = row
-        if standby:
+        fsync, pages, synchronous, encoding, is_standby = row
+        if is_standby:
             raise errors.NotPermitted(
                 f"{self.place} is a read-only standby: use the primary server"
             )
@@ -362,12 +370,12 @@ class Server:
             synchronous = "off"
         elif synchronous == "off":
             synchronous = "on"
-        wait = f"{max(1, round(self._patience * 1000))}ms"
-        connection.execute(_CONFIGURE, (wait, wait, synchronous))
+        timeout = f"{max(1, round(self._patience * 1000))}ms"
+        connection.execute(_CONFIGURE, (timeout, timeout, synchronous))
 
 
 def _is_lost(connection: Connection, error: psycopg.Error) -> bool:
-    state = error.sqlstate
-    if isinstance(error, psycopg.OperationalError) and state is None:
+    """Return whether the connection is unusable after the error."""
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         return True
-    return connection.closed or (state is not None and state.startswith(_LOST))
+    return connection.closed or (error.sqlstate is not None and error.sqlstate.startswith(_LOST))

@@ -1,7 +1,7 @@
 """Export a log as lines of JSON, and replay it without a store.
 
 export_log(agent, file)  ->  {"seq": 1, "kind": "created", …} {"seq": 2, …} …
-replay(read_log(file))   ->  the belief at its end; every action is drawn again and compared
+replay(read_log(file))   ->  the agent after the last event; all actions are drawn again
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -81,12 +81,12 @@ def export_log(events: EventSource, path: str | PathLike[str]) -> int:
 
 
 def _require_no_database(path: Path) -> None:
-    """`StoreFailed` if the path is a SQLite database, or its journal or lock."""
-    stem = next((s for s in ("-wal", "-lock", "-journal") if path.name.endswith(s)), "")
-    for file in {path, path.with_name(path.name.removesuffix(stem))}:
+    """Raise `StoreFailed` if the path is a SQLite database, or the journal or lock of one."""
+    suffix = next((s for s in ("-wal", "-lock", "-journal") if path.name.endswith(s)), "")
+    for file in {path, path.with_name(path.name.removesuffix(suffix))}:
         if file.is_file():
-            with os_errors(str(file)), file.open("rb") as begin:
-                if begin.read(16) == b"SQLite format 3\0":
+            with os_errors(str(file)), file.open("rb") as opened:
+                if opened.read(16) == b"SQLite format 3\0":
                     raise StoreFailed(
                         f"{path} is, or belongs to, a SQLite database: export to another file; "
                         "nothing was changed"
@@ -94,7 +94,7 @@ def _require_no_database(path: Path) -> None:
 
 
 def events_from(source: EventSource) -> Iterator[Event]:
-    """Iterate over the events of an agent, of an exported file, or those given."""
+    """Iterate over the events of an agent, of an exported file, or of an iterable of events."""
     if isinstance(source, DurableAgent):
         return source.log()
     if isinstance(source, str) and "://" in source:
@@ -111,7 +111,9 @@ def events_from(source: EventSource) -> Iterator[Event]:
 
 
 def read_log(path: str | PathLike[str]) -> Iterator[Event]:
-    """Read an exported file; `DamagedLog` if an event is damaged or missing.
+    """Iterate over the events of an exported file.
+
+    Raise `DamagedLog` if an event is damaged or missing.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w+", suffix=".jsonl") as file:
@@ -141,7 +143,7 @@ def read_history(source: EventSource) -> tuple[Created, Iterator[Event]]:
 def chosen_model(source: EventSource, created: Created, model: Any) -> Model:
     """Return the model of a log: the one given, the agent's, or the one the log describes.
 
-    `ModelMismatch` if the log was written with another model.
+    Raise `ModelMismatch` if the log was written with another model.
     """
     if model is None and isinstance(source, DurableAgent):
         model = source.model
@@ -159,10 +161,11 @@ class Replayer:
         self._decisions = Decisions(None)
         self._cache = ProbabilityCache(self.fold.driver.probabilities)
 
-    def decided(self, d: Decided, *, draw: bool = False) -> Mapping[Any, float] | None:
+    def take_decision(self, d: Decided, *, draw: bool = False) -> Mapping[Any, float] | None:
         """Fold a decision; return P(b | past, x) of every action b, or None if it is unknown.
 
-        `ModelMismatch` if it differs from the log; with `draw`, also if the action does.
+        Raise `ModelMismatch` if the probability of the action differs from the log. With `draw`,
+        draw the action again, and raise `ModelMismatch` also if it differs.
         """
         probabilities = None if d.p is None else self._cache.get(d.x)
         self.fold.require_probability(d, probabilities)
@@ -172,7 +175,7 @@ class Replayer:
         return probabilities
 
     def take(self, event: Event) -> None:
-        """Fold an event without comparing anything."""
+        """Fold an event without comparing probabilities."""
         self.fold.take([event], self._decisions)
         self._cache.clear()
 
@@ -181,7 +184,7 @@ def replay(events: EventSource, model: Any = None, *, draw: bool = True) -> Repl
     """Fold a whole log; with `draw`, draw every decision again.
 
     `events` are the events, the agent, or an exported file. `model` is needed if the log has a
-    `named_model`. `ModelMismatch` if an action or its probability differs.
+    `named_model`. With `draw`, raise `ModelMismatch` if an action or its probability differs.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
@@ -191,13 +194,13 @@ def replay(events: EventSource, model: Any = None, *, draw: bool = True) -> Repl
     {'red': {'mean': 0.666..., 'count': 1, 'alpha': 2.0, 'beta': 1.0}}
     """
     created, history = read_history(events)
-    replayer, decided = Replayer(chosen_model(events, created, model), created), 0
+    replayer, decision_count = Replayer(chosen_model(events, created, model), created), 0
     for event in history:
-        decided += isinstance(event, Decided)
+        decision_count += isinstance(event, Decided)
         if isinstance(event, Decided) and draw:
-            replayer.decided(event, draw=True)
+            replayer.take_decision(event, draw=True)
         else:
             replayer.take(event)
     fold = replayer.fold
-    drawn = decided if draw or fold.driver.draws_change else 0
+    drawn = decision_count if draw or fold.driver.draws_change else 0
     return Replay(fold.driver.agent, fold.state(), fold.seq, drawn)

@@ -42,7 +42,7 @@ _QUERIES: Final = {
 
 
 class SqliteLog(StoredLog):
-    """One log of a file."""
+    """One log of a file. `siblings` are the open logs of the same store, by name."""
 
     def __init__(self, file: SqliteFile, name: str, siblings: dict[str, "SqliteLog"]) -> None:
         super().__init__(name)
@@ -64,7 +64,7 @@ class SqliteLog(StoredLog):
         return self._head
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Append all rows or none; they are on disk when it returns."""
+        """Append all rows or none; the rows are on disk when the call returns."""
         self._require_appendable(rows)
         log = self._id
 
@@ -81,7 +81,7 @@ class SqliteLog(StoredLog):
                     log = db.last_insert_rowid()
                 db.executemany(_INSERT, [(log, *row) for row in rows])
             except apsw.ConstraintError as error:
-                raise self._conflict(str(error), rows, log) from None
+                raise self._conflict_error(str(error), rows, log) from None
             fault_point("before-commit")
 
         try:
@@ -92,8 +92,11 @@ class SqliteLog(StoredLog):
             raise
         self._id, self._head = log, max(self._head, rows[-1].seq)
 
-    def _conflict(self, what: str, rows: Sequence[Row], log: int | None) -> Exception:
-        """Return the error for a violated constraint; the rows inserted before it are visible."""
+    def _conflict_error(self, what: str, rows: Sequence[Row], log: int | None) -> Exception:
+        """Return the error for a violated constraint, which SQLite reports as `what`.
+
+        The transaction is open, so the rows that were inserted before the rejected one are visible.
+        """
         columns: tuple[Literal["key", "n"], ...] = ("key", "n")
         for column in columns:
             if f"events.{column}" in what:
@@ -104,14 +107,14 @@ class SqliteLog(StoredLog):
                         f"log {self.name!r}: its index of event numbers is damaged; restore a "
                         "backup"
                     )
-                refused = rows[i]
-                value = getattr(refused, column)
+                rejected = rows[i]
+                value = getattr(rejected, column)
                 found = self._file.all(_QUERIES[column], (log, value))
                 if self._single(column, value, found) is not None:
                     return self._duplicate_error(column)
                 return DamagedLog(
                     f"log {self.name!r}: the index of column {column} rejects event "
-                    f"{refused.seq}, but no other event has its value: the file is damaged; "
+                    f"{rejected.seq}, but no other event has its value: the file is damaged; "
                     "restore a backup"
                 )
         if "events.seq" in what or "logs.name" in what:
@@ -119,7 +122,7 @@ class SqliteLog(StoredLog):
         return StoreFailed(f"log {self.name!r}: {what}")
 
     def turn(self) -> AbstractContextManager[None]:
-        """Do nothing: there is one writer."""
+        """Return a context that does nothing: there is only one writer."""
         return nullcontext()
 
     def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
@@ -143,8 +146,8 @@ class SqliteLog(StoredLog):
         if self._id is None:
             raise StoreFailed(f"log {self.name!r} is empty: a snapshot needs at least one event")
         with self._file.transaction() as db:
-            place = "INSERT OR REPLACE INTO snapshots (log, seq, state, checksum)"
-            db.execute(f"{place} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
+            insert = "INSERT OR REPLACE INTO snapshots (log, seq, state, checksum)"
+            db.execute(f"{insert} VALUES (?, ?, ?, ?)", (self._id, *snapshot))
             fault_point("in-snapshot")
             found = db.execute(_QUERIES["snapshots"], (self._id,))
             to_delete = snapshots_to_delete([seq for (seq,) in found], spacing, len(snapshot.state))
@@ -177,7 +180,7 @@ class SqliteStore:
         return sorted(name for (name,) in self._require_open().all(query))
 
     def log(self, name: str) -> SqliteLog:
-        """Open the log with this name; `StoreBusy` if it is open already."""
+        """Open the log with this name; raise `StoreBusy` if it is open already."""
         file = self._require_open()
         require_name(name)
         with _LOCK:
@@ -224,6 +227,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _open_file(path: str, durable: bool, vfs: str | None) -> SqliteFile:
+    """Open the file, or return it if it is open in this process; count its users."""
     if path == MEMORY:
         return SqliteFile(MEMORY, durable=durable)
     key = (str(Path(path).resolve()), os.getpid())
@@ -241,6 +245,7 @@ def _open_file(path: str, durable: bool, vfs: str | None) -> SqliteFile:
 
 
 def _release(file: SqliteFile) -> None:
+    """End the use of a file by one store; close the file after its last use."""
     with _LOCK:
         file.users -= 1
         if file.users == 0:

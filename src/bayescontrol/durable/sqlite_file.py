@@ -4,8 +4,8 @@
     locking_mode = EXCLUSIVE                no second connection, not even for a checkpoint
 
 Two connections that checkpoint at the same time can corrupt the write-ahead log in SQLite before
-3.51.3. Here there is only one: the agents of a process share it, other processes get `StoreBusy`,
-and apsw brings its own SQLite.
+3.51.3. Here there is only one connection: the agents of a process share it, other processes get
+`StoreBusy`, and apsw brings its own SQLite.
 
 Opening checks the whole file (`PRAGMA integrity_check`): every page, and every index against its
 table. An index that lost an entry would report "no such key" or "not yet observed", which no
@@ -64,6 +64,7 @@ SELECT log FROM found WHERE log IS NOT NULL AND log NOT IN (SELECT id FROM logs)
 """
 
 
+#: The types of network file systems, as Linux names them.
 _NETWORK: Final = frozenset(
     {
         *("afs", "beegfs", "ceph", "cifs", "coda", "davfs", "glusterfs", "gpfs", "lustre", "ncpfs"),
@@ -77,23 +78,22 @@ _MOUNTS: Final = Path("/proc/self/mounts")
 
 def _file_system(path: Path, mounts: str) -> str | None:
     """Return the type of the file system of `path`, from a table of mounts."""
-    best, kind = -1, None
+    best_depth, kind = -1, None
     for line in mounts.splitlines():
         fields = line.split(" ")
         if len(fields) < 3:
             continue
         # Spaces are written as octal numbers.
-        point = Path(fields[1].encode("latin-1", "replace").decode("unicode_escape"))
-        depth = len(point.parts)
-        if depth >= best and (
-            path == point or point in path.parents
-        ):  # a later mount covers an earlier one
-            best, kind = depth, fields[2]
+        mount = Path(fields[1].encode("latin-1", "replace").decode("unicode_escape"))
+        depth = len(mount.parts)
+        # The deepest mount counts; of two at the same place, the later one covers the earlier one.
+        if depth >= best_depth and (path == mount or mount in path.parents):
+            best_depth, kind = depth, fields[2]
     return kind
 
 
 def require_local(path: Path, table: Path = _MOUNTS) -> None:
-    """`NetworkFileSystem` if the file is, or would be, on one."""
+    """Raise `NetworkFileSystem` if the file is, or would be, on a network file system."""
     try:
         mounts = table.read_text(errors="replace")
     except OSError:  # this system has no such table
@@ -106,7 +106,7 @@ def require_local(path: Path, table: Path = _MOUNTS) -> None:
         )
 
 
-def _damaged(place: str, why: object) -> errors.DamagedLog:
+def _damaged_error(place: str, why: object) -> errors.DamagedLog:
     """Return the error for a damaged file."""
     return errors.DamagedLog(
         f"{place} is not a store, or is damaged ({why}): restore a backup, or use another file; "
@@ -136,13 +136,13 @@ def sqlite_errors(place: str) -> Iterator[None]:
             f"{place} is open in another program: close it there; one process writes at a time"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
-        raise _damaged(place, error) from None
+        raise _damaged_error(place, error) from None
     except apsw.SQLError as error:
         if any(words in str(error) for words in _OTHER_SCHEMA):  # our statements are valid
-            raise _damaged(place, error) from None
+            raise _damaged_error(place, error) from None
         raise errors.StoreFailed(f"{place}: {error}; reopen the store and retry") from None
     except UnicodeDecodeError as error:
-        raise _damaged(place, f"it contains text that is not UTF-8: {error}") from None
+        raise _damaged_error(place, f"it contains text that is not UTF-8: {error}") from None
     except apsw.Error as error:
         raise errors.StoreFailed(
             f"{place}: {error}; acknowledged events are kept, the last event may or may not be "
@@ -159,23 +159,23 @@ def _schema() -> frozenset[Any]:
 
 
 def _require_intact(db: apsw.Connection, place: str) -> None:
-    """`DamagedLog` unless schema, pages and indexes are intact.
+    """Raise `DamagedLog` unless schema, pages and indexes are intact.
 
     The checksums of rows are verified when they are read.
     """
     if db.pragma("user_version") != LAYOUT or not _schema() <= frozenset(db.execute(_SCHEMA)):
-        raise _damaged(place, "its header or its schema has changed")
+        raise _damaged_error(place, "its header or its schema has changed")
     if db.readonly("main"):  # the file itself is writable
-        raise _damaged(place, "its header marks it as read-only")
+        raise _damaged_error(place, "its header marks it as read-only")
     found = db.pragma("integrity_check", 1)
     if found != "ok":
-        raise _damaged(place, found.replace("\n", " "))
+        raise _damaged_error(place, found.replace("\n", " "))
     for (log,) in db.execute(_ORPHANS):
-        raise _damaged(place, f"it has events of log number {log}, which does not exist")
+        raise _damaged_error(place, f"it has events of log number {log}, which does not exist")
 
 
 class _Work(Request):
-    """A function to be called in a transaction, alone or with those of other logs."""
+    """A function to be called in a transaction, alone or with functions of other logs."""
 
     __slots__ = ("do",)
 
@@ -184,7 +184,7 @@ class _Work(Request):
         self.do = do
 
 
-def _locked(path: str) -> FileLock:
+def _lock_file(path: str) -> FileLock:
     """Lock the file for this process. Without `flock`, the locks of SQLite must suffice."""
     try:
         with os_errors(path):
@@ -204,14 +204,16 @@ class SqliteFile:
         #: The stores that use this file, and the names of the logs that are open.
         self.users, self.open_logs = 1, set[str]()
         self._lock = threading.RLock()
+        # Why the file cannot be used any more, if so.
         self._broken: str | None = None
         self._committer: Committer[_Work] = Committer(self._write)
-        self._writer: FileLock | None = None
+        self._file_lock: FileLock | None = None
         if path != MEMORY:
             self._require_place(Path(path))
-            self._writer = _locked(path)
+            self._file_lock = _lock_file(path)
         self._db: apsw.Connection | None = None
         _files.add(self)
+        # The identity of the file and of its write-ahead log, to detect that they were replaced.
         self._stat: os.stat_result | None = None
         self._wal: os.stat_result | None = None
         try:
@@ -226,21 +228,23 @@ class SqliteFile:
             raise
 
     def _require_place(self, path: Path) -> None:
+        """Raise `StoreFailed` unless the path is a writable local file, or can become one."""
         if not path.parent.is_dir():
             raise errors.StoreFailed(f"{path}: there is no folder {path.parent}: create it first")
         if path.exists() and not path.is_file():
-            raise errors.StoreFailed(f"{path} is not a file")
+            raise errors.StoreFailed(f"{path} is not a file: use another path")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise errors.StoreFailed(f"{path} is not writable: check its permissions")
         require_local(path)
 
     def _prepare(self, db: apsw.Connection) -> None:
+        """Create the tables or check the existing ones, and configure the connection."""
         # Set before the first read, so that the write-ahead log needs no shared memory.
         db.pragma("locking_mode", "EXCLUSIVE")
         application, layout = db.pragma("application_id"), db.pragma("user_version")
         tables = db.execute("SELECT count(*) FROM sqlite_schema").get
-        fresh = application == 0 and layout == 0 and tables == 0
-        if not fresh and application != APPLICATION:
+        is_new = application == 0 and layout == 0 and tables == 0
+        if not is_new and application != APPLICATION:
             raise errors.DamagedLog(
                 f"{self.path} is a database of another program, or its header is damaged: use "
                 "another file, or restore a backup; nothing was changed"
@@ -250,14 +254,14 @@ class SqliteFile:
                 f"{self.path} has layout {layout}, this release reads layouts up to {LAYOUT}: "
                 "install a later release"
             )
-        if not fresh:
+        if not is_new:
             _require_intact(db, self.path)
         if self.path != MEMORY:
             db.pragma("journal_mode", "WAL")
         db.pragma("synchronous", "FULL" if self.durable else "OFF")
         db.pragma("fullfsync", True)  # on macOS a plain fsync may stop in the cache of the disk
         db.pragma("checkpoint_fullfsync", True)
-        if fresh:
+        if is_new:
             with db:
                 db.pragma("application_id", APPLICATION)
                 db.pragma("user_version", LAYOUT)
@@ -267,6 +271,7 @@ class SqliteFile:
             flush_folder(Path(self.path).parent)
 
     def _open(self) -> apsw.Connection:
+        """Return the connection; raise `StoreFailed` or `StoreBusy` if it cannot be used."""
         require_usable(self.path, closed=self._db is None, process=self.process)
         if self._broken:
             raise errors.StoreFailed(f"{self.path} failed before: {self._broken}; reopen it")
@@ -296,6 +301,7 @@ class SqliteFile:
         self._committer.submit(_Work(work))
 
     def _write(self, batch: list[_Work]) -> None:
+        """Call the functions of the batch in one transaction; roll back those that fail."""
         with self.transaction() as db:
             if len(batch) == 1:
                 batch[0].do(db)
@@ -312,17 +318,17 @@ class SqliteFile:
                 db.execute("RELEASE work")
 
     def _require_file(self) -> None:
-        """`StoreFailed` if the file was removed or replaced: its last commit would be lost."""
+        """Raise `StoreFailed` if the file was removed or replaced: then the last commit is lost."""
         if self._stat is None:
             return
         try:
             wal = os.stat(f"{self.path}-wal")  # the last commit is in it
             self._wal = self._wal or wal
-            same = os.path.samestat(self._stat, os.stat(self.path))
-            same = same and os.path.samestat(self._wal, wal)
+            is_same = os.path.samestat(self._stat, os.stat(self.path))
+            is_same = is_same and os.path.samestat(self._wal, wal)
         except OSError:
-            same = False
-        if not same:
+            is_same = False
+        if not is_same:
             self._broken = "the file was removed or replaced while it was open"
             raise errors.StoreFailed(
                 f"{self.path} was removed or replaced while it was open: the last event is not "
@@ -368,9 +374,9 @@ class SqliteFile:
                 except apsw.Error:  # the last checkpoint failed; the next opening repeats it
                     self._db.close(True)
             self._db = None  # in a forked child `_inherited` still holds it
-            if self._writer is not None:
-                self._writer.release()
-                self._writer = None
+            if self._file_lock is not None:
+                self._file_lock.release()
+                self._file_lock = None
 
 
 _files: Final["weakref.WeakSet[SqliteFile]"] = weakref.WeakSet()
@@ -380,6 +386,7 @@ _inherited: Final[list[apsw.Connection]] = []
 
 
 def _hold_inherited() -> None:
+    """Keep the connections of the parent open in a forked child."""
     _inherited.extend(file._db for file in _files if file._db is not None)
 
 

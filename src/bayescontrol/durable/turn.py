@@ -182,7 +182,7 @@ class Turn:
             self.rows.append(events.encode_row(event))
         except Exception as error:
             raise _Rejected(error) from error
-        fold.decided(event, draw=False)
+        fold.take_decision(event, draw=False)
         if driver.draws_change:
             self.cache.clear()
         self.decided.append(event)
@@ -232,7 +232,7 @@ class Turn:
         learnt = events.Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
         try:
             self.rows.append(events.encode_row(learnt))
-            self.fold.observed(learnt, decision.x, decision.a)
+            self.fold.take_observation(learnt, decision.x, decision.a)
         except Exception as error:
             raise _Rejected(_observation_error(error, n, o)) from error
         self._observations[n] = o

@@ -53,7 +53,7 @@ class WhatIf:
     logged: RewardEstimate
     #: The number of decisions with an observation.
     decisions: int
-    #: The number of decisions without one.
+    #: The number of decisions without an observation.
     unanswered: int
     #: The effective sample size (Σ w)² / Σ w².
     effective: float
@@ -136,20 +136,20 @@ def what_if(
     >>> print(always_red.doubly_robust)
     0.998, between 0.9... and 1
     """
-    share: Any = level
-    if not isinstance(share, int | float) or not 0.0 < share < 1.0:
+    value: Any = level
+    if not isinstance(value, int | float) or not 0.0 < value < 1.0:
         raise errors.InvalidRequest(
-            f"level={short_repr(share)}: expected a number between 0 and 1, such as 0.95"
+            f"level={short_repr(value)}: expected a number between 0 and 1, such as 0.95"
         )
     if reward is not None and not callable(reward):
         raise errors.InvalidRequest(
             f"reward={short_repr(reward)}: expected a function of the observation"
         )
-    given = None if bounds is None else _check_bounds(bounds)
+    checked_bounds = None if bounds is None else _check_bounds(bounds)
     created, history = read_history(events)
     function = reward or first_number
     rewards = RewardFunction(
-        function, given or known_bounds(created, RewardFunction(function, None))
+        function, checked_bounds or known_bounds(created, RewardFunction(function, None))
     )
     try:
         replayer: Replayer | None = Replayer(chosen_model(events, created, model), created)
@@ -180,15 +180,15 @@ class RewardFunction:
         self._reward, self.bounds = reward, bounds
 
     def of(self, o: Any, where: str) -> float:
-        """Return reward(o); `BadEvidence` if it is not a finite number within the bounds."""
-        given: Any = self._reward(o)
+        """Return reward(o); raise `BadEvidence` if it is not a finite number within the bounds."""
+        value: Any = self._reward(o)
         try:
-            r = math.nan if isinstance(given, str | bytes) else float(given)
+            r = math.nan if isinstance(value, str | bytes) else float(value)
         except (TypeError, ValueError):
             r = math.nan
         if not math.isfinite(r):
             raise errors.BadEvidence(
-                f"{where}: observation {short_repr(o)} has the reward {short_repr(given)}: "
+                f"{where}: observation {short_repr(o)} has the reward {short_repr(value)}: "
                 "expected a finite number; pass reward=…"
             )
         if self.bounds is not None and not self.bounds[0] <= r <= self.bounds[1]:
@@ -199,14 +199,14 @@ class RewardFunction:
         return r
 
     def scaled(self, r: float) -> float:
-        """Return (r - least) / (most - least), clipped to [0, 1]."""
-        least, most = self.bounds or (0.0, 1.0)
-        return min(max((r - least) / (most - least or 1.0), 0.0), 1.0)
+        """Return (r - low) / (high - low), clipped to [0, 1]."""
+        low, high = self.bounds or (0.0, 1.0)
+        return min(max((r - low) / (high - low or 1.0), 0.0), 1.0)
 
     def unscaled(self, v: float) -> float:
-        """Return least + (most - least) v."""
-        least, most = self.bounds or (0.0, 1.0)
-        return least + (most - least) * v
+        """Return low + (high - low) v."""
+        low, high = self.bounds or (0.0, 1.0)
+        return low + (high - low) * v
 
 
 def first_number(o: Any) -> float:
@@ -218,16 +218,16 @@ def first_number(o: Any) -> float:
 
 
 def _check_bounds(bounds: Any) -> Bounds:
-    """Return (least, most); `InvalidRequest` unless both are finite and least < most."""
+    """Return (low, high); raise `InvalidRequest` unless both are finite and low < high."""
     try:
-        least, most = (float(b) for b in bounds)
+        low, high = (float(b) for b in bounds)
     except (TypeError, ValueError):
-        least = most = math.nan
-    if not (least < most and math.isfinite(most - least)):
+        low = high = math.nan
+    if not (low < high and math.isfinite(high - low)):
         raise errors.InvalidRequest(
             f"bounds={short_repr(bounds)}: expected the least and the greatest possible reward"
         )
-    return least, most
+    return low, high
 
 
 def known_bounds(created: Created, rewards: RewardFunction) -> Bounds | None:
@@ -246,7 +246,7 @@ def known_bounds(created: Created, rewards: RewardFunction) -> Bounds | None:
 
 
 def _as_policy(other: Any, actions: list[Any] | None) -> "_Policy":
-    """Return a function as a fixed policy, a problem or a model as a learning agent."""
+    """Return the policy: fixed for a function, learning from the log for a problem or a model."""
     if callable(other) and not hasattr(other, "agent"):
         return _Policy(other, actions)
     if isinstance(other, Mapping):
@@ -265,12 +265,12 @@ class _Policy:
 
     def probabilities(self, x: Any) -> Probabilities:
         """Return π(b | x) of every b."""
-        given: Any = self._policy(x)
-        where = f"the policy returns {short_repr(given)} in situation {short_repr(x)}"
-        if not isinstance(given, Mapping):
+        value: Any = self._policy(x)
+        where = f"the policy returns {short_repr(value)} in situation {short_repr(x)}"
+        if not isinstance(value, Mapping):
             raise errors.InvalidRequest(f"{where}: expected {{action: probability}}")
         try:
-            pi = {a: float(p) for a, p in given.items()}
+            pi = {a: float(p) for a, p in value.items()}
         except (TypeError, ValueError):
             pi = {}
         if not (all(p >= 0.0 for p in pi.values()) and abs(sum(pi.values()) - 1.0) <= 1e-9):
@@ -323,19 +323,19 @@ class _LearningPolicy(_Policy):
 
 
 class _Means:
-    """r̂: the mean reward of each action so far, or of all actions if it has none."""
+    """r̂: the mean reward of each action so far; for an action without a reward, of all actions."""
 
     def __init__(self) -> None:
         self.sums: dict[Any, tuple[float, int]] = {}
         self._all = (0.0, 0)
 
-    def of(self, a: Any, start: float = 0.0) -> float:
+    def of(self, a: Any, default: float = 0.0) -> float:
         total, n = self.sums.get(a, self._all)
-        return total / n if n else start
+        return total / n if n else default
 
-    def overall(self, start: float) -> float:
+    def overall(self, default: float) -> float:
         total, n = self._all
-        return total / n if n else start
+        return total / n if n else default
 
     def take(self, a: Any, r: float) -> None:
         total, n = self.sums.get(a, (0.0, 0))
@@ -365,8 +365,10 @@ class _Evaluation:
         self._all_propensities = replayer is not None
         self._means = _Means()
         self._pending: dict[int, _Pending] = {}
+        # Σ_t π_t(b) of each action b, over the observed decisions.
         self._mass: dict[Any, float] = {}
         self._cache = ProbabilityCache(other.probabilities)
+        # For inverse propensity, doubly robust and the log: the terms and the intervals.
         self._terms: tuple[list[float], list[float], list[float]] = ([], [], [])
         self._intervals = RewardInterval(), RewardInterval(), RewardInterval()
         self._weights: list[float] = []
@@ -374,18 +376,18 @@ class _Evaluation:
     def run(self, events: Iterable[Event], level: float) -> WhatIf:
         for event in events:
             if isinstance(event, Decided):
-                self._decided(event)
+                self._take_decision(event)
             elif isinstance(event, Observed):
-                self._observed(event)
+                self._take_observation(event)
         if not self._weights:
             raise errors.InvalidRequest(
                 f"the log has {len(self._pending)} decisions and no observation: there is nothing "
                 "to estimate from"
             )
         weights, n = self._weights, len(self._weights)
-        most = max(weights)  # the scale: squares of large weights would overflow
-        squares = math.fsum((w / most) ** 2 for w in weights) if most else 0.0
-        effective = math.fsum(w / most for w in weights) ** 2 / squares if squares else 0.0
+        largest = max(weights)  # divide by it: squares of large weights overflow
+        squares = math.fsum((w / largest) ** 2 for w in weights) if largest else 0.0
+        effective = math.fsum(w / largest for w in weights) ** 2 / squares if squares else 0.0
         unsupported = math.fsum(p for a, p in self._mass.items() if a not in self._means.sums)
         estimates = [RewardEstimate.of(terms, level) for terms in self._terms]
         if effective == 0.0 or unsupported / n > 1.0 - level:
@@ -397,11 +399,12 @@ class _Evaluation:
                 estimates[i] = replace(estimates[i], low=low, high=high)
         ips, dr, logged = estimates
         return WhatIf(
-            ips, dr, logged, n, len(self._pending), effective, most, unsupported / n,
+            ips, dr, logged, n, len(self._pending), effective, largest, unsupported / n,
             self._rewards.bounds, self._all_propensities, level,
         )  # fmt: skip
 
-    def _decided(self, d: Decided) -> None:
+    def _take_decision(self, d: Decided) -> None:
+        """Compute the parts of the terms of a decision that do not depend on its reward."""
         if not d.p:
             raise errors.MissingCapability(
                 f"decision {d.seq} has no probability in the log: off-policy estimates need the "
@@ -416,36 +419,39 @@ class _Evaluation:
         self._pending[d.seq] = _Pending(d, pi, w, expected, self._means.of(d.a), guesses)
 
     def _guesses(self, d: Decided, pi: Probabilities, w: float) -> tuple[Guess, Guess, Guess]:
-        logged = None if self._replayer is None else self._replayer.decided(d)
-        self._all_propensities &= logged is not None
+        """Return the guesses for inverse propensity, doubly robust and the policy of the log."""
+        propensities = None if self._replayer is None else self._replayer.take_decision(d)
+        self._all_propensities &= propensities is not None
         scaled, start = self._rewards.scaled, self._rewards.unscaled(0.5)
-        b = [a for a, p in pi.items() if p > 0.0]
-        values, r_hat = [pi[a] for a in b], [scaled(self._means.of(a, start)) for a in b]
-        ips = dr = guess(values, None, r_hat, None, w)
-        if logged is not None:
+        actions = [a for a, p in pi.items() if p > 0.0]
+        r_hat = [scaled(self._means.of(a, start)) for a in actions]
+        pi_values = [pi[a] for a in actions]
+        ips = dr = guess(pi_values, None, r_hat, None, w)
+        if propensities is not None:
             # Use the p of the log for the action taken, so that w q(a) <= k holds exactly.
-            p = [d.p or 0.0 if a == d.a else logged.get(a, 0.0) for a in b]
-            dr = guess(values, p, r_hat, b.index(d.a) if d.a in b else None, w)
+            p = [d.p or 0.0 if a == d.a else propensities.get(a, 0.0) for a in actions]
+            dr = guess(pi_values, p, r_hat, actions.index(d.a) if d.a in actions else None, w)
         return ips, dr, guess([1.0], None, [scaled(self._means.overall(start))], 0, 1.0)
 
-    def _observed(self, event: Observed) -> None:
+    def _take_observation(self, event: Observed) -> None:
+        """Add the terms of the observed decision to all estimates, then learn from it."""
         if event.n not in self._pending:
             raise errors.DamagedLog(
                 f"event {event.seq} observes decision {event.n}, which does not exist or was "
                 "observed before"
             )
         r = self._rewards.of(event.o, f"event {event.seq}")
-        one = self._pending.pop(event.n)
-        for a, p in one.pi.items():
+        decision = self._pending.pop(event.n)
+        for a, p in decision.pi.items():
             self._mass[a] = self._mass.get(a, 0.0) + p
-        new = (one.w * r, one.expected + one.w * (r - one.predicted), r)
+        new = (decision.w * r, decision.expected + decision.w * (r - decision.predicted), r)
         for terms, term in zip(self._terms, new, strict=True):
             terms.append(term)
-        self._weights.append(one.w)
-        if one.guesses is not None:
-            for interval, prior in zip(self._intervals, one.guesses, strict=True):
+        self._weights.append(decision.w)
+        if decision.guesses is not None:
+            for interval, prior in zip(self._intervals, decision.guesses, strict=True):
                 interval.take(prior, self._rewards.scaled(r))
-        d = one.decided
+        d = decision.decided
         self._other.learn(d.x, d.a, event.o)
         self._means.take(d.a, r)
         self._cache.clear()

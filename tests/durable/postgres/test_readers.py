@@ -105,7 +105,7 @@ def test_readers_and_queues_of_many_agents_do_not_wait_for_each_other(url: str) 
 
     def act(agent: DurableAgent) -> None:
         for _ in range(10):
-            agent._log._contended = 32  # type: ignore[attr-defined]  # as a crowd makes it
+            agent._log._queued_turns = 32  # type: ignore[attr-defined]  # as a crowd makes it
             agent.act()
 
     def read(agent: DurableAgent) -> None:

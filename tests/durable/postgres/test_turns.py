@@ -48,7 +48,7 @@ def test_a_sleeping_lock_holder_does_not_block_the_others(
             twin.append(ROWS[1:2])
 
     with psycopg.connect(server.url()) as sleeper:
-        sleeper.execute("SELECT pg_advisory_lock(%s)", (twin._queue,))
+        sleeper.execute("SELECT pg_advisory_lock(%s)", (twin._queue_key,))
         other = threading.Thread(target=append)
         other.start()
         waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
@@ -69,10 +69,10 @@ def test_a_connection_lost_in_a_turn_is_replaced_where_it_was(url: str, server: 
     with pytest.raises(HeadMoved):
         twin.append(ROWS[:1])
     # One place only: who asked for a second while it holds the first would wait for ever.
-    store._server._places = threading.BoundedSemaphore(1)
+    store._server._connection_slots = threading.BoundedSemaphore(1)
     with twin.turn():
         with psycopg.connect(server.url()) as other:
-            ours = store._server._mine.connection.info.backend_pid
+            ours = store._server._reserved.connection.info.backend_pid
             assert other.execute("SELECT pg_terminate_backend(%s)", (ours,)).fetchone() == (True,)
         twin.append(ROWS[1:2])
     assert log.head() == 2
