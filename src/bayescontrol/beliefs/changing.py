@@ -34,32 +34,32 @@ _STATEFUL_SWITCHING = (
 
 
 class _Changing(FiniteBelief[M]):
-    """Condition on o_t, then predict m_{t+1}."""
+    """Base of beliefs that condition on o_t, then predict the next mode m_{t+1}."""
 
     @abstractmethod
-    def _predicted(self, now: Weights) -> Weights:
-        """The weights of m_{t+1}, given those of m_t."""
+    def _predict(self, current: Weights) -> Weights:
+        """Return the weights of m_{t+1}, given the weights of m_t."""
 
     @abstractmethod
-    def _change(self) -> FloatArray:
-        """The parameters of the change, as they are saved."""
+    def _change_parameters(self) -> FloatArray:
+        """Return the parameters of the change, as they are saved."""
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Condition on o_t, then predict m_{t+1}. An error leaves the belief unchanged."""
         super().observe(x, a, o)
-        now = self._weights
-        self._weights = self._predicted(now)
-        self._weights.on_impossible, self._weights.impossible = now.on_impossible, now.impossible
+        old, new = self._weights, self._predict(self._weights)
+        new.on_impossible, new.impossible = old.on_impossible, old.impossible
+        self._weights = new
         # The prediction is not evidence: leave it out of the code length.
-        self._log_base += self._weights.log_total(now)
+        self._log_base += new.log_total(old)
 
     def save(self) -> Arrays:
         """As `FiniteBelief.save`, with the parameters of the change."""
-        return super().save() | {"change": self._change()}
+        return super().save() | {"change": self._change_parameters()}
 
     def load(self, arrays: Arrays) -> None:
-        """Restore a state saved by a belief over the same modes with the same change."""
-        change, saved = self._change(), dict(arrays).get("change")
+        """Restore a state saved by a belief over the same modes with the same parameters."""
+        change, saved = self._change_parameters(), dict(arrays).get("change")
         if saved is None or not np.array_equal(change, saved):
             raise IncompatibleState(
                 f"the state was saved with the change parameters {saved}, this belief has {change}"
@@ -106,20 +106,20 @@ class SwitchingBelief(_Changing[M]):
         if (hazard is None) == (transition is None):
             raise InvalidTable("SwitchingBelief: give either a hazard or a transition table")
         if hazard is not None and not (_is_number(hazard) and 0.0 <= hazard <= 1.0):
-            raise InvalidTable(f"SwitchingBelief(hazard={hazard!r}): a probability is in [0, 1]")
+            raise InvalidTable(f"hazard={hazard!r}: expected a probability in [0, 1]")
         if self._hypotheses.stateful_modes:
             raise MissingCapability(_STATEFUL_SWITCHING)
         self._hazard = hazard
         self._table = None if transition is None else _transition_table(transition, len(self))
 
-    def _predicted(self, now: Weights) -> Weights:
-        v = now.posterior()
+    def _predict(self, current: Weights) -> Weights:
+        v = current.posterior()
         if self._table is not None:
             return Weights(v @ self._table)
-        h = float(self._change())
+        h = float(self._change_parameters())
         return Weights((1.0 - h) * v + h * self._prior)
 
-    def _change(self) -> FloatArray:
+    def _change_parameters(self) -> FloatArray:
         return np.array(self._hazard, np.float64) if self._table is None else self._table.copy()
 
     def add(self, mode: M, mass: float, *, state: Any = NOT_GIVEN) -> int:
@@ -130,11 +130,12 @@ class SwitchingBelief(_Changing[M]):
         return super().add(mode, mass, state=state)
 
     def retire(self, mode: int | str) -> float:
-        """As `FiniteBelief.retire`; needs a hazard: a table would give the mode mass again."""
+        """As `FiniteBelief.retire`; needs a hazard, since a table would give the mode new mass."""
         self._require_hazard("retire", mode)
         return super().retire(mode)
 
     def _require_hazard(self, verb: str, mode: Any) -> None:
+        """Raise MissingCapability if the belief has a transition table instead of a hazard."""
         if self._table is not None:
             raise MissingCapability(
                 f"cannot {verb} {mode!r}: the transition table has a fixed size of {len(self)} "
@@ -170,14 +171,14 @@ class FadingBelief(_Changing[M]):
     ) -> None:
         super().__init__(modes, prior, on_impossible=on_impossible)
         if not (_is_number(forgetting) and 0.0 < forgetting <= 1.0):
-            raise InvalidTable(f"FadingBelief(forgetting={forgetting!r}): λ is in (0, 1]")
+            raise InvalidTable(f"forgetting={forgetting!r}: expected a number in (0, 1]")
         self._lam = float(forgetting)
 
-    def _predicted(self, now: Weights) -> Weights:
-        # In logarithms, which cover the range of the exponents; λ < 1 fades their rounding.
-        saved = now.save()
-        w, e = saved["mantissa"], saved["exponent"]
-        alive = w > 0.0
+    def _predict(self, current: Weights) -> Weights:
+        # Logarithms cover the range of the exponents; their rounding errors fade with λ < 1.
+        arrays = current.save()
+        w, e = arrays["mantissa"], arrays["exponent"]
+        alive = w > 0.0  # modes that are not ruled out
         log_v = np.log(w[alive]) + LN2 * e[alive]
         faded = np.full(len(self), -np.inf)
         faded[alive] = self._lam * (log_v - log_v.max())
@@ -186,7 +187,7 @@ class FadingBelief(_Changing[M]):
         predicted.condition(faded, log=True)
         return predicted
 
-    def _change(self) -> FloatArray:
+    def _change_parameters(self) -> FloatArray:
         return np.array(self._lam)
 
 
@@ -195,11 +196,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _transition_table(transition: npt.ArrayLike, n: int) -> FloatArray:
+    """Return the table P(m' | m) of n modes as an array, or raise InvalidTable."""
     table = np.array(transition, np.float64)
     if table.shape != (n, n):
-        raise InvalidTable(f"the transition table has shape {table.shape}, not {(n, n)}")
+        raise InvalidTable(f"transition has shape {table.shape}: expected {(n, n)}")
     if not (table >= 0.0).all() or (abs(table.sum(axis=1) - 1.0) > TOLERANCE).any():
         raise InvalidTable(
-            "every row of the transition table, P(m' | m), must be non-negative and sum to 1"
+            f"transition={transition!r}: every row P(m' | m) must be non-negative and sum to 1"
         )
     return table

@@ -83,7 +83,7 @@ class FiniteBelief(Generic[M]):
         self.count = 0
         #: Prior mass of the modes that `truncated` left out.
         self.truncated_mass = 0.0
-        #: The index of the mode drawn last; -1 before the first draw, or if it was retired.
+        #: The index of the mode drawn last; -1 before the first draw, or if the mode was retired.
         self.drawn = -1
         # ln Σ v without the observations; changes when modes are added or retired.
         self._log_base = self._weights.log_total()
@@ -98,9 +98,10 @@ class FiniteBelief(Generic[M]):
         limit: int = 1_000_000,
         on_impossible: OnImpossible = "raise",
     ) -> "FiniteBelief[M]":
-        """The first modes of a countable class, until their prior mass reaches `keep`.
+        """Return a belief over the first modes of a countable class.
 
-        `truncated_mass` is the mass of the modes left out; the rest is scaled to 1.
+        Modes are taken until their prior mass reaches `keep`, and their prior is scaled to 1. The
+        attribute `truncated_mass` is the mass of the modes left out.
 
         >>> from itertools import count
         >>> class Coin:
@@ -129,8 +130,9 @@ class FiniteBelief(Generic[M]):
                 where += (
                     ". Widen the class of modes, or choose on_impossible='skip' or Floor(epsilon)"
                 )
-            raise self._explained(error, where) from None
-        if before is not None:  # last: a filter need not handle an impossible o
+            raise self._explain(error, where) from None
+        # Private states advance last, so that a mode need not handle an o that is impossible.
+        if before is not None:
             try:
                 self._hypotheses.states = self._hypotheses.advanced_states(a, o)
             except BaseException:
@@ -139,7 +141,7 @@ class FiniteBelief(Generic[M]):
         self.count += 1
 
     def sample(self, rng: Stream) -> M:
-        """Draw m ~ P(m | âo_<t); nothing else here is random."""
+        """Draw m ~ P(m | âo_<t). No other method draws random numbers."""
         self.drawn = self._weights.draw(rng)
         mode: M = self._hypotheses.mode(self.drawn)
         return mode
@@ -157,9 +159,10 @@ class FiniteBelief(Generic[M]):
     def mix(
         self, capability: type, query: Callable[[Any], Mapping[K, float | FloatArray]]
     ) -> dict[K, float]:
-        """Σ_m query(m) P(m | âo_<t), for a query that needs the capability.
+        """Return Σ_m query(m) P(m | âo_<t) by key; raise MissingCapability if modes lack it.
 
-        An array of modes is queried once and returns arrays.
+        `query` maps a mode to numbers by key. One object that answers for all modes is queried
+        once and returns arrays.
         """
         v = self.posterior()
         if isinstance(self._hypotheses, mode_queries.ModeArrayQueries):
@@ -199,7 +202,7 @@ class FiniteBelief(Generic[M]):
         return out
 
     def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """-log2 P(o | âo_<t â_t), in bits; ∞ if every mode rules o out. Changes nothing."""
+        """Return -log2 P(o | âo_<t â_t), in bits; ∞ if every mode rules o out. Does not learn."""
         return self._weights.surprise(self._hypotheses.likelihoods(x, a, o), self._hypotheses.log)
 
     def reweigh(
@@ -207,16 +210,17 @@ class FiniteBelief(Generic[M]):
     ) -> None:
         """P(m) ← P(m) query(m) / Σ P query: condition on evidence that is not an observation.
 
-        The rule uses it for the actions of *another* agent. `what` names the evidence in errors.
+        The control rule calls this for the actions of *another* agent. `what` names the evidence
+        in errors.
         """
-        v = np.broadcast_to(
+        evidence = np.broadcast_to(
             np.asarray(self._hypotheses.query_each(capability, query), np.float64), (len(self),)
         )
         before = self._weights.copy()
         try:
-            self._weights.condition(np.ascontiguousarray(v))
+            self._weights.condition(np.ascontiguousarray(evidence))
         except BadEvidence as error:
-            raise self._explained(error, what) from None
+            raise self._explain(error, what) from None
         self._log_base += self._weights.log_total(before)
 
     def code_length(self) -> float:
@@ -249,15 +253,15 @@ class FiniteBelief(Generic[M]):
         return not self._hypotheses.stateful_modes
 
     def last(self) -> M | None:
-        """The mode drawn last, bound to its private state; None if it was retired since."""
+        """Return the mode drawn last, with its private state; None if it was retired since."""
         return None if self.drawn < 0 else self._hypotheses.mode(self.drawn)
 
     def name(self, m: int) -> str:
-        """The `name` of mode m if it has one, else "m" and its index."""
+        """Return the `name` of mode m, or "m" and the index if the mode has no name."""
         return mode_queries.name_of(self._hypotheses.modes, m)
 
     def distinct_names(self) -> list[str]:
-        """Return a different name for each mode: modes of one name get their number too.
+        """Return a different name for each mode: modes with the same name get their number too.
 
         >>> class Coin:
         ...     name = "coin"
@@ -268,11 +272,11 @@ class FiniteBelief(Generic[M]):
         names = [self.name(m) for m in range(len(self))]
         count = Counter(names)
         numbered = [f"{s} (m{m})" for m, s in enumerate(names)]
-        distinct = [s if count[s] == 1 else long for s, long in zip(names, numbered, strict=True)]
+        distinct = [a if count[a] == 1 else b for a, b in zip(names, numbered, strict=True)]
         return distinct if len(set(distinct)) == len(distinct) else numbered
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
-        """Return P(m | âo_<t) by the names of the modes."""
+        """Return P(m | âo_<t) of every mode, by name."""
         pairs = zip(self.distinct_names(), self.posterior().tolist(), strict=True)
         return {name: {"probability": p} for name, p in pairs}
 
@@ -294,11 +298,11 @@ class FiniteBelief(Generic[M]):
     # -- adding and retiring modes ---------------------------------------------------------
 
     def add(self, mode: M, mass: float, *, state: Any = mode_queries.NOT_GIVEN) -> int:
-        """Add a mode with P(m | âo_<t) = mass, scale the others by 1 - mass, return its index.
+        """Add a mode with P(m | âo_<t) = mass and return its index; scale the others by 1 - mass.
 
         The mode is treated as if it had predicted the past exactly as the mixture did. The belief
         does not store the past: a mode with private state that is added after observations needs
-        `state`, the result of its `advance` over them, or `mode.start()` to start it now.
+        `state`: the result of its `advance` over the past, or `mode.start()` to start it now.
 
         >>> class Coin:
         ...     def __init__(self, p): self.p = p
@@ -317,7 +321,7 @@ class FiniteBelief(Generic[M]):
         return len(self) - 1
 
     def retire(self, mode: int | str) -> float:
-        """Set P(m | ·) to 0 for good and return the mass it had. Indices do not change.
+        """Set P(m | ·) to 0 for good and return its previous value. Indices do not change.
 
         `mode` is an index or a name. An agent that holds the mode draws another one at its next
         action, whatever its schedule.
@@ -364,9 +368,8 @@ class FiniteBelief(Generic[M]):
     def load(self, arrays: Arrays) -> None:
         """Restore a state saved by a belief over the same modes."""
         require_arrays(arrays, {"prior", "count", "drawn", "log_base", "names"})
-        mode_queries.require_same_names(
-            self._hypotheses.names(), arrays["names"], "the saved state"
-        )
+        names = self._hypotheses.names()
+        mode_queries.require_same_names(names, arrays["names"], "the saved state")
         states = list(self._hypotheses.states)
         for m in self._hypotheses.stateful_modes:
             if f"state/{m}" not in arrays:
@@ -390,11 +393,10 @@ class FiniteBelief(Generic[M]):
         """Add the evidence of `other`; the prior counts once: P(m) Π P(o|m,·) Π P(o'|m,·)."""
         if not isinstance(other, FiniteBelief):
             raise IncompatibleState(f"{other!r} is not a FiniteBelief and cannot be merged")
-        mode_queries.require_same_names(
-            self._hypotheses.names(), other._hypotheses.names(), "the other belief"
-        )
+        names, other_names = self._hypotheses.names(), other._hypotheses.names()
+        mode_queries.require_same_names(names, other_names, "the other belief")
         if self._prior.tobytes() != other._prior.tobytes():
-            raise IncompatibleState("beliefs can be merged only if they have the same prior")
+            raise IncompatibleState(f"cannot merge {other!r}: its prior differs")
         if self._hypotheses.stateful_modes or other._hypotheses.stateful_modes:
             raise IncompatibleState(
                 "modes with private state depend on the order of events and cannot be merged"
@@ -405,16 +407,16 @@ class FiniteBelief(Generic[M]):
 
     def copy(self) -> "FiniteBelief[M]":
         """Return an independent copy; the modes are shared."""
-        twin = copy(self)
-        twin._weights = self._weights.copy()
-        twin._hypotheses = self._hypotheses.copy()
-        twin._prior = self._prior.copy()
-        return twin
+        clone = copy(self)
+        clone._weights = self._weights.copy()
+        clone._hypotheses = self._hypotheses.copy()
+        clone._prior = self._prior.copy()
+        return clone
 
     # -- display ---------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        leaders = ", ".join(f"{name} {v:.3g}" for name, v in self._leaders(4))
+        leaders = ", ".join(f"{name} {v:.3g}" for name, v in self._most_probable(4))
         more = ", …" if len(self) > 4 else ""
         return f"{type(self).__name__}({self._size()}: {leaders}{more})"
 
@@ -422,22 +424,23 @@ class FiniteBelief(Generic[M]):
         rows = "".join(
             f"<tr><td>{escape(name)}</td><td>{v:.4g}</td>"
             f"<td><meter min='0' max='1' value='{v:.4f}'></meter></td></tr>"
-            for name, v in self._leaders(12)
+            for name, v in self._most_probable(12)
         )
         return (
             f"<table><caption>{self._size()}</caption>"
             f"<tr><th>mode</th><th>P(m | âo)</th><th></th></tr>{rows}</table>"
         )
 
-    def _leaders(self, most: int) -> list[tuple[str, float]]:
-        """Names and probabilities of the most probable modes."""
+    def _most_probable(self, n: int) -> list[tuple[str, float]]:
+        """Return the names and probabilities of the n most probable modes."""
         v = self.posterior()
-        return [(self.name(int(m)), float(v[m])) for m in np.argsort(-v, kind="stable")[:most]]
+        return [(self.name(int(m)), float(v[m])) for m in np.argsort(-v, kind="stable")[:n]]
 
     def _size(self) -> str:
         return f"{counted(len(self), 'mode')} after {counted(self.count, 'observation')}"
 
-    def _explained(self, error: BadEvidence, where: str) -> BadEvidence:
+    def _explain(self, error: BadEvidence, where: str) -> BadEvidence:
+        """Return the error with the name of the mode and with `where` it occurred."""
         text = str(error)
         if error.mode is not None:
             text = text.replace(
@@ -449,7 +452,7 @@ class FiniteBelief(Generic[M]):
 
 
 def finite_belief(agent: Any, what: str) -> FiniteBelief[Any]:
-    """Return the agent's belief over finitely many modes; `what` needs it, says the error."""
+    """Return the agent's `FiniteBelief`; raise MissingCapability, naming `what`, if it has none."""
     belief = getattr(agent, "belief", None)
     if not isinstance(belief, FiniteBelief):
         has = "no belief" if belief is None else f"the belief {belief!r}"

@@ -13,10 +13,10 @@ Resample-move (Gilks & Berzuini 2001) moves particles by Metropolis steps:
               θ' = θ + s/√d C ε          C Cᵀ the weighted covariance, ε standard normal
               θ ← θ' with probability min(1, π(θ') / π(θ)),   π(θ) = P(θ) Π_t P(o_t | θ, x_t, a_t)
 
-Such a step leaves any posterior invariant, so the error goes to zero as n grows; the move of Liu
-and West only keeps two moments and smooths the rest. The cost is the whole history: it is stored,
-and a renewal reads it `moves` + 1 times. Renewals become rare as the posterior settles, about one
-each time the evidence doubles.
+Such a step leaves any posterior invariant, so the error goes to zero as n grows. The move of Liu
+and West only preserves two moments and smooths everything else. Resample-move stores the whole
+history, and a renewal reads it `moves` + 1 times. Renewals become rare as the posterior settles:
+about one each time the evidence doubles.
 """
 
 import math
@@ -54,7 +54,7 @@ Move: TypeAlias = Callable[[FloatArray, Stream], Any]
 
 _SAMPLER = "sampler/"
 # A saved state identifies its prior by this many draws from it.
-_SAMPLE = 8
+_PRIOR_DRAWS = 8
 
 
 class Particle:
@@ -71,26 +71,27 @@ class Particle:
         self.theta, self._act = theta, act
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """a ~ P(a | θ, x)."""
+        """Draw a ~ P(a | θ, x)."""
         return self._act(self.theta, x, rng)
 
     def __repr__(self) -> str:
         return f"Particle({', '.join(f'{t:.3g}' for t in self.theta)})"
 
 
-def require_functions(**given: Any) -> None:
+def require_functions(**functions: Any) -> None:
     """Raise MissingCapability unless every argument is a function."""
-    for name, value in given.items():
+    for name, value in functions.items():
         if not callable(value):
             raise MissingCapability(f"{name}={value!r} must be a function")
 
 
 def _checked_draws(draw: Draw, n: int, rng: Stream) -> FloatArray:
+    """Return n draws from the prior; raise InvalidPrior unless they are finite, of shape (n, d)."""
     theta = np.array(draw(n, rng), np.float64, order="C")
     if theta.ndim != 2 or len(theta) != n or not theta.shape[1]:
         raise InvalidPrior(f"draw({n}, rng) returned shape {theta.shape}, expected ({n}, d)")
     if not np.isfinite(theta).all():
-        raise InvalidPrior("draw(n, rng) returned a parameter that is not finite")
+        raise InvalidPrior(f"draw({n}, rng) returned a parameter that is not finite: {theta}")
     return theta
 
 
@@ -99,14 +100,14 @@ class ParticleBelief:
 
     `draw(n, rng)` returns n rows of θ from the prior, on an unbounded scale: logits instead of
     probabilities, logarithms instead of scales. `log_likelihoods(θ, x, a, o)` returns
-    ln P(o | θ_i, x, a) for every row, `act(θ_i, x, rng)` an action. `seed` draws the first
-    particles.
+    ln P(o | θ_i, x, a) for every row, `act(θ_i, x, rng)` returns an action. The first particles
+    are drawn with `seed`.
 
     When `effective_size` is below `share` of n, `sample` renews the particles: systematic
     resampling, then the move of Liu and West, θ' = a θ + (1 - a) m + √(1 - a²) C ε with
-    a = `shrinkage`, which keeps mean m and covariance C Cᵀ. Near 1 it preserves the shape of the
-    posterior but leaves near-copies; at 0 it draws from the fitted Gaussian. `move(θ, rng)`
-    replaces that move. `share=0` never renews.
+    a = `shrinkage`, which preserves the mean m and the covariance C Cᵀ. With a near 1 the move
+    preserves the shape of the posterior but leaves near-copies; with a = 0 it draws from the fitted
+    Gaussian. `move(θ, rng)` replaces that move. `share=0` never renews.
 
     A saved belief contains a few draws from the prior with a fixed seed, and `load` rejects a
     state with another prior. `draw` should therefore use no randomness but `rng`.
@@ -124,7 +125,7 @@ class ParticleBelief:
 
     format_name: ClassVar[str] = "ParticleBelief"
 
-    # Advice in errors, for impossible evidence and for a single particle with all the weight.
+    # Advice in errors, for impossible evidence and for weights that rest on a single particle.
     _advice_impossible = (
         "Take more particles or a wider prior, or choose on_impossible='skip' or Floor(epsilon)"
     )
@@ -173,7 +174,7 @@ class ParticleBelief:
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """w_i ← w_i P(o | θ_i, x, a). An error leaves the belief unchanged."""
-        evidence = self._ask(x, a, o)
+        evidence = self._evaluate(x, a, o)
         try:
             self._weights.condition(evidence, log=True)
         except BadEvidence as error:
@@ -185,7 +186,8 @@ class ParticleBelief:
             raise explained from None
         self.count += 1
 
-    def _ask(self, x: Any, a: Any, o: Any) -> FloatArray:
+    def _evaluate(self, x: Any, a: Any, o: Any) -> FloatArray:
+        """Return the user's log-likelihoods as an array, or raise BadEvidence."""
         answer = self._log_likelihoods(self._theta, x, a, o)
         try:
             return np.array(answer, np.float64, order="C")
@@ -202,13 +204,14 @@ class ParticleBelief:
         return self._last
 
     def renew(self, rng: Stream) -> bool:
-        """Resample and move the particles if n_eff < share · n; return whether it was so."""
-        due = self.effective_size < self._share * len(self)
-        if due:
+        """Resample and move the particles if n_eff < share · n; return whether this was done."""
+        is_due = self.effective_size < self._share * len(self)
+        if is_due:
             self._renew(rng)
-        return due
+        return is_due
 
     def _renew(self, rng: Stream) -> None:
+        """Resample and move the particles, and set all weights to 1/n."""
         p, n = self.posterior(), len(self)
         if self._move is None and kernels.particles.effective_size(p) < 2.0:
             raise BadEvidence(
@@ -217,7 +220,7 @@ class ParticleBelief:
             )
         chosen = np.empty(n, np.int64)
         kernels.particles.systematic(p, rng.random(), chosen)
-        theta = self._moved(chosen, rng)
+        theta = self._move_particles(chosen, rng)
         if theta.shape != self._theta.shape or not np.isfinite(theta).all():
             raise BadEvidence(
                 f"the move returned parameters of shape {theta.shape}, or not all finite: expected "
@@ -228,19 +231,19 @@ class ParticleBelief:
         self._theta, self._weights = theta, weights
         self.renewals += 1
 
-    def _moved(self, chosen: IntArray, rng: Stream) -> FloatArray:
-        """The chosen particles after the move."""
+    def _move_particles(self, chosen: IntArray, rng: Stream) -> FloatArray:
+        """Return the chosen particles after the move."""
         if self._move is not None:
             return np.array(self._move(self._theta[chosen], rng), np.float64, order="C")
-        m, C = self._mean_and_spread()
+        m, C = self._mean_and_factor()
         theta = np.empty_like(self._theta)
         kernels.particles.shrink(
             self._theta, chosen, m, C, self._shrinkage, np.empty_like(m), theta, rng.state
         )
         return theta
 
-    def _mean_and_spread(self) -> tuple[FloatArray, FloatArray]:
-        """m and C, C Cᵀ the covariance."""
+    def _mean_and_factor(self) -> tuple[FloatArray, FloatArray]:
+        """Return the mean m and a matrix C such that C Cᵀ is the covariance."""
         m, V = self._moments()
         C = np.empty_like(V)
         kernels.particles.spread(V, C)
@@ -249,7 +252,7 @@ class ParticleBelief:
     # -- queries -------------------------------------------------------------------------
 
     def posterior(self) -> FloatArray:
-        """The weights w_i / Σ w, as a new array."""
+        """Return the normalised weights w_i / Σ w, as a new array."""
         return self._weights.posterior()
 
     @property
@@ -263,6 +266,7 @@ class ParticleBelief:
         return kernels.particles.effective_size(self.posterior())
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
+        """Return the weighted mean and covariance of the particles."""
         d = self._theta.shape[1]
         m, V = np.empty(d), np.empty((d, d))
         kernels.particles.moments(self._theta, self.posterior(), m, V)
@@ -282,7 +286,7 @@ class ParticleBelief:
 
     def surprise(self, x: Any, a: Any, o: Any) -> float:
         """-log2 Σ_i w_i P(o | θ_i, x, a), in bits; ∞ if every particle rules o out."""
-        return self._weights.surprise(self._ask(x, a, o), log=True)
+        return self._weights.surprise(self._evaluate(x, a, o), log=True)
 
     @property
     def impossible(self) -> int:
@@ -305,16 +309,20 @@ class ParticleBelief:
             **self._weights.save(),
             "theta": self._theta.copy(),
             "renewals": np.array(self.renewals),
-            "prior_draws": self._prior().copy(),
+            "prior_draws": self._draws_from_prior().copy(),
         }
         drawn = np.empty(0) if self._last is None else self._last.theta.copy()
         arrays = {_SAMPLER + name: array for name, array in sampler.items()}
         return {"count": np.array(self.count), "drawn": drawn, **arrays}
 
-    def _prior(self) -> FloatArray:
-        """Return draws with a fixed seed (cached); `load` compares them to detect another prior."""
+    def _draws_from_prior(self) -> FloatArray:
+        """Return draws from the prior with a fixed seed; `load` compares them to detect another.
+
+        They are drawn once and then cached.
+        """
         if not self._prior_draws.size:
-            self._prior_draws = _checked_draws(self._draw, len(self), Stream(0))[:_SAMPLE].copy()
+            draws = _checked_draws(self._draw, len(self), Stream(0))
+            self._prior_draws = draws[:_PRIOR_DRAWS].copy()
         return self._prior_draws
 
     def load(self, arrays: Arrays) -> None:
@@ -328,9 +336,9 @@ class ParticleBelief:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
         if theta.dtype != np.float64 or theta.shape != self._theta.shape:
             raise IncompatibleState(
-                f"saved for particles of shape {theta.shape}, this belief has {self._theta.shape}"
+                f"saved with particles of shape {theta.shape}, this belief has {self._theta.shape}"
             )
-        prior, saved = self._prior(), arrays[_SAMPLER + "prior_draws"]
+        prior, saved = self._draws_from_prior(), arrays[_SAMPLER + "prior_draws"]
         tolerance = 1e-9 * np.abs(prior).max()  # rounding of draws may differ between machines
         if (
             saved.dtype != np.float64
@@ -338,7 +346,7 @@ class ParticleBelief:
             or not np.allclose(prior, saved, rtol=0.0, atol=tolerance)
         ):
             raise IncompatibleState(
-                "saved under another prior: `draw` returns other parameters here than it did there"
+                "saved with another prior: `draw` returns other parameters now than at that time"
             )
         if drawn.shape not in ((0,), theta.shape[1:]) or count < 0 or renewals < 0:
             raise IncompatibleState(
@@ -354,9 +362,9 @@ class ParticleBelief:
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        twin = copy(self)
-        twin._theta, twin._weights = self._theta.copy(), self._weights.copy()
-        return twin
+        clone = copy(self)
+        clone._theta, clone._weights = self._theta.copy(), self._weights.copy()
+        return clone
 
     def __repr__(self) -> str:
         n, d = self._theta.shape
@@ -366,16 +374,19 @@ class ParticleBelief:
         )
 
 
-#: (x_t, a_t, o_t)
+#: A step of the history: (x_t, a_t, o_t).
 Event: TypeAlias = tuple[Any, Any, Any]
+#: The names of the saved arrays of the history, and the columns of a `Record` that they hold.
 _HISTORY = {"history/x": "situation", "history/a": "actions", "history/o": "observations"}
 
 
 class ResampleMoveBelief(ParticleBelief):
-    """P(θ | âo_<t) by n particles, exact as n grows; `log_prior(θ)` returns ln P(θ_i) + const.
+    """P(θ | âo_<t) by n particles with resample-move; the error goes to zero as n grows.
 
-    The other arguments are those of `ParticleBelief`; `scale` is s. `accepted` is the share of
-    moves accepted at the last renewal: if it is near 0, use more `moves` or a smaller `scale`.
+    `log_prior(θ)` returns ln P(θ_i) + const for every row. A renewal makes `moves` Metropolis steps
+    of size s = `scale`. The other arguments are those of `ParticleBelief`. The attribute `accepted`
+    is the share of moves accepted at the last renewal: if it is near 0, use more `moves` or a
+    smaller `scale`.
 
     >>> def draw(n, rng): return rng.normal(size=(n, 1))
     >>> def log_prior(theta): return -0.5 * theta[:, 0] ** 2
@@ -421,10 +432,10 @@ class ResampleMoveBelief(ParticleBelief):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """w_i ← w_i P(o | θ_i, x, a), and store the step. An error leaves the belief unchanged."""
         super().observe(x, a, o)
-        self._history.append((_copied(x), _copied(a), _copied(o)))
+        self._history.append((_copy_if_array(x), _copy_if_array(a), _copy_if_array(o)))
 
     def _log_target(self, theta: FloatArray) -> FloatArray:
-        """ln π(θ_i) + const."""
+        """Return ln π(θ_i) + const for every row of `theta`."""
         total = np.array(self._log_prior(theta), np.float64)
         if total.shape != theta.shape[:1]:
             raise BadEvidence(
@@ -432,48 +443,50 @@ class ResampleMoveBelief(ParticleBelief):
             )
         for x, a, o in self._history:
             total += self._log_likelihoods(theta, x, a, o)
-        if np.isnan(total).any() or (total == np.inf).any():
+        is_invalid = np.isnan(total) | (total == np.inf)
+        if is_invalid.any():
             raise BadEvidence(
-                f"ln P(θ) Σ ln P(o | θ, x, a) is NaN or ∞ at θ = {theta[~(total < np.inf)][0]}: "
+                f"ln P(θ) + Σ ln P(o | θ, x, a) is NaN or ∞ at θ = {theta[is_invalid][0]}: "
                 "return -∞ where θ is impossible"
             )
         return total
 
-    def _moved(self, chosen: IntArray, rng: Stream) -> FloatArray:
+    def _move_particles(self, chosen: IntArray, rng: Stream) -> FloatArray:
+        """Return the chosen particles after `moves` Metropolis steps."""
         theta = self._theta[chosen]
-        C = self._mean_and_spread()[1] * (self._scale / math.sqrt(theta.shape[1]))
-        here, taken = self._log_target(theta), 0
+        C = self._mean_and_factor()[1] * (self._scale / math.sqrt(theta.shape[1]))
+        log_pi, accepted_moves = self._log_target(theta), 0
         for _ in range(self._moves):
-            proposed = theta + rng.normal(size=theta.shape) @ C.T
-            there = self._log_target(proposed)
-            # -ln U is exponential: U < π(θ') / π(θ)
-            better = here - there < rng.exponential(size=len(theta))
-            theta[better], here[better] = proposed[better], there[better]
-            taken += int(better.sum())
-        self.accepted = taken / (self._moves * len(theta))
+            proposal = theta + rng.normal(size=theta.shape) @ C.T
+            new_log_pi = self._log_target(proposal)
+            # Accept if U < π(θ') / π(θ) for a uniform U: -ln U is exponential.
+            accepted = log_pi - new_log_pi < rng.exponential(size=len(theta))
+            theta[accepted], log_pi[accepted] = proposal[accepted], new_log_pi[accepted]
+            accepted_moves += int(accepted.sum())
+        self.accepted = accepted_moves / (self._moves * len(theta))
         return theta
 
     # -- saving and copying -------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """As `ParticleBelief.save`, with the history."""
+        """Return the arrays of `ParticleBelief.save` and the history."""
         xs, actions, observations = zip(*self._history, strict=True) if self._history else ((),) * 3
         columns = Record(actions, observations, {"situation": xs}).columns()
         return {
             **super().save(),
             "sampler/accepted": np.array(self.accepted),
-            **{key: _packed(columns[name], name) for key, name in _HISTORY.items()},
+            **{key: _pack_column(columns[name], name) for key, name in _HISTORY.items()},
         }
 
     def load(self, arrays: Arrays) -> None:
         """Restore a state saved by a belief with the same functions."""
         require_arrays(arrays, {*_HISTORY, "sampler/accepted", "count"})
-        x, a, o = (_unpacked(arrays[key]) for key in _HISTORY)
+        x, a, o = (_unpack_column(arrays[key]) for key in _HISTORY)
         count = arrays["count"].item()
         if not len(x) == len(a) == len(o) == count:
             raise IncompatibleState(
-                f"the saved state is damaged: {count} observations, a history of "
-                f"{len(x)}, {len(a)}, {len(o)}"
+                f"the saved state is damaged: {count} observations, but a history of {len(x)} "
+                f"situations, {len(a)} actions and {len(o)} observations"
             )
         super().load(arrays)
         situations = (x for x, _ in Record(x, o))
@@ -482,18 +495,18 @@ class ResampleMoveBelief(ParticleBelief):
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        twin = super().copy()
-        twin._history = list(self._history)
-        return twin
+        clone = super().copy()
+        clone._history = list(self._history)
+        return clone
 
 
-def _copied(value: Any) -> Any:
+def _copy_if_array(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _packed(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+def _pack_column(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     return pack(column.tolist(), f"the column {name}") if column.dtype == object else column.copy()
 
 
-def _unpacked(array: npt.NDArray[Any]) -> Any:
+def _unpack_column(array: npt.NDArray[Any]) -> Any:
     return unpack(array) if array.dtype.kind == "U" and not array.ndim else array

@@ -40,7 +40,7 @@ OnImpossible: TypeAlias = Literal["raise", "skip"] | Floor
 
 
 class Weights:
-    """v_m over m = 0 … M-1, exact to the last digits over millions of updates.
+    """The weights v_m of modes 0 … M-1, exact to the last digits over millions of updates.
 
     >>> v = Weights(np.array([0.5, 0.5]))
     >>> v.condition(np.array([0.9, 0.3]))
@@ -57,7 +57,7 @@ class Weights:
                 f"on_impossible={on_impossible!r}: choose 'raise', 'skip' or Floor(epsilon)"
             )
         self.on_impossible: OnImpossible = on_impossible
-        #: Observations that were skipped or that touched the floor.
+        #: The number of observations that were skipped or raised to the floor.
         self.impossible = 0
         self._build(v.copy(), np.zeros(v.shape[0], np.int64))
 
@@ -66,13 +66,14 @@ class Weights:
         return int(self._w.shape[0])
 
     def _build(self, w: FloatArray, e: IntArray) -> None:
+        """Set v_m = w_m 2^(e_m) and summarise the blocks."""
         self._w, self._e, self._blocks = w, e, kernels.finite.build(w, e)
 
     def _exponents(self) -> IntArray:
         return kernels.finite.exponents(self._w, self._e, self._blocks)
 
     def arrays(self) -> tuple[FloatArray, IntArray, FloatArray]:
-        """w, e and blocks as `kernels.finite` takes them; not copies."""
+        """Return (w, e, blocks), the arguments of `kernels.finite`; they are not copies."""
         return self._w, self._e, self._blocks
 
     def condition(self, evidence: FloatArray, log: bool = False) -> bool:
@@ -91,11 +92,11 @@ class Weights:
         floored = False
         if isinstance(self.on_impossible, Floor):
             epsilon = self.on_impossible.epsilon
-            least = math.log(epsilon) if log else epsilon
-            floored = bool((evidence < least).any())
-            negative = evidence < 0.0 if not log else False
+            floor = math.log(epsilon) if log else epsilon
+            floored = bool((evidence < floor).any())
+            is_negative = evidence < 0.0 if not log else False
             # Leave NaN and negative numbers for the kernel to reject.
-            evidence = np.where(negative, evidence, np.maximum(evidence, least))
+            evidence = np.where(is_negative, evidence, np.maximum(evidence, floor))
         condition = kernels.finite.condition_log if log else kernels.finite.condition
         status = condition(self._w, self._e, self._blocks, evidence)
         if status == kernels.finite.OK:
@@ -123,7 +124,7 @@ class Weights:
         return out
 
     def log_total(self, before: "Weights | None" = None) -> float:
-        """ln Σ_m v_m; with `before`, ln of the ratio of the two sums.
+        """Return ln Σ_m v_m; with `before`, the logarithm of this sum divided by that of `before`.
 
         >>> v = Weights(np.array([0.5, 0.5]))
         >>> v.condition(np.array([0.5, 0.5])) and round(v.log_total(), 6)
@@ -133,7 +134,7 @@ class Weights:
         return float(kernels.finite.log_ratio(self._blocks, base))
 
     def surprise(self, evidence: FloatArray, log: bool = False) -> float:
-        """-log2 Σ_m P(m | ·) ℓ_m, in bits; ∞ if every mode gives 0. Changes nothing."""
+        """Return -log2 Σ_m P(m | ·) ℓ_m, in bits; ∞ if every mode gives 0. Does not learn."""
         after = self.copy()
         after.on_impossible = "raise"
         try:
@@ -144,14 +145,13 @@ class Weights:
 
     def copy(self) -> "Weights":
         """Return an independent copy."""
-        twin = Weights.__new__(Weights)
-        twin.on_impossible, twin.impossible = self.on_impossible, self.impossible
-        twin._w, twin._e = self._w.copy(), self._e.copy()
-        twin._blocks = self._blocks.copy()
-        return twin
+        clone = Weights.__new__(Weights)
+        clone.on_impossible, clone.impossible = self.on_impossible, self.impossible
+        clone._w, clone._e, clone._blocks = self._w.copy(), self._e.copy(), self._blocks.copy()
+        return clone
 
     def merge(self, other: "Weights", prior: FloatArray) -> None:
-        """v_m ← v_m v'_m / P(m): the evidence of both, the prior counted once.
+        """v_m ← v_m v'_m / P(m): add the evidence of `other`; the prior counts once.
 
         >>> p = np.array([0.5, 0.5])
         >>> v, u = Weights(p), Weights(p)
@@ -171,7 +171,7 @@ class Weights:
         self.impossible += other.impossible
 
     def append(self, mass: float) -> None:
-        """Add a mode with v / Σ v = mass; the other weights do not change.
+        """Add a mode whose share v / Σ v is `mass`; the other weights do not change.
 
         >>> v = Weights(np.array([0.25, 0.75]))
         >>> v.append(0.2)
@@ -187,11 +187,14 @@ class Weights:
         w = self._w.copy()
         w[m] = 0.0
         if not (w > 0.0).any():
-            raise InvalidPrior(f"mode {m} holds all the mass: add another before removing it")
+            raise InvalidPrior(f"mode {m} holds all the mass: add another mode before removing it")
         self._build(w, self._exponents())
 
     def save(self) -> Arrays:
-        """Named arrays: `mantissa`, `exponent`, `flat`, `impossible`."""
+        """Return the named arrays `mantissa`, `exponent`, `flat` and `impossible`.
+
+        `flat` is 1 for each block of weights whose exponents are all the same, else 0.
+        """
         return {
             "mantissa": self._w.copy(),
             "exponent": self._exponents(),
@@ -222,17 +225,17 @@ class Weights:
             raise IncompatibleState("mantissas must be finite, not negative, and not all zero")
         # Saved weights always satisfy these limits, and the kernels rely on them.
         if w.max() > HIGHEST or w[alive].min() < LOWEST or (abs(e[alive]) > FARTHEST).any():
-            raise IncompatibleState("a mantissa or an exponent is outside the range of weights")
+            raise IncompatibleState(f"mantissas {w} or exponents {e} are outside the valid range")
         if not np.isin(flat, (0.0, 1.0)).all() or arrays["impossible"] < 0:
-            raise IncompatibleState("'flat' holds zeros and ones only, 'impossible' is a count")
-        first = np.repeat(e[:: kernels.finite.BLOCK], kernels.finite.BLOCK)[: len(e)]
-        if (e != first)[np.repeat(flat, kernels.finite.BLOCK)[: len(e)] == 1.0].any():
-            raise IncompatibleState("the exponents of a flat block are all the same")
+            raise IncompatibleState("'flat' must be zeros and ones, 'impossible' not negative")
+        first_of_block = np.repeat(e[:: kernels.finite.BLOCK], kernels.finite.BLOCK)[: len(e)]
+        if (e != first_of_block)[np.repeat(flat, kernels.finite.BLOCK)[: len(e)] == 1.0].any():
+            raise IncompatibleState("'flat' is 1 for a block with different exponents")
         self._w, self._e, self._blocks = w, e, kernels.finite.rebuild(w, e, flat)
         self.impossible = int(arrays["impossible"])
 
 
 #: The block summary of a single weight of one.
 ONE = np.array([[1.0, 0.0, 1.0]])
-#: The range in which the kernels keep mantissas and exponents.
+#: The smallest and the largest mantissa, and the largest |exponent|, that the kernels produce.
 LOWEST, HIGHEST, FARTHEST = 2.0**-400, 2.0**400, 2**52
