@@ -164,7 +164,7 @@ def jit(kernel: F) -> F:
 
 
 def leaf(kernel: F) -> F:
-    """As `jit`, for a kernel that allocates nothing: its arrays are not reference-counted.
+    """Like `jit`, for a kernel that allocates nothing: its arrays are not reference-counted.
 
     Reference counting takes two atomic operations per call, more time than a random draw.
 
@@ -177,7 +177,7 @@ def leaf(kernel: F) -> F:
 
 @lru_cache(maxsize=256)
 def in_memory(function: Callable[..., Any], *, checked: bool = False) -> Any:
-    """As `jit`, for a user's function or a closure over one, which Numba cannot cache.
+    """Like `jit`, for a user's function or a closure over one, which Numba cannot cache.
 
     With `checked` an index out of bounds raises an error. A function that is compiled already is
     returned unchanged.

@@ -244,7 +244,7 @@ def log_mean(kind: int, row: FloatArray, rng_state: UIntArray) -> float:
 
 @leaf
 def needs_logs(kind: int, rows: FloatArray, active: IntArray) -> bool:
-    """Whether an active arm has parameters for which doubles cannot distinguish means.
+    """Return whether an active arm has parameters for which doubles cannot distinguish means.
 
     Learning never makes a parameter smaller, so a False result stays False.
 

@@ -18,25 +18,25 @@ LAST_LOGIT = 700.0
 
 @leaf
 def excess(e: float) -> float:
-    """φ(e) = e - ln(1 + e) ≥ 0, to full relative accuracy for small e too.
+    """Return φ(e) = e - ln(1 + e) ≥ 0, to full relative accuracy for small e too.
 
     >>> excess(0.0), excess(1e-9)
     (0.0, 4.99999999666...e-19)
     """
-    if not -0.29 < e < 0.41:
+    if not -0.29 < e < 0.41:  # outside the range of the series
         return e - log(1.0 + e)
     return log_excess_series(e)
 
 
 @leaf
 def _excess(e: float, one_plus: float) -> float:
-    """φ(e); `one_plus` is 1 + e, with more digits than e provides near -1."""
+    """Return φ(e); `one_plus` is 1 + e, with more digits than e provides near -1."""
     return excess(e) if -0.29 < e < 0.41 else e - log(one_plus)
 
 
 @leaf
 def log1p_exp(u: float) -> float:
-    """ln(1 + e^u).
+    """Return ln(1 + e^u).
 
     >>> log1p_exp(0.0), log1p_exp(-1000.0), log1p_exp(1000.0)
     (0.6931471805599453, 0.0, 1000.0)

@@ -25,9 +25,10 @@ MIN_RATIO, MAX_RATIO = 1e-300, 1e300
 
 @leaf
 def weight_of_evidence(p: float, q: float) -> float:
-    """ln p/q; ∞ if only q is zero, -∞ if only p is, nan if both are.
+    """Return ln p/q; ∞ if only q is zero, -∞ if only p is zero, NaN if both are zero.
 
-    Near p = q it uses ln(1 + f), f = (p - q) / q, because ln of a rounded ratio is inaccurate.
+    Near p = q the result is computed as ln(1 + f), f = (p - q) / q, because the logarithm of a
+    rounded ratio is inaccurate.
 
     >>> weight_of_evidence(0.5, 0.25), weight_of_evidence(0.5, 0.0), weight_of_evidence(0.0, 0.0)
     (0.6931471805599453, inf, nan)
@@ -297,7 +298,7 @@ def ensemble(
 
 @leaf
 def differ(p: FloatArray, q: FloatArray, tolerance: float) -> bool:
-    """Whether two predictions differ in an outcome that the first considers possible.
+    """Return whether two predictions differ in an outcome that the first considers possible.
 
     >>> import numpy as np
     >>> differ(np.array([0.5, 0.5]), np.array([0.5 + 1e-15, 0.5]), 1e-12)

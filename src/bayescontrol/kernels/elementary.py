@@ -50,7 +50,7 @@ def exp_split(x: float) -> tuple[float, float]:
 
 @leaf
 def exp(x: float) -> float:
-    """e^x; 0 or ∞ outside the range of doubles.
+    """Return e^x; 0 or ∞ outside the range of doubles.
 
     >>> exp(0.0), exp(-1000.0)
     (1.0, 0.0)
@@ -67,7 +67,7 @@ def exp(x: float) -> float:
 
 @leaf
 def log(x: float) -> float:
-    """The natural logarithm; -∞ at 0, NaN below.
+    """Return the natural logarithm of x; -∞ at 0, NaN below.
 
     >>> log(2.0), log(0.0)
     (0.6931471805599453, -inf)
@@ -103,7 +103,7 @@ X10, X11, X12, X13, X14, X15, X16 = (2 / math.factorial(n) for n in range(10, 17
 
 @leaf
 def log_gamma_function(x: float) -> float:
-    """ln Γ(x) for x > 0, to 1e-14 of max(1, |ln Γ(x)|); NaN elsewhere.
+    """Return ln Γ(x) for x > 0, to 1e-14 of max(1, |ln Γ(x)|); NaN elsewhere.
 
     >>> log_gamma_function(1.0), round(log_gamma_function(5.0), 13)  # 0 and ln 24
     (0.0, 3.1780538303479)
@@ -123,7 +123,7 @@ def log_gamma_function(x: float) -> float:
 
 @leaf
 def stirling(x: float) -> float:
-    """Δ(x) for x > 0, to 1e-14: the remainder of Stirling's formula for ln Γ(x).
+    """Return Δ(x) for x > 0, to 1e-14: the remainder of Stirling's formula for ln Γ(x).
 
     >>> round(stirling(1.0), 13), stirling(1e6)  # 1 - ½ ln 2π, and about 1/12x
     (0.0810614667953, 8.33333333333...e-08)
@@ -136,7 +136,7 @@ def stirling(x: float) -> float:
 
 @leaf
 def exp_excess_series(x: float) -> float:
-    """e^x - 1 - x for |x| ≤ ½, without a branch, so that loops are vectorised.
+    """Return e^x - 1 - x for |x| ≤ ½, without a branch, so that loops are vectorised.
 
     >>> exp_excess_series(0.25) == exp_excess(0.25)
     True
@@ -148,7 +148,7 @@ def exp_excess_series(x: float) -> float:
 
 @leaf
 def exp_excess(x: float) -> float:
-    """e^x - 1 - x ≥ 0, to full relative accuracy for small x too.
+    """Return e^x - 1 - x ≥ 0, to full relative accuracy for small x too.
 
     >>> exp_excess(0.0), exp_excess(-1e-9)
     (0.0, 4.99999999833...e-19)
@@ -160,7 +160,7 @@ def exp_excess(x: float) -> float:
 
 @leaf
 def log_excess_series(u: float) -> float:
-    """u - ln(1 + u) for -.29 ≤ u ≤ .41, by the series of `log`, without a branch.
+    """Return u - ln(1 + u) for -.29 ≤ u ≤ .41, by the series of `log`, without a branch.
 
     >>> log_excess_series(0.0), log_excess_series(1e-9)
     (0.0, 4.99999999666...e-19)

@@ -47,7 +47,7 @@ def is_within_limits(v: FloatArray) -> bool:
     [True, False, False]
     """
     for i in range(v.size):
-        if not abs(v[i]) <= LARGEST:
+        if not abs(v[i]) <= LARGEST:  # too large, or NaN
             return False
     return True
 
@@ -183,7 +183,7 @@ def draw_noise(F: FloatArray, nu: float, V: FloatArray, rng_state: UIntArray) ->
 
 @leaf
 def _copy_z(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
-    """[A B] ← Zᵀ."""
+    """Write Zᵀ to [A B]."""
     n, m = B.shape
     for i in range(n):
         for k in range(n):
@@ -194,7 +194,7 @@ def _copy_z(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
 
 @leaf
 def _substitute(F: FloatArray, A: FloatArray, B: FloatArray) -> None:
-    """[A B]ᵀ ← R⁻¹[A B]ᵀ, in place."""
+    """Replace [A B]ᵀ by R⁻¹[A B]ᵀ, by back substitution."""
     n, m = B.shape
     d = n + m
     for i in range(n):
@@ -321,7 +321,7 @@ def mean_mode(
 
 @leaf
 def copy_mode(source: Mode, target: Mode) -> None:
-    """target ← source.
+    """Copy all arrays of `source` to `target`.
 
     >>> import numpy as np
     >>> one, two = (Mode(*(c * np.ones((1, 1)) for _ in range(5))) for c in (1.0, 2.0))

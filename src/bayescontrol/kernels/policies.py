@@ -70,13 +70,13 @@ def kl_ucb(t: float, c: float, n: FloatArray, s: FloatArray, out: FloatArray) ->
         level += c * log(level)
     for j in range(n.size):
         misses = n[j] - s[j]
-        if not n[j] > 0.0:
+        if not n[j] > 0.0:  # no reward yet
             out[j] = math.inf
-        elif not misses > 0.0:
+        elif not misses > 0.0:  # x̄ = 1
             out[j] = 1.0
-        elif not level > 0.0:
+        elif not level > 0.0:  # only x = x̄ satisfies the constraint
             out[j] = s[j] / n[j]
-        elif not s[j] > 0.0:
+        elif not s[j] > 0.0:  # x̄ = 0: solve n ln 1/(1-x) = level
             out[j] = 1.0 - exp(-level / n[j])
         else:
             out[j] = 1.0 / (1.0 + exp(-divergence_bound(s[j], misses, level)))

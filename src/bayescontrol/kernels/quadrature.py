@@ -91,7 +91,7 @@ def gauss_error(f: FloatArray) -> float:
         last_0 += COEFFICIENT[2, k] * f[k]
         last_1 += COEFFICIENT[3, k] * f[k]
     middle, last = max(abs(middle_0), abs(middle_1)), max(abs(last_0), abs(last_1))
-    if not last < middle:
+    if not last < middle:  # no decrease, or NaN
         return last
     ratio = last / middle
     return last * max(ratio * ratio, 1e-6)
@@ -179,7 +179,7 @@ def place_panel(
         left = rounded_up(left)
         h = 0.5 * (y - left)
         c = y - h
-        if not left < c < y:
+        if not left < c < y:  # the panel has no width left, or NaN
             return math.nan
         accepted, j = True, 0
         while accepted and j < N:
@@ -354,7 +354,7 @@ def best(
         panels += 1
         right = y
         left = place_panel(kind, a, b, nu, rows, max(y - w, low), y)
-        if not left < y or panels > MAX_PANELS:
+        if not left < y or panels > MAX_PANELS:  # `left` can be NaN
             return FAILED
         error = densities(kind, a, b, nu, rows, left, y, product, f, D, after)
         if error <= epsilon:
@@ -370,7 +370,7 @@ def best(
                         for k in range(K):
                             total[j, k] += part[j, k]
                 y, product = left, at_left
-        if not error < math.inf:
+        if not error < math.inf:  # infinite or NaN
             return FAILED
         w = (right - left) * min(max(0.9 * _root(epsilon / max(error, 1e-300)), 0.3), 3.0)
     sum_P = 0.0

@@ -102,7 +102,9 @@ EXPONENTIAL_V = Decimal("0.00394965982258155721997757195681486109")
 
 
 class Layers(NamedTuple):
-    """x_i, x_{i+1}, f(x_i) and f(x_{i+1}) - f(x_i) for i = 0 … 255. In the base f(x_0) = 0.
+    """The layers: x_i, x_{i+1}, f(x_i) and f(x_{i+1}) - f(x_i) for i = 0 … 255.
+
+    In the base f(x_0) = 0.
 
     >>> normal_layers().inner[0]  # r: where the tail begins
     np.float64(3.654152885361009)
@@ -132,7 +134,7 @@ def _layers(
 
 
 def normal_layers() -> Layers:
-    """The ziggurat of f(x) = exp(-x²/2), x ≥ 0.
+    """Return the ziggurat of f(x) = exp(-x²/2), x ≥ 0.
 
     >>> layers = normal_layers()
     >>> bool(np.all(layers.outer > layers.inner)), float(layers.inner[-1])
@@ -142,7 +144,7 @@ def normal_layers() -> Layers:
 
 
 def exponential_layers() -> Layers:
-    """The ziggurat of f(x) = exp(-x), x ≥ 0.
+    """Return the ziggurat of f(x) = exp(-x), x ≥ 0.
 
     >>> exponential_layers().outer.shape
     (256,)
@@ -186,7 +188,7 @@ def _exponential_outside(state: UIntArray, i: np.uint64, x: float) -> float:
 
 @leaf
 def exponential(state: UIntArray) -> float:
-    """A number with density e^-x. The tail is memoryless: r plus another draw.
+    """Draw a number with density e^-x. The tail is memoryless: r plus another draw.
 
     >>> exponential(np.array([1, 2, 3, 4], dtype=np.uint64)) > 0
     True
@@ -223,7 +225,7 @@ def _normal_outside(state: UIntArray, i: np.uint64, x: float) -> float:
 
 @leaf
 def normal(state: UIntArray) -> float:
-    """A number with density e^(-x²/2) / √(2π); the tail by the method of Marsaglia (1964).
+    """Draw a number with density e^(-x²/2) / √(2π); the tail by the method of Marsaglia (1964).
 
     >>> abs(normal(np.array([1, 2, 3, 4], dtype=np.uint64))) < 9
     True
@@ -295,7 +297,9 @@ def _gamma_below_one(state: UIntArray, shape: float) -> float:
 
 @leaf
 def gamma(state: UIntArray, shape: float) -> float:
-    """A number with density x^(α-1) e^-x / Γ(α), α = shape > 0; NaN, without a draw, otherwise.
+    """Draw a number with density x^(α-1) e^-x / Γ(α), α = shape > 0.
+
+    Return NaN, without a draw, for any other shape.
 
     >>> from bayescontrol.seeding import Stream
     >>> gamma(Stream(1).state, 2.0) > 0
@@ -324,7 +328,7 @@ def log_gamma(state: UIntArray, shape: float) -> float:
 
 @leaf
 def _beta_by_odds(state: UIntArray, a: float, b: float) -> float:
-    """1 / (1 + G_b / G_a) for any a, b > 0: the ratio neither overflows nor becomes 0/0.
+    """Draw 1 / (1 + G_b / G_a) for any a, b > 0: the ratio neither overflows nor becomes 0/0.
 
     The gamma of a parameter below 1 may underflow, so the factors U^(1/a) and V^(1/b) enter
     the ratio by their logarithms.
@@ -349,7 +353,9 @@ def _beta_by_odds(state: UIntArray, a: float, b: float) -> float:
 
 @leaf
 def beta(state: UIntArray, a: float, b: float) -> float:
-    """A number with density ∝ x^(a-1) (1-x)^(b-1), a, b > 0; NaN, without a draw, otherwise.
+    """Draw a number with density ∝ x^(a-1) (1-x)^(b-1), a, b > 0.
+
+    Return NaN, without a draw, for any other a or b.
 
     >>> from bayescontrol.seeding import Stream
     >>> 0 <= beta(Stream(1).state, 1e-9, 1e-9) <= 1
@@ -382,9 +388,9 @@ def log_odds(state: UIntArray, a: float, b: float) -> float:
 
 @leaf
 def categorical(state: UIntArray, p: FloatArray) -> int:
-    """An index i with probability p_i / Σ p, never one with p_i = 0; uses one uniform number.
+    """Draw an index i with probability p_i / Σ p, never one with p_i = 0, from one uniform number.
 
-    -1, without a draw, unless every p_i ≥ 0 and 0 < Σ p < ∞.
+    Return -1, without a draw, unless every p_i ≥ 0 and 0 < Σ p < ∞.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
@@ -393,7 +399,7 @@ def categorical(state: UIntArray, p: FloatArray) -> int:
     """
     total = 0.0
     for i in range(p.size):
-        if not p[i] >= 0.0:
+        if not p[i] >= 0.0:  # negative or NaN
             return -1
         total += p[i]
     if not 0.0 < total < math.inf:
@@ -540,9 +546,7 @@ def _mixed(x: np.uint64, y: np.uint64) -> np.uint64:
 
 @leaf
 def seed_state(entropy: UIntArray, pool: UIntArray, state: UIntArray) -> None:
-    """Write the generator's state for at least four 32-bit words of entropy; `pool` is scratch.
-
-    `pool` has space for four words.
+    """Write the state for at least four 32-bit words of entropy; `pool` is scratch for four words.
 
     >>> entropy = np.array([7, 0, 0, 0, 3, 9], np.uint64)  # the seed in four words, a spawn key
     >>> state = np.empty(4, np.uint64)

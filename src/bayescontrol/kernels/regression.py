@@ -32,7 +32,7 @@ def cholesky(Lambda: FloatArray, R: FloatArray) -> bool:
         for i in range(d):
             R[k, i] = Lambda[k, i] if i >= k else 0.0
     for k in range(d):
-        if not R[k, k] > 0.0:
+        if not R[k, k] > 0.0:  # also if it is NaN
             return False
         R[k, k] = math.sqrt(R[k, k])
         for i in range(k + 1, d):
@@ -131,7 +131,7 @@ def draw_weights(
 
 @leaf
 def dot(x: FloatArray, w: FloatArray) -> float:
-    """x·w, summed from the left.
+    """Return x·w, summed from the left.
 
     >>> import numpy as np
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
@@ -214,7 +214,7 @@ def draw_action(
 
 @leaf
 def sigmoid(t: float) -> float:
-    """σ(t) = 1 / (1 + e^-t).
+    """Return σ(t) = 1 / (1 + e^-t).
 
     >>> sigmoid(0.0), sigmoid(-1000.0)
     (0.5, 0.0)

@@ -132,7 +132,7 @@ def _largest(X: FloatArray) -> float:
     largest = 0.0
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
-            if not abs(X[i, j]) <= largest:
+            if not abs(X[i, j]) <= largest:  # larger, or NaN
                 largest = abs(X[i, j])
                 if math.isnan(largest):
                     return math.inf
@@ -180,7 +180,7 @@ def riccati(
         if not _double(a, g, P, w, t, xy):
             return False
         size = _largest(P)
-        if not size < _LARGEST:
+        if not size < _LARGEST:  # diverged, or NaN
             return False
         # t is the last increment of P.
         if _largest(t) <= _CONVERGED * size and _largest(a) <= _VANISHED:
@@ -247,7 +247,7 @@ def lyapunov(F: FloatArray, Q: FloatArray, P: FloatArray, room: Room) -> bool:
         _transposed_product(a, w, t)
         _add_symmetric(P, t)
         size = _largest(P)
-        if not size < _LARGEST:
+        if not size < _LARGEST:  # diverged, or NaN
             return False
         if _largest(t) <= _CONVERGED * size and _largest(a) <= _VANISHED:
             return True

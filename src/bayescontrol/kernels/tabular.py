@@ -252,7 +252,7 @@ def interact_with_alarm(
         drawn[t], actions[t], observations[t] = m, a, o
         y = successor[y, a, o]
         log_likelihoods(hypothesis[x, a, o], log_p)
-        least = weigh(log_e, w, log_p, log_estimate(counts[x, a], o), after)
+        smallest_log_e = weigh(log_e, w, log_p, log_estimate(counts[x, a], o), after)
         if condition(w, e, blocks, hypothesis[x, a, o]) == OK:
             learnt += 1
         elif fallback < 0:
@@ -260,6 +260,6 @@ def interact_with_alarm(
         log_e[:] = after
         count(counts[x, a], o)
         x = successor[x, a, o]
-        if least >= threshold and not raised:
+        if smallest_log_e >= threshold and not raised:
             return t + 1, learnt, drawn_in, x, y
     return actions.shape[0], learnt, drawn_in, x, y
