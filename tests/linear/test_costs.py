@@ -47,7 +47,7 @@ def test_merged_beliefs_have_seen_what_both_saw() -> None:
     one.merge(two)
     assert np.allclose(one.posterior(), whole.posterior(), rtol=1e-10)
     assert one.count == 100
-    with pytest.raises(IncompatibleState, match="equal priors"):
+    with pytest.raises(IncompatibleState, match="equal sizes, noise and priors"):
         one.merge(CostBelief(2, 1, noise=0.2))
     with pytest.raises(IncompatibleState, match="known costs with costs that are learnt"):
         one.merge("costs")

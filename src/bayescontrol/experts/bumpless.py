@@ -20,7 +20,7 @@ from bayescontrol.values import pack, part_of, require_arrays, unpack
 
 
 class WrappedAgent:
-    """An agent around another one, whose belief and situation it shares."""
+    """An agent that wraps another agent and has the same belief, situation and mode."""
 
     agent: Any
 
@@ -66,18 +66,18 @@ class Bumpless(WrappedAgent):
 
     def __init__(self, agent: Any, steps: int) -> None:
         try:
-            whole = bool(1 <= steps < float("inf") and steps == int(steps))
+            is_valid = bool(1 <= steps < float("inf") and steps == int(steps))
         except (TypeError, ValueError):
-            whole = False
-        if not whole:
+            is_valid = False
+        if not is_valid:
             raise ValueError(f"Bumpless(steps={steps!r}): it must be an integer of at least 1")
         if not hasattr(agent, "belief"):
             raise MissingCapability(f"Bumpless needs a control rule: {agent!r} has no belief")
         self.agent, self.steps = agent, int(steps)
         self._mode: Any = None
-        self._from: Any = None
+        self._blend_start: Any = None
         self._last: Any = None
-        self._age = self.steps
+        self._steps_since_change = self.steps
 
     def act(self, rng: Stream) -> Any:
         """u_t = (1 - k/n) u₀ + (k/n) π_m(x_t)."""
@@ -87,20 +87,20 @@ class Bumpless(WrappedAgent):
                 f"Bumpless cannot blend the action {u!r}: expected a float or an array of floats. "
                 "Let the policy return a float; for discrete actions use MinimumDwell instead"
             )
-        mode = self._in_charge()
-        if self._last is not None and not _same(mode, self._mode):
-            self._from, self._age = self._last, 0
+        mode = self._acting_mode()
+        if self._last is not None and not _is_same_mode(mode, self._mode):
+            self._blend_start, self._steps_since_change = self._last, 0
         self._mode = mode
-        self._age = min(self._age + 1, self.steps)
-        if self._age < self.steps:
-            share = self._age / self.steps
-            u = (1.0 - share) * np.asarray(self._from) + share * np.asarray(u)
+        self._steps_since_change = min(self._steps_since_change + 1, self.steps)
+        if self._steps_since_change < self.steps:
+            share = self._steps_since_change / self.steps
+            u = (1.0 - share) * np.asarray(self._blend_start) + share * np.asarray(u)
             u = u if u.ndim else float(u)
         self._last = np.array(u)
         return u
 
-    def _in_charge(self) -> Any:
-        """Return the index of the current mode if it has one, else the mode or the fallback."""
+    def _acting_mode(self) -> Any:
+        """Return the index of the mode that acts; without an index, the mode or the fallback."""
         # A finite belief may return a new object for the same mode, so compare indices there.
         drawn = getattr(self.agent.belief, "drawn", None)
         fallen_back = getattr(self.agent, "fallen_back", False)
@@ -118,41 +118,48 @@ class Bumpless(WrappedAgent):
     # -- state ---------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Return named arrays of agent and blend; `blend` is (steps, age, mode unchanged)."""
+        """Return the state of the agent, with the prefix `agent/`, and of the blend, as arrays.
+
+        `blend` holds `steps`, the steps since the mode changed (at most `steps`), and whether the
+        mode is unchanged since the last action. `from` is the input at which the blend started,
+        and `last` is the last input.
+        """
         if not hasattr(self.agent, "save"):
             raise MissingCapability(f"{self.agent!r} cannot be saved: it has no save and load")
         arrays = {f"agent/{name}": array for name, array in self.agent.save().items()}
-        same = _same(self._in_charge(), self._mode)
-        arrays["blend"] = np.array([self.steps, self._age, same])
-        arrays["from"] = pack(self._from, "the input that is blended from")
+        mode_unchanged = _is_same_mode(self._acting_mode(), self._mode)
+        arrays["blend"] = np.array([self.steps, self._steps_since_change, mode_unchanged])
+        arrays["from"] = pack(self._blend_start, "the input that is blended from")
         arrays["last"] = pack(self._last, "the last input")
         return arrays
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for an agent built from the same parts."""
         require_arrays(arrays, {"blend", "from", "last"})
-        blend, start, last = arrays["blend"], *(unpack(arrays[n]) for n in ("from", "last"))
+        blend, blend_start, last = arrays["blend"], *(unpack(arrays[n]) for n in ("from", "last"))
         if blend.shape != (3,) or blend.dtype.kind != "i" or not 0 <= blend[1] <= blend[0]:
-            raise IncompatibleState(f"the saved state is damaged: the blend is {blend}")
-        steps, age, same = (int(n) for n in blend)
+            raise IncompatibleState(f"the saved state is damaged: the array 'blend' is {blend}")
+        steps, steps_since_change, mode_unchanged = (int(n) for n in blend)
         if steps != self.steps:
             raise IncompatibleState(
                 f"the saved agent has steps={steps}, this one has steps={self.steps}"
             )
-        for name, u in (("from", start), ("last", last)):
-            if (u is not None or age < steps) and not _is_real(u):
+        for name, u in (("from", blend_start), ("last", last)):
+            if (u is not None or steps_since_change < steps) and not _is_real(u):
                 raise IncompatibleState(f"the saved state is damaged: {name!r} is {u!r}")
         self.agent.load(part_of(arrays, "agent/"))
-        self._from, self._last, self._age = start, last, age
-        self._mode = self._in_charge() if same else None
+        self._blend_start, self._last = blend_start, last
+        self._steps_since_change = steps_since_change
+        self._mode = self._acting_mode() if mode_unchanged else None
 
     def copy(self) -> "Bumpless":
         """Return an independent copy."""
         if not hasattr(self.agent, "copy"):
             raise MissingCapability(f"{self.agent!r} cannot be copied: it has no copy()")
         twin = Bumpless(self.agent.copy(), self.steps)
-        twin._from, twin._last, twin._age = self._from, self._last, self._age
-        twin._mode = twin._in_charge() if _same(self._in_charge(), self._mode) else None
+        twin._blend_start, twin._last = self._blend_start, self._last
+        twin._steps_since_change = self._steps_since_change
+        twin._mode = twin._acting_mode() if _is_same_mode(self._acting_mode(), self._mode) else None
         return twin
 
     def __repr__(self) -> str:
@@ -160,11 +167,13 @@ class Bumpless(WrappedAgent):
 
 
 def _is_real(u: Any) -> bool:
+    """Return whether u is a float or an array of floats."""
     try:
         return np.asarray(u).dtype.kind == "f"
     except ValueError:  # lists of unequal length
         return False
 
 
-def _same(mode: Any, other: Any) -> bool:
+def _is_same_mode(mode: Any, other: Any) -> bool:
+    """Compare two results of `_acting_mode`: indices by value, objects by identity."""
     return mode == other if isinstance(mode, int) and isinstance(other, int) else mode is other

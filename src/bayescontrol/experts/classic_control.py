@@ -118,7 +118,7 @@ MOUNTAIN_CAR: Final = PlantModel("MountainCar-v0")
 _FORCE: Final = 0.001
 #: Remaining ½ v² on the barrier: the car passes it at v = 0.02.
 _MARGIN: Final = 2e-4
-#: A step changes velocities by about a thousandth.
+#: The noise floor φ: a step changes velocities by only about a thousandth.
 _FLOOR: Final = 1e-5
 
 
@@ -176,14 +176,17 @@ MOUNTAIN_CAR_HYPOTHESES: Final = tuple(
 
 
 def _observed(s: Any) -> tuple[float, float, float]:
+    """Return o = (cos φ, sin φ, ω) of the state (φ, ω)."""
     return math.cos(s[0]), math.sin(s[0]), float(s[1])
 
 
 def _state(x: Any) -> tuple[float, float]:
+    """Return the state (φ, ω) of the observation x = (cos φ, sin φ, ω)."""
     return math.atan2(x[1], x[0]), float(x[2])
 
 
 def _torque(u: Any) -> Any:
+    """Return the torque u as an array, which Gymnasium expects."""
     return np.array([u], np.float64)
 
 

@@ -99,7 +99,7 @@ class SimulatorNoise:
 
 
 def _components(value: Any, what: str) -> Any:
-    """Return the value as a sequence of numbers."""
+    """Return the value as a sequence of numbers; a single number becomes a list."""
     if isinstance(value, list | tuple) and all(type(part) is float for part in value):
         return value
     try:
@@ -131,20 +131,20 @@ def next_state(x: Any, u: Any, o: Any) -> Any:
     return np.array(o) if isinstance(o, list | np.ndarray) else o
 
 
-def require_function(function: Any, call: str, who: str) -> None:
+def require_function(function: Any, call: str, label: str) -> None:
     """Raise `MissingCapability` unless `function` can be called as `call`, e.g. "policy(x)"."""
-    given = f"{who}: {call} is {function!r}"
+    about = f"{label}: {call} is {function!r}"
     if type(function).__module__.partition(".")[0] == "control" and hasattr(
         function, "frequency_response"
     ):
         raise MissingCapability(
-            f"{given}, a python-control system, which evaluates its frequency response if called. "
+            f"{about}, a python-control system, which evaluates its frequency response if called. "
             "Pass a function for one step in time, such as lambda x, u: A @ x + B @ u for a "
             "discrete-time state space. If the state is not observed, use linear.OutputMode"
         )
     if not callable(function):
-        what = "is a mode" if hasattr(function, "act") else "is not callable"
-        raise MissingCapability(f"{given}, which {what}: give a function {call}")
+        reason = "is a mode" if hasattr(function, "act") else "is not callable"
+        raise MissingCapability(f"{about}, which {reason}: give a function {call}")
     try:
         signature = inspect.signature(function)
     except ValueError:  # a built-in without a signature
@@ -152,14 +152,14 @@ def require_function(function: Any, call: str, who: str) -> None:
     try:
         signature.bind(*call.partition("(")[2].split(","))
     except TypeError:
-        raise MissingCapability(f"{given}, which has the wrong arguments: {signature}") from None
+        raise MissingCapability(f"{about}, which has the wrong arguments: {signature}") from None
 
 
-def reject_pair(u: Any, who: str) -> None:
+def reject_pair(u: Any, label: str) -> None:
     """Raise `UnknownAction` for a tuple that contains arrays or None, such as (action, state)."""
     if isinstance(u, tuple) and any(v is None or isinstance(v, np.ndarray) for v in u):
         raise UnknownAction(
-            f"{who} returned {u!r}, which is not an action: expected a number, an array, a name, "
+            f"{label} returned {u!r}, which is not an action: expected a number, an array, a name, "
             "or a tuple of numbers or names. If model.predict(x) returns (action, state), use "
             "policy=lambda x: model.predict(x)[0]"
         )
@@ -200,18 +200,19 @@ class SimulatorMode:
             )
 
     def act(self, x: Any, rng: Stream) -> Any:
-        """Return u = π(x); `UnknownAction` if it is None, not finite, or an invalid tuple."""
+        """Return u = π(x); raise `UnknownAction` if u is None, not finite, or an invalid tuple."""
         return self._choice(x)
 
     def _choice(self, x: Any) -> Any:
+        """Return the action of the policy after checking it."""
         u = self.policy(x)
         if type(u) is int or (type(u) is float and math.isfinite(u)):  # fast path
             return u
         try:
-            fine = u is not None and bool(np.isfinite(u).all())
+            is_valid = u is not None and bool(np.isfinite(u).all())
         except (TypeError, ValueError):
-            fine = True  # a name, or a tuple of names
-        if not fine:
+            is_valid = True  # a name, or a tuple of names
+        if not is_valid:
             raise UnknownAction(
                 f"{self!r}: the policy returned {u!r} in situation {x!r}: not a valid action"
             )
@@ -268,28 +269,28 @@ def limited(
     ValueError: limits low=1.0, high=-1.0: low must be below high
     """
     require_function(policy, "policy(x)", "limited")
-    least, most = np.asarray(low, np.float64), np.asarray(high, np.float64)
-    if least.shape != most.shape and least.ndim and most.ndim:
+    lower, upper = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    if lower.shape != upper.shape and lower.ndim and upper.ndim:
         raise ValueError(f"limits low={low!r}, high={high!r}: they must have the same shape")
-    if not (least < most).all():
+    if not (lower < upper).all():
         raise ValueError(f"limits low={low!r}, high={high!r}: low must be below high")
-    shape, who = (least + most).shape, getattr(policy, "__qualname__", repr(policy))
-    bounds = (least, most) if shape else (float(least), float(most))
+    shape, label = (lower + upper).shape, getattr(policy, "__qualname__", repr(policy))
+    bounds = (lower, upper) if shape else (float(lower), float(upper))
 
     def clipped(x: Any) -> Any:
         u = policy(x)
-        reject_pair(u, f"the policy {who}")
+        reject_pair(u, f"the policy {label}")
         try:
             value = np.asarray(u, np.float64)
         except (TypeError, ValueError):
             value = np.array(np.nan)
         if np.isnan(value).any():
             raise UnknownAction(
-                f"the policy {who} returned {u!r} in situation {x!r}, which is not a number"
+                f"the policy {label} returned {u!r} in situation {x!r}, which is not a number"
             )
         if shape and value.shape != shape:
             raise UnknownAction(
-                f"the policy {who} returned {u!r} of shape {value.shape}: expected {shape}"
+                f"the policy {label} returned {u!r} of shape {value.shape}: expected {shape}"
             )
         if value.ndim or isinstance(u, np.ndarray):
             return np.clip(u, *bounds)

@@ -39,7 +39,7 @@ class PlantModel:
     """A Gymnasium environment with a settable `state`, as simulator and as plant.
 
     `observe` is g and `place` is g⁻¹, by default the identity. `command` converts an action to the
-    environment's format. `clear` lists attributes to set to None before a simulated step.
+    environment's format. `clear` lists the attributes that are set to None before a simulated step.
 
     >>> hill = PlantModel("MountainCar-v0")
     >>> step = hill.simulator(gravity=0.003)
@@ -163,12 +163,12 @@ class Plant:
 
 
 def set_attributes(env: Any, id_: str, attributes: dict[str, float]) -> None:
-    """Set numeric attributes of the environment; raise before any change if one is invalid."""
+    """Set numeric attributes of the environment; if one is invalid, raise and set none."""
     for name, value in attributes.items():
         if not isinstance(getattr(env, name, None), int | float):
-            known = sorted(n for n, v in vars(env).items() if isinstance(v, float))
+            available = sorted(n for n, v in vars(env).items() if isinstance(v, float))
             raise UnknownParameter(
-                f"{id_} has no attribute {name!r}: choose from {', '.join(known)}"
+                f"{id_} has no attribute {name!r}: choose from {', '.join(available)}"
             )
         if not np.isfinite(value):
             raise ValueError(f"{id_}: {name}={value!r} must be a finite number")

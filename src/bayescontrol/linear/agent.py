@@ -79,7 +79,7 @@ def linear_loop(agent: Any, environment: Any) -> Any:
     belief, system = agent.belief, environment.system
     x = agent.x
     fits = (
-        _schedule(agent.schedule) is not None
+        _schedule_code(agent.schedule) is not None
         and agent.advance is next_state
         and environment.cost_noise is None
         and belief.costs.known
@@ -142,7 +142,7 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         return HeldSystem.of(super()._held(), self.belief.growth())
 
     def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned; invalid states are rejected before anything changes."""
+        """Restore what `save` returned; reject an invalid saved state before anything changes."""
         if isinstance(arrays, Mapping):
             for name in {"situation", "drawn_in"} & arrays.keys():
                 try:
@@ -154,7 +154,7 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     # -- for compiled loops --------------------------------------------------------------------
 
     def clock(self) -> tuple[int, int, FloatArray]:
-        """Return the number of actions, the time of the last draw, and its state."""
+        """Return the number of actions, the time of the last draw, and the state at that draw."""
         return self._t, self._drawn_at, self._drawn_in
 
     def set_clock(self, t: int, drawn_at: int, drawn_in: FloatArray, x: FloatArray) -> None:
@@ -163,8 +163,8 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         self.mode = self.belief.last()
 
 
-def _schedule(schedule: Any) -> tuple[int, float] | None:
-    """Return the kernel's code and parameter of a schedule, or None if it has none."""
+def _schedule_code(schedule: Any) -> tuple[int, float] | None:
+    """Return the kernel's code and parameter of a schedule, or None if it is not supported."""
     loop = kernels.lqr
     if schedule is every_step:
         return loop.AGE, 1.0
@@ -178,43 +178,45 @@ def _schedule(schedule: Any) -> tuple[int, float] | None:
 
 
 def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the kernel; if it stops at a failed step, let the Python code raise the error."""
     loop, belief = kernels.lqr, agent.belief
-    kind, number = _schedule(agent.schedule) or (0, 0.0)
+    code, parameter = _schedule_code(agent.schedule) or (0, 0.0)
     mode, trial, diagonal, room, nu = belief.loop_parts()
-    how = loop.LoopSettings(
-        kind, number, agent.sampled, belief.tries, agent.exploration, agent.warm_up, nu,
+    settings = loop.LoopSettings(
+        code, parameter, agent.sampled, belief.tries, agent.exploration, agent.warm_up, nu,
         *belief.costs.mean(),
     )  # fmt: skip
     t, drawn_at, drawn_in = agent.clock()
     clock = np.array([t, drawn_at, agent.mode is not None, 0], np.int64)
-    before = np.empty(4, np.uint64)
-    rooms = loop.Rooms(room, trial, belief.row, belief.v, belief.zero, diagonal, before)
+    rng_before = np.empty(4, np.uint64)
+    workspace = loop.Rooms(room, trial, belief.row, belief.v, belief.zero, diagonal, rng_before)
     x, drawn_in = plant.x, np.array(drawn_in, np.float64)
     inputs, states = np.empty((steps, belief.inputs)), np.empty((steps, belief.states))
-    done, why = loop.interact(
-        belief.F, how, mode, clock, rooms, *plant.loop_arrays(), x, drawn_in,
+    steps_done, stop = loop.interact(
+        belief.F, settings, mode, clock, workspace, *plant.loop_arrays(), x, drawn_in,
         p.state, q.state, inputs, states,
     )  # fmt: skip
     plant.fast_forward(x)
-    held = mode if clock[loop.HELD] else None
-    belief.fast_forward(done, held, diagonal, int(clock[loop.FAILED]))
+    held_mode = mode if clock[loop.HELD] else None
+    belief.fast_forward(steps_done, held_mode, diagonal, int(clock[loop.FAILED]))
     agent.set_clock(int(clock[loop.T]), int(clock[loop.DRAWN_AT]), drawn_in, x)
-    if why == loop.NO_GAIN:  # the Python code raises the error
+    if stop == loop.NO_GAIN:  # the Python code raises the error
         agent.act(p)
-    if why == loop.INPUT_TOO_LARGE:
-        plant.respond(inputs[done], q)
-    if why == loop.STATE_TOO_LARGE:
-        plant.fast_forward(states[done])
-        agent.observe(inputs[done], states[done])
+    if stop == loop.INPUT_TOO_LARGE:
+        plant.respond(inputs[steps_done], q)
+    if stop == loop.STATE_TOO_LARGE:
+        plant.fast_forward(states[steps_done])
+        agent.observe(inputs[steps_done], states[steps_done])
     return Record(inputs, states)
 
 
 def _regulate(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the kernel of a fixed gain; if it stops, let the Python code raise the error."""
     m, n = agent.gain.shape
     x, inputs, states = plant.x, np.empty((steps, m)), np.empty((steps, n))
-    done, why = kernels.lqr.regulate(agent.gain, *plant.loop_arrays(), x, q.state, inputs, states)
+    done, stop = kernels.lqr.regulate(agent.gain, *plant.loop_arrays(), x, q.state, inputs, states)
     plant.fast_forward(x)
     agent.x = x
-    if why == kernels.lqr.INPUT_TOO_LARGE:  # the Python code raises the error
+    if stop == kernels.lqr.INPUT_TOO_LARGE:  # the Python code raises the error
         plant.respond(inputs[done], q)
     return Record(inputs, states)

@@ -26,7 +26,7 @@ from bayescontrol.linear.regression import SystemPrior, SystemRegression
 from bayescontrol.linear.system import Costs, LinearSystem, as_costs, state_and_cost
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
-from bayescontrol.values import require_arrays, require_shapes
+from bayescontrol.values import part_of, require_arrays, require_shapes
 
 _PARTS = ("A", "B", "V", "P", "K", "Q", "R")
 
@@ -82,7 +82,7 @@ class LinearMode:
 
     @classmethod
     def restore(cls, arrays: Arrays, n: int, m: int) -> "LinearMode | None":
-        """Return the mode that `save` stored, for n states and m inputs; None if there is none."""
+        """Return the mode that `save` stored, for n states and m inputs; None if none was saved."""
         if not any(name.startswith("drawn/") for name in arrays):
             return None
         sizes = (n, n), (n, m), (n, n), (n, n), (m, n), (n, n), (m, m)
@@ -162,6 +162,7 @@ class SystemBelief(SystemRegression):
     def _event(
         self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any
     ) -> tuple[FloatArray, FloatArray, FloatArray, float | None]:
+        """Return the validated state, input, next state and cost."""
         state, cost = state_and_cost(o)
         y = as_vector(state, self.states, "the next state")
         v, u = as_vector(x, self.states, "the state"), as_vector(a, self.inputs, "the input")
@@ -171,21 +172,22 @@ class SystemBelief(SystemRegression):
     def sample(self, rng: Stream) -> LinearMode:
         """Draw A, B (and W, Q, R) from the posterior until the system has a stabilising gain.
 
-        Rejected draws are counted in `redrawn`; after `tries` of them: `NotStabilisable`.
+        Rejected draws are counted in `redrawn`. After `tries` of them, raise `NotStabilisable`.
         """
-        solved, left = self._blank(), self.tries
-        while left > 0:
-            costs, failed = self.costs.draw(rng, left)
-            left -= failed
+        solved, tries_left = self._blank(), self.tries
+        while tries_left > 0:
+            costs, rejected = self.costs.draw(rng, tries_left)
+            tries_left -= rejected
             if costs is None:
                 break
-            draws = left if self.costs.known else 1  # draw unknown costs again after each failure
+            # Unknown costs are drawn again after each failure.
+            draws = tries_left if self.costs.known else 1
             failed = kernels.lqr.draw_mode(
                 self.F, self._freedom(), *costs, solved, draws, self._room, rng.state
             )
             if failed >= 0:
-                return self._adopt(solved, costs, self.tries - left + failed)
-            left -= draws
+                return self._adopt(solved, costs, self.tries - tries_left + failed)
+            tries_left -= draws
         raise NotStabilisable(
             f"none of {self.tries} systems drawn from {self!r} has a stabilising gain and definite "
             "costs: use a more informative prior, or increase `tries`"
@@ -208,19 +210,21 @@ class SystemBelief(SystemRegression):
         return self.nu if self._V is None else 0.0
 
     def hold(self) -> LinearMode | None:
-        """Keep the last mode because no new one was found; counts in `redrawn`."""
+        """Return the last mode, or None, because no new one was found; count this in `redrawn`."""
         if self._last is not None:
             self.redrawn += 1
             self._diagonal = self.R.diagonal().copy()
         return self._last
 
     def _blank(self) -> Any:
+        """Return an empty mode for the kernels; only known noise is filled in."""
         n, m = self.states, self.inputs
         V = np.empty((n, n)) if self._V is None else self._V.copy()
         A, B, P, K = (np.empty(shape) for shape in ((n, n), (n, m), (n, n), (m, n)))
         return kernels.lqr.Mode(A, B, V, P, K)
 
     def _adopt(self, solved: Any, costs: Costs, failed: int) -> LinearMode:
+        """Make the solved system the last mode and return it."""
         self.redrawn += failed
         self._diagonal = self.R.diagonal().copy()
         self._last = LinearMode(solved, costs)
@@ -248,7 +252,7 @@ class SystemBelief(SystemRegression):
         """Return E[A], E[B] and the number of observations."""
         mean, n = self.mean(), self.states
         parts = {"A": mean[:, :n], "B": mean[:, n:]}
-        return {s: {"mean": part.tolist(), "count": self.count} for s, part in parts.items()}
+        return {k: {"mean": part.tolist(), "count": self.count} for k, part in parts.items()}
 
     def growth(self) -> float:
         """Return the factor by which det Λ has grown since the last draw."""
@@ -277,7 +281,7 @@ class SystemBelief(SystemRegression):
     # -- for compiled loops --------------------------------------------------------------------
 
     def loop_parts(self) -> tuple[Any, Any, FloatArray, Any, float]:
-        """Return the current mode, a blank one, diag R at its draw, workspace, and ν."""
+        """Return the current mode, a blank mode, diag R at the last draw, workspace, and ν."""
         mode = self._blank() if self._last is None else self._last.arrays()
         copied = kernels.lqr.Mode(*(part.copy() for part in mode))
         return copied, self._blank(), self._diagonal.copy(), self._room, self._freedom()
@@ -293,7 +297,7 @@ class SystemBelief(SystemRegression):
     # -- named arrays ----------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Return named arrays for an exact `load`."""
+        """Return the state as named arrays; `load` continues bit for bit."""
         return {
             **super().save(),
             **{f"costs/{name}": array for name, array in self.costs.save().items()},
@@ -306,8 +310,7 @@ class SystemBelief(SystemRegression):
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for the same dimensions, noise and kind of costs."""
         require_arrays(arrays, ())
-        inner = {n[6:]: array for n, array in arrays.items() if n.startswith("costs/")}
-        costs, noise = self.costs.restored(inner), self.save()["noise"]
+        costs, noise = self.costs.restored(part_of(arrays, "costs/")), self.save()["noise"]
         require_shapes(arrays, {"noise": noise.shape, "sampler/diagonal": self._diagonal.shape})
         require_shapes(arrays, {"sampler/redrawn": ()}, np.int64)
         if arrays["noise"].tobytes() != noise.tobytes():

@@ -28,6 +28,7 @@ def _features(v: FloatArray) -> FloatArray:
 
 
 def _symmetric(upper: FloatArray, n: int) -> FloatArray:
+    """Return the symmetric n × n matrix with this upper triangle, given row by row."""
     matrix = np.zeros((n, n))
     i, j = np.triu_indices(n)
     matrix[i, j] = matrix[j, i] = upper
@@ -63,7 +64,7 @@ class KnownCosts:
 
     def merge(self, other: object) -> None:
         """Check that `other` has the same costs; nothing changes."""
-        if not isinstance(other, KnownCosts) or not _same(self.save(), other.save()):
+        if not isinstance(other, KnownCosts) or not _equal_arrays(self.save(), other.save()):
             raise IncompatibleState("beliefs can be merged only if their known costs are equal")
 
     def save(self) -> Arrays:
@@ -72,7 +73,7 @@ class KnownCosts:
 
     def restored(self, arrays: Arrays) -> "KnownCosts":
         """Return these costs after checking that the saved ones are equal."""
-        if not _same(self.save(), arrays):
+        if not _equal_arrays(self.save(), arrays):
             raise IncompatibleState("the saved belief has different known costs")
         return self
 
@@ -81,10 +82,9 @@ class KnownCosts:
         return self
 
 
-def _same(one: Arrays, other: Arrays) -> bool:
-    return one.keys() == other.keys() and all(
-        one[name].tobytes() == other[name].tobytes() for name in one
-    )
+def _equal_arrays(a: Arrays, b: Arrays) -> bool:
+    """Return whether both mappings hold the same arrays, bit for bit."""
+    return a.keys() == b.keys() and all(a[name].tobytes() == b[name].tobytes() for name in a)
 
 
 class CostBelief:
@@ -127,6 +127,7 @@ class CostBelief:
         self._event(x, u, cost)
 
     def _event(self, x: FloatArray, u: FloatArray, cost: float | None) -> tuple[FloatArray, float]:
+        """Return φ(x, u) and the cost; raise `BadEvidence` if it is missing or invalid."""
         if cost is None:
             raise BadEvidence(
                 "the observation has no cost, and this belief learns the costs: observe "
@@ -142,7 +143,7 @@ class CostBelief:
         return phi, c
 
     def draw(self, rng: Stream, tries: int) -> tuple[Costs | None, int]:
-        """Draw Q ≻ 0 and R ≻ 0; return them, or None, and the number of rejected draws."""
+        """Draw Q ≻ 0 and R ≻ 0; return them (None if every try failed) and the rejected draws."""
         w = np.empty(self._fit.features)
         for failed in range(tries):
             self._fit.draw(0, rng.state, w)
@@ -156,8 +157,9 @@ class CostBelief:
         return self._costs(self._fit.mean(0))
 
     def _costs(self, w: FloatArray) -> Costs:
-        cut = self.n * (self.n + 1) // 2
-        return Costs(_symmetric(w[:cut], self.n), _symmetric(w[cut:], self.m))
+        """Return Q and R from their upper triangles w."""
+        split = self.n * (self.n + 1) // 2
+        return Costs(_symmetric(w[:split], self.n), _symmetric(w[split:], self.m))
 
     def log_predictive(self, x: FloatArray, u: FloatArray, cost: float | None) -> float:
         """Return ln P(c | past, x, u), ignoring the restriction to definite matrices."""
@@ -174,14 +176,14 @@ class CostBelief:
         """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, CostBelief):
             raise IncompatibleState("cannot merge known costs with costs that are learnt")
-        same = (self.n, self.m, self.noise) == (other.n, other.m, other.noise)
-        if not same or not self._fit.same_prior(other._fit):
-            raise IncompatibleState("beliefs about costs can be merged only with equal priors")
+        same_settings = (self.n, self.m, self.noise) == (other.n, other.m, other.noise)
+        if not same_settings or not self._fit.same_prior(other._fit):
+            raise IncompatibleState("costs can be merged only with equal sizes, noise and priors")
         self._fit.merge(other._fit)
         self.count += other.count
 
     def save(self) -> Arrays:
-        """Return named arrays for an exact `restored`."""
+        """Return the state as named arrays, for `restored`."""
         parts = {name: part[0] for name, part in self._fit.save().items()}
         return parts | {"count": np.array(self.count), "noise": np.array(self.noise)}
 
@@ -193,10 +195,10 @@ class CostBelief:
             raise IncompatibleState(
                 f"the saved costs have noise {arrays['noise']}, this belief has {self.noise}"
             )
-        twin = self.copy()
-        twin._fit = self._fit.from_arrays({name: part[None] for name, part in arrays.items()}, 1)
-        twin.count = int(arrays["count"])
-        return twin
+        belief = self.copy()
+        belief._fit = self._fit.from_arrays({name: part[None] for name, part in arrays.items()}, 1)
+        belief.count = int(arrays["count"])
+        return belief
 
     def copy(self) -> "CostBelief":
         """Return an independent copy."""

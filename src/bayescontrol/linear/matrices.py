@@ -23,6 +23,7 @@ LARGEST = 1e100
 
 
 def _real(value: Any) -> FloatArray:
+    """Return the value as a new array of floats; raise TypeError if it is complex."""
     # NumPy would drop the imaginary part and only warn.
     if np.iscomplexobj(value):
         raise TypeError("complex numbers are not supported")
@@ -133,7 +134,7 @@ def riccati(
     """
     a = as_matrix(A, (None, None), "A")
     n = len(a)
-    as_matrix(a, (n, n), "A")
+    as_matrix(a, (n, n), "A")  # raises if A is not square
     b = as_matrix(B, (n, None), "B")
     m = b.shape[1]
     q, r = as_definite(Q, n, "Q", strictly=False), as_definite(R, m, "R")

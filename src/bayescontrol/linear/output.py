@@ -71,9 +71,9 @@ class OutputMode:
             np.zeros(n) if start is None else as_matrix(np.array(start)[None], (1, n), "start")[0]
         )
         if covariance is None:
-            self._start = self.covariance
+            self._initial_covariance = self.covariance
         else:
-            self._start = as_definite(covariance, n, "covariance", strictly=False)
+            self._initial_covariance = as_definite(covariance, n, "covariance", strictly=False)
 
     @cached_property
     def _filter(self) -> tuple[FloatArray, FloatArray]:
@@ -102,7 +102,7 @@ class OutputMode:
 
     def start(self) -> FloatArray:
         """Return the initial private state s = [x̂ | Σ], n × (1 + n)."""
-        return np.column_stack([self._x0, self._start])
+        return np.column_stack([self._x0, self._initial_covariance])
 
     def act(self, s: FloatArray, rng: Stream) -> FloatArray:
         """Return u = -K x̂."""
@@ -121,13 +121,15 @@ class OutputMode:
         """Return [x̂ | Σ] after the output y."""
         predicted, e, S, before = self._innovation(s, a, o)
         L = np.linalg.solve(S, self.C @ before).T
-        rest = np.eye(len(before)) - L @ self.C
-        after = rest @ before @ rest.T + L @ self.V @ L.T  # Joseph form, which stays definite
+        reduction = np.eye(len(before)) - L @ self.C
+        # The Joseph form stays definite.
+        after = reduction @ before @ reduction.T + L @ self.V @ L.T
         return np.column_stack([predicted + L @ e, 0.5 * (after + after.T)])
 
     def _innovation(
         self, s: FloatArray, a: FloatArray, o: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return x̂⁻, y - C x̂⁻, S and Σ⁻."""
         u = as_vector(a, self.system.inputs, "the input")
         y = as_vector(o, len(self.C), "the output")
         predicted = self.system.A @ s[:, 0] + self.system.B @ u

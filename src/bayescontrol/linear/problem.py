@@ -68,7 +68,7 @@ _KIND: Final = ModelKind(
 
 
 class _Measuring(LinearAgent):
-    """Learns the costs too. Logs return `Measured` observations as plain pairs."""
+    """An agent that learns the costs too. It accepts plain pairs (y, c), as logs return them."""
 
     format_name: ClassVar[str] = "_Measuring"
 
@@ -147,9 +147,7 @@ class LinearQuadratic:
 
     def settings(self) -> dict[str, Any]:
         """Return all constructor arguments as plain values, as logs store them."""
-        prior = {
-            name: np.asarray(getattr(self.prior, name), np.float64).tolist() for name in _PRIOR
-        }
+        prior = {k: np.asarray(getattr(self.prior, k), np.float64).tolist() for k in _PRIOR}
         return {
             "Q": None if self.known is None else self.known.Q.tolist(),
             "R": None if self.known is None else self.known.R.tolist(),
@@ -186,21 +184,21 @@ class LinearQuadratic:
         return f"LinearQuadratic({about}, {costs} costs)"
 
 
-def _fields(given: Any, what: str, known: Sequence[str]) -> dict[str, Any]:
-    if given is None:
+def _fields(settings: Any, what: str, names: Sequence[str]) -> dict[str, Any]:
+    """Return the settings as a dict; raise `InvalidSystem` if a name is unknown."""
+    if settings is None:
         return {}
-    if not isinstance(given, Mapping) or not given.keys() <= set(known):
+    if not isinstance(settings, Mapping) or not settings.keys() <= set(names):
         raise InvalidSystem(
-            f"{what}={given!r} is invalid: expected a mapping with fields {', '.join(known)}"
+            f"{what}={settings!r} is invalid: expected a mapping with fields {', '.join(names)}"
         )
-    return dict(given)
+    return dict(settings)
 
 
 def _cost_belief(costs: Mapping[str, Any]) -> CostBelief:
+    """Return the belief with these settings; raise `InvalidSystem` if they are invalid."""
     try:
-        return CostBelief(
-            costs["states"], costs["inputs"], **{name: costs[name] for name in _COSTS}
-        )
+        return CostBelief(costs["states"], costs["inputs"], **{k: costs[k] for k in _COSTS})
     except (KeyError, TypeError) as error:
         raise InvalidSystem(
             f"costs={dict(costs)!r} is invalid: give states and inputs ({error})"
@@ -208,4 +206,4 @@ def _cost_belief(costs: Mapping[str, Any]) -> CostBelief:
 
 
 def _numbers(value: npt.ArrayLike, what: str) -> FloatArray:
-    return as_numbers(value, f"{what} is not a matrix of numbers", InvalidSystem)
+    return as_numbers(value, what, InvalidSystem)

@@ -87,6 +87,7 @@ class SystemPrior:
 
 
 def _filled(value: npt.ArrayLike, unit: FloatArray) -> npt.ArrayLike:
+    """Return a number times the matrix `unit`, and a matrix as it is."""
     return value * unit if np.ndim(value) == 0 else value  # type: ignore[operator]
 
 
@@ -140,27 +141,33 @@ class SystemRegression:
         return np.asarray(S.T @ S)
 
     def log_density(self, z: FloatArray, y: FloatArray, V: FloatArray | None) -> float:
-        """Return ln P(y | z): Student's t with ν - n + 1 degrees of freedom, or Gaussian.
+        """Return ln P(y | z), where z = (x, u).
 
-        It is Gaussian if W = VᵀV is known.
+        It is Gaussian if W = VᵀV is known, else Student's t with ν - n + 1 degrees of freedom.
         """
         v, n = np.linalg.solve(self.R.T, z), self.states
-        spread, e = 1.0 + float(v @ v), y - self.mean() @ z
+        inflation, e = 1.0 + float(v @ v), y - self.mean() @ z
         scale = self.scatter() if V is None else V.T @ V
-        quadratic = float(e @ np.linalg.solve(scale, e)) / spread
-        log_det = float(np.linalg.slogdet(scale)[1]) + n * log(spread)
+        quadratic = float(e @ np.linalg.solve(scale, e)) / inflation
+        log_det = float(np.linalg.slogdet(scale)[1]) + n * log(inflation)
         if V is not None:
             return -0.5 * (n * log(2 * pi) + log_det + quadratic)
-        end = self.nu + 1.0
-        front = lgamma(end / 2) - lgamma((end - n) / 2) - 0.5 * n * log(pi)
-        return front - 0.5 * (log_det + end * log1p(quadratic))
+        dof = self.nu + 1.0
+        log_constant = lgamma(dof / 2) - lgamma((dof - n) / 2) - 0.5 * n * log(pi)
+        return log_constant - 0.5 * (log_det + dof * log1p(quadratic))
 
     def merge(self, other: "SystemRegression") -> None:
         """Add the evidence of `other`, FᵀF + F'ᵀF' - F₀ᵀF₀; the prior counts once."""
-        shape = self.states, self.inputs, self._nu0
-        same_shape = shape == (other.states, other.inputs, other._nu0)
-        if not same_shape or not np.array_equal(self._prior, other._prior):
-            raise IncompatibleState("beliefs can be merged only if they have the same prior")
+        size, other_size = (self.states, self.inputs), (other.states, other.inputs)
+        if size != other_size:
+            raise IncompatibleState(
+                f"cannot merge beliefs with {size} and {other_size} states and inputs"
+            )
+        if self._nu0 != other._nu0 or not np.array_equal(self._prior, other._prior):
+            raise IncompatibleState(
+                f"cannot merge beliefs with different priors: dof = {self._nu0:g} and "
+                f"{other._nu0:g}, F₀ = {self._prior.tolist()} and {other._prior.tolist()}"
+            )
         gram = self.F.T @ self.F + other.F.T @ other.F - self._prior.T @ self._prior
         F = np.empty_like(self.F)
         if not kernels.regression.cholesky(gram, F):

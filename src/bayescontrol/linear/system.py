@@ -1,4 +1,4 @@
-"""Linear systems with quadratic costs, the same as environments, and examples by name.
+"""Linear systems with quadratic costs, their environments, and examples by name.
 
     y = A x + B u + w,  w ~ N(0, W)          c(x, u) = xᵀQx + uᵀRu
 
@@ -83,7 +83,7 @@ class LinearSystem:
     ) -> None:
         self.A = as_matrix(A, (None, None), "A")
         n = len(self.A)
-        as_matrix(self.A, (n, n), "A")
+        as_matrix(self.A, (n, n), "A")  # raises if A is not square
         self.B = as_matrix(B, (n, None), "B")
         self.Q = as_definite(Q, n, "Q", strictly=False)
         self.R = as_definite(R, self.inputs, "R")
@@ -130,7 +130,7 @@ class LinearSystem:
         return float(np.sum(self._solution[0] * self.W))
 
     def cost(self, K: npt.ArrayLike) -> float:
-        """Return J(K) = tr(P_K W), the average cost of u = -K x; ∞ if it does not stabilise."""
+        """Return J(K) = tr(P_K W), the average cost of u = -K x; ∞ if K does not stabilise."""
         return average_cost(self.A, self.B, self.Q, self.R, self.W, K)
 
     def __repr__(self) -> str:

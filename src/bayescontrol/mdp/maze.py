@@ -223,13 +223,10 @@ class Maze:
         "up", "down", "left" or "right".
         """
         transitions: list[tuple[int, int, int, float, float]] = []
+        reset = self._reset(self.rules.step_reward, 1.0)
         for x, cell in enumerate(self.cells):
             for a, move in enumerate(MOVES):
-                outcomes = (
-                    self._reset(self.rules.step_reward, 1.0)
-                    if x in self.goals
-                    else self._moves(cell, move)
-                )
+                outcomes = reset if x in self.goals else self._moves(cell, move)
                 transitions.extend((x, a, y, p, r) for y, p, r in outcomes)
         return MDP.from_transitions(
             *zip(*transitions, strict=True),

@@ -219,11 +219,10 @@ class MDP:
         order = np.lexsort((r, y, -p, pair))
         pair, y, p, r = pair[order], y[order], p[order], r[order]
         total = np.bincount(pair, p, pairs)
-        wrong = offered[np.abs(total[offered] - 1.0) > TOLERANCE]
-        if wrong.size:
-            i = wrong[0]
+        off = offered[np.abs(total[offered] - 1.0) > TOLERANCE]
+        if off.size:
             raise InvalidTable(
-                f"{self._pair_name(i)}: the probabilities sum to {total[i]:.9g}, not to 1"
+                f"{self._pair_name(off[0])}: the probabilities sum to {total[off[0]]:.9g}, not to 1"
             )
         #: Per pair x A + a: its first entry and its number of entries (0 if a is unavailable).
         self.size: IntArray = np.bincount(pair, minlength=pairs).astype(np.int64)
