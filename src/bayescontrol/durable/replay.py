@@ -184,7 +184,8 @@ def replay(events: EventSource, model: Any = None, *, draw: bool = True) -> Repl
     """Fold a whole log; with `draw`, draw every decision again.
 
     `events` are the events, the agent, or an exported file. `model` is needed if the log has a
-    `named_model`. With `draw`, raise `ModelMismatch` if an action or its probability differs.
+    `named_model`. Raise `ModelMismatch` if an action that is drawn again, or its probability,
+    differs from the log.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent

@@ -242,8 +242,8 @@ class SqliteFile:
         # Set before the first read, so that the write-ahead log needs no shared memory.
         db.pragma("locking_mode", "EXCLUSIVE")
         application, layout = db.pragma("application_id"), db.pragma("user_version")
-        tables = db.execute("SELECT count(*) FROM sqlite_schema").get
-        is_new = application == 0 and layout == 0 and tables == 0
+        object_count = db.execute("SELECT count(*) FROM sqlite_schema").get
+        is_new = application == 0 and layout == 0 and object_count == 0
         if not is_new and application != APPLICATION:
             raise errors.DamagedLog(
                 f"{self.path} is a database of another program, or its header is damaged: use "

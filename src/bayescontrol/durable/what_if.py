@@ -413,7 +413,7 @@ class _Evaluation:
         pi = self._cache.get(d.x)
         w = pi.get(d.a, 0.0) / d.p
         if not math.isfinite(w):
-            raise errors.DamagedLog(f"decision {d.seq} has the impossible probability {d.p}")
+            raise errors.DamagedLog(f"decision {d.seq} has the invalid probability {d.p}")
         expected = math.fsum(p * self._means.of(a) for a, p in pi.items())
         guesses = self._guesses(d, pi, w) if self._rewards.bounds is not None else None
         self._pending[d.seq] = _Pending(d, pi, w, expected, self._means.of(d.a), guesses)
@@ -449,8 +449,8 @@ class _Evaluation:
             terms.append(term)
         self._weights.append(decision.w)
         if decision.guesses is not None:
-            for interval, prior in zip(self._intervals, decision.guesses, strict=True):
-                interval.take(prior, self._rewards.scaled(r))
+            for interval, guesses in zip(self._intervals, decision.guesses, strict=True):
+                interval.take(guesses, self._rewards.scaled(r))
         d = decision.decided
         self._other.learn(d.x, d.a, event.o)
         self._means.take(d.a, r)
