@@ -19,7 +19,7 @@ from bayescontrol.experiments.theory.divergence import (
     bound,
     experiment,
     rate,
-    spread,
+    step_std,
     times,
 )
 from bayescontrol.experiments.theory.five_modes import MODES, TRUE, five_modes, under_policy
@@ -117,7 +117,7 @@ def test_steps_of_g_less_G_have_the_spread_that_is_computed() -> None:
     runs = simulate_divergences(under_policy(TRUE), TRUE, 100, 2000, 5, at=[50], against=[1])
     late = np.diff(runs.excess(1)[:, :, TRUE], axis=1)[:, 0]
     mean, error = mean_and_error(late**2 / 50)
-    assert abs(mean - spread(TRUE, 1) ** 2) < 4.0 * error
+    assert abs(mean - step_std(TRUE, 1) ** 2) < 4.0 * error
 
 
 def test_the_band_is_twice_as_wide_when_time_is_four_times_as_long() -> None:

@@ -16,11 +16,11 @@ from bayescontrol.experiments.theory.misspecified import (
     REWARD,
     WORLDS,
     Settings,
+    all_worlds,
     checkpoints,
     distances,
     experiment,
     guard,
-    machines,
     run,
     score,
 )
@@ -62,7 +62,7 @@ def test_the_columns_are_what_interact_records(columns: Columns) -> None:
     k = WORLDS.index(world)
     agent = guard(SMALL)
     record = interact(
-        agent, machines().environment(k), 800, seed=1, run=i * len(WORLDS) + k,
+        agent, all_worlds().environment(k), 800, seed=1, run=i * len(WORLDS) + k,
         probes={"bits": alarm_evidence},
     )  # fmt: skip
     step = agent.alarm.step
@@ -105,7 +105,7 @@ def test_a_planted_error_makes_its_claim_fail(
 
 
 def test_only_the_modes_have_weight_and_their_distance_is_zero() -> None:
-    modes = machines()
+    modes = all_worlds()
     assert modes.prior[: len(INSIDE)].sum() == 1.0
     assert [world for world, D in distances().items() if D == 0.0] == list(INSIDE)
     # The worn lever wins as often as the good one: .4 ln 4 is all there is to see.
@@ -113,7 +113,7 @@ def test_only_the_modes_have_weight_and_their_distance_is_zero() -> None:
 
 
 def test_streaks_win_and_lose_as_often_as_the_mode_says() -> None:
-    modes = machines()
+    modes = all_worlds()
     q = modes.hypothesis[-1, :, 0]
     mu = np.array([q[1, :2].sum(), q[0, 2]])
     np.testing.assert_allclose(mu / mu.sum() @ q, modes.hypothesis[0, 0, 0])

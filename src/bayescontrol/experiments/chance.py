@@ -27,7 +27,7 @@ from bayescontrol.report.tables import with_error
 
 #: Rounding error, relative to the size of a value.
 ROUNDING: Final = 1e-12
-#: The origin of that threshold, for claims.
+#: The origin of the threshold `ROUNDING`, for claims.
 ROUNDING_ORIGIN: Final = f"theory, {ROUNDING:g} allowed for rounding"
 _EXACT: Final = 1e-9
 #: Weights below this are shown as "below 1e-12".
@@ -75,14 +75,18 @@ class Pilot(NamedTuple):
     sd: float
     runs: int
 
-    def margin(self, n: int, alarms: float) -> float:
-        """Return the allowed deviation of the mean of n new runs at this false-alarm rate."""
-        t = float(t_quantile(1 - alarms / 2, self.runs - 1))
+    def margin(self, n: int, false_alarm_rate: float) -> float:
+        """Return how far the mean of n new runs may differ from the mean of the pilot."""
+        t = float(t_quantile(1 - false_alarm_rate / 2, self.runs - 1))
         return t * self.sd * math.sqrt(1 / n + 1 / self.runs)
 
-    def bounded_margin(self, n: int, alarms: float) -> float:
-        """Return the same by Bernstein's inequality, for values in [0, 1] far from normal."""
-        return float(sum(bernstein(self.sd**2, size, alarms / 2) for size in (n, self.runs)))
+    def bounded_margin(self, n: int, false_alarm_rate: float) -> float:
+        """Return the allowed deviation by Bernstein's inequality, for values in [0, 1].
+
+        Use it where the values are far from normally distributed.
+        """
+        rate = false_alarm_rate / 2
+        return float(sum(bernstein(self.sd**2, size, rate) for size in (n, self.runs)))
 
 
 def longest_pilot(pilots: Mapping[int, Pilot], steps: int) -> tuple[Pilot, str]:
@@ -91,15 +95,16 @@ def longest_pilot(pilots: Mapping[int, Pilot], steps: int) -> tuple[Pilot, str]:
     >>> longest_pilot({200: Pilot(0.1, 0.2, 50), 500: Pilot(0.0, 0.1, 50)}, 400)[1]
     'pilot on seed 1000, 50 runs of 200 steps'
     """
-    size = max(n for n in pilots if n <= steps)
-    return pilots[size], f"pilot on seed 1000, {pilots[size].runs:,} runs of {size:,} steps"
+    pilot_steps = max(length for length in pilots if length <= steps)
+    pilot = pilots[pilot_steps]
+    return pilot, f"pilot on seed 1000, {pilot.runs:,} runs of {pilot_steps:,} steps"
 
 
-def least_successes(n: int, pilot: tuple[int, int], alarms: float) -> int:
+def least_successes(n: int, pilot: tuple[int, int], false_alarm_rate: float) -> int:
     """Return the fewest successes in n new runs that chance explains.
 
     `pilot` is (successes, runs). With a uniform prior on the success rate, fewer successes have a
-    probability of at most `alarms`.
+    probability of at most `false_alarm_rate`.
 
     >>> least_successes(8, (30, 40), 0.01), least_successes(200, (200, 200), 0.001)
     (2, 191)
@@ -108,11 +113,11 @@ def least_successes(n: int, pilot: tuple[int, int], alarms: float) -> int:
 
     a, b, k = pilot[0] + 1, pilot[1] - pilot[0] + 1, np.arange(n + 1)
     log_p = betaln(k + a, n - k + b) - betaln(a, b) - betaln(k + 1, n - k + 1)
-    return int(np.searchsorted((np.exp(log_p) / (n + 1)).cumsum(), alarms, side="right"))
+    return int(np.searchsorted((np.exp(log_p) / (n + 1)).cumsum(), false_alarm_rate, side="right"))
 
 
 def share_and_error(hits: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Return a share of runs and its error, a quarter of Wilson's 95 % interval.
+    """Return the share of runs with a hit, and its error: a quarter of Wilson's 95 % interval.
 
     >>> share, error = share_and_error(np.array([True, True, False, True]))
     >>> share, round(error, 3)
@@ -122,10 +127,10 @@ def share_and_error(hits: npt.NDArray[np.bool_]) -> tuple[float, float]:
     return float(hits.mean()), float(high - low) / 4
 
 
-def compare_means(runs: FloatArray, expected: FloatArray, alarms: float) -> MeanTest:
+def compare_means(runs: FloatArray, expected: FloatArray, false_alarm_rate: float) -> MeanTest:
     """Compare the means over the first axis, the independent runs, with their expected values.
 
-    `alarms` is the false-alarm rate of all means together.
+    `false_alarm_rate` is that of all means together.
 
     >>> runs = np.array([[0.1, 0.5], [0.3, 0.5]] * 5)
     >>> [compare_means(runs, np.array([0.2, x]), 0.01).z for x in (0.5, 0.6)]
@@ -136,7 +141,7 @@ def compare_means(runs: FloatArray, expected: FloatArray, alarms: float) -> Mean
     gap = np.where(gap <= _EXACT, 0.0, gap)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(gap == 0.0, 0.0, gap / error)
-    allowed = t_quantile(1 - alarms / (2 * gap.size), len(runs) - 1)
+    allowed = t_quantile(1 - false_alarm_rate / (2 * gap.size), len(runs) - 1)
     return MeanTest(float(z.max()), float(allowed), int(gap.size))
 
 
@@ -145,29 +150,29 @@ def means_claim(
     claim: str,
     runs: FloatArray,
     expected: FloatArray,
-    alarms: float,
+    false_alarm_rate: float,
     *,
     shown: int = 0,
     about: str = "",
     also: bool = True,
 ) -> Claim:
-    """Claim that the means of runs[run, k] are those expected; the claim shows mean `shown`.
+    """Claim that the mean of runs[:, k] is expected[k] for every k; show the mean k = `shown`.
 
-    `about` precedes the result in the reason; the claim holds only if `also` is true.
+    `about` is the beginning of the reason. If `also` is false, the claim does not hold.
     """
-    found = compare_means(runs, expected, alarms)
+    test = compare_means(runs, expected, false_alarm_rate)
     return Claim(
         name, claim, "ours", float(expected[shown]), *measured(runs[:, shown]),
-        found.holds and also, about + found.sentence,
+        test.holds and also, about + test.sentence,
         threshold_origin="theory: exact means, Student's margin",
     )  # fmt: skip
 
 
 def zero_claim(name: str, claim: str, values: FloatArray, reason: str = "") -> Claim:
-    """Claim that all values are zero, except for rounding; the claim shows the largest."""
-    most = float(np.abs(values).max())
+    """Claim that all values are zero, except for rounding; show the largest magnitude."""
+    largest = float(np.abs(values).max())
     return Claim(
-        name, claim, "ours", 0.0, most, None, most <= ROUNDING, reason,
+        name, claim, "ours", 0.0, largest, None, largest <= ROUNDING, reason,
         threshold_origin=ROUNDING_ORIGIN,
     )  # fmt: skip
 
@@ -179,7 +184,9 @@ def clearly_positive(differences: FloatArray) -> bool:
 
 
 def measured(runs: FloatArray) -> tuple[float, float | None]:
-    """Return mean and standard error; the error is None if all runs agree or there is one run.
+    """Return mean and standard error, rounded for claims.
+
+    The error is None if all runs agree, or if there is only one run.
 
     >>> measured(np.array([1.0, 2.0, 3.0]))[0], measured(np.array([0.1 + 0.2, 0.3]))
     (2.0, (0.3, None))

@@ -454,10 +454,9 @@ class Panel:
         low, high = self.xlim if axis == "x" else self.ylim
         values = np.concatenate(coordinates)
         finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.ones(1)
-        return (
-            float(finite.min() if low is None else low),
-            float(finite.max() if high is None else high),
-        )
+        low = finite.min() if low is None else low
+        high = finite.max() if high is None else high
+        return float(low), float(high)
 
     def _lowest(self) -> float:
         """Return the lower end of a logarithmic y axis: its limit, or the least positive value."""

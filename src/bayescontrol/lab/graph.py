@@ -262,10 +262,8 @@ class Graph:
                     bends[i] = 2 * _BEND_APART * (k - (len(group) - 1) / 2)
                 if not bends[i] and self._is_blocked(source, target):
                     bends[i] = _BEND_AROUND
-        return [
-            bend if edge.bend is None else edge.bend
-            for edge, bend in zip(self.edges, bends, strict=True)
-        ]
+        pairs = zip(self.edges, bends, strict=True)
+        return [bend if edge.bend is None else edge.bend for edge, bend in pairs]
 
     def _is_blocked(self, source: str, target: str) -> bool:
         """Return whether a third node lies on the straight line between two nodes."""
@@ -280,12 +278,8 @@ class Graph:
 
     def _free_angle(self, name: str) -> float:
         """Return the middle of the widest gap between a node's edges, an angle in degrees."""
-        neighbours = {
-            end
-            for edge in self.edges
-            for end in (edge.source, edge.target)
-            if name in (edge.source, edge.target) and end != name
-        }
+        pairs = [{edge.source, edge.target} for edge in self.edges]
+        neighbours = set[str]().union(*(pair for pair in pairs if name in pair)) - {name}
         angles = sorted(
             float(np.degrees(np.arctan2(*(self._centres[n] - self._centres[name])[::-1])) % 360)
             for n in neighbours

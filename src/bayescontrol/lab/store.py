@@ -436,10 +436,8 @@ def _require_equal(name: str, one: SealedFile, other: SealedFile, shared: Sequen
     require_same(name, (one.runs[0], one.layout()), (other.runs[0], other.layout()))
     for column in one.layout():
         for runs in progressions(shared):
-            first, second = (
-                assemble(name, runs, [file], only=column)[column] for file in (one, other)
-            )
-            for run, a, b in zip(runs, first, second, strict=True):
+            values = [assemble(name, runs, [file], only=column)[column] for file in (one, other)]
+            for run, a, b in zip(runs, *values, strict=True):
                 if a.tobytes() != b.tobytes():
                     raise CannotMerge(
                         f"{name}: run {run} differs in column {column!r} between {one.path} and "

@@ -269,9 +269,8 @@ def _table(content: Table) -> str:
         any(not isinstance(row[column], str) for row in content.rows)
         for column in range(len(content.header))
     ]
-    return (
-        f"<h3>{escape(content.title)}</h3>" + _grid(content.header, rows, "plain", numeric) + note
-    )
+    grid = _grid(content.header, rows, "plain", numeric)
+    return f"<h3>{escape(content.title)}</h3>{grid}{note}"
 
 
 def _cell(value: str | float) -> str:

@@ -19,7 +19,7 @@ may be arbitrarily close. Both bounds are asymptotic: they concern slopes.
 
 Claims compare our means with 4,000 runs of other programs,
 
-    |ours - reference| ≤ 4 σ √(1/n + 1/4000)          σ the spread from run to run
+    |ours - reference| ≤ 4 σ √(1/n + 1/4000)          σ the standard deviation of a run
 
 which fails by chance with probability 6e-5. The reference and the paper use the default settings;
 at other settings only claims that are valid everywhere are made.
@@ -100,7 +100,7 @@ AGENTS: Final[Mapping[str, Callable[[Settings], Any]]] = {
 
 
 def gittins_table(settings: Settings, lookahead: int | None) -> GittinsTable:
-    """Return the indices of the states that a run can reach; None looks ahead without end."""
+    """Return the indices of the states that a run can reach; `lookahead` None means no limit."""
     pulls = settings.steps if lookahead is None else min(settings.steps, lookahead)
     return _table(settings.discount, pulls, lookahead=lookahead)
 
@@ -109,7 +109,7 @@ _table = lru_cache(maxsize=4)(GittinsTable)
 
 
 def evenly_spaced(bias: FloatArray) -> FloatArray:
-    """Return the biases 1/(N + 1) … N/(N + 1) in the order of these.
+    """Return the biases 1/(N + 1) … N/(N + 1), ranked like `bias`.
 
     >>> evenly_spaced(np.array([0.9, 0.1, 0.2])).tolist()
     [0.75, 0.25, 0.5]
@@ -128,8 +128,8 @@ def run(settings: Settings, run: int) -> Columns:
     reward = np.empty(shape, np.uint8)
     for name, biases in worlds.items():
         for i, (label, make) in enumerate(AGENTS.items()):
-            names = f"{name}: {_CHANCE.get(label, label)}", f"{name}: environment"
-            streams = named_streams(settings.seed, run, *names)
+            stream_names = f"{name}: {_CHANCE.get(label, label)}", f"{name}: environment"
+            streams = named_streams(settings.seed, run, *stream_names)
             world = bandit.environment(biases)
             record = interact(make(settings), world, settings.steps, streams=streams)
             action[name][i] = record.actions
@@ -140,7 +140,7 @@ def run(settings: Settings, run: int) -> Columns:
 
 
 class Summaries(NamedTuple):
-    """Of each run: average reward early and late, share of the best lever late, and R_T."""
+    """One value per run: early and late average reward, late share of the best lever, and R_T."""
 
     early_reward: FloatArray
     late_reward: FloatArray
@@ -170,8 +170,8 @@ class Results:
         bias = self.columns["bias"]
         bias = evenly_spaced(bias) if even else bias
         pulled = by_name(AGENTS, self.columns["even_action" if even else "action"])[agent]
-        lost = bias.max(axis=1, keepdims=True) - np.take_along_axis(bias, pulled, axis=1)
-        return np.asarray(lost.cumsum(axis=1))
+        step_regret = bias.max(axis=1, keepdims=True) - np.take_along_axis(bias, pulled, axis=1)
+        return np.asarray(step_regret.cumsum(axis=1))
 
     def summaries(self, agent: str) -> Summaries:
         """Return the averages and the regret of each run."""
@@ -187,9 +187,9 @@ _ERRORS: Final = 4.0
 _REFERENCE_RUNS: Final = 4000
 _PAPER_RUNS: Final = 1000
 #: Our reading of "essentially the same", in reward per step.
-_ESSENTIALLY: Final = 0.01
+_SAME_REWARD: Final = 0.01
 #: Time limit for the indices, in seconds; the paper needed hours.
-_SOON: Final = 60.0
+_TIME_LIMIT: Final = 60.0
 #: False-alarm rate of claims whose mean is known exactly.
 _ALPHA: Final = 1e-7
 _PLACE: Final = "section 5.1, figure 10"
@@ -204,15 +204,15 @@ def score(settings: Settings, columns: Columns) -> Score:
     results = Results(settings, columns)
     claims: list[Claim] = []
     if settings == replace(Settings(), seed=settings.seed, runs=settings.runs):
-        claims += [*_references(results), *_paper(results), *_known_numbers(results)]
-    claims += _at_all_settings(results)
+        claims += [*_reference_claims(results), *_paper_claims(results), *_printed_claims(results)]
+    claims += _general_claims(results)
     return Score(tuple(claims), (performance(results), index_tables(settings)))
 
 
-def _references(results: Results) -> tuple[Claim, ...]:
+def _reference_claims(results: Results) -> tuple[Claim, ...]:
     late = f"over the last {results.settings.window} steps"
-    # Name, claim, mean of the reference, spread from run to run, our runs. The spreads of regret
-    # follow from the errors of the reference; for the others it gives none, and ours are used.
+    # Name, claim, mean of the reference, standard deviation of a run, our runs. The deviations of
+    # regret follow from the errors of the reference; it has none for the others: those are ours.
     rule, gittins, epsilon = (results.summaries(agent) for agent in (RULE, GITTINS, EPSILON))
     rows: tuple[tuple[str, str, float, float, FloatArray], ...] = (
         ("rule-late-reward", f"reward of the rule {late}", 0.9003, 0.092, rule.late_reward),
@@ -229,16 +229,14 @@ def _references(results: Results) -> tuple[Claim, ...]:
         slack = _tolerance(sd, len(values), _REFERENCE_RUNS)
         text = f"{claim}; within {slack:.2g} of {_REFERENCE_RUNS:,} reference runs"
         holds = abs(float(ours) - reference) <= slack
-        claims.append(
-            Claim(
-                name, text, "ours", reference, float(ours), float(error), holds,
-                threshold_origin=_REFERENCE,
-            )
-        )  # fmt: skip
+        claims.append(Claim(
+            name, text, "ours", reference, float(ours), float(error), holds,
+            threshold_origin=_REFERENCE,
+        ))  # fmt: skip
     return tuple(claims)
 
 
-def _paper(results: Results) -> tuple[Claim, ...]:
+def _paper_claims(results: Results) -> tuple[Claim, ...]:
     window = results.settings.window
     names = ("Gittins", "the control rule")
     rule, gittins, epsilon = (results.summaries(agent) for agent in (RULE, GITTINS, EPSILON))
@@ -250,12 +248,12 @@ def _paper(results: Results) -> tuple[Claim, ...]:
         Claim(
             "same-asymptote",
             "Gittins and the control rule have essentially the same asymptotic performance: "
-            f"difference in reward over the last {window} steps, within {_ESSENTIALLY} "
+            f"difference in reward over the last {window} steps, within {_SAME_REWARD} "
             "and four standard errors",
             "paper", 0.0, float(late), float(late_error),
-            abs(float(late)) <= _ESSENTIALLY + _ERRORS * float(late_error),
-            _comparison(gittins.late_reward, rule.late_reward, names),
-            place=_PLACE, threshold_origin=f"paper: \"essentially\" is read as {_ESSENTIALLY}",
+            abs(float(late)) <= _SAME_REWARD + _ERRORS * float(late_error),
+            _compare_text(gittins.late_reward, rule.late_reward, names),
+            place=_PLACE, threshold_origin=f"paper: \"essentially\" is read as {_SAME_REWARD}",
         ),
         Claim(
             "gittins-better-early",
@@ -263,7 +261,7 @@ def _paper(results: Results) -> tuple[Claim, ...]:
             f"difference in reward over the first {window} steps",
             "paper", "> 0", float(early), float(early_error),
             bool(early > _ERRORS * early_error),
-            _comparison(gittins.early_reward, rule.early_reward, names),
+            _compare_text(gittins.early_reward, rule.early_reward, names),
             place=_PLACE, threshold_origin="paper: \"significantly\" is four standard errors",
         ),
         Claim(
@@ -279,7 +277,8 @@ def _paper(results: Results) -> tuple[Claim, ...]:
     )  # fmt: skip
 
 
-def _known_numbers(results: Results) -> Iterator[Claim]:
+def _printed_claims(results: Results) -> Iterator[Claim]:
+    """Make the claims about ε-greedy as printed and about the limited look-ahead."""
     settings, values = results.settings, results.summaries(PRINTED).late_best
     chance = 1 / settings.levers
     ours, error = mean_and_error(values)
@@ -303,7 +302,7 @@ def _known_numbers(results: Results) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _at_all_settings(results: Results) -> Iterator[Claim]:
+def _general_claims(results: Results) -> Iterator[Claim]:
     levers, best = results.settings.levers, results.columns["bias"].max(axis=1)
     mean, variance = levers / (levers + 1), levers / ((levers + 1) ** 2 * (levers + 2))
     ours, error = mean_and_error(best)
@@ -329,7 +328,7 @@ def _at_all_settings(results: Results) -> Iterator[Claim]:
         "gittins-table-time",
         f"all indices up to {table.pulls:,} pulls, certified to {table.error:.1e}, in seconds; "
         "the paper: several hours",
-        "ours", f"< {_SOON:.0f}", f"{seconds:.2g}", None, seconds < _SOON,
+        "ours", f"< {_TIME_LIMIT:.0f}", f"{seconds:.2g}", None, seconds < _TIME_LIMIT,
         "measured while scoring, with compiled kernels and without the cache; times vary",
         exact=True, threshold_origin="paper: several hours; we allow one minute",
     )  # fmt: skip
@@ -340,16 +339,17 @@ def _best_arm(posteriors: FloatArray) -> FloatArray:
     return beta_best(posteriors[..., 0], posteriors[..., 1])
 
 
-def _comparison(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> str:
+def _compare_text(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> str:
     return "one run cannot show a difference" if len(a) < 2 else compare(a, b, names=names).sentence
 
 
-def _tolerance(sd: float, n: int, others: int) -> float:
-    return _ERRORS * sd * math.sqrt(1 / n + 1 / others)
+def _tolerance(sd: float, n: int, reference_runs: int) -> float:
+    """Return the allowed difference between the means of n runs and of the reference runs."""
+    return _ERRORS * sd * math.sqrt(1 / n + 1 / reference_runs)
 
 
 class Timed(NamedTuple):
-    """A table of indices, and the seconds that it took."""
+    """A table of indices, and the seconds that computing it took."""
 
     table: GittinsTable
     seconds: float
@@ -362,7 +362,7 @@ def timed(settings: Settings, lookahead: int | None) -> Timed:
 
 @lru_cache(maxsize=4)
 def _timed(discount: float, pulls: int, lookahead: int | None) -> Timed:
-    GittinsTable(discount, 2, lookahead=lookahead, cache=False)  # compile first
+    GittinsTable(discount, 2, lookahead=lookahead, cache=False)  # compile the kernels first
     start = time.process_time()  # unaffected by other processes
     table = GittinsTable(discount, pulls, lookahead=lookahead, cache=False)
     return Timed(table, time.process_time() - start)
@@ -370,10 +370,10 @@ def _timed(discount: float, pulls: int, lookahead: int | None) -> Timed:
 
 def lookahead_cost(settings: Settings, pulls: int | None = None) -> float:
     """Return the largest error of an index caused by the limited look-ahead, up to `pulls`."""
-    whole, cut = timed(settings, None).table, timed(settings, settings.lookahead).table
-    n = whole.pulls if pulls is None else min(pulls, whole.pulls)
+    unlimited, limited = timed(settings, None).table, timed(settings, settings.lookahead).table
+    n = unlimited.pulls if pulls is None else min(pulls, unlimited.pulls)
     states = (n + 1) * (n + 2) // 2
-    return float((whole.nu - cut.nu)[:states].max())
+    return float((unlimited.nu - limited.nu)[:states].max())
 
 
 def index_tables(settings: Settings) -> Table:
@@ -382,9 +382,9 @@ def index_tables(settings: Settings) -> Table:
     for lookahead in (settings.lookahead, None):
         table, seconds = timed(settings, lookahead)
         name = GITTINS if lookahead else CONVERGED
-        far = f"{lookahead:,} pulls" if lookahead else "unlimited"
+        range_text = f"{lookahead:,} pulls" if lookahead else "unlimited"
         cost = f"{lookahead_cost(settings):.1e}" if lookahead else ""
-        rows.append((name, far, table.states, f"{table.error:.1e}", f"{seconds:.2g}", cost))
+        rows.append((name, range_text, table.states, f"{table.error:.1e}", f"{seconds:.2g}", cost))
     return Table(
         f"Gittins indices, discount {settings.discount:g}, up to {settings.lookahead:,} pulls",
         ("table", "look-ahead", "indices", "certified error", "seconds", "too low by up to"),
@@ -488,6 +488,7 @@ def _block(settings: Settings) -> int:
 
 
 def _curve(results: Results, agent: str, values: FloatArray, *, legend: bool = True) -> Series:
+    """Make a series of means over blocks of steps; values[run, t] belong to the agent."""
     width = _block(results.settings)
     whole = values.shape[1] // width * width
     blocks = values[:, :whole].reshape(len(values), -1, width).mean(axis=2)
@@ -522,7 +523,7 @@ def _times(settings: Settings) -> FloatArray:
 
 
 def _regrets(results: Results, t: FloatArray, *, even: bool) -> list[Series]:
-    at = t.astype(int) - 1
+    at = t.astype(int) - 1  # indices of the steps t
     return [
         Series.of_runs(name, t, results.regret(name, even=even)[:, at], in_legend=not even, **look)
         for name, look in _LOOKS.items()

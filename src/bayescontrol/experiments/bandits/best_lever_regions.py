@@ -27,6 +27,7 @@ _FACES: Final[tuple[tuple[int, float, tuple[tuple[float, ...], ...]], ...]] = (
     (2, 0.48, ((0, 0, 0), (0, 1, 1), (0, 0, 1))),
     (2, 0.30, ((0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))),
 )
+#: Distance by which each pyramid is moved along its axis.
 _APART: Final = 0.42
 _NAMES: Final = ("m₁ ≥ m₂, m₃", "m₂ ≥ m₁, m₃", "m₃ ≥ m₁, m₂")
 #: Positions of labels: on the edges and regions of the cube, and beside the pyramids.
@@ -56,9 +57,9 @@ def chart() -> Chart:
     return Chart(
         "The space of biases, by best lever",
         [
-            _two(),
-            _three("Three levers", 0.0, _ON_CUBE),
-            _three("Three levers, apart", _APART, _ON_PYRAMIDS),
+            _two_levers(),
+            _three_levers("Three levers", 0.0, _ON_CUBE),
+            _three_levers("Three levers, apart", _APART, _ON_PYRAMIDS),
         ],
         "Each point is a bandit, each colour its best lever: knowing the best lever means knowing "
         "the region, and no more. With three levers each region is a pyramid over one face of the "
@@ -67,25 +68,25 @@ def chart() -> Chart:
     )
 
 
-def _two() -> Panel:
-    below_and_above = np.array([[[0, 1, 1], [0, 0, 1]], [[0, 1, 0], [0, 1, 1]]])
+def _two_levers() -> Panel:
+    triangles = np.array([[[0, 1, 1], [0, 0, 1]], [[0, 1, 0], [0, 1, 1]]])
     return Panel(
         "Two levers", "bias of lever 1, m₁", "bias of lever 2, m₂",
         [Series("m₁ = m₂", np.array([0, 1]), np.array([0, 1]), colour="ink", in_legend=False)],
         xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1],
         regions=[
             Region(f"lever {i + 1} is best", x, y, colour, 0.45, in_legend=False)
-            for i, ((x, y), colour) in enumerate(zip(below_and_above, _COLOURS, strict=False))
+            for i, ((x, y), colour) in enumerate(zip(triangles, _COLOURS, strict=False))
         ],
         words=[Word("m₁ ≥ m₂", 0.68, 0.32), Word("m₂ ≥ m₁", 0.32, 0.68)], equal=True,
     )  # fmt: skip
 
 
-def _three(title: str, apart: float, words: Mapping[str, tuple[float, float, float]]) -> Panel:
-    out = apart * np.eye(3)
+def _three_levers(title: str, apart: float, words: Mapping[str, tuple[float, ...]]) -> Panel:
+    shift = apart * np.eye(3)
     regions = []
     for i, shade, corners in _FACES:
-        u, v = project(np.array(corners) + out[i]).T
+        u, v = project(np.array(corners) + shift[i]).T
         name = f"lever {i + 1} is best: {_NAMES[i]}"
         regions.append(Region(name, u, v, _COLOURS[i], shade, in_legend=False))
     return Panel(

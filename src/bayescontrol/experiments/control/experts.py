@@ -36,21 +36,21 @@ from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_
 from bayescontrol.lab.chart import Chart, Colour, Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 
-#: A rod counts as held if it is upright for this share of the right expert's time.
-_MOST: Final = 0.95
+#: A rod counts as held if it is upright for at least this share of the right expert's time.
+_HELD_SHARE: Final = 0.95
 _PILOT: Final = (40, 40)
 _ALARMS: Final = 1e-3
 _ORIGIN: Final = (
     "pilot on seed 1000: 40 of 40 episodes, and at least one here "
     "(false alarms: 1 in 1000; more with fewer than 3 episodes)"
 )
-_NONE: Final = "pilot on seed 1000: 0 of 40 episodes (false alarms: 1 in 100 at most)"
+_ORIGIN_FAILS: Final = "pilot on seed 1000: 0 of 40 episodes (false alarms: 1 in 100 at most)"
 
 
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims and four tables."""
     claims = (*_pole_claims(settings, columns), *_other_claims(settings, columns))
-    tables = (_agents, _experts, _change, _others)
+    tables = (_agent_table, _expert_table, _change_table, _other_table)
     return Score(claims, tuple(table(settings, columns) for table in tables))
 
 
@@ -60,44 +60,46 @@ def upright(settings: Settings, columns: Columns) -> FloatArray:
     return np.asarray((columns["height"][:, :, -last:] > 0.95).mean(axis=2))
 
 
-def _enough(stands: npt.NDArray[np.bool_]) -> tuple[str, float, float, bool]:
-    """Return the expected share, ours, its error, and whether chance explains ours."""
-    least = max(1, least_successes(stands.size, _PILOT, _ALARMS))
-    return f">= {least / stands.size:.3g}", *share_and_error(stands), bool(stands.sum() >= least)
+def _success_test(succeeded: npt.NDArray[np.bool_]) -> tuple[str, float, float, bool]:
+    """Return expected share, our share, its error, and whether enough episodes succeeded."""
+    least = max(1, least_successes(succeeded.size, _PILOT, _ALARMS))
+    expected, holds = f">= {least / succeeded.size:.3g}", bool(succeeded.sum() >= least)
+    return expected, *share_and_error(succeeded), holds
 
 
 def _pole_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     stood = by_name(replica.AGENTS, columns["survived"] == settings.steps)
     times, wired = columns["identified"], columns["wired"]
     survived = by_name(replica.CHANGES, columns["changed"] == settings.steps)
-    slower = min(replica.CHANGES[1:], key=lambda name: survived[name].sum())
-    followed, static = _enough(survived[slower]), share_and_error(survived["static"])[0]
-    mean, unfair = share_and_error(stood[replica.MEAN]), share_and_error(stood[replica.VOTE])[0]
+    worse = min(replica.CHANGES[1:], key=lambda name: survived[name].sum())
+    followed, static = _success_test(survived[worse]), share_and_error(survived["static"])[0]
+    mean_share = share_and_error(stood[replica.MEAN])
+    vote_share = share_and_error(stood[replica.VOTE])[0]
     return (
         Claim(
             "identifies",
             "the control rule identifies the pole, one of twenty: share of the episodes",
-            "ours", *_enough(np.isfinite(times)),
+            "ours", *_success_test(np.isfinite(times)),
             f"median: the sign of the force after {np.median(wired):g} steps, the pole after "
             f"{np.median(times):g}", threshold_origin=_ORIGIN,
         ),
         Claim(
             "balances",
             f"the control rule keeps an unknown pole up for {settings.steps} steps",
-            "ours", *_enough(stood[RULE]), threshold_origin=_ORIGIN,
+            "ours", *_success_test(stood[RULE]), threshold_origin=_ORIGIN,
         ),
         Claim(
             "average-expert-fails",
             f"the mean of the experts' actions keeps the pole up for {settings.steps} steps in "
             "less than half of the episodes",
-            "ours", "< 0.5", *mean, max(mean[0], unfair) < 0.5,
-            f"the vote of the experts: {unfair:g}. Half of the experts push the wrong way",
-            threshold_origin=_NONE,
+            "ours", "< 0.5", *mean_share, max(mean_share[0], vote_share) < 0.5,
+            f"the vote of the experts: {vote_share:g}. Half of the experts push the wrong way",
+            threshold_origin=_ORIGIN_FAILS,
         ),
         Claim(
             "follows-change",
             f"rewired after {settings.change} steps, the pole still stands after {settings.steps}: "
-            f"the lower of switching and fading, {slower}",
+            f"the lower of switching and fading, {worse}",
             "ours", *followed[:3], followed[3] and static < 0.5,
             f"a static posterior cannot follow: {static:g}", threshold_origin=_ORIGIN,
         ),
@@ -115,22 +117,21 @@ def _other_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             "an unknown rod is swung up and held: share of the last quarter of the steps, compared "
             "with the right expert",
             "ours", float(right.mean()), float(rule.mean()), error,
-            _enough(rule >= _MOST * right)[-1], threshold_origin=_ORIGIN,
+            _success_test(rule >= _HELD_SHARE * right)[-1], threshold_origin=_ORIGIN,
         ),
         Claim(
             "climbs-the-hill",
             "unknown hill and unknown gear: share of the episodes that reach the goal",
-            "ours", *_enough(arrived), threshold_origin=_ORIGIN,
+            "ours", *_success_test(arrived), threshold_origin=_ORIGIN,
         ),
     )  # fmt: skip
 
 
-def _agents(settings: Settings, columns: Columns) -> Table:
+def _agent_table(settings: Settings, columns: Columns) -> Table:
     rows = []
     for name, steps in by_name(replica.AGENTS, columns["survived"]).items():
-        rows.append(
-            (name, with_error(*share_and_error(steps == settings.steps)), float(np.median(steps)))
-        )
+        share = with_error(*share_and_error(steps == settings.steps))
+        rows.append((name, share, float(np.median(steps))))
     return Table(
         f"CartPole, one of twenty: who is up after {settings.steps} steps",
         ("agent", "share of the episodes", "median steps"), tuple(rows),
@@ -138,16 +139,15 @@ def _agents(settings: Settings, columns: Columns) -> Table:
     )  # fmt: skip
 
 
-def _experts(settings: Settings, columns: Columns) -> Table:
+def _expert_table(settings: Settings, columns: Columns) -> Table:
     stood, true = columns["experts"] == settings.steps, columns["pole"]
     signs = np.array([pole.sign for pole in CARTPOLE_HYPOTHESES])
     rows = []
     for m, pole in enumerate(CARTPOLE_HYPOTHESES):
-        same, wired = true == m, signs[true] == pole.sign
-        groups = (stood[group, m] for group in (same, wired & ~same, ~wired))
-        rows.append(
-            (pole.name, *(f"{g.mean():.2f} ({g.size})" if g.size else "none" for g in groups))
-        )
+        is_right, has_sign = true == m, signs[true] == pole.sign
+        groups = (stood[group, m] for group in (is_right, has_sign & ~is_right, ~has_sign))
+        cells = (f"{g.mean():.2f} ({g.size})" if g.size else "none" for g in groups)
+        rows.append((pole.name, *cells))
     return Table(
         "Each expert by itself: share of the episodes survived",
         ("expert", "right", "right force, wrong pole", "wrong force"), tuple(rows),
@@ -155,13 +155,13 @@ def _experts(settings: Settings, columns: Columns) -> Table:
     )  # fmt: skip
 
 
-def _change(settings: Settings, columns: Columns) -> Table:
+def _change_table(settings: Settings, columns: Columns) -> Table:
     rows = []
     for i, name in enumerate(replica.CHANGES):
         steps = columns["changed"][:, i]
         force, pole = np.moveaxis(columns["after"][:, i, :, settings.change :], 1, 0)
-        knows = force >= 0.5
-        delay = np.where(knows.any(axis=1), knows.argmax(axis=1) + 1.0, np.inf)
+        believes_force = force >= 0.5
+        delay = np.where(believes_force.any(axis=1), believes_force.argmax(axis=1) + 1.0, np.inf)
         stood = steps == settings.steps
         end = f"{pole[stood, -1].mean():.2f}" if stood.any() else "none stands"
         rows.append((name, with_error(*share_and_error(stood)), float(np.median(delay)), end))
@@ -174,7 +174,7 @@ def _change(settings: Settings, columns: Columns) -> Table:
     )  # fmt: skip
 
 
-def _others(settings: Settings, columns: Columns) -> Table:
+def _other_table(settings: Settings, columns: Columns) -> Table:
     held = upright(settings, columns)
     rows: list[tuple[str | float, ...]] = []
     for i, name in enumerate(replica.ROD_AGENTS):
@@ -219,7 +219,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         ),
         "identify": Chart(
             "What the control rule knows",
-            [_known(settings, columns), _times(settings, columns)],
+            [_posterior_panel(settings, columns), _identified_panel(settings, columns)],
             "Left: the probability of the true hypothesis, of twenty; it starts at 1/20. Right: "
             "the share of the episodes in which it stays above .99. One push shows the sign of the "
             "force; length and mass take longer, and even longer with a larger disturbance.",
@@ -230,7 +230,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "The motor is rewired while the pole stands",
             [
                 _survival(settings, columns["changed"], replica.CHANGES, "Still up"),
-                _after(settings, columns),
+                _change_panel(settings, columns),
             ],
             "At the dotted line the force changes its sign. A static posterior is so certain by "
             "then that it would need as many steps again to change, and the pole falls. Switching "
@@ -241,7 +241,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         ),
         "rods-and-hills": Chart(
             "Unknown rods and hills",
-            [_rods(settings, columns), _hills(settings, columns)],
+            [_rod_panel(settings, columns), _hill_panel(settings, columns)],
             "Left: cos φ, 1 for a rod that stands upright, as a mean over the episodes. Right: the "
             "share of the episodes in which the car has reached the goal. The rule is as good as "
             "the right expert; on some hills a first push in the wrong direction even helps, "
@@ -255,7 +255,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], title: str) -> Panel:
     t = np.arange(1, settings.steps + 1)
     n = len(steps)
-    series, ends = [], []
+    series, final_shares = [], []
     for i, name in enumerate(names):
         # An episode that ends at step t does not count at t, unless it lasted all steps.
         up = (steps[:, i, None] > t).sum(axis=0)
@@ -263,23 +263,23 @@ def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], tit
         series.append(Series(name, t, up / n, kind="step", **_LOOKS[name]))
         look = {"colour": _LOOKS[name]["colour"], "marker": _MARKERS[i], "in_legend": False}
         end = steps[:, i, None] == settings.steps
-        ends.append(share_of_runs(name, t[-1:], end, z=1.96, kind="points", **look))
-    changes = names is replica.CHANGES
+        final_shares.append(share_of_runs(name, t[-1:], end, z=1.96, kind="points", **look))
+    is_rewired = names is replica.CHANGES
     return Panel(
-        title, "step t", "share of the episodes", [*series, *ends],
-        [Guide("rewired", settings.change, "vertical")] if changes else [],
-        xscale="linear" if changes else "log", ylim=(-0.03, 1.05), legend="below",
+        title, "step t", "share of the episodes", [*series, *final_shares],
+        [Guide("rewired", settings.change, "vertical")] if is_rewired else [],
+        xscale="linear" if is_rewired else "log", ylim=(-0.03, 1.05), legend="below",
     )  # fmt: skip
 
 
 def _quartiles(label: str, t: Any, values: FloatArray, **look: Any) -> Series:
     """Make a series of median and quartiles over the episodes that are still running."""
-    runs = np.flatnonzero(np.isfinite(values).any(axis=0))
-    low, middle, high = np.nanquantile(values[:, runs], (0.25, 0.5, 0.75), axis=0)
-    return Series(label, t[runs], middle, low, high, **look)
+    steps = np.flatnonzero(np.isfinite(values).any(axis=0))
+    low, middle, high = np.nanquantile(values[:, steps], (0.25, 0.5, 0.75), axis=0)
+    return Series(label, t[steps], middle, low, high, **look)
 
 
-def _known(settings: Settings, columns: Columns) -> Panel:
+def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.steps + 1)
     known = _quartiles("median, quartiles", t, columns["posterior"])
     return Panel(
@@ -288,7 +288,7 @@ def _known(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _times(settings: Settings, columns: Columns) -> Panel:
+def _identified_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.steps + 1)
     series = []
     for label, name in {"the sign of the force": "wired", "the pole": "identified"}.items():
@@ -301,7 +301,7 @@ def _times(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _after(settings: Settings, columns: Columns) -> Panel:
+def _change_panel(settings: Settings, columns: Columns) -> Panel:
     around = slice(max(0, settings.change - 10), min(settings.steps, settings.change + 40))
     t = np.arange(1, settings.steps + 1)[around]
     series = [
@@ -316,7 +316,7 @@ def _after(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _rods(settings: Settings, columns: Columns) -> Panel:
+def _rod_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.rod_steps + 1)
     series = [
         Series(name, t, height.mean(axis=0), **_LOOKS[name])
@@ -328,7 +328,7 @@ def _rods(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _hills(settings: Settings, columns: Columns) -> Panel:
+def _hill_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, replica.HILL_STEPS + 1)
     series = []
     for name, goal in by_name(replica.HILL_AGENTS, columns["goal"]).items():

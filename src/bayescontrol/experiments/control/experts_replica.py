@@ -66,7 +66,7 @@ class Settings:
 def control_rule(
     settings: Settings, modes: list[SimulatorMode], x: Any
 ) -> ControlRule[SimulatorMode, Any, Any, Any]:
-    """Return the control rule over the modes, which holds each for at least `dwell` steps."""
+    """Return the control rule over the modes; a drawn mode is held for at least `dwell` steps."""
     schedule = every_step if settings.dwell == 1 else MinimumDwell(settings.dwell)
     return ControlRule(FiniteBelief(modes), x, next_state, schedule)
 
@@ -162,62 +162,64 @@ def poles(settings: Settings, run: int) -> Columns:
         settings, run, "pole", experts.CARTPOLE, CARTPOLE_HYPOTHESES, process, settings.steps
     )
     true = scene.true
-    wired = _with_sign(CARTPOLE_HYPOTHESES[true].sign)
+    same_sign = _modes_with_sign(CARTPOLE_HYPOTHESES[true].sign)
 
-    def knows(agent: Any, _: FloatArray) -> tuple[float, float]:
+    def measure_posterior(agent: Any, _: FloatArray) -> tuple[float, float]:
         v = agent.belief.posterior()
-        return v[true], v[wired].sum()
+        return v[true], v[same_sign].sum()
 
-    rule = scene.play(RULE, partial(control_rule, settings, modes), measure=knows)
-    known, signed = rule.measured.T
-    others: Makers = {
+    rule = scene.play(RULE, partial(control_rule, settings, modes), measure=measure_posterior)
+    p_true, p_sign = rule.measured.T
+    makers: Makers = {
         RIGHT: lambda x: FixedExperts([policies[true]], x),
         NAIVE: lambda x: NaiveMixture(FiniteBelief(modes), x, next_state),
         MEAN: lambda x: FixedExperts(policies, x, dithered_mean),
         VOTE: lambda x: FixedExperts(policies, x, vote),
     }
-    other_steps = [scene.play(name, others[name]).steps for name in AGENTS[1:]]
+    other_steps = [scene.play(name, makers[name]).steps for name in AGENTS[1:]]
     by_expert = [scene.play(RIGHT, partial(FixedExperts, [policy])).steps for policy in policies]
     return {
         "pole": np.array(true),
         "survived": np.array([rule.steps, *other_steps]),
         "experts": np.array(by_expert),
-        "posterior": known,
-        "identified": np.array(identified(known, rule.steps)),
-        "wired": np.array(identified(signed, rule.steps)),
-        **_rewired(scene, modes),
+        "posterior": p_true,
+        "identified": np.array(identified(p_true, rule.steps)),
+        "wired": np.array(identified(p_sign, rule.steps)),
+        **_rewired_columns(scene, modes),
     }
 
 
-def _with_sign(sign: int) -> list[int]:
+def _modes_with_sign(sign: int) -> list[int]:
     """Return the hypotheses with this sign of the force."""
     return [m for m, pole in enumerate(CARTPOLE_HYPOTHESES) if pole.sign == sign]
 
 
-def _rewired(scene: _Scene, modes: list[SimulatorMode]) -> Columns:
+def _rewired_columns(scene: _Scene, modes: list[SimulatorMode]) -> Columns:
+    """Record episodes in which the sign of the force changes, for each kind of belief."""
     settings, pole = scene.settings, CARTPOLE_HYPOTHESES[scene.true]
-    after = pole._replace(sign=-pole.sign)
-    new, wired = CARTPOLE_HYPOTHESES.index(after), _with_sign(after.sign)
+    rewired_pole = pole._replace(sign=-pole.sign)
+    new_mode = CARTPOLE_HYPOTHESES.index(rewired_pole)
+    new_sign = _modes_with_sign(rewired_pole.sign)
     beliefs: Mapping[str, Any] = {
         "static": FiniteBelief(modes),
         "switching": SwitchingBelief(modes, hazard=settings.hazard),
         "fading": FadingBelief(modes, forgetting=settings.forgetting),
     }
 
-    def believes(agent: Any, _: FloatArray) -> tuple[float, float]:
+    def measure_posterior(agent: Any, _: FloatArray) -> tuple[float, float]:
         v = agent.belief.posterior()
-        return v[wired].sum(), v[new]
+        return v[new_sign].sum(), v[new_mode]
 
     def rewire(plant: Plant) -> None:
-        plant.become(**after.attributes())
+        plant.become(**rewired_pole.attributes())
 
-    found = []
+    episodes = []
     for name in CHANGES:
         make = partial(ControlRule, beliefs[name], advance=next_state)
-        found.append(scene.play(name, make, believes, rewire))
+        episodes.append(scene.play(name, make, measure_posterior, rewire))
     return {
-        "changed": np.array([e.steps for e in found]),
-        "after": np.array([e.measured.T for e in found]),
+        "changed": np.array([e.steps for e in episodes]),
+        "after": np.array([e.measured.T for e in episodes]),
     }
 
 
@@ -236,8 +238,8 @@ def rods(settings: Settings, run: int) -> Columns:
     """Record cos φ at every step, and the largest jump of the torque at a change of modes."""
     modes = _rod_modes(settings.rod_noise, settings.floor, settings.limit)
     policies = [mode.policy for mode in modes]
-    rods, process = experts.PENDULUM_HYPOTHESES, (0.0, settings.rod_noise)
-    scene = _Scene(settings, run, "rod", experts.PENDULUM, rods, process, settings.rod_steps)
+    hypotheses, process = experts.PENDULUM_HYPOTHESES, (0.0, settings.rod_noise)
+    scene = _Scene(settings, run, "rod", experts.PENDULUM, hypotheses, process, settings.rod_steps)
     true, rule = scene.true, partial(control_rule, settings, modes)
     make: Makers = {
         RULE: rule,
@@ -248,15 +250,15 @@ def rods(settings: Settings, run: int) -> Columns:
     height, bump = [], []
     for name in ROD_AGENTS:
         # Both rules share a stream: they draw the same modes while their observations agree.
-        found = scene.play(RULE, make[name], _height_and_mode)
-        changes = np.diff(found.measured[:, 1]) != 0.0
-        height.append(found.measured[:, 0])
-        bump.append(np.abs(np.diff(found.actions))[changes].max(initial=0.0))
+        episode = scene.play(RULE, make[name], _height_and_mode)
+        changes = np.diff(episode.measured[:, 1]) != 0.0
+        height.append(episode.measured[:, 0])
+        bump.append(np.abs(np.diff(episode.actions))[changes].max(initial=0.0))
     return {"rod": np.array(true), "height": np.array(height), "bump": np.array(bump)}
 
 
 def _height_and_mode(agent: Any, o: FloatArray) -> tuple[float, float]:
-    """Return cos φ and the mode in charge; agents without a belief have one mode."""
+    """Return cos φ and the mode in charge; the mode is 0 for agents without a belief."""
     return o[0], agent.belief.drawn if hasattr(agent, "belief") else 0.0
 
 
@@ -275,7 +277,7 @@ def _hill_modes() -> list[SimulatorMode]:
 
 
 def hills(settings: Settings, run: int) -> Columns:
-    """Record the steps to the goal, ∞ if it was not reached."""
+    """Record the steps to the goal; ∞ if the goal was not reached."""
     modes = _hill_modes()
     policies = [mode.policy for mode in modes]
     hypotheses = experts.MOUNTAIN_CAR_HYPOTHESES
@@ -286,8 +288,8 @@ def hills(settings: Settings, run: int) -> Columns:
         RIGHT: lambda x: FixedExperts([policies[true]], x),
         VOTE: lambda x: FixedExperts(policies, x, vote),
     }
-    found = [scene.play(name, make[name]) for name in HILL_AGENTS]
-    steps = [episode.steps if episode.terminated else np.inf for episode in found]
+    episodes = [scene.play(name, make[name]) for name in HILL_AGENTS]
+    steps = [episode.steps if episode.terminated else np.inf for episode in episodes]
     return {"hill": np.array(true), "goal": np.array(steps, np.float64)}
 
 

@@ -13,8 +13,8 @@ where the two are compared. Quantities of the claims:
                    elsewhere, as √T regret implies; the median over runs is shown
     exponent       p in R_t ∝ tᵖ: the slope of log₂ of the median over the last three octaves, with
                    a bootstrap error; at most 1/2
-    late           p in R_2t - R_t ∝ tᵖ, of the mean over the last five octaves: independent of the
-                   first steps
+    late           p in R_2t - R_t ∝ tᵖ, of the mean over the last five octaves; it does not depend
+                   on the first steps
 
 Medians are used because a few runs begin with a divergence that outweighs all others. The share of
 runs with less regret than certainty equivalence is a table, not a claim: the paper makes none.
@@ -90,7 +90,7 @@ def prior(plant: LinearSystem) -> SystemPrior:
     return SystemPrior(precision=1.0 / float(np.abs(np.hstack([plant.A, plant.B])).max()) ** 2)
 
 
-def _certain(settings: Settings, plant: LinearSystem) -> Any:
+def _certainty(settings: Settings, plant: LinearSystem) -> Any:
     return CertaintyEquivalence.on(plant, prior=prior(plant), warm_up=settings.warm_up)
 
 
@@ -98,8 +98,8 @@ def _certain(settings: Settings, plant: LinearSystem) -> Any:
 AGENTS: Final[Mapping[str, Callable[[Settings, LinearSystem], Any]]] = {
     RULE: lambda _, plant: LinearQuadratic.on(plant, prior=prior(plant)).agent(),
     LAZY: lambda _, plant: lazy_thompson_sampling(plant, prior=prior(plant)),
-    WARM: lambda s, plant: _certain(s, plant),  # the rule takes over after the steps of noise
-    CERTAIN: lambda s, plant: _certain(s, plant),
+    WARM: lambda s, plant: _certainty(s, plant),  # the rule takes over after the steps of noise
+    CERTAIN: lambda s, plant: _certainty(s, plant),
     EXPLORING: lambda s, plant: CertaintyEquivalence.on(
         plant, prior=prior(plant), exploration=s.exploration
     ),
@@ -116,40 +116,43 @@ def checkpoints(settings: Settings) -> IntArray:
     """Return the steps at which gains and regret are stored, evenly spaced in log t."""
     even = np.geomspace(1, settings.steps, 40).round()
     handover = [settings.warm_up] * (0 < settings.warm_up < settings.steps)
-    return np.unique(np.concatenate([even, _octaves(settings), handover]).astype(np.int64))
+    return np.unique(np.concatenate([even, _octave_steps(settings), handover]).astype(np.int64))
 
 
-def _octaves(settings: Settings) -> IntArray:
+def _octave_steps(settings: Settings) -> IntArray:
     return np.asarray(settings.steps >> np.arange(5, -1, -1), np.int64)
 
 
 def octaves(settings: Settings) -> IntArray:
     """Return the indices of T/32, T/16, … T among the checkpoints."""
-    return np.asarray(np.searchsorted(checkpoints(settings), _octaves(settings)), np.int64)
+    return np.asarray(np.searchsorted(checkpoints(settings), _octave_steps(settings)), np.int64)
 
 
 def run(settings: Settings, run: int) -> Columns:
     """Record exact costs and regret at the checkpoints, by plant and learner."""
-    at = checkpoints(settings)
-    shape = len(PLANTS), len(AGENTS), at.size
+    steps = checkpoints(settings)
+    shape = len(PLANTS), len(AGENTS), steps.size
     cost, regret = np.empty(shape), np.empty(shape)
     redrawn, gap = np.zeros(shape[:2], np.int64), np.zeros(len(PLANTS))
-    shown = np.zeros((len(PAIRS), at.size, 5))
+    shown = np.zeros((len(PAIRS), steps.size, 5))
     for k, name in enumerate(PLANTS):
-        best = _best(settings, run, name)[at - 1]
+        best_total = _best_total_cost(settings, run, name)[steps - 1]
         for i, agent_name in enumerate(AGENTS):
             played = _play(settings, run, name, agent_name)
-            cost[k, i], regret[k, i] = played.cost, played.spent - best
+            cost[k, i], regret[k, i] = played.cost, played.spent - best_total
             redrawn[k, i] = played.belief.redrawn
             if agent_name == RULE:
-                gap[k] = _gap(played, prior(system(name)))
+                gap[k] = _regression_gap(played, prior(system(name)))
             if agent_name == WARM and name in PAIRS:
                 shown[list(PAIRS).index(name)] = played.coefficients
     return {"cost": cost, "regret": regret, "redrawn": redrawn, "gap": gap, "posterior": shown}
 
 
 class _Played(NamedTuple):
-    """One run: J(K), total cost and coefficients at the checkpoints, and the steps themselves."""
+    """One run: J(K), total cost and coefficients at the checkpoints; the belief; and all steps.
+
+    `steps` are the parts between checkpoints, each with the state at its start.
+    """
 
     cost: FloatArray
     spent: FloatArray
@@ -182,7 +185,7 @@ def _play(settings: Settings, run: int, name: str, agent_name: str) -> _Played:
     return played
 
 
-def _best(settings: Settings, run: int, name: str) -> FloatArray:
+def _best_total_cost(settings: Settings, run: int, name: str) -> FloatArray:
     """Return the total cost of the best controller up to each step, with the same noise."""
     plant, world = system(name), LinearPlant(system(name))
     streams = named_streams(settings.seed, run, name, f"{name}: environment")
@@ -197,7 +200,7 @@ def _coefficients(belief: Any, pair: tuple[int, int, int]) -> FloatArray:
     return np.array([mean[j], mean[k], covariance[j, j], covariance[j, k], covariance[k, k]])
 
 
-def _gap(played: _Played, prior: SystemPrior) -> float:
+def _regression_gap(played: _Played, prior: SystemPrior) -> float:
     """Return the relative difference of the posterior mean from a regression on the whole run."""
     Y = np.vstack([record.observations for _, record in played.steps])
     X = np.vstack([played.steps[0][0], Y[:-1]])
@@ -260,7 +263,7 @@ class Results:
 
 
 def exponent(regret: FloatArray) -> tuple[float, float]:
-    """Return p in R_t ∝ tᵖ over the last octaves, of the median run, and its standard error.
+    """Return p in R_t ∝ tᵖ, fitted to the median over the last octaves, and its standard error.
 
     >>> t = 2.0 ** np.arange(6)
     >>> p, error = exponent(np.outer([1.0, 2.0, 3.0], np.sqrt(t)))
@@ -275,7 +278,7 @@ def exponent(regret: FloatArray) -> tuple[float, float]:
 
 
 def late_exponent(regret: FloatArray) -> float:
-    """Return p in R_2t - R_t ∝ tᵖ over these octaves, of the mean run; NaN if regret falls.
+    """Return p in R_2t - R_t ∝ tᵖ, fitted to the mean over these octaves; NaN if regret falls.
 
     >>> t = 2.0 ** np.arange(6)
     >>> round(late_exponent(100.0 + np.outer([1.0, 2.0], np.sqrt(t))), 9)
@@ -288,7 +291,10 @@ def late_exponent(regret: FloatArray) -> float:
 
 
 def _slopes(curves: FloatArray) -> FloatArray:
-    """Fit log₂ per octave along the last axis; 0 if regret is not positive, ∞ if it is infinite."""
+    """Fit the slope of log₂ regret per octave along the last axis.
+
+    The slope is 0 if some regret is not positive, and ∞ if some regret is infinite.
+    """
     x = np.arange(curves.shape[-1]) - (curves.shape[-1] - 1) / 2
     positive = (np.isfinite(curves) & (curves > 0)).all(axis=-1, keepdims=True)
     logs = np.log2(np.where(positive, curves, 1.0))
@@ -308,12 +314,13 @@ def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and a table for each plant."""
     results = Results(settings, columns)
     names = {RULE: "near-optimal-gain", LAZY: "near-optimal-gain-lazy"}
-    near_optimal = (_near_optimal(results, agent, name) for agent, name in names.items())
-    claims = (_posterior(results), *near_optimal, _sqrt_regret(results))
-    return Score(claims, (*(_table(results, plant) for plant in PLANTS), _against(results)))
+    near_optimal = (_near_optimal_claim(results, agent, name) for agent, name in names.items())
+    claims = (_posterior_claim(results), *near_optimal, _sqrt_regret_claim(results))
+    tables = (*(_table(results, plant) for plant in PLANTS), _comparison_table(results))
+    return Score(claims, tables)
 
 
-def _posterior(results: Results) -> Claim:
+def _posterior_claim(results: Results) -> Claim:
     gap = float(results.columns["gap"].max())
     return Claim(
         "posterior-is-regression",
@@ -324,14 +331,14 @@ def _posterior(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _near_optimal(results: Results, agent: str, name: str) -> Claim:
+def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
     steps = results.settings.steps
     allowed = 0.01 * math.sqrt(10_000 / steps)
     within = {p: int((results.excess(p, agent)[:, -1] <= allowed).sum()) for p in STABLE}
     worst = max(STABLE, key=lambda plant: (-within[plant], results.gain(plant, agent)))
     gain, (low, high) = results.gain(worst, agent), results.gain_interval(worst, agent)
-    good, of = _PILOT[agent]
-    by_chance = least_successes(results.runs, (good, of), _ALARMS)
+    within_pilot, of_pilot = _PILOT[agent]
+    by_chance = least_successes(results.runs, (within_pilot, of_pilot), _ALARMS)
     least, rate = max(1, by_chance), "1 in 100" if by_chance else "more than 1 in 100"
     return Claim(
         name,
@@ -342,12 +349,12 @@ def _near_optimal(results: Results, agent: str, name: str) -> Claim:
         within[worst] >= least,
         f"{within[worst]} of {results.runs} runs are within it; 95 % interval of the median: "
         f"{100 * low:.2g} … {100 * high:.2g} %",
-        threshold_origin=f"pilot on seed 1000: {good} of {of} runs within the bound, so at least "
-        f"{least} of {results.runs} (false alarms: {rate})",
+        threshold_origin=f"pilot on seed 1000: {within_pilot} of {of_pilot} runs within the bound, "
+        f"so at least {least} of {results.runs} (false alarms: {rate})",
     )  # fmt: skip
 
 
-def _sqrt_regret(results: Results) -> Claim:
+def _sqrt_regret_claim(results: Results) -> Claim:
     pairs = product(PLANTS, (RULE, LAZY, WARM))
     found = {(plant, agent): exponent(results.octaves(plant, agent)) for plant, agent in pairs}
     worst = max(found, key=lambda pair: found[pair][0])
@@ -363,16 +370,18 @@ def _sqrt_regret(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _against(results: Results) -> Table:
+def _comparison_table(results: Results) -> Table:
+    """Compare the rule with certainty equivalence, both after the same steps of noise."""
     rows: list[tuple[str | float | int, ...]] = []
-    for other, plant in product((CERTAIN, EXPLORING), PLANTS):
-        rule, opponent = (results.regret(plant, agent)[:, -1] for agent in (WARM, other))
-        better = int((rule < opponent).sum())
-        low, high = (float(end) for end in wilson(better, results.runs))
+    for baseline, plant in product((CERTAIN, EXPLORING), PLANTS):
+        ours, theirs = (results.regret(plant, agent)[:, -1] for agent in (WARM, baseline))
+        wins = int((ours < theirs).sum())
+        low, high = (float(end) for end in wilson(wins, results.runs))
         verdict = "less" if low > 0.5 else "more" if high < 0.5 else "not significant"
-        pairs = zip(*(_shown(results, plant, agent) for agent in (WARM, other)), strict=True)
-        share = with_error(better / results.runs, (high - low) / 4)
-        rows.append((other, plant, share, verdict, *(" / ".join(pair) for pair in pairs)))
+        cells = (_format_cells(results, plant, agent) for agent in (WARM, baseline))
+        pairs = zip(*cells, strict=True)
+        share = with_error(wins / results.runs, (high - low) / 4)
+        rows.append((baseline, plant, share, verdict, *(" / ".join(pair) for pair in pairs)))
     return Table(
         f"After {results.settings.warm_up} steps of noise: the regret of the rule and of certainty "
         "equivalence",
@@ -385,7 +394,7 @@ def _against(results: Results) -> Table:
     )  # fmt: skip
 
 
-def _shown(results: Results, plant: str, agent: str) -> tuple[str, str, str]:
+def _format_cells(results: Results, plant: str, agent: str) -> tuple[str, str, str]:
     """Format regret, late exponent and the cost of the gain."""
     slope, gain = late_exponent(results.octaves(plant, agent)), results.gain(plant, agent)
     return f"{results.total(plant, agent):.3g}", f"{slope:.2f}", f"{100 * gain:.2g} %"
@@ -437,7 +446,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     return {
         "gains": Chart(
             "Cost of the gain in use",
-            [_gains(results, name) for name in PLANTS],
+            [_gain_panel(results, name) for name in PLANTS],
             "Lower is better: the extra cost a step of the gain in use, compared with the best "
             "gain, computed from the true plant. A line begins where half of the runs have a gain "
             "that stabilises the plant. The agent that explores most has the best gain in the end, "
@@ -447,7 +456,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         ),
         "regret": Chart(
             "Regret",
-            [_regrets(results, name) for name in PLANTS],
+            [_regret_panel(results, name) for name in PLANTS],
             "Lower is better: total cost minus that of the best controller with the same noise. A "
             "line no steeper than the dotted one grows like √t or slower. The rule without a warm "
             "start pays for its first draws, before it has learnt anything, and little after that.",
@@ -471,26 +480,26 @@ _LOG_AXES: Final[Any] = {
 }  # fmt: skip
 
 
-def _bands(plant: str, t: IntArray, runs: Callable[[str, str], FloatArray]) -> list[Series]:
-    """Make series of the quartiles; they are values of single runs, so that ∞ stays ∞."""
-    first = plant == next(iter(PLANTS))  # one legend for all panels
+def _quartiles(plant: str, t: IntArray, runs: Callable[[str, str], FloatArray]) -> list[Series]:
+    """Make series of medians and quartiles; each is the value of one run, so that ∞ stays ∞."""
+    in_legend = plant == next(iter(PLANTS))  # one legend for all panels
     series = []
     for agent, look in _LOOKS.items():
-        ends = np.quantile(runs(plant, agent), [0.25, 0.5, 0.75], axis=0, method="nearest")
-        series.append(Series(agent, t, ends[1], ends[0], ends[2], in_legend=first, **look))
+        q = np.quantile(runs(plant, agent), [0.25, 0.5, 0.75], axis=0, method="nearest")
+        series.append(Series(agent, t, q[1], q[0], q[2], in_legend=in_legend, **look))
     return series
 
 
-def _gains(results: Results, plant: str) -> Panel:
-    series = _bands(plant, checkpoints(results.settings), results.excess)
+def _gain_panel(results: Results, plant: str) -> Panel:
+    series = _quartiles(plant, checkpoints(results.settings), results.excess)
     return Panel(plant, "step t", "J(K) / J* − 1", series, ylim=(None, 30.0), **_LOG_AXES)
 
 
-def _regrets(results: Results, plant: str) -> Panel:
+def _regret_panel(results: Results, plant: str) -> Panel:
     t = checkpoints(results.settings)
-    series = _bands(plant, t, results.regret)
-    ends = [float(s.y[-1]) for s in series if 0 < s.y[-1] < np.inf]
-    guide = 0.5 * min(ends, default=1.0) * np.sqrt(t / t[-1])
+    series = _quartiles(plant, t, results.regret)
+    final_medians = [float(s.y[-1]) for s in series if 0 < s.y[-1] < np.inf]
+    guide = 0.5 * min(final_medians, default=1.0) * np.sqrt(t / t[-1])
     look: Any = {"colour": "ink", "dash": "dot", "in_legend": series[0].in_legend}
     series.append(Series("∝ √t", t, guide, **look))
     return Panel(plant, "step t", "regret / J*", series, **_LOG_AXES)
@@ -499,17 +508,17 @@ def _regrets(results: Results, plant: str) -> Panel:
 def _posterior_panel(results: Results, plant: str) -> Panel:
     settings, (row, j, k) = results.settings, PAIRS[plant]
     t, posterior = checkpoints(settings), results.columns["posterior"]
-    shown = posterior[_EXAMPLE, list(PAIRS).index(plant)]
+    coefficients = posterior[_EXAMPLE, list(PAIRS).index(plant)]
     first = min(max(4, settings.warm_up), settings.steps)
-    wanted = np.geomspace(first, settings.steps, len(_SHADES))
-    places = [int(np.argmin(np.abs(np.log(t / w)))) for w in wanted]
+    wanted_times = np.geomspace(first, settings.steps, len(_SHADES))
+    indices = [int(np.argmin(np.abs(np.log(t / w)))) for w in wanted_times]
     angle = np.linspace(0.0, 2 * np.pi, 120, endpoint=False)
     circle = _RADIUS * np.stack([np.cos(angle), np.sin(angle)])
     regions = []
-    for place, shade in zip(places, _SHADES, strict=True):
-        a, b, aa, ab, bb = shown[place]
+    for i, shade in zip(indices, _SHADES, strict=True):
+        a, b, aa, ab, bb = coefficients[i]
         x, y = np.linalg.cholesky([[aa, ab], [ab, bb]]) @ circle
-        regions.append(Region(f"t = {t[place]:,}", a + x, b + y, shade=shade))
+        regions.append(Region(f"t = {t[i]:,}", a + x, b + y, shade=shade))
     truth = np.hstack([system(plant).A, system(plant).B])[row]
     x_name, y_name = _COEFFICIENTS[plant]
     return Panel(

@@ -31,7 +31,8 @@ from bayescontrol.problems.examples import PRIZE
 from bayescontrol.record import Record, posterior
 from bayescontrol.report.tables import with_error
 
-_BROKEN: Final = 0.01
+#: An identity fails if its exact values differ by more than this.
+_CLEAR_GAP: Final = 0.01
 _ORIGIN: Final = (
     "theory: exact values up to the horizon, Bernstein's margin beyond "
     "(false alarms of all claims: 1 in 1000)"
@@ -43,25 +44,25 @@ _SHOWN: Final = "three modes"
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, two for each identity, and the tables."""
     runs = replica.all_trajectories(settings, columns)
-    claims = [*_prize(settings)]
+    claims = [*_prize_claims(settings)]
     for identity in replica.IDENTITIES:
         claims += [_holds(identity, settings, runs), _fails(identity, settings, runs)]
-    claims += _intervention_law(settings, columns)
+    claims += _intervention_claims(settings, columns)
     return Score(tuple(claims), tables(settings, columns, runs))
 
 
-def _prize(settings: Settings) -> Iterator[Claim]:
+def _prize_claims(settings: Settings) -> Iterator[Claim]:
     process = replica.processes(settings.reliability)["prize"]
-    believed = {}
+    beliefs = {}
     for name in AGENTS:
         agent = process.agent(name)
         agent.issue(0)
-        believed[name] = float(posterior.measure(agent, 0, None)[0])
+        beliefs[name] = float(posterior.measure(agent, 0, None)[0])
     bits = float(delusion(Record([0], [PRIZE]), process.agent("causal")).step_bits[0])
     claim = "after picking a box, before opening it, the {} agent believes P(prize) = {}"
     for name, text, expected, ours in (
-        ("prize-naive", claim.format("naive", "1"), 1.0, believed["naive"]),
-        ("prize-causal", claim.format("causal", "1/2"), 0.5, believed["causal"]),
+        ("prize-naive", claim.format("naive", "1"), 1.0, beliefs["naive"]),
+        ("prize-causal", claim.format("causal", "1/2"), 0.5, beliefs["causal"]),
         ("prize-bits", "taken for evidence, the pick gives one false bit", 1.0, bits),
     ):
         holds = abs(ours - expected) <= ROUNDING
@@ -69,12 +70,13 @@ def _prize(settings: Settings) -> Iterator[Claim]:
 
 
 def _holds(identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories) -> Claim:
+    """Claim that an identity holds for the causal agent."""
     ratios = []
     for process, (_, prior) in replica.processes(settings.reliability).items():
         left, right, variance = runs[process, "causal"].sides(prior)[identity.name]
         ratios.append(replica.margin_ratio(identity.gap(left.mean(0), right), variance, len(left)))
     off = _exact_gap(identity, settings, "causal")
-    expected, ours, error = _shown(identity, settings, runs, "causal")
+    expected, ours, error = _shown_sides(identity, settings, runs, "causal")
     return Claim(
         name=identity.name, claim=identity.holds, source="ours",
         expected=f"at most {expected:.4g}" if identity.bound else expected, ours=ours, error=error,
@@ -86,6 +88,7 @@ def _holds(identity: replica.Identity, settings: Settings, runs: replica.AllTraj
 
 
 def _fails(identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories) -> Claim:
+    """Claim that an identity fails for the naive agent."""
     ratios = []
     exact = replica.all_exact(settings.reliability)
     for process, (_, prior) in replica.processes(settings.reliability).items():
@@ -93,15 +96,15 @@ def _fails(identity: replica.Identity, settings: Settings, runs: replica.AllTraj
         mu = exact[process, "naive"].sides(prior)[identity.name][0][: left.shape[1]]
         ratios.append(replica.margin_ratio(np.abs(left.mean(0) - mu), mu * (1 - mu), len(left)))
     off = _exact_gap(identity, settings, "naive")
-    expected, ours, error = _shown(identity, settings, runs, "naive")
-    far = f"{abs(ours - expected) / error:.0f}" if error > 0 else "many"
+    expected, ours, error = _shown_sides(identity, settings, runs, "naive")
+    gap_text = f"{abs(ours - expected) / error:.0f}" if error > 0 else "many"
     return Claim(
         name=f"{identity.name}-naive-fails", claim=identity.fails, source="ours",
         expected=f"{'above' if identity.bound else 'not'} {expected:.4g}", ours=ours, error=error,
-        holds=off > _BROKEN and max(ratios) <= 1.0,
-        reason=f"exact deviation {off:.3f} up to step {HORIZON}; in simulation {far} standard "
-        f"errors at step {settings.steps}; it differs from the exact values by {max(ratios):.2f} "
-        "of the margin for chance",
+        holds=off > _CLEAR_GAP and max(ratios) <= 1.0,
+        reason=f"exact deviation {off:.3f} up to step {HORIZON}; in simulation {gap_text} "
+        f"standard errors at step {settings.steps}; it differs from the exact values by "
+        f"{max(ratios):.2f} of the margin for chance",
         threshold_origin=_ORIGIN,
     )  # fmt: skip
 
@@ -115,7 +118,7 @@ def _exact_gap(identity: replica.Identity, settings: Settings, agent: str) -> fl
     return max(float(gap.max()) for gap in gaps)
 
 
-def _shown(
+def _shown_sides(
     identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories, agent: str
 ) -> tuple[float, float, float]:
     """Return right side, left side and its error at the end, where the gap is largest."""
@@ -126,7 +129,7 @@ def _shown(
     return float(right[-1, k]), float(mean[k]), float(error[k])
 
 
-def _intervention_law(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
+def _intervention_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
     changed = {
         agent: [int(columns[f"{process} {agent} changed"].sum()) for process in ("prize", _SHOWN)]
         for agent in AGENTS
@@ -162,54 +165,54 @@ def tables(
     horizon = f"exact, step {HORIZON}"
     rows: defaultdict[str, Rows] = defaultdict(list)
     for (name, agent), runs in all_runs.items():
-        process, sums = replica.processes(settings.reliability)[name], exact[name, agent]
+        process, expected = replica.processes(settings.reliability)[name], exact[name, agent]
         believed, step, total = (
             columns[f"{name} {agent} {kind}"] for kind in ("trust", "step bits", "total bits")
         )
-        right = _with_error(runs.matched[:, -1])
-        ends = _with_error(believed[:, 0]), _with_error(believed[:, -1])
-        rows["trust"].append((name, agent, *ends, right))
+        match_text = _with_error(runs.matched[:, -1])
+        trust_text = _with_error(believed[:, 0]), _with_error(believed[:, -1])
+        rows["trust"].append((name, agent, *trust_text, match_text))
         for m, p in enumerate(process.prior):
             simulated = _with_error(runs.posterior[:, -1, m])
-            row = process.modes[m].name, float(p), float(sums.mean[-1, m]), simulated
+            row = process.modes[m].name, float(p), float(expected.mean[-1, m]), simulated
             rows["mean"].append((name, agent, *row))
-        sides = float(sums.match[-1]), float(sums.squares[-1])
-        rows["match"].append((name, agent, *sides, right, _with_error(runs.squares[:, -1])))
+        sides = float(expected.match[-1]), float(expected.squares[-1])
+        rows["match"].append((name, agent, *sides, match_text, _with_error(runs.squares[:, -1])))
         for k, delta in enumerate(replica.DELTAS):
             fell = _with_error(runs.lowest[:, -1] < delta)
-            rows["ville"].append((name, agent, delta, float(sums.ville[-1, k]), fell))
-        finite = total[np.isfinite(total[:, -1]), -1]
-        every = _with_error(finite) if finite.size else "none finite"
+            rows["ville"].append((name, agent, delta, float(expected.ville[-1, k]), fell))
+        finite_bits = total[np.isfinite(total[:, -1]), -1]
+        total_text = _with_error(finite_bits) if finite_bits.size else "none finite"
         contradicted = f"{np.isinf(total[:, -1]).mean():.1%}"
-        single = _with_error(step[:, 0]), _with_error(step.sum(1))
-        rows["bits"].append((name, agent, *single, every, contradicted))
-    who = ("process", "agent")
+        step_text = _with_error(step[:, 0]), _with_error(step.sum(1))
+        rows["bits"].append((name, agent, *step_text, total_text, contradicted))
+    key_header = ("process", "agent")
     return (
         Table(
             "Trust in the mode just drawn, before the answer",
-            (*who, f"{first}, believed", f"{last}, believed", f"{last}, right"),
+            (*key_header, f"{first}, believed", f"{last}, believed", f"{last}, right"),
             tuple(rows["trust"]),
             "In prize or frog the drawn mode predicts that the prize is in the picked box.",
         ),
         Table(
             "E[posterior], m* drawn from the prior",
-            (*who, "mode", "prior", horizon, f"simulated, {last}"),
+            (*key_header, "mode", "prior", horizon, f"simulated, {last}"),
             tuple(rows["mean"]),
             "In prize or frog the naive agent keeps the prior only by symmetry.",
         ),
         Table(
             "Match, P(drawn mode = m*) against E[Σ posterior²]",
-            (*who, f"P, {horizon}", f"E, {horizon}", f"P, {last}", f"E, {last}"),
+            (*key_header, f"P, {horizon}", f"E, {horizon}", f"P, {last}", f"E, {last}"),
             tuple(rows["match"]),
         ),
         Table(
             "Ville's bound, P(posterior(m*) < δ prior(m*) at some t) against δ",
-            (*who, "δ", f"{horizon}", f"simulated, to {last}"),
+            (*key_header, "δ", f"{horizon}", f"simulated, to {last}"),
             tuple(rows["ville"]),
         ),
         Table(
             "Delusion in bits, on the records of either agent",
-            (*who, first, f"summed to {last}", f"all actions, {last}", "contradictions"),
+            (*key_header, first, f"summed to {last}", f"all actions, {last}", "contradictions"),
             tuple(rows["bits"]),
             "Conditioned on single actions, then on all of them. Contradictions: runs in which no "
             "mode explains all actions; their infinite bits are left out of the mean.",

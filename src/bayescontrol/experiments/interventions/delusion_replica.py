@@ -91,22 +91,22 @@ def run(settings: Settings, i: int) -> Columns:
         columns[f"{name} truth"] = np.array(m)
         # The same hypotheses with other policies, for the claims about interventions.
         policies = random_modes(len(process.modes), seed=Stream.named(settings.seed, i, "policies"))
-        others = Process(TabularModes(policies.policy, process.modes.hypothesis), process.prior)
+        other = Process(TabularModes(policies.policy, process.modes.hypothesis), process.prior)
         for agent in AGENTS:
             pair = process.agent(agent), process.modes.environment(m)
             record = interact(*pair, settings.steps, seed=settings.seed, run=i, probes=_PROBES)
-            read = delusion(record, process.agent("causal"))
-            other = _replay(record, others.agent(agent))
-            changed = other.tobytes() != record["posterior"][-1].tobytes()
-            found = {probe: record[probe] for probe in _PROBES}
-            found |= {"step bits": read.step_bits, "total bits": read.total_bits}
-            found["changed"] = np.array(changed)
-            columns |= {f"{name} {agent} {column}": values for column, values in found.items()}
+            measured = delusion(record, process.agent("causal"))
+            other_posterior = _replay(record, other.agent(agent))
+            changed = other_posterior.tobytes() != record["posterior"][-1].tobytes()
+            values_by_name = {probe: record[probe] for probe in _PROBES}
+            values_by_name |= {"step bits": measured.step_bits, "total bits": measured.total_bits}
+            values_by_name["changed"] = np.array(changed)
+            columns |= {f"{name} {agent} {column}": x for column, x in values_by_name.items()}
     return columns
 
 
 def _replay(record: Record, agent: ControlRule[Any, int, int, int]) -> FloatArray:
-    """Return the posterior of an agent that is fed this history as its own."""
+    """Return the posterior of an agent after it acts and observes as in this record."""
     for a, o in record:
         agent.issue(a)
         agent.observe(a, o)
@@ -116,6 +116,7 @@ def _replay(record: Record, agent: ControlRule[Any, int, int, int]) -> FloatArra
 HORIZON: Final = 6
 DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
 
+#: The agent, P(m*, history) and the lowest P(m* | ·) / P(m*) so far; both arrays by m*.
 Node: TypeAlias = tuple[Any, FloatArray, FloatArray]
 
 
@@ -155,8 +156,7 @@ def expectations(
     """
     modes, prior = process
     system = AgentSystem(process.agent(agent))
-    # A node: the agent, P(m*, history) and the lowest P(m* | ·) / P(m*) so far, for each m*.
-    level: list[Node] = [(system.start(), prior, np.ones(len(prior)))]
+    nodes: list[Node] = [(system.start(), prior, np.ones(len(prior)))]
 
     def children(s: Any, p: FloatArray, low: FloatArray) -> Iterator[Node]:
         for a, p_a in system.action_probabilities(s).items():
@@ -166,14 +166,14 @@ def expectations(
 
     rows: list[tuple[Any, ...]] = []
     for t in range(horizon + 1):
-        v = np.stack([s.belief.posterior() for s, _, _ in level])
-        p = np.stack([p for _, p, _ in level])
-        low = np.stack([low for _, _, low in level])
+        v = np.stack([s.belief.posterior() for s, _, _ in nodes])
+        p = np.stack([p for _, p, _ in nodes])
+        low = np.stack([low for _, _, low in nodes])
         total = p.sum(1)
         ville = [p[low < delta].sum() for delta in deltas]
         rows.append((total @ v, (p * v).sum(), total @ (v * v).sum(1), ville))
         if t < horizon:
-            level = [child for node in level for child in children(*node)]
+            nodes = [child for node in nodes for child in children(*node)]
     return Exact(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
@@ -194,7 +194,7 @@ _FAMILIES: Final = 12
 
 
 class Sides(NamedTuple):
-    """Both sides of an identity, and the largest variance of a left sample if they are equal."""
+    """Both sides of an identity, and a bound on the variance of one run's left side if it holds."""
 
     left: FloatArray  #: shape (runs, times, components)
     right: FloatArray  #: shape (times, components)
@@ -202,6 +202,7 @@ class Sides(NamedTuple):
 
 
 def _sides(left: FloatArray, right: npt.ArrayLike) -> Sides:
+    """Return both sides with the variance bound μ (1 - μ), where μ is the right side."""
     right = np.broadcast_to(right, left.shape[1:])
     return Sides(left, right, right * (1 - right))
 
@@ -214,7 +215,7 @@ class Trajectories:
     posterior: FloatArray
     #: 1 where the mode drawn next is m*; shape (runs, steps).
     matched: FloatArray
-    #: Σ_m P(m | ·)² when it is drawn; shape (runs, steps).
+    #: Σ_m P(m | ·)² when that mode is drawn; shape (runs, steps).
     squares: FloatArray
     #: The lowest P(m* | ·) / P(m*) so far; shape (runs, steps + 1).
     lowest: FloatArray
@@ -237,25 +238,28 @@ AllTrajectories: TypeAlias = Mapping[tuple[str, str], Trajectories]
 
 def all_trajectories(settings: Settings, columns: Columns) -> AllTrajectories:
     """Collect the trajectories of both agents in both processes."""
-    found = {}
+    trajectories = {}
     for name, (_, prior) in processes(settings.reliability).items():
         truth = columns[f"{name} truth"]
         runs = np.arange(len(truth))
         for agent in AGENTS:
-            later = columns[f"{name} {agent} posterior"]
-            v = np.concatenate([np.broadcast_to(prior, (len(runs), 1, len(prior))), later], axis=1)
+            posteriors = columns[f"{name} {agent} posterior"]
+            first = np.broadcast_to(prior, (len(runs), 1, len(prior)))
+            v = np.concatenate([first, posteriors], axis=1)
             matched = columns[f"{name} {agent} drawn"] == truth[:, None]
-            found[name, agent] = Trajectories(
+            trajectories[name, agent] = Trajectories(
                 posterior=v,
                 matched=np.asarray(matched, np.float64),
                 squares=(v * v).sum(-1)[:, :-1],
                 lowest=np.minimum.accumulate(v[runs, :, truth] / prior[truth, None], axis=1),
             )
-    return found
+    return trajectories
 
 
 def margin(variance: npt.ArrayLike, runs: int, tests: int) -> FloatArray:
-    """Return ε of Bernstein's inequality; FALSE_ALARMS is shared by all families and tests.
+    """Return ε of Bernstein's inequality: how far a mean over the runs may deviate by chance.
+
+    FALSE_ALARMS is split equally among all families and the `tests` of a family (Bonferroni).
 
     >>> print(f"{margin(0.25, runs=1000, tests=1):.4f}")
     0.0745
@@ -264,7 +268,7 @@ def margin(variance: npt.ArrayLike, runs: int, tests: int) -> FloatArray:
 
 
 def margin_ratio(gap: FloatArray, variance: FloatArray, runs: int) -> float:
-    """Return the largest gap / ε; above 1, chance does not explain the gap.
+    """Return the largest gap as a multiple of its margin; above 1, chance does not explain it.
 
     >>> some = np.array([0.25, 0.25])
     >>> [round(margin_ratio(np.array([0.0, gap]), some, runs=1000), 2) for gap in (0.02, 0.1)]
@@ -274,7 +278,7 @@ def margin_ratio(gap: FloatArray, variance: FloatArray, runs: int) -> float:
 
 
 class Identity(NamedTuple):
-    """The claim about the causal agent, and that about the naive one."""
+    """An identity: the claim that it holds for the causal agent and fails for the naive agent."""
 
     name: str
     holds: str

@@ -30,7 +30,7 @@ from bayescontrol.systems import AgentSystem
 
 #: The agents, in the order of the columns D and C.
 LABELS: Final = ("naive mixture", "control rule", "oracle (knows m)", "uniform")
-#: The last one is a random policy, drawn for each system.
+#: The weights of the interventions; a random policy is drawn for each system.
 WEIGHTINGS: Final = ("uniform", "closed-loop", "printed", "random policy")
 #: Rounding error allowed for margins and gaps, in bits.
 TOLERANCE: Final = 1e-12
@@ -40,7 +40,7 @@ _ORIGIN: Final = f"theory, {TOLERANCE:g} bits allowed for rounding"
 Conditionals = tuple[FloatArray, ...]
 
 
-#: Limit, because the whole tree is enumerated.
+#: Limit on the number of histories: the whole tree is enumerated.
 MOST_HISTORIES: Final = 200_000
 
 
@@ -76,8 +76,8 @@ def run(settings: Settings, i: int) -> Columns:
         observations=settings.observations,
         seed=rng,
     )
-    g = rng.gamma(1.0, size=settings.modes)
-    prior = g / g.sum()
+    gammas = rng.gamma(1.0, size=settings.modes)
+    prior = gammas / gammas.sum()
     tree = InteractionTree(modes.systems(), prior, settings.steps, actions=modes.actions)
     naive = tree.tabulate(AgentSystem(modes.agent(prior, kind=NaiveMixture)))
     rule = tree.tabulate(AgentSystem(modes.agent(prior)))
@@ -93,6 +93,7 @@ def run(settings: Settings, i: int) -> Columns:
     D = np.array([entropy_on(tree, q).total for q in agents])
     C = np.array([[entropy_on(tree, q, weights[w]).total for q in agents] for w in WEIGHTINGS])
     rivals = Stream.named(settings.seed, i, "competitors")
+    # The competitors that are compared with the naive mixture, and with the rule.
     to_naive = [rule, *competitors(tree, naive, settings.competitors, rivals)]
     to_rule = [naive, *competitors(tree, rule, settings.competitors, rivals)]
     D_rivals = [entropy_on(tree, q).total[-1] for q in to_naive]
@@ -144,25 +145,28 @@ def competitors(
             other = random_system(tree, rng)
             yield tuple((1.0 - eps) * p + eps * q for p, q in zip(optimum, other, strict=True))
         else:
-            stage, edges = _one_conditional(tree, optimum, rng)
+            stage, edges = _draw_conditional(tree, optimum, rng)
             changed = tuple(q.copy() for q in optimum)
             changed[stage][edges] *= 1.0 - eps
             changed[stage][edges[optimum[stage][edges].argmin()]] += eps
             yield changed
 
 
-def _one_conditional(
+def _draw_conditional(
     tree: InteractionTree, q: Conditionals, rng: Stream
 ) -> tuple[int, npt.NDArray[np.intp]]:
-    """Draw a stage and, following q, a history at it; return the edges that leave the history."""
-    last = rng.integers(2 * tree.horizon)
+    """Draw a stage at random, and a history up to it from q.
+
+    Return the stage and the edges that leave the history.
+    """
+    target = rng.integers(2 * tree.horizon)
     h = 0
     for k, (stage, _) in enumerate(tree.walk()):
         edges = np.flatnonzero(stage.parent == h)
-        if k == last:
+        if k == target:
             break
         h = int(edges[rng.categorical(q[k][edges])])
-    return last, edges
+    return target, edges
 
 
 def score(settings: Settings, columns: Columns) -> Score:
@@ -171,14 +175,14 @@ def score(settings: Settings, columns: Columns) -> Score:
     headroom = float((H[:, None] - D_naive).min())
     return Score(
         (
-            _minimises(
+            _minimum_claim(
                 "naive-minimises-D",
                 f"the naive mixture has the least D: comparisons it wins, {settings.runs} random "
                 f"systems × {settings.competitors} competitors and the control rule",
                 columns["D_margin"],
                 "section 3.1, equations 3 and 4",
             ),
-            _minimises(
+            _minimum_claim(
                 "rule-minimises-C",
                 f"the control rule has the least C for any weights of the interventions: "
                 f"comparisons it wins, {settings.runs} random systems × {len(WEIGHTINGS)} "
@@ -205,17 +209,18 @@ def score(settings: Settings, columns: Columns) -> Score:
     )
 
 
-def _minimises(name: str, claim: str, margins: FloatArray, place: str) -> Claim:
-    beaten = int((margins > TOLERANCE).sum())
+def _minimum_claim(name: str, claim: str, margins: FloatArray, place: str) -> Claim:
+    wins = int((margins > TOLERANCE).sum())
     return Claim(
-        name=name, claim=claim, source="paper", expected=margins.size, ours=beaten, error=None,
-        holds=beaten == margins.size,
+        name=name, claim=claim, source="paper", expected=margins.size, ours=wins, error=None,
+        holds=wins == margins.size,
         reason=f"exact by enumeration; the smallest margin is {margins.min():.3g} bits",
         place=place, threshold_origin=_ORIGIN,
     )  # fmt: skip
 
 
 def _equal(name: str, claim: str, gaps: FloatArray, also: bool = True, reason: str = "") -> Claim:
+    """Claim that all gaps are zero, except for rounding; it holds only if `also` is true."""
     gap = float(gaps.max())
     holds = gap <= TOLERANCE and also
     return Claim(name, claim, "ours", 0.0, gap, TOLERANCE, holds, reason, threshold_origin=_ORIGIN)

@@ -69,8 +69,8 @@ GROWING: Final[Mapping[str, Callable[[int], Schedule]]] = {
     "doubling": lambda _s: doubling,
 }
 
-#: A chain is simulated if the cap is at least this many times its mean.
-_ROOM: Final = 32
+#: A chain is simulated if the limit on steps is at least this many times the mean E T.
+_RATIO: Final = 32
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Settings:
 
     seed: Seed = 0
     runs: Runs = 300
-    steps: Annotated[int, Meta(ge=_ROOM, description=f"limit of a run, ≥ {_ROOM} E T")] = 40_000
+    steps: Annotated[int, Meta(ge=_RATIO, description=f"limit of a run, ≥ {_RATIO} E T")] = 40_000
     k_max: Annotated[int, Meta(ge=1, le=16, description="chains of k = 1 .. k_max")] = 12
     scale: Annotated[int, Meta(ge=2, le=12, description="growing chain: ⌈scale √t⌉ actions")] = 10
     growing_steps: Annotated[int, Meta(ge=1, description="steps on the growing chain")] = 500
@@ -87,7 +87,7 @@ class Settings:
 
 def simulated(settings: Settings, agent: str, k: int) -> bool:
     """Return whether this agent is simulated on this chain: steps ≥ 32 E T."""
-    return settings.steps >= _ROOM * exact(agent, k).mean
+    return settings.steps >= _RATIO * exact(agent, k).mean
 
 
 def _lengths(settings: Settings, agent: str) -> list[int]:
@@ -107,22 +107,22 @@ def run(settings: Settings, run: int) -> Columns:
     reward_time, silent = np.full((2, settings.k_max), np.nan)
     for k in range(1, settings.k_max + 1):
         for i, name in enumerate(AGENTS):
-            number = _number(run, i, k)
+            number = _run_number(run, i, k)
             if not simulated(settings, name, k):
                 continue
             if name == RULE:
-                found = _compiled(settings, number, k, world)
-                time[i, k - 1], reward_time[k - 1], silent[k - 1] = found
+                result = _compiled(settings, number, k, world)
+                time[i, k - 1], reward_time[k - 1], silent[k - 1] = result
             else:
                 pair = _agent(name, k), _chain(k).environment(world)
-                time[i, k - 1] = _identified(settings.seed, number, *pair, settings.steps)
+                time[i, k - 1] = _identification_time(settings.seed, number, *pair, settings.steps)
     growing = []
     for i, name in enumerate((*GROWING, BAYES_OPTIMAL)):
-        number = _number(run, len(AGENTS) + i, 0)
+        number = _run_number(run, len(AGENTS) + i, 0)
         agent = growing_agent(settings.scale, name)
         environment = GrowingChain(settings.scale).environment(world)
         steps = settings.growing_steps if name in GROWING else agent.plan.horizon
-        growing.append(_identified(settings.seed, number, agent, environment, steps))
+        growing.append(_identification_time(settings.seed, number, agent, environment, steps))
     return {
         "world": np.array(world),
         "time": time,
@@ -132,7 +132,7 @@ def run(settings: Settings, run: int) -> Columns:
     }
 
 
-def _number(run: int, agent: int, k: int) -> int:
+def _run_number(run: int, agent: int, k: int) -> int:
     """Return a unique number for each run of each agent on each chain."""
     return (run * 64 + agent) * 64 + k
 
@@ -162,7 +162,8 @@ def growing_label(scale: int, name: str) -> str:
     return f"Geometric({schedule.p:g})" if isinstance(schedule, Geometric) else name
 
 
-def _identified(seed: int, number: int, agent: Any, environment: Any, steps: int) -> float:
+def _identification_time(seed: int, number: int, agent: Any, environment: Any, steps: int) -> float:
+    """Return T, the first step at which the posterior of a mode is 0; ∞ if there is none."""
     for t, _ in enumerate(islice(play(agent, environment, seed=seed, run=number), steps), start=1):
         if agent.belief.posterior().min() == 0.0:
             return t
@@ -170,7 +171,10 @@ def _identified(seed: int, number: int, agent: Any, environment: Any, steps: int
 
 
 def _compiled(settings: Settings, number: int, k: int, world: int) -> tuple[float, float, float]:
-    """Return T, the time of the first reward, and whether step T gave no reward."""
+    """Run the every-step rule with the compiled loop.
+
+    Return T, the time of the first reward, and whether step T gave no reward.
+    """
     agent: Any = _chain(k).agent()
     environment = _chain(k).environment(world)
     actions: list[Any] = []
@@ -209,9 +213,10 @@ def _reward(a: int, o: int) -> float:
     return o
 
 
+#: x of the margins: each comparison fails by chance with probability below 1e-7.
 _X: Final = 17.0
-_MEANS: Final = "theory: exact means, exponential tails (false alarms: 1e-7 each)"
-_SHARES: Final = "theory: exact probabilities, Hoeffding's margin (false alarms: 1e-7 each)"
+_MEAN_ORIGIN: Final = "theory: exact means, exponential tails (false alarms: 1e-7 each)"
+_SHARE_ORIGIN: Final = "theory: exact probabilities, Hoeffding's margin (false alarms: 1e-7 each)"
 #: The place of the claims in the paper, and the scale of its growing chain.
 _PLACE: Final = "section 6.1, on Bayes-optimal control"
 _SCALE: Final = 10
@@ -246,49 +251,49 @@ def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and tables of the times and of the growing chain."""
     return Score(
         (*_chain_claims(settings, columns), *_growing_claims(settings, columns)),
-        (_times(settings, columns), _growing_table(settings, columns)),
+        (_time_table(settings, columns), _growing_table(settings, columns)),
     )
 
 
 def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
-    last, n = settings.k_max, settings.runs
-    lengths = range(1, last + 1)
-    near = longest_chain(settings, RULE)
+    k_max, n = settings.k_max, settings.runs
+    lengths = range(1, k_max + 1)
+    longest = longest_chain(settings, RULE)
     planned, held = longest_chain(settings, BAYES_OPTIMAL), longest_chain(settings, "Every(k)")
-    rule, first = exact(RULE, near), first_reward_time(near)
+    rule, first = exact(RULE, longest), first_reward_time(longest)
     time, reward_time = columns["time"], columns["reward_time"]
     agree = {
-        name: all(_close(times[:, k - 1], exact(name, k)) for k in _lengths(settings, name))
+        name: all(_is_close(times[:, k - 1], exact(name, k)) for k in _lengths(settings, name))
         for name, times in by_name(AGENTS, time).items()
     }
-    silent = columns["silent"][:, :near]
+    silent = columns["silent"][:, :longest]
     share = float(silent.mean())
-    witness: Any = _chain(last).agent()
-    for _ in range(last):  # k times B without a reward
-        witness.observe(1, 0)
-    unpaid = float(witness.belief.posterior()[1])
+    observer: Any = _chain(k_max).agent()
+    for _ in range(k_max):  # k times B without a reward
+        observer.observe(1, 0)
+    p_unrewarded = float(observer.belief.posterior()[1])
     return (
         Claim(
             "identification-time",
-            f"the rule identifies a chain in 2^k - 1 steps on average, k = 1 .. {last}; "
-            f"here k = {last}",
-            "ours", 2**last - 1, exact(RULE, last).mean, None,
+            f"the rule identifies a chain in 2^k - 1 steps on average, k = 1 .. {k_max}; "
+            f"here k = {k_max}",
+            "ours", 2**k_max - 1, exact(RULE, k_max).mean, None,
             all(exact(RULE, k).mean == 2**k - 1 for k in lengths), exact=True,
         ),
         Claim(
             "about-2^k",
-            f"the rule needs about 2^k steps; here k = {last}",
-            "paper", 2**last, exact(RULE, last).mean, None,
-            0.5 <= exact(RULE, last).mean / 2**last <= 1.0,
+            f"the rule needs about 2^k steps; here k = {k_max}",
+            "paper", 2**k_max, exact(RULE, k_max).mean, None,
+            0.5 <= exact(RULE, k_max).mean / 2**k_max <= 1.0,
             "2^k - 1 exactly: k equal actions identify the chain, whether they are rewarded or not",
             place=_PLACE, exact=True, threshold_origin="paper: \"about\" is within a factor of 2",
         ),
         Claim(
             "simulated-times",
             "in simulation every agent needs its exact mean time, for each k; here the rule, k = "
-            f"{near}",
-            "ours", rule.mean, float(time[:, 0, near - 1].mean()), rule.sd / math.sqrt(n),
-            all(agree.values()), threshold_origin=_MEANS,
+            f"{longest}",
+            "ours", rule.mean, float(time[:, 0, longest - 1].mean()), rule.sd / math.sqrt(n),
+            all(agree.values()), threshold_origin=_MEAN_ORIGIN,
         ),
         Claim(
             "bayes-optimal-time",
@@ -306,8 +311,8 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         Claim(
             "uniform-until-reward",
             "the posterior stays uniform until a reward: probability of the environment that "
-            f"rewards B, after {last} B's in a row without a reward",
-            "paper", 0.5, unpaid, None, unpaid == 0.5,
+            f"rewards B, after {k_max} B's in a row without a reward",
+            "paper", 0.5, p_unrewarded, None, p_unrewarded == 0.5,
             "k B's in a row without a reward refute the environment that rewards B",
             place=_PLACE, exact=True,
         ),
@@ -315,32 +320,30 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             "identified-without-reward",
             "half of the runs identify without a reward",
             "ours", 0.5, share, 0.5 / math.sqrt(silent.size),
-            abs(share - 0.5) <= math.sqrt(_X / (2 * silent.size)), threshold_origin=_SHARES,
+            abs(share - 0.5) <= math.sqrt(_X / (2 * silent.size)), threshold_origin=_SHARE_ORIGIN,
         ),
         Claim(
             "first-reward-time",
-            f"the rule is first rewarded after 2^k - 1 + k/2 steps on average; here k = {near}",
-            "ours", first.mean, float(reward_time[:, near - 1].mean()), first.sd / math.sqrt(n),
-            all(
-                _close(reward_time[:, k - 1], first_reward_time(k))
-                for k in _lengths(settings, RULE)
-            ),
-            threshold_origin=_MEANS,
+            f"the rule is first rewarded after 2^k - 1 + k/2 steps on average; here k = {longest}",
+            "ours", first.mean, float(reward_time[:, longest - 1].mean()), first.sd / math.sqrt(n),
+            all(_is_close(reward_time[:, k - 1], first_reward_time(k))
+                for k in _lengths(settings, RULE)),
+            threshold_origin=_MEAN_ORIGIN,
         ),
     )  # fmt: skip
 
 
 def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     scale, n, until = settings.scale, settings.runs, settings.growing_steps
-    soonest = scale**2
+    earliest = scale**2
     optimal = columns["growing"][:, -1]
-    rule, held = _ever(scale, RULE), _ever(scale, "Every(s)")
+    rule, held = _probability_ever(scale, RULE), _probability_ever(scale, "Every(s)")
     p = growing_distribution(scale, "doubling")
     steps = np.arange(1, p.size + 1)
-    by_then = {name: float(growing_distribution(scale, name)[:until].sum()) for name in GROWING}
+    exact_share = {name: float(growing_distribution(scale, name)[:until].sum()) for name in GROWING}
     shares = np.isfinite(columns["growing"]).mean(axis=0)
     gaps = {
-        name: abs(float(share) - by_then[name])
+        name: abs(float(share) - exact_share[name])
         for name, share in zip(GROWING, shares, strict=False)
     }
     worst = max(gaps, key=gaps.__getitem__)
@@ -348,10 +351,10 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     return (
         Claim(
             "growing-chain-optimal",
-            f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {soonest} steps",
-            "paper", soonest, float(optimal.max()), None,
-            None if note else bool(np.all(optimal == soonest)),
-            note or ("" if np.all(optimal == soonest) else "some run took more or fewer steps"),
+            f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {earliest} steps",
+            "paper", earliest, float(optimal.max()), None,
+            None if note else bool(np.all(optimal == earliest)),
+            note or ("" if np.all(optimal == earliest) else "some run took more or fewer steps"),
             place=_PLACE, threshold_origin="paper: 100 steps, in every run",
         ),
         Claim(
@@ -367,7 +370,7 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} "
             "steps",
             "paper", "< 0.5", held, None, None if note else held < 0.5,
-            note or f"any fixed time below the {soonest} steps that are required first may fail "
+            note or f"any fixed time below the {earliest} steps that are required first may fail "
             "for ever",
             place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at every step",
         ),
@@ -383,22 +386,23 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             "growing-chain-simulated",
             f"every schedule converges within {until} steps as often as computed; "
             f"here the worst, {growing_label(scale, worst)}",
-            "ours", by_then[worst], float(shares[list(GROWING).index(worst)]),
-            math.sqrt(by_then[worst] * (1.0 - min(1.0, by_then[worst])) / n),
+            "ours", exact_share[worst], float(shares[list(GROWING).index(worst)]),
+            math.sqrt(exact_share[worst] * (1.0 - min(1.0, exact_share[worst])) / n),
             all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),
-            threshold_origin=_SHARES,
+            threshold_origin=_SHARE_ORIGIN,
         ),
     )  # fmt: skip
 
 
-def _ever(scale: int, name: str) -> float:
+def _probability_ever(scale: int, name: str) -> float:
     """Return P(T < ∞): exact as far as the distribution is computed, then bounded from above."""
     p, schedule = growing_distribution(scale, name), GROWING[name](scale)
-    rest = 0.0 if schedule is doubling else chains.tail_bound(GrowingChain(scale), schedule, p.size)
-    return min(1.0, float(p.sum()) + rest)
+    tail = 0.0 if schedule is doubling else chains.tail_bound(GrowingChain(scale), schedule, p.size)
+    return min(1.0, float(p.sum()) + tail)
 
 
-def _close(times: FloatArray, expected: Waiting) -> bool:
+def _is_close(times: FloatArray, expected: Waiting) -> bool:
+    """Return whether the mean of the times is within the margin of its expectation."""
     n = times.size
     slack = expected.sd * (math.sqrt(2 * _X / n) + _X / n)
     return bool(abs(times.mean() - expected.mean) <= slack + 1e-9 * expected.mean)
@@ -408,7 +412,7 @@ def _slowest(time: FloatArray, agent: str, k: int) -> float:
     return float(time[:, AGENTS.index(agent), k - 1].max())
 
 
-def _times(settings: Settings, columns: Columns) -> Table:
+def _time_table(settings: Settings, columns: Columns) -> Table:
     def simulation(k: int) -> str:
         if not simulated(settings, RULE, k):
             return "not simulated"
@@ -431,8 +435,8 @@ def _growing_table(settings: Settings, columns: Columns) -> Table:
     rows: list[tuple[str | float, ...]] = []
     for name, share in zip(GROWING, identified, strict=False):
         p, label = growing_distribution(scale, name), growing_label(scale, name)
-        by_then = float(p[: scale**2].sum()), float(p[:until].sum())
-        rows.append((label, *by_then, float(share), _ever(scale, name)))
+        shares = float(p[: scale**2].sum()), float(p[:until].sum())
+        rows.append((label, *shares, float(share), _probability_ever(scale, name)))
     rows.append((BAYES_OPTIMAL, 1.0, float(until >= scale**2), float(identified[-1]), 1.0))
     return Table(
         f"The growing chain, k = ⌈{scale} √t⌉: probability that it has been identified",
@@ -460,14 +464,14 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     return {
         "identification-time": Chart(
             "Steps to identify a chain of length k",
-            [_times_panel(settings, columns)],
+            [_time_panel(settings, columns)],
             "Lower is better: the agent identifies its world sooner. The rule that draws a mode at "
             "each step needs twice as long for every further link (a straight line on this "
             "logarithmic axis); agents that hold a mode, or plan, stay near k steps.",
         ),
         "growing-chain": Chart(
             "The growing chain",
-            [_runs(settings), _probabilities(settings, columns)],
+            [_example_panel(settings), _probability_panel(settings, columns)],
             "Left: an agent identifies its world when its number of equal actions in a row "
             "reaches the required number, which grows with time. Right: the share of runs that "
             "have identified; it stays near zero for the rule and for modes held for a fixed, "
@@ -477,7 +481,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     }
 
 
-def _times_panel(settings: Settings, columns: Columns) -> Panel:
+def _time_panel(settings: Settings, columns: Columns) -> Panel:
     all_k = np.arange(1, settings.k_max + 1)
     lines, markers = [], []
     for i, name in enumerate(AGENTS):
@@ -504,7 +508,7 @@ def _points(i: int, agent: str) -> dict[str, Any]:
     return {"kind": "points", "colour": PALETTE[i], "marker": marker, "group": agent}
 
 
-def _runs(settings: Settings) -> Panel:
+def _example_panel(settings: Settings) -> Panel:
     growing, until = GrowingChain(settings.scale), settings.growing_steps
     t = np.arange(1, until + 1)
     required = np.array([growing.required(int(n)) for n in t])
@@ -520,20 +524,20 @@ def _runs(settings: Settings) -> Panel:
         steps = until if name in GROWING else min(until, agent.plan.horizon)
         world = growing.environment(_EXAMPLE)
         record = interact(agent, world, steps, seed=settings.seed, run=_EXAMPLE, probes=probes)
-        sure = np.flatnonzero(record["sure"])
-        end = int(sure[0]) + 1 if sure.size else steps
-        series.append(_line(i, name, t[:end], record["run"][:end]))
-        if sure.size:
-            met = slice(end - 1, end)
-            found = _line(i, name, t[met], record["run"][met], kind="points", marker=_MARKERS[i])
-            series.append(found)
+        identified_at = np.flatnonzero(record["sure"])
+        steps_shown = int(identified_at[0]) + 1 if identified_at.size else steps
+        series.append(_line(i, name, t[:steps_shown], record["run"][:steps_shown]))
+        if identified_at.size:
+            last = slice(steps_shown - 1, steps_shown)
+            marker = _line(i, name, t[last], record["run"][last], kind="points", marker=_MARKERS[i])
+            series.append(marker)
     return Panel(
         "One run of each agent", "step t", "equal actions in a row", series,
         notes=["Markers: identified"], legend="upper left",
     )  # fmt: skip
 
 
-def _probabilities(settings: Settings, columns: Columns) -> Panel:
+def _probability_panel(settings: Settings, columns: Columns) -> Panel:
     scale, until = settings.scale, settings.growing_steps
     t = np.arange(1, until + 1)
     at = np.unique(np.linspace(1, until, 9).astype(int))

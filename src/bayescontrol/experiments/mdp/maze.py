@@ -147,15 +147,17 @@ def visits(record: Record, start: int, shown: int, shape: tuple[int, int]) -> In
     >>> visits(record, 0, 2, (2, 2))[0].tolist()
     [[0, 1], [1, 0]]
     """
-    where = np.append(start, record.observations["state"][:-1])
-    pair = where * shape[1] + record.actions
+    states = np.append(start, record.observations["state"][:-1])
+    pair = states * shape[1] + record.actions
     ends = (pair[:shown], pair[-shown:])
     counts = [np.bincount(end, minlength=shape[0] * shape[1]).reshape(shape) for end in ends]
     return np.array(counts, np.int64)
 
 
 def crossing(ahead: FloatArray, behind: FloatArray) -> float:
-    """Return the step from which the cumulative reward of `ahead` stays above; ∞ if it does not.
+    """Return the step from which the cumulative reward of `ahead` stays above that of `behind`.
+
+    The step is 0 if it is always above, and ∞ if it is not above at the end.
 
     Both arguments are rewards [run, block]; they are averaged over runs.
 
@@ -232,7 +234,7 @@ class Results:
 
 
 #: ρ* of three-cups and the reward of its cup cycle, computed by other programs.
-_OPTIMUM: Final = 0.3651619155
+_REFERENCE_OPTIMUM: Final = 0.3651619155
 _CUP_CYCLE: Final = 0.221
 #: A run is in the cup cycle if its reward differs by at most this.
 _NEAR_CYCLE: Final = 0.01
@@ -254,37 +256,37 @@ def score(settings: Settings, columns: Columns) -> Score:
     claims: list[Claim] = []
     defaults = replace(Settings(), seed=settings.seed, runs=settings.runs, steps=settings.steps)
     if settings == defaults:
-        claims.append(_optimum(results))
+        claims.append(_optimum_claim(results))
         if settings.steps >= min(_PILOT):
-            claims += [_near_optimal(results), *_beats(results), _cup_cycle(results)]
-            claims += [_order(results), _crossing(results)]
+            claims += [_near_optimal_claim(results), *_beats_claims(results), _cup_cycle(results)]
+            claims += [_order_claim(results), _crossing_claim(results)]
     return Score(tuple(claims), (performance(results),))
 
 
-def _optimum(results: Results) -> Claim:
+def _optimum_claim(results: Results) -> Claim:
     plan = results.world.plan
     return Claim(
         "optimum",
         f"the best policy of three-cups earns ρ* a step; bounds certified to "
         f"{plan.upper - plan.lower:.0e}",
-        "ours", f"{_OPTIMUM:.10f}", f"{plan.gain:.10f}", None,
-        plan.lower - 5e-11 <= _OPTIMUM <= plan.upper + 5e-11, exact=True,
+        "ours", f"{_REFERENCE_OPTIMUM:.10f}", f"{plan.gain:.10f}", None,
+        plan.lower - 5e-11 <= _REFERENCE_OPTIMUM <= plan.upper + 5e-11, exact=True,
     )  # fmt: skip
 
 
-def _near_optimal(results: Results) -> Claim:
-    steps, (full, least) = results.settings.steps, _FULL
+def _near_optimal_claim(results: Results) -> Claim:
+    steps, (full_steps, least) = results.settings.steps, _FULL
     origin = "full size: 99.4 and 99.6 %, 10 runs"
-    if steps < full:
-        pilot, called = longest_pilot(_PILOT, steps)
+    if steps < full_steps:
+        pilot, pilot_text = longest_pilot(_PILOT, steps)
         least = pilot.mean - pilot.margin(results.settings.runs, _ALARMS)
-        origin = f"{called}: {pilot.mean:.1%} (false alarms: 1 in 1000)"
+        origin = f"{pilot_text}: {pilot.mean:.1%} (false alarms: 1 in 1000)"
     shares = {name: float(results.late(name).mean()) / results.optimum for name in RULES}
     worst = min(shares, key=shares.__getitem__)
     error = float(mean_and_error(results.late(worst))[1]) / results.optimum
     reason = "; ".join(f"{name}: {share:.2%}" for name, share in shares.items())
-    if steps < full:
-        reason += f"; {_FULL[1]:.0%} is required at {full:,} steps"
+    if steps < full_steps:
+        reason += f"; {_FULL[1]:.0%} is required at {full_steps:,} steps"
     return Claim(
         "rule-near-optimal",
         f"under either prior the control rule earns at least {least:.1%} of ρ* over the last "
@@ -294,7 +296,7 @@ def _near_optimal(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _compared(results: Results, rule: str) -> dict[int, Comparison]:
+def _compare_all(results: Results, rule: str) -> dict[int, Comparison]:
     """Compare the rule with each opponent, corrected for all three."""
     pairs = {
         C: compare(results.late(rule), results.late(learner(C)), names=(rule, f"C = {C}"))
@@ -307,23 +309,23 @@ def _compared(results: Results, rule: str) -> dict[int, Comparison]:
     }
 
 
-def _beats(results: Results) -> Iterator[Claim]:
-    enough = results.settings.runs >= _ENOUGH
-    judged = [_compared(results, rule) for rule in RULES] if results.settings.runs > 1 else []
+def _beats_claims(results: Results) -> Iterator[Claim]:
+    has_enough_runs = results.settings.runs >= _ENOUGH
+    judged = [_compare_all(results, rule) for rule in RULES] if results.settings.runs > 1 else []
     for C in (30, 200, 5):
         gaps = [mean_and_error(results.late(rule) - results.late(learner(C))) for rule in RULES]
-        least = int(np.argmin([mean for mean, _ in gaps]))
-        mean, error = gaps[least]
+        smaller = int(np.argmin([mean for mean, _ in gaps]))
+        mean, error = gaps[smaller]
         verdicts = [pairs[C].verdict for pairs in judged]
         yield Claim(
             f"rule-beats-R{C}",
             f"under either prior the control rule earns more than R-learning with C = {C}, "
-            f"run by run, significantly: the smaller difference, {RULES[least]}",
+            f"run by run, significantly: the smaller difference, {RULES[smaller]}",
             "ours", "> 0", float(mean), float(error),
-            all(v == "better" for v in verdicts) if enough else bool(mean > 0),
-            judged[least][C].sentence if judged else "one run cannot show a difference",
+            all(v == "better" for v in verdicts) if has_enough_runs else bool(mean > 0),
+            judged[smaller][C].sentence if judged else "one run cannot show a difference",
             threshold_origin="theory: a paired test of sign flips at 5 %, corrected by Holm"
-            + ("" if enough else f"; above 0 with fewer than {_ENOUGH} runs"),
+            + ("" if has_enough_runs else f"; above 0 with fewer than {_ENOUGH} runs"),
         )  # fmt: skip
 
 
@@ -344,39 +346,39 @@ def _cup_cycle(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _order(results: Results) -> Claim:
+def _order_claim(results: Results) -> Claim:
     names = {RULES[0]: "rule", **{learner(C): f"C={C}" for C in CONSTANTS}}
     printed = sorted(names, key=lambda name: -PAPER[name][0])
     ours = sorted(names, key=lambda name: -float(results.late(name).mean()))
-    order, doubts = names[ours[0]], []
+    order, ties = names[ours[0]], []
     for above, below in itertools.pairwise(ours):
         runs = results.late(above), results.late(below)
-        differ = results.settings.runs > 1 and compare(*runs).verdict == "better"
-        order += (" > " if differ else " ≈ ") + names[below]
-        if not differ:
-            doubts.append(f"{names[above]} and {names[below]} do not differ significantly")
-    same = "the same" if ours == printed else "different"
+        differs = results.settings.runs > 1 and compare(*runs).verdict == "better"
+        order += (" > " if differs else " ≈ ") + names[below]
+        if not differs:
+            ties.append(f"{names[above]} and {names[below]} do not differ significantly")
+    agreement = "the same" if ours == printed else "different"
     return Claim(
         "paper-order",
         "average reward falls in this order (prior A; ≈: no significant difference in a paired "
         "test)",
         "paper", " > ".join(names[name] for name in printed), order, None, None,
-        f"{_LOST}on ours the order of the means is {same}; "
-        + (", ".join(doubts) if doubts else "all differences are significant"),
+        f"{_LOST}on ours the order of the means is {agreement}; "
+        + (", ".join(ties) if ties else "all differences are significant"),
         place="section 5.2, table 1",
     )  # fmt: skip
 
 
-def _crossing(results: Results) -> Claim:
+def _crossing_claim(results: Results) -> Claim:
     ours, error = results.crossing(RULES[0], learner(30))
-    other, _ = results.crossing(RULES[1], learner(30))
+    step_b, _ = results.crossing(RULES[1], learner(30))
     return Claim(
         "crossing-step",
         "R-learning with C = 30 is ahead at first; from about this step on the cumulative reward "
         "of the control rule (prior A) is higher",
         "paper", _CROSSING, ours if np.isfinite(ours) else "not yet",
         error if np.isfinite(error) else None, None,
-        f"{_LOST}prior B: {_step_text(other)}; cumulative reward, mean of {results.settings.runs} "
+        f"{_LOST}prior B: {_step_text(step_b)}; cumulative reward, mean of {results.settings.runs} "
         "runs",
         place="section 5.2, figure 11",
     )  # fmt: skip
@@ -404,9 +406,10 @@ def performance(results: Results) -> Table:
         late = results.late(name)
         paper = PAPER.get(name)
         passes = results.crossing(name, learner(30))[0] if name in RULES else np.nan
-        ours = _pair(float(late.mean()), float(late.std(ddof=1)) if late.size > 1 else None)
+        ours = _with_sd(float(late.mean()), float(late.std(ddof=1)) if late.size > 1 else None)
         shares = (f"{r / results.optimum:.1%}" for r in (late.mean(), late.min(), late.max()))
-        rows.append((name, ours, _pair(*paper) if paper else "", *shares, _passes(passes)))
+        printed = _with_sd(*paper) if paper else ""
+        rows.append((name, ours, printed, *shares, _crossing_text(passes)))
     settings = results.settings
     return Table(
         f"Average reward over the last {settings.window:,} of {settings.steps:,} steps",
@@ -417,11 +420,12 @@ def performance(results: Results) -> Table:
     )  # fmt: skip
 
 
-def _pair(mean: float, sd: float | None) -> str:
+def _with_sd(mean: float, sd: float | None) -> str:
     return f"{mean:.4f}" if sd is None else f"{mean:.4f} ± {sd:.4f}"
 
 
-def _passes(step: float) -> str:
+def _crossing_text(step: float) -> str:
+    """Format the step of a crossing; NaN means that the agent is not compared."""
     return "" if np.isnan(step) else "from the start" if step == 0.0 else _step_text(step)
 
 
@@ -442,12 +446,12 @@ _WINDOWS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the map, the behaviour of every agent, and learning curves."""
-    charts = {"setup": _setup, "behaviour": _behaviour, "learning": _learning}
+    charts = {"setup": _setup_chart, "behaviour": _behaviour_chart, "learning": _learning_chart}
     results = Results(settings, columns)
     return {name: chart(results) for name, chart in charts.items()}
 
 
-def _setup(results: Results) -> Chart:
+def _setup_chart(results: Results) -> Chart:
     maze, mdp, plan = results.world.maze, results.world.mdp, results.world.plan
     (best,) = stationary_distribution(mdp, plan.policy)
     visits = np.zeros(mdp.allowed.shape)
@@ -468,7 +472,7 @@ def _setup(results: Results) -> Chart:
     )
 
 
-def _behaviour(results: Results) -> Chart:
+def _behaviour_chart(results: Results) -> Chart:
     shown = results.settings.shown
     panels = []
     for last in (False, True):
@@ -487,10 +491,10 @@ def _behaviour(results: Results) -> Chart:
     )  # fmt: skip
 
 
-def _learning(results: Results) -> Chart:
+def _learning_chart(results: Results) -> Chart:
     runs = results.settings.runs
     return Chart(
-        "Learning curves", [_windows(results), _cumulative(results)],
+        "Learning curves", [_window_panel(results), _cumulative_panel(results)],
         "Higher is better; no policy earns more than the dotted line. R-learning is ahead at "
         "first, and stays where it stops exploring; the control rule explores for longer, less "
         "and less, and ends at the top. Right: the average reward since the start; where the "
@@ -501,7 +505,7 @@ def _learning(results: Results) -> Chart:
     )  # fmt: skip
 
 
-def _windows(results: Results) -> Panel:
+def _window_panel(results: Results) -> Panel:
     blocks = results.settings.steps // BLOCK
     count = next(n for n in _WINDOWS if blocks <= n * _POINTS)
     series = []
@@ -516,7 +520,7 @@ def _windows(results: Results) -> Panel:
     )  # fmt: skip
 
 
-def _cumulative(results: Results) -> Panel:
+def _cumulative_panel(results: Results) -> Panel:
     t = np.arange(1, results.settings.steps // BLOCK + 1) * BLOCK
     series = [
         Series.of_runs(name, t, results.cumulative(name), **look) for name, look in LOOKS.items()

@@ -33,8 +33,7 @@ def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
             x += [j, j + 1, np.nan]
             y += [-max(i, k), -max(i, k), np.nan]
     return Strokes(
-        "membrane",
-        np.array(x), np.array(y), "vermillion", width=1.8, in_legend=in_legend,
+        "membrane", np.array(x), np.array(y), "vermillion", width=1.8, in_legend=in_legend,
     )  # fmt: skip
 
 
@@ -96,12 +95,12 @@ def behaviour(maze: Maze, visits: FloatArray, title: str, notes: Sequence[str]) 
     visited = visited[~np.isin(visited, maze.goals)]  # at the goal the action has no effect
     cells = np.array([maze.cells[x] for x in visited], np.float64).reshape(-1, 2)
     d = np.array(list(MOVES.values()), np.float64)[visits[visited].argmax(axis=1)] * _LONG
-    most = arrows(
+    actions = arrows(
         "most frequent action", cells[:, 1] + 0.5, -cells[:, 0] - 0.5, d[:, 1], -d[:, 0], width=1.1
     )
-    edges = [membranes(maze)] if maze.membranes() else []
+    borders = [membranes(maze)] if maze.membranes() else []
     return Panel(
         title, "column", "row", [],
-        heats=[_heat(maze, visits.sum(axis=1))], strokes=[*edges, most], words=_goals(maze),
+        heats=[_heat(maze, visits.sum(axis=1))], strokes=[*borders, actions], words=_goals(maze),
         notes=notes,
     )  # fmt: skip

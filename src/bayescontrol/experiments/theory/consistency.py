@@ -1,4 +1,4 @@
-"""Consistency: modes that cannot be told apart must act alike, or the agent never settles.
+"""Consistency: modes that cannot be distinguished must act alike, or the agent never settles.
 
     m ∈ [m*] and P(a | m, x) ≠ P(a | m*, x) in recurring situations: P(a | âo_≤t) stays a mixture
 
@@ -62,7 +62,7 @@ class Settings:
 
 @cache
 def modes(name: str, weight: float, look: float) -> TabularModes:
-    """Return one of the three classes."""
+    """Return one of the three classes, with the prior `weight` of m1."""
     known = consistency_repaired() if name == REPAIRED else consistency_diagram()
     policy = known.policy
     if name == LOOK:
@@ -73,18 +73,18 @@ def modes(name: str, weight: float, look: float) -> TabularModes:
 
 def run(settings: Settings, i: int) -> Columns:
     """Run the control rule over each class, in the world of m1."""
-    weight, distance, strange = [], [], []
+    weight, distance, wrong = [], [], []
     for name in NAMES:
-        two = _class(settings, name)
-        world = two.environment(TRUE)
-        record = interact(two.agent(), world, settings.steps, seed=settings.seed, run=i)
-        v, x = divergences(record, two.agent()).posterior, diagrams.state_path(two, record)
-        policy = two.policy[:, x]
+        both = _modes_of(settings, name)
+        world = both.environment(TRUE)
+        record = interact(both.agent(), world, settings.steps, seed=settings.seed, run=i)
+        v, x = divergences(record, both.agent()).posterior, diagrams.state_path(both, record)
+        policy = both.policy[:, x]
         mixture = np.einsum("tm,mta->ta", v, policy)
         weight.append(v[:, TRUE])
         distance.append(np.abs(mixture - policy[TRUE]).sum(-1) / 2)
-        strange.append(policy[TRUE, np.arange(settings.steps), record.actions] == 0.0)
-    found = {"weight": weight, "distance": distance, "strange": strange}
+        wrong.append(policy[TRUE, np.arange(settings.steps), record.actions] == 0.0)
+    found = {"weight": weight, "distance": distance, "strange": wrong}
     return {name: np.stack(rows) for name, rows in found.items()}
 
 
@@ -107,80 +107,82 @@ def score(settings: Settings, columns: Columns) -> Score:
     if len(columns["weight"]) < FEWEST:
         return Score((), (table,))
     claims = [
-        _cores(settings),
-        *(_verdict(settings, name) for name in NAMES),
-        *_stays_apart(settings, columns),
-        *_repaired(settings, columns),
+        _core_claim(settings),
+        *(_verdict_claim(settings, name) for name in NAMES),
+        *_unrepaired_claims(settings, columns),
+        *_repaired_claims(settings, columns),
     ]
-    if settings.steps * rate(_class(settings, LOOK), TRUE, 1 - TRUE) >= _ENOUGH:
-        claims.append(_told_apart(settings, columns))
+    if settings.steps * rate(_modes_of(settings, LOOK), TRUE, 1 - TRUE) >= _ENOUGH:
+        claims.append(_look_claim(settings, columns))
     return Score(tuple(claims), (table,))
 
 
-def _class(settings: Settings, name: str) -> TabularModes:
+def _modes_of(settings: Settings, name: str) -> TabularModes:
     return modes(name, settings.weight, settings.look)
 
 
-def _cores(settings: Settings) -> Claim:
-    two = _class(settings, AS_IT_WAS)
+def _core_claim(settings: Settings) -> Claim:
+    both = _modes_of(settings, AS_IT_WAS)
     found = "; ".join(
-        f"[m{m + 1}] = {{{', '.join(two.name(i) for i in core(two, m))}}}" for m in range(2)
+        f"[m{m + 1}] = {{{', '.join(both.name(i) for i in core(both, m))}}}" for m in range(2)
     )
     expected = "[m1] = {m1, m2}; [m2] = {m1, m2}"
     return Claim(
         "each-in-the-core-of-the-other",
-        "both policies stay in A, where the hypotheses H1 and H2 agree: neither can tell the modes "
-        "apart, each is in the core of the other",
+        "both policies stay in A, where the hypotheses H1 and H2 agree: neither policy can "
+        "distinguish the modes, and each mode is in the core of the other",
         "paper", expected, found, None, found == expected,
         reason="from the graph of situations",
         place="section 4.5, figure 8", exact=True,
     )  # fmt: skip
 
 
-def _verdict(settings: Settings, name: str) -> Claim:
-    verdict, (claim, expected) = check(_class(settings, name)), _VERDICTS[name]
+def _verdict_claim(settings: Settings, name: str) -> Claim:
+    verdict, (claim, expected) = check(_modes_of(settings, name)), _VERDICTS[name]
     return Claim(
         claim,
         f"{name}: does the agent come to act as the true mode does? Result of the exact check, "
         "without simulation",
-        "ours", _WORDS[expected], _words(verdict), None, verdict.outcome.name == expected,
+        "ours", _WORDS[expected], _outcome_text(verdict), None, verdict.outcome.name == expected,
         reason="; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)),
         exact=True,
     )  # fmt: skip
 
 
-def _words(verdict: Verdict) -> str:
+def _outcome_text(verdict: Verdict) -> str:
     return _WORDS.get(verdict.outcome.name, verdict.outcome.name.lower())
 
 
-def _stays_apart(settings: Settings, columns: Columns) -> Iterator[Claim]:
-    other, d = 1 - settings.weight, columns["distance"][:, 0]
+def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Claim that the unrepaired class never settles: posterior, distance and actions stay mixed."""
+    prior_m2, distance = 1 - settings.weight, columns["distance"][:, 0]
     yield chance.zero_claim(
         "posterior-frozen",
-        f"{AS_IT_WAS}: the posterior stays at the prior; the largest deviation, all runs and steps",
+        f"{AS_IT_WAS}: the posterior equals the prior; largest deviation over all runs and steps",
         columns["weight"][:, 0] - settings.weight,
     )
-    off = float(np.abs(d - other).max())
+    deviation = float(np.abs(distance - prior_m2).max())
     yield Claim(
         "law-stays-apart",
-        f"{AS_IT_WAS}: the distance of the agent's actions from those of m1 is the prior weight "
-        "of m2, at every step of every run; the smallest distance",
-        "ours", other, float(d.min()), None, off <= chance.ROUNDING,
-        reason=("the same in every run" if off == 0.0 else f"off by {off:.1g} at most")
-        + ": mixing two policies in time never tells the modes apart; the paper (section 4.5) "
-        "leaves open whether it does",
+        f"{AS_IT_WAS}: the total variation distance between the actions of the agent and of m1 is "
+        "the prior weight of m2, at every step of every run; smallest distance",
+        "ours", prior_m2, float(distance.min()), None, deviation <= chance.ROUNDING,
+        reason=("the same in every run" if deviation == 0.0 else f"off by {deviation:.1g} at most")
+        + ": an agent that mixes the two policies over time never distinguishes the modes; the "
+        "paper (section 4.5) leaves open whether it does",
         threshold_origin=chance.ROUNDING_ORIGIN,
     )  # fmt: skip
     yield chance.means_claim(
         "wrong-actions-for-ever",
         f"{AS_IT_WAS}: share of the steps in which the agent takes an action that m1 never takes",
         columns["strange"][:, 0].mean(axis=1)[:, None],
-        np.array([other]),
+        np.array([prior_m2]),
         _ALARMS,
     )
 
 
-def _repaired(settings: Settings, columns: Columns) -> Iterator[Claim]:
+def _repaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Claim that the repaired class acts correctly at once, and learns nothing."""
     yield chance.zero_claim(
         "repaired-settles-at-once",
         "repaired: the agent acts as m1 does from the first step on; the largest distance, all "
@@ -196,7 +198,7 @@ def _repaired(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )
 
 
-def _told_apart(settings: Settings, columns: Columns) -> Claim:
+def _look_claim(settings: Settings, columns: Columns) -> Claim:
     d = columns["distance"][:, 2]
     return Claim(
         "a-look-tells-them-apart",
@@ -212,11 +214,11 @@ def _told_apart(settings: Settings, columns: Columns) -> Claim:
 def _table(settings: Settings, columns: Columns) -> Table:
     rows = []
     for k, name in enumerate(NAMES):
-        verdict = check(_class(settings, name))
+        verdict = check(_modes_of(settings, name))
         weight, distance = (columns[column][:, k, -1] for column in ("weight", "distance"))
         means = weight, distance, columns["strange"][:, k].mean(axis=1)
         why = verdict.pairs[TRUE].reason.value
-        rows.append((name, _words(verdict), why, *map(chance.format_mean, means)))
+        rows.append((name, _outcome_text(verdict), why, *map(chance.format_mean, means)))
     return Table(
         f"Three classes, m1 true, after {settings.steps} steps",
         ("class", "the agent", "why: m1 against m2", "P(m1)", "distance", "wrong actions"),
@@ -241,11 +243,11 @@ _LOOKS: Final[Mapping[str, Any]] = {
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the modes and how the agent settles."""
-    return {"modes": _modes(settings), "settling": _settling(settings, columns)}
+    return {"modes": _mode_chart(settings), "settling": _settling_chart(settings, columns)}
 
 
-def _modes(settings: Settings) -> Chart:
-    was, repaired = _class(settings, AS_IT_WAS), _class(settings, REPAIRED)
+def _mode_chart(settings: Settings) -> Chart:
+    was, repaired = _modes_of(settings, AS_IT_WAS), _modes_of(settings, REPAIRED)
     panel = partial(diagrams.mode_panel, places=_PLACES)
     alike: Any = {"title": "H2, repaired", "note": "as P1 in A, where H1 and H2 agree"}
     panels = [
@@ -266,7 +268,7 @@ def _modes(settings: Settings) -> Chart:
     )  # fmt: skip
 
 
-def _settling(settings: Settings, columns: Columns) -> Chart:
+def _settling_chart(settings: Settings, columns: Columns) -> Chart:
     return Chart(
         "Does the agent come to act as the true mode, m1?",
         [

@@ -140,13 +140,13 @@ def times(settings: Settings) -> IntArray:
     return np.unique((settings.steps * 10.0 ** (-back / 16)).round().astype(np.int64))
 
 
-def distance(one: Case, steps: int, seed: int, run: int) -> FloatArray:
+def distance(case: Case, steps: int, seed: int, run: int) -> FloatArray:
     """Return the total variation distance of P(a_t | âo_<t) from P(a_t | m*, x_t), t = 1 … steps.
 
     >>> distance(cases()["two policies"], 4, seed=0, run=0)
     array([0.5, 0.5, 0.5, 0.5])
     """
-    modes, true, *_ = one
+    modes, true, *_ = case
     record = interact(modes.agent(), modes.environment(true), steps, seed=seed, run=run)
     posterior = divergences(record, modes.agent()).posterior[:-1]
     x = state_path(modes, record)[:-1]
@@ -157,8 +157,8 @@ def distance(one: Case, steps: int, seed: int, run: int) -> FloatArray:
 def run(settings: Settings, i: int) -> Columns:
     """Record the distance at `times`, and the largest in the last tenth, for each class."""
     columns = {}
-    for name, one in cases().items():
-        found = distance(one, settings.steps, settings.seed, i)
+    for name, case in cases().items():
+        found = distance(case, settings.steps, settings.seed, i)
         columns[name] = found[times(settings) - 1]
         columns[f"{name} late"] = np.array(found[-settings.steps // 10 :].max())
     return columns
@@ -181,81 +181,81 @@ def chain_distance(t: IntArray) -> FloatArray:
     >>> chain_distance(np.array([1, 5, 6])).tolist()
     [0.5, 0.5, 0.46875]
     """
-    times = identification_probabilities(lambda _t: LENGTH, every_step, int(np.max(t)))
-    known = np.concatenate(([0.0], np.cumsum(times)))
-    return np.asarray(0.5 * (1.0 - known[t - 1]))
+    probabilities = identification_probabilities(lambda _t: LENGTH, every_step, int(np.max(t)))
+    identified = np.concatenate(([0.0], np.cumsum(probabilities)))
+    return np.asarray(0.5 * (1.0 - identified[t - 1]))
 
 
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and tables of the classes, verdicts and distances."""
-    tables = _classes(), _table(columns)
+    tables = _class_table(), _distance_table(columns)
     if len(columns["trap"]) < FEWEST:
         return Score((), tables)
     claims = (
-        *(_verdict_claim(name, one) for name, one in cases().items()),
-        *(_settles(name, columns) for name in _PILOT),
-        _exactly(settings, columns),
-        *_never_settles(columns),
+        *(_verdict_claim(name, case) for name, case in cases().items()),
+        *(_settles_claim(name, columns) for name in _PILOT),
+        _chain_claim(settings, columns),
+        *_never_claims(columns),
     )
     return Score(claims, tables)
 
 
-def _hyphened(name: str) -> str:
+def _hyphenate(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def _verdict_claim(name: str, one: Case) -> Claim:
-    found = one.exact_outcome()
+def _verdict_claim(name: str, case: Case) -> Claim:
+    found = case.exact_outcome()
     return Claim(
-        f"verdict-{_hyphened(name)}",
-        f"{name}, {one.modes.name(one.true)} is true: the exact verdict, without simulation, is "
+        f"verdict-{_hyphenate(name)}",
+        f"{name}, {case.modes.name(case.true)} is true: the exact verdict, without simulation, is "
         "the one derived by hand",
-        "ours", one.outcome.name.lower(), found.name.lower(), None, found is one.outcome,
-        reason=WORDS[one.outcome], exact=True,
+        "ours", case.outcome.name.lower(), found.name.lower(), None, found is case.outcome,
+        reason=WORDS[case.outcome], exact=True,
     )  # fmt: skip
 
 
-def _settles(name: str, columns: Columns) -> Claim:
+def _settles_claim(name: str, columns: Columns) -> Claim:
     late = columns[f"{name} late"]
     mean, error = measured(late)
     first = float(columns[name][:, 0].mean())
-    left = float((late > NEAR).mean())
-    theorem, pilot = cases()[name].outcome is Fate.THEOREM, _PILOT[name]
-    most = pilot.mean + pilot.bounded_margin(len(late), _ALARMS)
+    share_far = float((late > NEAR).mean())
+    by_theorem, pilot = cases()[name].outcome is Fate.THEOREM, _PILOT[name]
+    limit = pilot.mean + pilot.bounded_margin(len(late), _ALARMS)
     return Claim(
-        f"settles-{_hyphened(name)}",
+        f"settles-{_hyphenate(name)}",
         f"{name}: the agent's action probabilities P(a|past) converge to the true mode's policy"
-        + ("" if theorem else ", though the theorem does not cover it")
+        + ("" if by_theorem else ", though the theorem does not cover it")
         + "; largest distance in the last tenth of the steps, mean",
-        "paper" if theorem else "ours", f"→ 0, from {first:.3g}", mean, error, mean <= most,
-        reason=f"the distance, 0 to 1, is above {NEAR:g} in {100 * left:.3g} % of the runs",
-        place="section 4.5, theorem 4" if theorem else "",
+        "paper" if by_theorem else "ours", f"→ 0, from {first:.3g}", mean, error, mean <= limit,
+        reason=f"the distance, 0 to 1, is above {NEAR:g} in {100 * share_far:.3g} % of the runs",
+        place="section 4.5, theorem 4" if by_theorem else "",
         threshold_origin="pilot on seed 1000, 1,000 runs of 300 steps: "
-        f"{pilot.mean:.2g}; at most {most:.2g} (false alarms: 1 in 1000)",
+        f"{pilot.mean:.2g}; at most {limit:.2g} (false alarms: 1 in 1000)",
     )  # fmt: skip
 
 
-def _exactly(settings: Settings, columns: Columns) -> Claim:
+def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     t = times(settings)
     exact, runs = chain_distance(t), columns["chain"]
     # Distances are 0 or 1/2: twice the distance is a Bernoulli variable.
     margin = bernstein(4.0 * exact * (0.5 - exact), len(runs), _ALARMS / t.size) / 2.0
     gap = np.abs(runs.mean(0) - exact)
-    k = int(np.argmin(np.abs(exact - 0.25)))
-    mean, error = measured(runs[:, k])
-    within = bool((gap <= margin).all())
+    shown = int(np.argmin(np.abs(exact - 0.25)))
+    mean, error = measured(runs[:, shown])
+    is_within = bool((gap <= margin).all())
     return Claim(
         "chain-as-computed",
         f"chain of {LENGTH}: the mean distance is half the probability that the chain is not "
-        f"identified, at every step; here t = {t[k]}",
-        "ours", float(exact[k]), mean, error, within,
+        f"identified, at every step; here t = {t[shown]}",
+        "ours", float(exact[shown]), mean, error, is_within,
         reason=f"at {t.size} steps the mean is off by {gap.max():.2g} at most, "
-        f"{'within' if within else 'not within'} what chance allows (false alarms: 1 in 1000)",
+        f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",
         threshold_origin="theory: exact probabilities, Bernstein's margin",
     )  # fmt: skip
 
 
-def _never_settles(columns: Columns) -> tuple[Claim, Claim]:
+def _never_claims(columns: Columns) -> tuple[Claim, Claim]:
     late = columns["trap late"]
     share = float((late > NEAR).mean())
     return (
@@ -280,9 +280,10 @@ def _never_settles(columns: Columns) -> tuple[Claim, Claim]:
     )  # fmt: skip
 
 
-def _classes() -> Table:
+def _class_table() -> Table:
     rows = tuple(
-        (name, len(one.modes), one.modes.name(one.true), one.about) for name, one in cases().items()
+        (name, len(case.modes), case.modes.name(case.true), case.about)
+        for name, case in cases().items()
     )
     return Table(
         "Six classes of modes", ("class", "modes", "true mode", "description"), rows,
@@ -290,11 +291,11 @@ def _classes() -> Table:
     )  # fmt: skip
 
 
-def _table(columns: Columns) -> Table:
+def _distance_table(columns: Columns) -> Table:
     rows = []
-    for name, one in cases().items():
+    for name, case in cases().items():
         first, late = columns[name][:, 0], columns[f"{name} late"]
-        verdict, share = WORDS[one.exact_outcome()], float((late > NEAR).mean())
+        verdict, share = WORDS[case.exact_outcome()], float((late > NEAR).mean())
         rows.append((name, verdict, float(f"{first.mean():.3g}"), format_mean(late), share))
     return Table(
         "How far the agent is from acting as the true mode does",

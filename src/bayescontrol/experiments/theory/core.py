@@ -1,4 +1,4 @@
-"""The core of a mode: which modes its policy cannot tell from it.
+"""The core of a mode: the modes that cannot be distinguished from it while its policy acts.
 
     m ∉ [m*]   iff   from every situation the agent may be in, the policy of m* reaches one where m
                      predicts something else
@@ -42,7 +42,8 @@ from bayescontrol.problems.examples import core_diagram
 from bayescontrol.problems.tabular import Labels, TabularModes
 from bayescontrol.schedules import Every, Schedule, every_step
 
-#: With fewer runs no claims are made: the gain from holding a mode is small beside its spread.
+#: With fewer runs no claims are made: the gain from holding a mode is small compared with its
+#: standard deviation.
 FEWEST: Final = 300
 TRUE: Final = 0
 #: H2 and H3, compared with H1.
@@ -75,7 +76,7 @@ def modes() -> TabularModes:
 
 @cache
 def acts(who: str) -> TabularModes:
-    """Return the class in which `who`, one of WHO, acts whatever is believed."""
+    """Return the class in which the agent `who` (one of WHO) always acts, whatever it believes."""
     if who == RULE:
         return modes()
     return diagrams.with_policy(modes(), modes().policy[WHO.index(who)])
@@ -96,18 +97,18 @@ def run(settings: Settings, i: int) -> Columns:
     """Record the divergences by agent, the spells, and the weights of both rules."""
     seed, watched = settings.seed, settings.watched
 
-    def play(same: TabularModes, steps: int, schedule: Schedule = every_step) -> Divergences:
-        agent, world = same.agent(schedule=schedule), same.environment(TRUE)
-        return divergences(interact(agent, world, steps, seed=seed, run=i), same.agent())
+    def play(acting: TabularModes, steps: int, schedule: Schedule = every_step) -> Divergences:
+        agent, world = acting.agent(schedule=schedule), acting.environment(TRUE)
+        return divergences(interact(agent, world, steps, seed=seed, run=i), acting.agent())
 
-    read = {who: play(acts(who), settings.steps if who == RULE else watched) for who in WHO}
+    by_agent = {who: play(acts(who), settings.steps if who == RULE else watched) for who in WHO}
     held = play(modes(), settings.held_steps, Every(HELD))
     return {
         "divergence": np.stack(
-            [np.stack([d.of(TRUE, m)[: watched + 1] for m in OTHERS], 1) for d in read.values()]
+            [np.stack([d.of(TRUE, m)[: watched + 1] for m in OTHERS], 1) for d in by_agent.values()]
         ),
         "spells": np.array([play(spell(k), watched).of(TRUE, OTHERS[0])[-1] for k in SPELLS]),
-        "weights": read[RULE].posterior[times(settings.steps)],
+        "weights": by_agent[RULE].posterior[times(settings.steps)],
         "held": held.posterior[times(settings.held_steps)],
     }
 
@@ -136,7 +137,7 @@ def rate(modes: TabularModes, true: int, other: int) -> float:
 
 
 def spells(modes: TabularModes, k: int) -> TabularModes:
-    """Let the first policy act for k steps and the second for one, by turns, for ever.
+    """Return the class in which policy 1 acts for k steps and policy 2 for one, in turn, for ever.
 
     >>> from bayescontrol.problems.examples import core_diagram
     >>> [round(rate(spells(core_diagram(), k), 0, 1), 4) for k in (1, 2, 3, 4)]
@@ -144,18 +145,17 @@ def spells(modes: TabularModes, k: int) -> TabularModes:
     """
     _, X, A = modes.policy.shape
     phases, names = k + 1, modes.labels.situations
-    after = (np.arange(phases) + 1) % phases * X
-    successor = after[:, None, None, None] + modes.successor
+    next_offset = (np.arange(phases) + 1) % phases * X
+    successor = next_offset[:, None, None, None] + modes.successor
     policy = np.concatenate([*[modes.policy[0]] * k, modes.policy[1]])
-    many = TabularModes(
+    expanded = TabularModes(
         np.broadcast_to(policy, (len(modes), phases * X, A)),
         np.tile(modes.hypothesis, (1, phases, 1, 1)), successor.reshape(phases * X, A, -1),
         start=modes.start, names=modes.names, prior=modes.prior,
-        labels=Labels(
-            tuple(f"{x}, step {n}" for n in range(phases) for x in names), *modes.labels[1:]
-        ),
+        labels=Labels(tuple(f"{x}, step {n}" for n in range(phases) for x in names),
+                      *modes.labels[1:]),
     )  # fmt: skip
-    return diagrams.with_policy(many, many.policy[0])
+    return diagrams.with_policy(expanded, expanded.policy[0])
 
 
 #: False-alarm rate of each of four claims; most of 1e-3 is left for `holding-helps`.
@@ -183,24 +183,26 @@ _CORES: Final = (
 
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims and three tables."""
-    tables = _modes(), _rates(columns), _weights(settings, columns)
+    tables = _mode_table(), _rate_table(columns), _weight_table(settings, columns)
     if len(columns["spells"]) < FEWEST:
         return Score((), tables)
     claims = (
-        *(_core(m) for m in range(len(modes()))),
-        *_single_policies(columns),
+        *(_core_claim(m) for m in range(len(modes()))),
+        *_policy_claims(columns),
         *_spell_claims(columns),
         *_rule_claims(settings, columns),
     )
     return Score(claims, tables)
 
 
-def _core(m: int) -> Claim:
-    expected, why = _CORES[m]
+def _core_claim(m: int) -> Claim:
+    """Claim that the core of mode m, computed from the graph of situations, is as expected."""
+    expected, explanation = _CORES[m]
     found = _members(m)
     return Claim(
         f"core-of-m{m + 1}",
-        f"the core of m{m + 1}, the modes that its own policy P{m + 1} cannot tell from it: {why}",
+        f"the core of m{m + 1}: the modes that cannot be distinguished from m{m + 1} while its "
+        f"policy P{m + 1} acts; {explanation}",
         "ours", expected, found, None, found == expected,
         reason="from the graph of situations", exact=True,
     )  # fmt: skip
@@ -210,29 +212,29 @@ def _members(m: int) -> str:
     return "{" + ", ".join(modes().name(i) for i in core(modes(), m)) + "}"
 
 
-def _single_policies(columns: Columns) -> Iterator[Claim]:
+def _policy_claims(columns: Columns) -> Iterator[Claim]:
     d = columns["divergence"]
-    T, most = d.shape[2] - 1, float(np.abs(d[:, 1, :, 0]).max())
+    T, largest = d.shape[2] - 1, float(np.abs(d[:, 1, :, 0]).max())
     exact = rate(acts(WHO[1]), TRUE, OTHERS[0])
     yield Claim(
         "p2-spares-h2",
         "as long as P2 acts, no evidence against H2 is accumulated; the largest magnitude in all "
         "runs and steps [nats]",
-        "paper", 0.0, most, None, most == 0.0 and exact == 0.0,
+        "paper", 0.0, largest, None, largest == 0.0 and exact == 0.0,
         reason="it never leaves region A, where H1 and H2 agree",
         place=_PLACE, threshold_origin=_NO_EVIDENCE,
     )  # fmt: skip
     pairs = ((1, 1), (0, 0), (0, 1))
     for who, other in pairs:
         grows = chance.clearly_positive(d[:, who, -1, other])
-        ours = (who, other) == (0, 1)
+        is_ours = (who, other) == (0, 1)
         yield Claim(
             f"p{who + 1}-refutes-h{OTHERS[other] + 1}",
             f"{WHO[who]} acts: evidence for H1 against H{OTHERS[other] + 1} accumulates; its mean "
             f"at step {T} [nats]",
-            "ours" if ours else "paper", "> 0", *chance.measured(d[:, who, -1, other]), grows,
+            "ours" if is_ours else "paper", "> 0", *chance.measured(d[:, who, -1, other]), grows,
             reason="" if grows else "it is not above 0 by two standard errors",
-            place="" if ours else _PLACE, threshold_origin="theory: two standard errors above 0",
+            place="" if is_ours else _PLACE, threshold_origin="theory: two standard errors above 0",
         )  # fmt: skip
     yield chance.means_claim(
         "evidence-as-computed",
@@ -242,13 +244,13 @@ def _single_policies(columns: Columns) -> Iterator[Claim]:
         np.array([expected_divergences(acts(WHO[k]), TRUE, T)[-1, OTHERS[j]] for k, j in pairs]),
         3 * _ALARMS,
     )
-    found = d[:, 0, :, 0] != 0
-    first = np.where(found.any(axis=1), found.argmax(axis=1), T + 1)
+    has_evidence = d[:, 0, :, 0] != 0
+    step = np.where(has_evidence.any(axis=1), has_evidence.argmax(axis=1), T + 1)
     yield Claim(
         "long-enough",
         "P1 must act for long enough: the first step that gives evidence about H2, in every run",
-        "ours", 4, f"{first.min()} to {first.max()}" if np.ptp(first) else int(first[0]),
-        None, bool((first == 4).all()),
+        "ours", 4, f"{step.min()} to {step.max()}" if np.ptp(step) else int(step[0]),
+        None, bool((step == 4).all()),
         reason="three steps lead into B, and the fourth observes there",
         threshold_origin="theory: in every run",
     )  # fmt: skip
@@ -256,14 +258,15 @@ def _single_policies(columns: Columns) -> Iterator[Claim]:
 
 def _spell_claims(columns: Columns) -> Iterator[Claim]:
     T, runs = columns["divergence"].shape[2] - 1, columns["spells"]
-    short, long = ([i for i, k in enumerate(SPELLS) if (k < 3) is few] for few in (True, False))
-    most = float(np.abs(runs[:, short]).max())
+    short = [i for i, k in enumerate(SPELLS) if k < 3]
+    long = [i for i, k in enumerate(SPELLS) if k >= 3]
+    largest = float(np.abs(runs[:, short]).max())
     yield Claim(
         "short-spells-are-in-vain",
         "P1 for one or two steps at a time, P2 for one in between, never tells H2 from H1; the "
         "largest magnitude of the evidence in all runs [nats]",
-        "paper", 0.0, most, None,
-        most == 0.0 and all(rate(spell(SPELLS[i]), TRUE, OTHERS[0]) == 0.0 for i in short),
+        "paper", 0.0, largest, None,
+        largest == 0.0 and all(rate(spell(SPELLS[i]), TRUE, OTHERS[0]) == 0.0 for i in short),
         reason="although P1 acts in half or two thirds of all steps",
         place=_PLACE, threshold_origin=_NO_EVIDENCE,
     )  # fmt: skip
@@ -315,7 +318,7 @@ def _rule_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _modes() -> Table:
+def _mode_table() -> Table:
     names = modes().labels.situations
     inside = [[name[0] == region for name in names].index(True) for region in "AB"]
     rows = []
@@ -326,12 +329,12 @@ def _modes() -> Table:
         "The three modes",
         ("mode", "P(1) in region A", "P(1) in region B", "its policy", "its core"), tuple(rows),
         "Mode m1 is the hypothesis H1 (the probability of a 1 in each region) with the policy P1; "
-        "m2 and m3 likewise. m1 is true. The core of a mode: the modes that its policy cannot tell "
-        "from it.",
+        "m2 and m3 likewise. m1 is true. The core of a mode: the modes that cannot be "
+        "distinguished from it while its policy acts.",
     )  # fmt: skip
 
 
-def _rates(columns: Columns) -> Table:
+def _rate_table(columns: Columns) -> Table:
     T = columns["divergence"].shape[2] - 1
     rows: list[tuple[str | float, ...]] = []
     for k, who in enumerate(WHO[:2]):
@@ -354,7 +357,7 @@ def _rates(columns: Columns) -> Table:
     )
 
 
-def _weights(settings: Settings, columns: Columns) -> Table:
+def _weight_table(settings: Settings, columns: Columns) -> Table:
     rows: list[tuple[str | float, ...]] = []
     for name, last in (("weights", settings.steps), ("held", settings.held_steps)):
         v = columns[name]
@@ -385,10 +388,10 @@ _PLACES: Final[diagrams.Places] = {
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the hypotheses and the evidence."""
-    return {"hypotheses": _hypotheses(), "evidence": _evidence(settings, columns)}
+    return {"hypotheses": _hypothesis_chart(), "evidence": _evidence_chart(settings, columns)}
 
 
-def _hypotheses() -> Chart:
+def _hypothesis_chart() -> Chart:
     panels = [
         diagrams.mode_panel(modes(), m, _PLACES, note=_POLICY_NOTES[m], **_LOOKS[m])
         for m in range(len(modes()))
@@ -404,7 +407,7 @@ def _hypotheses() -> Chart:
     )  # fmt: skip
 
 
-def _evidence(settings: Settings, columns: Columns) -> Chart:
+def _evidence_chart(settings: Settings, columns: Columns) -> Chart:
     return Chart(
         "Evidence when H1 is true",
         [_only(1, columns), _only(0, columns), _spells(columns), _rule(settings, columns)],
@@ -420,6 +423,7 @@ def _evidence(settings: Settings, columns: Columns) -> Chart:
 
 
 def _only(who: int, columns: Columns) -> Panel:
+    """Draw the evidence while only policy `who` acts."""
     d = columns["divergence"][:, who]
     t = np.arange(d.shape[1])
     exact = expected_divergences(acts(WHO[who]), TRUE, t[-1])

@@ -74,7 +74,7 @@ def state_path(modes: TabularModes, record: Record) -> IntArray:
 def nodes(
     places: Places, shades: Sequence[float] | FloatArray, notes: Sequence[str], colour: Colour
 ) -> list[Node]:
-    """Make a node for each state, shaded, with a note that is shown when it is pointed at."""
+    """Make a shaded node for each state; a page shows its note as a tooltip."""
     rows = zip(places.items(), shades, notes, strict=True)
     return [
         Node(name, x, y, float(shade), colour, f"{name}: {note}")
@@ -128,12 +128,12 @@ def _successors(
     by_state: dict[int, list[int]] = {}
     for o in possible:
         by_state.setdefault(int(modes.successor[x, a, o]), []).append(o)
-    found = []
+    successors = []
     for y, observed in by_state.items():
-        every = len(observed) == len(possible)
-        label = action if every else f"{action}/{'|'.join(names[o] for o in observed)}"
-        found.append((y, min(float(probabilities[x, a, observed].sum()), 1.0), label))
-    return found
+        is_certain = len(observed) == len(possible)
+        label = action if is_certain else f"{action}/{'|'.join(names[o] for o in observed)}"
+        successors.append((y, min(float(probabilities[x, a, observed].sum()), 1.0), label))
+    return successors
 
 
 def mode_panel(
@@ -152,25 +152,25 @@ def mode_panel(
     selects.
     """
     policy = f"P{m + 1}"
-    names, expected = modes.labels.situations, modes.hypothesis[m, :, 0, 1]
+    names, p_one = modes.labels.situations, modes.hypothesis[m, :, 0, 1]
     mu = stationary_shares(markov_chain(modes, modes.policy[m], m))
     subset = tuple(name for name, share in zip(names, mu, strict=True) if share > 0)
     edges = {
-        (edge.source, edge.target): _plain(edge, faint=edge.source not in subset)
+        (edge.source, edge.target): _unlabelled(edge, faint=edge.source not in subset)
         for edge in chain_edges(modes, modes.policy[m], m, colour=colour)
     }
-    other: dict[tuple[str, str], Edge] = {}
+    other_edges: dict[tuple[str, str], Edge] = {}
     for edge in transitions(modes, m, [("ink", "dot")] * len(modes.actions)):
         if (edge.source, edge.target) not in edges:
-            other.setdefault((edge.source, edge.target), _plain(edge, faint=True))
+            other_edges.setdefault((edge.source, edge.target), _unlabelled(edge, faint=True))
     regions = {
         region: tuple(name for name in names if name[0] == region)
         for region in sorted({name[0] for name in names})
     }
     graph = Graph(
         f"what {modes.name(m)} expects in each state, and where {policy} goes",
-        nodes(places, 0.85 * expected, [f"expects 1 with P = {p:.2g}" for p in expected], "purple"),
-        [*other.values(), *edges.values()],
+        nodes(places, 0.85 * p_one, [f"expects 1 with P = {p:.2g}" for p in p_one], "purple"),
+        [*other_edges.values(), *edges.values()],
         [
             *(Area(f"region {r}", inside, "ink", "dot", _REGION) for r, inside in regions.items()),
             Area(f"where {policy} stays", subset, colour, dash, _SUBSET, named=False),
@@ -180,6 +180,6 @@ def mode_panel(
     return Panel(title, "states", "transitions", [], graphs=[graph], notes=[note])
 
 
-def _plain(edge: Edge, *, faint: bool) -> Edge:
-    """Drop the label of an edge and make it faint if asked."""
+def _unlabelled(edge: Edge, *, faint: bool) -> Edge:
+    """Drop the label of an edge; a faint edge is dotted."""
     return replace(edge, label="", dash="dot" if faint else "solid", faint=faint)

@@ -8,7 +8,7 @@ Some processes diverge and some stay bounded. Their growth rate depends on who a
 from its mean G like √t, so no single band contains it for all times. Without simulation:
 
     rate       Σ_x μ(x) Σ_a π(a | x) KL( P(· | m*, x, a) ‖ P(· | m, x, a) )      nats a step
-    spread     σ² = Σ_x μ(x) Var( ln P(o | m*, x, a) / P(o | m, x, a) )          a ~ π, o ~ m*
+    variance   σ² = Σ_x μ(x) Var( ln P(o | m*, x, a) / P(o | m, x, a) )          a ~ π, o ~ m*
     C_t        σ (z √t - 0.583),   z = Φ⁻¹(1 - δ/4)          sup_{τ≤t} |g - G| ≤ C_t in 1 - δ
 
 g - G is a random walk with steps of variance σ². The reflection principle for Brownian motion gives
@@ -79,7 +79,7 @@ def far_times(settings: Settings) -> IntArray:
 
 
 def whole(settings: Settings, modes: TabularModes, i: int) -> Ensemble:
-    """Simulate run i of the rule over these modes in the world of m*."""
+    """Simulate run i of the rule over these modes in the world of m*, and record every step."""
     steps = settings.steps
     return simulate_divergences(modes, TRUE, steps, 1, settings.seed, at=range(steps), first=i)
 
@@ -96,22 +96,22 @@ def bound(modes: TabularModes, d: FloatArray, true: int = TRUE) -> FloatArray:
 
 def run(settings: Settings, i: int) -> Columns:
     """Record d_t, the posterior, violations of the bound, and the excursions of g - G."""
-    when, far = times(settings), far_times(settings)
+    stored, far = times(settings), far_times(settings)
     modes = five_modes()
     rule, two = whole(settings, modes, i), whole(settings, five_modes(*PAIR), i)
-    under = [whole(settings, five.under_policy(policy), i) for policy in POLICIES]
-    true = under[TRUE]
-    above = rule.posterior > bound(modes, rule.d) * (1.0 + ROUNDING)
+    by_policy = [whole(settings, five.under_policy(policy), i) for policy in POLICIES]
+    true = by_policy[TRUE]
+    is_above = rule.posterior > bound(modes, rule.d) * (1.0 + ROUNDING)
     size = np.maximum(np.abs(rule.g).sum(2), 1.0)
     return {
-        "d": rule.d[0, when],
-        "posterior": rule.posterior[0, when],
-        "violations": np.array(int(above.sum())),
+        "d": rule.d[0, stored],
+        "posterior": rule.posterior[0, stored],
+        "violations": np.array(int(is_above.sum())),
         "unsplit": np.array(float((np.abs(rule.g.sum(2) - rule.d) / size).max())),
         "excess": (rule.g - rule.G)[0, -1],
-        "under": np.stack([one.d[0, when, SHOWN] for one in under]),
-        "g": true.g[0, when, TRUE, 1],
-        "G": true.G[0, when, TRUE, 1],
+        "under": np.stack([ensemble.d[0, stored, SHOWN] for ensemble in by_policy]),
+        "g": true.g[0, stored, TRUE, 1],
+        "G": true.G[0, stored, TRUE, 1],
         "far": true.sup[0, far, TRUE, 1],
         "far of two": two.sup[0, far, :, 1],
     }
@@ -119,7 +119,7 @@ def run(settings: Settings, i: int) -> Columns:
 
 #: The share of runs that may leave a band.
 DELTA: Final = 0.05
-# -ζ(1/2)/√(2π): mean overshoot of a random walk, in steps.
+# -ζ(1/2)/√(2π): mean overshoot of a random walk over a boundary, in units of σ.
 _OVERSHOOT: Final = 0.5826
 
 
@@ -134,14 +134,14 @@ def rate(policy: int, other: int) -> float:
 
 
 @cache
-def spread(policy: int, other: int) -> float:
-    """Return σ of a step of g - G while mode `policy` acts, in nats."""
+def step_std(policy: int, other: int) -> float:
+    """Return σ, the standard deviation of one step of g - G while mode `policy` acts, in nats."""
     modes = five_modes()
-    act, p, q = modes.policy[policy], modes.hypothesis[TRUE], modes.hypothesis[other]
-    term = np.log(p / q)
-    mean = np.einsum("xa,xao,xao->x", act, p, term)
-    variance = np.einsum("xa,xao,xao->x", act, p, term**2) - mean**2
-    return math.sqrt(float(stationary_shares(markov_chain(modes, act, TRUE)) @ variance))
+    policy_table, p, q = modes.policy[policy], modes.hypothesis[TRUE], modes.hypothesis[other]
+    log_ratio = np.log(p / q)
+    mean = np.einsum("xa,xao,xao->x", policy_table, p, log_ratio)
+    variance = np.einsum("xa,xao,xao->x", policy_table, p, log_ratio**2) - mean**2
+    return math.sqrt(float(stationary_shares(markov_chain(modes, policy_table, TRUE)) @ variance))
 
 
 def band(t: npt.ArrayLike, policy: int, other: int) -> FloatArray:
@@ -151,15 +151,15 @@ def band(t: npt.ArrayLike, policy: int, other: int) -> FloatArray:
     array([ 7.69, 15.58])
     """
     z = normal_quantile(1.0 - DELTA / 4.0)
-    return np.asarray(spread(policy, other) * (z * np.sqrt(t) - _OVERSHOOT))
+    return np.asarray(step_std(policy, other) * (z * np.sqrt(t) - _OVERSHOOT))
 
 
 def band_error(t: float, policy: int, other: int, runs: int) -> float:
     """Return the standard error of C_t, a sample quantile: √(δ (1-δ) / runs) / density."""
     z = normal_quantile(1.0 - DELTA / 4.0)
     density = 4.0 * math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi)
-    share = math.sqrt(DELTA * (1.0 - DELTA) / runs)
-    return spread(policy, other) * math.sqrt(t) * share / density
+    share_error = math.sqrt(DELTA * (1.0 - DELTA) / runs)
+    return step_std(policy, other) * math.sqrt(t) * share_error / density
 
 
 #: False-alarm rate of each of two claims; the rest of 1e-3 is for the band.
@@ -175,7 +175,7 @@ _BAND: Final = (4.0, 0.02)
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and tables of the modes and the rates."""
     growth = _growth(settings, columns)
-    tables = _modes(), _table(growth)
+    tables = _mode_table(), _rate_table(growth)
     if len(growth) < FEWEST:
         return Score((), tables)
     claims = (
@@ -193,7 +193,7 @@ def _posterior_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]
     stay, vanish = (" and ".join(MODES[m] for m in group) for group in (inside, outside))
     weight, error = measured(columns["posterior"][:, -1, outside].sum(-1))
     pilot, called = longest_pilot(five.OUTSIDE, settings.steps)
-    most = pilot.mean + pilot.bounded_margin(n, _VANISH)
+    limit = pilot.mean + pilot.bounded_margin(n, _VANISH)
     fastest = max(rate(TRUE, m) for m in inside)
     weight_inside = float(np.median(columns["posterior"][:, -1, inside].sum(-1)))
     return (
@@ -210,10 +210,10 @@ def _posterior_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]
             "two-diverge",
             f"the evidence against {vanish} grows without end, so their posteriors vanish; mean of "
             "their weight at the end",
-            "paper", "→ 0, from 0.4", weight, error, weight <= most,
-            reason="" if weight <= most else f"it is above {most:.2g}",
+            "paper", "→ 0, from 0.4", weight, error, weight <= limit,
+            reason="" if weight <= limit else f"it is above {limit:.2g}",
             place="section 4.2, figure 3",
-            threshold_origin=f"{called}: {pilot.mean:.2g}; at most {most:.2g} (false alarms: 1 in "
+            threshold_origin=f"{called}: {pilot.mean:.2g}; at most {limit:.2g} (false alarms: 1 in "
             "1000)",
         ),
         Claim(
@@ -270,18 +270,18 @@ def _part_claims(growth: FloatArray, columns: Columns) -> Iterator[Claim]:
 
 
 def _widths(far: FloatArray) -> FloatArray:
-    """Return C_t over the runs."""
+    """Return C_t: the 1 - δ quantile over the runs of the largest excursion far[run, t]."""
     return np.asarray(np.quantile(far, 1.0 - DELTA, axis=0, method="inverted_cdf"))
 
 
 def _band_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
     C, t, n = _widths(columns["far"]), (settings.steps, settings.steps / 4), len(columns["far"])
     quarter = int(np.argmin(np.abs(far_times(settings) - t[1])))
-    width, before = (float(band(s, TRUE, 1)) for s in t)
-    width_error, before_error = (band_error(s, TRUE, 1, n) for s in t)
-    off, (errors, share) = abs(float(C[-1]) - width), _BAND
-    ratio, growth = float(C[-1] / C[quarter]), width / before
-    growth_error = growth * math.hypot(width_error / width, before_error / before)
+    width, quarter_width = (float(band(s, TRUE, 1)) for s in t)
+    width_error, quarter_error = (band_error(s, TRUE, 1, n) for s in t)
+    gap, (errors, share) = abs(float(C[-1]) - width), _BAND
+    ratio, growth = float(C[-1] / C[quarter]), width / quarter_width
+    growth_error = growth * math.hypot(width_error / width, quarter_error / quarter_width)
     return (
         Claim(
             "band-grows-like-root-t",
@@ -289,8 +289,8 @@ def _band_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
             "σ (2.24 √t - 0.58), where σ is the spread of a term; here t = "
             f"{settings.steps}, in nats",
             "ours", width, float(C[-1]), width_error,
-            off <= errors * width_error + share * width,
-            reason=f"m* is always in charge; z = {off / width_error:.1f} standard errors off; "
+            gap <= errors * width_error + share * width,
+            reason=f"m* is always in charge; z = {gap / width_error:.1f} standard errors off; "
             f"allowed are {errors:g}, and {share:.0%} of C because the steps are few",
             threshold_origin="theory: the quantile of a random walk, and its standard error",
         ),
@@ -308,7 +308,7 @@ def _band_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
     )  # fmt: skip
 
 
-def _modes() -> Table:
+def _mode_table() -> Table:
     modes, members = five_modes(), core(five_modes(), TRUE)
     levers = modes.labels.actions
     rows = []
@@ -325,7 +325,7 @@ def _modes() -> Table:
     )  # fmt: skip
 
 
-def _table(growth: FloatArray) -> Table:
+def _rate_table(growth: FloatArray) -> Table:
     rows = tuple(
         (MODES[policy], *(rate(policy, m) for m in _OTHERS), format_mean(growth[:, k]))
         for k, policy in enumerate(POLICIES)
@@ -350,7 +350,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     return {
         "processes": Chart(
             "Evidence against four other modes",
-            [_realisations(settings, columns), _posteriors(settings, columns)],
+            [_evidence_panel(settings, columns), _posterior_panel(settings, columns)],
             "Five modes: m* is true; m1 and m2 are wrong about the lever that m* pulls, m3 and m4 "
             "only about the levers of m1 and m2. d(m*‖m) is the evidence for m* against m, the sum "
             "of ln P(o|m*)/P(o|m) over the observations; a line on the left is one run. Against m1 "
@@ -362,7 +362,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         ),
         "policies": Chart(
             "One process, several policies",
-            [_policies(settings, columns), _parts(settings)],
+            [_policy_panel(settings, columns), _parts_panel(settings)],
             "d(m*‖m) is the evidence for the true mode m* against m. Left: against m3 it grows "
             "fast, slowly or not at all, depending on which mode acts. Right: under the rule the "
             "modes take turns. Each step of d counts for the mode in charge, whose policy acts; "
@@ -373,7 +373,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         ),
         "bands": Chart(
             "How far evidence deviates from its mean",
-            [_around_mean(settings, columns), _widths_panel(settings, columns)],
+            [_mean_panel(settings, columns), _widths_panel(settings, columns)],
             "g is the evidence collected while a mode is in charge, G its mean. Left: runs of g "
             "against m1 while m* acts, around G. Right: C, the half-width of a band around G that "
             "contains 95 % of the runs up to step t; σ is the spread of a single step of g. While "
@@ -385,7 +385,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     }
 
 
-def _realisations(settings: Settings, columns: Columns) -> Panel:
+def _evidence_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(settings.steps + 1)
     series = []
     for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
@@ -400,7 +400,7 @@ def _realisations(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _posteriors(settings: Settings, columns: Columns) -> Panel:
+def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
     v = columns["posterior"]
     return Panel(
         "(b) Two posteriors vanish", "step t", "posterior probability of the mode",
@@ -413,7 +413,7 @@ def _posteriors(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _policies(settings: Settings, columns: Columns) -> Panel:
+def _policy_panel(settings: Settings, columns: Columns) -> Panel:
     t = times(settings)
     medians, lines = [], []
     for k, policy in enumerate(POLICIES):
@@ -429,10 +429,10 @@ def _policies(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _parts(settings: Settings) -> Panel:
+def _parts_panel(settings: Settings) -> Panel:
     """Draw the run, of eight, in which the other mode was in charge for the longest time."""
     runs = [whole(settings, five_modes(*PAIR), i) for i in range(8)]
-    run = max(runs, key=lambda one: float(one.G[0, -1, 1, 1]))
+    run = max(runs, key=lambda ensemble: float(ensemble.G[0, -1, 1, 1]))
     # Later only m* is in charge, and the parts lie far apart.
     other, t = MODES[PAIR[1]], np.arange(min(settings.steps, 400) + 1)
     series = [Series("d, the whole", t, run.d[0, t, 1], colour="ink")]
@@ -449,12 +449,12 @@ def _parts(settings: Settings) -> Panel:
     )  # fmt: skip
 
 
-def _around_mean(settings: Settings, columns: Columns) -> Panel:
-    t, every = times(settings), np.arange(settings.steps + 1)
+def _mean_panel(settings: Settings, columns: Columns) -> Panel:
+    t, all_steps = times(settings), np.arange(settings.steps + 1)
     mean = rate(TRUE, 1) * t
-    off = columns["g"] - columns["G"]
-    low, high = mean + np.quantile(off, (0.05, 0.95), axis=0)
-    lower, upper = mean + np.quantile(off, (0.25, 0.75), axis=0)
+    deviation = columns["g"] - columns["G"]
+    low, high = mean + np.quantile(deviation, (0.05, 0.95), axis=0)
+    lower, upper = mean + np.quantile(deviation, (0.25, 0.75), axis=0)
     series = [
         Series("G, the mean", t, mean, low, high, colour="blue"),
         Series("half of the runs", t, mean, lower, upper, colour="blue", in_legend=False),
@@ -462,7 +462,7 @@ def _around_mean(settings: Settings, columns: Columns) -> Panel:
     for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
         g = whole(settings, five.under_policy(TRUE), i).g[0, :, TRUE, 1]
         look: Any = {"colour": "vermillion", "dash": dash, "in_legend": i == 0}
-        series.append(Series("g, three runs", every, g, **look))
+        series.append(Series("g, three runs", all_steps, g, **look))
     return Panel(
         "(a) Runs within bands around the mean", "step t", "g(m*) of d(m*‖m1), only m* acts [nats]",
         series, notes=["Bands contain 50 % and 90 % of the runs"], legend="upper left",

@@ -90,7 +90,7 @@ def levers() -> TabularModes:
 
 
 def naive(modes: TabularModes) -> TabularModes:
-    """Multiply the likelihoods by P(a | m, x): the class for an agent that learns from its actions.
+    """Multiply the likelihoods by P(a | m, x), for an agent that learns from its own actions.
 
     The control rule over this class is the naive mixture, in the compiled loop. Predictions and
     policies are those of `modes`.
@@ -98,30 +98,30 @@ def naive(modes: TabularModes) -> TabularModes:
     >>> naive(levers()).likelihoods(0, a=1, o=1).round(3)
     array([0.02, 0.54, 0.02])
     """
-    twin = with_policy(modes, modes.policy)
-    twin.by_mode = np.ascontiguousarray(np.moveaxis(modes.policy, 0, -1)[:, :, None] * twin.by_mode)
-    return twin
+    copy = with_policy(modes, modes.policy)
+    copy.by_mode = np.ascontiguousarray(np.moveaxis(modes.policy, 0, -1)[:, :, None] * copy.by_mode)
+    return copy
 
 
 def fallen(k: int, steps: int) -> float:
-    """Return P(k steps behind at some time up to `steps`).
+    """Return the probability that the walk is k steps behind at some time up to `steps`.
 
     >>> fallen(2, steps=2), round(fallen(2, steps=500), 12) == round(3.0**-2, 12)
     (0.0625, True)
     """
-    # p[j]: probability of being j + 1 steps above the level and never having reached it.
+    # p[j]: probability of being j + 1 steps above the level, without having reached it before.
     p = np.zeros(steps + k + 1)
-    p[k - 1], gone = 1.0, 0.0
+    p[k - 1], reached = 1.0, 0.0
     for _ in range(steps):
-        gone += float(p[0]) * (1.0 - RELIABILITY)
+        reached += float(p[0]) * (1.0 - RELIABILITY)
         up = np.concatenate(([0.0], p[:-1]))
         down = np.concatenate((p[1:], [0.0]))
         p = RELIABILITY * up + (1.0 - RELIABILITY) * down
-    return gone
+    return reached
 
 
 def behind_by(delta: float) -> int:
-    """Return the fewest steps behind that leave less than δ of the prior weight.
+    """Return the least k such that m* has less than δ of its prior weight when k steps behind.
 
     >>> [behind_by(delta) for delta in (0.6, 0.3, 0.1)]
     [1, 2, 3]
@@ -149,8 +149,8 @@ def times(settings: Settings) -> IntArray:
 
 
 @cache
-def _learnt(world: str, agent: str) -> TabularModes:
-    """Return the class that the agent of that name learns over."""
+def _learnt_modes(world: str, agent: str) -> TabularModes:
+    """Return the modes over which the agent of that name learns."""
     modes = worlds()[world].modes
     return naive(modes) if agent == "naive" else modes
 
@@ -159,11 +159,9 @@ def run(settings: Settings, i: int) -> Columns:
     """Record the posterior of m* and its lowest value so far, divided by P(m*), at `times`."""
     columns = {}
     for name, agent in product(worlds(), AGENTS):
-        modes, true = _learnt(name, agent), worlds()[name].true
-        at, seed = times(settings), settings.seed
-        found = simulate_divergences(
-            modes, true, settings.steps, 1, seed, at=at, against=[], first=i
-        )
+        modes, true = _learnt_modes(name, agent), worlds()[name].true
+        at, seed, steps = times(settings), settings.seed, settings.steps
+        found = simulate_divergences(modes, true, steps, 1, seed, at=at, against=[], first=i)
         columns[f"{name} {agent} low"] = found.low[0]
         columns[f"{name} {agent} posterior"] = found.posterior[0, :, true] / modes.prior[true]
     return columns
@@ -189,7 +187,7 @@ def lowest(columns: Columns) -> Lowest:
 
 
 def floor(low: FloatArray, delta: float) -> float:
-    """Return the least share of its prior weight that m* retains, in all but a share δ of runs.
+    """Return λ: in all but a share δ of runs, m* always keeps at least λ of its prior weight.
 
     With a uniform prior this is λ of the theorem: P(m* | ·) ≥ λ/|M|.
 
@@ -202,19 +200,19 @@ def floor(low: FloatArray, delta: float) -> float:
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and tables of the worlds and the shares."""
     low = lowest(columns)
-    tables = _worlds(), _table(settings, low)
+    tables = _world_table(), _share_table(settings, low)
     if len(next(iter(low.values()))) < FEWEST:
         return Score((), tables)
     claims = (
-        _theorem(settings, low),
-        *(_ville(settings, world, low[world, "rule"]) for world in worlds()),
-        _ruin(settings, low["prize or frog", "rule"]),
-        *(_naive(world, low[world, "naive"]) for world in worlds()),
+        _theorem_claim(settings, low),
+        *(_ville_claim(settings, world, low[world, "rule"]) for world in worlds()),
+        _ruin_claim(settings, low["prize or frog", "rule"]),
+        *(_naive_claim(world, low[world, "naive"]) for world in worlds()),
     )
     return Score(claims, tables)
 
 
-def _theorem(settings: Settings, low: Lowest) -> Claim:
+def _theorem_claim(settings: Settings, low: Lowest) -> Claim:
     floors = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
     worst = min(floors, key=floors.__getitem__)
     return Claim(
@@ -230,35 +228,35 @@ def _theorem(settings: Settings, low: Lowest) -> Claim:
     )  # fmt: skip
 
 
-def _ville(settings: Settings, world: str, low: FloatArray) -> Claim:
-    read = ville(low, DELTAS)
-    margin = bernstein(read.deltas * (1.0 - read.deltas), read.runs, _ALARMS)
+def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
+    result = ville(low, DELTAS)
+    margin = bernstein(result.deltas * (1.0 - result.deltas), result.runs, _ALARMS)
     k = DELTAS.index(_SHOWN)
-    near = float((read.share / read.deltas).max())
+    ratio = float((result.share / result.deltas).max())
     return Claim(
         f"ville-{world.replace(' ', '-')}",
         f"{world}, control rule: the true mode ever falls below δ times its prior in at most a "
         f"share δ of the runs; here δ = {_SHOWN:g}",
-        "ours", f"at most {_SHOWN:g}", float(read.share[k]), float(read.error[k]),
-        bool((read.share <= read.deltas + margin).all()),
-        reason=f"for δ = {', '.join(f'{d:g}' for d in DELTAS)} the share is at most {near:.2f} "
-        f"times δ, in {read.runs} runs of {settings.steps} steps",
+        "ours", f"at most {_SHOWN:g}", float(result.share[k]), float(result.error[k]),
+        bool((result.share <= result.deltas + margin).all()),
+        reason=f"for δ = {', '.join(f'{d:g}' for d in DELTAS)} the share is at most {ratio:.2f} "
+        f"times δ, in {result.runs} runs of {settings.steps} steps",
         threshold_origin="theory: Ville's inequality, Bernstein's margin",
     )  # fmt: skip
 
 
-def _ruin(settings: Settings, low: FloatArray) -> Claim:
-    read = ville(low, _BETWEEN)
+def _ruin_claim(settings: Settings, low: FloatArray) -> Claim:
+    result = ville(low, _BETWEEN)
     exact = np.array([fallen(behind_by(delta), settings.steps) for delta in _BETWEEN])
-    margin = bernstein(exact * (1.0 - exact), read.runs, _ALARMS)
+    margin = bernstein(exact * (1.0 - exact), result.runs, _ALARMS)
     k = _BETWEEN.index(_SHOWN)
-    gap = np.abs(read.share - exact)
-    z = float((gap / np.sqrt(exact * (1.0 - exact) / read.runs)).max())
+    gap = np.abs(result.share - exact)
+    z = float((gap / np.sqrt(exact * (1.0 - exact) / result.runs)).max())
     return Claim(
         "gamblers-ruin",
         "prize or frog: each box that is opened is a step for the true mode or against it, odds 3 "
         f"to 1, so its fall is a gambler's ruin; here δ = {_SHOWN:g}, three steps behind",
-        "ours", float(exact[k]), float(read.share[k]), float(read.error[k]),
+        "ours", float(exact[k]), float(result.share[k]), float(result.error[k]),
         bool((gap <= margin).all()),
         reason=f"1, 2, 3 and 4 steps behind: at most z = {z:.1f} standard errors off, "
         f"{'within' if (gap <= margin).all() else 'not within'} what chance allows (false alarms: "
@@ -267,22 +265,22 @@ def _ruin(settings: Settings, low: FloatArray) -> Claim:
     )  # fmt: skip
 
 
-def _naive(world: str, low: FloatArray) -> Claim:
-    read = ville(low, [_SHOWN])
-    margin = float(bernstein(_SHOWN * (1.0 - _SHOWN), read.runs, _ALARMS))
-    share = float(read.share[0])
+def _naive_claim(world: str, low: FloatArray) -> Claim:
+    result = ville(low, [_SHOWN])
+    margin = float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _ALARMS))
+    share = float(result.share[0])
     return Claim(
         f"naive-{world.replace(' ', '-')}",
         f"{world}: for an agent that takes its own actions for evidence the true mode falls below "
         f"δ times its prior more often than the bound allows; δ = {_SHOWN:g}",
-        "ours", f"above {_SHOWN:g}", share, float(read.error[0]),
+        "ours", f"above {_SHOWN:g}", share, float(result.error[0]),
         share > _SHOWN + margin,
         reason=f"chance alone would not go beyond {_SHOWN + margin:.2g} (false alarms: 1 in 1000)",
         threshold_origin="theory: above Ville's bound by more than Bernstein's margin",
     )  # fmt: skip
 
 
-def _worlds() -> Table:
+def _world_table() -> Table:
     rows = tuple(
         (name, len(world.modes), world.modes.name(world.true), world.about)
         for name, world in worlds().items()
@@ -294,11 +292,11 @@ def _worlds() -> Table:
     )  # fmt: skip
 
 
-def _table(settings: Settings, low: Lowest) -> Table:
+def _share_table(settings: Settings, low: Lowest) -> Table:
     rows: list[tuple[str | float, ...]] = []
     for (world, agent), runs in low.items():
-        read, share = ville(runs, DELTAS), format_weight(floor(runs, _DELTA))
-        rows.append((world, agent, *map(float, read.share), share))
+        result, lam = ville(runs, DELTAS), format_weight(floor(runs, _DELTA))
+        rows.append((world, agent, *map(float, result.share), lam))
     return Table(
         "How often the posterior of m* ever falls below δ times its prior",
         ("world", "agent", *(f"δ = {delta:g}" for delta in DELTAS), f"λ at δ = {_DELTA:g}"),
@@ -321,10 +319,10 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "lower-bound": Chart(
             "How rarely the true mode loses its weight",
             [
-                _shares(settings, low),
-                _floors(low),
-                _by_time(settings, columns),
-                _posterior(settings, columns),
+                _share_panel(settings, low),
+                _floor_panel(low),
+                _time_panel(settings, columns),
+                _posterior_panel(settings, columns),
             ],
             "m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, "
             "prize or frog and bias grid are three worlds. (a) counts the runs in which P(m*|·) "
@@ -344,7 +342,7 @@ def _looks(world: str, agent: str) -> dict[str, Any]:
     return {"colour": _COLOURS[agent], "dash": worlds()[world].dash, "group": world}
 
 
-def _shares(settings: Settings, low: Lowest) -> Panel:
+def _share_panel(settings: Settings, low: Lowest) -> Panel:
     # These δ avoid the levels that the walk of prize or frog can reach.
     delta = np.geomspace(0.0051, 0.99, 200)
     series = []
@@ -362,7 +360,7 @@ def _shares(settings: Settings, low: Lowest) -> Panel:
     )  # fmt: skip
 
 
-def _floors(low: Lowest) -> Panel:
+def _floor_panel(low: Lowest) -> Panel:
     delta = np.linspace(0.01, 0.99, 99)
     series = []
     for (world, agent), runs in low.items():
@@ -377,7 +375,7 @@ def _floors(low: Lowest) -> Panel:
     )  # fmt: skip
 
 
-def _by_time(settings: Settings, columns: Columns) -> Panel:
+def _time_panel(settings: Settings, columns: Columns) -> Panel:
     series = []
     for agent, colour in _COLOURS.items():
         fell = columns[f"{_DRAWN_WORLD} {agent} low"] < _SHOWN
@@ -390,7 +388,7 @@ def _by_time(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _posterior(settings: Settings, columns: Columns) -> Panel:
+def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
     world = worlds()[_DRAWN_WORLD]
     prior = float(world.modes.prior[world.true])
     series = []

@@ -81,15 +81,17 @@ _LABELS: Final = Labels(
 
 
 def _worn(theta: float) -> FloatArray:
+    """Return P(o) of a good lever with a share θ of its misses turned into losses."""
     return np.asarray(_GOOD + theta * _GOOD[1] * np.array([0.0, -1.0, 1.0]))
 
 
 def _streaks(loss: float) -> FloatArray:
+    """Return P(o) of a good lever that loses with probability `loss`."""
     return np.append(_GOOD[:2] * (1.0 - loss) / _GOOD[:2].sum(), loss)
 
 
 @cache
-def machines() -> TabularModes:
+def all_worlds() -> TabularModes:
     """Return the tables of all eight worlds; those outside the class have prior 0."""
     n = len(INSIDE)
     hypothesis = np.empty((len(WORLDS), 2, 4, 3))
@@ -99,11 +101,12 @@ def machines() -> TabularModes:
         hypothesis[m, :, m] = _GOOD
     for k, theta in enumerate(WEAR):
         hypothesis[n + k, :, 0] = _worn(theta)
-    rare = _GOOD[2] * (1.0 - _STREAK) / (1.0 - _GOOD[2])
-    hypothesis[-1, :, 0] = [_streaks(rare), _streaks(_STREAK)]
-    # Worlds outside the class are never drawn; their policy is the best action in them.
-    lever = [0, 1, 2, *(0 if _worn(theta) @ REWARD > 0 else REST for theta in WEAR), 0]
-    policy = np.eye(4)[lever][:, None].repeat(2, axis=1)
+    # P(loss | the last pull did not lose), such that a tenth of all pulls lose.
+    loss_after_no_loss = _GOOD[2] * (1.0 - _STREAK) / (1.0 - _GOOD[2])
+    hypothesis[-1, :, 0] = [_streaks(loss_after_no_loss), _streaks(_STREAK)]
+    # The best action of each world. Worlds outside the class are never drawn.
+    best_action = [0, 1, 2, *(0 if _worn(theta) @ REWARD > 0 else REST for theta in WEAR), 0]
+    policy = np.eye(4)[best_action][:, None].repeat(2, axis=1)
     successor = np.broadcast_to([0, 0, 1], (2, 4, 3))
     prior = np.where(np.arange(len(WORLDS)) < n, 1.0 / n, 0.0)
     return TabularModes(policy, hypothesis, successor, names=WORLDS, prior=prior, labels=_LABELS)
@@ -117,7 +120,7 @@ def distances() -> dict[str, float]:
     {'worn 0.25': 0.033, 'worn 0.5': 0.125, 'worn 0.75': 0.279, 'worn 1': 0.555, 'streaks': 0.037}
     """
     n, everywhere = len(INSIDE), np.full(len(WORLDS), 1.0 / len(WORLDS))
-    modes = with_policy(machines(), machines().policy, prior=everywhere)
+    modes = with_policy(all_worlds(), all_worlds().policy, prior=everywhere)
     found = {}
     for k, world in enumerate(WORLDS):
         rates = [mean_rates(World(modes, k), m)[:n] for m in range(n)]
@@ -154,7 +157,7 @@ def checkpoints(settings: Settings) -> Any:
 def guard(settings: Settings, fallback: int | None = REST) -> Guarded:
     """Return the control rule over the three modes with an alarm; its fallback is to rest."""
     predictor = KrichevskyTrofimov(len(REWARD))
-    return Guarded(machines().agent(), Alarm(predictor, settings.delta), fallback)
+    return Guarded(all_worlds().agent(), Alarm(predictor, settings.delta), fallback)
 
 
 def run(settings: Settings, i: int) -> Columns:
@@ -163,7 +166,7 @@ def run(settings: Settings, i: int) -> Columns:
     guarded, blind = np.empty(len(WORLDS)), np.empty(len(WORLDS))
     path = np.full((len(PLOTTED_WORLDS), len(checkpoints(settings))), np.nan)
     for k, world in enumerate(WORLDS):
-        agent, modes = guard(settings), machines()
+        agent, modes = guard(settings), all_worlds()
         seeds: dict[str, Any] = {"seed": settings.seed, "run": i * len(WORLDS) + k}
         record = interact(agent, modes.environment(k), settings.steps, **seeds)
         if agent.alarm.step is not None:
@@ -173,10 +176,12 @@ def run(settings: Settings, i: int) -> Columns:
         if i < PATHS and world in PLOTTED_WORLDS:
             blind_agent = guard(settings, fallback=None)
             probes = {"bits": alarm_evidence}
-        free = interact(blind_agent, modes.environment(k), settings.steps, probes=probes, **seeds)
+        seeds["probes"] = probes
+        blind_record = interact(blind_agent, modes.environment(k), settings.steps, **seeds)
         if probes:
-            path[PLOTTED_WORLDS.index(world)] = free["bits"][checkpoints(settings) - 1] * _LOG10_2
-        guarded[k], blind[k] = (REWARD[r.observations].mean() for r in (record, free))
+            bits = blind_record["bits"][checkpoints(settings) - 1]
+            path[PLOTTED_WORLDS.index(world)] = bits * _LOG10_2
+        guarded[k], blind[k] = (REWARD[r.observations].mean() for r in (record, blind_record))
     return {"step": step, "guarded": guarded, "blind": blind, "path": path}
 
 
@@ -185,7 +190,7 @@ _POWER: Final = 0.95
 _PRICE: Final = 40.0
 _STREAKS: Final = len(WORLDS) - 1
 #: Reward of the good lever a step: the largest possible cost of a false alarm.
-_BEST: Final = float(machines().hypothesis[0, 0, 0] @ REWARD)
+_BEST: Final = float(all_worlds().hypothesis[0, 0, 0] @ REWARD)
 
 
 def detectable(settings: Settings) -> list[int]:
@@ -197,7 +202,7 @@ def detectable(settings: Settings) -> list[int]:
 
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and tables of the worlds and the alarms."""
-    tables = _machines(), _table(settings, columns)
+    tables = _world_table(), _alarm_table(settings, columns)
     if len(columns["step"]) < FEWEST:
         return Score((), tables)
     claims = [*_inside_claims(settings, columns)]
@@ -208,7 +213,8 @@ def score(settings: Settings, columns: Columns) -> Score:
     return Score(tuple(claims), tables)
 
 
-def _raised(columns: Columns) -> FloatArray:
+def _alarm_shares(columns: Columns) -> FloatArray:
+    """Return the share of runs with an alarm, for each world."""
     return np.asarray(np.isfinite(columns["step"]).mean(axis=0), np.float64)
 
 
@@ -225,7 +231,7 @@ def _error(share: float, runs: int) -> float:
 
 def _inside_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
     n, delta = settings.runs, settings.delta
-    share = float(_raised(columns)[: len(INSIDE)].max())
+    share = float(_alarm_shares(columns)[: len(INSIDE)].max())
     mean, error = _mean((columns["blind"] - columns["guarded"])[:, : len(INSIDE)].mean(axis=1))
     return (
         Claim(
@@ -250,21 +256,21 @@ def _inside_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
 
 
 def _outside_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
-    n, found, far = settings.runs, detectable(settings), distances()
+    n, found, distance = settings.runs, detectable(settings), distances()
     names = ", ".join(WORLDS[k] for k in found)
-    share = float(_raised(columns)[found].min())
+    share = float(_alarm_shares(columns)[found].min())
     # Runs without an alarm count all steps.
     steps = np.minimum(columns["step"], settings.steps)
     delays = [_mean(steps[:, k]) for k in found]
     bound = math.log(1.0 / settings.delta)
     nats = [
-        (mean * far[WORLDS[k]], error * far[WORLDS[k]])
+        (mean * distance[WORLDS[k]], error * distance[WORLDS[k]])
         for k, (mean, error) in zip(found, delays, strict=True)
     ]
     quickest = min(range(len(found)), key=lambda i: nats[i][0])
     gains = [_mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in found]
-    least = min(range(len(found)), key=lambda i: gains[i][0])
-    gain, gain_error = gains[least]
+    smallest = min(range(len(found)), key=lambda i: gains[i][0])
+    gain, gain_error = gains[smallest]
     return (
         Claim(
             "power",
@@ -296,7 +302,7 @@ def _outside_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         Claim(
             "fallback-gain",
             "where ignoring the alarm loses, resting after it earns more, a step; here the "
-            f"smallest gain, {WORLDS[found[least]]}",
+            f"smallest gain, {WORLDS[found[smallest]]}",
             "ours", "above 0", gain, gain_error, gain > 3.0 * gain_error,
             threshold_origin="theory: above 0 by three standard errors",
         ),
@@ -305,7 +311,7 @@ def _outside_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
 
 def _streaks_claim(settings: Settings, columns: Columns) -> Claim:
     n, delta = settings.runs, settings.delta
-    share = float(_raised(columns)[_STREAKS])
+    share = float(_alarm_shares(columns)[_STREAKS])
     cost, _ = _mean((columns["blind"] - columns["guarded"])[:, _STREAKS])
     return Claim(
         "streaks-found",
@@ -325,16 +331,17 @@ def _mean(values: FloatArray) -> tuple[float, float]:
     return mean, error or 0.0
 
 
-def _machines() -> Table:
+def _world_table() -> Table:
     rows = []
     for k, world in enumerate(WORLDS):
         lever = k if k < len(INSIDE) else 0
-        odds_after = machines().hypothesis[k, :, lever]
-        rare, often = odds_after[0, 2], odds_after[1, 2]
-        share = rare / (1.0 + rare - often)  # of pulls that lose, in the long run
-        odds = odds_after[0] + (odds_after[1] - odds_after[0]) * share
-        win, miss, loss = (float(f"{p:.6g}") for p in odds)
-        rows.append((world, ABOUT[world], win, miss, loss, float(f"{odds @ REWARD:.3g}")))
+        by_situation = all_worlds().hypothesis[k, :, lever]
+        after_no_loss, after_loss = by_situation[0, 2], by_situation[1, 2]
+        # The share of pulls that lose in the long run.
+        share = after_no_loss / (1.0 + after_no_loss - after_loss)
+        probabilities = by_situation[0] + (by_situation[1] - by_situation[0]) * share
+        win, miss, loss = (float(f"{p:.6g}") for p in probabilities)
+        rows.append((world, ABOUT[world], win, miss, loss, float(f"{probabilities @ REWARD:.3g}")))
     return Table(
         "Eight machines",
         ("world", "its good lever", "P(win)", "P(miss)", "P(loss)", "reward a pull"), tuple(rows),
@@ -345,17 +352,17 @@ def _machines() -> Table:
     )  # fmt: skip
 
 
-def _table(settings: Settings, columns: Columns) -> Table:
-    share, far = _raised(columns), distances()
+def _alarm_table(settings: Settings, columns: Columns) -> Table:
+    share, distance = _alarm_shares(columns), distances()
     rows = []
     for k, world in enumerate(WORLDS):
         step = columns["step"][:, k]
-        middle, D = float(np.median(step)), far[world]
+        median_step, D = float(np.median(step)), distance[world]
         alarms = with_error(float(share[k]), _error(float(share[k]), len(step)))
-        median = f"{middle:.0f}" if math.isfinite(middle) else "none"
+        median_text = f"{median_step:.0f}" if math.isfinite(median_step) else "none"
         least = f"{math.log(1.0 / settings.delta) / D:.1f}" if D else "never"
         earned = (format_mean(columns[agent][:, k]) for agent in ("blind", "guarded"))
-        rows.append((world, f"{D:.4f}" if D else "0", alarms, median, least, *earned))
+        rows.append((world, f"{D:.4f}" if D else "0", alarms, median_text, least, *earned))
     return Table(
         f"Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned a step",
         ("world", "D", "runs with an alarm", "median step", "ln(1/δ) / D", "ignores the alarm",

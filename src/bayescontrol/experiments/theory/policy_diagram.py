@@ -95,6 +95,7 @@ def selected(who: str) -> tuple[int, ...]:
 
 @cache
 def _class(who: str, start: int) -> TabularModes:
+    """Return the class in which `who`, one of POLICIES, acts from the state `start`."""
     policy = modes().policy if who == BY_TURNS else action_probabilities(who)
     return diagrams.with_policy(modes(), policy, start)
 
@@ -105,12 +106,12 @@ def run(settings: Settings, i: int) -> Columns:
     start = Stream.named(settings.seed, i, "start").integers(states)
     visits, moves, inside = [], [], []
     for k, who in enumerate(POLICIES):
-        same = _class(who, int(start))
-        agent, world = same.agent(), same.environment(TRUE)
+        acting = _class(who, int(start))
+        agent, world = acting.agent(), acting.environment(TRUE)
         # P1 and P2 mirror each other: with equal random numbers their runs would be equal.
         number = len(POLICIES) * i + k
         record = interact(agent, world, settings.steps, seed=settings.seed, run=number)
-        states_visited = diagrams.state_path(same, record)
+        states_visited = diagrams.state_path(acting, record)
         late = states_visited[-(settings.steps // 2) :]
         visits.append(np.bincount(late, minlength=states))
         pairs = states * states_visited[:-1] + states_visited[1:]
@@ -130,13 +131,13 @@ _ALARMS: Final = 1e-3 / 4
 
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and the table of time shares."""
-    table = _shares(columns)
+    table = _share_table(columns)
     if len(columns["visits"]) < FEWEST:
         return Score((), (table,))
     claims = (
         *_subset_claims(columns),
-        *(_time(k, columns) for k in range(3)),
-        _frequencies(columns),
+        *(_time_claim(k, columns) for k in range(3)),
+        _frequency_claim(columns),
         *_entering_claims(columns),
     )
     return Score(claims, (table,))
@@ -170,12 +171,12 @@ def _names(states: tuple[int, ...]) -> str:
 
 
 def _subset_claims(columns: Columns) -> Iterator[Claim]:
-    off = max(float(np.abs(chain(who).sum(-1) - 1.0).max()) for who in POLICIES)
+    deviation = max(float(np.abs(chain(who).sum(-1) - 1.0).max()) for who in POLICIES)
     yield Claim(
         "transitions-sum-to-1",
         "from every state s, the probabilities P(s'|m,s) of the next state s' under the policy of "
         "m sum to 1; the largest deviation",
-        "ours", 0.0, off, None, off <= ROUNDING, exact=True,
+        "ours", 0.0, deviation, None, deviation <= ROUNDING, exact=True,
     )  # fmt: skip
     for k, who in enumerate(POLICIES[:2]):
         visited = tuple(np.flatnonzero(columns["visits"][:, k].sum(axis=0)).tolist())
@@ -191,13 +192,13 @@ def _subset_claims(columns: Columns) -> Iterator[Claim]:
         )  # fmt: skip
 
 
-def _time(k: int, columns: Columns) -> Claim:
+def _time_claim(k: int, columns: Columns) -> Claim:
     who = POLICIES[k]
     x = int(np.argmax(time_shares(who)))
     return means_claim(
         f"time-{who.lower().replace(' ', '-')}",
         f"{who}: runs spend the computed share of the time in every state; shown: {_names((x,))}",
-        _in_time(columns)[:, k],
+        _time_in_states(columns)[:, k],
         time_shares(who),
         _ALARMS / 3,
         shown=x,
@@ -205,28 +206,32 @@ def _time(k: int, columns: Columns) -> Claim:
     )
 
 
-def _in_time(columns: Columns) -> FloatArray:
+def _time_in_states(columns: Columns) -> FloatArray:
+    """Return the share of the time spent in each state, as an array [run, policy, state]."""
     visits = columns["visits"]
     return np.asarray(visits / visits.sum(axis=-1, keepdims=True))
 
 
-def _frequencies(columns: Columns) -> Claim:
-    """Compare with binomial margins: transitions are independent given their state."""
-    within, pairs = 0, 0
+def _frequency_claim(columns: Columns) -> Claim:
+    """Claim that transitions are as frequent as computed.
+
+    Margins are binomial, because transitions are independent given their state.
+    """
+    agreeing, pairs = 0, 0
     for k, who in enumerate(POLICIES):
         P, moves = chain(who), columns["moves"][:, k].sum(axis=0)
-        left = np.maximum(moves.sum(axis=1, keepdims=True), 1)
-        gap = np.where(moves.sum(axis=1, keepdims=True) > 0, np.abs(moves / left - P), 0.0)
+        departures = np.maximum(moves.sum(axis=1, keepdims=True), 1)
+        gap = np.where(moves.sum(axis=1, keepdims=True) > 0, np.abs(moves / departures - P), 0.0)
         z = normal_quantile(1 - _ALARMS / (2 * P.size * len(POLICIES)))
         # The last term covers small counts, where a share is not normal.
-        margin = z * np.sqrt(P * (1 - P) / left) + z * z / (3 * left)
-        within += int((gap <= np.where(P * (1 - P) > 0, margin, 0.0)).sum())
+        margin = z * np.sqrt(P * (1 - P) / departures) + z * z / (3 * departures)
+        agreeing += int((gap <= np.where(P * (1 - P) > 0, margin, 0.0)).sum())
         pairs += P.size
     return Claim(
         "transition-frequencies",
         "every transition is taken as often as P(s'|m,s) says, and those of probability 0 never; "
         "number of pairs (s, s') that agree, for three policies",
-        "ours", pairs, within, None, within == pairs,
+        "ours", pairs, agreeing, None, agreeing == pairs,
         reason="within binomial margins, with one false alarm in 1,000 seeds",
         threshold_origin="theory: exact probabilities, binomial margin",
     )  # fmt: skip
@@ -249,15 +254,15 @@ def _entering_claims(columns: Columns) -> Iterator[Claim]:
         "by-turns-leads-elsewhere",
         f"two policies by turns visit {_names(new)}, which neither visits for ever by itself: a "
         "mixture of policies selects more than the two subsets; share of the time",
-        _in_time(columns)[:, 2, list(new)].sum(axis=1)[:, None],
+        _time_in_states(columns)[:, 2, list(new)].sum(axis=1)[:, None],
         time_shares(BY_TURNS)[list(new)].sum(keepdims=True),
         _ALARMS,
         also=bool(new),
     )
 
 
-def _shares(columns: Columns) -> Table:
-    runs, rows = _in_time(columns), []
+def _share_table(columns: Columns) -> Table:
+    runs, rows = _time_in_states(columns), []
     for x, name in enumerate(modes().labels.situations):
         row: list[str | float] = [name]
         for k, who in enumerate(POLICIES):
@@ -292,13 +297,13 @@ _LABELS: Final = {
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the diagram and the time shares."""
-    return {"diagram": _diagram(), "time": _time_panel(settings, columns)}
+    return {"diagram": _diagram_chart(), "time": _time_chart(settings, columns)}
 
 
-def _diagram() -> Chart:
+def _diagram_chart() -> Chart:
     return Chart(
         "A policy diagram: states, transitions, and what each policy selects",
-        diagrams.same_frame([_world(), _policy("P1"), _policy("P2")]),
+        diagrams.same_frame([_world_panel(), _policy_panel("P1"), _policy_panel("P2")]),
         "A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: after "
         "action a and observation 0. The first graph shows all transitions of the world, the "
         "others those that remain once a policy has chosen the actions. The darker a state, the "
@@ -308,7 +313,7 @@ def _diagram() -> Chart:
     )
 
 
-def _world() -> Panel:
+def _world_panel() -> Panel:
     n, edges = len(_PLACES), diagrams.transitions(modes(), TRUE, [_LOOKS["P1"], _LOOKS["P2"]])
     graph = Graph(
         "eight states, all transitions between them, and the subsets of P1 and P2",
@@ -329,11 +334,12 @@ def _area(who: str) -> Area:
 
 
 def _placed(edge: Edge) -> Edge:
-    way = edge.source, edge.target
-    return replace(edge, bend=_BENDS.get(way), at=_LABELS.get(way, 0.5))
+    """Bend an edge around other states, and move its label away from crossings."""
+    ends = edge.source, edge.target
+    return replace(edge, bend=_BENDS.get(ends), at=_LABELS.get(ends, 0.5))
 
 
-def _policy(who: str) -> Panel:
+def _policy_panel(who: str) -> Panel:
     colour, _ = _LOOKS[who]
     mu, inside = time_shares(who), {modes().labels.situations[x] for x in selected(who)}
     action = modes().labels.actions[int(np.argmax(action_probabilities(who)[0]))]
@@ -351,9 +357,9 @@ def _policy(who: str) -> Panel:
     )  # fmt: skip
 
 
-def _time_panel(settings: Settings, columns: Columns) -> Chart:
+def _time_chart(settings: Settings, columns: Columns) -> Chart:
     return Chart(
-        "Time spent in each state", [_pull(settings, columns), _states(columns)],
+        "Time spent in each state", [_inside_panel(settings, columns), _state_panel(columns)],
         "P1 always takes action a, P2 always action b; by turns, either with probability 1/2 at "
         "every step. Left: the probability of being inside the subset that a policy selects, after "
         "t steps: from every start a run is soon inside, and it never leaves. Right: the share of "
@@ -364,7 +370,8 @@ def _time_panel(settings: Settings, columns: Columns) -> Chart:
     )  # fmt: skip
 
 
-def _pull(settings: Settings, columns: Columns) -> Panel:
+def _inside_panel(settings: Settings, columns: Columns) -> Panel:
+    """Draw the probability of being inside the subset after t steps."""
     t = np.arange(SHOWN + 1)
     lines, markers = [], []
     for k, who in enumerate(POLICIES[:2]):
@@ -381,19 +388,20 @@ def _pull(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _states(columns: Columns) -> Panel:
-    runs = _in_time(columns)
-    x = np.arange(runs.shape[-1])
-    exact, markers = [], []
+def _state_panel(columns: Columns) -> Panel:
+    """Draw the share of time in each state; the three policies stand side by side."""
+    runs = _time_in_states(columns)
+    state_numbers = np.arange(runs.shape[-1])
+    exact_series, run_series = [], []
     for k, (who, marker) in enumerate(zip(POLICIES, _MARKERS, strict=True)):
-        look: Any = {"kind": "points", "group": who, "colour": _LOOKS[who][0]}
-        square: Any = {"marker": "square-open", "in_legend": False, **look}
-        beside = x + 0.22 * (k - 1)
-        exact.append(Series(f"{who}: exact", beside, time_shares(who), **square))
-        markers.append(Series.of_runs(who, beside, runs[:, k], marker=marker, **look))
+        run_look: Any = {"kind": "points", "group": who, "colour": _LOOKS[who][0]}
+        exact_look: Any = {"marker": "square-open", "in_legend": False, **run_look}
+        x = state_numbers + 0.22 * (k - 1)
+        exact_series.append(Series(f"{who}: exact", x, time_shares(who), **exact_look))
+        run_series.append(Series.of_runs(who, x, runs[:, k], marker=marker, **run_look))
     return Panel(
-        "Time in each state", "state s₀ … s₇", "share of the time", [*exact, *markers],
-        xticks=x.tolist(), ylim=(-0.03, 0.45), legend="upper right", legend_columns=3,
+        "Time in each state", "state s₀ … s₇", "share of the time", [*exact_series, *run_series],
+        xticks=state_numbers.tolist(), ylim=(-0.03, 0.45), legend="upper right", legend_columns=3,
         notes=["Open squares: exact. Markers: runs, ± 2 standard errors"],
     )  # fmt: skip
 

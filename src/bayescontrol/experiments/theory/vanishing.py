@@ -81,7 +81,7 @@ class Settings:
 
 @cache
 def class_of(name: str) -> TabularModes:
-    """Return the class of that name."""
+    """Return the modes of the class of that name."""
     if name == FIVE:
         return five_modes()
     return core_diagram() if name == CORE else bias_grid()
@@ -99,12 +99,12 @@ def run(settings: Settings, i: int) -> Columns:
     """Record posteriors and their bounds at `times`, and count violations of the bounds."""
     columns = {}
     for name, true in CLASSES.items():
-        modes, when = class_of(name), times(settings, name)
-        found = simulate_divergences(modes, true, int(when[-1]), 1, settings.seed, at=when, first=i)
-        above = bound(modes, found.d[0], true)
+        modes, t = class_of(name), times(settings, name)
+        found = simulate_divergences(modes, true, int(t[-1]), 1, settings.seed, at=t, first=i)
+        bounds = bound(modes, found.d[0], true)
         columns[f"{name} posterior"] = found.posterior[0]
-        columns[f"{name} bound"] = above
-        violated = found.posterior[0] > above * (1.0 + ROUNDING)
+        columns[f"{name} bound"] = bounds
+        violated = found.posterior[0] > bounds * (1.0 + ROUNDING)
         columns[f"{name} violations"] = np.array(int(violated.sum()))
     return columns
 
@@ -147,13 +147,13 @@ def exponents(settings: Settings, columns: Columns) -> FloatArray:
 
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and tables of the classes and the final weights."""
-    tables = _classes(), _table(columns)
+    tables = _class_table(), _weight_table(columns)
     if len(columns[f"{FIVE} posterior"]) < FEWEST:
         return Score((), tables)
     claims = (
-        *(_outside(settings, name, columns) for name in CLASSES),
-        *_bound_and_inside(columns),
-        *_refutes_itself(settings, columns),
+        *(_outside_claim(settings, name, columns) for name in CLASSES),
+        *_inside_claims(columns),
+        *_rival_claims(settings, columns),
     )
     return Score(claims, tables)
 
@@ -169,53 +169,54 @@ def others(name: str, inside: bool) -> list[int]:
     return [m for m in range(len(modes)) if (m in members) is inside and m != true]
 
 
-def _outside(settings: Settings, name: str, columns: Columns) -> Claim:
+def _outside_claim(settings: Settings, name: str, columns: Columns) -> Claim:
     pilot, called = longest_pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
-    most = pilot.mean + pilot.bounded_margin(len(columns[f"{name} posterior"]), _ALARMS)
-    out = others(name, inside=False)
-    v = columns[f"{name} posterior"][:, -1, out].sum(-1)
-    mean, error = measured(v)
-    prior = float(class_of(name).prior[out].sum())
-    left = float((v > GONE).mean())
+    limit = pilot.mean + pilot.bounded_margin(len(columns[f"{name} posterior"]), _ALARMS)
+    outside = others(name, inside=False)
+    weights = columns[f"{name} posterior"][:, -1, outside].sum(-1)
+    mean, error = measured(weights)
+    prior = float(class_of(name).prior[outside].sum())
+    left = float((weights > GONE).mean())
     return Claim(
         f"outside-the-core-{name.replace(' ', '-')}",
-        f"{name}: the weight of all {len(out)} modes outside the core of the true one vanishes "
+        f"{name}: the weight of all {len(outside)} modes outside the core of the true one vanishes "
         "almost surely; its mean at the end",
-        "paper", f"→ 0, from {prior:.3g}", *_ours(mean, error),
-        mean <= most,
+        "paper", f"→ 0, from {prior:.3g}", *_shown_weight(mean, error),
+        mean <= limit,
         reason=f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
         + (": m* is rarely in charge for long while its weight is small" if left > 0.02 else ""),
         place="section 4.4, theorem 3",
-        threshold_origin=f"{called}: {format_weight(pilot.mean)}; at most {most:.2g} "
+        threshold_origin=f"{called}: {format_weight(pilot.mean)}; at most {limit:.2g} "
         "(false alarms: 1 in 1000)",
     )  # fmt: skip
 
 
-def _ours(mean: float, error: float | None) -> tuple[float | str, float | None]:
+def _shown_weight(mean: float, error: float | None) -> tuple[float | str, float | None]:
+    """Return mean and error for a claim; a tiny mean becomes a text without error."""
     shown = format_weight(mean)
     return (shown, None) if shown == format_weight(0.0) else (mean, error)
 
 
-def _bound_and_inside(columns: Columns) -> tuple[Claim, Claim]:
-    number = sum(int(columns[f"{name} violations"].sum()) for name in CLASSES)
-    cases = sum(columns[f"{name} bound"].size for name in CLASSES)
+def _inside_claims(columns: Columns) -> tuple[Claim, Claim]:
+    violations = sum(int(columns[f"{name} violations"].sum()) for name in CLASSES)
+    comparisons = sum(columns[f"{name} bound"].size for name in CLASSES)
     modes, inside = class_of(FIVE), others(FIVE, inside=True)
     alike = all(pair(FIVE, m).consistent for m in inside)
-    middle = float(np.median(columns[f"{FIVE} posterior"][:, -1, inside].sum(-1)))
+    median = float(np.median(columns[f"{FIVE} posterior"][:, -1, inside].sum(-1)))
     prior = float(modes.prior[inside].sum())
     return (
         Claim(
             "never-above-the-bound",
             "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d is the evidence for "
             "the true mode m* against m; violations",
-            "ours", 0, number, None, number == 0, reason=f"{cases} comparisons",
+            "ours", 0, violations, None, violations == 0, reason=f"{comparisons} comparisons",
             threshold_origin="theory: no violation, up to rounding",
         ),
         Claim(
             "inside-the-core-stays",
             f"{FIVE}: modes inside the core that act as m* does need not vanish "
             f"({', '.join(modes.name(m) for m in inside)}); median of their weight at the end",
-            "ours", f"about {prior:g}", middle, None, alike and middle > prior / 2,
+            "ours", f"about {prior:g}", median, None, alike and median > prior / 2,
             reason="no remaining mode takes the actions that would refute them; they do no harm",
             threshold_origin="pilot on seed 1000, 1,000 runs: nine in ten are above half of the "
             "prior (false alarms: below 1e-9)",
@@ -223,10 +224,10 @@ def _bound_and_inside(columns: Columns) -> tuple[Claim, Claim]:
     )  # fmt: skip
 
 
-def _refutes_itself(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
+def _rival_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
     found, powers = pair(BIASES, RIVAL), exponents(settings, columns)
     exact = found.in_core and bool(found.act_differently) and found.outcome is Fate.SETTLES
-    middle = float(np.median(columns[f"{BIASES} posterior"][:, -1, RIVAL]))
+    median = float(np.median(columns[f"{BIASES} posterior"][:, -1, RIVAL]))
     prior = float(class_of(BIASES).prior[RIVAL])
     mean, error = measured(powers)
     pilot, called = longest_pilot(_POWER, settings.long_steps)
@@ -236,7 +237,7 @@ def _refutes_itself(settings: Settings, columns: Columns) -> tuple[Claim, Claim]
             "refuted-by-its-own-policy",
             "bias grid: the mode (.8, .8) is in the core of the true one, (.8, .5), acts "
             "differently, and vanishes nevertheless; median of its weight at the end",
-            "ours", f"→ 0, from {prior:.3g}", middle, None, exact and middle < prior / 5,
+            "ours", f"→ 0, from {prior:.3g}", median, None, exact and median < prior / 5,
             reason="it predicts that the second arm wins with .8, pulls it half of the time, and "
             "is refuted by the observations",
             threshold_origin="pilot on seed 1000, 1,000 runs of 500 steps: eight in ten are below "
@@ -254,7 +255,7 @@ def _refutes_itself(settings: Settings, columns: Columns) -> tuple[Claim, Claim]
     )  # fmt: skip
 
 
-def _classes() -> Table:
+def _class_table() -> Table:
     rows = tuple(
         (name, len(class_of(name)), class_of(name).name(true), ABOUT[name])
         for name, true in CLASSES.items()
@@ -265,7 +266,7 @@ def _classes() -> Table:
     )  # fmt: skip
 
 
-def _table(columns: Columns) -> Table:
+def _weight_table(columns: Columns) -> Table:
     rows = []
     for name, true in CLASSES.items():
         v = columns[f"{name} posterior"][:, -1]
@@ -273,12 +274,12 @@ def _table(columns: Columns) -> Table:
             if m == true:
                 continue
             found = pair(name, m)
-            ends = np.quantile(v[:, m], (0.05, 0.5, 0.95), method="inverted_cdf")
-            low, middle, high = (format_weight(float(end)) for end in ends)
-            core_of, acts = "inside" if found.in_core else "outside", found.act_differently
-            words = class_of(name).name(m), core_of, "differently" if acts else "alike"
-            between = low if low == high else f"{low} … {high}"
-            rows.append((name, *words, middle, between))
+            quantiles = np.quantile(v[:, m], (0.05, 0.5, 0.95), method="inverted_cdf")
+            low, middle, high = (format_weight(float(q)) for q in quantiles)
+            core_text = "inside" if found.in_core else "outside"
+            acts_text = "differently" if found.act_differently else "alike"
+            interval = low if low == high else f"{low} … {high}"
+            rows.append((name, class_of(name).name(m), core_text, acts_text, middle, interval))
     return Table(
         "Posterior weights at the end, inside and outside the core",
         ("class", "mode", "core of m*", "acts", "median weight", "nine runs in ten"), tuple(rows),
@@ -301,8 +302,8 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             [
                 _falls(settings, columns, FIVE, "(a) Five modes: two outside the core of m*", 1e-8),
                 _falls(settings, columns, CORE, "(b) Core diagram: all others are outside", 1e-12),
-                _slowly(settings, columns),
-                _left(settings, columns),
+                _slow_panel(settings, columns),
+                _left_panel(settings, columns),
             ],
             "m* is the true mode. Its core contains the modes that its policy cannot tell from it; "
             "d is the evidence for m* against a mode; (.8, .5) is a bandit whose two arms win with "
@@ -320,17 +321,18 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 
 def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: float) -> Panel:
-    modes, when = class_of(name), times(settings, name)
-    shown = when <= settings.steps
-    t = when[shown]
+    """Draw the weights of all wrong modes, and the bounds on those outside the core."""
+    modes, stored = class_of(name), times(settings, name)
+    is_shown = stored <= settings.steps
+    t = stored[is_shown]
     posteriors, bounds = [], []
     for m in range(1, len(modes)):
-        in_core, runs = pair(name, m).in_core, columns[f"{name} posterior"][:, shown, m]
+        in_core, runs = pair(name, m).in_core, columns[f"{name} posterior"][:, is_shown, m]
         look: Any = {"colour": _COLOURS[m]}
         label = f"{modes.name(m)}, {'inside' if in_core else 'outside'}"
         posteriors.append(spread_of_runs(label, t, runs, **look))
         if not in_core:
-            middle = np.median(columns[f"{name} bound"][:, shown, m], axis=0)
+            middle = np.median(columns[f"{name} bound"][:, is_shown, m], axis=0)
             bounds.append(Series(f"bound on {modes.name(m)}", t, middle, dash="dash", **look))
     return Panel(
         title, "step t", "posterior probability of the mode", [*posteriors, *bounds], yscale="log",
@@ -339,7 +341,7 @@ def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: 
     )  # fmt: skip
 
 
-def _slowly(settings: Settings, columns: Columns) -> Panel:
+def _slow_panel(settings: Settings, columns: Columns) -> Panel:
     modes, t = class_of(BIASES), times(settings, BIASES)
     v = columns[f"{BIASES} posterior"]
     shown: tuple[tuple[int, str, Colour], ...] = (
@@ -360,7 +362,7 @@ def _slowly(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _left(settings: Settings, columns: Columns) -> Panel:
+def _left_panel(settings: Settings, columns: Columns) -> Panel:
     looks = {FIVE: ("blue", "solid"), CORE: ("green", "dash"), BIASES: ("vermillion", "dashdot")}
     series = []
     for name, (colour, dash) in looks.items():
