@@ -12,7 +12,7 @@ from tests.serve.listening import frames as listened
 from bayescontrol import BernoulliBandit, LogitNormalBandit
 from bayescontrol.durable import named_model, open_agent
 from bayescontrol.serve import Client, Server
-from bayescontrol.serve.monitor import belief_state, mode_states
+from bayescontrol.serve.monitor import belief_state, posterior_rows
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -36,7 +36,7 @@ def test_the_bias_of_a_correlated_arm_is_that_of_the_particles() -> None:
     agent = bandit.agent()
     for o in (1, 1, 0):
         agent.observe(0, o)
-    result = mode_states(agent, "logit-normal-bandit")
+    result = posterior_rows(agent, "logit-normal-bandit")
     assert [one["name"] for one in result] == ["0", "1"]
     w, bias = agent.belief.posterior(), 1.0 / (1.0 + np.exp(-agent.belief.theta))
     for a, one in enumerate(result):

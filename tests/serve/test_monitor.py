@@ -17,7 +17,7 @@ from bayescontrol import (
 from bayescontrol.mdp import GibbsMDP
 from bayescontrol.serve import Client
 from bayescontrol.serve.demo import dispenser
-from bayescontrol.serve.monitor import mode_states
+from bayescontrol.serve.monitor import posterior_rows
 from bayescontrol.serve.server import Server
 
 
@@ -92,7 +92,7 @@ def test_the_interval_of_an_arm_holds_95_percent_of_its_draws(
     agent = problem.agent()
     for o in observed:
         agent.observe(0, o)
-    arm, rng = mode_states(agent)[0], Stream(3)
+    arm, rng = posterior_rows(agent)[0], Stream(3)
     draws = [agent.belief.sample(rng).means[0] for _ in range(20_000)]
     inside = sum(arm["low"] <= m <= arm["high"] for m in draws) / len(draws)
     below = sum(m < arm["low"] for m in draws) / len(draws)

@@ -261,8 +261,8 @@ def _as_vector_env(env: Any, autoreset: str | None) -> tuple[Any, bool]:
         return vector.SyncVectorEnv([lambda: env], autoreset_mode=mode), True
     if not isinstance(env, vector.VectorEnv):
         raise TypeError(f"env={env!r} is neither a gymnasium.Env nor a gymnasium.vector.VectorEnv")
-    mode = env.metadata.get("autoreset_mode") if autoreset is None else autoreset
-    name = getattr(mode, "value", mode)
+    declared = env.metadata.get("autoreset_mode") if autoreset is None else autoreset
+    name = getattr(declared, "value", declared)  # Gymnasium declares an enum
     if name not in ("NextStep", "SameStep"):
         raise MissingCapability(
             f"{env} has autoreset mode {name}: create it with NextStep or SameStep, or pass "

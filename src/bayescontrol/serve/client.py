@@ -33,7 +33,7 @@ from bayescontrol.serve.tokens import require_sendable
 #: Statuses after which a request is repeated: too slow, too many requests, overloaded.
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
 _MAX_WAIT: Final = 2.0
-#: Default seconds for a call, and for a server that cannot be reached at all.
+#: Default seconds for a call, and for attempts to reach a server that accepts no connection.
 _TIMEOUT: Final = 30.0
 _CONNECT_TIMEOUT: Final = 5.0
 #: No server listens at the address, or the host does not exist.
@@ -98,7 +98,7 @@ class _ConnectionPool:
         """Send one request and return the answer."""
         connection, response = self._respond(request)
         try:
-            read = response.read()
+            body = response.read()
         except BaseException:
             connection.close()
             raise
@@ -107,14 +107,14 @@ class _ConnectionPool:
         else:
             with self._lock:
                 self._free.append(connection)
-        return Reply(response.status, read, _lower(response))
+        return Reply(response.status, body, _lower_headers(response))
 
     def lines(self, request: _Request) -> Iterator[bytes]:
-        """Yield the lines of an answer as they arrive; raise its error if it is not 200."""
+        """Yield the lines of an answer as they arrive; raise its error if the status is not 200."""
         connection, response = self._respond(request)
         try:
             if response.status != 200:
-                raise _error(Reply(response.status, response.read(), _lower(response)))
+                raise _error(Reply(response.status, response.read(), _lower_headers(response)))
             for line in response:
                 yield line.rstrip(b"\n")
         finally:
@@ -123,9 +123,10 @@ class _ConnectionPool:
     def _respond(
         self, request: _Request
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Send a request on a free or a new connection; return the connection and the response."""
         with self._lock:
             reused = self._free.pop() if self._free else None
-        # The server may have closed the connection while it was idle.
+        # If the server has closed the free connection, use a new one.
         with suppress(ConnectionError, http.client.HTTPException):
             if reused is not None:
                 return reused, self._send(reused, request)
@@ -153,7 +154,8 @@ class _ConnectionPool:
             connection.close()
 
 
-def _lower(response: http.client.HTTPResponse) -> dict[str, str]:
+def _lower_headers(response: http.client.HTTPResponse) -> dict[str, str]:
+    """Return the headers of an answer, with names in lower case."""
     return {name.lower(): value for name, value in response.getheaders()}
 
 
@@ -188,7 +190,7 @@ class Client:
         return RemoteAgent(self, name)
 
     def agents(self) -> list[str]:
-        """The names of all agents."""
+        """Return the names of all agents."""
         names: list[str] = self.call("GET", "/v1/agents")["agents"]
         return names
 
@@ -224,14 +226,15 @@ class Client:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Any:
         """Send a request, repeat it if that may help, and return the decoded answer."""
-        sent = {**self._headers, **(headers or {})}
+        all_headers = {**self._headers, **(headers or {})}
         raw = None if body is None else msgspec.json.encode(body)
         if raw is not None:
-            sent["Content-Type"] = "application/json"
-        reply = self._send_with_retries(_Request(method, path, raw, sent, self.timeout))
+            all_headers["Content-Type"] = "application/json"
+        reply = self._send_with_retries(_Request(method, path, raw, all_headers, self.timeout))
         return msgspec.json.decode(reply.body) if reply.body else None
 
     def _send_with_retries(self, request: _Request) -> Reply:
+        """Return an answer with a status below 400; raise the error of the last attempt."""
         began, pause = time.monotonic(), 0.05
         end = began + self.timeout
         while True:
@@ -264,7 +267,7 @@ class Client:
             yield from self._pool.lines(_Request("GET", path, None, self._headers, self.timeout))
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(
-                f"{self.url} stopped in the middle of an answer: {_message(error)}"
+                f"{self.url} stopped in the middle of an answer ({_message(error)}): try again"
             ) from error
 
     def close(self) -> None:
@@ -300,7 +303,7 @@ class RemoteAgent:
         return _decision(self._client.call("POST", f"{self._path}/act", body, headers))
 
     def observe(self, id: str | Decision, o: Any) -> bool:
-        """See `DurableAgent.observe`: True if the observation is new, False if it was known."""
+        """See `DurableAgent.observe`. Returns True if the observation is new, else False."""
         body = {"id": _id(id), "observation": as_plain(o, "the observation")}
         learnt: bool = self._client.call("POST", f"{self._path}/observe", body)["learnt"]
         return learnt
@@ -317,7 +320,7 @@ class RemoteAgent:
         return found
 
     def probabilities(self, x: Any = None) -> dict[Any, float] | None:
-        """P(a | past, x) of every action; None if it cannot be computed exactly."""
+        """Return P(a | past, x) of every action; None if it cannot be computed exactly."""
         path = f"{self._path}/probabilities"
         if x is not None:
             plain = msgspec.json.encode(as_plain(x, "the situation")).decode()
@@ -333,7 +336,7 @@ class RemoteAgent:
         return found
 
     def log(self, start: int = 1) -> Iterator[Event]:
-        """Yield the events from number `start` on; verifies their checksums."""
+        """Yield the events from number `start` on, after verifying their checksums."""
         for line in self._client.lines(f"{self._path}/log?start={start:d}"):
             yield from_line(line.decode())
 
@@ -367,7 +370,7 @@ def _decision(plain: Mapping[str, Any]) -> Decision:
 
 
 def _error(reply: Reply) -> Exception:
-    """Return the error of the library for a problem, or `Refused`."""
+    """Return the error of the library that an answer reports, or `Refused`."""
     try:
         problem = _decode_problem(reply.body)
     except msgspec.DecodeError:

@@ -76,22 +76,22 @@ def running_demo(
     """
     for name, value in (("seconds", seconds), ("rate", rate)):
         if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"{name}={value!r} is invalid: it must be a positive number")
+            raise ValueError(f"{name}={value!r} is invalid: it must be positive and finite")
     Stream.named(seed, 0, "visitors")  # reject an invalid seed here, not in a thread
     with tempfile.TemporaryDirectory(prefix="bayescontrol-demo-") as folder:
-        where = store or f"sqlite:///{Path(folder) / 'demo.db'}"
+        url = store or f"sqlite:///{Path(folder) / 'demo.db'}"
         model = dispenser()
         server = Server(
-            where, host=host, port=port, models={model.name: model}, truths={"checkout": CHECKOUT}
+            url, host=host, port=port, models={model.name: model}, truths={"checkout": CHECKOUT}
         )
         stopped = threading.Event()
         with server, Client(server.url) as client:
             client.create("checkout", BernoulliBandit(list(CHECKOUT)))
             client.create("dispenser", model.name)
-            ends = time.monotonic() + seconds
+            end = time.monotonic() + seconds
             threads = [
-                threading.Thread(target=_run, args=(visits, ends, stopped))
-                for visits in (_shop(client, rate, seed), _pull(client, ends, rate, seed))
+                threading.Thread(target=_run, args=(visits, end, stopped))
+                for visits in (_shop(client, rate, seed), _pull(client, end, rate, seed))
             ]
             for thread in threads:
                 thread.start()
@@ -103,10 +103,10 @@ def running_demo(
                     thread.join()
 
 
-def _run(visits: Iterator[float], ends: float, stopped: threading.Event) -> None:
-    """Run visits, with the pauses that they yield, until the time is up or `stopped` is set."""
+def _run(visits: Iterator[float], end: float, stopped: threading.Event) -> None:
+    """Run visits, with the pauses that they yield, until the time `end` or `stopped` is set."""
     for pause in visits:
-        if stopped.wait(pause) or time.monotonic() >= ends:
+        if stopped.wait(pause) or time.monotonic() >= end:
             return
 
 
@@ -114,7 +114,7 @@ def _shop(client: Client, rate: float, seed: int) -> Iterator[float]:
     """Show visitors a design of the checkout page, and observe later whether they buy."""
     agent, rng = client.agent("checkout"), Stream.named(seed, 0, "visitors")
     world = BernoulliBandit(list(CHECKOUT)).environment(list(CHECKOUT.values()))
-    pending: list[tuple[float, str, float]] = []
+    pending: list[tuple[float, str, float]] = []  # a heap: when to send, decision id, o
     while True:
         decision = agent.act()
         o = world.respond(decision.action, rng)
@@ -133,21 +133,21 @@ def _feedback_count(rng: Stream) -> int:
     return 0 if u < _NEVER else 2 if u < _NEVER + _TWICE else 1
 
 
-def _pull(client: Client, ends: float, rate: float, seed: int) -> Iterator[float]:
+def _pull(client: Client, end: float, rate: float, seed: int) -> Iterator[float]:
     """Pull the lever, which pays as the generous expert expects until it breaks."""
     agent, rng = client.agent("dispenser"), Stream.named(seed, 0, "lever")
     now = time.monotonic()
-    breaks = now + _BREAKS_AFTER * (ends - now)
+    breaks_at = now + _BREAKS_AFTER * (end - now)
     while True:
         decision = _next_decision(agent)
-        works = DISPENSER["generous"] if time.monotonic() < breaks else _BROKEN
-        chance = works if decision.action == 1 else 0.2
-        agent.observe(decision.id, int(rng.random() < chance))
+        p_lever = DISPENSER["generous"] if time.monotonic() < breaks_at else _BROKEN
+        p = p_lever if decision.action == 1 else 0.2  # action 1 pulls the lever
+        agent.observe(decision.id, int(rng.random() < p))
         yield rng.exponential(4.0 / rate)
 
 
 def _next_decision(agent: RemoteAgent) -> Decision:
-    """Return the next decision; in an existing log, the one that still needs an observation."""
+    """Return the next decision, or the last one in the log if it still needs an observation."""
     try:
         return agent.act()
     except FeedbackDue:

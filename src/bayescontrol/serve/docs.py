@@ -77,7 +77,7 @@ def openapi_document(needs_token: bool = False) -> dict[str, Any]:
 
 
 def _complete(operation: dict[str, Any]) -> None:
-    """Add what Litestar does not know about an operation."""
+    """Correct and complete what Litestar has derived for an operation."""
     operation.pop("deprecated", None)
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
@@ -246,7 +246,7 @@ def _table(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _shape(holder: Mapping[str, Any]) -> str:
-    """Describe the type of a value in a few words, with a link to its section."""
+    """Return the type of a value in a few words of HTML, with a link to its section."""
     schema = holder.get("schema", {})
     return " or ".join(_type_names(schema)) or "any JSON"
 

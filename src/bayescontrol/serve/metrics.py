@@ -1,4 +1,4 @@
-"""What the server counts, in the text format of Prometheus."""
+"""The metrics of the server, in the text format of Prometheus."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -44,15 +44,15 @@ class Metrics(Collector):
         return Histogram(name, help, labels, buckets=buckets, registry=self._registry)
 
     def gauge(self, name: str, help: str, read: Callable[[], float]) -> None:
-        """Add a number that is read when the metrics are requested."""
+        """Add a gauge; `read` returns its value when the metrics are requested."""
         Gauge(f"bayescontrol_{name}", help, registry=self._registry).set_function(read)
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics, without the times at which their labels were first used."""
+        """Yield all metrics, without the times at which their labels were first used."""
         for metric in self._registry.collect():
             metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
             yield metric
 
     def text(self) -> str:
-        """All metrics as Prometheus reads them."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self).decode()

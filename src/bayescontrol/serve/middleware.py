@@ -4,12 +4,12 @@
     401       no valid token, where one is needed
     413       the body is larger than `body` bytes
     429       a caller's token bucket is empty: it refills at `rate` tokens a second, up to one
-              second's worth; without a valid token at `failures` a second, and never faster
+              second's worth; without a valid token at the smaller of `rate` and `failures`
     503       `concurrency` requests are in progress, or the answer took longer than `deadline`
     408       the client took longer than `deadline` seconds to send its request
 
-A rejected request costs no more than reading its head. `serve.protocol` enforces the limits of a
-connection and of a request's head.
+To reject a request, the server reads no more than its head. `serve.protocol` enforces the limits of
+a connection and of a request's head.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
 
@@ -38,10 +39,11 @@ PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/v1/health/live", "/v
 STREAM: Final = "/events"
 _HEALTH: Final = "/v1/health/"
 _logger = logging.getLogger("bayescontrol.serve")
-#: Log lines about callers without a valid token: per second, and at once.
+#: Log lines about callers without a valid token: maximum per second, and maximum at once.
 _LOG_RATE, _LOG_BURST = 1.0, 10.0
-#: Callers whose rate is remembered.
+#: Maximum number of callers whose rate is remembered.
 _MAX_CALLERS: Final = 10_000
+#: The header fields that are checked here.
 _HEADERS: Final = frozenset(
     {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding"}
 )
@@ -64,7 +66,7 @@ class Limits:
     line: int = 32_768
     #: Header fields of a request.
     headers: int = 100
-    #: Requests a second from one caller (a token or an address); None: unlimited.
+    #: Requests a second from one caller (a token or an address); None means unlimited.
     rate: float | None = None
     #: Requests a second without a valid token from one address, where a token is needed.
     failures: float = 10.0
@@ -116,10 +118,10 @@ class RateLimiter:
         self._left: OrderedDict[object, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: object) -> None:
-        """Take one token of the caller; raises `Refused` if the bucket is empty."""
+        """Take one token from the caller's bucket; raise `Refused` if the bucket is empty."""
         now = self._clock()
-        left, then = self._left.get(caller, (self._burst, now))
-        left = min(self._burst, left + (now - then) * self._rate)
+        left, last_time = self._left.get(caller, (self._burst, now))
+        left = min(self._burst, left + (now - last_time) * self._rate)
         allowed = left >= 1.0
         self._left[caller] = (left - 1.0 if allowed else left, now)
         self._left.move_to_end(caller)
@@ -135,9 +137,9 @@ class RateLimiter:
 
 
 class Middleware:
-    """An ASGI application that checks requests before it passes them to another one.
+    """An ASGI application that checks requests before it passes them to the application `app`.
 
-    `hosts` are the host names that requests may use; None: any.
+    `hosts` are the host names that requests may use; None allows any.
 
     >>> async def app(scope, receive, send): ...
     >>> Middleware(app, Tokens(), Limits(), Metrics(), None).in_progress
@@ -154,9 +156,9 @@ class Middleware:
     ) -> None:
         self._app, self._tokens, self._limits, self._metrics = app, tokens, limits, metrics
         self._hosts = None if hosts is None else frozenset(hosts)
-        self._rates = None if limits.rate is None else RateLimiter(limits.rate)
-        self._failures = RateLimiter(min(limits.failures, limits.rate or math.inf))
-        self._log_lines, self._unlogged = RateLimiter(_LOG_RATE, burst=_LOG_BURST), 0
+        self._rate_limiter = None if limits.rate is None else RateLimiter(limits.rate)
+        self._failure_limiter = RateLimiter(min(limits.failures, limits.rate or math.inf))
+        self._log_limiter, self._unlogged = RateLimiter(_LOG_RATE, burst=_LOG_BURST), 0
         #: Requests that have not been answered.
         self.in_progress = 0
         metrics.gauge("requests_under_way", "Requests not yet answered.", lambda: self.in_progress)
@@ -167,23 +169,24 @@ class Middleware:
             await self._app(scope, receive, send)
             return
         path = scope["path"]
-        counted = not path.startswith(_HEALTH) and path != STREAM
+        is_limited = not path.startswith(_HEALTH) and path != STREAM
         try:
             self._require_allowed(scope, path)
-            if counted:
+            if is_limited:
                 self._require_capacity()
         except Refused as refused:
             await self._refuse(scope, send, refused)
             return
-        self.in_progress += counted
+        self.in_progress += is_limited
         try:
             await self._forward(scope, receive, send)
         finally:
-            self.in_progress -= counted
+            self.in_progress -= is_limited
 
     # -- access ----------------------------------------------------------------------------------
 
     def _require_allowed(self, scope: _Scope, path: str) -> None:
+        """Raise `Refused` if the request fails a check of host, origin, token, rate or body."""
         headers = {name: value for name, value in scope["headers"] if name in _HEADERS}
         host = headers.get(b"host", b"").decode("latin-1")
         if self._hosts is not None and _without_port(host) not in self._hosts:
@@ -196,20 +199,20 @@ class Middleware:
         if self._tokens and path not in PUBLIC:
             caller = self._tokens.caller(headers.get(b"authorization"))
             if caller is None:
-                given = b"authorization" in headers
-                reason = "the token is not valid" if given else "the request has no token"
+                has_token = b"authorization" in headers
+                reason = "the token is not valid" if has_token else "the request has no token"
                 self._log_failure(scope, path, address, reason)
-                self._failures.take(address)
+                self._failure_limiter.take(address)
                 raise Refused("unauthorized", reason, {"WWW-Authenticate": "Bearer"})
-        if self._rates is not None and not path.startswith(_HEALTH):
-            self._rates.take(caller or address)
+        if self._rate_limiter is not None and not path.startswith(_HEALTH):
+            self._rate_limiter.take(caller or address)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             self._require_valid_body(headers)
 
     def _log_failure(self, scope: _Scope, path: str, address: str, reason: str) -> None:
-        """Log a request without a valid token. Limits the number of lines; omits the token."""
+        """Log a request without a valid token. The token is not logged; lines are limited."""
         try:
-            self._log_lines.take("log")
+            self._log_limiter.take("log")
         except Refused:
             self._unlogged += 1
             return
@@ -227,6 +230,7 @@ class Middleware:
 
     def _require_valid_body(self, headers: dict[bytes, bytes]) -> None:
         length = headers.get(b"content-length", b"0")
+        # An invalid length counts as too large.
         size = int(length) if length.isdigit() and len(length) < 19 else self._limits.body + 1
         self._require_size(size)
         if size or b"transfer-encoding" in headers:
@@ -242,7 +246,8 @@ class Middleware:
     # -- time and size ---------------------------------------------------------------------------
 
     async def _forward(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-        began, size, status = time.perf_counter(), 0, 0
+        """Let the application answer, within the limits of time and size."""
+        began, size, status = time.perf_counter(), 0, 0  # status 0: the answer has not begun
         complete = reading = False  # the body has arrived; the application waits for more of it
         loop, deadline = asyncio.get_running_loop(), self._limits.deadline
 
@@ -276,12 +281,12 @@ class Middleware:
             if not timeout.expired():
                 raise
             if not status:
-                late = Refused(
+                refused = Refused(
                     "timeout" if reading else "deadline",
                     f"more than {deadline:g} seconds",
                     {"Connection": "close"} if reading else {"Retry-After": "1"},
                 )
-                await self._refuse(scope, send, late)
+                await self._refuse(scope, send, refused)
 
     def _count(self, scope: _Scope, status: int, seconds: float) -> None:
         route = str(scope.get("path_template") or "other")
@@ -289,6 +294,7 @@ class Middleware:
         self._metrics.seconds.labels(route).observe(seconds)
 
     async def _refuse(self, scope: _Scope, send: _Send, refused: Refused) -> None:
+        """Send the problem of a refused request, and count it."""
         status, headers, body = problem_response(refused.kind, str(refused), refused.headers)
         self._count(scope, status, 0.0)
         self._metrics.problems.labels(refused.kind).inc()
@@ -317,13 +323,11 @@ def require_distinct_keys(body: bytes) -> None:
     Traceback (most recent call last):
     bayescontrol.serve.problems.Refused: the key 'a' occurs twice in one object
     """
-    try:
+    with suppress(ValueError):  # invalid JSON, or bytes that are not UTF-8
         _DECODER.decode(body.decode())
-    except ValueError:
-        return
 
 
-def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> None:
     keys: set[str] = set()
     for key, _ in pairs:
         if key in keys:
@@ -331,4 +335,4 @@ def _check_pairs(pairs: list[tuple[str, Any]]) -> None:
         keys.add(key)
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_check_pairs)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_reject_duplicate_keys)

@@ -48,7 +48,7 @@ def requested_model(name: str, settings: Mapping[str, Any], models: Mapping[str,
             raise BadSettings(f"model {name!r} is defined by the server: it takes no settings")
         return model
     if name not in KINDS:
-        raise UnknownModel(f"no model {name!r}: there are {', '.join([*models, *KINDS])}")
+        raise UnknownModel(f"no model {name!r}: give one of {', '.join([*models, *KINDS])}")
     kind = KINDS[name].model_kind
     _require_known(kind, settings)
     _require_small(kind, settings)
@@ -71,6 +71,7 @@ def required_settings(name: str) -> set[str]:
 
 
 def _require_known(kind: ModelKind, settings: Mapping[str, Any]) -> None:
+    """Raise `BadSettings` for a setting that the model does not have, or that is missing."""
     known = [*kind.settings, "schedule"]
     for setting in settings:
         if setting not in known:
@@ -84,6 +85,7 @@ def _require_known(kind: ModelKind, settings: Mapping[str, Any]) -> None:
 
 
 def _require_small(kind: ModelKind, settings: Mapping[str, Any]) -> None:
+    """Raise `BadSettings` if a model of this size may not be created over HTTP."""
     sizes: dict[str, int] = defaultdict(int)
     for setting, value in settings.items():
         sizes[setting] = _size(value)
@@ -91,14 +93,14 @@ def _require_small(kind: ModelKind, settings: Mapping[str, Any]) -> None:
             sizes |= {f"{setting}.{name}": _size(v) for name, v in value.items()}
     for setting, doc in kind.settings.items():
         if doc.largest is not None and sizes[setting] > doc.largest:
-            raise BadSettings(f"{sizes[setting]} {setting}: over HTTP up to {doc.largest:,}")
+            raise BadSettings(f"{sizes[setting]} {setting}: over HTTP give up to {doc.largest:,}")
     for limit in kind.limits:
         if (size := limit.size(sizes)) > limit.largest:
             raise BadSettings(f"{limit.what} is {size:,}: over HTTP up to {limit.largest:,}")
 
 
 def _size(value: Any) -> int:
-    """Return a number itself, the length of a list or the number of entries of an array."""
+    """Return the length of a list, the number of entries of an array, or a number itself."""
     if isinstance(value, np.ndarray):
         return value.size
     if isinstance(value, list | tuple | dict):
@@ -120,7 +122,7 @@ def _schedule(kind: ModelKind, settings: Mapping[str, Any]) -> Schedule:
 
 
 def _explained(error: Exception, settings: Mapping[str, Any]) -> str:
-    """Return the message if it names a setting, else one without Python's internal words."""
+    """Return the error's message if it begins with a setting, else a message for HTTP clients."""
     text = str(error)
     named = _NAMES_A_VALUE.match(text)
     if named and named[1] in settings:

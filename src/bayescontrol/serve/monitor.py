@@ -34,16 +34,17 @@ from bayescontrol.values import distinct_texts
 if TYPE_CHECKING:
     from bayescontrol.serve.request_queue import RequestQueue
 
-#: Agents that are shown.
+#: Maximum number of agents on the page.
 _MAX_AGENTS: Final = 200
 #: Seconds between two decisions, or two surprises, that are shown.
 _SAMPLE_PERIOD: Final = 0.05
-#: Seconds after which a decision of an agent is shown, whatever other agents do.
+#: Seconds after which a decision of an agent is shown even if those of other agents fill the page.
 _AGENT_PERIOD: Final = 1.0
-#: Decisions of an agent that are remembered until their observation comes.
+#: Decisions of an agent that are remembered for the surprise of their observations.
 _MAX_RECENT: Final = 4096
-#: Parameters of one agent that are sent every second.
-_MAX_PARAMETERS: Final = 200
+#: Maximum rows of the posterior of one agent; they are sent every second.
+_MAX_ROWS: Final = 200
+#: The ends of a central 95 % interval, as probabilities.
 _TAILS: Final = np.array([0.025, 0.975])
 _LN2: Final = math.log(2.0)
 
@@ -55,17 +56,17 @@ class _Statistics:
         self.last_decision = 0  # number of the last decision that was counted
         self.decisions = 0
         self.regret = 0.0
-        self.recent: dict[str, Decision] = {}
+        self.recent: dict[str, Decision] = {}  # by decision id
         self.surprises: deque[float] = deque(maxlen=50)
         self.last_surprise = 0.0  # when it was computed
         self.last_shown = 0.0  # when a decision was last sent
-        self.counts: deque[tuple[float, int]] = deque(maxlen=6)
+        self.counts: deque[tuple[float, int]] = deque(maxlen=6)  # (time, decisions) of `rate`
 
     def rate(self, now: float) -> float:
-        """Decisions a second over the last five calls."""
+        """Return the decisions a second since the fifth call before this one."""
         self.counts.append((now, self.decisions))
-        (then, before), (_, after) = self.counts[0], self.counts[-1]
-        return (after - before) / (now - then) if now > then else 0.0
+        start, count = self.counts[0]
+        return (self.decisions - count) / (now - start) if now > start else 0.0
 
 
 class Monitor:
@@ -133,8 +134,8 @@ class Monitor:
             self._metrics.observations.labels(name).inc(learnt)
 
     def _count_decision(self, statistics: _Statistics, name: str, decision: Decision) -> bool:
-        """Return whether the decision is new, not one that was requested again under its key."""
-        n = int(decision.id)
+        """Count a decision; return False if it was counted before and is repeated under its key."""
+        n = int(decision.id)  # ids are event numbers, so they increase
         if n <= statistics.last_decision:
             return False
         statistics.last_decision = n
@@ -150,6 +151,7 @@ class Monitor:
         return True
 
     def _send_sample(self, statistics: _Statistics, name: str, decision: Decision) -> None:
+        """Send the decision to the pages, unless others were sent a short time ago."""
         now = time.monotonic()
         due = (
             now - self._last_shown >= _SAMPLE_PERIOD or now - statistics.last_shown >= _AGENT_PERIOD
@@ -183,7 +185,7 @@ class Monitor:
         return _event("agents", states)
 
     def agent_state(self, agent: DurableAgent) -> dict[str, Any]:
-        """The numbers of one agent that the live page shows."""
+        """Return the numbers of one agent that the live page shows."""
         statistics, model = self._statistics_of(agent), agent.model.name
 
         def read(rule: Any) -> tuple[int, int | None, dict[str, Any]]:
@@ -209,11 +211,11 @@ class Monitor:
                 listener.put_nowait(event)
 
     def listen(self, queues: Mapping[str, "RequestQueue"]) -> AsyncIterator[bytes]:
-        """Return the events from now on; `Refused` if too many live pages are open."""
+        """Return the events from now on; raise `Refused` if too many live pages are open."""
         if len(self._listeners) >= self._max_listeners:
             raise Refused(
                 "overloaded",
-                f"{self._max_listeners} live pages are already open",
+                f"{self._max_listeners} live pages are already open: close one",
                 {"Retry-After": "10"},
             )
         listener: asyncio.Queue[bytes | None] = asyncio.Queue(64)
@@ -234,7 +236,7 @@ class Monitor:
         """End all streams."""
         for listener in list(self._listeners):
             if listener.full():
-                listener.get_nowait()
+                listener.get_nowait()  # make room for the end
             listener.put_nowait(None)
 
 
@@ -243,7 +245,7 @@ def _event(kind: str, data: Any) -> bytes:
 
 
 def _surprise(agent: DurableAgent, d: Decision, o: Any) -> float:
-    """-log2 P(o | past) of the observation that answers a decision."""
+    """Return -log2 P(o | past) of the observation that answers a decision."""
     return agent.ask(lambda rule: float(rule.belief.surprise(d.situation, d.action, o)))
 
 
@@ -251,7 +253,7 @@ def _surprise(agent: DurableAgent, d: Decision, o: Any) -> float:
 
 
 def action_label(decision: Decision) -> str:
-    """Return the action as a text, the same as in the decision's probabilities.
+    """Return the action as text, in the same notation as in the decision's probabilities.
 
     >>> action_label(Decision("2", ("left", 2), None, None, 1, 0.0))
     '{"tuple":["left",2]}'
@@ -277,9 +279,10 @@ def event_counts(agent: DurableAgent) -> tuple[int, int]:
 
 
 def split_events(agent: DurableAgent, head: int, count: int | None) -> tuple[int, int]:
-    """Split the first `head` events: 1 creation + decisions + `count` observations.
+    """Return the numbers of decisions and observations among the first `head` events of the log.
 
-    Without `count` the log is read.
+    The first event is the creation. `count` is the number of observations; if it is None, they are
+    counted in the log.
     """
     if count is None:
         count = sum(isinstance(event, Observed) for event in agent.log(1, head))
@@ -287,7 +290,7 @@ def split_events(agent: DurableAgent, head: int, count: int | None) -> tuple[int
 
 
 def observation_count(rule: Any) -> int | None:
-    """The number of observations that an agent has learnt; None if its belief does not count."""
+    """Return how many observations an agent has learnt; None if its belief does not count them."""
     alarm = getattr(rule, "alarm", None)
     if alarm is not None:
         return int(alarm.t)
@@ -295,33 +298,33 @@ def observation_count(rule: Any) -> int | None:
     return None if count is None else int(count)
 
 
-def mode_states(rule: Any, model: str = "") -> list[dict[str, Any]]:
-    """Return the posterior as rows for the page; `model` is the name of the agent's model.
+def posterior_rows(rule: Any, model: str = "") -> list[dict[str, Any]]:
+    """Return the posterior as table rows for the live page.
 
-    A row has a name and the probability of a mode, or a mean with its interval if that is known.
-    Of means that are vectors or matrices at most 200 entries are shown.
+    A row is a mode with its probability (`weight`), or a parameter with its mean and, if known, its
+    interval. Vector and matrix means give one row per entry, until there are 200 rows. `model` is
+    the name of the agent's model.
 
     >>> from bayescontrol import BernoulliBandit, LinearBandit
-    >>> mode_states(BernoulliBandit(["red"]).agent())
+    >>> posterior_rows(BernoulliBandit(["red"]).agent())
     [{'name': 'red', 'weight': None, 'mean': 0.5, 'low': 0.025..., 'high': 0.975...}]
-    >>> [row["name"] for row in mode_states(LinearBandit(["red"], features=2).agent())]
+    >>> [row["name"] for row in posterior_rows(LinearBandit(["red"], features=2).agent())]
     ['red[0]', 'red[1]']
     """
     belief: Any = getattr(rule, "belief", None)
     arm_rewards = _arm_rewards(model)
     if arm_rewards is not None:
-        rewards = list(arm_rewards(belief).items())[:_MAX_PARAMETERS]
-        return [_mode_state(name, **numbers) for name, numbers in rewards]
+        rewards = list(arm_rewards(belief).items())[:_MAX_ROWS]
+        return [_posterior_row(name, **numbers) for name, numbers in rewards]
     rows = []
     for name, numbers in posterior_summary(rule).items():
         if "probability" in numbers:
-            rows.append(_mode_state(name, weight=numbers["probability"]))
+            rows.append(_posterior_row(name, weight=numbers["probability"]))
         mean = np.asarray(numbers.get("mean", ()), np.float64)
         for index, v in zip(np.ndindex(mean.shape), mean.flat, strict=True):
-            if not index:
-                rows.append(_mode_state(name, mean=float(v)))
-            elif len(rows) < _MAX_PARAMETERS:
-                rows.append(_mode_state(f"{name}[{', '.join(map(str, index))}]", mean=float(v)))
+            label = f"{name}[{', '.join(map(str, index))}]" if index else name
+            if not index or len(rows) < _MAX_ROWS:  # a mean that is a number is always shown
+                rows.append(_posterior_row(label, mean=float(v)))
     if hasattr(belief, "mean_intervals"):
         for row, (low, high) in zip(rows, belief.mean_intervals(_TAILS).tolist(), strict=True):
             row |= _finite(low=low, high=high)
@@ -329,17 +332,20 @@ def mode_states(rule: Any, model: str = "") -> list[dict[str, Any]]:
 
 
 def _arm_rewards(model: str) -> Callable[[Any], Mapping[str, Mapping[str, float]]] | None:
+    """Return the model's function from a belief to the rewards of its arms, if it has one."""
     found: Callable[[Any], Mapping[str, Mapping[str, float]]] | None
     found = KINDS[model].model_kind.arm_rewards if model in KINDS else None
     return found
 
 
-def _mode_state(name: str, **numbers: float) -> dict[str, Any]:
+def _posterior_row(name: str, **numbers: float) -> dict[str, Any]:
+    """Return a row of `posterior_rows`; numbers that are missing or infinite are None."""
     empty: dict[str, Any] = dict.fromkeys(("weight", "mean", "low", "high"))
     return {"name": name} | empty | _finite(**numbers)
 
 
 def _finite(**numbers: float) -> dict[str, float]:
+    """Return the numbers that JSON can represent."""
     return {key: v for key, v in numbers.items() if math.isfinite(v)}
 
 
@@ -360,7 +366,7 @@ def mean_unit(rule: Any, model: str = "") -> dict[str, str] | None:
 
 
 def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
-    """The belief of an agent as the page shows it, with remarks on what it does not show.
+    """Return the belief of an agent as the page shows it, with remarks on what is not shown.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
@@ -369,15 +375,15 @@ def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
     {'red': 1.0}
     """
     model, remarks = agent.model.name, []
-    modes = mode_states(rule, model)
+    rows = posterior_rows(rule, model)
     measure = getattr(getattr(rule, "belief", None), "posterior_measure", None)
     means = [numbers.get("mean", ()) for numbers in posterior_summary(rule).values()]
-    if modes and measure is not None and measure.note:
+    if rows and measure is not None and measure.note:
         remarks.append(measure.note)
-    elif all(mode["mean"] is None and mode["weight"] is None for mode in modes):
+    elif all(row["mean"] is None and row["weight"] is None for row in rows):
         remarks.append("This model has no posterior by arm or mode to draw.")
-    if modes and sum(map(np.size, means)) > len(modes):
-        remarks.append(f"Of the posterior, at most {_MAX_PARAMETERS} numbers are shown.")
+    if rows and sum(map(np.size, means)) > len(rows):
+        remarks.append(f"Of the posterior, at most {_MAX_ROWS} numbers are shown.")
     found, reason = None, "This model has no formula for action probabilities"
     try:
         found = agent.probabilities()
@@ -388,7 +394,7 @@ def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
     if found is None:
         remarks.append(f"{reason}: the shares of past actions are shown instead.")
     return {
-        "modes": modes,
+        "modes": rows,
         "measure": mean_unit(rule, model),
         "probabilities": found and {text: found[a] for a, text in distinct_texts(found).items()},
         "remarks": remarks,
@@ -397,7 +403,7 @@ def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
 
 
 def alarm_state(rule: Any) -> dict[str, Any] | None:
-    """The no-mode-fits alarm of a guarded agent."""
+    """Return the no-mode-fits alarm of a guarded agent; None for other agents."""
     alarm = getattr(rule, "alarm", None)
     if alarm is None:
         return None

@@ -74,7 +74,7 @@ class ProblemKind(NamedTuple):
     status: int
     title: str
     next: str
-    #: The error that the client raises for it.
+    #: The error that the client raises for this type of problem.
     error: type[BayesControlError] | None = None
 
 
@@ -83,8 +83,8 @@ _LATER: Final = f"Wait for the time in Retry-After. {_RETRY}"
 _VALUE: Final = "Nothing was changed. Send a value that is valid according to the detail."
 _MODELS: Final = "See /docs for the models and their settings."
 
-#: All problems by the last part of their type. Those of subclasses of errors come before those of
-#: their base classes.
+#: All problems by the last part of their type. The problem of an error class comes before those of
+#: its base classes, because `kind_of` returns the first that fits.
 PROBLEMS: Final[dict[str, ProblemKind]] = {
     "bad-request": ProblemKind(400, "The request is invalid", "See /docs for valid requests."),
     "unauthorized": ProblemKind(
@@ -186,15 +186,15 @@ _VALUE_ERRORS: Final = (TypeError, ValueError, LookupError, ArithmeticError)
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the problem type of an error.
+    """Return the last part of the problem type of an error.
 
     >>> kind_of(errors.UnknownDecision("no decision 7")), kind_of(MemoryError())
     ('unknown-decision', 'overloaded')
     """
     if isinstance(error, Refused):
         return error.kind
-    for name, kind in PROBLEMS.items():
-        if kind.error is not None and isinstance(error, kind.error):
+    for name, problem in PROBLEMS.items():
+        if problem.error is not None and isinstance(error, problem.error):
             return name
     if isinstance(error, MemoryError):
         return "overloaded"
@@ -202,7 +202,9 @@ def kind_of(error: BaseException) -> str:
 
 
 def value_error(error: BaseException) -> BaseException:
-    """Convert what an agent raised for an invalid value into an error of the caller.
+    """Convert an error that an agent raised for an invalid value into `Refused`.
+
+    Errors of the library, and errors that no value causes, are returned unchanged.
 
     >>> value_error(TypeError("x=3: this agent moves by its observations"))
     Refused('x=3: this agent moves by its observations')
@@ -228,12 +230,14 @@ def problem_response(
 ) -> tuple[int, dict[str, str], bytes]:
     """Return the status, the headers and the body of an answer that reports a problem.
 
+    `name` is the last part of the problem's type; `headers` are sent in addition to the usual ones.
+
     >>> status, headers, body = problem_response("overloaded", "256 requests are in progress")
     >>> status, headers
     (503, {'Retry-After': '1', 'Content-Type': 'application/problem+json'})
     """
     kind = PROBLEMS[name]
     problem = Problem(_URN + name, kind.title, kind.status, detail, kind.next)
-    sent = {"Retry-After": "1"} if kind.status == 503 else {}
-    sent |= {"Content-Type": MEDIA_TYPE, **(headers or {})}
-    return kind.status, sent, msgspec.json.encode(problem)
+    all_headers = {"Retry-After": "1"} if kind.status == 503 else {}
+    all_headers |= {"Content-Type": MEDIA_TYPE, **(headers or {})}
+    return kind.status, all_headers, msgspec.json.encode(problem)

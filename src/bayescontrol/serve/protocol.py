@@ -63,12 +63,12 @@ class HttpConnection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf  # when the timer fires
         self._due = math.inf  # when the connection ends; may be later than the timer
-        self._stalled: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None  # runs while the client does not read
         self._in_head = False  # a head has begun and is not complete
-        self._line = 0  # bytes of its path and query so far
+        self._line = 0  # bytes of the path and query of that head so far
         self._since_progress = 0  # bytes since the last complete head or part of a body
         self._progress = False  # whether the last chunk completed a head or part of a body
-        self._unread = 0  # bytes of a body after its request was answered
+        self._unread = 0  # bytes that arrived after the request was answered or refused
 
     # -- the connection --------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_made(transport)
         self._expect(self._limits.idle)
         if len(self.connections) - len(self._ending) > self._limits.connections:
-            oldest = next(iter(self._idle))
+            oldest = next(iter(self._idle))  # idle for the longest time
             if oldest is self:
                 self._refuse(
                     "overloaded",
@@ -96,18 +96,18 @@ class HttpConnection(HttpToolsProtocol):
         self._due = math.inf
         if self._timer is not None:
             self._timer.cancel()
-        self._set_stalled(None)
+        self._set_stall_timer(None)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         """Give the client `deadline` seconds to read."""
         super().pause_writing()
-        self._set_stalled(self.loop.call_later(self._limits.deadline, self.transport.abort))
+        self._set_stall_timer(self.loop.call_later(self._limits.deadline, self.transport.abort))
 
     def resume_writing(self) -> None:
         """Stop the timer of `pause_writing`."""
         super().resume_writing()
-        self._set_stalled(None)
+        self._set_stall_timer(None)
 
     # -- bytes that arrive -----------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class HttpConnection(HttpToolsProtocol):
         self._set_timer(seconds)
 
     def _set_timer(self, seconds: float | None) -> None:
-        """Replace the deadline: call `_on_deadline` after this time; None: never.
+        """Replace the deadline: call `_on_deadline` after this time, or never if it is None.
 
         Setting a timer is slow. A timer that would fire earlier therefore stays, and is set again
         when it fires.
@@ -235,10 +235,10 @@ class HttpConnection(HttpToolsProtocol):
         elif seconds < math.inf:
             self._set_timer(seconds)
 
-    def _set_stalled(self, timer: asyncio.TimerHandle | None) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-        self._stalled = timer
+    def _set_stall_timer(self, timer: asyncio.TimerHandle | None) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+        self._stall_timer = timer
 
     def _on_deadline(self) -> None:
         if self._in_head and self not in self._ending:
@@ -247,10 +247,12 @@ class HttpConnection(HttpToolsProtocol):
             self._drop()
 
     def _drop(self) -> None:
+        """Close the connection at once, without an answer."""
         self._end()
         self.transport.abort()
 
     def _end(self) -> None:
+        """Mark the connection as ending: it no longer counts as idle or open."""
         self._idle.pop(self, None)
         self._ending[self] = None
 
@@ -259,9 +261,9 @@ class HttpConnection(HttpToolsProtocol):
 
         Closing a connection while its client still sends would reset it and lose the answer.
         """
-        cycle: Any = self.cycle  # None before the first request, although not declared so
+        cycle: Any = self.cycle  # None before the first request, which Uvicorn does not declare
         if cycle is not None and not cycle.response_complete:
-            self._drop()  # another answer is being written
+            self._drop()  # the answer to an earlier request is being written
             return
         status, headers, body = problem_response(kind, detail, {"Connection": "close"})
         headers["Content-Length"] = str(len(body))

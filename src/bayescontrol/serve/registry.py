@@ -1,8 +1,8 @@
 """The agents of one store by name, and the state of the server that shares them.
 
-an existing name         opened when it is first requested: its log is replayed
-a new name and a model   created; the same request again returns the same agent
-named models             the user's own, registered when the server starts
+an existing name         the agent is opened when it is first requested: its log is replayed
+a new name and a model   the agent is created; repeating the request returns the same agent
+named models             models of the user, registered when the server starts
 """
 
 import asyncio
@@ -31,9 +31,10 @@ from bayescontrol.serve.schemas import value_of
 
 T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
+#: Threads of each pool.
 _READERS: Final = 4
 _WRITERS: Final = 8
-_FOLDERS: Final = 2
+_REPLAYERS: Final = 2
 #: Seconds within which a store must answer.
 _STORE_TIMEOUT: Final = 3.0
 #: Seconds after a failed write, or a failed test write, before the next test write.
@@ -80,12 +81,12 @@ class AgentRegistry:
         # agent, which may replay a long log, must delay neither.
         self._readers = ThreadPoolExecutor(_READERS, "bayescontrol-read")
         self._writers = ThreadPoolExecutor(_WRITERS, "bayescontrol-write")
-        self._folders = ThreadPoolExecutor(_FOLDERS, "bayescontrol-fold")
+        self._replayers = ThreadPoolExecutor(_REPLAYERS, "bayescontrol-replay")
         self._checker = ThreadPoolExecutor(1, "bayescontrol-check")
         self._store_check: asyncio.Future[list[str]] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping: asyncio.Task[None] | None = None
-        self._failure: tuple[float, errors.StoreFailed] | None = None
+        self._failure: tuple[float, errors.StoreFailed] | None = None  # of the last write, and when
         self._last_test_write = -math.inf
         self._opening: dict[str, asyncio.Task[bool]] = {}
         self._failed: dict[str, BaseException] = {}
@@ -105,7 +106,7 @@ class AgentRegistry:
         )
 
     async def names(self) -> list[str]:
-        """The names of all agents in the store."""
+        """Return the names of all agents in the store."""
         return await _run(self._readers, self.store.names)
 
     # -- whether the store works -----------------------------------------------------------------
@@ -117,11 +118,12 @@ class AgentRegistry:
     async def check(self) -> None:
         """Raise `StoreFailed` if the store does not answer, `Refused` if it accepts no writes.
 
-        A load balancer sends no requests to a server that is not ready. After a failed write the
-        server therefore tests a write itself.
+        A load balancer sends no requests to a server that is not ready, so no request would show
+        that writes work again. After a failed write the server therefore tests a write itself.
         """
         await self._require_answer()
-        failure, now = self._failure, time.monotonic()  # a writer thread may change it meanwhile
+        # Read the attribute once: a writer thread may change it at any time.
+        failure, now = self._failure, time.monotonic()
         if failure is not None and now >= max(failure[0], self._last_test_write) + _RETRY_WRITE:
             self._last_test_write = now
             queue = next(iter(self.queues.values()), None)
@@ -137,6 +139,7 @@ class AgentRegistry:
         await self._within_timeout(self._store_check)
 
     async def _within_timeout(self, future: "asyncio.Future[Any]") -> None:
+        """Wait for a query of the store; raise `StoreFailed` after `_STORE_TIMEOUT` seconds."""
         future.add_done_callback(_retrieve_error)
         try:
             await asyncio.wait_for(asyncio.shield(future), _STORE_TIMEOUT)
@@ -146,7 +149,10 @@ class AgentRegistry:
             ) from None
 
     def _test_write(self, queue: RequestQueue | None) -> None:
-        """Write a snapshot, which changes nothing; without an agent, let the next caller try."""
+        """Write a snapshot, which changes no agent, and record whether this failed.
+
+        Without an agent to write, the store counts as working until the next write.
+        """
         failure = None
         try:
             if queue is not None:
@@ -169,14 +175,14 @@ class AgentRegistry:
     # -- the agents ------------------------------------------------------------------------------
 
     async def queue(self, name: str) -> RequestQueue:
-        """Return the queue of an agent; `UnknownAgent` if the store has no such agent."""
+        """Return the queue of an agent; raise `UnknownAgent` if the store has no such agent."""
         found = self.queues.get(name)
         if found is not None:
             return found
         with suppress(errors.UnknownStore):  # the name is invalid, or there is no such agent
             require_name(name)
             return (await self._open(name, None, None))[0]
-        raise UnknownAgent(f"no agent {name!r}")
+        raise UnknownAgent(f"the store has no agent {name!r}")
 
     async def create(
         self, name: str, model: str, settings: Mapping[str, Any], seed: int | None
@@ -186,12 +192,12 @@ class AgentRegistry:
         Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
         """
         require_name(name)
-        given = {key: value_of(v, f"setting {key}", BadSettings) for key, v in settings.items()}
-        wanted = await _run(self._readers, requested_model, model, given, self.models)
-        known = await self.names()
-        if name not in known and len(known) >= self.limits.agents:
-            raise Refused("too-many-agents", f"{len(known)} agents")
-        return await self._open(name, wanted, seed)
+        values = {key: value_of(v, f"setting {key}", BadSettings) for key, v in settings.items()}
+        requested = await _run(self._readers, requested_model, model, values, self.models)
+        names = await self.names()
+        if name not in names and len(names) >= self.limits.agents:
+            raise Refused("too-many-agents", f"the store already has {len(names)} agents")
+        return await self._open(name, requested, seed)
 
     async def open_all(self) -> dict[str, BaseException]:
         """Open every agent. Returns the errors of those that cannot be opened."""
@@ -206,17 +212,21 @@ class AgentRegistry:
     async def _open(
         self, name: str, model: Model | None, seed: int | None
     ) -> tuple[RequestQueue, bool]:
+        """Return the queue of an agent, and whether this call has created the agent.
+
+        Raises `ModelMismatch` if the agent has another model, settings or seed.
+        """
         new = False
         if name not in self.queues:
-            task, joined = self._opening.get(name), True
+            task, first = self._opening.get(name), False
             if task is None:
-                task, joined = asyncio.create_task(self._open_queue(name, model, seed)), False
+                task, first = asyncio.create_task(self._open_queue(name, model, seed)), True
                 self._opening[name] = task
             # If this caller times out, opening continues for the next one.
-            new = await asyncio.shield(task) and not joined
+            new = await asyncio.shield(task) and first
         queue = self.queues[name]
         if model is not None:
-            # This may run the user's own code, which builds the model: not on the event loop.
+            # This may run the user's own code, which builds the model, so it needs a thread.
             created = queue.agent.created
             await _run(self._readers, as_logged, created, model)
         if seed is not None and seed != queue.agent.seed:
@@ -231,11 +241,11 @@ class AgentRegistry:
             if model is None:
                 model = self._registered_model(name, first)
             # Opening may replay a long log; creating does not.
-            pool = self._readers if new else self._folders
+            pool = self._readers if new else self._replayers
             agent = await _run(pool, self._open_agent, name, model, seed)
             self.queues[name] = RequestQueue(
                 agent, self._writers, self._readers, self.monitor,
-                folders=self._folders, on_write=self._record_write,
+                replayers=self._replayers, on_write=self._record_write,
             )  # fmt: skip
         except errors.DiskFull as error:
             self._record_write(error)
@@ -248,7 +258,7 @@ class AgentRegistry:
             del self._opening[name]
 
     def _first_event(self, name: str) -> Event | None:
-        """Return the first event of a log, None if it is empty.
+        """Return the first event of an agent's log; None if the log is empty.
 
         Listing all agents instead would make opening them quadratic in their number.
         """
@@ -256,6 +266,7 @@ class AgentRegistry:
             return next(read_events(log, 1, 1), None)
 
     def _open_agent(self, name: str, model: Model | None, seed: int | None) -> DurableAgent:
+        """Open or create the agent, and compile its code."""
         agent = open_agent(self.store, name, model, seed=seed)
         # Draw once from a copy, so that the first request does not wait for the compiler.
         driver = agent.model.driver()
@@ -284,10 +295,11 @@ class AgentRegistry:
 
     async def start(self) -> None:
         """Start answering requests, and open the agents in the background."""
-        self.opened = asyncio.create_task(self._open_all())
+        self.opened = asyncio.create_task(self._open_in_background())
         self._tasks = [self.opened, asyncio.create_task(self.monitor.run(self.queues))]
 
-    async def _open_all(self) -> None:
+    async def _open_in_background(self) -> None:
+        """Open every agent, log those that fail, then declare the server ready."""
         try:
             self._failed = await self.open_all()
         except Exception:
@@ -298,7 +310,7 @@ class AgentRegistry:
         self.ready = not self.closing
 
     def stop(self) -> None:
-        """Accept no more requests, end the event streams, and give up a store without answer."""
+        """Accept no more requests, end the event streams, and close an unresponsive store."""
         self.closing, self.ready = True, False
         self.monitor.close()
         if self._stopping is None:
@@ -309,14 +321,13 @@ class AgentRegistry:
         self.stop()
         for task in self._tasks:
             task.cancel()
-        opening = [*self._tasks, *self._opening.values()]
-        await asyncio.gather(*opening, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._opening.values(), return_exceptions=True)
         for queue in list(self.queues.values()):
             await queue.close()
         if self._stopping is not None:
             self._stopping.cancel()
         await _run(self._readers, self.store.close)
-        for pool in (self._writers, self._readers, self._folders, self._checker):
+        for pool in (self._writers, self._readers, self._replayers, self._checker):
             pool.shutdown()
 
 

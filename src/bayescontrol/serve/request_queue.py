@@ -24,11 +24,11 @@ from bayescontrol.serve.problems import Refused, value_error
 
 T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
-#: Requests that may wait for one agent, in addition to those being committed.
+#: Maximum requests that wait for one agent, in addition to those being committed.
 _MAX_WAITING: Final = 1024
-#: Decisions with a key whose probabilities are cached.
+#: Maximum decisions with a key whose probabilities are cached.
 _MAX_CACHED: Final = 1024
-#: Requests in one commit.
+#: Maximum requests in one commit.
 _MAX_BATCH: Final = 256
 _Waiting: TypeAlias = tuple[Request, "asyncio.Future[Any]"]
 
@@ -36,7 +36,7 @@ _Waiting: TypeAlias = tuple[Request, "asyncio.Future[Any]"]
 class RequestQueue:
     """A durable agent on an event loop: `act` and `observe` return once the event is on disk.
 
-    `writers` run commits, `readers` run queries, `folders` (default: `readers`) run queries that
+    `writers` run commits, `readers` run queries, `replayers` (default: `readers`) run queries that
     may replay a long log. `on_write` is called after each commit with the error of the store, or
     None after a successful write.
 
@@ -61,15 +61,15 @@ class RequestQueue:
         readers: Executor,
         monitor: Monitor | None = None,
         *,
-        folders: Executor | None = None,
+        replayers: Executor | None = None,
         on_write: Callable[[StoreFailed | None], None] | None = None,
     ) -> None:
         self.agent = agent
         self._writers, self._readers, self._monitor = writers, readers, monitor
-        self._folders, self._on_write = folders or readers, on_write
+        self._replayers, self._on_write = replayers or readers, on_write
         self._waiting: deque[_Waiting] = deque()
         self._loop = asyncio.get_running_loop()
-        self._idle = asyncio.Event()
+        self._idle = asyncio.Event()  # set while no commit is running or scheduled
         self._idle.set()
         self._closing = False
         self._probabilities: dict[str, Mapping[Any, float]] = {}  # by decision id
@@ -113,13 +113,14 @@ class RequestQueue:
 
     async def explain(self, id: str | Decision) -> Explanation:
         """See `DurableAgent.explain`. Runs in its own threads, because it may replay a long log."""
-        return await self._loop.run_in_executor(self._folders, self.agent.explain, id)
+        return await self._loop.run_in_executor(self._replayers, self.agent.explain, id)
 
     async def probabilities(self, x: Any) -> Mapping[Any, float] | None:
         """See `DurableAgent.probabilities`."""
 
         def query(agent: DurableAgent) -> Mapping[Any, float] | None:
-            agent.ask(lambda _: None)  # catch up with other processes: errors there are not x's
+            # Read what other processes wrote first: such an error is not caused by x.
+            agent.ask(lambda _: None)
             try:
                 return agent.probabilities(x)
             except Exception as error:
@@ -134,6 +135,7 @@ class RequestQueue:
     # -- commits ---------------------------------------------------------------------------------
 
     def _put(self, request: Request) -> "asyncio.Future[Any]":
+        """Add a request to the next commit; raise `Refused` if the queue is full or closing."""
         if self._closing:
             raise Refused(
                 "shutting-down", "the server accepts no more requests", {"Retry-After": "5"}
@@ -148,11 +150,12 @@ class RequestQueue:
         self._waiting.append((request, future))
         if self._idle.is_set():
             self._idle.clear()
-            # Not immediately: requests that the loop has already read join this commit.
+            # Not immediately, so that requests that the loop has already read join this commit.
             self._loop.call_soon(self._start_commit)
         return future
 
     def _start_commit(self) -> None:
+        """Commit the waiting requests in a worker thread; become idle if there are none."""
         batch: list[_Waiting] = []
         while self._waiting and len(batch) < _MAX_BATCH:
             request, future = self._waiting.popleft()
@@ -184,7 +187,10 @@ class RequestQueue:
         written: bool,
         on_write: Callable[[StoreFailed | None], None],
     ) -> None:
-        """Report whether the store accepts writes. A damaged log affects one agent only."""
+        """Call `on_write` with the error of the store, or with None if events were written.
+
+        A log that is damaged or too new affects one agent only, so it is not reported.
+        """
         for request in requests:
             error = request.error
             if isinstance(error, StoreFailed) and not isinstance(error, DamagedLog | NewerFormat):
@@ -202,6 +208,7 @@ class RequestQueue:
             _logger.exception("the monitor failed for agent %r", self.agent.name)
 
     def _finish_commit(self, batch: list[_Waiting]) -> None:
+        """Pass results and errors to the callers, then start the next commit."""
         for request, future in batch:
             if future.done():
                 continue

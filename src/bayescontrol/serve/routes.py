@@ -33,8 +33,8 @@ from bayescontrol.serve.registry import AgentRegistry
 from bayescontrol.serve.request_queue import RequestQueue
 
 _logger = logging.getLogger("bayescontrol.serve")
-#: Events of a log that are read at once.
-_PORTION: Final = 500
+#: Events of a log that are read and sent at once.
+_BATCH: Final = 500
 
 Registry = NamedDependency[AgentRegistry]
 Name = Annotated[str, PathParameter(description="The agent's name.", min_length=1)]
@@ -43,14 +43,14 @@ Key = Annotated[
     str | None,
     HeaderParameter(
         name="Idempotency-Key",
-        description="A name for this request: repeated with it, the decision is the same.",
+        description="A name for this request: a repeated request returns the same decision.",
         pattern=r"^[!-~]{1,200}\Z",
     ),
 ]
 
 
 def _problems(*statuses: int) -> dict[int, ResponseSpec]:
-    """Describe the problems of a route; those of every route come first."""
+    """Describe the problems of a route: those that every route may have, and these statuses."""
     return {
         status: ResponseSpec(
             Problem, media_type=MEDIA_TYPE, generate_examples=False, description="A problem."
@@ -60,6 +60,7 @@ def _problems(*statuses: int) -> dict[int, ResponseSpec]:
 
 
 _AGENT: Final = "/v1/agents/{name:str}"
+# The problems of routes that need no agent, that read an agent, also with a query, or that write.
 _SERVER: Final = _problems()
 _READS: Final = _problems(400, 404, 409)
 _QUERIES: Final = _problems(400, 404, 409, 422)
@@ -176,10 +177,10 @@ async def log(
 
 
 async def _lines(queue: RequestQueue, events: Iterator[Event]) -> AsyncIterator[bytes]:
-    def portion(_: DurableAgent) -> bytes:
-        return "".join(f"{to_line(event)}\n" for event in islice(events, _PORTION)).encode()
+    def next_lines(_: DurableAgent) -> bytes:
+        return "".join(f"{to_line(event)}\n" for event in islice(events, _BATCH)).encode()
 
-    while lines := await queue.read(portion):
+    while lines := await queue.read(next_lines):
         yield lines
 
 
@@ -199,7 +200,8 @@ async def ready(registry: Registry) -> schemas.Readiness:
         await registry.check()
     except StoreFailed as error:
         _logger.warning("the store does not answer: %s", error)
-        raise Refused("store-failed", "the store does not answer") from error
+        detail = "the store does not answer: retry later; the server log has the cause"
+        raise Refused("store-failed", detail, {"Retry-After": "1"}) from error
     failed = registry.failed
     # This route needs no token. If others do, it must not reveal names.
     return schemas.Readiness("ok", len(failed), [] if registry.needs_token else failed)

@@ -75,7 +75,7 @@ class Probability(msgspec.Struct, frozen=True):
 
 
 class DecisionInfo(msgspec.Struct, frozen=True):
-    """A decision, on disk before anyone saw it.
+    """A decision, which is on disk before the answer is sent.
 
     >>> DecisionInfo.of(Decision("2", "red", 0.5, None, 1, 0.0)).action
     'red'
@@ -83,12 +83,12 @@ class DecisionInfo(msgspec.Struct, frozen=True):
 
     id: _Id
     action: Value
-    #: Of this action, where it is known exactly.
+    #: The probability of this action; null if it is not known exactly.
     probability: _UnitInterval | None
-    #: Of every action; null where it was not just computed: explain tells.
+    #: The probability of every action; null if it was not computed now (explain computes it).
     probabilities: list[Probability] | None
     situation: Value
-    #: The event of the log up to which everything was known.
+    #: The number of the last event that the agent knew when it decided.
     basis: Annotated[int, Meta(ge=0)]
     #: Seconds since 1970.
     time: float
@@ -102,7 +102,7 @@ class DecisionInfo(msgspec.Struct, frozen=True):
 
 
 class Learnt(msgspec.Struct, frozen=True):
-    """Whether an observation was new; false: it was known already, and nothing changed."""
+    """Whether an observation was new. If not, the agent knew it already, and nothing changed."""
 
     learnt: bool
 
@@ -135,7 +135,7 @@ class AgentInfo(msgspec.Struct, frozen=True):
     settings: dict[str, Any]
     #: When an observation may arrive: "any time", or "in turn", before the next act.
     feedback: str
-    #: The number of events in its log.
+    #: The number of events in the agent's log.
     head: int
     decisions: int
     observations: int
@@ -180,7 +180,7 @@ def _clipped(p: float | None) -> float | None:
 
 
 def probability_list(probabilities: Mapping[Any, float]) -> list[Probability]:
-    """Convert probabilities by action into a list, because an action need not be a text.
+    """Convert probabilities by action into a list, because JSON keys must be strings.
 
     >>> probability_list({("left", 2): 1.0})
     [Probability(action={'tuple': ['left', 2]}, probability=1.0)]
@@ -210,7 +210,7 @@ def value_of(plain: Any, what: str, error: type[BayesControlError] = BadEvidence
 
 
 def _require_numeric(plain: Any) -> None:
-    """Reject arrays of other types than numbers, which could need any amount of memory."""
+    """Raise `DamagedLog` for an array that is not numeric: it could need any amount of memory."""
     if type(plain) is list:
         for item in plain:
             _require_numeric(item)

@@ -49,7 +49,10 @@ class CannotListen(BayesControlError, OSError):
 def application(
     registry: AgentRegistry, tokens: Tokens | None = None, hosts: Iterable[str] | None = None
 ) -> Middleware:
-    """Return the ASGI application of a registry; `hosts` are the valid host names, None: any."""
+    """Return the ASGI application of a registry.
+
+    `hosts` are the valid host names; None allows any.
+    """
     registry.needs_token = bool(tokens)
 
     @asynccontextmanager
@@ -60,14 +63,14 @@ def application(
         finally:
             await registry.close()
 
-    async def check_keys(request: Request[Any, Any, Any]) -> None:
+    async def reject_duplicate_json_keys(request: Request[Any, Any, Any]) -> None:
         if request.method == "POST":
             require_distinct_keys(await request.body())
 
     handle_error = partial(_error_response, registry)
     app = Litestar(
         [*ROUTES, *PAGES, openapi, docs],
-        before_request=check_keys,
+        before_request=reject_duplicate_json_keys,
         dependencies={"registry": Provide(lambda: registry, sync_to_thread=False)},
         exception_handlers={HTTPException: handle_error, Exception: handle_error},
         lifespan=[lifespan],
@@ -99,7 +102,7 @@ async def docs(registry: Registry, request: Request[Any, Any, Any]) -> Response[
 def _error_response(
     registry: AgentRegistry, request: Request[Any, Any, Any], error: Exception
 ) -> Response[bytes]:
-    """Convert an error into a problem.
+    """Return the answer that reports an error as a problem.
 
     Messages of unexpected errors and of stores are logged, not sent: they may contain paths,
     hosts and roles.
@@ -109,8 +112,8 @@ def _error_response(
         default = "bad-request" if error.status_code < 500 else "internal"
         name = _HTTP.get(error.status_code, default)
         causes = [e for e in error.extra or () if isinstance(e, dict)]
-        shown = [f"{cause.get('key', 'body')}: {cause.get('message')}" for cause in causes]
-        detail = "; ".join([error.detail, *shown])
+        messages = [f"{cause.get('key', 'body')}: {cause.get('message')}" for cause in causes]
+        detail = "; ".join([error.detail, *messages])
     else:
         name = kind_of(error)
         detail = http_wording(str(error)) or type(error).__name__
@@ -135,7 +138,10 @@ class _Uvicorn(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Keep ignoring Ctrl-C if the process was started so, like a background job of a script."""
+        """Capture signals, but keep ignoring Ctrl-C if the process was started to ignore it.
+
+        A shell script starts its background jobs in this way.
+        """
         ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         with super().capture_signals():
             if ignored and threading.current_thread() is threading.main_thread():
@@ -150,7 +156,7 @@ class _Uvicorn(uvicorn.Server):
 class Server:
     """A server of the agents in a store.
 
-    `store` is a URL or an open store, which the server closes in the end. `models` are your own
+    `store` is a URL, or an open store, which the server closes when it stops. `models` are your own
     models by name. `truths` gives the true mean reward of every action, by agent, where it is
     known: then the live page shows the regret. `port` 0 selects any free port.
 
@@ -183,14 +189,14 @@ class Server:
         except BaseException:
             self._socket.close()
             raise
-        shown = f"[{host}]" if ":" in host else host
+        url_host = f"[{host}]" if ":" in host else host  # brackets for IPv6
         #: The address of the server.
-        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
+        self.url = f"http://{url_host}:{self._socket.getsockname()[1]}"
         registry = AgentRegistry(opened, models, truths, limits)
         # Without a token, only the host name distinguishes our pages from those of other sites.
-        names = {*_LOOPBACK, shown.lower(), *map(str.lower, allow_hosts)}
+        names = {*_LOOPBACK, url_host.lower(), *map(str.lower, allow_hosts)}
         app = application(registry, tokens, names if is_loopback(host) else None)
-        # Uvicorn declares that it needs a class.
+        # Uvicorn declares that it needs a class, but a function does as well.
         connection: Any = connection_factory(registry.limits, registry.metrics)
         config = uvicorn.Config(
             app,
@@ -235,6 +241,7 @@ class Server:
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; raise `CannotListen` if the address or the port is invalid."""
     if type(port) is not int or not 0 <= port <= _MAX_PORT:
         raise CannotListen(
             f"port={port!r} is invalid: give a number from 0 (any free port) to 65535"

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bayescontrol.errors import BayesControlError
 
@@ -44,11 +44,10 @@ class Tokens:
     """
 
     def __init__(self, tokens: Iterable[str] = ()) -> None:
-        given: Any = tokens
-        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
             # The value is not shown: it may be a secret.
-            raise InvalidToken(f"tokens is a {type(given).__name__}: give a list of strings")
-        self._digests = tuple({_digest(_checked(token)) for token in tokens})
+            raise InvalidToken(f"tokens is a {type(tokens).__name__}: give a list of strings")
+        self._digests = tuple({_digest(_require_long(token)) for token in tokens})
 
     def __bool__(self) -> bool:
         """Whether a token is needed."""
@@ -59,11 +58,11 @@ class Tokens:
         scheme, _, token = (authorization or b"").partition(b" ")
         if scheme.lower() != b"bearer":
             return None
-        given, found = hashlib.sha256(token.strip()).digest(), None
+        sent, caller = hashlib.sha256(token.strip()).digest(), None
         for digest in self._digests:
-            if hmac.compare_digest(digest, given):
-                found = digest
-        return found
+            if hmac.compare_digest(digest, sent):
+                caller = digest  # no early exit: the time must not depend on the token
+        return caller
 
     @classmethod
     def found(
@@ -74,7 +73,7 @@ class Tokens:
         >>> bool(Tokens.found(None, {"BAYESCONTROL_TOKEN": "a-token-that-is-long-enough"}))
         True
         """
-        tokens = [] if file is None else _lines(file)
+        tokens = [] if file is None else _read_tokens(file)
         if VARIABLE in environment:
             tokens.append(environment[VARIABLE].strip())
         return cls(tokens)
@@ -84,7 +83,8 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def _checked(token: str) -> str:
+def _require_long(token: str) -> str:
+    """Return the token; raise `InvalidToken` if it is too short or cannot be sent in a header."""
     require_sendable(token)
     if len(token) < _MIN_LENGTH:
         raise InvalidToken(
@@ -107,7 +107,8 @@ def require_sendable(token: object) -> None:
         )
 
 
-def _lines(file: Path) -> list[str]:
+def _read_tokens(file: Path) -> list[str]:
+    """Return the lines of the file that are neither empty nor comments."""
     try:
         mode = file.stat().st_mode
         lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
@@ -117,7 +118,7 @@ def _lines(file: Path) -> list[str]:
         warnings.warn(f"other users can read {file}: chmod 600 {file}", stacklevel=3)
     tokens = [line for line in lines if line and not line.startswith("#")]
     if not tokens:
-        raise InvalidToken(f"{file} contains no token: write one per line; {_GENERATE}")
+        raise InvalidToken(f"{file} contains no token: write one per line ({_GENERATE})")
     return tokens
 
 
