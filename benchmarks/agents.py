@@ -13,7 +13,7 @@ __all__ = ["act_and_observe", "fused_and_readable", "user_written_modes"]
 
 
 class NumPyAgent:
-    """The rule over tables, as one would write it with NumPy in an afternoon."""
+    """The control rule over tables, written by hand with NumPy."""
 
     def __init__(self, modes: TabularModes) -> None:
         self.policy = modes.policy
@@ -23,7 +23,7 @@ class NumPyAgent:
         self.x = modes.start
 
     def act(self, rng: np.random.Generator) -> int:
-        """Draw a mode, do what it would do."""
+        """Draw a mode and return its action."""
         v = np.exp(self.lw - self.lw.max())
         c = np.cumsum(v)
         m = np.searchsorted(c, rng.random() * c[-1])
@@ -37,7 +37,7 @@ class NumPyAgent:
 
 
 def act_and_observe() -> dict[str, Timing]:
-    """One act and one observe, ten modes."""
+    """Time one `act` and one `observe` with ten modes."""
     modes = random_modes(10, situations=3, actions=3, seed=1)
     by_hand, generator = NumPyAgent(modes), np.random.default_rng(0)
     agent, stream = modes.agent(), Stream(0)
@@ -68,7 +68,7 @@ class Valve:
 
 
 class Room:
-    """A user's world."""
+    """A user's environment."""
 
     def __init__(self) -> None:
         self.x = 5.0
@@ -88,25 +88,25 @@ def _zero(agent: object, a: object, o: object) -> int:
 
 
 def user_written_modes(steps: int = 5000) -> Timing:
-    """One step of `interact` with ten modes written in Python."""
+    """Time one step of `interact` with ten modes written in Python."""
 
     def run() -> object:
         agent = ControlRule(FiniteBelief([Valve(g) for g in range(1, 11)]), 5.0, _follow)
         return interact(agent, Room(), steps)
 
-    whole = take_turns({"interact": run}, calls=1)["interact"]
-    return Timing(whole.median / steps, whole.low / steps, whole.high / steps)
+    timings = take_turns({"interact": run}, calls=1)["interact"]
+    return Timing(timings.median / steps, timings.low / steps, timings.high / steps)
 
 
 def fused_and_readable(steps: int = 20_000) -> dict[str, Timing]:
-    """One step of `interact` over tables: readable (forced by a probe) and compiled."""
+    """Time one step of `interact` over tables: readable (forced by a probe) and compiled."""
     modes = random_modes(10, situations=3, actions=3, seed=1)
-    nothing = {"nothing": Probe(_zero)}
+    no_op_probe = {"nothing": Probe(_zero)}
 
     def run(probes: dict[str, Probe]) -> Callable[[], object]:
         return lambda: interact(modes.agent(), modes.environment(0), steps, probes=probes)
 
-    whole = take_turns({"readable": run(nothing), "fused": run({})}, calls=1, rounds=5)
+    timings = take_turns({"readable": run(no_op_probe), "fused": run({})}, calls=1, rounds=5)
     return {
-        name: Timing(t.median / steps, t.low / steps, t.high / steps) for name, t in whole.items()
+        name: Timing(t.median / steps, t.low / steps, t.high / steps) for name, t in timings.items()
     }

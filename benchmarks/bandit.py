@@ -1,10 +1,10 @@
-"""Time per decision on the paper's bench, beside other libraries, in one run.
+"""Time per decision on the paper's benchmark, compared with other libraries in one run.
 
     10 Bernoulli levers with uniform biases, Thompson sampling with uniform priors, 1,000 steps
 
-Each contestant lives in a process of its own, all of them on one core with one thread; rounds
-go from one to the next, so that noise hits all alike. Regret says whether they play the same
-game: a run of Thompson sampling loses 28.2 on average. `python -m benchmarks.bandit` on its own.
+Each contestant runs in a separate process with one thread, all of them on one core. Contestants
+take turns, so that noise affects all of them equally. The regret checks that they solve the same
+problem: Thompson sampling loses 28.2 per run on average. Run with `python -m benchmarks.bandit`.
 """
 
 import json
@@ -34,7 +34,7 @@ OURS = {
     "bayescontrol, readable": "readable",
 }
 ROUNDS = 9
-#: A request is so many runs as take about this long, and at least one.
+#: A request has as many runs as take about this long, and at least one.
 SECONDS = 0.25
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -43,18 +43,18 @@ ONE_THREAD = dict.fromkeys(
 
 @dataclass(frozen=True)
 class Bench:
-    """By contestant: seconds per decision, their ratio to the reference within one round, and
-    the regret of every run; and who is absent, with the reason.
+    """Seconds per decision, their ratio to the reference in the same round, and the regret of every
+    run, by contestant; and the contestants that are missing, with the reason.
     """
 
     timings: dict[str, Timing]
     ratios: dict[str, Timing]
     regrets: dict[str, list[float]]
-    absent: dict[str, str]
+    missing: dict[str, str]
 
 
 class Contestant:
-    """A process that plays when asked."""
+    """A process that plays runs on request."""
 
     def __init__(self, python: str | Path, *module: str) -> None:
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
@@ -73,7 +73,7 @@ class Contestant:
         self.runs = max(1, min(2_000, round(SECONDS / first)))
 
     def play(self) -> None:
-        """One request, noted."""
+        """Send one request and record the answer."""
         answer = self._ask()
         self.seconds.append(answer["seconds"] / (self.runs * STEPS))
         self.regrets += answer["regrets"]
@@ -92,20 +92,20 @@ class Contestant:
         if not line:
             self.process.wait()
             self.errors.seek(0)
-            said = self.errors.read().strip().splitlines() or ["it said nothing"]
-            raise NotInstalled(f"its process ended: {said[-1][:200]}")
+            lines = self.errors.read().strip().splitlines() or ["it printed no error"]
+            raise NotInstalled(f"its process ended: {lines[-1][:200]}")
         return line
 
     def close(self) -> None:
-        """The pipe closes, the process ends."""
+        """Close the pipe, which ends the process."""
         self.process.communicate()
         self.errors.close()
 
 
 def measure(rounds: int = ROUNDS) -> Bench:
-    """All contestants that can be had, `rounds` times each, in turn."""
+    """Time all available contestants `rounds` times each, taking turns."""
     contestants: dict[str, Contestant] = {}
-    absent: dict[str, str] = {}
+    missing: dict[str, str] = {}
     try:
         for name, player in OURS.items():
             contestants[name] = Contestant(sys.executable, "benchmarks.bandit_players", player)
@@ -114,7 +114,7 @@ def measure(rounds: int = ROUNDS) -> Bench:
                 python = interpreter(module)
                 contestants[name] = Contestant(python, f"benchmarks.peers.{module}")
             except NotInstalled as reason:
-                absent[name] = str(reason)
+                missing[name] = str(reason)
         for _ in range(rounds):
             for contestant in contestants.values():
                 contestant.play()
@@ -129,7 +129,7 @@ def measure(rounds: int = ROUNDS) -> Bench:
             for name, c in contestants.items()
         },
         {name: c.regrets for name, c in contestants.items()},
-        absent,
+        missing,
     )
 
 
@@ -138,15 +138,15 @@ def _timing(rounds: list[float]) -> Timing:
 
 
 def per_decision() -> dict[str, Timing]:
-    """For the table of `make bench`; an absent peer has a line on the screen instead of a row."""
+    """Return the timings for `make bench`; print a line for each missing peer."""
     bench = measure()
-    for name, reason in bench.absent.items():
-        print(f"{name} is absent: {reason}", file=sys.stderr)
+    for name, reason in bench.missing.items():
+        print(f"{name} is not available: {reason}", file=sys.stderr)
     return bench.timings
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure and print a table."""
     console = Console()
     with console.status("a decision, 10 levers (the first time: installing the peers)"):
         bench = measure()
@@ -154,8 +154,8 @@ def main() -> None:
         caption=f"Median of {ROUNDS} rounds (lowest-highest), one core. The ratio is taken within "
         "each round. Regret of a run: mean ± two standard errors."
     )
-    for column in ("who", "a decision", "ratio", "regret"):
-        table.add_column(column, justify="left" if column == "who" else "right")
+    for column in ("implementation", "a decision", "ratio", "regret"):
+        table.add_column(column, justify="left" if column == "implementation" else "right")
     for name, timing in sorted(bench.timings.items(), key=lambda item: item[1].median):
         ratio, lost = bench.ratios[name], np.array(bench.regrets[name])
         table.add_row(
@@ -165,8 +165,8 @@ def main() -> None:
             f"{lost.mean():.1f} ± {2 * lost.std(ddof=1) / np.sqrt(lost.size):.1f}",
         )
     console.print(table)
-    for name, reason in bench.absent.items():
-        console.print(f"{name} is absent: {reason}")
+    for name, reason in bench.missing.items():
+        console.print(f"{name} is not available: {reason}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The paper's bench played by ourselves, and by what one would write by hand.
+"""The paper's benchmark, played by this library and by hand-written code.
 
     10 Bernoulli levers with uniform biases, Thompson sampling with uniform priors, 1,000 steps
 
-`python -m benchmarks.bandit_players NAME` answers as `benchmarks.peers.worker` says.
+`python -m benchmarks.bandit_players NAME` speaks the protocol of `benchmarks.peers.worker`.
 """
 
 import sys
@@ -25,7 +25,7 @@ _njit: Any = numba.njit(error_model="numpy")
 
 @_njit  # type: ignore[untyped-decorator]
 def numpy_generator_loop(biases: Any, rng: Any) -> float:
-    """Ten Beta draws a decision from NumPy's generator."""
+    """Draw ten Beta variables per decision from NumPy's generator."""
     alpha, beta_ = np.ones(biases.size), np.ones(biases.size)
     total = 0.0
     for _ in range(STEPS):
@@ -43,8 +43,8 @@ def numpy_generator_loop(biases: Any, rng: Any) -> float:
 
 
 @_njit  # type: ignore[untyped-decorator]
-def own_numbers_loop(biases: Any, p: Any, q: Any) -> float:
-    """The same with the random numbers of our kernels, one stream each for agent and world."""
+def kernel_numbers_loop(biases: Any, p: Any, q: Any) -> float:
+    """The same with our kernels' random numbers, one stream each for agent and environment."""
     alpha, beta_ = np.ones(biases.size), np.ones(biases.size)
     total = 0.0
     for _ in range(STEPS):
@@ -67,17 +67,17 @@ BANDIT = BernoulliBandit(LEVERS)
 
 
 def numba_numpy(biases: Sequence[float], run: int) -> float:
-    """A plain Numba loop on NumPy's generator."""
+    """A plain Numba loop with NumPy's generator."""
     return float(numpy_generator_loop(np.array(biases), GENERATOR))
 
 
-def numba_own(biases: Sequence[float], run: int) -> float:
-    """A plain Numba loop on our own random numbers."""
-    return float(own_numbers_loop(np.array(biases), AGENT.state, WORLD.state))
+def numba_kernels(biases: Sequence[float], run: int) -> float:
+    """A plain Numba loop with the random numbers of our kernels."""
+    return float(kernel_numbers_loop(np.array(biases), AGENT.state, WORLD.state))
 
 
 def numpy_python(biases: Sequence[float], run: int) -> float:
-    """Ten draws in one call of NumPy, from a loop in Python."""
+    """A Python loop that draws ten variables with one NumPy call."""
     rng = GENERATOR
     counts = np.ones((2, LEVERS))
     total = 0
@@ -90,14 +90,14 @@ def numpy_python(biases: Sequence[float], run: int) -> float:
 
 
 def fused(biases: Sequence[float], run: int) -> float:
-    """`interact`, which finds the compiled loop; as for NumPy's generator, streams go on."""
+    """`interact` with the compiled loop; streams continue across runs, like NumPy's generator."""
     streams = (AGENT, WORLD)
     record = interact(BANDIT.agent(), BANDIT.environment(biases), STEPS, streams=streams)
     return float(record.observations.sum())
 
 
 def readable(biases: Sequence[float], run: int) -> float:
-    """The agent's two verbs, one after another."""
+    """A Python loop that calls `act` and `observe` in turn."""
     agent, world, total = BANDIT.agent(), BANDIT.environment(biases), 0.0
     p, q = both_streams(0, run)
     for _ in range(STEPS):
@@ -108,10 +108,10 @@ def readable(biases: Sequence[float], run: int) -> float:
     return total
 
 
-#: By the name under which they are called.
+#: Players by the name on the command line.
 PLAYERS = {
     "numba-numpy": numba_numpy,
-    "numba-own": numba_own,
+    "numba-own": numba_kernels,
     "numpy": numpy_python,
     "fused": fused,
     "readable": readable,

@@ -1,12 +1,13 @@
-"""Durable agents: how fast a flush is shared, and how fast a long log opens.
+"""Durable agents: throughput of group commit, and the time to open a long log.
 
-    python -m benchmarks.durable                 everything, about a minute
+    python -m benchmarks.durable                 all benchmarks, about a minute
     python -m benchmarks.durable --events 100000 --seconds 1
 
-One thread waits for the disk at every decision and every observation; of many, all that come
-while the disk is busy go together. What is gained depends on the disk, so its own rate of flushes
-is measured beside, in the same rounds; and what it costs without the disk (`durable=False`), and
-what threads cost alone, that hand over to one another and write nothing but a page.
+A single thread waits for a flush at every decision and every observation. With many threads, all
+requests that arrive during a flush are committed together. The speed-up depends on the disk, so
+the flush rate of the disk is measured in the same rounds. For comparison: the cost of an operation
+without waiting for the disk (`durable=False`), and the cost of 32 threads that share a committer
+and only flush a page.
 """
 
 import argparse
@@ -33,13 +34,13 @@ __all__ = ["Costs", "GroupCommit", "Opening", "costs", "group_commit", "many", "
 
 MODEL = BernoulliBandit(10)
 THREADS = 32
-#: Seconds more for each flush: a good disk without a battery, and a slow one.
+#: Seconds added to each flush: a good disk without a battery, and a slow one.
 SLOWER = (1e-3, 5e-3)
 
 
 @dataclass(frozen=True)
 class GroupCommit:
-    """Operations a second in one round, and the disk's flushes a second."""
+    """Operations and disk flushes per second in one round."""
 
     flushes: float
     one: float
@@ -47,12 +48,12 @@ class GroupCommit:
 
     @property
     def ratio(self) -> float:
-        """What the threads gain over one."""
+        """The speed-up of many threads over one."""
         return self.many / self.one
 
 
 def flushes(folder: Path, seconds: float) -> float:
-    """The disk's own rate: a page is appended, as to a write-ahead log, and flushed."""
+    """Flushes per second: write a page, as to a write-ahead log, and flush it."""
     handle = os.open(folder / "flushes", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     count, end = 0, time.perf_counter() + seconds
     try:
@@ -66,7 +67,7 @@ def flushes(folder: Path, seconds: float) -> float:
 
 
 def rate(agent: DurableAgent, threads: int, seconds: float) -> float:
-    """Decisions and observations a second, each durable before the next is asked for."""
+    """Operations per second; each thread waits until one is durable before the next."""
     end = time.perf_counter() + seconds
     done = [0] * threads
 
@@ -76,12 +77,12 @@ def rate(agent: DurableAgent, threads: int, seconds: float) -> float:
             agent.observe(agent.act().id, rng.integers(2))
             done[i] += 2
 
-    seconds = _at_once(threads, work)
+    seconds = _run_threads(threads, work)
     return sum(done) / seconds
 
 
-def _at_once(threads: int, work: Callable[[int], None]) -> float:
-    """Seconds until all threads are done."""
+def _run_threads(threads: int, work: Callable[[int], None]) -> float:
+    """Run `work` in threads; return the seconds until all are done."""
     workers = [threading.Thread(target=work, args=(i,)) for i in range(threads)]
     start = time.perf_counter()
     for worker in workers:
@@ -97,13 +98,13 @@ class _SlowFile(apsw.VFSFile):
         self._wait = wait
 
     def xSync(self, flags: int) -> None:  # noqa: N802 - SQLite calls it so
-        """Flush, and be as slow as another disk."""
+        """Flush, then wait like a slower disk."""
         super().xSync(flags)
         time.sleep(self._wait)
 
 
 class _SlowDisk(apsw.VFS):
-    """The disk here, with `wait` seconds more for every flush."""
+    """The real disk with `wait` seconds added to every flush."""
 
     def __init__(self, wait: float) -> None:
         self._wait = wait
@@ -117,35 +118,35 @@ class _SlowDisk(apsw.VFS):
 def group_commit(
     folder: Path, seconds: float = 2.0, rounds: int = 5, wait: float = 0.0
 ) -> list[GroupCommit]:
-    """One thread, then 32, on the same agent, with the disk's own rate before them, in turn.
+    """In each round measure the flush rate, then one thread, then 32 threads on the same agent.
 
-    `wait` seconds are added to each flush, to see what a slower disk would make of it.
+    `wait` seconds are added to each flush, to simulate a slower disk.
     """
-    told = []
-    disk = _SlowDisk(wait) if wait else None  # alive while the store is
+    results = []
+    disk = _SlowDisk(wait) if wait else None  # must outlive the store
     store = SqliteStore(str(folder / f"shop {wait}.db"), vfs=None if disk is None else disk.called)
     with open_agent(store, "shop", MODEL, seed=1) as agent:
         rate(agent, 2, 0.5)  # compile
         for _ in range(rounds):
-            own = flushes(folder, seconds / 2)
-            own = 1.0 / (1.0 / own + wait)
-            told.append(GroupCommit(own, rate(agent, 1, seconds), rate(agent, THREADS, seconds)))
+            per_second = 1.0 / (1.0 / flushes(folder, seconds / 2) + wait)
+            one, many = rate(agent, 1, seconds), rate(agent, THREADS, seconds)
+            results.append(GroupCommit(per_second, one, many))
     store.close()
-    return told
+    return results
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Microseconds for an operation where nobody waits for the disk, and for threads alone."""
+    """Microseconds per operation without waiting for the disk, and per request of bare threads."""
 
     one: float
     many: float
-    #: 32 threads of which each hands over to the next, and a page is flushed for all of them.
+    #: 32 threads that share a committer, which only flushes a page for each group.
     threads: float
 
 
 def costs(folder: Path, seconds: float = 2.0) -> Costs:
-    """What is left of an operation on a disk that flushes for free, and what no agent can save."""
+    """Measure the cost without flushes, and the cost of threads and flushes without an agent."""
     url = f"sqlite:///{folder / 'free.db'}"
     with open_agent(url, "shop", MODEL, seed=1, durable=False) as agent:
         rate(agent, 2, 0.5)  # compile
@@ -164,14 +165,14 @@ def costs(folder: Path, seconds: float = 2.0) -> Costs:
             committer.submit(Request())
             done[i] += 1
 
-    took = _at_once(THREADS, work)
+    took = _run_threads(THREADS, work)
     os.close(handle)
     return Costs(1e6 / one, 1e6 / many, 1e6 * took / sum(done))
 
 
 @dataclass(frozen=True)
 class Opening:
-    """Seconds to open a log, by the clock and of the processor, from its events and a snapshot."""
+    """Wall and CPU seconds to open a log from its events, and wall seconds from a snapshot."""
 
     events: int
     seconds: float
@@ -180,7 +181,7 @@ class Opening:
 
 
 def opening(folder: Path, events: int = 1_000_000) -> Opening:
-    """A log of so many events, half of them observations, opened without and with a snapshot."""
+    """Open a log of `events` events, half of them observations, without and with a snapshot."""
     url = f"sqlite:///{folder / 'long.db'}"
     open_agent(url, "shop", MODEL, seed=1).close()
     store, rng = open_store(url), Stream(0)
@@ -189,7 +190,8 @@ def opening(folder: Path, events: int = 1_000_000) -> Opening:
     while head + 1 < events:
         half = min(10_000, (events - head) // 2)
         rows = []
-        # Decisions first: opening draws the last of a log again, and these were not drawn by it.
+        # End with observations: opening a log redraws its last decision, and this agent did not
+        # draw the decisions here.
         for n in range(head + 1, head + half + 1):
             a = rng.integers(10)
             rows.append(encode_row(Decided(seq=n, x=None, a=a, p=0.1, key=None, time=1.7e9 + n)))
@@ -209,7 +211,7 @@ def opening(folder: Path, events: int = 1_000_000) -> Opening:
 
 
 def many(folder: Path, agents: int) -> float:
-    """Seconds to open a store of so many agents, and every one of them."""
+    """Seconds to open a store and each of its `agents` agents."""
     url = f"sqlite:///{folder / f'{agents} agents.db'}"
     store = open_store(url, durable=False)
     for i in range(agents):
@@ -225,31 +227,32 @@ def many(folder: Path, agents: int) -> float:
 
 
 def main() -> None:
-    """Print both."""
+    """Run all benchmarks and print their results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--folder", type=Path, help="where the disk to be measured is mounted")
+    parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as place:
         print("flushes/s   1 thread/s   32 threads/s   ratio")
         for wait in (0.0, *SLOWER):
             rounds = 3 if wait else 5
-            told = group_commit(Path(place), options.seconds, rounds, wait)
-            for one in told:
+            results = group_commit(Path(place), options.seconds, rounds, wait)
+            for one in results:
                 rates = f"{one.flushes:9,.0f}   {one.one:10,.0f}   {one.many:12,.0f}"
                 print(f"{rates}   {one.ratio:5.1f}", flush=True)
             disk = f"each flush made {1e3 * wait:g} ms slower" if wait else "the disk as it is"
-            print(f"{disk}: median ratio {statistics.median(one.ratio for one in told):.1f}")
+            print(f"{disk}: median ratio {statistics.median(one.ratio for one in results):.1f}")
         cost = costs(Path(place), options.seconds)
         print(
             f"without waiting for the disk: {cost.one:.0f} µs an operation, with {THREADS} threads "
-            f"{cost.many:.0f} µs; the threads alone, with flushes, {cost.threads:.0f} µs"
+            f"{cost.many:.0f} µs; {THREADS} threads and flushes without an agent: "
+            f"{cost.threads:.0f} µs"
         )
         found = opening(Path(place), options.events)
         print(
             f"{found.events:,} events opened in {found.seconds:.1f} s "
-            f"({found.processor:.1f} s of the processor), "
+            f"({found.processor:.1f} s of CPU time), "
             f"with a snapshot in {1e3 * found.from_snapshot:.0f} ms"
         )
         for agents in (1_000, 2_000):

@@ -1,4 +1,4 @@
-"""One update and one draw over M modes, against the NumPy that one would write by hand."""
+"""Time one update and one draw over M modes, compared with hand-written NumPy."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ __all__ = ["update_and_draw"]
 
 
 def by_hand(ll: np.ndarray, rng: np.random.Generator) -> Callable[[], object]:
-    """A sum of logarithms, an exponential each, a cumulative sum, a search."""
+    """Hand-written NumPy: add logarithms, exponentiate, cumulate and search."""
     lw = np.zeros_like(ll)
 
     def step() -> object:
@@ -26,7 +26,7 @@ def by_hand(ll: np.ndarray, rng: np.random.Generator) -> Callable[[], object]:
 
 
 def ours(evidence: np.ndarray, log: bool) -> Callable[[], object]:
-    """`Weights.condition` and `Weights.draw`, checks and all."""
+    """`Weights.condition` and `Weights.draw`, including their checks."""
     weights, rng = Weights(np.full(evidence.size, 1.0 / evidence.size)), Stream(0)
 
     def step() -> object:
@@ -37,7 +37,7 @@ def ours(evidence: np.ndarray, log: bool) -> Callable[[], object]:
 
 
 def update_and_draw(modes: int) -> dict[str, Timing]:
-    """NumPy by hand, ours from likelihoods, ours from their logarithms."""
+    """Time NumPy by hand, and our weights with likelihoods and with their logarithms."""
     likelihood = np.random.default_rng(0).uniform(0.1, 1.0, modes)
     ll = np.log(likelihood)
     return take_turns(

@@ -1,6 +1,7 @@
-"""How long a certified table of Gittins indices takes, and how that grows.
+"""Time to compute certified tables of Gittins indices, by discount and by number of pulls.
 
-`python -m benchmarks.gittins` prints it; the paper took several hours for .999 and 1,300 pulls.
+`python -m benchmarks.gittins` prints a table; the paper took several hours for .999 and 1,300
+pulls.
 """
 
 import time
@@ -20,7 +21,7 @@ PULLS = (100, 300, 1000, 1300, 3000, 5000)
 
 @dataclass(frozen=True)
 class Row:
-    """One table, made from nothing."""
+    """Timing of one table, computed without a cache."""
 
     discount: float
     pulls: int
@@ -31,7 +32,7 @@ class Row:
 
 
 def measure(discount: float, pulls: int, tolerance: float = 1e-4, rounds: int = 1) -> Row:
-    """The fastest of some rounds, nothing from the disk; by the clock, and of one core."""
+    """Return wall and CPU seconds of the fastest of `rounds` rounds, without the disk cache."""
     seconds = core = float("inf")
     for _ in range(rounds):
         start, used = time.perf_counter(), time.process_time()
@@ -42,7 +43,7 @@ def measure(discount: float, pulls: int, tolerance: float = 1e-4, rounds: int = 
 
 
 def rows() -> Iterator[Row]:
-    """By discount at 1,000 pulls, then by pulls at .999; kernels are compiled before."""
+    """Vary the discount at 1,000 pulls, then the pulls at .999; kernels are compiled first."""
     measure(0.9, 10)
     for discount in DISCOUNTS:
         yield measure(discount, 1000, rounds=3 if discount < 0.9995 else 1)
@@ -62,12 +63,12 @@ def main() -> None:
         "pulls",
         "indices",
         "seconds",
-        "of a core",
-        "ns an index",
+        "CPU seconds",
+        "ns per index",
         "proven error",
     ):
         table.add_column(column, justify="right")
-    with console.status("making tables"):
+    with console.status("computing tables"):
         for row in rows():
             table.add_row(
                 f"{row.discount:g}",

@@ -1,4 +1,4 @@
-"""What `import bayescontrol` costs, against `import numpy`, in fresh interpreters."""
+"""Time of `import bayescontrol`, compared with `import numpy`, in new interpreters."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ __all__ = ["import_times"]
 
 
 def import_times() -> dict[str, Timing]:
-    """Whole interpreters: start-up is in all of them, and is subtracted."""
+    """Time new interpreters; the start-up time of an empty program is subtracted."""
 
     def run(statement: str) -> object:
         return subprocess.run([sys.executable, "-c", statement], check=True)

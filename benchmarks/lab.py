@@ -1,7 +1,7 @@
-"""The runner with its store, against calling the replica in a plain loop.
+"""Time the runner with its store, compared with calling the replica in a plain loop.
 
-`make bench` takes a job of ten seconds; `python -m benchmarks.lab --seconds 30` one of thirty.
-Costs that do not grow with the job (opening, joining, the manifest) weigh more in the shorter.
+`make bench` runs a job of ten seconds; `python -m benchmarks.lab --seconds 30` one of thirty.
+Fixed costs (opening, joining, the manifest) weigh more in shorter jobs.
 """
 
 import argparse
@@ -38,7 +38,7 @@ MODES = random_modes(10, situations=3, actions=3, seed=1)
 
 
 def replica(settings: Settings, i: int) -> Columns:
-    """Fifty thousand steps in the compiled loop, about ten milliseconds, and a curve of them."""
+    """Run 50,000 steps of the compiled loop, about ten milliseconds; return a curve."""
     record = interact(MODES.agent(), MODES.environment(0), STEPS, seed=settings.seed, run=i)
     share = np.cumsum(record.observations) / np.arange(1, STEPS + 1)
     return {"share": share[:: STEPS // CURVE], "last": np.array(record.actions[-1])}
@@ -60,49 +60,49 @@ experiment = Experiment(
 
 
 def loop(settings: Settings) -> Columns:
-    """What one writes by hand."""
+    """Run all replicas in a hand-written loop."""
     columns = [replica(settings, i) for i in range(settings.runs)]
     return {name: np.stack([one[name] for one in columns]) for name in columns[0]}
 
 
 def stored(experiment: Experiment[Settings], settings: Settings, folder: Path) -> Columns:
-    """One core, every group on disk as it comes, the manifest at the end."""
+    """Run on one core; write each group to disk when it is done, and the manifest at the end."""
     with ResultStore(folder, Study.of(experiment, settings)) as store:
         return run_replicas(experiment, settings, store=store)
 
 
 def runner_and_loop(seconds: float = 10.0) -> dict[str, Timing]:
-    """A job of about so many seconds: by hand, by the runner, and what of it were replicas.
+    """Time a job of about `seconds`: in a plain loop, by the runner, and its replicas only.
 
-    The last two are one run, so that a noisy neighbour hits both: their ratio is the overhead.
+    The last two come from the same run, so that noise affects both; their ratio is the overhead.
     """
     replica(Settings(), 0)
     start = time.perf_counter()
     loop(Settings(runs=50))
     settings = Settings(runs=round(seconds / (time.perf_counter() - start) * 50))
-    inside = 0.0
+    replica_seconds = 0.0
 
     def timed(settings: Settings, i: int) -> Columns:
-        nonlocal inside
+        nonlocal replica_seconds
         start = time.perf_counter()
         columns = replica(settings, i)
-        inside += time.perf_counter() - start
+        replica_seconds += time.perf_counter() - start
         return columns
 
     start = time.perf_counter()
     by_hand = loop(settings)
-    alone = time.perf_counter() - start
+    loop_seconds = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as place:
         start = time.perf_counter()
         ours = stored(replace(experiment, run=timed), settings, Path(place))
-        whole = time.perf_counter() - start
+        runner_seconds = time.perf_counter() - start
     assert all(ours[name].tobytes() == by_hand[name].tobytes() for name in by_hand)
-    taken = {
-        "replicas within bayescontrol": inside,
-        "bayescontrol, serial, store on": whole,
-        "a plain loop, another time": alone,
+    measured = {
+        "replicas within bayescontrol": replica_seconds,
+        "bayescontrol, serial, store on": runner_seconds,
+        "a plain loop, another time": loop_seconds,
     }
-    return {name: Timing(t, t, t) for name, t in taken.items()}
+    return {name: Timing(t, t, t) for name, t in measured.items()}
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Adaptive control of 4 states and 2 inputs: lazy draws, against Riccati at every step by hand.
+"""Adaptive control of 4 states and 2 inputs, compared with hand-written NumPy and SciPy.
 
     by hand    Gram matrices, NumPy draws, SciPy's solve_discrete_are at each step
-    ours       one triangle, compiled draws and Riccati, at each step or when det Λ has doubled
+    ours       one triangular factor, compiled draws and Riccati, at each step or (lazy) when
+               det Λ has doubled
 
-`python -m benchmarks.lqr` prints the time of a step, and what the gains cost at the end.
+`python -m benchmarks.lqr` prints the time per step and the cost of the final gains.
 """
 
 from collections.abc import Callable
@@ -34,7 +35,7 @@ LOOK = {"look": Probe(lambda *_: 0)}  # any probe makes `interact` take the read
 
 
 def play_by_hand(system: LinearSystem, steps: int, seed: int) -> Any:
-    """The rule with unknown noise as one would write it in an afternoon; gives the last gain."""
+    """Run a hand-written control rule with unknown noise; return the last gain."""
     A, B, Q, R = system.A, system.B, system.Q, system.R
     n, d = len(A), len(A) + B.shape[1]
     rng, noise = np.random.default_rng(seed), np.linalg.cholesky(system.W)
@@ -63,7 +64,7 @@ def play_by_hand(system: LinearSystem, steps: int, seed: int) -> Any:
 
 
 def play_ours(system: LinearSystem, steps: int, seed: int, schedule: Any, probes: Any) -> Any:
-    """Our agent at our plant; gives the last gain."""
+    """Run our agent on our plant; return the last gain."""
     agent = LinearQuadratic.on(system).agent(schedule=schedule)
     interact(agent, LinearPlant(system), steps, seed=seed, probes=probes)
     return agent.gain
@@ -71,7 +72,7 @@ def play_ours(system: LinearSystem, steps: int, seed: int, schedule: Any, probes
 
 @lru_cache(maxsize=1)
 def players() -> dict[str, tuple[Callable[[int, int], Any], int]]:
-    """Who plays, and how many steps at a time."""
+    """The players, and the number of steps per call."""
     system, lazy = random_stable(), DeterminantDoubling()
     return {
         BY_HAND: (lambda n, seed: play_by_hand(system, n, seed), 100),
@@ -84,14 +85,14 @@ def players() -> dict[str, tuple[Callable[[int, int], Any], int]]:
 
 
 def step(rounds: int = 9) -> dict[str, Timing]:
-    """A step of each, the first steps of a run."""
+    """Time per step of each player, at the start of a run."""
     calls = {name: lambda play=play, n=n: play(n, 0) for name, (play, n) in players().items()}
     timings = take_turns(calls, calls=1, rounds=rounds)
     return {name: timing.per(players()[name][1]) for name, timing in timings.items()}
 
 
 def final_costs(steps: int = 1_000, runs: int = 15) -> dict[str, list[float]]:
-    """J(K)/J* - 1 of the last gain, by hand and lazy: what a draw at each step is worth."""
+    """J(K)/J* - 1 of the last gain: by hand with a draw at each step, and with lazy draws."""
     system = random_stable()
     return {
         name: [system.cost(players()[name][0](steps, run)) / system.best_cost - 1.0
@@ -101,17 +102,17 @@ def final_costs(steps: int = 1_000, runs: int = 15) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    """Measure, and print both tables."""
+    """Measure; print the timings and the costs."""
     console = Console()
     with console.status("measuring: a step"):
         timings = step()
-    table = Table(caption="Median of rounds that take turns (lowest-highest).")
+    table = Table(caption="Median of interleaved rounds (lowest-highest).")
     for column in ("4 states, 2 inputs", "a step", "ratio"):
         table.add_column(column, justify="left" if column[0] == "4" else "right")
     for name, timing in timings.items():
         table.add_row(name, str(timing), f"{timing.median / timings[BY_HAND].median:.3g}")
     console.print(table)
-    with console.status("measuring: what the gains cost"):
+    with console.status("measuring: the cost of the gains"):
         found = final_costs()
     for name, excess in found.items():
         low, middle, high = np.quantile(excess, [0.25, 0.5, 0.75])

@@ -1,10 +1,10 @@
-"""The grid-world at speed: the Gibbs agent, R-learning, the paper's table, and growth.
+"""Speed on the grid-world: the Gibbs agent, R-learning, the paper's table, and growth.
 
-    a step     choose, respond, learn; of the Gibbs agent: one full sweep, then the same
+    a step     choose, respond, learn; the Gibbs agent first does one full sweep
     table      4 agents x 10 runs x 500,000 steps on 2 cores, compiled beforehand
-    growth     a step against the number of transitions seen: `benchmarks.mdp_growth`
+    growth     time per step by number of observed transitions: `benchmarks.mdp_growth`
 
-`python -m benchmarks.mdp --plot growth.png` prints all of it and draws the last.
+`python -m benchmarks.mdp --plot growth.png` prints all three and plots the last.
 """
 
 import argparse
@@ -42,12 +42,12 @@ __all__ = ["GYMNASIUM", "NUMPY", "full_table", "gibbs_step", "r_learning_step"]
 NUMPY = "NumPy, tuned for few states"
 GYMNASIUM = "Gymnasium-style, tuned"
 RUNS, STEPS, CORES = 10, 500_000, 2
-#: The paper's four: its agent, under the default prior, and R-learning three times.
+#: The paper's four agents: its own with the default prior, and R-learning with three settings.
 FOUR = [name for name in AGENTS if name != RULES[0]]
 
 
 def gibbs_step() -> dict[str, Timing]:
-    """A step on `three-cups`, one full sweep each, every state found beforehand."""
+    """Time a step with one full sweep on `three-cups`, after all states have been visited."""
     mdp = Maze("three-cups").mdp()
     worlds = [GymnasiumStyle(mdp) for _ in range(2)]
     plain, dense = PlainSweep(worlds[0].shape), DenseSweep(worlds[1].shape)
@@ -64,7 +64,7 @@ def gibbs_step() -> dict[str, Timing]:
 
 
 def r_learning_step() -> dict[str, Timing]:
-    """A step on `three-cups`, C = 30; every call is a run from the start."""
+    """Time a step on `three-cups` with C = 30; every call starts a new run."""
     mdp = Maze("three-cups").mdp()
     tuned, toy_text = GymnasiumStyle(mdp), ToyText(mdp)
 
@@ -84,7 +84,7 @@ def r_learning_step() -> dict[str, Timing]:
 def _per_step(
     players: dict[str, tuple[Callable[[int], object], int]], before: int
 ) -> dict[str, Timing]:
-    """Each plays its number of steps, in turn, after `before` steps off the clock."""
+    """Time each player for its number of steps, taking turns, after `before` untimed steps."""
     for play, _ in players.values():
         play(before)
     calls = {name: lambda play=play, n=n: play(n) for name, (play, n) in players.items()}
@@ -94,7 +94,7 @@ def _per_step(
 
 @dataclass(frozen=True)
 class FullTable:
-    """Seconds for all of it, seconds on a core by agent, and the reward of each run's end."""
+    """Total wall seconds, CPU seconds by agent, and the late reward of each run."""
 
     seconds: float
     on_core: dict[str, float]
@@ -102,7 +102,7 @@ class FullTable:
 
 
 def full_table(steps: int = STEPS) -> FullTable:
-    """The runs of the paper's table, each as the experiment `maze` makes it, on two cores."""
+    """Do the runs of the paper's table as the experiment `maze` does, on two cores."""
     jobs = [(name, run, steps) for name in FOUR for run in range(RUNS)]
     with ProcessPoolExecutor(CORES, get_context("spawn"), initializer=_warm) as pool:
         list(pool.map(_linger, range(CORES)))
@@ -122,14 +122,14 @@ def _warm() -> None:
 
 
 def _linger(_: int) -> None:
-    """Long enough that the other process gets the other one: both have started then."""
+    """Wait long enough that each process gets one of these jobs, so that both have started."""
     time.sleep(0.5)
 
 
 def _play(job: tuple[str, int, int]) -> tuple[float, float]:
-    """Seconds of one run, and the mean reward of its last tenth, at most 10,000 steps."""
+    """Return the seconds of one run, and the mean reward of its last tenth (at most 10,000)."""
     name, run, steps = job
-    begun = time.perf_counter()
+    started = time.perf_counter()
     settings, mdp = Settings(), world("three-cups").mdp
     start = int(Stream.named(settings.seed, run, "start").integers(len(mdp.states)))
     streams = (
@@ -140,15 +140,15 @@ def _play(job: tuple[str, int, int]) -> tuple[float, float]:
     record = interact(agent, mdp.environment(start), steps, streams=streams)
     last = min(settings.window, steps // 10)
     late = float(record.observations["reward"][-last:].mean())
-    return time.perf_counter() - begun, late
+    return time.perf_counter() - started, late
 
 
 def _print_steps(console: Console) -> None:
     table = Table(
         title=f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}",
-        caption="Median of rounds that take turns (lowest-highest). Ratio: ours to that.",
+        caption="Median of interleaved rounds (lowest-highest). Ratio: our time to theirs.",
     )
-    for column in ("a step", "who", "time", "ratio"):
+    for column in ("a step", "implementation", "time", "ratio"):
         table.add_column(column)
     measures: dict[str, Callable[[], dict[str, Timing]]] = {
         "Gibbs agent": gibbs_step,
@@ -171,10 +171,10 @@ def _print_full_table(console: Console, steps: int) -> None:
         found = full_table(steps)
     table = Table(
         title=f"4 agents x {RUNS} runs x {steps:,} steps: {found.seconds:.1f} s",
-        caption=f"{CORES} processes, warm, {os.cpu_count()} cores. Reward: mean ± deviation of "
-        "runs, at their end.",
+        caption=f"{CORES} processes, warm, {os.cpu_count()} cores. Reward: mean ± standard "
+        "deviation over runs, at their end.",
     )
-    for column in ("agent", "seconds on a core", "reward"):
+    for column in ("agent", "CPU seconds", "reward"):
         table.add_column(column, justify="left" if column == "agent" else "right")
     for name, late in found.late.items():
         reward = f"{np.mean(late):.4f} ± {np.std(late, ddof=1):.4f}"
@@ -195,20 +195,22 @@ def _print_growth(console: Console, found: list[Growth]) -> None:
 
 
 def main() -> None:
-    """Measure, print, and draw if asked."""
+    """Measure, print, and plot on request."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    options.add_argument("--plot", type=Path, metavar="PATH", help="draw growth into a PNG")
-    options.add_argument("--steps", type=int, default=STEPS, help="steps of a run of the table")
-    asked = options.parse_args()
+    options.add_argument(
+        "--plot", type=Path, metavar="PATH", help="save a plot of the growth as a PNG"
+    )
+    options.add_argument("--steps", type=int, default=STEPS, help="steps of each run of the table")
+    arguments = options.parse_args()
     console = Console()
     _print_steps(console)
-    _print_full_table(console, asked.steps)
+    _print_full_table(console, arguments.steps)
     with console.status("measuring: growth"):
         found = growth()
     _print_growth(console, found)
-    if asked.plot:
-        asked.plot.write_bytes(figures.png(chart(found)))
-        console.print(f"drawn: {asked.plot}")
+    if arguments.plot:
+        arguments.plot.write_bytes(figures.png(chart(found)))
+        console.print(f"saved: {arguments.plot}")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""The agents of the grid-world as one writes them without this library.
+"""Agents for the grid-world, written by hand without this library.
 
     λ = λ0 + p n        μ = (λ0 μ0 + p Σ r) / λ        λ0 = μ0 = p = 1, prior B
     ρ      ~ N( Σ λ (μ - Q(x,a) + M(y)) / Σ λ, 1 / Σ λ )
     Q(x,a) ~ N( Σ_y λ (μ - ρ + M(y)) / S(x,a), 1 / S(x,a) )        S(x,a) = Σ_y λ(x,a,y)
 
-NumPy draws all of Q at once, from the M of the sweep before: state after state, each with the
-newest M, as our kernel does, would cost it a hundred calls more. Neither takes the gauge out.
+NumPy draws all of Q at once, from the M of the previous sweep. Updating state by state with the
+newest M, as our kernel does, would need a hundred more calls. Neither recentres Q.
 
 R-learning plays a world with Gymnasium's interface: `step` returns five values. `ToyText` draws
-as Gymnasium's own tabular worlds do, its parent as fast as Python can.
+like Gymnasium's tabular worlds; its base class draws as fast as Python can.
 """
 
 from bisect import bisect
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class GymnasiumStyle:
-    """An MDP behind `reset` and `step`; it draws from sums made in advance."""
+    """An MDP with `reset` and `step`; it draws from precomputed cumulative sums."""
 
     def __init__(self, mdp: MDP) -> None:
         self.shape = len(mdp.states), len(mdp.actions)
@@ -41,7 +41,7 @@ class GymnasiumStyle:
         self.x = 0
 
     def reset(self, *, seed: int | None = None) -> tuple[int, dict[str, Any]]:
-        """Back to state 0."""
+        """Return to state 0."""
         if seed is not None:
             self.np_random = np.random.default_rng(seed)
         self.x = 0
@@ -55,7 +55,7 @@ class GymnasiumStyle:
 
 
 class ToyText(GymnasiumStyle):
-    """Probabilities are added up at every step, in NumPy."""
+    """A world that cumulates the probabilities at every step, in NumPy."""
 
     def __init__(self, mdp: MDP) -> None:
         super().__init__(mdp)
@@ -73,7 +73,7 @@ class ToyText(GymnasiumStyle):
 
 
 class PlainSweep:
-    """The equations, line by line, over the list of transitions; states as they are found."""
+    """The equations, line by line, over a list of transitions; states are added when visited."""
 
     def __init__(self, shape: tuple[int, int], seed: int = 0) -> None:
         states, self.A = shape
@@ -129,13 +129,13 @@ class PlainSweep:
 
 
 class DenseSweep:
-    """The fewest and cheapest NumPy calls we know: two products with a table of λ.
+    """The fastest NumPy version we know: two products with a table of λ.
 
         z = [Q, M, -ρ, 1]        ρ = [-S, Σ λ(·,·,y), 0, Σ λ μ] · z / Σ λ + noise
         Q = [λ, S, Σ λ μ] [M, -ρ, 1] / S + noise
 
     Pair i = a X + x, so that the maximum over actions runs along whole rows. States that are not
-    yet found have weight 0. The table has X² A entries: this is for few states.
+    yet visited have weight 0. The table has X² A entries: use it for few states only.
     """
 
     def __init__(self, shape: tuple[int, int], seed: int = 0) -> None:
@@ -161,7 +161,7 @@ class DenseSweep:
             self.add(i, x, 1.0, 1.0)
 
     def add(self, i: int, y: int, weight: float, pull: float) -> None:
-        """λ and λ μ of a transition of pair i grow by so much."""
+        """Add `weight` to λ and `pull` to λ μ of a transition of pair i."""
         row = self.weights[i]
         row[y] += weight
         S = row[-2] = row.item(-2) + weight
@@ -200,7 +200,7 @@ class DenseSweep:
 
 
 def play_gibbs(agent: PlainSweep | DenseSweep, world: GymnasiumStyle, steps: int) -> float:
-    """Go on for so many steps; the mean reward."""
+    """Continue for `steps` steps; return the mean reward."""
     x, total = world.x, 0.0
     for _ in range(steps):
         a = agent.act(x)
@@ -212,7 +212,7 @@ def play_gibbs(agent: PlainSweep | DenseSweep, world: GymnasiumStyle, steps: int
 
 
 def play_r_learning(world: GymnasiumStyle, steps: int, C: float = 30.0) -> float:
-    """R-learning from the start, α = 0.5 and β = 0.001; the mean reward."""
+    """Run R-learning from scratch with α = 0.5 and β = 0.001; return the mean reward."""
     Q, bonus = np.zeros(world.shape), np.full(world.shape, np.inf)
     F, rho, total = np.zeros(world.shape), 0.0, 0.0
     x, _ = world.reset()

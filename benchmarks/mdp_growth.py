@@ -1,10 +1,10 @@
-"""What a step of the Gibbs agent costs, against the number of transitions it has seen.
+"""Time per step of the Gibbs agent by number of observed transitions.
 
     ring    x ± 1              2 actions, each with 1 successor:  2 transitions a state
     grid    on a torus, the 4 actions lead to any of 4 neighbours: 16 transitions a state
 
-Before the clock starts every transition has been seen once, so nothing is new under way. A full
-sweep draws every state; `partial=8` draws eight and the state of now, whatever there is.
+Every transition has been observed once before timing starts, so none is new during a measurement.
+A full sweep draws every state; `partial=8` always draws eight states and the current one.
 """
 
 import time
@@ -20,16 +20,16 @@ from bayescontrol.mdp import MDP, GibbsMDP
 
 __all__ = ["SIZES", "SWEEPS", "WORLDS", "Growth", "chart", "grid", "growth", "ring"]
 
-#: Transitions, about.
+#: Approximate numbers of transitions.
 SIZES = (50, 150, 500, 1_500, 5_000, 15_000, 50_000)
 SWEEPS = {"full sweep": 0, "partial = 8": 8}
-#: A call is so many steps as take about this long.
+#: A call has as many steps as take about this long.
 SECONDS = 0.06
 ROUNDS = 5
 
 
 def ring(transitions: int) -> MDP:
-    """A ring with about so many transitions; state 0 pays."""
+    """A ring with about this many transitions; state 0 pays."""
     X = transitions // 2
     x, a = (side.ravel() for side in np.indices((X, 2)))
     y = (x + 2 * a - 1) % X
@@ -37,7 +37,7 @@ def ring(transitions: int) -> MDP:
 
 
 def grid(transitions: int) -> MDP:
-    """A torus with about so many transitions, as square as can be, three wide or more; 0 pays."""
+    """A nearly square torus with about this many transitions, at least 3 x 3; state 0 pays."""
     columns = max(3, round((transitions / 16) ** 0.5))
     rows = max(3, round(transitions / 16 / columns))
     x, a, to = (side.ravel() for side in np.indices((rows * columns, 4, 4)))
@@ -53,7 +53,7 @@ WORLDS: dict[str, Callable[[int], MDP]] = {"ring": ring, "grid": grid}
 
 @dataclass(frozen=True)
 class Growth:
-    """Seconds per step of one way of sweeping in one world, by number of transitions."""
+    """Seconds per step of one kind of sweep in one world, by number of transitions."""
 
     world: str
     sweep: str
@@ -62,8 +62,8 @@ class Growth:
     timings: list[Timing]
 
 
-def _going_on(mdp: MDP, partial: int) -> tuple[Callable[[int], object], int]:
-    """Play so many steps more, with every transition seen; and how many transitions there are."""
+def _player(mdp: MDP, partial: int) -> tuple[Callable[[int], object], int]:
+    """Return a function that plays n more steps, and the number of transitions, all observed."""
     agent = GibbsMDP(len(mdp.actions), start=0, partial=partial).agent()
     for x in mdp.states:
         for a in mdp.actions:
@@ -74,7 +74,7 @@ def _going_on(mdp: MDP, partial: int) -> tuple[Callable[[int], object], int]:
 
 
 def _steps(play: Callable[[int], object]) -> int:
-    """So many steps as take about `SECONDS`; beyond the fixed cost of a call, if need be."""
+    """Choose steps that take about `SECONDS`, or longer if a call has a large fixed cost."""
     play(10)
     start = time.perf_counter()
     play(10)
@@ -88,16 +88,16 @@ def _steps(play: Callable[[int], object]) -> int:
 
 
 def growth(rounds: int = ROUNDS) -> list[Growth]:
-    """Both ways in both worlds; at each size the four take turns."""
+    """Time both kinds of sweep in both worlds; at each size the four take turns."""
     found = {(w, s): Growth(w, s, [], [], []) for w in WORLDS for s in SWEEPS}
     for size in SIZES:
         calls: dict[str, Callable[[], object]] = {}
         steps: dict[str, int] = {}
         for (world, sweep), one in found.items():
             mdp = WORLDS[world](size)
-            if one.states[-1:] == [len(mdp.states)]:  # no grid is smaller
+            if one.states[-1:] == [len(mdp.states)]:  # the grid has reached its smallest size
                 continue
-            play, transitions = _going_on(mdp, SWEEPS[sweep])
+            play, transitions = _player(mdp, SWEEPS[sweep])
             name = f"{world}, {sweep}"
             n = steps[name] = _steps(play)
             calls[name] = lambda play=play, n=n: play(n)  # type: ignore[misc]
@@ -111,7 +111,7 @@ def growth(rounds: int = ROUNDS) -> list[Growth]:
 
 
 def chart(found: list[Growth]) -> Chart:
-    """Microseconds a step against transitions, both on logarithmic axes."""
+    """Plot microseconds per step against transitions, both on logarithmic axes."""
     looks: dict[str, tuple[Colour, Marker]] = {
         "ring": ("blue", "circle"),
         "grid": ("vermillion", "square"),
@@ -130,12 +130,12 @@ def chart(found: list[Growth]) -> Chart:
         for one in found
     ]
     panel = Panel(
-        "", "transitions seen", "microseconds a step", series,
+        "", "observed transitions", "microseconds per step", series,
         xscale="log", yscale="log", legend="upper left",
     )  # fmt: skip
     return Chart(
-        "What a step of the Gibbs agent costs",
+        "Time per step of the Gibbs agent",
         [panel],
-        "A full sweep grows with what was seen; a partial one does not. Lower is faster.",
+        "The time of a full sweep grows with the data; a partial one does not. Lower is faster.",
         note=f"median of {ROUNDS} rounds, bands from the lowest to the highest",
     )

@@ -1,4 +1,4 @@
-"""A user's own functions: one step of the compiled loop, against calling them one by one.
+"""A user's functions: one step of the compiled loop, compared with calling them one by one.
 
 Levers are cheap (a product for each mode), waves are not (a cosine and an exponential each).
 `python -m benchmarks.parametric` prints both for 10, 100 and 1,000 modes.
@@ -29,12 +29,12 @@ def best(theta_m: Any, x: Any, state: Any) -> Any:
 
 
 def pay(theta_m: Any, x: Any, a: Any, state: Any) -> Any:
-    """One or nothing."""
+    """The reward, 0 or 1."""
     return uniform(state) < theta_m[a]
 
 
 def fit(theta: Any, t: Any, a: Any, o: Any) -> Any:
-    """A sine wave with noise."""
+    """Likelihood of a sine wave with noise."""
     z = (o - np.cos(a - theta[:, 0] - theta[:, 1] * t)) / 0.5
     return np.exp(-0.5 * z * z)
 
@@ -50,7 +50,7 @@ def later(t: Any, a: Any, o: Any) -> Any:
 
 
 def wave(theta_m: Any, t: Any, a: Any, state: Any) -> Any:
-    """What pointing there pays."""
+    """The reward for pointing in direction a."""
     return np.cos(a - theta_m[0] - theta_m[1] * t) + 0.5 * normal(state)
 
 
@@ -71,15 +71,18 @@ def _zero(agent: object, a: object, o: object) -> int:
 
 
 def compiled_and_readable(modes: ParametricModes, steps: int = 2_000) -> dict[str, Timing]:
-    """One step of `interact`: readable (forced by a probe) and compiled."""
-    assert find_loop(modes.agent(), modes.environment(0)), "the loop is not in the table of fused"
+    """Time one step of `interact`: readable (forced by a probe) and compiled."""
+    assert find_loop(modes.agent(), modes.environment(0)), "these modes have no compiled loop"
 
     def run(probes: dict[str, Probe]) -> Callable[[], object]:
         return lambda: interact(modes.agent(), modes.environment(0), steps, probes=probes)
 
-    whole = take_turns({"readable": run({"nothing": Probe(_zero)}), "compiled": run({})}, calls=1)
+    per_call = take_turns(
+        {"readable": run({"nothing": Probe(_zero)}), "compiled": run({})}, calls=1
+    )
     return {
-        name: Timing(t.median / steps, t.low / steps, t.high / steps) for name, t in whole.items()
+        name: Timing(t.median / steps, t.low / steps, t.high / steps)
+        for name, t in per_call.items()
     }
 
 

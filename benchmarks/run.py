@@ -1,4 +1,4 @@
-"""`make bench`: speed as ratios within one run. Machines are noisy; ratios are less so."""
+"""`make bench`: speed ratios within one run, which are less noisy than absolute times."""
 
 import platform
 import tempfile
@@ -28,7 +28,7 @@ from bayescontrol.seeding import Stream
 
 
 def rows_of(what: str, timings: dict[str, Timing], reference: str) -> list[tuple[str, ...]]:
-    """One row for each contestant, its time and its ratio to the reference."""
+    """One row per contestant: its time and its ratio to the reference."""
     base = timings[reference].median
     return [
         (what if i == 0 else "", name, str(t), f"{t.median / base:.3g}")
@@ -45,7 +45,7 @@ FOLDED = "from its events"
 
 
 def durable_operation() -> dict[str, Timing]:
-    """Seconds for a decision or an observation on disk, beside what the disk takes for a flush."""
+    """Seconds per durable decision or observation, and per flush of the disk."""
     with tempfile.TemporaryDirectory() as place:
         rounds = group_commit(Path(place), seconds=0.5, rounds=3)
     return _timings(
@@ -58,25 +58,25 @@ def durable_operation() -> dict[str, Timing]:
 
 
 def opened_log(visits: int = 10_000) -> dict[str, Timing]:
-    """Seconds to open a log, folded and from its snapshot."""
+    """Seconds to open a log, from its events and from a snapshot."""
     rng = Stream(0)
     with open_agent("sqlite:///:memory:", "shop", MODEL, seed=1) as agent:
         for _ in range(visits):
             agent.observe(agent.act(), rng.integers(2))
         rows = [encode_row(event) for event in agent.log()]
-    told: dict[str, list[float]] = {FOLDED: [], "from a snapshot": []}
+    measured: dict[str, list[float]] = {FOLDED: [], "from a snapshot": []}
     for _ in range(3):
         with tempfile.TemporaryDirectory() as place:
             url = f"sqlite:///{Path(place) / 'shop.db'}"
             store = open_store(url)
             store.log("shop").append(rows)
             store.close()
-            for seconds in told.values():  # closed, it leaves a snapshot behind
+            for seconds in measured.values():  # closing writes a snapshot
                 start = time.perf_counter()
                 agent = open_agent(url, "shop")
                 seconds.append(time.perf_counter() - start)
                 agent.close()
-    return _timings(told)
+    return _timings(measured)
 
 
 def main() -> None:
@@ -84,9 +84,9 @@ def main() -> None:
     console = Console()
     table = Table(
         title=f"Python {platform.python_version()}, NumPy {np.__version__}, {platform.machine()}",
-        caption="Median over rounds that take turns (lowest-highest). Ratio: below 1 is faster.",
+        caption="Median of interleaved rounds (lowest-highest). Ratio: below 1 is faster.",
     )
-    for column in ("what", "who", "time", "ratio"):
+    for column in ("operation", "implementation", "time", "ratio"):
         table.add_column(column, justify="right" if column == "ratio" else "left")
     sections = [
         *(
@@ -103,7 +103,7 @@ def main() -> None:
         ("import, start-up subtracted", import_times, "numpy"),
         ("lab, a job of ten seconds", runner_and_loop, "replicas within bayescontrol"),
         ("a durable decision or observation, SQLite", durable_operation, FLUSH),
-        ("to open a log of 20,001 events", opened_log, FOLDED),
+        ("opening a log of 20,001 events", opened_log, FOLDED),
         (f"an HTTP request, {CONNECTIONS} connections", request_times, LOOSE),
     ]
     for what, measure, reference in sections:

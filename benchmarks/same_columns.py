@@ -62,7 +62,7 @@ def run_all(tree: Path, out: Path, sources: Mapping[str, str], workers: int) -> 
                 cwd=tree,
                 env=os.environ | {"PYTHONPATH": path},
                 stdout=subprocess.DEVNULL,
-                check=False,  # a claim that fails is not our concern here
+                check=False,  # failing claims do not matter here
             )
 
 

@@ -1,10 +1,10 @@
-"""HTTP: requests a second at 32 connections, durable and not, taking turns in one run.
+"""HTTP requests per second at 32 connections, durable and not durable, taking turns in one run.
 
-    python -m benchmarks.serve                      on an idle machine of two cores: about a minute
+    python -m benchmarks.serve                      about a minute on an idle machine with two cores
 
-Two servers, each a process of its own, one that waits for the disk and one that does not; the
-clients are one more process, on the same machine. A visit is two requests, act and observe. The
-rate at which the disk itself flushes is printed beside.
+Two servers run in separate processes: one waits for the disk and one does not. The clients run in
+a third process on the same machine. A visit is two requests, act and observe. The flush rate of
+the disk is printed for comparison.
 """
 
 import argparse
@@ -39,24 +39,24 @@ server.run()
 
 @dataclass(frozen=True)
 class Load:
-    """What a round measured: seconds of all, and of each request."""
+    """The result of a round: total seconds, and seconds of each request."""
 
     seconds: float
     each: np.ndarray
 
     @property
     def rate(self) -> float:
-        """Requests a second."""
+        """Requests per second."""
         return len(self.each) / self.seconds
 
     def quantile(self, q: float) -> float:
-        """In milliseconds."""
+        """A quantile of the request times, in milliseconds."""
         return float(np.quantile(self.each, q)) * 1e3
 
 
 @contextmanager
 def server(folder: Path, durable: bool) -> Iterator[int]:
-    """The port of a server in a process of its own."""
+    """Run a server in a separate process; yield its port."""
     kind = "durable" if durable else "not"
     store = f"sqlite:///{folder / kind}.db"
     process = subprocess.Popen(
@@ -96,7 +96,7 @@ async def _load(port: int, requests: int, connections: int, agent: str) -> Load:
         streams = await asyncio.open_connection("127.0.0.1", port)
         while left > 0:
             left -= 2
-            begun = time.perf_counter()
+            started = time.perf_counter()
             decision = msgspec.json.decode(await _ask(streams, f"/v1/agents/{agent}/act", b"{}"))
             between = time.perf_counter()
             answer = b'{"id":"%s","observation":%d}' % (
@@ -104,19 +104,19 @@ async def _load(port: int, requests: int, connections: int, agent: str) -> Load:
                 decision["action"] == 2,
             )
             await _ask(streams, f"/v1/agents/{agent}/observe", answer)
-            each.extend((between - begun, time.perf_counter() - between))
+            each.extend((between - started, time.perf_counter() - between))
         streams[1].close()
 
     first = await asyncio.open_connection("127.0.0.1", port)
     await _ask(first, "/v1/agents", name)
     first[1].close()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     await asyncio.gather(*(visits() for _ in range(connections)))
-    return Load(time.perf_counter() - begun, np.array(each))
+    return Load(time.perf_counter() - started, np.array(each))
 
 
 def load(port: int, requests: int, connections: int = CONNECTIONS, agent: str = "shop") -> Load:
-    """So many requests, half of them `act`, half `observe`."""
+    """Send `requests` requests, half of them `act` and half `observe`."""
     try:
         import uvloop
     except ImportError:
@@ -128,7 +128,7 @@ DURABLE, LOOSE = "durable", "not durable"
 
 
 def in_turn(folder: Path, requests: int, rounds: int) -> dict[str, list[Load]]:
-    """Rounds of so many requests to a durable server and to one that is not, after a warm-up."""
+    """Alternate rounds of requests to a durable and a non-durable server, after a warm-up."""
     sides: dict[str, list[Load]] = {DURABLE: [], LOOSE: []}
     with server(folder, True) as durable, server(folder, False) as loose:
         ports = {DURABLE: durable, LOOSE: loose}
@@ -141,27 +141,27 @@ def in_turn(folder: Path, requests: int, rounds: int) -> dict[str, list[Load]]:
 
 
 def request_times(requests: int = 2_000, rounds: int = 3) -> dict[str, Timing]:
-    """Seconds for a request, of all that are under way together: for `make bench`."""
+    """Seconds divided by requests, which run concurrently; for `make bench`."""
     with tempfile.TemporaryDirectory() as place:
         sides = in_turn(Path(place), requests, rounds)
-    told = {}
+    timings = {}
     for side, loads in sides.items():
         seconds = [1.0 / one.rate for one in loads]
-        told[side] = Timing(float(np.median(seconds)), min(seconds), max(seconds))
-    return told
+        timings[side] = Timing(float(np.median(seconds)), min(seconds), max(seconds))
+    return timings
 
 
 def main() -> None:
-    """Rounds that take turns; the median of each side, and of their ratios."""
+    """Measure in turns; print the median of each server and of their ratios."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--requests", type=int, default=6_000, help="of one round")
+    parser.add_argument("--requests", type=int, default=6_000, help="requests per round")
     parser.add_argument("--rounds", type=int, default=5)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     console = Console()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         disk = flushes(folder, seconds=0.5)
-        sides = in_turn(folder, asked.requests, asked.rounds)
+        sides = in_turn(folder, arguments.requests, arguments.rounds)
     table = Table(title=f"{CONNECTIONS} connections, act and observe")
     for column in ("server", "requests/s", "median", "p99"):
         table.add_column(column, justify="left" if column == "server" else "right")
@@ -172,7 +172,9 @@ def main() -> None:
         table.add_row(side, spread, *each)
     ratios = [a.rate / b.rate for a, b in zip(*sides.values(), strict=True)]
     spread = f"{np.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
-    table.caption = f"durable / not durable: {spread}; the disk flushes {disk:,.0f} times a second"
+    table.caption = (
+        f"durable / not durable: {spread}; the disk flushes {disk:,.0f} times per second"
+    )
     console.print(table)
 
 

@@ -1,4 +1,4 @@
-"""Compare within one run: the contestants take turns, so that noise hits all of them alike."""
+"""Time contestants in turns within one run, so that noise affects all of them equally."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ class Timing:
     high: float
 
     def per(self, steps: int) -> "Timing":
-        """A call's share for each of its steps."""
+        """Divide the time of a call by its number of steps."""
         return Timing(self.median / steps, self.low / steps, self.high / steps)
 
     def __str__(self) -> str:

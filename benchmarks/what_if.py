@@ -1,11 +1,11 @@
-"""How often the intervals of `what_if` hold, and how wide they are.
+"""Coverage and width of the intervals of `what_if`.
 
     python -m benchmarks.what_if                 the table of docs/durable.md, under a minute
     python -m benchmarks.what_if --logs 10       a quick look
 
-A log is that of a Bernoulli agent on two arms that pay 0.2 and 0.3. For each of three policies it
-is asked what it would have earned; the answer is known. Beside the intervals of `what_if` stand
-normal ones: mean ± z standard errors.
+The logs come from a Bernoulli agent with two arms that pay 0.2 and 0.3. Each of three policies is
+evaluated on them; its true mean reward is known. The intervals of `what_if` are compared with
+normal intervals, mean ± z standard errors.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def bandit_log(
 ) -> list[Event]:
     """The log of a Bernoulli agent, without a store: arm a pays 1 with probability pays(a, t).
 
-    Answers come up to `late` decisions late, and with probability `silent` not at all.
+    Feedback is up to `late` decisions late, and missing with probability `silent`.
     """
     model = as_model(BernoulliBandit(arms, prior=prior))
     driver, rng = model.driver(), Stream(seed)
@@ -63,10 +63,10 @@ def bandit_log(
             events.append(Observed(seq=len(events) + 1, n=n, o=o, time=0.0))
 
     for t in range(decisions):
-        law = driver.probabilities(None) or {}
-        a = rng.choice(list(law), p=list(law.values()))
+        probabilities = driver.probabilities(None) or {}
+        a = rng.choice(list(probabilities), p=list(probabilities.values()))
         n = len(events) + 1
-        events.append(Decided(seq=n, x=None, a=a, p=law[a], key=None, time=0.0))
+        events.append(Decided(seq=n, x=None, a=a, p=probabilities[a], key=None, time=0.0))
         o = int(rng.random() < pays(a, t))
         if not silent or rng.random() >= silent:
             due.append((t + (rng.integers(late + 1) if late else 0), n, a, o))
@@ -77,7 +77,7 @@ def bandit_log(
 
 @dataclass(frozen=True)
 class Coverage:
-    """Of how many logs the interval held the truth, and its mean width."""
+    """The share of logs whose interval contains the true value, and the mean width."""
 
     held: float
     width: float
@@ -87,10 +87,10 @@ class Coverage:
 
 
 def coverage(
-    told: list[WhatIf], truth: float, ends: Callable[[WhatIf], tuple[float, float]]
+    estimates: list[WhatIf], truth: float, ends: Callable[[WhatIf], tuple[float, float]]
 ) -> Coverage:
-    """Over the logs told of."""
-    both = [ends(one) for one in told]
+    """Coverage of the intervals `ends(estimate)`."""
+    both = [ends(one) for one in estimates]
     held = fmean(low <= truth <= high for low, high in both)
     return Coverage(held, fmean(high - low for low, high in both))
 
@@ -101,26 +101,28 @@ def normal(estimate: RewardEstimate) -> tuple[float, float]:
     return estimate.mean - z * estimate.error, estimate.mean + z * estimate.error
 
 
-def always(law: dict[Any, float]) -> Callable[[Any], dict[Any, float]]:
-    """The policy with this law in every situation."""
-    return lambda _: law
+def always(probabilities: dict[Any, float]) -> Callable[[Any], dict[Any, float]]:
+    """The policy with the same action probabilities in every situation."""
+    return lambda _: probabilities
 
 
 def rows(logs: list[list[Event]]) -> list[tuple[str, ...]]:
-    """One for each policy."""
+    """Return one row per policy."""
     found = []
-    for name, law in POLICIES.items():
-        told = [what_if(log, always(law), level=LEVEL) for log in logs]
-        truth = sum(p * PAYS[a] for a, p in law.items())
+    for name, probabilities in POLICIES.items():
+        estimates = [what_if(log, always(probabilities), level=LEVEL) for log in logs]
+        truth = sum(p * PAYS[a] for a, p in probabilities.items())
         shares = [
-            coverage(told, truth, lambda one: normal(one.inverse_propensity)),
+            coverage(estimates, truth, lambda one: normal(one.inverse_propensity)),
             coverage(
-                told, truth, lambda one: (one.inverse_propensity.low, one.inverse_propensity.high)
+                estimates,
+                truth,
+                lambda one: (one.inverse_propensity.low, one.inverse_propensity.high),
             ),
-            coverage(told, truth, lambda one: normal(one.doubly_robust)),
-            coverage(told, truth, lambda one: (one.doubly_robust.low, one.doubly_robust.high)),
+            coverage(estimates, truth, lambda one: normal(one.doubly_robust)),
+            coverage(estimates, truth, lambda one: (one.doubly_robust.low, one.doubly_robust.high)),
         ]
-        effective = median(one.effective / one.decisions for one in told)
+        effective = median(one.effective / one.decisions for one in estimates)
         found.append((name, *map(str, shares), f"{effective:.2f}"))
     return found
 

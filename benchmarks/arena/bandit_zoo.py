@@ -1,4 +1,4 @@
-"""All agents for bandits, at four kinds of bandits: regret, compared run by run.
+"""Compare the regret of all bandit agents on four kinds of bandits, run by run.
 
     uniform       m_j ~ U(0, 1), as in the paper
     low rates     m_j ~ Beta(1, 9), such as clicks on advertisements
@@ -58,7 +58,7 @@ UCB: Final = "UCB1"
 ORACLE: Final = "oracle"
 #: Pulls all levers equally often.
 UNIFORM: Final = "uniform"
-#: A decision of this agent takes about a hundred times as long as one of the rule.
+#: A decision of this agent takes about a hundred times as long as one of the control rule.
 COSTLY: Final = "information-directed"
 CLOSE_RACE: Final = "close race"
 
@@ -112,12 +112,12 @@ AGENTS: Final[Mapping[str, Callable[[Settings, FloatArray], Any]]] = {
 
 
 def checkpoints(settings: Settings) -> IntArray:
-    """The steps at which regret is noted: 1, 2, … at even distances of their logarithms."""
+    """Return the steps at which regret is stored, evenly spaced in log t."""
     return np.unique(np.geomspace(1, settings.steps, 40).round()).astype(np.int64)
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """The biases of each kind, and the regret of each agent at the checkpoints; NaN if it rests."""
+    """Biases of each kind, and regret of each agent at the checkpoints; NaN if it did not play."""
     bandit = BernoulliBandit(settings.levers)
     at = checkpoints(settings) - 1
     biases, regrets = [], np.full((len(KINDS), len(AGENTS), at.size), np.nan)
@@ -184,7 +184,7 @@ def ranks(agents: Mapping[str, FloatArray]) -> dict[str, tuple[int, int]]:
 
 
 def _paired(agents: Mapping[str, FloatArray], a: str, b: str) -> Comparison | None:
-    """Compare two agents on the runs that both have played."""
+    """Compare two agents on the runs that both played."""
     both = ~np.isnan(agents[a] + agents[b])
     if both.sum() < 2:
         return None
@@ -275,7 +275,7 @@ def _interval(values: FloatArray) -> tuple[str, str, str]:
     return format_interval(interval.mean, interval.low, interval.high)
 
 
-#: Colour tells the family, dash the agent.
+#: The colour shows the family, the dash pattern the agent.
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     RULE: ("blue", "solid"),
     "Gittins": ("green", "solid"),

@@ -31,7 +31,7 @@ from benchmarks.arena.optimism import beta_prior, horizon_of
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.baselines import CountingAgent
-from bayescontrol.baselines.bandits import counting_loop, real
+from bayescontrol.baselines.bandits import as_real, counting_loop
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import respond
 from bayescontrol.kernels.beta_distribution import divergence_bound, excess, log1p_exp
@@ -43,24 +43,24 @@ from bayescontrol.seeding import Stream
 
 #: ∫_-1^{x_k} f = Σ_l TO_LEFT[k, l] f(x_l).
 TO_LEFT = np.ascontiguousarray(WEIGHT[None, :] - TO_RIGHT.T)
-#: g_j below e^-FALL of its maximum is nothing.
+#: g_j is negligible below e^-FALL of its maximum.
 FALL = 40.0
 WIDTH = 2.0
-#: Ratios that agree to the accuracy of the integrals are equal, and one is chosen by chance.
+#: Ratios that agree to the accuracy of the integrals count as tied; ties are broken at random.
 TIE = 1e-9
 
-# Rows of the scratch, one column an arm; then g_j and F_j at the nodes, and S.
+# Rows of the scratch array, with one column per arm; then g_j and F_j at the nodes, and S.
 REGRET, GAIN, P, A, B, LOG_M, LOG_F, PEAK, RIGHT, SCALE, CDF = range(11)
 DENSITY = 11
 LOWER = DENSITY + K
 OVERLAP = LOWER + K
-#: So many rows, and one more for each arm.
+#: The scratch array has this many rows, plus one for each arm.
 ROWS = OVERLAP
 
 
 @leaf
 def _prepare(alpha: float, beta: float, n: FloatArray, s: FloatArray, work: FloatArray) -> float:
-    """What the densities need; gives the left end of the integrals."""
+    """Precompute what `_densities` needs; return the left end of the integrals."""
     left = -math.inf
     for j in range(n.size):
         a, b = alpha + s[j], beta + (n[j] - s[j])
@@ -81,7 +81,7 @@ def _prepare(alpha: float, beta: float, n: FloatArray, s: FloatArray, work: Floa
 
 @leaf
 def _densities(left: float, half: float, work: FloatArray) -> None:
-    """g_j and F_j at the nodes of one panel; CDF moves on to its right end."""
+    """Write g_j and F_j at the nodes of one panel; advance CDF to the panel's right end."""
     for k in range(K):
         u = left + half * (1.0 + NODE[k])
         log_x, log_y = -log1p_exp(-u), -log1p_exp(u)
@@ -98,7 +98,7 @@ def _densities(left: float, half: float, work: FloatArray) -> None:
             for j in range(work.shape[1]):
                 lower[j] += TO_LEFT[k, i] * work[DENSITY + i, j]
         for j in range(work.shape[1]):
-            # Where F is all but nothing, rounding may take it below.
+            # Rounding can make a very small F negative.
             lower[j] = max(work[CDF, j] + half * lower[j], 1e-300)
     for k in range(K):
         for j in range(work.shape[1]):
@@ -107,14 +107,14 @@ def _densities(left: float, half: float, work: FloatArray) -> None:
 
 @leaf
 def overlaps(alpha: float, beta: float, n: FloatArray, s: FloatArray, work: FloatArray) -> None:
-    """p into row P of the scratch, S into its last rows."""
+    """Write p to row P of the scratch array, and S to its last rows."""
     arms = n.size
     u = _prepare(alpha, beta, n, s, work)
     end = -math.inf
     for j in range(arms):
         end = max(end, work[RIGHT, j])
     while u < end:
-        # ln(1 + e^u) has poles at ±iπ: near them no panel may be wide.
+        # ln(1 + e^u) has poles at ±iπ: panels near them must be narrow.
         width = max(3.0, 0.5 * abs(u))
         for j in range(arms):
             if work[RIGHT, j] > u:
@@ -140,9 +140,9 @@ def overlaps(alpha: float, beta: float, n: FloatArray, s: FloatArray, work: Floa
 
 @leaf
 def _shifted(m: float, shift: float) -> float:
-    """KL(m + shift ‖ m), also where the shift is far below m."""
+    """KL(m + shift ‖ m), accurate even if the shift is much smaller than m."""
     M = m + shift
-    # Of an arm that is all but never the best, the integrals keep too little to stay inside.
+    # For an arm that is almost never the best, integration errors can push M out of (0, 1).
     if M <= 0.0:
         return -log(1.0 - m)
     if M >= 1.0:
@@ -152,7 +152,7 @@ def _shifted(m: float, shift: float) -> float:
 
 @leaf
 def information(alpha: float, beta: float, n: FloatArray, s: FloatArray, work: FloatArray) -> None:
-    """Δ into row REGRET of the scratch, g into row GAIN, in nats."""
+    """Write Δ to row REGRET of the scratch array, and g, in nats, to row GAIN."""
     arms = n.size
     overlaps(alpha, beta, n, s, work)
     for i in range(arms):
@@ -209,21 +209,21 @@ def best_ratio(
 
 @leaf
 def _candidate(work: FloatArray, i: int, j: int) -> tuple[float, float]:
-    """The ratio of arm i alone if j = i; else of a true mixture of both, ∞ if there is none.
+    """The ratio of arm i if j = i; else of a proper mixture of both, ∞ if no mixture is better.
 
-    One candidate for each arm and not one for each pair it is in: equal arms are equally likely.
+    Each arm is one candidate, not one per pair that contains it, so equal arms are equally likely.
     """
-    alone = ratio(work[REGRET, i], work[GAIN, i], work[REGRET, i], work[GAIN, i], 1.0)
+    pure = ratio(work[REGRET, i], work[GAIN, i], work[REGRET, i], work[GAIN, i], 1.0)
     if i == j:
-        return alone, 1.0
+        return pure, 1.0
     value, w = best_ratio(work[REGRET, i], work[GAIN, i], work[REGRET, j], work[GAIN, j])
     other = ratio(work[REGRET, j], work[GAIN, j], work[REGRET, j], work[GAIN, j], 1.0)
-    return (value, w) if value < min(alone, other) * (1.0 - TIE) else (math.inf, w)
+    return (value, w) if value < min(pure, other) * (1.0 - TIE) else (math.inf, w)
 
 
 @leaf
 def draw_pair(work: FloatArray, state: UIntArray) -> int:
-    """An arm drawn from the pair with the smallest ratio, rows REGRET and GAIN given."""
+    """Draw an arm from the pair with the smallest ratio; rows REGRET and GAIN must be filled."""
     arms = work.shape[1]
     least = math.inf
     for i in range(arms):
@@ -345,10 +345,10 @@ class _ArenaAgent(CountingAgent):
 
 
 class KnowledgeGradient(_ArenaAgent):
-    """arg max_j m_j + h ν_j: the expected reward, and the value of the information for later pulls.
+    """arg max_j m_j + h ν_j: the expected reward plus the value of information for later pulls.
 
-    ν_j is what one reward of arm j adds to max_i m_i on average, h = γ + … + γ^L for the L pulls
-    that remain after this one: `horizon` T in all, a `discount` γ, or both. After the
+    ν_j is the expected increase of max_i m_i from one reward of arm j. h = γ + … + γ^L for the L
+    pulls that remain after this one. Give the `horizon` T, a `discount` γ, or both. After the
     horizon h = 0, and the agent is greedy.
 
     >>> agent = KnowledgeGradient(2, horizon=11)
@@ -375,7 +375,9 @@ class KnowledgeGradient(_ArenaAgent):
         alpha, beta = beta_prior(prior)
         T = math.inf if horizon is None else horizon_of(horizon)
         highest = 1.0 if horizon is not None else math.nextafter(1.0, 0.0)
-        gamma = 1.0 if discount is None else real("discount", discount, 0.0, highest, open_low=True)
+        gamma = (
+            1.0 if discount is None else as_real("discount", discount, 0.0, highest, open_low=True)
+        )
         super().__init__(
             arms,
             [T, gamma, alpha, beta],

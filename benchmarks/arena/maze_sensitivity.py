@@ -518,7 +518,7 @@ def _cell(shares: FloatArray) -> str:
 
 _COLOURS: Final[Mapping[str, Colour]] = {"prior A": "blue", "prior B": "vermillion"}
 _MARKERS: Final[Mapping[str, Marker]] = {"prior A": "circle", "prior B": "square"}
-#: What each panel is called, the axis, and its scale.
+#: The title, axis label and axis scale of each panel.
 _PANELS: Final[Mapping[str, tuple[str, str, Scale]]] = {
     "mu0": ("Prior mean", "μ0", "linear"),
     "lambda0": ("Prior precision", "λ0", "log"),
@@ -590,7 +590,7 @@ def _panel(results: Results, parameter: str) -> Panel:
 
 def _toy(results: Results, name: str) -> Panel:
     ends = edges(results.settings.toy_steps)
-    series = []  # without the first window, in which the cost of the cliff is off the scale
+    series = []  # skip the first window, where the cost of the cliff is off the scale
     for p in PRECISIONS:
         colour, dash = _PRECISION_LOOKS[p]
         label = "p unknown" if p is None else f"p = {named('precision', p)}"

@@ -308,7 +308,7 @@ def _planners(settings: Settings) -> str:
     )
 
 
-#: Colour tells the family, dash the agent.
+#: The colour shows the family, the dash pattern the agent.
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     RULE: ("blue", "solid"),
     UNKNOWN: ("blue", "dash"),

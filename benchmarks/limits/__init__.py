@@ -1,1 +1,1 @@
-"""The speed of compiled loops, compared with C programs for the same work."""
+"""Speed of compiled loops, compared with C programs for the same work."""

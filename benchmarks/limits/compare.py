@@ -25,7 +25,7 @@ MODES = 1_000_000
 
 
 class Pair(NamedTuple):
-    """Two functions of a seed that return the number of steps they did; the unit of time."""
+    """Two functions that take a seed and return the number of steps done, and a time unit."""
 
     name: str
     c: Callable[[int], int]

@@ -1,4 +1,4 @@
-"""Other libraries on the paper's bench, each as its documentation shows it.
+"""Other libraries on the paper's benchmark, used as their documentation shows.
 
-They are no dependency of ours: each has an environment of its own (`environments`).
+They are not dependencies of this project: each has a separate environment (`environments`).
 """

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bayesianbandits import (  # type: ignore[import-not-found] # in an environment of its own
+from bayesianbandits import (  # type: ignore[import-not-found] # in a separate environment
     Agent,
     Arm,
     DirichletClassifier,
@@ -14,15 +14,17 @@ from bayesianbandits import (  # type: ignore[import-not-found] # in an environm
 from benchmarks.peers.worker import LEVERS, STEPS, serve
 
 
-def chance_of_one(p: Any) -> Any:
-    """The reward that a sampled distribution over 0 and 1 expects."""
+def probability_of_one(p: Any) -> Any:
+    """The expected reward of a sampled distribution over 0 and 1."""
     return p[..., 1]
 
 
 def play(biases: Sequence[float], run: int) -> float:
-    """One run."""
+    """Play one run; return its total reward."""
     world, total = random.Random(run), 0
-    arms = [Arm(a, chance_of_one, DirichletClassifier({0: 1.0, 1: 1.0})) for a in range(LEVERS)]
+    arms = [
+        Arm(a, probability_of_one, DirichletClassifier({0: 1.0, 1: 1.0})) for a in range(LEVERS)
+    ]
     agent = Agent(arms, ThompsonSampling(), random_seed=run)
     for _ in range(STEPS):
         (a,) = agent.pull()

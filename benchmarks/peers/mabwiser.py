@@ -4,17 +4,17 @@ import random
 from collections.abc import Sequence
 
 from benchmarks.peers.worker import LEVERS, STEPS, serve
-from mabwiser.mab import (  # type: ignore[import-not-found] # in an environment of its own
+from mabwiser.mab import (  # type: ignore[import-not-found] # in a separate environment
     MAB,
     LearningPolicy,
 )
 
 
 def play(biases: Sequence[float], run: int) -> float:
-    """One run."""
+    """Play one run; return its total reward."""
     world, total = random.Random(run), 0
     policy = MAB(list(range(LEVERS)), LearningPolicy.ThompsonSampling(), seed=run)
-    a = world.randrange(LEVERS)  # it decides nothing before its first fit
+    a = world.randrange(LEVERS)  # it cannot predict before its first fit
     for _ in range(STEPS):
         r = int(world.random() < biases[a])
         policy.partial_fit([a], [r])

@@ -4,11 +4,11 @@ import random
 from collections.abc import Sequence
 
 from benchmarks.peers.worker import LEVERS, STEPS, serve
-from river import bandit, proba  # type: ignore[import-not-found] # in an environment of its own
+from river import bandit, proba  # type: ignore[import-not-found] # in a separate environment
 
 
 def play(biases: Sequence[float], run: int) -> float:
-    """One run."""
+    """Play one run; return its total reward."""
     world, levers, total = random.Random(run), range(LEVERS), 0
     policy = bandit.ThompsonSampling(reward_obj=proba.Beta(1, 1), seed=run)
     for _ in range(STEPS):

@@ -7,9 +7,9 @@ from benchmarks.peers.worker import LEVERS, STEPS, serve
 
 
 def play(biases: Sequence[float], run: int) -> float:
-    """One run."""
-    # It prints while it is imported: only once the answers have a pipe of their own.
-    from SMPyBandits.Policies import (  # type: ignore[import-not-found] # its own environment
+    """Play one run; return its total reward."""
+    # It prints when it is imported, so import it after `serve` has redirected standard output.
+    from SMPyBandits.Policies import (  # type: ignore[import-not-found] # separate environment
         Thompson,
     )
 

@@ -1,7 +1,7 @@
-"""One contestant in a process of its own, asked over a pipe to play so many runs.
+"""One contestant in a separate process, which plays runs on request over a pipe.
 
     request   {"runs": k, "first": i}
-    answer    {"seconds": ..., "regrets": [...]}     the time of k runs, and what each one lost:
+    answer    {"seconds": ..., "regrets": [...]}     the time of k runs, and the regret of each:
                                                      max_j m_j · steps - Σ_t r_t
 
 Standard library only: this module is imported within the peers' environments. Every contestant
@@ -21,16 +21,16 @@ LEVERS, STEPS = 10, 1_000
 
 
 def serve(play: Callable[[Sequence[float], int], float]) -> None:
-    """Answer until the pipe closes; `play(biases, run)` is one run and gives its total reward."""
-    # Some peers print when they are imported or used: what they say goes to the errors.
+    """Answer until the pipe closes; `play(biases, run)` plays one run, returns its total reward."""
+    # Some peers print when they are imported or used: send their output to standard error.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     play(_biases(0), 0)
     answers.write("ready\n")
     answers.flush()
     for line in sys.stdin:
-        asked = json.loads(line)
-        runs = range(asked["first"], asked["first"] + asked["runs"])
+        request = json.loads(line)
+        runs = range(request["first"], request["first"] + request["runs"])
         biases = [_biases(run) for run in runs]
         rewards = []
         start = time.perf_counter()
