@@ -20,10 +20,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from benchmarks.arena.average_reward import draw_row
-from benchmarks.arena.declared_model import DeclaredModel, whole
+from benchmarks.arena.declared_model import DeclaredModel, require_integer
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
-from bayescontrol.baselines.td_learning import between
+from bayescontrol.baselines.td_learning import require_between
 from bayescontrol.errors import (
     ImpossibleObservation,
     IncompatibleState,
@@ -204,16 +204,16 @@ class BAMCP:
         start: Hashable | None = None,
         allowed: Callable[[Any], Iterable[Any]] | None = None,
     ) -> None:
-        gamma = between("gamma", gamma, 0, 1, ends="(]")
+        gamma = require_between("gamma", gamma, 0, 1, ends="(]")
         if depth is None:
             if gamma == 1.0:
                 raise ValueError("gamma=1 needs depth=, the number of steps to look ahead")
             depth = max(1, math.ceil(math.log(NEGLIGIBLE) / math.log(gamma)))
         self._search_settings = Search(
-            whole("simulations", simulations, 1),
-            whole("depth", depth, 1),
+            require_integer("simulations", simulations, 1),
+            require_integer("depth", depth, 1),
             gamma,
-            between("c", c, 0, math.inf, ends="[)"),
+            require_between("c", c, 0, math.inf, ends="[)"),
         )
         self._declared = declared = DeclaredModel(
             states, actions, allowed, {"search": tuple(self._search_settings)}
@@ -273,7 +273,7 @@ class BAMCP:
         how = (
             self._search_settings
             if left is None
-            else self._search_settings._replace(depth=whole("left", left, 1))
+            else self._search_settings._replace(depth=require_integer("left", left, 1))
         )
         value, tries = np.empty(len(declared.actions)), np.empty(len(declared.actions))
         x = int(declared.arrays["x"])

@@ -30,7 +30,7 @@ from benchmarks.arena.beta_quantiles import beta_cdf
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.baselines import TabularLearner
-from bayescontrol.baselines.td_learning import between, learner_loop
+from bayescontrol.baselines.td_learning import learner_loop, require_between
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling
@@ -44,7 +44,7 @@ MU, KAPPA, ALPHA, BETA = 0, 1, 2, 3
 def _log_density(nu: float, z: float) -> float:
     """ln f_ν(z) = ln Γ(½ν + ½)/Γ(½ν) - ½ ln πν - ½(ν + 1) ln(1 + z²/ν)."""
     h = 0.5 * nu
-    # By Stirling, so that nothing large cancels: a ln(1 + ½/a) + ½ ln a - ½ for the ratio.
+    # Stirling's formula avoids cancellation: a ln(1 + ½/a) + ½ ln a - ½ for the ratio.
     ratio = h * log(1.0 + 0.5 / h) - 0.5 + stirling(h + 0.5) - stirling(h)
     return ratio - HALF_LOG_2PI - 0.5 * (nu + 1.0) * log(1.0 + z * z / nu)
 
@@ -112,7 +112,7 @@ def _most_valuable(rows: FloatArray) -> int:
 
 @leaf
 def choose_action(rows: FloatArray, vpi: bool, x: int, state: UIntArray) -> int:
-    """The action in state x, rows[x, a] = μ, κ, α, β; with `vpi` nothing is drawn."""
+    """The action in state x, where rows[x, a] = μ, κ, α, β; `vpi` uses no random numbers."""
     return _most_valuable(rows[x]) if vpi else _sample(rows[x], state)
 
 
@@ -197,12 +197,12 @@ class BayesianQ(TabularLearner):
         if selection not in ("sampling", "vpi"):
             raise ValueError(f"selection={selection!r}: it must be 'sampling' or 'vpi'")
         settings: dict[str, Any] = {
-            "gamma": between("gamma", gamma, 0, 1, ends="[)"),
+            "gamma": require_between("gamma", gamma, 0, 1, ends="[)"),
             "selection": selection,
-            "mu0": between("mu0", mu0, -np.inf, np.inf, ends="()"),
-            "kappa0": between("kappa0", kappa0, 0, np.inf, ends="()"),
-            "alpha0": between("alpha0", alpha0, 1, np.inf, ends="()"),
-            "beta0": between("beta0", beta0, 0, np.inf, ends="()"),
+            "mu0": require_between("mu0", mu0, -np.inf, np.inf, ends="()"),
+            "kappa0": require_between("kappa0", kappa0, 0, np.inf, ends="()"),
+            "alpha0": require_between("alpha0", alpha0, 1, np.inf, ends="()"),
+            "beta0": require_between("beta0", beta0, 0, np.inf, ends="()"),
         }
         self._gamma, self._vpi = settings["gamma"], selection == "vpi"
         super().__init__(states, actions, start, allowed, settings)
@@ -222,7 +222,7 @@ class BayesianQ(TabularLearner):
         mu, kappa, alpha, beta = row.tolist()
         return mu, kappa, alpha, beta
 
-    def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+    def _initial_rows(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
         prior = [self._settings[name] for name in ("mu0", "kappa0", "alpha0", "beta0")]
         rows = np.tile(prior, (offered.size, 1))
         rows[~offered, 0] = -np.inf

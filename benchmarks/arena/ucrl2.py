@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.arena.declared_model import DeclaredModel
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.baselines.td_learning import between
+from bayescontrol.baselines.td_learning import require_between
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.mdp.table import MDP, advance
@@ -60,9 +60,9 @@ def extended_value_iteration(
     policy: IntArray,
     u: FloatArray,
 ) -> int:
-    """The sweeps made; the optimistic policy is left in `policy`, u, least 0, in `u`.
+    """Write the optimistic policy to `policy`, u with min u = 0 to `u`; return the sweeps.
 
-    u is begun from as it is given. After `limit` sweeps the policy is the one of then.
+    Iteration starts from the given u. It stops after `limit` sweeps with the policy found so far.
     """
     X, A = r.shape
     new = np.empty(X)
@@ -122,13 +122,13 @@ class UCRL2:
         start: Hashable | None = None,
         allowed: Callable[[Any], Iterable[Any]] | None = None,
     ) -> None:
-        low, high = (between("bounds", b, -math.inf, math.inf, ends="()") for b in bounds)
+        low, high = (require_between("bounds", b, -math.inf, math.inf, ends="()") for b in bounds)
         if not low < high:
             raise ValueError(f"bounds={bounds!r}: give the smallest reward, then the largest")
         settings = {
             "bounds": (low, high),
-            "delta": between("delta", delta, 0, 1, ends="()"),
-            "confidence": between("confidence", confidence, 0, math.inf, ends="[)"),
+            "delta": require_between("delta", delta, 0, 1, ends="()"),
+            "confidence": require_between("confidence", confidence, 0, math.inf, ends="[)"),
         }
         self._declared = declared = DeclaredModel(states, actions, allowed, settings)
         X, A = declared.allowed.shape

@@ -140,13 +140,11 @@ class LinearBelief(HasArms[LinearWeights]):
 
     def draw_action(self, x: npt.ArrayLike, rng: Stream) -> Any:
         """Draw a ~ P(a | âo_<t, x) by drawing only the scores x·w_a, not the weights."""
-        v, posteriors = scale_for_comparison(as_context(x, self.features)), self._posteriors
+        v = scale_for_comparison(as_context(x, self.features))
         self._last = None
-        return self._roster.labels[
-            kernels.regression.draw_action(
-                posteriors.R, posteriors.z, self._roster.active, v, posteriors.v, rng.state
-            )
-        ]
+        R, z, active, buffer = self.loop_arrays()
+        j = kernels.regression.draw_action(R, z, active, v, buffer, rng.state)
+        return self._roster.labels[j]
 
     # -- queries -----------------------------------------------------------------------------
 

@@ -34,20 +34,21 @@ from bayescontrol.values import format_name, pack, require_arrays
 
 Self = TypeVar("Self", bound="CountingAgent")
 
+# The sets of valid rewards, in the order of their numbers in the kernels.
 _SUPPORT = ("a number below 1e150", "a number from 0 to 1", "0 or 1")
 
 
 def counting_loop(agent: Any, environment: Any) -> Any:
-    """Return the compiled loop if agent and environment have the same arms.
+    """Return the compiled loop if agent and environment have the same arms, else None.
 
-    A class of agents declares it: `fused_loop = staticmethod(counting_loop)`.
+    A class of agents declares the loop by `fused_loop = staticmethod(counting_loop)`.
     """
     fits = type(environment) is ArmsEnvironment and agent.arms == tuple(environment.labels)
     return _run if fits else None
 
 
 class CountingAgent:
-    """Base class of these agents: counts per arm, a policy of `kernels.policies`.
+    """Base of these agents: it counts the rewards of each arm and runs a policy of the kernels.
 
     >>> agent = UCB1(["red", "blue"])
     >>> agent.observe("red", 1)
@@ -55,8 +56,9 @@ class CountingAgent:
     ('blue', {'red': 1, 'blue': 0})
     """
 
-    #: The number of the policy, and of the set of valid rewards, in `kernels.policies`.
+    #: The number of the policy in `kernels.policies`.
     kind: ClassVar[int]
+    #: The number of the set of valid rewards in `kernels.policies`; see `_SUPPORT`.
     support: ClassVar[int] = 1
 
     def __init__(
@@ -66,6 +68,7 @@ class CountingAgent:
         self._parameters: FloatArray = np.array(parameters, np.float64)
         #: The settings that `repr` shows.
         self._settings = settings
+        # The rows n, s and q of the module's equations, one column per arm.
         self._counts: FloatArray = np.zeros((3, len(self._labels)))
         self._scratch = self._new_scratch()
 
@@ -73,7 +76,7 @@ class CountingAgent:
         return np.empty((1, len(self._labels)))
 
     def act(self, rng: Stream) -> Any:
-        """Choose an arm. Does not change the agent."""
+        """Return the chosen arm. Does not change the agent."""
         return self._labels[self._choose(rng)]
 
     def _choose(self, rng: Stream) -> int:
@@ -117,7 +120,7 @@ class CountingAgent:
     # -- state -------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Return named arrays from which `load` continues bit for bit."""
+        """Return named arrays; `load` restores them bit for bit."""
         pulls, rewards, squares = self._counts.copy()
         kind = type(self)
         return {
@@ -152,15 +155,15 @@ class CountingAgent:
             if self.support > 0:
                 valid = valid and bool(((s >= 0.0) & (s <= n) & (q >= 0.0) & (q <= n)).all())
         if not valid:
-            raise IncompatibleState(f"the saved state is damaged: counts {counts.tolist()}")
+            raise IncompatibleState(f"the saved state is damaged: the counts {counts.tolist()}")
         self._counts = np.ascontiguousarray(counts)
 
     def copy(self: Self) -> Self:
-        """An independent copy."""
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._counts, twin._scratch = self._counts.copy(), self._new_scratch()
-        return twin
+        """Return an independent copy."""
+        clone = type(self).__new__(type(self))
+        clone.__dict__.update(self.__dict__)
+        clone._counts, clone._scratch = self._counts.copy(), self._new_scratch()
+        return clone
 
     def __repr__(self) -> str:
         settings = "".join(f", {name}={value!r}" for name, value in self._settings.items())
@@ -186,6 +189,7 @@ class CountingAgent:
 def _run(
     agent: CountingAgent, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream
 ) -> Record:
+    """Run the compiled loop; the agent draws from p, the environment from q."""
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
     done = agent.interact(environment, p, q, actions, rewards)
     if done < steps:  # the reward is invalid: `observe` raises the error
@@ -197,7 +201,7 @@ def _run(
 
 
 class UniformLevers(CountingAgent):
-    """P(a) = 1/N, whatever was observed. Accepts all rewards.
+    """Pulls every arm with probability P(a) = 1/N, whatever was observed. Accepts all rewards.
 
     >>> UniformLevers(3).act(Stream(0)) in (0, 1, 2)
     True
@@ -218,7 +222,9 @@ class UniformLevers(CountingAgent):
 
 
 class Oracle(CountingAgent):
-    """a = arg max_j m_j for the true mean rewards m, `biases`. Accepts all rewards.
+    """Pulls the arm arg max_j m_j, where m = `biases` are the true mean rewards.
+
+    Accepts all rewards.
 
     >>> Oracle(3, biases=[0.2, 0.9, 0.5]).act(Stream(0))
     1
@@ -233,8 +239,8 @@ class Oracle(CountingAgent):
     def __init__(self, arms: int | Sequence[Hashable], *, biases: npt.ArrayLike) -> None:
         try:
             means = np.array(biases, np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"biases={biases!r}: {error}") from None
+        except (TypeError, ValueError):
+            raise ValueError(f"biases={biases!r}: give one finite mean reward per arm") from None
         super().__init__(arms, means, biases=means.tolist())
         if means.shape != (len(self.arms),) or not np.isfinite(means).all():
             raise ValueError(
@@ -246,7 +252,7 @@ class Oracle(CountingAgent):
 
 
 class EpsilonGreedy(CountingAgent):
-    """With probability ε α^t any arm, else the arm with the best mean. Rewards in [0, 1].
+    """Pulls any arm with probability ε α^t, else the arm with the best mean. Rewards in [0, 1].
 
     >>> agent = EpsilonGreedy(2, epsilon=0.1, decay=0.99)
     >>> agent.observe(0, 0.4)
@@ -264,13 +270,13 @@ class EpsilonGreedy(CountingAgent):
     def __init__(
         self, arms: int | Sequence[Hashable], *, epsilon: float = 0.1, decay: float = 1.0
     ) -> None:
-        epsilon = real("epsilon", epsilon, 0.0, 1.0)
-        decay = real("decay", decay, 0.0, 1.0, open_low=True)
+        epsilon = as_real("epsilon", epsilon, 0.0, 1.0)
+        decay = as_real("decay", decay, 0.0, 1.0, open_low=True)
         super().__init__(arms, [epsilon, decay], epsilon=epsilon, decay=decay)
 
 
 class Softmax(CountingAgent):
-    """Arm j with probability ∝ e^(x̄_j / τ α^t). Rewards in [0, 1].
+    """Pulls arm j with probability ∝ e^(x̄_j / τ α^t). Rewards in [0, 1].
 
     >>> agent = Softmax(2, temperature=0.5)
     >>> agent.observe(0, 1.0)
@@ -286,8 +292,8 @@ class Softmax(CountingAgent):
     def __init__(
         self, arms: int | Sequence[Hashable], *, temperature: float = 0.1, decay: float = 1.0
     ) -> None:
-        temperature = real("temperature", temperature, 0.0, 1e300, open_low=True)
-        decay = real("decay", decay, 0.0, 1.0, open_low=True)
+        temperature = as_real("temperature", temperature, 0.0, 1e300, open_low=True)
+        decay = as_real("decay", decay, 0.0, 1.0, open_low=True)
         super().__init__(arms, [temperature, decay], temperature=temperature, decay=decay)
 
     def action_probabilities(self) -> dict[Any, float]:
@@ -302,7 +308,7 @@ class Softmax(CountingAgent):
 
 
 class UCB1(CountingAgent):
-    """arg max_j x̄_j + √(2 ln t / n_j). Rewards in [0, 1].
+    """Pulls the arm arg max_j x̄_j + √(2 ln t / n_j). Rewards in [0, 1].
 
     Every arm is pulled once, in random order, before any is pulled twice.
 
@@ -323,9 +329,10 @@ class UCB1(CountingAgent):
 
 
 class KLUCB(CountingAgent):
-    """arg max_j of the largest x with n_j KL(x̄_j ‖ x) ≤ ln(t+1) + c ln ln(t+1), for Bernoulli KL.
+    """Pulls the arm with the largest x such that n_j KL(x̄_j ‖ x) ≤ ln(t+1) + c ln ln(t+1).
 
-    The proof needs c = 3, the authors recommend 0. A negative ln ln counts as 0.
+    KL is the divergence of Bernoulli rewards. The proof needs c = 3, the authors recommend c = 0.
+    A negative ln ln counts as 0.
 
     >>> agent = KLUCB(2)
     >>> for arm, reward in ((0, 1), (1, 0), (0, 0)):
@@ -340,20 +347,23 @@ class KLUCB(CountingAgent):
     fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable], *, c: float = 0.0) -> None:
-        c = real("c", c, 0.0, 1e6)
+        c = as_real("c", c, 0.0, 1e6)
         super().__init__(arms, [c], c=c)
 
 
 # -- validation of parameters ----------------------------------------------------------------
 
 
-def real(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
-    """Return `value` as a float if it is in [low, high], or in (low, high] with `open_low`."""
+def as_real(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
+    """Return `value` as a float if it is in [low, high], or in (low, high] with `open_low`.
+
+    Otherwise raise ValueError, which mentions `name`.
+    """
     try:
         x = float(value)
     except (TypeError, ValueError, OverflowError):
         x = math.nan
     if isinstance(value, str) or not low <= x <= high or (open_low and x == low):
-        where = f"above {low:g} and at most {high:g}" if open_low else f"from {low:g} to {high:g}"
-        raise ValueError(f"{name}={value!r} must be a number {where}")
+        limits = f"above {low:g} and at most {high:g}" if open_low else f"from {low:g} to {high:g}"
+        raise ValueError(f"{name}={value!r} must be a number {limits}")
     return x

@@ -50,7 +50,7 @@ O = TypeVar("O")  # noqa: E741 - the paper's symbol
 Key: TypeAlias = tuple[float, ...]
 
 _DECIMALS: Final = 12
-#: Values this close count as equal; then the first action is taken.
+#: Relative difference below which values count as equal; then the first action is taken.
 _TIE: Final = 1e-9
 #: The default limit of counts in a bandit plan: 160 MB of values.
 _LIMIT: Final = 20_000_000
@@ -115,41 +115,43 @@ class Plan(Generic[X, A, O]):
         n = self.horizon if left is None else left
         if not 1 <= n <= self.horizon:
             raise ValueError(f"left={n}: must be from 1 to the horizon {self.horizon}")
-        s = x, self._key(as_prior(v, len(self.modes)))
-        if (n, *s) not in self._q:
-            self._solve(n, s)
-        return dict(zip(self.modes.actions, self._q[n, *s], strict=True))
+        node = x, self._key(as_prior(v, len(self.modes)))
+        if (n, *node) not in self._q:
+            self._solve(n, node)
+        return dict(zip(self.modes.actions, self._q[n, *node], strict=True))
 
     def value(self, x: X, v: npt.ArrayLike, left: int | None = None) -> float:
         """V_n(x, v) = max_a Q_n(x, v, a)."""
         return max(self.action_values(x, v, left).values())
 
-    def _solve(self, n: int, s: tuple[X, Key]) -> None:
-        layers = [{s}]
+    def _solve(self, n: int, root: tuple[X, Key]) -> None:
+        """Compute Q_n(x, v, ·) of the node (x, v) `root`, and of all nodes that it can reach."""
+        layers = [{root}]
         for _ in range(n - 1):
-            reached = (self._branch(s) for s in layers[-1])
-            layers.append({(x, v) for of_a in reached for o in of_a for _, _, x, v in o})
+            reached = (outcomes for node in layers[-1] for outcomes in self._branch(node))
+            layers.append({(x, v) for outcomes in reached for _, _, x, v in outcomes})
         for left, layer in enumerate(reversed(layers), start=1):
-            for s in layer:
-                if (left, *s) not in self._q:
-                    self._q[left, *s] = tuple(
-                        sum(p * (r + self._best(left - 1, x, v)) for p, r, x, v in outcomes)
-                        for outcomes in self._branch(s)
+            for node in layer:
+                if (left, *node) not in self._q:
+                    self._q[left, *node] = tuple(
+                        sum(p * (r + self._value(left - 1, x, v)) for p, r, x, v in outcomes)
+                        for outcomes in self._branch(node)
                     )
 
-    def _best(self, n: int, x: X, v: Key) -> float:
+    def _value(self, n: int, x: X, v: Key) -> float:
+        """Return V_n(x, v), which must have been computed."""
         return max(self._q[n, x, v]) if n else 0.0
 
-    def _branch(self, s: tuple[X, Key]) -> list[list[tuple[float, float, X, Key]]]:
-        """For each action, (P(o | v, x, a), r, T(x, a, o), v') for every possible o."""
-        if s not in self._branches:
+    def _branch(self, node: tuple[X, Key]) -> list[list[tuple[float, float, X, Key]]]:
+        """Return, for each action, (P(o | v, x, a), r, T(x, a, o), v') for every possible o."""
+        if node not in self._branches:
             if len(self._branches) >= self.limit:
                 raise PlanTooLarge(
                     f"planning {self.horizon} steps ahead in {self.modes!r} reaches more than "
                     f"{self.limit} beliefs: shorten the horizon, or raise limit="
                 )
-            self._branches[s] = [list(self._outcomes(*s, a)) for a in self.modes.actions]
-        return self._branches[s]
+            self._branches[node] = [list(self._outcomes(*node, a)) for a in self.modes.actions]
+        return self._branches[node]
 
     def _outcomes(self, x: X, v: Key, a: A) -> Iterator[tuple[float, float, X, Key]]:
         for o, likelihood in self.modes.observation_probabilities(x, a).items():
@@ -159,6 +161,7 @@ class Plan(Generic[X, A, O]):
                 yield p, self.reward(a, o), self.modes.advance(x, a, o), self._key(joint / p)
 
     def _key(self, v: FloatArray) -> Key:
+        """Return the key of the belief v, and store the first belief with this key."""
         key = tuple(np.round(v, _DECIMALS).tolist())
         self._v.setdefault(key, v)
         return key
@@ -201,16 +204,16 @@ class BayesOptimal(Generic[X, A, O]):
         return max(self.action_values().values())
 
     def action_probabilities(self) -> dict[A, float]:
-        """Probability 1 on the best action."""
-        return {self._best(): 1.0}
+        """Return probability 1 for the best action."""
+        return {self._best_action(): 1.0}
 
     def predictive(self, a: A) -> dict[O, float]:
         """P(o | v, x, a)."""
         return self.belief.predictive(self.x, a)
 
     def act(self, rng: Stream) -> A:
-        """The best action; draws no random numbers."""
-        a = self._best()
+        """Return the best action. Draws no random numbers."""
+        a = self._best_action()
         self._t += 1
         return a
 
@@ -220,7 +223,8 @@ class BayesOptimal(Generic[X, A, O]):
         self.belief.observe(self.x, a, o)
         self.x = x
 
-    def _best(self) -> A:
+    def _best_action(self) -> A:
+        """Return the first of the actions whose value is the largest up to rounding."""
         q = self.action_values()
         best = max(q.values())
         return next(a for a, value in q.items() if value >= best - _TIE * max(1.0, abs(best)))
@@ -248,7 +252,7 @@ class BanditPlan:
         self, arms: int, horizon: int, prior: npt.ArrayLike = (1.0, 1.0), *, limit: int = _LIMIT
     ) -> None:
         self.arms, self.horizon, self.limit = arms, horizon, limit
-        self.prior = _checked(arms, horizon, prior)
+        self.prior = _checked_prior(arms, horizon, prior)
         self.counts = comb(horizon + 2 * arms - 1, 2 * arms)
         if self.counts > limit:
             raise PlanTooLarge(
@@ -258,7 +262,7 @@ class BanditPlan:
         d = 2 * arms
         self._C = _pascal(horizon, d)
         k, place, Q = np.empty(d, np.int64), np.empty(d, np.int64), np.empty(arms)
-        #: V of all counts after t pulls, for t = 0 … horizon; empty at the end.
+        #: V of all counts after t pulls, for t = 0 … horizon - 1; then an empty array.
         self._V = [np.empty(comb(t + d - 1, d - 1)) for t in range(horizon)] + [np.empty(0)]
         for t in range(horizon - 1, -1, -1):
             kernels.bandit_plan.backward(
@@ -266,7 +270,7 @@ class BanditPlan:
             )
 
     def action_values(self, counts: npt.ArrayLike | None = None) -> FloatArray:
-        """Q_n(k, j) for all j, where n is what `counts` leave of the horizon.
+        """Return Q_n(k, j) for all j, where n is the horizon minus the pulls in `counts`.
 
         `counts` has a row (rewards, failures) for each arm, by default zeros.
         """
@@ -281,7 +285,7 @@ class BanditPlan:
         return float(self.action_values(counts).max())
 
     def action(self, counts: npt.ArrayLike | None = None) -> int:
-        """arg max_j Q_n(k, j), the first of equals.
+        """Return arg max_j Q_n(k, j); if several arms are equally good, the first of them.
 
         >>> BanditPlan(2, horizon=5).action([[0, 1], [0, 0]]), BanditPlan(2, horizon=5).action()
         (1, 0)
@@ -289,21 +293,23 @@ class BanditPlan:
         return kernels.bandit_plan.best_arm(self.action_values(counts))
 
     def after(self, counts: npt.ArrayLike, horizon: int | None = None) -> "BanditPlan":
-        """A new plan from these counts on, by default with the same horizon."""
+        """Return a new plan that starts from these counts, by default with the same horizon."""
         n = self.horizon if horizon is None else horizon
         return BanditPlan(self.arms, n, self.prior + np.asarray(counts), limit=self.limit)
 
     def _checked_counts(self, counts: npt.ArrayLike | None) -> IntArray:
-        given = np.zeros((self.arms, 2)) if counts is None else np.asarray(counts, np.float64)
-        k = np.where(np.abs(given) <= self.horizon, given, -1.0).astype(np.int64)
-        if k.shape != (self.arms, 2) or (k < 0).any() or (k != given).any():
+        """Return the counts as a flat array of integers, or raise InvalidPrior."""
+        table = np.zeros((self.arms, 2)) if counts is None else np.asarray(counts, np.float64)
+        # -1 marks an invalid number, also NaN.
+        k = np.where(np.abs(table) <= self.horizon, table, -1.0).astype(np.int64)
+        if k.shape != (self.arms, 2) or (k < 0).any() or (k != table).any():
             raise InvalidPrior(
-                f"counts={given.tolist()}: give {self.arms} rows of whole numbers up to "
+                f"counts={table.tolist()}: give {self.arms} rows of whole numbers up to "
                 f"{self.horizon}, (rewards, failures)"
             )
         if k.sum() >= self.horizon:
             raise InvalidPrior(
-                f"counts={given.tolist()} are {k.sum()} pulls, but the plan is for "
+                f"counts={table.tolist()} are {k.sum()} pulls, but the plan is for "
                 f"{self.horizon}: continue with plan.after(counts)"
             )
         return k.ravel()
@@ -330,8 +336,9 @@ class BayesOptimalBandit:
     format_name: ClassVar[str] = "BayesOptimalBandit"
 
     def __init__(self, plan: BanditPlan) -> None:
-        #: The current plan; the counts since it was made.
+        #: The current plan.
         self.plan = plan
+        # The rewards and failures of each arm since the plan was made.
         self._counts: IntArray = np.zeros((plan.arms, 2), np.int64)
 
     @property
@@ -341,12 +348,12 @@ class BayesOptimalBandit:
 
     @property
     def posterior(self) -> FloatArray:
-        """(α_j, β_j), a row for each arm."""
+        """The posterior (α_j, β_j), one row per arm."""
         return np.asarray(self.plan.prior + self._counts)
 
     def action_values(self) -> FloatArray:
         """Q_n(k, j) for all j."""
-        self._renew()
+        self._renew_plan_if_finished()
         return self.plan.action_values(self._counts)
 
     def value(self) -> float:
@@ -354,12 +361,12 @@ class BayesOptimalBandit:
         return float(self.action_values().max())
 
     def action_probabilities(self) -> dict[int, float]:
-        """Probability 1 on the best arm."""
-        return {self._best(): 1.0}
+        """Return probability 1 for the best arm."""
+        return {self._best_arm(): 1.0}
 
     def act(self, rng: Stream) -> int:
-        """The best arm; draws no random numbers."""
-        return self._best()
+        """Return the best arm. Draws no random numbers."""
+        return self._best_arm()
 
     def observe(self, a: int, o: float) -> None:
         """Increment r_a or f_a. On an error the agent is unchanged."""
@@ -370,21 +377,21 @@ class BayesOptimalBandit:
         if not 0 <= j < self.plan.arms:
             raise UnknownArm(f"no arm {a!r}: the plan has the arms 0 to {self.plan.arms - 1}")
         r = Bernoulli().reward(o)
-        self._renew()
+        self._renew_plan_if_finished()
         self._counts[j, 0 if r else 1] += 1
 
     def copy(self) -> "BayesOptimalBandit":
-        """A copy that shares the plan."""
-        other = BayesOptimalBandit(self.plan)
-        other._counts = self._counts.copy()
-        return other
+        """Return a copy that shares the plan."""
+        clone = BayesOptimalBandit(self.plan)
+        clone._counts = self._counts.copy()
+        return clone
 
     def save(self) -> Arrays:
-        """Return named arrays from which `load` continues bit for bit."""
+        """Return named arrays; `load` restores them bit for bit."""
         return {"prior": self.plan.prior.copy(), "counts": self._counts.copy()}
 
     def load(self, arrays: Arrays) -> None:
-        """Restore the state that `save` returned; makes a new plan if its prior differs."""
+        """Restore the state that `save` returned; make a new plan if the saved prior differs."""
         require_arrays(arrays, ("prior", "counts"))
         prior, counts = arrays["prior"], arrays["counts"]
         fits = prior.shape == counts.shape == self._counts.shape and counts.dtype == np.int64
@@ -401,12 +408,13 @@ class BayesOptimalBandit:
             self.plan = plan
         self._counts = counts.copy()
 
-    def _renew(self) -> None:
+    def _renew_plan_if_finished(self) -> None:
+        """Make a new plan from the posterior if no pulls of the current plan remain."""
         if self.left == 0:
             self.plan, self._counts = self.plan.after(self._counts), np.zeros_like(self._counts)
 
-    def _best(self) -> int:
-        self._renew()
+    def _best_arm(self) -> int:
+        self._renew_plan_if_finished()
         return self.plan.action(self._counts)
 
     def __repr__(self) -> str:
@@ -421,7 +429,7 @@ def expected_total(
     *,
     limit: int = _LIMIT,
 ) -> float:
-    """The exact E[Σ_t r_t] of an agent whose P(a | past) is a function of the posterior.
+    """Return the exact E[Σ_t r_t] of an agent whose P(a | past) is a function of the posterior.
 
     `policy_probabilities` maps posteriors of shape (states, arms, 2) to P(a) of shape
     (states, arms).
@@ -431,7 +439,7 @@ def expected_total(
     >>> round(rule, 8)
     2.71637963
     """
-    rows = _checked(arms, horizon, prior)
+    rows = _checked_prior(arms, horizon, prior)
     d = 2 * arms
     if comb(horizon + d - 1, d) > limit:
         raise PlanTooLarge(
@@ -459,15 +467,16 @@ def expected_total(
     return total
 
 
-def _checked(arms: int, horizon: int, prior: npt.ArrayLike) -> FloatArray:
+def _checked_prior(arms: int, horizon: int, prior: npt.ArrayLike) -> FloatArray:
+    """Check the arguments of a plan; return the prior (α_j, β_j), one row per arm."""
     if arms < 1:
-        raise InvalidPrior(f"arms={arms}: a bandit has at least one arm")
+        raise InvalidPrior(f"arms={arms}: a bandit needs at least one arm")
     if horizon < 1:
         raise ValueError(f"horizon={horizon}: the horizon must be at least 1")
     return Bernoulli().prior(prior, arms)
 
 
 def _pascal(horizon: int, d: int) -> IntArray:
-    """C(n, i) for n < horizon + d and i < d."""
+    """Return the table of C(n, i) for n < horizon + d and i < d, Pascal's triangle."""
     table = [[comb(n, i) for i in range(d)] for n in range(horizon + d)]
     return np.array(table, np.int64)

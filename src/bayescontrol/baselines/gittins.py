@@ -25,8 +25,8 @@ from bayescontrol.values import pack, require_arrays
 class GittinsAgent:
     """Pulls the arm with the highest index of a `GittinsTable`. Agents can share a table.
 
-    Ties are broken uniformly at random. For an arm with more pulls than the table the index is
-    computed on demand, which takes some hundredths of a second.
+    Ties are broken uniformly at random. If an arm has more pulls than the table covers, its index
+    is computed on demand, which takes some hundredths of a second.
 
     >>> agent = GittinsAgent(["red", "blue"], GittinsTable(0.9, pulls=20))
     >>> agent.observe("red", 1)
@@ -44,13 +44,14 @@ class GittinsAgent:
             )
         self.table = table
         self._counts: FloatArray = np.zeros((2, len(self._labels)))
-        self._beyond: dict[tuple[int, int], float] = {}
+        # Indices of states beyond the table, by (successes, failures).
+        self._extra_indices: dict[tuple[int, int], float] = {}
 
     def act(self, rng: Stream) -> Any:
-        """Choose an arm. Does not change the agent."""
+        """Return the chosen arm. Does not change the agent, except for a cache of indices."""
         r, f = self._counts
         j = kernels.gittins.highest_index_arm(self.table.nu, self.table.pulls, r, f, rng.state)
-        if j < 0:
+        if j < 0:  # an arm has more pulls than the table covers
             nu = np.array(list(self.indices().values()))
             best = np.flatnonzero(nu == nu.max())
             j = int(best[rng.integers(best.size)] if best.size > 1 else best[0])
@@ -66,16 +67,17 @@ class GittinsAgent:
         self._counts[0 if o == 1 else 1, j] += 1.0
 
     def indices(self) -> dict[Any, float]:
-        """ν(r_j, f_j) for every arm."""
+        """Return ν(r_j, f_j) for every arm."""
         counts = self._counts.astype(np.int64).T.tolist()
         return {a: self._index(r, f) for a, (r, f) in zip(self._labels, counts, strict=True)}
 
     def _index(self, r: int, f: int) -> float:
+        """Return ν(r, f) from the table; beyond the table, compute it once and cache it."""
         if r + f <= self.table.pulls:
             return self.table.index(r, f)
-        if (r, f) not in self._beyond:
-            self._beyond[r, f] = self.table.index(r, f)
-        return self._beyond[r, f]
+        if (r, f) not in self._extra_indices:
+            self._extra_indices[r, f] = self.table.index(r, f)
+        return self._extra_indices[r, f]
 
     @property
     def arms(self) -> tuple[Any, ...]:
@@ -106,7 +108,7 @@ class GittinsAgent:
     # -- state -------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Return named arrays from which `load` continues bit for bit."""
+        """Return named arrays; `load` restores them bit for bit."""
         return {
             "arms": pack(list(self._labels), "the names of the arms"),
             "table": np.array(self._table_text()),
@@ -115,7 +117,10 @@ class GittinsAgent:
         }
 
     def _table_text(self) -> str:
-        """The settings of the table. This text, and its last constant, are part of the format."""
+        """Return the settings of the table as text.
+
+        The text, including the constant at its end, is part of the format of saved agents.
+        """
         p = self.table.problem
         return (
             f"Problem(alpha={p.alpha!r}, beta={p.beta!r}, gamma={p.gamma!r}, pulls={p.pulls!r}, "
@@ -143,11 +148,11 @@ class GittinsAgent:
         self._counts = counts
 
     def copy(self) -> "GittinsAgent":
-        """An independent copy that shares the table."""
-        twin = GittinsAgent.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._counts, twin._beyond = self._counts.copy(), self._beyond.copy()
-        return twin
+        """Return an independent copy that shares the table."""
+        clone = GittinsAgent.__new__(type(self))
+        clone.__dict__.update(self.__dict__)
+        clone._counts, clone._extra_indices = self._counts.copy(), self._extra_indices.copy()
+        return clone
 
     def __repr__(self) -> str:
         return f"GittinsAgent({len(self._labels)} arms after {self.count} rewards, {self.table!r})"
@@ -155,7 +160,7 @@ class GittinsAgent:
     def interact(
         self, environment: Any, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
     ) -> int:
-        """Run the compiled loop; return the number of steps done, fewer if the table ends."""
+        """Run the compiled loop; return the number of steps done before the table ends."""
         r, f = self._counts
         return kernels.policies.interact_gittins(
             self.table.nu, self.table.pulls, r, f, environment.truth, p.state, q.state,
@@ -166,6 +171,7 @@ class GittinsAgent:
 def _run(
     agent: GittinsAgent, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream
 ) -> Record:
+    """Run the compiled loop as far as the table reaches, then step by step."""
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
     done = agent.interact(environment, p, q, actions, rewards)
     for t in range(done, steps):  # beyond the table: the indices are computed one by one

@@ -2,16 +2,16 @@
 
     ν(α, β) = sup_τ E Σ_{t<τ} γ^t o_t / E Σ_{t<τ} γ^t,       D(ν) = 0
 
-D(s, f; λ) is what an arm with s successes and f failures is worth more than a certain reward of λ
-per pull; it is convex and decreasing in λ. `kernels.gittins` computes it in one pass over the
-levels n = s + f, with an error bound:
+D(s, f; λ) is the advantage of an arm with s successes and f failures over a certain reward of λ per
+pull. D is convex and decreasing in λ. `kernels.gittins` computes D in one pass over the levels
+n = s + f, with an error bound:
 
     sweep(λ)          upper bounds of D at the states next to the boundary of every level
-    gap(λ₀, λ₁)       how far they can be above D, for every λ in [λ₀, λ₁]
+    gap(λ₀, λ₁)       how far these bounds can be above D, for every λ in [λ₀, λ₁]
 
-`gittins_index` searches the zero of D for one state. The chord over [low, high] meets zero above ν,
-the chord through two points below ν meets zero below it; alternating converges faster than
-bisection.
+`gittins_index` searches the zero of D for one state. The chord of D over [low, high] meets zero
+above ν, and the chord through two points below ν meets zero below ν. Alternating between the two
+converges faster than bisection.
 
 `march` brackets all indices of a table. λ increases step by step from the smallest index to the
 largest, and each pass gives the sign of ν - λ for all states. A state whose sign has changed is
@@ -36,7 +36,7 @@ from bayescontrol.errors import BayesControlError, InvalidPrior
 if TYPE_CHECKING:
     from bayescontrol.kernels.gittins import Sweep
 
-#: States next to the boundary that are stored for each level, and gaps.
+#: How many states next to the boundary, and how many gaps, are stored for each level.
 NEAR, GAPS = 16, 48
 
 
@@ -67,13 +67,17 @@ class Problem:
 
 
 class Workspace:
-    """Arrays for passes over T levels with λ in [λ₀, λ₁]."""
+    """Arrays for passes over `levels` levels with λ in [low, high].
+
+    `ghost` bounds the error of leaving out the states far above the boundary. A smaller ghost is
+    more exact and needs more states.
+    """
 
     def __init__(self, problem: Problem, levels: int, ghost: float) -> None:
         self.problem, self.levels, self.ghost = problem, levels, ghost
         self.rows = min(problem.pulls + 1, levels)
         self.low, self.high = math.inf, -math.inf
-        ends = problem.lookahead is not None
+        learning_ends = problem.lookahead is not None
         rate = kernels.gittins.rate(problem.gamma)
         self._d, self._e = np.zeros(levels + 3), np.zeros(levels + 3)
         inverse, ghosts, self._beyond = np.empty((3, levels + 1))
@@ -84,12 +88,12 @@ class Workspace:
             cut=np.empty(levels + 1, np.int64),
             m0=problem.m0,
             gamma=problem.gamma,
-            kappa=math.inf if ends else rate * (problem.m0 + levels + 1.0),
+            kappa=math.inf if learning_ends else rate * (problem.m0 + levels + 1.0),
         )
         kernels.gittins.reach(problem.m0, problem.gamma, problem.pulls, ghost, self._beyond, ghosts)
 
     def deeper(self, times: float, finer: float = 0.1) -> "Workspace":
-        """A workspace with `times` / ln(1/γ) more levels and a ghost of `finer` times the size."""
+        """Return a workspace with `times` / ln(1/γ) more levels and the ghost times `finer`."""
         levels = self.levels
         if self.problem.lookahead is None:
             more = math.ceil(times / self.problem.delta)
@@ -103,7 +107,10 @@ class Workspace:
         kernels.gittins.limits(p.alpha, p.m0, high, self._beyond, band.inverse, band.cut)
 
     def sweep(self, lam: float, reuse: "Sweep | None" = None) -> "Sweep":
-        """Upper bounds of D(·; λ), λ in the current interval. Overwrites `reuse` if it fits."""
+        """Return upper bounds of D(·; λ) for a λ in the current interval.
+
+        The arrays of `reuse` are overwritten if they have the right size.
+        """
         if reuse is None or reuse.b.size != self.levels + 1 or reuse.near.shape[0] != self.rows:
             b, ref = np.zeros((2, self.levels + 1), np.int64)
             near, e = np.zeros((self.rows, NEAR)), np.zeros((self.rows, GAPS))
@@ -113,7 +120,7 @@ class Workspace:
         return result
 
     def gap(self, at: "Sweep") -> None:
-        """Bound the gap of the sweeps in the current interval, given the one at its lower end."""
+        """Bound the gap of all sweeps in the current interval; `at` is the one at its lower end."""
         at.ref[:] = at.b
         kernels.gittins.gap(self._e, self.band, self.high, at)
 
@@ -126,7 +133,7 @@ STEPS, DEPTH = 10, 4
 SPLITS, PROBES = 40, 60
 #: The share of the tolerance that the gap may use; a smaller share allows longer steps.
 SHARE = 0.005
-#: The rounding of the last few operations on a bracket.
+#: A bound of the rounding errors in the last few operations on a bracket.
 LAST = 1e-15
 
 
@@ -135,7 +142,10 @@ class NotCertified(BayesControlError, ArithmeticError):
 
 
 def march(problem: Problem, tolerance: float) -> tuple[FloatArray, FloatArray]:
-    """(lower, upper) for every state up to `problem.pulls`; half their distance is ≤ tolerance."""
+    """Return proven bounds (lower, upper) of the index of every state up to `problem.pulls`.
+
+    Half their distance is at most the tolerance. Raise NotCertified if that is impossible.
+    """
     states = (problem.pulls + 1) * (problem.pulls + 2) // 2
     lower, upper = np.zeros(states), np.ones(states)
     if problem.lookahead == problem.pulls:  # no learning after the last level: ν = μ
@@ -146,12 +156,12 @@ def march(problem: Problem, tolerance: float) -> tuple[FloatArray, FloatArray]:
     if workspace.rows:
         _march_up(workspace, lower, upper, tolerance)
     undecided = 1
-    for again in range(SPLITS):
+    for attempt in range(SPLITS):
         wide = np.flatnonzero(upper - lower > 2.0 * (tolerance - LAST))
         if not wide.size:
             return lower - LAST, upper + LAST
         if undecided:
-            workspace = workspace.deeper(min(2.0 + again, 6.0))
+            workspace = workspace.deeper(min(2.0 + attempt, 6.0))
         undecided = _split(workspace, lower, upper, wide, tolerance)
     raise NotCertified(
         f"the indices of {problem} cannot be certified to {tolerance}: use a larger tolerance"
@@ -175,16 +185,16 @@ def _split(
     for i in np.argsort(last):
         if first[i] > lam:
             lam = float(0.5 * (last[i] + middle[i]))
-            found = _interval(workspace, lam, 0.0)
+            sweep = _interval(workspace, lam, 0.0)
             undecided += kernels.gittins.split(
-                lower, upper, levels, wide - levels * (levels + 1) // 2, found
+                lower, upper, levels, wide - levels * (levels + 1) // 2, sweep
             )
     return undecided
 
 
 def _workspace_for(problem: Problem, tolerance: float) -> Workspace:
-    """A workspace with enough levels for an index in the middle of the table."""
-    # About half of the share of the gap: D falls about as fast in λ as g does in μ.
+    """Return a workspace with enough levels for an index in the middle of the table."""
+    # Give the ghost about half of the gap's share: D falls about as fast in λ as g does in μ.
     ghost = 0.4 * SHARE * tolerance * min(kernels.gittins.rate(problem.gamma), 1.0)
     levels = problem.lookahead
     workspace = Workspace(problem, problem.pulls + 50 if levels is None else levels, ghost)
@@ -199,49 +209,52 @@ def _workspace_for(problem: Problem, tolerance: float) -> Workspace:
 
 
 def _march_up(workspace: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
-    """Step λ from the smallest posterior mean up until no state continues."""
+    """Step λ up from the smallest posterior mean until no state continues; update the brackets."""
     n, h, lam = np.arange(workspace.rows), tolerance, workspace.problem.least
-    extra, middle = 0.0, workspace
+    extra, initial_workspace = 0.0, workspace
     before = _interval(workspace, lam - min(h, 0.5 * lam), h)
     now = _interval(workspace, lam, h)
-    spare: Sweep | None = None
+    reuse: Sweep | None = None
     while True:
         kernels.gittins.lift(lower, before, now, DEPTH)
-        then = _step(workspace, now.lam + h, now, spare)
-        if then is None:
-            missing = _missing(kernels.gittins.slack(before, now) / (SHARE * tolerance))
+        following = _step(workspace, now.lam + h, now, reuse)
+        if following is None:
+            missing = _missing_levels(kernels.gittins.slack(before, now) / (SHARE * tolerance))
             if abs(missing) > 0.2:
                 extra = max(-0.5, min(2.0, extra + missing))
-                workspace = middle.deeper(extra, 1.0)
-            then = _interval(workspace, now.lam + h, h)
-        error = kernels.gittins.settle(lower, upper, workspace.band, before, now, then)
+                workspace = initial_workspace.deeper(extra, 1.0)
+            following = _interval(workspace, now.lam + h, h)
+        error = kernels.gittins.settle(lower, upper, workspace.band, before, now, following)
         if (before.b[: n.size] > n).all():
             return
-        before, now, spare = now, then, before
+        before, now, reuse = now, following, before
         h *= min(1.2, max(0.6, 0.85 * math.sqrt(tolerance / error))) if error > 0.0 else 1.2
         # With steps of the tolerance the sign alone suffices, even if the gap is too wide.
         h = max(h, tolerance)
 
 
-def _missing(excess: float) -> float:
-    """ln excess, clipped: the gap is proportional to γ to the power of the number of levels."""
+def _missing_levels(excess: float) -> float:
+    """Return ln excess, clipped to ±0.5: how many more levels are needed, times ln(1/γ).
+
+    The gap is proportional to γ to the power of the number of levels.
+    """
     return min(0.5, max(-0.5, math.log(excess))) if excess > 0.0 else 0.0
 
 
-def _step(workspace: Workspace, lam: float, now: "Sweep", spare: "Sweep | None") -> "Sweep | None":
-    """The pass at λ, if the current interval covers it; else None."""
+def _step(workspace: Workspace, lam: float, now: "Sweep", reuse: "Sweep | None") -> "Sweep | None":
+    """Return the pass at λ if the current interval covers it, else None."""
     if lam > workspace.high:
         return None
-    then = workspace.sweep(lam, spare)
-    return then._replace(ref=now.ref, e=now.e) if (then.b >= now.ref).all() else None
+    following = workspace.sweep(lam, reuse)
+    return following._replace(ref=now.ref, e=now.e) if (following.b >= now.ref).all() else None
 
 
 def _interval(workspace: Workspace, lam: float, h: float) -> "Sweep":
-    """The pass at λ, with the gap over the next `STEPS` steps."""
+    """Return the pass at λ, with the gap over the next `STEPS` steps of length h."""
     workspace.open(lam, lam + STEPS * h)
-    found = workspace.sweep(lam)
-    workspace.gap(found)
-    return found
+    sweep = workspace.sweep(lam)
+    workspace.gap(sweep)
+    return sweep
 
 
 # -- one index ---------------------------------------------------------------------------------
@@ -255,7 +268,7 @@ ROUNDS, PASSES = 4, 60
 def gittins_index(
     alpha: float, beta: float, discount: float, *, lookahead: int | None = None
 ) -> float:
-    """ν(α, β): the middle of `gittins_bounds`.
+    """Return ν(α, β), the middle of `gittins_bounds`.
 
     >>> round(gittins_index(1, 1, 0.9), 5), round(gittins_index(1, 1, 0.999), 10)
     (0.70289, 0.9537564919)
@@ -272,10 +285,11 @@ def gittins_bounds(
     lookahead: int | None = None,
     tolerance: float = 1e-12,
 ) -> tuple[float, float]:
-    """Proven bounds low < ν(α, β) < high, `tolerance` from their middle or what doubles allow.
+    """Return proven bounds low < ν(α, β) < high.
 
-    With `lookahead` the arm can be learnt about for that many more pulls; after them one pulls it
-    for ever, or never again.
+    Their distance is at most 2 `tolerance`, or what double precision allows. With `lookahead` the
+    arm can be learnt about for that many more pulls; after that it is pulled for ever, or never
+    again.
 
     >>> low, high = gittins_bounds(2, 1, 0.7)
     >>> low < 0.73580382407298 < high, high - low < 1e-12
@@ -287,24 +301,24 @@ def gittins_bounds(
     mu = problem.alpha / problem.m0
     if problem.lookahead == 0:
         return mu, mu
-    low, high, deep = mu, 1.0, 1.0
+    low, high, depth = mu, 1.0, 1.0
     for _ in range(ROUNDS):
         levels = problem.lookahead
         if levels is None:
-            levels = 60 + math.ceil(deep * -math.log(0.1 * tolerance) / problem.delta)
-        search = _Search(Workspace(problem, levels, 0.01 * tolerance / deep), low, high)
+            levels = 60 + math.ceil(depth * -math.log(0.1 * tolerance) / problem.delta)
+        search = _Search(Workspace(problem, levels, 0.01 * tolerance / depth), low, high)
         before = high - low
         low, high = search.close_in(0.1 * tolerance)
         if high - low <= 2.0 * tolerance or high - low > 0.5 * before:
             break
-        deep *= 1.5
+        depth *= 1.5
     return low, high
 
 
 def checked_problem(
     prior: tuple[float, float], discount: float, pulls: int, lookahead: int | None
 ) -> Problem:
-    """Validate the arguments of an index or a table."""
+    """Return the problem with these arguments; raise InvalidPrior or ValueError if invalid."""
     alpha, beta = (float(x) for x in prior)
     if not (0.0 < alpha < 1e12 and 0.0 < beta < 1e12):
         raise InvalidPrior(
@@ -322,35 +336,39 @@ def checked_problem(
     return Problem(alpha, beta, float(discount), pulls, lookahead)
 
 
-def _value_at_start(found: "Sweep") -> float:
-    """An upper bound of D at the first state, (0, 0)."""
-    return float(found.near[0, 0] if found.b[0] == 0 else found.below[0])
+def _value_at_start(sweep: "Sweep") -> float:
+    """Return an upper bound of D at the first state, (0, 0)."""
+    return float(sweep.near[0, 0] if sweep.b[0] == 0 else sweep.below[0])
 
 
 class _Search:
-    """Search for the zero of D between `low` and `high`; `left` are the points below it."""
+    """A search for the zero of D between `low` and `high`.
+
+    `left` are points (λ, D) below the zero, `right` is the last point above it.
+    """
 
     def __init__(self, workspace: Workspace, low: float, high: float) -> None:
         self.workspace, self.low, self.high = workspace, low, high
-        self.found: Sweep | None = None
+        self.reuse: Sweep | None = None
         self.left: list[tuple[float, float]] = []
         self.right = (high, self._value(high))
 
     def _value(self, lam: float) -> float:
+        """Return an upper bound of D at the first state, for this λ."""
         self.workspace.open(lam, lam)
-        self.found = self.workspace.sweep(lam, self.found)
-        return _value_at_start(self.found)
+        self.reuse = self.workspace.sweep(lam, self.reuse)
+        return _value_at_start(self.reuse)
 
     def close_in(self, width: float) -> tuple[float, float]:
         """Bracket the zero of the upper bound of D, then derive proven bounds of the true zero."""
         if self.right[1] > 0.0:  # too few levels even to prove ν < high
             return self.low, self.high
         self.left.append((self.low, self._value(self.low)))
-        for turn in range(PASSES):
+        for step in range(PASSES):
             a, b = self.left[-1][0], self.right[0]
             if b - a <= width:
                 break
-            lam = self._next(turn)
+            lam = self._next(step)
             value = self._value(lam)
             if value > 0.0:
                 self.left.append((lam, value))
@@ -358,33 +376,36 @@ class _Search:
                 self.right = (lam, value)
         return self._proven(), min(self.high, self.right[0] * (1.0 + 2.0**-52))
 
-    def _next(self, turn: int) -> float:
-        """Take turns: secant through both ends, secant through the two left points, bisection."""
+    def _next(self, step: int) -> float:
+        """Return the next λ.
+
+        Take turns: secant through both ends, secant through the last two left points, bisection.
+        """
         (a, Da), (b, Db) = self.left[-1], self.right
         lam = a + (b - a) * Da / (Da - Db)
-        if turn % 3 == 1 and len(self.left) > 1:
+        if step % 3 == 1 and len(self.left) > 1:
             z, Dz = self.left[-2]
             if Dz > Da:
                 lam = a + (a - z) * Da / (Dz - Da)
-        elif turn % 3 == 2:
+        elif step % 3 == 2:
             lam = 0.5 * (a + b)
         return lam if a < lam < b else 0.5 * (a + b)
 
     def _proven(self) -> float:
-        """A λ as large as possible at which D is positive even after subtracting its gap."""
+        """Return a λ, as large as possible, at which D minus its gap is still positive."""
         (a, Da), (b, Db) = self.left[0], self.right  # D is steeper left of ν than this chord
-        steep, lam = (Da - Db) / (b - a), self.left[-1][0]
+        slope, lam = (Da - Db) / (b - a), self.left[-1][0]
         if len(self.left) > 1:
             (z, Dz), (a, Da) = self.left[-2:]
-            steep = max((Dz - Da) / (a - z), 1e-3 * steep)
+            slope = max((Dz - Da) / (a - z), 1e-3 * slope)
         for _ in range(PASSES):
             self.workspace.open(lam, lam)
-            found = self.workspace.sweep(lam)
-            self.workspace.gap(found)
-            D, e = _value_at_start(found), float(found.e[0, 0])
-            if found.b[0] == 0 and e < D:
+            sweep = self.workspace.sweep(lam)
+            self.workspace.gap(sweep)
+            D, e = _value_at_start(sweep), float(sweep.e[0, 0])
+            if sweep.b[0] == 0 and e < D:
                 return max(lam * (1.0 - 2.0**-52), self.low)
             if lam == self.low:
                 break
-            lam, steep = max(lam - 1.01 * (e - D) / steep - 2.0**-52, self.low), 0.7 * steep
+            lam, slope = max(lam - 1.01 * (e - D) / slope - 2.0**-52, self.low), 0.7 * slope
         return self.low

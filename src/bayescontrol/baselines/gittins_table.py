@@ -7,7 +7,7 @@ bandit with discount γ (Gittins 1979). The table gives ν(s, f) = index(s, f) �
 
 Tables are cached on disk. The key of a table is its settings and a digest of the code. A file is
 
-    SHA-256 of the rest | key, a line of text | ν and radius, little-endian doubles
+    SHA-256 of what follows | key, a line of text | ν and radius, little-endian doubles
 
 Files are written atomically and ignored, with a warning, if the digest does not match. If the
 folder is not writable, tables are computed each time.
@@ -33,15 +33,16 @@ from bayescontrol.files import atomic_write
 
 #: A table of this many pulls has fifty million states.
 LARGEST_PULLS = 10_000
-_DIGEST = 32
+_DIGEST_BYTES = 32
 
 
 class GittinsTable:
     """ν(s, f) for s + f ≤ pulls, an arm with Beta(α, β) prior, discount γ ≤ .9999.
 
-    Every index is certified to `tolerance`; `error` is the largest radius. With `lookahead` the
-    arm can be learnt about until it was pulled that often in all; after that the better of μ and
-    the alternative is chosen for ever. Tables are cached on disk unless `cache=False`.
+    Every index is certified to `tolerance`; `error` is the largest radius. With `lookahead`, the
+    arm can be learnt about until it has been pulled that many times in total. After that, the
+    better of its mean μ and the certain alternative is chosen for ever. Tables are cached on disk
+    unless `cache=False`.
 
     >>> table = GittinsTable(0.9, 50, cache=False)
     >>> round(table.index(0, 0), 3), table.error <= 1e-4
@@ -73,17 +74,17 @@ class GittinsTable:
             )
         self.tolerance = float(tolerance)
         n = self.problem.pulls
-        found = _read(self.key, (n + 1) * (n + 2) // 2) if cache else None
+        table = _read(self.key, (n + 1) * (n + 2) // 2) if cache else None
         #: Whether the table was read from the cache.
-        self.recalled = found is not None
-        if found is None:
+        self.recalled = table is not None
+        if table is None:
             lower, upper = march(self.problem, self.tolerance)
             nu = 0.5 * (lower + upper)
-            found = nu, np.maximum(upper - nu, nu - lower)
+            table = nu, np.maximum(upper - nu, nu - lower)
             if cache:
-                _write(self.key, *found)
-        #: ν and its radius, ordered by level: (s, f) is at n (n+1) / 2 + s, n = s + f.
-        self.nu, self.radii = found
+                _write(self.key, *table)
+        #: The indices ν and their radii, ordered by level: (s, f) is at n (n+1) / 2 + s, n = s + f.
+        self.nu, self.radii = table
         self.nu.flags.writeable = self.radii.flags.writeable = False
 
     @property
@@ -98,7 +99,7 @@ class GittinsTable:
 
     @property
     def error(self) -> float:
-        """A proven bound of max |ν - index|."""
+        """A proven upper bound of |ν - index| for all states of the table."""
         return float(self.radii.max())
 
     @property
@@ -107,16 +108,16 @@ class GittinsTable:
         return int(self.nu.size)
 
     def index(self, s: int, f: int) -> float:
-        """ν(s, f) within its radius; beyond the table it is computed to twelve digits."""
+        """Return ν(s, f) within its radius; beyond the table, compute it to twelve digits."""
         k = self._place(s, f)
         if k is not None:
             return float(self.nu[k])
         p, n = self.problem, s + f
-        left = None if p.lookahead is None else max(p.lookahead - n, 0)
-        return gittins_index(p.alpha + s, p.beta + f, p.gamma, lookahead=left)
+        remaining = None if p.lookahead is None else max(p.lookahead - n, 0)
+        return gittins_index(p.alpha + s, p.beta + f, p.gamma, lookahead=remaining)
 
     def bounds(self, s: int, f: int) -> tuple[float, float]:
-        """Proven bounds lower ≤ ν(s, f) ≤ upper, for a state of the table."""
+        """Return proven bounds (lower, upper) of ν(s, f), for a state of the table."""
         k = self._place(s, f)
         if k is None:
             raise BadEvidence(
@@ -127,6 +128,7 @@ class GittinsTable:
         return math.nextafter(nu - radius, -math.inf), math.nextafter(nu + radius, math.inf)
 
     def _place(self, s: int, f: int) -> int | None:
+        """Return the position of (s, f) in `nu`, or None if it is beyond the table."""
         s, f = operator.index(s), operator.index(f)
         if s < 0 or f < 0:
             raise BadEvidence(f"{s} successes and {f} failures: counts must not be negative")
@@ -134,10 +136,10 @@ class GittinsTable:
 
     def __repr__(self) -> str:
         p = self.problem
-        ahead = "" if p.lookahead is None else f", lookahead={p.lookahead}"
+        lookahead = "" if p.lookahead is None else f", lookahead={p.lookahead}"
         return (
             f"GittinsTable(discount={p.gamma}, pulls={p.pulls}, prior=({p.alpha:g}, {p.beta:g})"
-            f"{ahead}: {self.states:,} indices ± {self.error:.2g})"
+            f"{lookahead}: {self.states:,} indices ± {self.error:.2g})"
         )
 
 
@@ -149,20 +151,20 @@ class DamagedCache(UserWarning):
 
 
 def folder() -> Path:
-    """The cache folder, in `$NUMBA_CACHE_DIR`, `$XDG_CACHE_HOME` or `~/.cache`."""
-    named = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    return (Path(named) if named else Path.home() / ".cache") / "bayescontrol" / "gittins"
+    """Return the cache folder, in `$NUMBA_CACHE_DIR`, `$XDG_CACHE_HOME` or `~/.cache`."""
+    parent = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    return (Path(parent) if parent else Path.home() / ".cache") / "bayescontrol" / "gittins"
 
 
 def _sources() -> list[Path]:
-    """The sources on which a table depends: those of the Gittins index, and all kernels."""
+    """Return the source files on which a table depends: the Gittins modules and all kernels."""
     package = Path(__file__).parents[1]
     return sorted([*package.glob("baselines/gittins*.py"), *package.glob("kernels/*.py")])
 
 
 @lru_cache
 def _code() -> str:
-    """A digest of `_sources`; the version of the package if there are none (as in a zip file)."""
+    """Return a digest of `_sources`, or the package version if there are none, as in a zip file."""
     sources = [path.read_bytes() for path in _sources()]
     if not sources:
         return f"version {version('bayescontrol')}"
@@ -180,14 +182,14 @@ def _read(key: str, states: int) -> tuple[FloatArray, FloatArray] | None:
         content = path.read_bytes()
     except OSError:
         return None
-    head = key.encode() + b"\n"
-    rest = memoryview(content)[_DIGEST:]
+    header = key.encode() + b"\n"
+    payload = memoryview(content)[_DIGEST_BYTES:]
     if (
-        hashlib.sha256(rest).digest() == content[:_DIGEST]
-        and content.startswith(head, _DIGEST)
-        and len(rest) == len(head) + 16 * states
+        hashlib.sha256(payload).digest() == content[:_DIGEST_BYTES]
+        and content.startswith(header, _DIGEST_BYTES)
+        and len(payload) == len(header) + 16 * states
     ):
-        numbers = np.frombuffer(rest, "<f8", offset=len(head)).astype(np.float64)
+        numbers = np.frombuffer(payload, "<f8", offset=len(header)).astype(np.float64)
         return numbers[:states], numbers[states:]
     warnings.warn(
         f"{path} is damaged or not the table of {key!r}: the table is computed again",
@@ -199,11 +201,11 @@ def _read(key: str, states: int) -> tuple[FloatArray, FloatArray] | None:
 
 def _write(key: str, nu: FloatArray, radius: FloatArray) -> None:
     """Write a table to the cache, atomically, if the folder is writable."""
-    rest = b"".join(
+    payload = b"".join(
         (key.encode(), b"\n", nu.astype("<f8").tobytes(), radius.astype("<f8").tobytes())
     )
     path = _path(key)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:
-            file.write(hashlib.sha256(rest).digest() + rest)
+            file.write(hashlib.sha256(payload).digest() + payload)

@@ -51,12 +51,12 @@ class OptimalController:
         self.gain: FloatArray = system.K if gain is None else np.array(gain, np.float64, order="C")
         if self.x.shape != (system.states,) or self.gain.shape != (system.inputs, system.states):
             raise InvalidSystem(
-                f"start of shape {self.x.shape}, gain of shape {self.gain.shape}: the plant has "
+                f"start has shape {self.x.shape}, gain {self.gain.shape}: the plant has "
                 f"{counted(system.states, 'state')} and {counted(system.inputs, 'input')}"
             )
 
     def act(self, rng: Stream) -> FloatArray:
-        """u = -K x."""
+        """Return u = -K x. Draws no random numbers."""
         u = np.empty(len(self.gain))
         kernels.lqr.control(self.gain, self.x, u)
         return u
@@ -71,10 +71,10 @@ class OptimalController:
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned."""
-        for name, mine in self.save().items():
-            if name not in arrays or arrays[name].shape != mine.shape:
+        for name, current in self.save().items():
+            if name not in arrays or arrays[name].shape != current.shape:
                 raise IncompatibleState(
-                    f"the saved state has no array {name!r} of shape {mine.shape}"
+                    f"the saved state has no array {name!r} of shape {current.shape}"
                 )
             if not np.isfinite(arrays[name]).all():
                 raise IncompatibleState(f"the saved array {name!r} is damaged: it is not finite")
@@ -88,9 +88,9 @@ class OptimalController:
 class CertaintyEquivalence(LinearAgent):
     """u = -K x + σ t^(-1/4) n with the gain of the posterior mean; σ is `exploration`.
 
-    In the first `warm_up` steps the noise is standard normal: with a prior mean of zero nothing
-    else would move the plant. If the mean has no stabilising gain, the last gain stays in use;
-    `failed` counts these cases.
+    In the first `warm_up` steps the noise is standard normal, since with a prior mean of zero
+    nothing else would move the plant. If the posterior mean has no stabilising gain, the last gain
+    stays in use; `failed` counts these cases.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.linear import LinearPlant, double_integrator
@@ -138,11 +138,11 @@ class CertaintyEquivalence(LinearAgent):
 
     @property
     def failed(self) -> int:
-        """How often the mean had no stabilising gain."""
+        """The number of steps in which the posterior mean had no stabilising gain."""
         return int(self.belief.redrawn)
 
     def decide(self, x: FloatArray, rng: Stream) -> tuple[LinearMode, FloatArray]:
-        """The mode of the posterior mean, or the current mode if the mean has no gain."""
+        """Return the mode of the posterior mean, or the last mode if it has no gain, and -K x."""
         mode: LinearMode | None = self.belief.certain()
         if mode is None:
             mode = self.belief.hold()
@@ -163,7 +163,9 @@ class CertaintyEquivalence(LinearAgent):
 def lazy_thompson_sampling(
     system: LinearSystem, *, factor: float = 2.0, **options: Any
 ) -> LinearAgent:
-    """The control rule that draws when det Λ has grown by `factor`; see `LinearQuadratic.on`.
+    """Return the control rule that draws a mode when det Λ has grown by `factor`.
+
+    The options are those of `LinearQuadratic.on`.
 
     >>> from bayescontrol.linear import double_integrator
     >>> lazy_thompson_sampling(double_integrator()).schedule

@@ -3,8 +3,9 @@
     w_m(ao_<t a_t)  ∝  P(a_t | m, x) w_m(ao_<t)         and then, as the rule does,
     w_m(ao_≤t)      ∝  P(o_t | m, x, a_t) w_m(ao_<t a_t)
 
-It minimises the relative entropy D. Having drawn a mode and done what it would do, it finds
-that the mode predicted this well, and believes in it more: it deludes itself.
+The mixture minimises the relative entropy D. It draws a mode and takes the action of this mode,
+then treats the action as evidence: the mode predicted it well, so the agent believes in the mode
+more. The agent deludes itself.
 """
 
 from typing import Any, ClassVar, TypeVar
@@ -21,8 +22,8 @@ O = TypeVar("O")  # noqa: E741 - the paper's symbol
 class NaiveMixture(ControlRule[M, X, A, O]):
     """The control rule without the hat: P(m | ao_<t a_t) instead of P(m | âo_<t â_t).
 
-    Two boxes; each expert knows where the prize is and picks it. Having picked a box, the
-    naive agent is certain that the prize is in it.
+    Example: each of two experts believes that the prize is in its box, and picks this box. After
+    picking a box, the naive agent is certain that the prize is in it.
 
     >>> from bayescontrol import DiscreteMode, FiniteBelief, Stream
     >>> def expert(box):
@@ -35,5 +36,5 @@ class NaiveMixture(ControlRule[M, X, A, O]):
     format_name: ClassVar[str] = "NaiveMixture"
 
     def issue(self, a: A) -> None:
-        """P(m | ao_<t a_t) ∝ P(a_t | m, x) P(m | ao_<t): the mistake."""
+        """P(m | ao_<t a_t) ∝ P(a_t | m, x) P(m | ao_<t): condition on the agent's own action."""
         self.witness(self.x, a)

@@ -41,7 +41,7 @@ class UniformSystem(Generic[A, O]):
         self._observations = dict.fromkeys(observations, 1.0 / len(observations))
 
     def start(self) -> None:
-        """The initial state: this system has none."""
+        """Return None: the system has no state."""
 
     def action_probabilities(self, s: None) -> dict[A, float]:
         """1 / |A|."""
@@ -52,7 +52,7 @@ class UniformSystem(Generic[A, O]):
         return dict(self._observations)
 
     def advance(self, s: None, a: A, o: O) -> None:
-        """The next state: this system has none."""
+        """Return None: the system has no state."""
 
     def __repr__(self) -> str:
         return (
@@ -61,7 +61,7 @@ class UniformSystem(Generic[A, O]):
 
 
 def mean_action(actions: Sequence[Any], rng: Stream) -> Any:
-    """(1/M) Σ_m a_m.
+    """Return (1/M) Σ_m a_m.
 
     >>> mean_action([1.0, 1.0, -1.0, 1.0], rng=None)
     0.5
@@ -71,7 +71,7 @@ def mean_action(actions: Sequence[Any], rng: Stream) -> Any:
 
 
 def dithered_mean(actions: Sequence[Any], rng: Stream) -> Any:
-    """One of the actions, drawn uniformly: its expectation is the mean.
+    """Draw one of the actions uniformly, so that its expectation is the mean of the actions.
 
     >>> dithered_mean([1, 1, 1], Stream(0))
     1
@@ -80,14 +80,14 @@ def dithered_mean(actions: Sequence[Any], rng: Stream) -> Any:
 
 
 def vote(actions: Sequence[Any], rng: Stream) -> Any:
-    """The most frequent action; the smallest of those with equally many votes.
+    """Return the most frequent action; in a tie, the smallest of them.
 
     >>> vote([0, 1, 1], rng=None), vote([0, 1], rng=None)
     (1, 0)
     """
     counts = Counter(actions)
-    most = max(counts.values())
-    return min(a for a, n in counts.items() if n == most)
+    most_votes = max(counts.values())
+    return min(a for a, n in counts.items() if n == most_votes)
 
 
 class FixedExperts:
@@ -115,7 +115,7 @@ class FixedExperts:
         self.x, self.combine = start, combine
 
     def act(self, rng: Stream) -> Any:
-        """combine(π_1(x), …, π_M(x))."""
+        """Return combine([π_1(x), …, π_M(x)], rng)."""
         x = self.x
         return self.combine([policy(x) for policy in self.policies], rng)
 

@@ -57,12 +57,12 @@ class OptimalPolicy:
         self._x = self.mdp.states.place(x)
 
     def act(self, rng: Stream) -> Any:
-        """π*(x)."""
+        """Return π*(x). Draws no random numbers."""
         return self.mdp.actions[int(self.policy[self._x])]
 
     def observe(self, a: Any, o: Any) -> None:
         """x ← y, whatever the action was. On an error the agent is unchanged."""
-        self.mdp.actions.place(a)
+        self.mdp.actions.place(a)  # raises UnknownAction
         _, y = read_step(self.x, a, o)
         self._x = self.mdp.states.place(y)
 
@@ -79,13 +79,13 @@ class OptimalPolicy:
         if not {"x", "policy"} <= arrays.keys():
             raise IncompatibleState("the saved state must have the arrays 'x' and 'policy'")
         x = int(arrays["x"])
-        same = np.array_equal(arrays["policy"], self.policy)
-        if not (same and 0 <= x < len(self.mdp.states)):
-            raise IncompatibleState("the saved state belongs to another MDP")
+        has_same_policy = np.array_equal(arrays["policy"], self.policy)
+        if not (has_same_policy and 0 <= x < len(self.mdp.states)):
+            raise IncompatibleState(f"the saved state x={x} belongs to another MDP than {self!r}")
         self._x = x
 
     def copy(self) -> "OptimalPolicy":
-        """An independent copy."""
+        """Return an independent copy."""
         return OptimalPolicy(self.mdp, self.x, plan=self.plan)
 
     @staticmethod
@@ -105,6 +105,7 @@ class OptimalPolicy:
 def _run(
     agent: OptimalPolicy, environment: MDPEnvironment, steps: int, p: Stream, q: Stream
 ) -> Record:
+    """Run the compiled loop; only the environment draws random numbers, from q."""
     mdp = environment.mdp
     columns = StepColumns(steps)
     environment.at = kernels.td.follow(

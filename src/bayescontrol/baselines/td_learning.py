@@ -44,12 +44,15 @@ L = TypeVar("L", bound="TabularLearner")
 FIRST_ROWS = 16
 
 
-def between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
-    """Return a setting as a float if it is in the interval; `ends` are its brackets."""
+def require_between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
+    """Return a setting as a float; raise ValueError unless it is in the interval.
+
+    `ends` are the brackets of the interval: "[)" includes `low` and excludes `high`.
+    """
     number = float(value) if isinstance(value, Real) else math.nan
-    above = number > low or (ends[0] == "[" and number == low)
-    below = number < high or (ends[1] == "]" and number == high)
-    if not (above and below):
+    is_above = number > low or (ends[0] == "[" and number == low)
+    is_below = number < high or (ends[1] == "]" and number == high)
+    if not (is_above and is_below):
         raise ValueError(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
     return number
 
@@ -73,7 +76,7 @@ def learner_loop(agent: Any, environment: Any) -> Any:
     """Return the compiled loop of a learner, if agent and environment match.
 
     They must be in the same state and have the same actions, and the states of the environment must
-    offer all actions that the agent may choose. A class of learners declares it:
+    offer all actions that the agent may choose. A class of learners declares the loop by
     `fused_loop = staticmethod(learner_loop)`.
     """
     fits = (
@@ -104,7 +107,7 @@ class TabularLearner(ABC):
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(advance)
 
-    #: Arrays with a row per state, [x, a, …]; the first is -∞ where x does not offer a.
+    #: Arrays with a row per state, [x, a, …]; the first array is -∞ where x does not offer a.
     _rows: dict[str, FloatArray]
     #: Arrays without a row per state.
     _scalars: dict[str, FloatArray]
@@ -136,7 +139,7 @@ class TabularLearner(ABC):
 
     @classmethod
     def on(cls: type[L], mdp: MDP, **settings: Any) -> L:
-        """The learner for the states and actions of a given MDP.
+        """Return a learner for the states and actions of a given MDP.
 
         >>> from bayescontrol.mdp import chain_mdp
         >>> QLearning.on(chain_mdp(3), gamma=0.9)
@@ -149,12 +152,12 @@ class TabularLearner(ABC):
     # -- defined by subclasses -----------------------------------------------------------------
 
     @abstractmethod
-    def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
-        """The initial rows [a, …] of a state that offers these actions."""
+    def _initial_rows(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+        """Return the initial rows [a, …] of a state that offers these actions."""
 
     @abstractmethod
-    def _choose(self, x: int, state: UIntArray) -> int:
-        """The number of the action in state x."""
+    def _choose(self, x: int, rng_state: UIntArray) -> int:
+        """Return the number of the action to take in state x."""
 
     @abstractmethod
     def _learn(self, x: int, a: int, r: float, y: int) -> bool:
@@ -162,7 +165,10 @@ class TabularLearner(ABC):
 
     @abstractmethod
     def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        """Run the compiled loop; arguments of `kernels.td.q_interact` from `tables` on."""
+        """Run the compiled loop; return the steps done and the environment's state.
+
+        The arguments are those of `kernels.td.q_interact` from `tables` on.
+        """
 
     def _restore(self) -> None:  # noqa: B027 - most learners derive nothing
         """Compute the rows that are not saved."""
@@ -170,7 +176,7 @@ class TabularLearner(ABC):
     # -- agent ---------------------------------------------------------------------------------
 
     def act(self, rng: Stream) -> Any:
-        """The action in the current state. Does not change the agent."""
+        """Return an action for the current state. Does not change the agent."""
         return self.actions[self._choose(self._x, rng.state)]
 
     def observe(self, a: Any, o: Any) -> None:
@@ -181,15 +187,15 @@ class TabularLearner(ABC):
             offered = ", ".join(map(repr, self.actions_in(x)))
             raise UnknownAction(f"state {x!r} does not offer action {a!r}: it offers {offered}")
         r, y = read_step(x, a, o)
-        known = len(self._names)
-        there = self.number(y, add=True, after=f" after action {a!r} in state {x!r}")
-        if not self._learn(self._x, column, r, there):
-            self._forget(known)
+        known_states = len(self._names)
+        next_x = self.number(y, add=True, after=f" after action {a!r} in state {x!r}")
+        if not self._learn(self._x, column, r, next_x):
+            self._forget(known_states)
             raise BadEvidence(
                 f"reward {r!r} after action {a!r} in state {x!r}: the values would overflow; "
                 "scale the rewards down"
             )
-        self._x = there
+        self._x = next_x
 
     # -- states by name and number -------------------------------------------------------------
 
@@ -208,20 +214,25 @@ class TabularLearner(ABC):
         return tuple(self._names)
 
     def actions_in(self, x: Any) -> list[Any]:
-        """The actions that state x offers."""
+        """Return the actions that state x offers."""
         offered = self._offers(self.number(x))
-        return [a for a, has in zip(self.actions, offered, strict=True) if has]
+        return [a for a, is_offered in zip(self.actions, offered, strict=True) if is_offered]
 
     def q_values(self, x: Any) -> dict[Any, float]:
-        """Q(x,·) of the actions that x offers."""
+        """Return Q(x, a) for the actions a that x offers."""
         return self._row("Q", x)
 
     def _row(self, name: str, x: Any) -> dict[Any, float]:
+        """Return the row of state x in the array `name`, for the actions that x offers."""
         row = self._rows[name][self.number(x)]
         return {a: float(row[self.actions.place(a)]) for a in self.actions_in(x)}
 
     def number(self, x: Any, *, add: bool = False, after: str = "") -> int:
-        """The number of state x; `add` adds an unknown state unless the states were declared."""
+        """Return the number of state x, or raise UnknownState.
+
+        With `add`, an unknown state is added unless the states were declared. `after` is appended
+        to the state in errors.
+        """
         try:
             place = self._places.get(x)
         except TypeError:
@@ -234,11 +245,11 @@ class TabularLearner(ABC):
         return place
 
     def numbers(self, states: Iterable[Any]) -> IntArray:
-        """The number of each of these states, -1 for an unknown one."""
+        """Return the number of each of these states, -1 for an unknown state."""
         return np.array([self._places.get(x, -1) for x in states], np.int64)
 
     def offered(self, x: Any) -> npt.NDArray[np.bool_]:
-        """The mask [a] of the actions that state x, known or not, offers."""
+        """Return the mask [a] of the actions that state x offers; x need not be known yet."""
         mask = np.ones(len(self.actions), bool)
         if self._allowed is not None:
             mask[:] = False
@@ -257,17 +268,19 @@ class TabularLearner(ABC):
         return not any((self.offered(x) & ~offers).any() for x, offers in pairs)
 
     def _offers(self, place: int) -> npt.NDArray[np.bool_]:
+        """Return the mask [a] of the actions that the state with this number offers."""
         first = next(iter(self._rows.values()))[place]
         return np.asarray(first.reshape(len(self.actions), -1)[:, 0] > -np.inf)
 
     def _add_state(self, x: Any) -> int:
-        fresh = self._fresh(self.offered(x))
+        """Add state x with its initial rows, and return its number."""
+        initial = self._initial_rows(self.offered(x))
         place = len(self._names)
         if place == len(next(iter(self._rows.values()))):
             old, self._rows = self._rows, self._new_rows(2 * place)
             for name, array in old.items():
                 self._rows[name][:place] = array
-        for name, row in fresh.items():
+        for name, row in initial.items():
             self._rows[name][place] = row
         self._names.append(x)
         self._places[x] = place
@@ -280,8 +293,9 @@ class TabularLearner(ABC):
         del self._names[count:]
 
     def _new_rows(self, states: int) -> dict[str, FloatArray]:
-        like = self._fresh(np.ones(len(self.actions), bool))
-        return {name: np.zeros((states, *row.shape)) for name, row in like.items()}
+        """Return arrays of zeros for this many states."""
+        example = self._initial_rows(np.ones(len(self.actions), bool))
+        return {name: np.zeros((states, *row.shape)) for name, row in example.items()}
 
     def fast_forward(self, x: int) -> None:
         """Set the current state, by number, after a compiled loop."""
@@ -290,7 +304,7 @@ class TabularLearner(ABC):
     # -- named arrays --------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """Return named arrays from which `load` continues bit for bit."""
+        """Return named arrays; `load` restores them bit for bit."""
         return {
             "settings": pack(self._settings, "the settings"),
             "actions": pack(list(self.actions), "the actions"),
@@ -307,47 +321,50 @@ class TabularLearner(ABC):
                 raise IncompatibleState(f"the saved {name} are {saved}, this agent has {mine}")
         states, x = unpack(arrays["states"]), np.asarray(arrays["x"])
         if self._declared and states != self._names:
-            raise IncompatibleState("the saved states are not the ones declared for this agent")
-        twin = self.copy()
-        twin._names, twin._places = [], {}
-        twin._rows = twin._new_rows(max(len(states), FIRST_ROWS))
+            raise IncompatibleState(f"the saved states are {states}, not those of this agent")
+        clone = self.copy()
+        clone._names, clone._places = [], {}
+        clone._rows = clone._new_rows(max(len(states), FIRST_ROWS))
         for name in states:
-            twin._add_state(name)
-        if x.shape != () or x.dtype.kind not in "iu" or not 0 <= x < len(twin._places):
+            clone._add_state(name)
+        if x.shape != () or x.dtype.kind not in "iu" or not 0 <= x < len(clone._places):
             raise IncompatibleState(
-                f"x = {x} is not the number of one of {len(states)} saved states"
+                f"the saved x = {x} is not the number of one of the {len(states)} saved states"
             )
-        twin._x = int(x)
-        twin._restore_arrays(arrays)
-        self.__dict__.update(twin.__dict__)
+        clone._x = int(x)
+        clone._restore_arrays(arrays)
+        self.__dict__.update(clone.__dict__)
 
     def _saved_arrays(self) -> dict[str, FloatArray]:
-        """Views of the arrays that are saved, without the unused rows."""
+        """Return views of the arrays that are saved, without the unused rows."""
         count = len(self._names)
         rows = {n: a[:count] for n, a in self._rows.items() if n not in self._derived}
         return {**rows, **self._scalars}
 
     def _restore_arrays(self, arrays: Arrays) -> None:
-        """Check shapes, types and values (-∞ exactly where an action is not offered), and copy."""
-        for name, here in self._saved_arrays().items():
+        """Copy the saved arrays, or raise IncompatibleState.
+
+        Values must be -∞ exactly where an action is not offered, and finite elsewhere.
+        """
+        for name, array in self._saved_arrays().items():
             saved = np.asarray(arrays[name])
-            if saved.shape != here.shape or saved.dtype != np.float64:
+            if saved.shape != array.shape or saved.dtype != np.float64:
                 raise IncompatibleState(
-                    f"{name!r} is {saved.dtype} of shape {saved.shape}, not float64 of {here.shape}"
+                    f"{name!r} is {saved.dtype}{saved.shape}, expected float64{array.shape}"
                 )
-            if not np.where(np.isneginf(here), np.isneginf(saved), np.isfinite(saved)).all():
+            if not np.where(np.isneginf(array), np.isneginf(saved), np.isfinite(saved)).all():
                 raise IncompatibleState(f"{name!r} does not fit the actions that the states offer")
-            here[...] = saved
+            array[...] = saved
         self._restore()
 
     def copy(self: L) -> L:
-        """An independent copy."""
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._names, twin._places = list(self._names), dict(self._places)
-        twin._rows = {name: array.copy() for name, array in self._rows.items()}
-        twin._scalars = {name: array.copy() for name, array in self._scalars.items()}
-        return twin
+        """Return an independent copy."""
+        clone = type(self).__new__(type(self))
+        clone.__dict__.update(self.__dict__)
+        clone._names, clone._places = list(self._names), dict(self._places)
+        clone._rows = {name: array.copy() for name, array in self._rows.items()}
+        clone._scalars = {name: array.copy() for name, array in self._scalars.items()}
+        return clone
 
     def __repr__(self) -> str:
         return (
@@ -359,10 +376,9 @@ class TabularLearner(ABC):
 class QLearning(TabularLearner):
     """Discounted ε-greedy Q-learning (Watkins 1989).
 
-    Optimistic initial values explore without chance: with `epsilon=0` and `initial` above
-    r_max/(1-γ), the most that can be earned, every action disappoints until it was tried often.
-
-    States, actions and masks: see `TabularLearner`.
+    Optimistic initial values explore without randomness: with `epsilon=0` and `initial` above
+    r_max/(1-γ), the largest possible value, every action earns less than its value promises, so
+    that all actions are tried often. See `TabularLearner` for the other arguments.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.mdp import chain_mdp
@@ -390,44 +406,44 @@ class QLearning(TabularLearner):
         allowed: Callable[[Any], Iterable[Any]] | None = None,
     ) -> None:
         settings = {
-            "gamma": between("gamma", gamma, 0, 1, ends="[)"),
-            "alpha": between("alpha", alpha, 0, 1, ends="(]"),
-            "epsilon": between("epsilon", epsilon, 0, 1),
-            "decay": between("decay", decay, 0, 1),
-            "initial": between("initial", initial, -np.inf, np.inf, ends="()"),
+            "gamma": require_between("gamma", gamma, 0, 1, ends="[)"),
+            "alpha": require_between("alpha", alpha, 0, 1, ends="(]"),
+            "epsilon": require_between("epsilon", epsilon, 0, 1),
+            "decay": require_between("decay", decay, 0, 1),
+            "initial": require_between("initial", initial, -np.inf, np.inf, ends="()"),
         }
-        self._how = kernels.td.QSettings(settings["gamma"], settings["alpha"], settings["decay"])
+        self._params = kernels.td.QSettings(settings["gamma"], settings["alpha"], settings["decay"])
         super().__init__(states, actions, start, allowed, settings)
         self._scalars = {"epsilon": np.array([settings["epsilon"]])}
 
     @property
     def epsilon(self) -> float:
-        """ε of the next step."""
+        """The exploration probability ε of the next step."""
         return float(self._scalars["epsilon"][0])
 
-    def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+    def _initial_rows(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
         return {"Q": np.where(offered, self._settings["initial"], -np.inf)}
 
     def _values(self) -> "QValues":
         return kernels.td.QValues(**self._rows, **self._scalars)
 
-    def _choose(self, x: int, state: UIntArray) -> int:
-        return kernels.td.q_choose(self._values(), x, state)
+    def _choose(self, x: int, rng_state: UIntArray) -> int:
+        return kernels.td.q_choose(self._values(), x, rng_state)
 
     def _learn(self, x: int, a: int, r: float, y: int) -> bool:
-        return kernels.td.q_learn(self._values(), self._how, x, a, r, y)
+        return kernels.td.q_learn(self._values(), self._params, x, a, r, y)
 
     def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        return kernels.td.q_interact(self._values(), self._how, *world_and_columns)
+        return kernels.td.q_interact(self._values(), self._params, *world_and_columns)
 
 
 class RLearning(TabularLearner):
     """Average-reward R-learning with uncertainty exploration.
 
-    The paper compares with it in the grid world, with C = 5, 30 and 200. It does not say what
-    happens with probability 1 - p_exp: `otherwise` is the "greedy" action or a "random" one. With
-    `greedy_only` ρ learns only from actions with Q(x,a) = max_a' Q(x,a'), as in Schwartz (1993).
-    States, actions and masks: see `TabularLearner`.
+    The paper compares the control rule with R-learning in the grid world, with C = 5, 30 and 200.
+    The paper does not say what happens with probability 1 - p_exp: `otherwise` selects the "greedy"
+    action or a "random" one. With `greedy_only` ρ learns only from actions with
+    Q(x,a) = max_a' Q(x,a'), as in Schwartz (1993). See `TabularLearner` for the other arguments.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.mdp import chain_mdp
@@ -462,14 +478,14 @@ class RLearning(TabularLearner):
         if otherwise not in ("greedy", "random"):
             raise ValueError(f"otherwise={otherwise!r}: it must be 'greedy' or 'random'")
         settings: dict[str, Any] = {
-            "C": between("C", C, 0, np.inf, ends="[)"),
-            "p_exp": between("p_exp", p_exp, 0, 1),
-            "alpha": between("alpha", alpha, 0, 1, ends="(]"),
-            "beta": between("beta", beta, 0, 1),
+            "C": require_between("C", C, 0, np.inf, ends="[)"),
+            "p_exp": require_between("p_exp", p_exp, 0, 1),
+            "alpha": require_between("alpha", alpha, 0, 1, ends="(]"),
+            "beta": require_between("beta", beta, 0, 1),
             "otherwise": otherwise,
             "greedy_only": bool(greedy_only),
         }
-        self._how = kernels.td.RSettings(
+        self._params = kernels.td.RSettings(
             C=settings["C"],
             p_exp=settings["p_exp"],
             alpha=settings["alpha"],
@@ -486,10 +502,10 @@ class RLearning(TabularLearner):
         return float(self._scalars["rho"][0])
 
     def tried(self, x: Any) -> dict[Any, int]:
-        """F(x,·) of the actions that x offers."""
+        """Return F(x, a), the number of tries, for the actions a that x offers."""
         return {a: int(count) for a, count in self._row("F", x).items()}
 
-    def _fresh(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+    def _initial_rows(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
         return {
             "Q": np.where(offered, 0.0, -np.inf),
             "F": np.zeros(offered.size),
@@ -497,27 +513,28 @@ class RLearning(TabularLearner):
         }
 
     def _restore(self) -> None:
+        """Compute the bonus C/F of the actions that were tried; others have their initial bonus."""
         F = self._rows["F"]
-        np.divide(self._how.C, F, out=self._rows["bonus"], where=F > 0.0)
+        np.divide(self._params.C, F, out=self._rows["bonus"], where=F > 0.0)
 
     def _values(self) -> "RValues":
         return kernels.td.RValues(**self._rows, **self._scalars)
 
-    def _choose(self, x: int, state: UIntArray) -> int:
-        return kernels.td.r_choose(self._values(), self._how, x, state)
+    def _choose(self, x: int, rng_state: UIntArray) -> int:
+        return kernels.td.r_choose(self._values(), self._params, x, rng_state)
 
     def _learn(self, x: int, a: int, r: float, y: int) -> bool:
-        return kernels.td.r_learn(self._values(), self._how, x, a, r, y)
+        return kernels.td.r_learn(self._values(), self._params, x, a, r, y)
 
     def _interact(self, *world_and_columns: Any) -> tuple[int, int]:
-        return kernels.td.r_interact(self._values(), self._how, *world_and_columns)
+        return kernels.td.r_interact(self._values(), self._params, *world_and_columns)
 
 
 # -- compiled loops ----------------------------------------------------------------------------
 
 
 def _same_names(mine: Iterable[Any], other: Iterable[Any]) -> bool:
-    """Whether both have the same names of the same types in the same order."""
+    """Return whether both have the same names of the same types in the same order."""
     return [(type(n), n) for n in mine] == [(type(n), n) for n in other]
 
 
@@ -531,7 +548,7 @@ class StepColumns:
         self.states: IntArray = self._rows["state"]
 
     def record(self, mdp: MDP) -> Record:
-        """The record of a run in this MDP, with names where states or actions have names."""
+        """Return the record of a run in this MDP, with the names of states and actions."""
         actions: npt.NDArray[Any] = self.actions
         rows = self._rows
         if not mdp.actions.are_numbers:
@@ -544,8 +561,10 @@ class StepColumns:
 def _run(
     agent: TabularLearner, environment: MDPEnvironment, steps: int, p: Stream, q: Stream
 ) -> Record:
+    """Run the compiled loop; the agent draws from p, the environment from q."""
     mdp = environment.mdp
     columns = StepColumns(steps)
+    # The agent's number of each state of the MDP, -1 for states that are new to the agent.
     number, t = agent.numbers(mdp.states), 0
     while t < steps:
         before = environment.at

@@ -75,7 +75,7 @@ class TabularMode(ClassMode):
         return {o: float(p) for o, p in enumerate(self.modes.hypothesis[self.m, x, a]) if p > 0.0}
 
     def environment(self) -> "TabularEnvironment":
-        """The world in problem this mode is true."""
+        """The world in which this mode is true."""
         return TabularEnvironment(self.modes, self.m)
 
 
@@ -223,7 +223,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         )
 
     def environment(self, m: int) -> "TabularEnvironment":
-        """Q_m, the world in problem mode m is true."""
+        """Q_m, the world in which mode m is true."""
         return TabularEnvironment(self, self[m].m)
 
     def systems(self) -> list[Situated]:
