@@ -20,14 +20,16 @@ def by_name(names: Iterable[str], column: npt.NDArray[Any]) -> dict[str, npt.NDA
     return dict(zip(names, np.moveaxis(column, 1, 0), strict=True))
 
 
-def spread_of_runs(label: str, x: Any, runs: FloatArray, share: float = 0.9, **look: Any) -> Series:
+def spread_of_runs(
+    label: str, x: Any, runs: FloatArray, share: float = 0.9, **style: Any
+) -> Series:
     """Make a series of the median over the runs, with a band that contains a share of them."""
     levels = ((1.0 - share) / 2.0, 0.5, (1.0 + share) / 2.0)
     low, middle, high = np.quantile(runs, levels, axis=0, method="inverted_cdf")
-    return Series(label, x, middle, low, high, **look)
+    return Series(label, x, middle, low, high, **style)
 
 
-def share_of_runs(label: str, x: Any, hits: Any, z: float = 2.0, **look: Any) -> Series:
+def share_of_runs(label: str, x: Any, hits: Any, z: float = 2.0, **style: Any) -> Series:
     """Make a series of the share of the runs in which hits[run, x] is true, with Wilson's interval.
 
     >>> share_of_runs("found", np.arange(2), np.array([[True, False], [True, True]])).y.tolist()
@@ -35,12 +37,12 @@ def share_of_runs(label: str, x: Any, hits: Any, z: float = 2.0, **look: Any) ->
     """
     count = hits.sum(axis=0)
     low, high = wilson(count, len(hits), z=z)
-    return Series(label, x, count / len(hits), low, high, **look)
+    return Series(label, x, count / len(hits), low, high, **style)
 
 
 def mean_of_runs(
-    label: str, x: Any, runs: FloatArray, method: Literal["linear", "inverted_cdf"], **look: Any
+    label: str, x: Any, runs: FloatArray, method: Literal["linear", "inverted_cdf"], **style: Any
 ) -> Series:
     """Make a series of the mean over the runs, with a band that contains 90 % of them."""
     low, high = np.quantile(runs, (0.05, 0.95), axis=0, method=method)
-    return Series(label, x, runs.mean(axis=0), low, high, **look)
+    return Series(label, x, runs.mean(axis=0), low, high, **style)

@@ -137,7 +137,7 @@ class Series(LabelledMark):
 
     @classmethod
     def of_runs(
-        cls, label: str, x: npt.NDArray[Any], runs: npt.NDArray[Any], **look: Any
+        cls, label: str, x: npt.NDArray[Any], runs: npt.NDArray[Any], **style: Any
     ) -> "Series":
         """Return the mean over the first axis, the runs, with bounds of ± 2 standard errors.
 
@@ -148,7 +148,7 @@ class Series(LabelledMark):
         mean, error = mean_and_error(runs)
         with np.errstate(invalid="ignore"):  # an infinite mean has no band
             low, high = mean - 2 * error, mean + 2 * error
-        return cls(label, x, mean, low, high, **look)
+        return cls(label, x, mean, low, high, **style)
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ def arrows(
     y: npt.ArrayLike,
     dx: npt.ArrayLike,
     dy: npt.ArrayLike,
-    **look: Any,
+    **style: Any,
 ) -> Strokes:
     """Build arrows centred at (x_i, y_i) with the lengths and directions of (dx_i, dy_i).
 
@@ -328,7 +328,7 @@ def arrows(
     tail, tip, sideways = middle - d / 2, middle + d / 2, _BARB_OFFSET * np.stack([-d[1], d[0]])
     left, right = tip - _BARB_LENGTH * d + sideways, tip - _BARB_LENGTH * d - sideways
     path = np.stack([tail, tip, left, tip, right, np.full_like(tip, np.nan)], axis=2)
-    return Strokes(label, path[0].ravel(), path[1].ravel(), **look)
+    return Strokes(label, path[0].ravel(), path[1].ravel(), **style)
 
 
 class Visible(NamedTuple):

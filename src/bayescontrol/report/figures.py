@@ -362,21 +362,21 @@ def _draw(mark: Any, ax: "Axes", panel: Panel) -> list[Any]:
 def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
     y, low, high = panel.visible(mark)
     colour = LIGHT[mark.colour]
-    look: dict[str, Any] = {"color": colour, "label": _label(mark)}
+    style: dict[str, Any] = {"color": colour, "label": _label(mark)}
     if mark.marker is not None:
         is_open = mark.marker.endswith("-open")
         size = 9 if is_open else 7 if mark.marker == "star" else 4.5
-        look |= {"marker": _MARKERS[mark.marker], "markersize": size}
-        look |= {"markerfacecolor": "none"} if is_open else {}
+        style |= {"marker": _MARKERS[mark.marker], "markersize": size}
+        style |= {"markerfacecolor": "none"} if is_open else {}
     if mark.kind == "points":
         # Rounding may leave a proportion slightly outside its interval.
         bars = None if low is None or high is None else np.maximum([y - low, high - y], 0)
-        points = ax.errorbar(mark.x, y, bars, linestyle="none", capsize=2, **look)
+        points = ax.errorbar(mark.x, y, bars, linestyle="none", capsize=2, **style)
         return points.get_children()
-    look |= {"linestyle": _DASHES[mark.dash], "linewidth": 1.6}
+    style |= {"linestyle": _DASHES[mark.dash], "linewidth": 1.6}
     is_step = mark.kind == "step"
-    look["drawstyle"] = "steps-post" if is_step else "default"
-    artists: list[Any] = ax.plot(mark.x, y, **look)
+    style["drawstyle"] = "steps-post" if is_step else "default"
+    artists: list[Any] = ax.plot(mark.x, y, **style)
     if low is not None and high is not None:
         band: dict[str, Any] = {"color": colour, "alpha": _BAND, "linewidth": 0}
         artists.append(ax.fill_between(mark.x, low, high, step="post" if is_step else None, **band))
@@ -385,20 +385,20 @@ def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
 
 @_draw.register(Guide)
 def _draw_guide(mark: Guide, ax: "Axes", panel: Panel) -> list[Any]:
-    look: dict[str, Any] = {"color": LIGHT[mark.colour], "linestyle": _DASHES[mark.dash]}
-    look |= {"linewidth": 1.0, "label": _label(mark)}
+    style: dict[str, Any] = {"color": LIGHT[mark.colour], "linestyle": _DASHES[mark.dash]}
+    style |= {"linewidth": 1.0, "label": _label(mark)}
     if mark.direction != "diagonal":
         draw_line = ax.axhline if mark.direction == "horizontal" else ax.axvline
-        return [draw_line(mark.at, **look)]
+        return [draw_line(mark.at, **style)]
     x = np.linspace(*panel.extent("x"), 101)
-    return list(ax.plot(x, x, **look))
+    return list(ax.plot(x, x, **style))
 
 
 @_draw.register(Region)
 def _draw_region(mark: Region, ax: "Axes", panel: Panel) -> list[Any]:
-    look = {"edgecolor": LIGHT[mark.colour], "linewidth": 0.8, "label": _label(mark)}
+    style = {"edgecolor": LIGHT[mark.colour], "linewidth": 0.8, "label": _label(mark)}
     corners = np.stack([mark.x, mark.y], axis=1)
-    return _fill_over(ax, corners, LIGHT[mark.colour], mark.shade, joinstyle="round", **look)
+    return _fill_over(ax, corners, LIGHT[mark.colour], mark.shade, joinstyle="round", **style)
 
 
 @_draw.register(Word)
@@ -416,10 +416,10 @@ def _draw_heat(mark: Heat, ax: "Axes", panel: Panel) -> list[Any]:
 
 @_draw.register(Strokes)
 def _draw_strokes(mark: Strokes, ax: "Axes", panel: Panel) -> list[Any]:
-    look: dict[str, Any] = {"color": LIGHT[mark.colour], "linestyle": _DASHES[mark.dash]}
-    look |= {"linewidth": mark.width, "label": _label(mark)}
-    look |= {"solid_joinstyle": "round", "solid_capstyle": "round"}
-    return list(ax.plot(mark.x, mark.y, **look))
+    style: dict[str, Any] = {"color": LIGHT[mark.colour], "linestyle": _DASHES[mark.dash]}
+    style |= {"linewidth": mark.width, "label": _label(mark)}
+    style |= {"solid_joinstyle": "round", "solid_capstyle": "round"}
+    return list(ax.plot(mark.x, mark.y, **style))
 
 
 @_draw.register(Graph)
@@ -427,18 +427,18 @@ def _draw_graph(mark: Graph, ax: "Axes", panel: Panel) -> list[Any]:
     """Draw outlines, then arrows, then nodes, then text."""
     for area, hull in zip(mark.areas, mark.outlines, strict=True):
         colour = LIGHT[area.colour]
-        look: dict[str, Any] = {"edgecolor": colour, "linestyle": _DASHES[area.dash]}
-        ax.fill(*hull.T, facecolor=_with_opacity(colour, _AREA), linewidth=1.4, **look)
+        style: dict[str, Any] = {"edgecolor": colour, "linestyle": _DASHES[area.dash]}
+        ax.fill(*hull.T, facecolor=_with_opacity(colour, _AREA), linewidth=1.4, **style)
     for edge, arrow in zip(mark.edges, mark.arrows, strict=True):
         colour = LIGHT_GROUND["axis"] if edge.faint else LIGHT[edge.colour]
-        look = {"color": colour, "linestyle": _DASHES[edge.dash], "linewidth": edge.width}
-        look |= {"solid_capstyle": "butt", "gid": f"title {_edge_title(edge)}"}
-        ax.plot(*arrow.line.T, **look)
+        style = {"color": colour, "linestyle": _DASHES[edge.dash], "linewidth": edge.width}
+        style |= {"solid_capstyle": "butt", "gid": f"title {_edge_title(edge)}"}
+        ax.plot(*arrow.line.T, **style)
         ax.fill(*arrow.head.T, facecolor=colour, linewidth=0)
     for node, disc in zip(mark.nodes, mark.discs, strict=True):
-        look = {"edgecolor": LIGHT_GROUND["axis"], "linewidth": 1.0}
-        look["gid"] = f"title {node.description or node.name}"
-        _fill_over(ax, disc, LIGHT[node.colour], node.shade, **look)
+        style = {"edgecolor": LIGHT_GROUND["axis"], "linewidth": 1.0}
+        style["gid"] = f"title {node.description or node.name}"
+        _fill_over(ax, disc, LIGHT[node.colour], node.shade, **style)
     for node in mark.nodes:
         ax.text(node.x, node.y, _literal(node.name), fontsize=_NODE_TEXT, **_CENTRED)
     # A background keeps crossing lines away from the text.
@@ -446,8 +446,8 @@ def _draw_graph(mark: Graph, ax: "Axes", panel: Panel) -> list[Any]:
     for text, x, y in mark.edge_words:
         ax.text(x, y, _literal(text), fontsize=_EDGE_TEXT, bbox=behind, **_CENTRED)
     for text, x, y, name in mark.area_words:
-        look = {"fontsize": _AREA_TEXT, "fontweight": "bold", "color": LIGHT[name], **_CENTRED}
-        ax.text(x, y, _literal(text), **look)
+        style = {"fontsize": _AREA_TEXT, "fontweight": "bold", "color": LIGHT[name], **_CENTRED}
+        ax.text(x, y, _literal(text), **style)
     return []
 
 
@@ -457,11 +457,11 @@ def _edge_title(edge: Edge) -> str:
 
 
 def _fill_over(
-    ax: "Axes", corners: FloatArray, colour: str, shade: float, **look: Any
+    ax: "Axes", corners: FloatArray, colour: str, shade: float, **style: Any
 ) -> list[Any]:
     """Fill a polygon that hides what is behind it: the background, then a shade of a colour."""
     background = ax.fill(*corners.T, facecolor=LIGHT_GROUND["ground"], linewidth=0)
-    return [*background, *ax.fill(*corners.T, facecolor=_with_opacity(colour, shade), **look)]
+    return [*background, *ax.fill(*corners.T, facecolor=_with_opacity(colour, shade), **style)]
 
 
 def _with_opacity(colour: str, opacity: float) -> tuple[float, float, float, float]:

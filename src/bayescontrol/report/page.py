@@ -247,14 +247,14 @@ def _symbol(mark: Series | Guide | Region | Strokes) -> str:
     """Return the legend symbol of a mark as an SVG element."""
     colour = f"var(--{mark.colour})"
     if isinstance(mark, Region):
-        look = f'fill="{colour}" fill-opacity="{mark.shade:g}" stroke="{colour}"'
-        shapes = f'<path d="M4 1h20v10h-20z" {look}/>'
+        style = f'fill="{colour}" fill-opacity="{mark.shade:g}" stroke="{colour}"'
+        shapes = f'<path d="M4 1h20v10h-20z" {style}/>'
     else:
         shapes = ""
         if not (isinstance(mark, Series) and mark.kind == "points"):
             dashes = _DASH_ARRAYS[mark.dash]
-            look = f'stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}"'
-            shapes = f'<path d="M1 6h26" {look}/>'
+            style = f'stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}"'
+            shapes = f'<path d="M1 6h26" {style}/>'
         if isinstance(mark, Series) and mark.marker is not None:
             fill = "none" if mark.marker.endswith("-open") else colour
             path = _MARKER_PATHS[mark.marker]

@@ -525,8 +525,8 @@ def _times(settings: Settings) -> FloatArray:
 def _regrets(results: Results, t: FloatArray, *, even: bool) -> list[Series]:
     at = t.astype(int) - 1  # indices of the steps t
     return [
-        Series.of_runs(name, t, results.regret(name, even=even)[:, at], in_legend=not even, **look)
-        for name, look in _LOOKS.items()
+        Series.of_runs(name, t, results.regret(name, even=even)[:, at], in_legend=not even, **style)
+        for name, style in _LOOKS.items()
     ]
 
 

@@ -261,9 +261,9 @@ def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], tit
         up = (steps[:, i, None] > t).sum(axis=0)
         up[-1] = (steps[:, i] == settings.steps).sum()
         series.append(Series(name, t, up / n, kind="step", **_LOOKS[name]))
-        look = {"colour": _LOOKS[name]["colour"], "marker": _MARKERS[i], "in_legend": False}
+        style = {"colour": _LOOKS[name]["colour"], "marker": _MARKERS[i], "in_legend": False}
         end = steps[:, i, None] == settings.steps
-        final_shares.append(share_of_runs(name, t[-1:], end, z=1.96, kind="points", **look))
+        final_shares.append(share_of_runs(name, t[-1:], end, z=1.96, kind="points", **style))
     is_rewired = names is replica.CHANGES
     return Panel(
         title, "step t", "share of the episodes", [*series, *final_shares],
@@ -272,11 +272,11 @@ def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], tit
     )  # fmt: skip
 
 
-def _quartiles(label: str, t: Any, values: FloatArray, **look: Any) -> Series:
+def _quartiles(label: str, t: Any, values: FloatArray, **style: Any) -> Series:
     """Make a series of median and quartiles over the episodes that are still running."""
     steps = np.flatnonzero(np.isfinite(values).any(axis=0))
     low, middle, high = np.nanquantile(values[:, steps], (0.25, 0.5, 0.75), axis=0)
-    return Series(label, t[steps], middle, low, high, **look)
+    return Series(label, t[steps], middle, low, high, **style)
 
 
 def _posterior_panel(settings: Settings, columns: Columns) -> Panel:

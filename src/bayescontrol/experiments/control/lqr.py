@@ -484,9 +484,9 @@ def _quartiles(plant: str, t: IntArray, runs: Callable[[str, str], FloatArray]) 
     """Make series of medians and quartiles; each is the value of one run, so that ∞ stays ∞."""
     in_legend = plant == next(iter(PLANTS))  # one legend for all panels
     series = []
-    for agent, look in _LOOKS.items():
+    for agent, style in _LOOKS.items():
         q = np.quantile(runs(plant, agent), [0.25, 0.5, 0.75], axis=0, method="nearest")
-        series.append(Series(agent, t, q[1], q[0], q[2], in_legend=in_legend, **look))
+        series.append(Series(agent, t, q[1], q[0], q[2], in_legend=in_legend, **style))
     return series
 
 
@@ -500,8 +500,8 @@ def _regret_panel(results: Results, plant: str) -> Panel:
     series = _quartiles(plant, t, results.regret)
     final_medians = [float(s.y[-1]) for s in series if 0 < s.y[-1] < np.inf]
     guide = 0.5 * min(final_medians, default=1.0) * np.sqrt(t / t[-1])
-    look: Any = {"colour": "ink", "dash": "dot", "in_legend": series[0].in_legend}
-    series.append(Series("∝ √t", t, guide, **look))
+    style: Any = {"colour": "ink", "dash": "dot", "in_legend": series[0].in_legend}
+    series.append(Series("∝ √t", t, guide, **style))
     return Panel(plant, "step t", "regret / J*", series, **_LOG_AXES)
 
 

@@ -298,8 +298,8 @@ def _ville(runs: replica.AllTrajectories) -> Panel:
     for process, dash in _DASH.items():
         for agent in AGENTS:
             fell = runs[process, agent].lowest[:, -1:] < delta
-            look: Any = {"colour": _COLOUR[agent], "dash": dash}
-            series.append(share_of_runs(f"{process}, {agent}", delta, fell, **look))
+            style: Any = {"colour": _COLOUR[agent], "dash": dash}
+            series.append(share_of_runs(f"{process}, {agent}", delta, fell, **style))
     return Panel(
         "(d) Ville's bound: does the true mode lose its weight?", "δ",
         "P(posterior(m*) < δ prior(m*) at some t)", series,

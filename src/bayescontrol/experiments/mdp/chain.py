@@ -498,8 +498,8 @@ def _time_panel(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _line(i: int, agent: str, x: Any, y: Any, **look: Any) -> Series:
-    return Series(agent, x, y, colour=PALETTE[i], in_legend=False, **look)
+def _line(i: int, agent: str, x: Any, y: Any, **style: Any) -> Series:
+    return Series(agent, x, y, colour=PALETTE[i], in_legend=False, **style)
 
 
 def _points(i: int, agent: str) -> dict[str, Any]:

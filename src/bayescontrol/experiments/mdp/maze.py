@@ -509,10 +509,10 @@ def _window_panel(results: Results) -> Panel:
     blocks = results.settings.steps // BLOCK
     count = next(n for n in _WINDOWS if blocks <= n * _POINTS)
     series = []
-    for name, look in LOOKS.items():
+    for name, style in LOOKS.items():
         runs = results.windows(name, count)
         t = (np.arange(runs.shape[1]) + 0.5) * count * BLOCK
-        series.append(Series.of_runs(name, t, runs, in_legend=False, **look))
+        series.append(Series.of_runs(name, t, runs, in_legend=False, **style))
     label = f"the best policy: {results.optimum:.4f}"
     return Panel(
         f"In windows of {count * BLOCK:,} steps", "step t", "reward per step", series,
@@ -523,7 +523,7 @@ def _window_panel(results: Results) -> Panel:
 def _cumulative_panel(results: Results) -> Panel:
     t = np.arange(1, results.settings.steps // BLOCK + 1) * BLOCK
     series = [
-        Series.of_runs(name, t, results.cumulative(name), **look) for name, look in LOOKS.items()
+        Series.of_runs(name, t, results.cumulative(name), **style) for name, style in LOOKS.items()
     ]
     guides = [Guide("the best policy", results.optimum, in_legend=False)]
     met = results.crossing(RULES[0], learner(CONSTANTS[1]))[0]

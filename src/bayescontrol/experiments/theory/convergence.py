@@ -335,9 +335,9 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
     t, runs, fate = times(settings), columns[name], cases()[name].exact_outcome()
-    look: Any = {"colour": _COLOURS[fate], "group": name}
+    style: Any = {"colour": _COLOURS[fate], "group": name}
     series = [
-        mean_of_runs("distance", t, runs, "inverted_cdf", **look),
+        mean_of_runs("distance", t, runs, "inverted_cdf", **style),
         Series(f"runs above {NEAR:g}", t, (runs > NEAR).mean(0), colour="ink", dash="dot"),
     ]
     if name == "chain":

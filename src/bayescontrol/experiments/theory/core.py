@@ -445,7 +445,7 @@ def _spells(columns: Columns) -> Panel:
     k, T = np.array(SPELLS), columns["divergence"].shape[2] - 1
     # At step T, so that spells cut short by T count as in the runs.
     exact = [expected_divergences(spell(n), TRUE, T)[-1, OTHERS[0]] / T for n in SPELLS]
-    always, colours = rate(acts(WHO[0]), TRUE, OTHERS[0]), [look["colour"] for look in _LOOKS]
+    always, colours = rate(acts(WHO[0]), TRUE, OTHERS[0]), [style["colour"] for style in _LOOKS]
     return Panel(
         "(c) P1 for k steps, then P2 for one, by turns",
         "k, steps of P1 at a time", "evidence against H2 [nats a step]",
@@ -462,8 +462,8 @@ def _spells(columns: Columns) -> Panel:
 def _rule(settings: Settings, columns: Columns) -> Panel:
     t = times(settings.steps)
     series = [
-        Series.of_runs(f"H{m + 1}", t, columns["weights"][:, :, m], **look)
-        for m, look in enumerate(_LOOKS)
+        Series.of_runs(f"H{m + 1}", t, columns["weights"][:, :, m], **style)
+        for m, style in enumerate(_LOOKS)
     ]
     label, t = f"H2, modes held for {HELD} steps", times(settings.held_steps)
     held = Series.of_runs(label, t, columns["held"][:, :, 1], colour="purple", dash="dot")

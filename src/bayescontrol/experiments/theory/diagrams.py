@@ -93,7 +93,7 @@ def transitions(modes: TabularModes, true: int, looks: Sequence[tuple[Colour, Da
     ]
 
 
-def chain_edges(modes: TabularModes, policy: FloatArray, true: int, **look: Any) -> list[Edge]:
+def chain_edges(modes: TabularModes, policy: FloatArray, true: int, **style: Any) -> list[Edge]:
     """Make the edges P(s' | m, s) of one policy in the world of mode `true`."""
     names, probabilities = modes.labels.situations, modes.hypothesis[true]
     edges = []
@@ -104,7 +104,7 @@ def chain_edges(modes: TabularModes, policy: FloatArray, true: int, **look: Any)
                 total, labels = found.get(y, (0.0, []))
                 found[y] = total + float(policy[x, a]) * p, [*labels, label]
         edges += [
-            Edge(name, names[y], min(p, 1.0), ", ".join(labels), **look)
+            Edge(name, names[y], min(p, 1.0), ", ".join(labels), **style)
             for y, (p, labels) in found.items()
         ]
     return edges

@@ -390,8 +390,8 @@ def _evidence_panel(settings: Settings, columns: Columns) -> Panel:
     series = []
     for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
         d = whole(settings, five_modes(), i).d[0]
-        look: Any = {"dash": dash, "in_legend": i == 0}
-        series += [Series(MODES[m], t, d[:, m], colour=_COLOURS[m], **look) for m in _OTHERS]
+        style: Any = {"dash": dash, "in_legend": i == 0}
+        series += [Series(MODES[m], t, d[:, m], colour=_COLOURS[m], **style) for m in _OTHERS]
     level = float(np.quantile(columns["d"][:, :, 3:].max((1, 2)), 0.95))
     return Panel(
         "(a) Two diverge, two stay", "step t", "evidence against the mode, d(m*‖m) [nats]", series,
@@ -420,8 +420,8 @@ def _policy_panel(settings: Settings, columns: Columns) -> Panel:
         label = f"{MODES[policy]} acts: {rate(policy, SHOWN):.3f} nats a step"
         colour = ("blue", "vermillion", "orange")[k]
         medians.append(spread_of_runs(label, t, columns["under"][:, k], colour=colour))
-        look: Any = {"colour": "ink", "dash": "dot", "in_legend": k == 0}
-        lines.append(Series("exact rates", t, rate(policy, SHOWN) * t, **look))
+        style: Any = {"colour": "ink", "dash": "dot", "in_legend": k == 0}
+        lines.append(Series("exact rates", t, rate(policy, SHOWN) * t, **style))
     return Panel(
         f"(a) Evidence against {MODES[SHOWN]}, by who acts", "step t",
         f"d(m*‖{MODES[SHOWN]}) [nats]", [*medians, *lines],
@@ -437,10 +437,10 @@ def _parts_panel(settings: Settings) -> Panel:
     other, t = MODES[PAIR[1]], np.arange(min(settings.steps, 400) + 1)
     series = [Series("d, the whole", t, run.d[0, t, 1], colour="ink")]
     for m, name, colour in ((0, MODES[TRUE], "blue"), (1, other, "vermillion")):
-        look: Any = {"colour": colour}
+        style: Any = {"colour": colour}
         series += [
-            Series(f"g, {name} in charge", t, run.g[0, t, m, 1], **look),
-            Series("G, its mean", t, run.G[0, t, m, 1], dash="dash", group=f"G, {name}", **look),
+            Series(f"g, {name} in charge", t, run.g[0, t, m, 1], **style),
+            Series("G, its mean", t, run.G[0, t, m, 1], dash="dash", group=f"G, {name}", **style),
         ]
     return Panel(
         "(b) The parts of one process", "step t", f"d(m*‖{other}) and its parts [nats]", series,
@@ -461,8 +461,8 @@ def _mean_panel(settings: Settings, columns: Columns) -> Panel:
     ]
     for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
         g = whole(settings, five.under_policy(TRUE), i).g[0, :, TRUE, 1]
-        look: Any = {"colour": "vermillion", "dash": dash, "in_legend": i == 0}
-        series.append(Series("g, three runs", all_steps, g, **look))
+        style: Any = {"colour": "vermillion", "dash": dash, "in_legend": i == 0}
+        series.append(Series("g, three runs", all_steps, g, **style))
     return Panel(
         "(a) Runs within bands around the mean", "step t", "g(m*) of d(m*‖m1), only m* acts [nats]",
         series, notes=["Bands contain 50 % and 90 % of the runs"], legend="upper left",

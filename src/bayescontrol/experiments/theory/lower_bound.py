@@ -347,8 +347,8 @@ def _share_panel(settings: Settings, low: Lowest) -> Panel:
     delta = np.geomspace(0.0051, 0.99, 200)
     series = []
     for (world, agent), runs in low.items():
-        look = {"kind": "step", "in_legend": agent == "rule", **_looks(world, agent)}
-        series.append(share_of_runs(f"{world}, {agent}", delta, runs[:, None] < delta, **look))
+        style = {"kind": "step", "in_legend": agent == "rule", **_looks(world, agent)}
+        series.append(share_of_runs(f"{world}, {agent}", delta, runs[:, None] < delta, **style))
     exact = np.array([fallen(behind_by(float(d)), settings.steps) for d in delta])
     series.append(Series("prize or frog, exact", delta, exact, colour="ink", kind="step"))
     return Panel(
@@ -365,8 +365,8 @@ def _floor_panel(low: Lowest) -> Panel:
     series = []
     for (world, agent), runs in low.items():
         floors = np.quantile(runs, delta, method="inverted_cdf")
-        look = {"in_legend": False, **_looks(world, agent)}
-        series.append(Series(f"{world}, {agent}", delta, floors, **look))
+        style = {"in_legend": False, **_looks(world, agent)}
+        series.append(Series(f"{world}, {agent}", delta, floors, **style))
     return Panel(
         "(b) What does m* retain, in all but a share δ of runs?", "δ",
         "λ, lowest P(m*|·) / P(m*) over time", series,

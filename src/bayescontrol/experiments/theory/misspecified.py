@@ -263,10 +263,8 @@ def _outside_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     steps = np.minimum(columns["step"], settings.steps)
     delays = [_mean(steps[:, k]) for k in found]
     bound = math.log(1.0 / settings.delta)
-    nats = [
-        (mean * distance[WORLDS[k]], error * distance[WORLDS[k]])
-        for k, (mean, error) in zip(found, delays, strict=True)
-    ]
+    D = [distance[WORLDS[k]] for k in found]
+    nats = [(mean * d, error * d) for d, (mean, error) in zip(D, delays, strict=True)]
     quickest = min(range(len(found)), key=lambda i: nats[i][0])
     gains = [_mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in found]
     smallest = min(range(len(found)), key=lambda i: gains[i][0])
@@ -460,8 +458,8 @@ def _delay(settings: Settings, columns: Columns) -> Panel:
         colour, _ = _LOOKS[world]
         step = np.minimum(columns["step"][:, WORLDS.index(world)], settings.steps)
         low, middle, high = np.quantile(step, [[0.25], [0.5], [0.75]])
-        look: Any = {"kind": "points", "colour": colour, "in_legend": False}
-        series.append(Series(world, np.array([far[world]]), middle, low, high, **look))
+        style: Any = {"kind": "points", "colour": colour, "in_legend": False}
+        series.append(Series(world, np.array([far[world]]), middle, low, high, **style))
     D = np.geomspace(0.8 * min(far[w] for w in OUTSIDE), 1.25 * max(far.values()), 40)
     bound = Series("ln(1/δ) / D", D, math.log(1 / settings.delta) / D, colour="ink", dash="dash")
     return Panel(

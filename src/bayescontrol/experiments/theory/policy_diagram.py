@@ -376,11 +376,11 @@ def _inside_panel(settings: Settings, columns: Columns) -> Panel:
     lines, markers = [], []
     for k, who in enumerate(POLICIES[:2]):
         colour, dash = _LOOKS[who]
-        look: Any = {"colour": colour, "group": who}
+        style: Any = {"colour": colour, "group": who}
         exact = inside_after(who, SHOWN).mean(axis=1)  # all starts are equally likely
-        lines.append(Series(f"{who}: exact", t, exact, dash=dash, in_legend=False, **look))
-        look |= {"kind": "points", "marker": "circle" if k == 0 else "square-open"}
-        markers.append(share_of_runs(who, t, columns["inside"][:, k], z=1.96, **look))
+        lines.append(Series(f"{who}: exact", t, exact, dash=dash, in_legend=False, **style))
+        style |= {"kind": "points", "marker": "circle" if k == 0 else "square-open"}
+        markers.append(share_of_runs(who, t, columns["inside"][:, k], z=1.96, **style))
     return Panel(
         "Inside the subset", "step t", "P(inside the subset)", [*lines, *markers],
         ylim=(0.0, 1.05), notes=["Lines: exact. Markers: runs, 95 % intervals"],
@@ -394,11 +394,11 @@ def _state_panel(columns: Columns) -> Panel:
     state_numbers = np.arange(runs.shape[-1])
     exact_series, run_series = [], []
     for k, (who, marker) in enumerate(zip(POLICIES, _MARKERS, strict=True)):
-        run_look: Any = {"kind": "points", "group": who, "colour": _LOOKS[who][0]}
-        exact_look: Any = {"marker": "square-open", "in_legend": False, **run_look}
+        run_style: Any = {"kind": "points", "group": who, "colour": _LOOKS[who][0]}
+        exact_style: Any = {"marker": "square-open", "in_legend": False, **run_style}
         x = state_numbers + 0.22 * (k - 1)
-        exact_series.append(Series(f"{who}: exact", x, time_shares(who), **exact_look))
-        run_series.append(Series.of_runs(who, x, runs[:, k], marker=marker, **run_look))
+        exact_series.append(Series(f"{who}: exact", x, time_shares(who), **exact_style))
+        run_series.append(Series.of_runs(who, x, runs[:, k], marker=marker, **run_style))
     return Panel(
         "Time in each state", "state s₀ … s₇", "share of the time", [*exact_series, *run_series],
         xticks=state_numbers.tolist(), ylim=(-0.03, 0.45), legend="upper right", legend_columns=3,

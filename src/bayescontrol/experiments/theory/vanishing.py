@@ -328,12 +328,12 @@ def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: 
     posteriors, bounds = [], []
     for m in range(1, len(modes)):
         in_core, runs = pair(name, m).in_core, columns[f"{name} posterior"][:, is_shown, m]
-        look: Any = {"colour": _COLOURS[m]}
+        style: Any = {"colour": _COLOURS[m]}
         label = f"{modes.name(m)}, {'inside' if in_core else 'outside'}"
-        posteriors.append(spread_of_runs(label, t, runs, **look))
+        posteriors.append(spread_of_runs(label, t, runs, **style))
         if not in_core:
             middle = np.median(columns[f"{name} bound"][:, is_shown, m], axis=0)
-            bounds.append(Series(f"bound on {modes.name(m)}", t, middle, dash="dash", **look))
+            bounds.append(Series(f"bound on {modes.name(m)}", t, middle, dash="dash", **style))
     return Panel(
         title, "step t", "posterior probability of the mode", [*posteriors, *bounds], yscale="log",
         ylim=(lowest, 3.0), notes=["Dashed: P(m)/P(m*) exp(−d), the median"],
