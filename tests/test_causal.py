@@ -398,7 +398,10 @@ def test_intervening_does_not_change_the_model() -> None:
         (lambda: Factor("X", BIT, [1.0]), r"shape \(1,\)"),
         (lambda: Factor("X", BIT, [[0.5, 0.5], [1.0]], "Y"), "ragged"),
         (lambda: Factor("X", BIT, [[0.5, 0.5], [0.5, 0.6]], "Y"), r"P\(X \| Y\), row \(1,\)"),
-        (lambda: Factor("X", BIT, [0.5, 0.5], "Y"), "1 parent"),
+        (
+            lambda: Factor("X", BIT, [0.5, 0.5], "Y"),
+            r"expected the axes \(Y, X\), the last of length 2",
+        ),
         (lambda: Factor("X", [0, 0], [0.5, 0.5]), "without duplicates"),
         (lambda: Factor("X", [], []), "at least one"),
         (lambda: Factor("X", [[0], [1]], [0.5, 0.5]), "hashable"),  # type: ignore[list-item]

@@ -336,7 +336,7 @@ def test_the_agent_must_be_fresh_and_is_not_changed() -> None:
         sub_divergences(record, agent, 0, 1)
         assert repr(agent.save()) == before
     agent.observe(0, 0)
-    with pytest.raises(ValueError, match="seen 1 observation"):
+    with pytest.raises(ValueError, match="already made 1 observation: pass a new agent"):
         divergences(record, agent)
 
 
@@ -465,7 +465,7 @@ def test_the_repr_of_divergences() -> None:
     assert repr(split).startswith("SubDivergences(1 step, mode 1 from 0: d = ")
     observed = modes.agent()
     observed.observe(0, 0)
-    with pytest.raises(ValueError, match="already seen 1 observation: pass a fresh agent"):
+    with pytest.raises(ValueError, match="already made 1 observation: pass a new agent"):
         divergences(record, observed)
 
 

@@ -103,7 +103,7 @@ def test_unknown_weightings_and_missing_actions_are_refused(modes: Any) -> None:
             judge(modes[0], modes, PRIOR, 2, wrong, actions=[0, 1])
         with pytest.raises(ValueError, match="pass actions="):
             judge(modes[0], modes, PRIOR, 2, "uniform")
-        with pytest.raises(InvalidTable, match=r"may take 1, which is not among actions=\(0,\)"):
+        with pytest.raises(InvalidTable, match=r"may take 1, which is not in actions=\(0,\)"):
             judge(modes[0], modes, PRIOR, 2, "uniform", actions=[0])
         with pytest.raises(MissingCapability, match="the weighting"):
             judge(modes[0], modes, PRIOR, 2, object())  # type: ignore[arg-type]

@@ -71,14 +71,14 @@ def check_rows(
 
     Fractions must sum to one exactly. With `partial`, rows of zeros are allowed.
     """
-    if np.any(bad := ~(p >= 0)):
-        raise InvalidTable(f"{place} contains {p[bad][0]}: probabilities must be >= 0")
+    if np.any(invalid := ~(p >= 0)):
+        raise InvalidTable(f"{place} contains {p[invalid][0]}: probabilities must be >= 0")
     sums = np.asarray(p.sum(axis=-1))
-    off = abs(sums - 1) > (0 if p.dtype == object else tolerance)
+    wrong_sum = abs(sums - 1) > (0 if p.dtype == object else tolerance)
     if partial:
-        off &= sums != 0
-    if np.any(off):
-        row = tuple(np.argwhere(off)[0].tolist())
+        wrong_sum &= sums != 0
+    if np.any(wrong_sum):
+        row = tuple(np.argwhere(wrong_sum)[0].tolist())
         where = f"{place}, row {row}," if row else place
         raise InvalidTable(f"{where} sums to {sums[row]} instead of 1: divide it by its sum")
 
@@ -164,8 +164,8 @@ class Distribution:
         if len(set(names)) < len(names):
             raise InvalidTable(f"marginal{names} has a duplicate variable")
         axes = [axis_of(self.domains, name) for name in names]
-        rest = tuple(set(range(self.p.ndim)) - set(axes))
-        p = np.asarray(self.p.sum(axis=rest), dtype=self.p.dtype)
+        summed_axes = tuple(set(range(self.p.ndim)) - set(axes))
+        p = np.asarray(self.p.sum(axis=summed_axes), dtype=self.p.dtype)
         order = np.argsort(np.argsort(axes))
         return Distribution({name: self.domains[name] for name in names}, p.transpose(order))
 
@@ -184,8 +184,8 @@ class Distribution:
             raise ImpossibleCondition(
                 f"P({event}) = 0: condition on another event, or intervene to set this one"
             )
-        rest = {name: values for name, values in self.domains.items() if name not in given}
-        return Distribution(rest, p / total)
+        remaining = {name: values for name, values in self.domains.items() if name not in given}
+        return Distribution(remaining, p / total)
 
     def as_dict(self) -> dict[Any, Probability]:
         """Return {x: p(x)} for one variable, {(x, y): p(x, y)} for two or more.
@@ -220,7 +220,7 @@ class Distribution:
         return f"<table>{body}</table>" + "".join(f"<p>{escape(line)}</p>" for line in note)
 
     def _rows(self) -> tuple[list[list[str]], list[str]]:
-        # Show only the rows with positive probability.
+        """Return the rows with positive probability, as text, and a note if some are hidden."""
         possible = np.argwhere(self.p > 0).tolist()
         rows = [[*self.names, "P"]]
         for index in islice(possible, SHOWN):
@@ -231,8 +231,9 @@ class Distribution:
         return rows, [f"... and {hidden} more"] if hidden > 0 else []
 
     def _slice(self, values: Values) -> npt.NDArray[Any]:
-        at = {name: index_of(self.domains, name, value) for name, value in values.items()}
-        index = tuple(at.get(name, slice(None)) for name in self.domains)
+        """Return the part of the table where the variables have these values."""
+        positions = {name: index_of(self.domains, name, value) for name, value in values.items()}
+        index = tuple(positions.get(name, slice(None)) for name in self.domains)
         return np.asarray(self.p[index], dtype=self.p.dtype)
 
 

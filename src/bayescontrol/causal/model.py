@@ -84,8 +84,8 @@ class Factor:
                     f"{self._label()}: the parent {parent!r} must come before {self.name!r} in the "
                     f"order; the earlier variables are: {', '.join(domains) or 'none'}"
                 )
-        causes = [domains[parent] for parent in self.parents]
-        shape = (*map(len, causes), len(self.values))
+        parent_values = [domains[parent] for parent in self.parents]
+        shape = (*map(len, parent_values), len(self.values))
         if not callable(self.table):
             if self.table.shape != shape:
                 raise InvalidTable(
@@ -95,11 +95,12 @@ class Factor:
             return self.table
         rows = [
             self._rows(self.table(*given), self._label(map(repr, given)), ())
-            for given in product(*causes)
+            for given in product(*parent_values)
         ]
         return as_numbers(rows, self._label()).reshape(shape)
 
     def _rows(self, table: Row, place: str, parents: Sequence[str]) -> npt.NDArray[Any]:
+        """Return the table as an array with an axis per parent; raise if it is invalid."""
         if isinstance(table, Mapping):
             for value in table:
                 index_of({self.name: self.values}, self.name, value)
@@ -107,13 +108,14 @@ class Factor:
         p = as_numbers(table, place)
         if p.ndim != len(parents) + 1 or p.shape[-1] != len(self.values):
             raise InvalidTable(
-                f"{place} has shape {p.shape}: expected one axis for each of {len(parents)} "
-                f"parents and a last axis of {len(self.values)} for {self.name}"
+                f"{place} has shape {p.shape}: expected the axes "
+                f"({', '.join([*parents, self.name])}), the last of length {len(self.values)}"
             )
         check_rows(p, place, partial=self.partial)
         return p
 
     def _label(self, given: Iterable[str] = ()) -> str:
+        """Return P(name | parents), with the values of the parents if they are `given`."""
         at = [f"{k}={v}" for k, v in zip(self.parents, given, strict=False)] or self.parents
         return f"P({self.name} | {', '.join(at)})" if at else f"P({self.name})"
 

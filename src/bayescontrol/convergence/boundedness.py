@@ -73,7 +73,7 @@ class Ensemble:
             return np.asarray(self.g[..., j] - self.G[..., j])
 
     def column(self, other: int | str) -> int:
-        """Return the position of mode m in the last axis."""
+        """Return the position of this mode on the last axis of `d`, `g` and `G`."""
         m = mode_index(other, self.names) if isinstance(other, str) else other
         found = np.flatnonzero(self.against == m)
         if not found.size:
@@ -256,7 +256,7 @@ class Ville:
     deltas: FloatArray
     #: The share of runs in which P(m* | âo_≤t) < δ P(m*) at some t; shape (D,).
     share: FloatArray
-    #: Its standard error; shape (D,).
+    #: The standard error of the share; shape (D,).
     error: FloatArray
     runs: int
 
@@ -298,10 +298,10 @@ def _minima(runs: Any) -> FloatArray:
         return np.asarray(runs.low[:, -1])
     try:
         low = np.asarray(None if isinstance(runs, Record) else runs, np.float64)
-        shaped = low.ndim > 0
+        is_array = low.ndim > 0
     except (TypeError, ValueError):
-        shaped = False
-    if not shaped:
+        is_array = False
+    if not is_array:
         raise MissingCapability(
             f"runs={runs!r}: pass the result of simulate_divergences(modes, true, steps, runs), or "
             "a list with min_t P(m* | âo_≤t) / P(m*) of each run"

@@ -76,7 +76,7 @@ def outside_core(world: World) -> BoolArray:
 
 
 def reaches_separation(world: World, takes: BoolArray, m: int) -> BoolArray:
-    """Return from which x the actions in `takes` can lead to one that separates m from m*."""
+    """Return the x from which the actions in `takes` can lead to one that separates m from m*."""
     return can_reach(world.graph(takes), (world.separates[m] & takes).any(-1))
 
 
@@ -177,14 +177,16 @@ class BlindSpots:
         differ = self.situations & self.world.acts_differently(self.m)
         if not differ.any():
             return differ
-        lasts = np.repeat((self.world.modes.prior > 0.0)[:, None], len(differ), axis=1)
+        # lasting[k, x]: whether mode k may act in x for ever. acts[x, a]: whether such a mode takes
+        # a in x, without separating m from m*.
+        lasting = np.repeat((self.world.modes.prior > 0.0)[:, None], len(differ), axis=1)
         for closed in self._closed_sets:
-            here = np.zeros(len(differ), bool)
-            here[closed] = True
-            lasts[self._refuted[:, closed].any(1)] &= ~can_reach(self._pair_graph, here)
-        may = ((self.world.modes.policy > 0.0) & lasts[..., None]).any(0)
-        may &= ~self.world.separates[self.m]
-        return differ & end_components(self.world.edges, may, self._pair_takes, self.situations)
+            in_closed = np.zeros(len(differ), bool)
+            in_closed[closed] = True
+            lasting[self._refuted[:, closed].any(1)] &= ~can_reach(self._pair_graph, in_closed)
+        acts = ((self.world.modes.policy > 0.0) & lasting[..., None]).any(0)
+        acts &= ~self.world.separates[self.m]
+        return differ & end_components(self.world.edges, acts, self._pair_takes, self.situations)
 
     def deadlock(self) -> Deadlock | None:
         """Return a deadlock of m and m*, or None if none is found."""
@@ -214,10 +216,10 @@ class BlindSpots:
             if (world.separates[np.ix_(J, C)] & takes[C]).any():
                 return None
             closed_sets = [K for K in closed_within(world.graph(takes), C) if differ[K].any()]
-        where = sorted({int(x) for K in closed_sets for x in K if differ[x]})
-        return Deadlock(tuple(np.flatnonzero(J).tolist()), tuple(where)) if where else None
+        conflicts = sorted({int(x) for K in closed_sets for x in K if differ[x]})
+        return Deadlock(tuple(np.flatnonzero(J).tolist()), tuple(conflicts)) if conflicts else None
 
-    def _modes_on_arrival(self, place: set[int]) -> Iterator[BoolArray]:
+    def _modes_on_arrival(self, situations: set[int]) -> Iterator[BoolArray]:
         """Yield each set of modes not ruled out, m among them, on arrival in these situations.
 
         The search runs over pairs (situation, modes not ruled out), because modes that are ruled
@@ -232,12 +234,12 @@ class BlindSpots:
             if (x, alive.tobytes()) in visited:
                 continue
             visited.add((x, alive.tobytes()))
-            if x in place and alive.tobytes() not in yielded:
+            if x in situations and alive.tobytes() not in yielded:
                 yielded.add(alive.tobytes())
                 yield alive
             takes = (modes.policy[alive, x] > 0.0).any(0)
             first, last = np.searchsorted(x_, (x, x + 1))
             for a, o in zip(a_[first:last].tolist(), o_[first:last].tolist(), strict=True):
-                left = alive & (modes.by_mode[x, a, o] > 0.0)
-                if takes[a] and left[self.m]:
-                    pending.append((int(modes.successor[x, a, o]), left))
+                remaining = alive & (modes.by_mode[x, a, o] > 0.0)
+                if takes[a] and remaining[self.m]:
+                    pending.append((int(modes.successor[x, a, o]), remaining))

@@ -59,6 +59,7 @@ def expected_terms(
 
 
 def _belief(record: Record, agent: Rule) -> FiniteBelief[Any]:
+    """Return the belief of the agent; raise an error if the record or the agent is not suitable."""
     if not isinstance(record, Record):
         raise MissingCapability(
             f"record={record!r} is not a Record: pass the result of interact, then the agent"
@@ -70,13 +71,13 @@ def _belief(record: Record, agent: Rule) -> FiniteBelief[Any]:
         )
     if belief.count:
         raise ValueError(
-            f"the agent has made {counted(belief.count, 'observation')}: pass a fresh agent"
+            f"the agent has already made {counted(belief.count, 'observation')}: pass a new agent"
         )
     return belief
 
 
 def _table(record: Record, agent: Rule) -> tuple[TabularModes, IntArray, IntArray, IntArray] | None:
-    """Return the tables and x, a, o of every step, or None if the class is not tabular."""
+    """Return the tables and x, a, o of every step, or None if the kernels cannot be used."""
     modes, columns = agent.belief.modes, (record.actions, record.observations)
     fits = (
         isinstance(modes, TabularModes)
@@ -122,6 +123,7 @@ def _replay_steps(
 
 
 def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
+    """Return P(o | m, x, a) of all modes; raise `BadEvidence` if a or o is not hashable."""
     try:
         return hypotheses.likelihoods(x, a, o)
     except TypeError:
@@ -136,7 +138,7 @@ def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
 
 
 def _effective(evidence: FloatArray, on_impossible: Any, logs: bool) -> FloatArray:
-    """Return what a belief makes of impossible evidence: raised to the floor, or skipped."""
+    """Return impossible evidence as the belief uses it: raised to the floor, or 1 if skipped."""
     if isinstance(on_impossible, Floor):
         epsilon = on_impossible.epsilon
         return np.maximum(evidence, np.log(epsilon) if logs else epsilon)
@@ -247,9 +249,9 @@ class Divergences:
         last = self.log_likelihoods[-1]
         alive = last[np.isfinite(last)]
         spread = float(np.ptp(alive)) if alive.size else 0.0
-        out = "" if alive.size == M else f", {M - alive.size} ruled out"
+        ruled_out = "" if alive.size == M else f", {M - alive.size} ruled out"
         return (
-            f"Divergences({counted(T, 'step')}, {counted(M, 'mode')}{out}: "
+            f"Divergences({counted(T, 'step')}, {counted(M, 'mode')}{ruled_out}: "
             f"d_{T} from {-spread:.3g} to {spread:.3g} nats)"
         )
 
@@ -289,8 +291,7 @@ class SubDivergences:
     def __repr__(self) -> str:
         return (
             f"SubDivergences({counted(len(self.drawn), 'step')}, mode {self.other} from "
-            f"{self.true}: "
-            f"d = {self.d[-1]:.3g} nats, expected {self.G[-1].sum():.3g})"
+            f"{self.true}: d = {self.d[-1]:.3g} nats, expected {self.G[-1].sum():.3g})"
         )
 
 
@@ -299,8 +300,8 @@ def divergences(record: Record, agent: Rule) -> Divergences:
 
     `record` may come from any agent and contain actions that no mode takes. (Tables from `tabulate`
     only know the actions that some mode may take.) `agent` defines the modes, the prior, the
-    situation and how it advances. It must be a fresh control rule over a `FiniteBelief`, and is not
-    changed. Its belief decides how impossible observations count: skipped, or raised to its floor.
+    situation and how it advances. It must be a new control rule over a `FiniteBelief`, and is not
+    changed. The belief decides how impossible observations count: skipped, or raised to a floor.
 
     >>> from bayescontrol.problems.examples import FROG, PRIZE, prize_or_frog
     >>> read = divergences(Record([0, 1], [PRIZE, FROG]), prize_or_frog(0.75).agent())
@@ -315,9 +316,9 @@ def divergences(record: Record, agent: Rule) -> Divergences:
     evidence, logs, posterior = _replay(record, agent)
     T, M = evidence.shape
     L = np.empty((M, T + 1))
-    sure = np.zeros(T) if logs else np.ones(T)
+    certain = np.zeros(T) if logs else np.ones(T)  # so that each ratio is a likelihood
     for m in range(M):
-        pair = np.stack([evidence[:, m], sure], axis=-1)
+        pair = np.stack([evidence[:, m], certain], axis=-1)
         kernels.divergence.log_ratios(pair, logs, 0, 1, terms := np.empty(T))
         kernels.divergence.accumulate(terms, L[m])
     names = tuple(name_of(agent.belief.modes, m) for m in range(M))
@@ -375,6 +376,7 @@ def sub_divergences(
 
 
 def _drawn(record: Record, modes: int) -> IntArray:
+    """Return the column of drawn modes after checking it."""
     if "drawn" not in record.probes:
         raise MissingCapability(
             "the record has no column of drawn modes: record it with "

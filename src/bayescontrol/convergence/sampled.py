@@ -28,7 +28,7 @@ ROUNDING = 1e-12
 
 
 def with_error(value: float, error: float) -> str:
-    """Format x ± its standard error, which is 0 if it is rounding and omitted if infinite."""
+    """Format x ± its standard error: 0 if it is only rounding, omitted if infinite or NaN."""
     if not error < math.inf:
         return f"{value:.3g}"
     return f"{value:.3g} ± {error if error > ROUNDING * abs(value) else 0.0:.2g}"
@@ -69,7 +69,7 @@ class Rate(NamedTuple):
 
 
 def mean_rate(nats: FloatArray, steps: int) -> Rate:
-    """Return the mean over runs of nats/steps; infinite if it is infinite in one run."""
+    """Return the mean of nats/steps over the runs; infinite if one run has infinite evidence."""
     n = len(nats)
     if any(total == math.inf for total in nats):
         return Rate(math.inf, 0.0, n, steps)
@@ -131,50 +131,54 @@ class SamplingPlan(NamedTuple):
 
 
 class StartStatistics(NamedTuple):
-    """Results over all starts, with some modes acting."""
+    """The evidence from all starts, with a given set of modes acting.
+
+    `blind` is the number of blind starts; `differ` tells whether the two acted differently late.
+    """
 
     rate: Rate
     blind: int
     differ: bool
-    #: Blind starts where the two disagree and gave no evidence for long while only they acted.
+    #: Blind starts where the two modes act differently, and where a long run of only these two
+    #: gave no evidence.
     silent: int
-    #: Those of them where there was no evidence whichever mode acted.
+    #: Silent starts where a long run of all modes gave no evidence either.
     stuck: int
 
 
 def follow_starts(
-    walk: Callable[[int], Walk], who: Sequence[int], plan: SamplingPlan, base: int = 0
+    make_walk: Callable[[int], Walk], acting: Sequence[int], plan: SamplingPlan, base: int = 0
 ) -> StartStatistics:
-    """Go to every start, let the modes `who` act from there, and collect the evidence.
+    """Go to every start, let the modes `acting` act from there, and collect the evidence.
 
-    `walk(run)` returns an independent walk for every run; runs are numbered from `base`.
+    `make_walk(run)` returns an independent walk for every run; runs are numbered from `base`.
     """
     nats: list[float] = []
     blind = silent = stuck = 0
     differ = False
     for run in range(plan.starts):
-        here = walk(base + run)
-        everyone = range(len(here.modes))
+        walk = make_walk(base + run)
+        everyone = range(len(walk.modes))
         t, late = 0, plan.wander_steps // 2
-        for _ in here.turns(everyone, here.chance.integers(plan.wander_steps + 1)):
+        for _ in walk.turns(everyone, walk.chance.integers(plan.wander_steps + 1)):
             t += 1
-            differ = differ or (t > late and here.disagree())
-        if here.ruled_out:
+            differ = differ or (t > late and walk.disagree())
+        if walk.ruled_out:
             continue
-        total, separated, apart = 0.0, False, False
-        for step in here.turns(who, plan.steps):
+        total, separated, differed = 0.0, False, False
+        for step in walk.turns(acting, plan.steps):
             t += 1
             total += step.nats
             separated |= step.separated
-            apart = apart or (t > late and here.disagree())
+            differed = differed or (t > late and walk.disagree())
         nats.append(total)
-        differ |= apart
-        if not separated and apart and len(who) > 1 and not stuck and silent < FOLLOWED:
-            separated = any(step.separated for step in here.turns(who, plan.patience))
+        differ |= differed
+        if not separated and differed and len(acting) > 1 and not stuck and silent < FOLLOWED:
+            separated = any(step.separated for step in walk.turns(acting, plan.patience))
             silent += not separated
             # Other modes matter only where the pair gives no evidence.
             stuck += not separated and not any(
-                step.separated for step in here.turns(everyone, plan.patience)
+                step.separated for step in walk.turns(everyone, plan.patience)
             )
         blind += not separated
     # If the other was ruled out before nearly every start, its rate is infinite.
@@ -248,8 +252,8 @@ starts of 5 steps)
         prior, see `at_least`. A single pair that is undecided or never settles decides the outcome.
         """
         worst = self._worst
-        few = worst <= Outcome.SETTLES and self.at_least < 1.0 - self.rare_pairs
-        return Outcome.UNDECIDED if few else worst
+        too_few = worst <= Outcome.SETTLES and self.at_least < 1.0 - self.rare_pairs
+        return Outcome.UNDECIDED if too_few else worst
 
     @property
     def at_least(self) -> float:
@@ -278,15 +282,15 @@ starts of 5 steps)
         if self.outcome is not self._worst:
             # All pairs settle: more pairs that settle would decide.
             n = math.ceil(math.log(0.025) / math.log1p(-self.rare_pairs))
-            words = f"to exclude that a share of {self.rare_pairs:g} does not settle"
-            needed[f"{counted(n, 'pair')} (modes={2 * n}), {words}"] = None
+            purpose = f"to exclude that a share of {self.rare_pairs:g} does not settle"
+            needed[f"{counted(n, 'pair')} (modes={2 * n}), {purpose}"] = None
         return tuple(needed)
 
     def __repr__(self) -> str:
         outcome = self.outcome
-        sure = f" for at least {100 * self.at_least:.3g} % of pairs"
+        confidence = f" for at least {100 * self.at_least:.3g} % of pairs"
         lines = [
-            f"SampledVerdict({outcome.name}{sure * (outcome <= Outcome.SETTLES)}: "
+            f"SampledVerdict({outcome.name}{confidence * (outcome <= Outcome.SETTLES)}: "
             f"{counted(len(self.pairs), 'pair')} from the prior, each from "
             f"{counted(self.pairs[0].starts, 'start')} of {counted(self.steps, 'step')})"
         ]
@@ -354,15 +358,16 @@ def sampled_check(
     for i in range(0, len(drawn), 2):
         group = [drawn[(i + j) % len(drawn)] for j in range(min(2 + OTHER_MODES, len(drawn)))]
 
-        def walk(run: int, group: list[Any] = group, i: int = i) -> Walk:
+        def make_walk(run: int, group: list[Any] = group, i: int = i) -> Walk:
             return Walk(group, world, situation, advance, seed=seed, run=run + i * starts)
 
-        pairs.append(_check_pair(walk, plan))
+        pairs.append(_check_pair(make_walk, plan))
     return SampledVerdict(tuple(pairs), steps, rare_pairs)
 
 
-def _check_pair(walk: Callable[[int], Walk], plan: SamplingPlan) -> SampledPair:
-    single = follow_starts(walk, [0], plan)
+def _check_pair(make_walk: Callable[[int], Walk], plan: SamplingPlan) -> SampledPair:
+    # First only the true mode acts; if that does not decide, the two take turns.
+    single = follow_starts(make_walk, [0], plan)
     both: StartStatistics | None = None
     needed = ""
     if single.blind == 0:
@@ -370,24 +375,24 @@ def _check_pair(walk: Callable[[int], Walk], plan: SamplingPlan) -> SampledPair:
     elif not single.differ:
         reason, rate = Reason.CONSISTENT, None
     else:
-        both = follow_starts(walk, [0, 1], plan, plan.starts)
-        reason, rate = _taking_turns(both)
-    outcome, words = reason.outcome, reason.value
+        both = follow_starts(make_walk, [0, 1], plan, plan.starts)
+        reason, rate = _reason_from_turns(both)
+    outcome, explanation = reason.outcome, reason.value
     if rate is not None and not rate.positive:
         outcome = Outcome.UNDECIDED
-        words = "predictions differ, but the rate is not clearly positive"
+        explanation = "predictions differ, but the rate is not clearly positive"
         needed = f"{counted(rate.runs_needed, 'start')}, for a rate of {rate!r}"
     elif outcome <= Outcome.SETTLES and plan.starts * plan.rare < 3.0 - 1e-9:
-        outcome, words = Outcome.UNDECIDED, f"so far {words}"
+        outcome, explanation = Outcome.UNDECIDED, f"so far {explanation}"
         needed = f"{math.ceil(3.0 / plan.rare - 1e-9)} starts, to exclude a share of {plan.rare:g}"
-    true, other = walk(0).modes[:2]
+    true, other = make_walk(0).modes[:2]
     return SampledPair(
-        true, other, outcome, words, plan.starts, single.blind, single.differ, single.rate,
+        true, other, outcome, explanation, plan.starts, single.blind, single.differ, single.rate,
         both.blind if both else None, plan.patience if both and both.silent else 0, needed,
     )  # fmt: skip
 
 
-def _taking_turns(both: StartStatistics) -> tuple[Reason, Rate | None]:
+def _reason_from_turns(both: StartStatistics) -> tuple[Reason, Rate | None]:
     """Return the reason for a mode that is in the core and acts differently."""
     if both.blind == 0:
         return Reason.TURNS, both.rate

@@ -43,7 +43,7 @@ class SettlingTime(NamedTuple):
     #: The share of runs that had not dropped the mode by the horizon.
     unfinished: float
     horizon: int
-    #: No action of any mode separates it from the true mode: its odds never change.
+    #: Whether no action of any mode separates this mode from the true one: its odds never change.
     tied: bool
 
     def __repr__(self) -> str:
@@ -53,14 +53,14 @@ class SettlingTime(NamedTuple):
         if not self.error < np.inf:  # a single run has no spread
             least = "at least " * (self.unfinished > 0.0)
             return f"{self.name}: {least}{counted(round(self.mean), 'step')} in the only run"
-        what = f"{_steps(self.mean)} ± {_steps(self.error)} steps"
+        time = f"{_steps(self.mean)} ± {_steps(self.error)} steps"
         if self.unfinished:
             return (
-                f"{self.name}: at least {what}; more than {self.horizon} "
+                f"{self.name}: at least {time}; more than {self.horizon} "
                 f"in {self.unfinished:.3g} of the runs"
             )
-        half, most = self.quantiles[1:]
-        return f"{self.name}: {what}; half of the runs by {half:g}, nine in ten by {most:g}"
+        median, high = self.quantiles[1:]
+        return f"{self.name}: {time}; half of the runs by {median:g}, nine in ten by {high:g}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,20 +92,20 @@ class Settling:
             raise ValueError("for_good was not measured: pass for_good=True to settling_times")
         m = mode_index(m, _names(self.modes))
         name, reached = self.modes.name(m), times[:, m]
-        missing = reached == kernels.tabular.NOT_YET
-        cut = np.where(missing, self.horizon, reached).astype(np.float64)
-        error = cut.std(ddof=1) / np.sqrt(len(cut)) if len(cut) > 1 else np.inf
+        unfinished = reached == kernels.tabular.NOT_YET
+        bounded = np.where(unfinished, self.horizon, reached).astype(np.float64)
+        error = bounded.std(ddof=1) / np.sqrt(len(bounded)) if len(bounded) > 1 else np.inf
         ranks = np.quantile(
-            np.where(missing, np.inf, reached), (0.1, 0.5, 0.9), method="inverted_cdf"
+            np.where(unfinished, np.inf, reached), (0.1, 0.5, 0.9), method="inverted_cdf"
         )
         low, half, high = (float(q) for q in ranks)
         return SettlingTime(
-            name, float(cut.mean()), float(error), (low, half, high), float(missing.mean()),
+            name, float(bounded.mean()), float(error), (low, half, high), float(unfinished.mean()),
             self.horizon, bool(self.tied[m]),
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        often = "" if self.hold == 1 else f", a new mode every {self.hold} steps"
+        schedule = "" if self.hold == 1 else f", a new mode every {self.hold} steps"
         others = [m for m in range(len(self.modes)) if m != self.true]
         times = sorted(map(self.of, others), key=lambda time: (-time.unfinished, -time.mean))
         lines = [f"  {time!r}" for time in times[:8]]
@@ -117,7 +117,7 @@ class Settling:
             lines.append(f"  {modes} with prior below {self.below:g}: T = 0 means nothing")
         runs = counted(len(self.first), "run")
         head = (
-            f"Settling(world of {self.modes.name(self.true)}, {runs}{often}: "
+            f"Settling(world of {self.modes.name(self.true)}, {runs}{schedule}: "
             f"steps until a weight is below {self.below:g})"
         )
         return "\n".join([head, *lines])
@@ -198,7 +198,7 @@ def tables_and_hold(modes: Any) -> tuple[TabularModes, int]:
 
 
 def require_counts(**counts: tuple[Any, int]) -> None:
-    """Raise ValueError unless each value is an integer of at least the number given with it."""
+    """Raise ValueError unless each count is valid; name=(value, least) requires value >= least."""
     for name, (value, least) in counts.items():
         if not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name}={value!r} is invalid: expected an integer >= {least}")
@@ -209,4 +209,5 @@ def _names(modes: TabularModes) -> list[str]:
 
 
 def _steps(t: float) -> str:
+    """Format a number of steps with about three digits."""
     return f"{t:.0f}" if t >= 100.0 else f"{t:.3g}"

@@ -151,7 +151,7 @@ it)
 
     @cached_property
     def rates_under_other(self) -> tuple[DivergenceRate, ...]:
-        """Return how fast the other mode's policy refutes it, per recurrent class."""
+        """Return how fast the other mode's own policy refutes it, per recurrent class."""
         return divergence_rates(self.world, self.other, self.other)
 
     def _where(self, marked: BoolArray) -> tuple[int, ...]:
@@ -231,19 +231,20 @@ def check(modes: Any, *, tolerance: float = 1e-12) -> Verdict:
     Verdict(THEOREM: 2 modes, 2 pairs: 2 theorem)
     """
     tables = tabulate(modes)
-    live = np.flatnonzero(tables.prior > 0.0).tolist()
+    possible = np.flatnonzero(tables.prior > 0.0).tolist()
     found: dict[tuple[int, int], PairVerdict] = {}
-    for true in live:
+    for true in possible:
         world = World(tables, true, tolerance=tolerance)
-        found |= {(true, pair.other): pair for pair in _pairs(world, live, found)}
+        found |= {(true, pair.other): pair for pair in _pairs(world, possible, found)}
     return Verdict(tables, tuple(found.values()))
 
 
 def _pairs(
-    world: World, live: list[int], found: Mapping[tuple[int, int], PairVerdict]
+    world: World, possible: list[int], found: Mapping[tuple[int, int], PairVerdict]
 ) -> Iterator[PairVerdict]:
+    """Yield the verdict on every mode of `possible` in this world; `found` has earlier pairs."""
     outside, alike = outside_core(world), policies_agree(world)
-    for m in live:
+    for m in possible:
         if m == world.true:
             continue
         consistent = bool(outside[m] or alike[m])
@@ -258,11 +259,11 @@ def _pairs(
             deadlock = reverse.deadlock if reverse is not None else None
             reason = Reason.DEADLOCK
             if deadlock is None:
-                reason, deadlock = _inconsistent(world, m)
+                reason, deadlock = _check_inconsistent(world, m)
         yield PairVerdict(world, m, reason, not outside[m], consistent, deadlock)
 
 
-def _inconsistent(world: World, m: int) -> tuple[Reason, Deadlock | None]:
+def _check_inconsistent(world: World, m: int) -> tuple[Reason, Deadlock | None]:
     """Return the reason for a mode that is in the core and acts differently."""
     blind = BlindSpots.of(world, m)
     if reaches_separation(world, world.takes(m), m)[blind.reachable].all():
@@ -292,17 +293,17 @@ def advise(verdict: Verdict, most: int = 5) -> tuple[str, ...]:
 wherever the agent is, without interruption by another mode.',)
     """
     advice: dict[str, None] = {}
-    both: set[frozenset[int]] = set()
+    advised: set[frozenset[int]] = set()
     for pair in verdict.to_blame:
-        if frozenset((pair.true, pair.other)) not in both:
-            both.add(frozenset((pair.true, pair.other)))
+        if frozenset((pair.true, pair.other)) not in advised:
+            advised.add(frozenset((pair.true, pair.other)))
             advice.update(dict.fromkeys(advise_pair(pair)))
         if len(advice) >= most:
             break
     good = [pair for pair in verdict.pairs if pair.outcome <= Outcome.SETTLES]
     if not any(pair.reason in BY_TURNS for pair in good):
         slowest = max(good, key=steps_in_a_row, default=None)
-        advice.update(dict.fromkeys(_hold(slowest) if slowest is not None else ()))
+        advice.update(dict.fromkeys(_advice_to_hold(slowest) if slowest is not None else ()))
     return tuple(advice)[:most]
 
 
@@ -318,13 +319,13 @@ bits of evidence.
 is gained by acting differently.
     """
     if pair.outcome is Outcome.NEVER:
-        return _never(pair)
+        return _advice_for_deadlock(pair)
     if pair.outcome is Outcome.UNDECIDED:
-        return (_simulate(pair), *_recommend_action(pair))
-    return _hold(pair)
+        return (_advice_to_simulate(pair), *_advice_to_act(pair))
+    return _advice_to_hold(pair)
 
 
-def _simulate(pair: PairVerdict) -> str:
+def _advice_to_simulate(pair: PairVerdict) -> str:
     true, other = _names(pair)
     return (
         f"Simulate the class for as long as the agent will run: if {other} is dropped in all of "
@@ -333,16 +334,16 @@ def _simulate(pair: PairVerdict) -> str:
     )
 
 
-def _hold(pair: PairVerdict) -> tuple[str, ...]:
+def _advice_to_hold(pair: PairVerdict) -> tuple[str, ...]:
     steps = steps_in_a_row(pair)
     if steps < _LONG_SEQUENCE:
         return ()
     true, other = _names(pair)
-    who = (
+    effect = (
         f"{other} refutes itself" if pair.reason is Reason.OWN_POLICY else f"{true} refutes {other}"
     )
     return (
-        f"Hold a mode for {steps} steps once it is drawn (schedule=Every({steps})): then {who} "
+        f"Hold a mode for {steps} steps once it is drawn (schedule=Every({steps})): then {effect} "
         "from wherever the agent is, without interruption by another mode.",
     )
 
@@ -366,86 +367,92 @@ def steps_in_a_row(pair: PairVerdict) -> int:
     return steps
 
 
-def _never(pair: PairVerdict) -> tuple[str, ...]:
+def _advice_for_deadlock(pair: PairVerdict) -> tuple[str, ...]:
     true, other = _names(pair)
     if not pair.world.separates[pair.other].any():
         return (
             f"Merge {true} and {other}: they predict the same for every action, so keep one "
             "hypothesis with one policy.",
         )
-    where = _in(pair, pair.conflicts)
+    where = _in_situations(pair, pair.conflicts)
     return (
-        *_recommend_action(pair),
-        *_keep_out(pair),
+        *_advice_to_act(pair),
+        *_advice_to_avoid_blind_situations(pair),
         f"Let {true} and {other} act alike{where}: where nothing distinguishes them, "
         "nothing is gained by acting differently.",
     )
 
 
-def _recommend_action(pair: PairVerdict) -> tuple[str, ...]:
+def _advice_to_act(pair: PairVerdict) -> tuple[str, ...]:
     """Recommend the most informative action, in the blind situations or reachable from there."""
     world, labels = pair.world, pair.world.modes.labels
     bits = world.divergence[pair.other] / math.log(2.0)
     untried = np.where(world.takes(pair.true, pair.other), 0.0, bits)
     stuck = _marked(world, pair.deadlock.situations if pair.deadlock else pair.blind)
     for where in (stuck, _reachable_from_all(world, stuck)):
-        best = np.where(where[:, None], untried, 0.0)
-        x, a = (int(i) for i in np.unravel_index(int(best.argmax()), best.shape))
-        if best[x, a] == 0.0:
+        candidates = np.where(where[:, None], untried, 0.0)
+        x, a = (int(i) for i in np.unravel_index(int(candidates.argmax()), candidates.shape))
+        if candidates[x, a] == 0.0:
             continue
-        what = f"take {labels.actions[a]}{_in(pair, (x,))} now and then"
+        proposal = f"take {labels.actions[a]}{_in_situations(pair, (x,))} now and then"
         if not stuck[x]:
             unvisited = "" if world.reachable[x] else ", where no mode goes,"
-            what = (
+            proposal = (
                 f"go to {labels.situations[x]}{unvisited} and take {labels.actions[a]} now and then"
             )
-        effect = f"gives {best[x, a]:.2g} bits of evidence"
-        if math.isinf(best[x, a]):
+        effect = f"gives {candidates[x, a]:.2g} bits of evidence"
+        if math.isinf(candidates[x, a]):
             effect = "may show at once which of them is wrong"
         true, other = _names(pair)
-        return (f"Let {true} or {other} {what}: each time {effect}.",)
+        return (f"Let {true} or {other} {proposal}: each time {effect}.",)
     return ()
 
 
-def _keep_out(pair: PairVerdict) -> tuple[str, ...]:
-    """Name the modes that lead from where the two can be distinguished to where they cannot."""
-    world, blind = pair.world, _marked(pair.world, pair.blind)
-    outside = np.flatnonzero(world.reachable & ~blind)
-    leads = [
+def _advice_to_avoid_blind_situations(pair: PairVerdict) -> tuple[str, ...]:
+    """Advise against the blind situations, if a mode may lead the agent into them.
+
+    In a blind situation the two modes of the pair cannot be distinguished. Return no advice if the
+    agent starts there.
+    """
+    world, is_blind = pair.world, _marked(pair.world, pair.blind)
+    outside = np.flatnonzero(world.reachable & ~is_blind)
+    leading_modes = [
         world.modes.name(m)
         for m in np.flatnonzero(world.modes.prior > 0.0).tolist()
-        if world.graph(world.takes(m))[np.ix_(outside, blind)].any()
+        if world.graph(world.takes(m))[np.ix_(outside, is_blind)].any()
     ]
-    if blind[world.modes.start] or not leads:
+    if is_blind[world.modes.start] or not leading_modes:
         return ()
-    places = _list([world.modes.labels.situations[x] for x in pair.blind])
-    return (f"Keep the agent out of {places}: {_list(leads)} may lead it there.",)
+    blind_names = _phrase([world.modes.labels.situations[x] for x in pair.blind])
+    return (f"Keep the agent out of {blind_names}: {_phrase(leading_modes)} may lead it there.",)
 
 
 def _marked(world: World, situations: tuple[int, ...]) -> BoolArray:
+    """Return an array [x]: whether x is one of these situations."""
     marked = np.zeros(len(world.any_mode_graph), bool)
     marked[list(situations)] = True
     return marked
 
 
 def _reachable_from_all(world: World, stuck: BoolArray) -> BoolArray:
-    """Return the situations that some sequence of actions reaches from each of these."""
-    everything = world.graph(np.ones(world.modes.policy.shape[1:], bool))
-    ways = [can_reach(everything.T, _marked(world, (x,))) for x in np.flatnonzero(stuck).tolist()]
-    return np.asarray(np.all(ways, axis=0))
+    """Return the situations that can be reached by some actions from every stuck situation."""
+    all_edges = world.graph(np.ones(world.modes.policy.shape[1:], bool))
+    reached = [can_reach(all_edges.T, _marked(world, (x,))) for x in np.flatnonzero(stuck).tolist()]
+    return np.asarray(np.all(reached, axis=0))
 
 
 def _names(pair: PairVerdict) -> tuple[str, str]:
     return pair.world.modes.name(pair.true), pair.world.modes.name(pair.other)
 
 
-def _in(pair: PairVerdict, situations: tuple[int, ...]) -> str:
+def _in_situations(pair: PairVerdict, situations: tuple[int, ...]) -> str:
     """Return " in <situations>", or nothing if the class has a single situation."""
     labels = pair.world.modes.labels.situations
-    return f" in {_list([labels[x] for x in situations])}" if len(labels) > 1 else ""
+    return f" in {_phrase([labels[x] for x in situations])}" if len(labels) > 1 else ""
 
 
-def _list(places: list[str], most: int = 6) -> str:
-    if len(places) > most:
-        return f"{', '.join(places[:most])} and {len(places) - most} more"
-    return " and ".join(filter(None, (", ".join(places[:-1]), places[-1])))
+def _phrase(names: list[str], limit: int = 6) -> str:
+    """Return the names as a phrase, such as "a, b and c", with at most `limit` names."""
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -60,8 +60,8 @@ class Walk:
         for mode in self.modes:
             if not hasattr(mode, "act"):
                 raise MissingCapability(f"{mode!r} is not a mode: it lacks act(x, rng)")
-        for mode, able in zip(pair, offers, strict=True):
-            if not (able or hasattr(mode, "log_likelihood") or hasattr(mode, "likelihood")):
+        for mode, exact in zip(pair, offers, strict=True):
+            if not (exact or hasattr(mode, "log_likelihood") or hasattr(mode, "likelihood")):
                 raise MissingCapability(
                     f"{mode!r} has no hypothesis: add likelihood(x, a, o), "
                     "log_likelihood(x, a, o) or observation_probabilities(x, a)"
@@ -84,26 +84,26 @@ class Walk:
         self._agent, self._world = both_streams(seed, run)
         #: Random numbers that decide which mode acts, and for how long.
         self.chance = Stream.named(seed, run, "walk")
-        self._coin, self._same = (Stream.named(seed, run, "compare") for _ in range(2))
+        self._true_rng, self._other_rng = (Stream.named(seed, run, "compare") for _ in range(2))
 
-    def turns(self, who: Sequence[int], steps: int) -> Iterator[StepEvidence]:
+    def turns(self, acting: Sequence[int], steps: int) -> Iterator[StepEvidence]:
         """Let these modes take turns of random length 1, 2, 4, …; yield the evidence of each step.
 
         No turn is longer than a quarter of all steps, and no mode has two turns in a row.
         """
         lengths = max(1, steps // 4).bit_length()
-        turn, left = self.chance.integers(len(who)), steps
-        while left > 0:
-            held = min(left, 1 << self.chance.integers(lengths))
-            for _ in range(held):
-                yield self.step(who[turn])
-            left -= held
-            if len(who) > 1:
-                turn = (turn + self.chance.integers(1, len(who))) % len(who)
+        turn, steps_left = self.chance.integers(len(acting)), steps
+        while steps_left > 0:
+            length = min(steps_left, 1 << self.chance.integers(lengths))
+            for _ in range(length):
+                yield self.step(acting[turn])
+            steps_left -= length
+            if len(acting) > 1:
+                turn = (turn + self.chance.integers(1, len(acting))) % len(acting)
 
-    def step(self, who: int) -> StepEvidence:
-        """Let mode `who` act, get the observation, and advance all states."""
-        actor, x = self.modes[who], self._at(who)
+    def step(self, acting: int) -> StepEvidence:
+        """Let mode `acting` act, observe, advance all states, and return the evidence."""
+        actor, x = self.modes[acting], self._at(acting)
         a = actor.act(x, self._agent)
         predictions = self._predictions(a)
         o = self.environment.respond(a, self._world)
@@ -123,11 +123,12 @@ class Walk:
         else:
             log_p, log_q = (log_likelihood(self.modes[i], self._at(i), a, o) for i in (0, 1))
             evidence = StepEvidence(log_p - log_q, abs(log_p - log_q) > TOLERANCE)
+        # log_q may be -∞, which rules m out. `not log_q < inf` rejects ∞ and NaN.
         if not math.isfinite(log_p) or not log_q < math.inf:
             raise BadEvidence(
-                f"the world of {self.modes[0]!r} returned observation {o!r} after action {a!r}: "
-                f"the modes' log-likelihoods are {log_p} and {log_q}; the first must be finite. "
-                "world(mode) must build the world that the mode describes"
+                f"observation {o!r} after action {a!r} in the world of {self.modes[0]!r} has log-"
+                f"likelihood {log_p} under that mode (expected: finite), {log_q} under the other "
+                "(expected: below inf). Let world(mode) build the world that the mode describes"
             )
         self.ruled_out |= log_q == -math.inf
         for i, private in enumerate(self._private):
@@ -147,8 +148,8 @@ class Walk:
             p = checked_probabilities(true.action_probabilities(x), "policy", true, x)
             q = checked_probabilities(other.action_probabilities(y), "policy", other, y)
             return any(abs(p.get(a, 0.0) - q.get(a, 0.0)) > TOLERANCE for a in p.keys() | q.keys())
-        self._same.state[:] = self._coin.state
-        return not np.array_equal(true.act(x, self._coin), other.act(y, self._same))
+        self._other_rng.state[:] = self._true_rng.state
+        return not np.array_equal(true.act(x, self._true_rng), other.act(y, self._other_rng))
 
     def _at(self, i: int) -> Any:
         """Return the situation of mode i: its private state, or x."""
@@ -164,9 +165,9 @@ class Walk:
             actor.action_probabilities(x), "policy", actor, x
         ).items():
             if chance > 0.0:
-                here = evidence if b == a else _divergence(*self._predictions(b))
-                nats += chance * here.nats
-                separated |= here.separated
+                after_b = evidence if b == a else _divergence(*self._predictions(b))
+                nats += chance * after_b.nats
+                separated |= after_b.separated
         return StepEvidence(nats, separated)
 
     def _predictions(self, a: Any) -> list[Mapping[Any, float]]:

@@ -49,7 +49,7 @@ class World:
         if not modes.prior[self.true] > 0.0:
             raise InvalidPrior(
                 f"mode {modes.name(self.true)} has prior 0 and can never be drawn: "
-                "give it a positive prior"
+                "give it a positive prior, or pass another mode as `true`"
             )
         if not tolerance >= 0.0:
             raise ValueError(f"tolerance={tolerance} is invalid: expected a number >= 0")
@@ -150,7 +150,9 @@ class World:
 
 
 def can_reach(graph: BoolArray, targets: BoolArray) -> BoolArray:
-    """Return from where `targets` can be reached, targets included; columns are independent sets.
+    """Return the situations from which `targets` can be reached, including the targets.
+
+    The columns of a matrix of targets are treated separately.
 
     >>> can_reach(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 1]], bool), np.array([0, 1, 0], bool))
     array([ True,  True, False])
@@ -164,7 +166,7 @@ def can_reach(graph: BoolArray, targets: BoolArray) -> BoolArray:
 
 
 def closed_within(graph: BoolArray, within: BoolArray) -> list[IntArray]:
-    """Return the communicating sets of situations that no edge leaves; `within` must be closed.
+    """Return the communicating sets of situations that no edge leaves, inside the closed `within`.
 
     >>> closed_within(np.array([[0, 1, 1], [0, 1, 0], [0, 0, 1]], bool), np.ones(3, bool))
     [array([1]), array([2])]
@@ -182,19 +184,19 @@ def on_a_cycle(graph: BoolArray, within: BoolArray) -> BoolArray:
     inner = graph & within[:, None] & within
     component = _components(inner)
     x, y = np.nonzero(inner)
-    answer = np.zeros(len(graph), bool)
-    answer[x[component[x] == component[y]]] = True  # the edge stays in its component
-    return answer
+    on_cycle = np.zeros(len(graph), bool)
+    on_cycle[x[component[x] == component[y]]] = True  # the edge stays in its component
+    return on_cycle
 
 
 def end_components(
-    edges: BoolArray, may: BoolArray, must: BoolArray, within: BoolArray
+    edges: BoolArray, optional: BoolArray, forced: BoolArray, within: BoolArray
 ) -> BoolArray:
     """Return the situations that can occur for ever with optional and forced actions.
 
     An end component is a set of situations, with actions in each, that communicate and that no
-    action leaves. `may` marks the optional actions. No forced action in `must` may leave the set
-    either. `edges` is an array [x, a, y].
+    action leaves. The actions marked in `optional` may be taken; those in `forced` must be, so none
+    of them may leave the set either. `edges` is an array [x, a, y].
 
     >>> line = np.zeros((3, 2, 3), bool)              # 0 ⇄ 1 → 2, by action 0; action 1 stays
     >>> line[0, 0, 1] = line[1, 0, 0] = line[1, 0, 2] = line[2, 0, 2] = True
@@ -206,18 +208,18 @@ def end_components(
     array([False, False,  True])
     """
     while True:
-        moves = (edges & may[..., None]).any(1) & within[:, None] & within
+        moves = (edges & optional[..., None]).any(1) & within[:, None] & within
         component = _components(moves)
         together = (component[:, None] == component) & within[:, None] & within
         leaves = (edges & ~together[:, None]).any(-1)
-        free, remaining = may & ~leaves, within & ~(must & leaves).any(-1)
-        if (free == may).all() and (remaining == within).all():
-            return np.asarray(remaining & may.any(-1))
-        may, within = free, remaining
+        still_optional, remaining = optional & ~leaves, within & ~(forced & leaves).any(-1)
+        if (still_optional == optional).all() and (remaining == within).all():
+            return np.asarray(remaining & optional.any(-1))
+        optional, within = still_optional, remaining
 
 
 def _components(graph: BoolArray) -> IntArray:
-    """Return the number of the strongly connected component of every situation."""
+    """Return, for every situation, the number of its strongly connected component."""
     from scipy.sparse import coo_array  # type: ignore[import-untyped]
     from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 

@@ -84,7 +84,7 @@ class Estimate:
 
     @classmethod
     def of(cls, samples: FloatArray) -> "Estimate":
-        """Return the mean and s/√n over the first axis; both are infinite if a sample is."""
+        """Return the mean and s/√n over the first axis; both are ∞ if one of the samples is."""
         mean, error = np.full((2, samples.shape[1]), np.inf)
         finite = np.isfinite(samples).all(axis=0)
         finite_samples = samples[:, finite]
@@ -140,7 +140,7 @@ def relative_entropy(
 ) -> Bits:
     """Return Σ_{m,e} W[m, e] p[m, e] log2 (p[m, e] / q[e]) up to t = 1 … T, in bits.
 
-    It is D, or C with weights of interventions: the divergence of the agent from the expert of the
+    This is D, or C if `weights` are given: the divergence of the agent from the expert of the
     true mode. `q` is the result of `tree.tabulate(agent)`, `weights` that of `weigh`. For an agent
     that knows m, the oracle, q[m, e] = p[m, e].
 
@@ -276,18 +276,18 @@ class _Sampler:
         self.agent, self.modes = agent, modes
         self.weighting = weighting
         self.actions = None if actions is None else tuple(dict.fromkeys(actions))
-        named = weighting is None or isinstance(weighting, str)
-        self.policy = None if named else as_policy(weighting)
+        is_named = weighting is None or isinstance(weighting, str)
+        self.policy = None if is_named else as_policy(weighting)
 
     def draw_path(self, bits: FloatArray, rng: Stream) -> None:
         """Fill bits[0, t] for a_t and bits[1, t] for o_t along one history."""
-        true = rng.categorical(self.prior)
+        m_star = rng.categorical(self.prior)
         w = self.prior.copy()
         states = [
             mode.start() if w_m > 0.0 else RULED_OUT
             for mode, w_m in zip(self.modes, w, strict=True)
         ]
-        s, r = self.agent.start(), self.policy.start() if self.policy else None
+        s, s_policy = self.agent.start(), self.policy.start() if self.policy else None
         for t in range(bits.shape[1]):
             answers = [
                 conditional(f"mode {m}", mode.action_probabilities, x)
@@ -295,9 +295,10 @@ class _Sampler:
             ]
             q = conditional("the agent", self.agent.action_probabilities, s)
             bits[0, t] = _mean_kl(w, answers, q)
-            a = draw_from(
-                answers[true] if self.weighting is None else self._weights(w, answers, r), rng
+            policy = (
+                answers[m_star] if self.weighting is None else self._weights(w, answers, s_policy)
             )
+            a = draw_from(policy, rng)
             if self.weighting is None:
                 w = _condition(w, answers, a)
             states = [x if w_m > 0.0 else RULED_OUT for x, w_m in zip(states, w, strict=True)]
@@ -307,17 +308,17 @@ class _Sampler:
             ]
             q = conditional_observation("the agent", self.agent, s, a, q.get(a, 0.0))
             bits[1, t] = _mean_kl(w, answers, q)
-            o = draw_from(answers[true], rng)
+            o = draw_from(answers[m_star], rng)
             w = _condition(w, answers, o)
             states = [
                 mode.advance(x, a, o) if w_m > 0.0 else RULED_OUT
                 for mode, x, w_m in zip(self.modes, states, w, strict=True)
             ]
             s = self.agent.advance(s, a, o) if q.get(o, 0.0) > 0.0 else RULED_OUT
-            r = self.policy.advance(r, a, o) if self.policy else None
+            s_policy = self.policy.advance(s_policy, a, o) if self.policy else None
 
-    def _weights(self, v: FloatArray, answers: list[Probabilities], r: Any) -> Probabilities:
-        """Return weight(â | ao_<t), from which the intervention is drawn."""
+    def _weights(self, v: FloatArray, answers: list[Probabilities], state: Any) -> Probabilities:
+        """Return weight(â | ao_<t), from which the intervention is drawn; `state` is the policy's."""
         for m, policy in enumerate(answers):
             check_actions(f"mode {m}", policy, self.actions)
         possible = self.actions or tuple(
@@ -328,16 +329,18 @@ class _Sampler:
         if self.policy is None:
             pairs = list(zip(v, answers, strict=True))
             return {a: sum(float(v_m) * p.get(a, 0.0) for v_m, p in pairs) for a in possible}
-        weights = conditional("the weighting", self.policy.action_probabilities, r)
+        weights = conditional("the weighting", self.policy.action_probabilities, state)
         check_actions("the weighting", weights, possible)
         return weights
 
 
 def _mean_kl(w: FloatArray, answers: list[Probabilities], q: Probabilities) -> float:
+    """Return Σ_m w_m KL(p_m ‖ q), where p_m is the answer of mode m."""
     return sum(float(w_m) * kl(p, q) for w_m, p in zip(w, answers, strict=True) if w_m > 0.0)
 
 
 def _condition(w: FloatArray, answers: list[Probabilities], symbol: Any) -> FloatArray:
+    """Return the weights of the modes after this symbol: w_m ∝ w_m p_m(symbol)."""
     w = w * [answer.get(symbol, 0.0) for answer in answers]
     return np.asarray(w / w.sum(), np.float64)
 
@@ -392,4 +395,5 @@ def learning_cost(
 
 
 def _surprise(p: float) -> float:
+    """Return -log2 p, which is infinite for p = 0."""
     return -math.log2(p) + 0.0 if p > 0.0 else math.inf

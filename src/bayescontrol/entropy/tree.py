@@ -50,39 +50,39 @@ IO_SYSTEM: Final = ("start", "advance", "action_probabilities", "observation_pro
 RULED_OUT: Final = object()
 
 
-def conditional(who: str, method: Callable[..., Probabilities], s: Any, *a: Any) -> Probabilities:
+def conditional(label: str, method: Callable[..., Probabilities], s: Any, *a: Any) -> Probabilities:
     """Return Pr(· | s) or Pr(· | s, a), validated; {} if the system has ruled out the history."""
     if s is RULED_OUT:
         return {}
-    return checked_probabilities(method(s, *a), "hypothesis" if a else "policy", who, s, *a)
+    return checked_probabilities(method(s, *a), "hypothesis" if a else "policy", label, s, *a)
 
 
 def conditional_observation(
-    who: str, system: IOSystem[Any, Any, Any], s: Any, a: Any, q_a: float
+    label: str, system: IOSystem[Any, Any, Any], s: Any, a: Any, q_a: float
 ) -> Probabilities:
-    """Return Pr(o | s, a); {} if the action had probability q_a = 0 and is no valid condition."""
+    """Return Pr(o | s, a); {} if Pr cannot condition on a, which has probability q_a = 0."""
     try:
-        return conditional(who, system.observation_probabilities, s, a)
+        return conditional(label, system.observation_probabilities, s, a)
     except ImpossibleObservation:
         if q_a > 0.0:
             raise
         return {}
 
 
-def check_actions(who: str, policy: Probabilities, actions: Sequence[Any] | None) -> None:
+def check_actions(label: str, policy: Probabilities, actions: Sequence[Any] | None) -> None:
     """Check that `actions` contains every action that may be taken; None allows any."""
     if actions is not None:
         for a, p in policy.items():
             if p > 0.0 and a not in actions:
-                raise InvalidTable(f"{who} may take {a!r}, which is not among actions={actions!r}")
+                raise InvalidTable(f"{label} may take {a!r}, which is not in actions={actions!r}")
 
 
-def require_system(who: str, system: Any, methods: Sequence[str] = IO_SYSTEM) -> None:
+def require_system(label: str, system: Any, methods: Sequence[str] = IO_SYSTEM) -> None:
     """Check that the object has the methods of an I/O system."""
     missing = [method for method in methods if not hasattr(system, method)]
     if missing:
         raise MissingCapability(
-            f"{who} ({system!r}) lacks {', '.join(missing)}: expected an I/O system; wrap an "
+            f"{label} ({system!r}) lacks {', '.join(missing)}: expected an I/O system; wrap an "
             "agent in AgentSystem, a mode in Situated"
         )
 
@@ -159,24 +159,24 @@ class InteractionTree:
         answers = []
         for states in nodes:
             answers.append([
-                conditional(who, mode.action_probabilities, s)
-                for (who, mode), s in zip(named, states, strict=True)
+                conditional(label, mode.action_probabilities, s)
+                for (label, mode), s in zip(named, states, strict=True)
             ])  # fmt: skip
-            for (who, _), policy in zip(named, answers[-1], strict=True):
-                check_actions(who, policy, self.actions)
+            for (label, _), policy in zip(named, answers[-1], strict=True):
+                check_actions(label, policy, self.actions)
         act = _stage(True, answers, self.actions)
         answers = [
             [
-                conditional(who, mode.observation_probabilities, s, a)
-                for (who, mode), s in zip(named, nodes[h], strict=True)
+                conditional(label, mode.observation_probabilities, s, a)
+                for (label, mode), s in zip(named, nodes[h], strict=True)
             ]
             for h, a in zip(act.parent, act.symbols, strict=True)
         ]
         obs = _stage(False, answers, None)
         self.steps.append((act, obs))
-        left = self.horizon - len(self.steps)
-        _check_size(self.horizon, left, len(nodes), len(obs.symbols), limit)
-        if left == 0:
+        steps_left = self.horizon - len(self.steps)
+        _check_size(self.horizon, steps_left, len(nodes), len(obs.symbols), limit)
+        if steps_left == 0:
             return []
         return [
             [
@@ -196,12 +196,12 @@ class InteractionTree:
         nodes = [system.start()]
         for act, obs in self.steps:
             answers = [conditional("the agent", system.action_probabilities, s) for s in nodes]
-            q_a = values(act, answers)
+            q_a = edge_probabilities(act, answers)
             answers = [
                 conditional_observation("the agent", system, nodes[h], a, q_e)
                 for h, a, q_e in zip(act.parent, act.symbols, q_a, strict=True)
             ]
-            q_o = values(obs, answers)
+            q_o = edge_probabilities(obs, answers)
             q += [q_a, q_o]
             if len(q) < 2 * self.horizon:
                 nodes = [
@@ -236,15 +236,15 @@ def paths(act: Stage, obs: Stage, column: npt.NDArray[Any]) -> Iterator[tuple[in
         yield int(act.parent[e]), act.symbols[e], o, entry
 
 
-def values(stage: Stage, answers: Sequence[Probabilities]) -> FloatArray:
+def edge_probabilities(stage: Stage, answers: Sequence[Probabilities]) -> FloatArray:
     """Return Pr(symbol of e | h(e)) for every edge, given the probabilities at each history."""
     edges = zip(stage.parent, stage.symbols, strict=True)
     return np.array([answers[h].get(k, 0.0) for h, k in edges], np.float64)
 
 
-def _check_size(horizon: int, left: int, before: int, now: int, limit: float) -> None:
-    """Raise if the tree would exceed the limit when it keeps growing as in its last step."""
-    digits = math.log10(now) + left * math.log10(now / before)
+def _check_size(horizon: int, steps_left: int, previous: int, current: int, limit: float) -> None:
+    """Raise if the tree would exceed the limit by growing at the rate of its last step."""
+    digits = math.log10(current) + steps_left * math.log10(current / previous)
     if digits > math.log10(max(limit, 1.0)):
         shown = f"{10**digits:,.0f}" if digits < 12 else f"10^{digits:.0f}"
         raise TooManyHistories(
@@ -256,16 +256,16 @@ def _check_size(horizon: int, left: int, before: int, now: int, limit: float) ->
 def _stage(
     is_action: bool, answers: list[list[Probabilities]], symbols: Sequence[Any] | None
 ) -> Stage:
-    """Return the edges out of every history; `answers` holds those of all modes at each history."""
+    """Return the edges out of every history h; answers[h] has the distributions of all modes."""
     parent: list[int] = []
     names: list[Any] = []
     p: list[list[float]] = []
-    for h, here in enumerate(answers):
-        possible = (k for answer in here for k, p_k in answer.items() if p_k > 0.0)
+    for h, at_h in enumerate(answers):
+        possible = (k for answer in at_h for k, p_k in answer.items() if p_k > 0.0)
         for k in dict.fromkeys(possible) if symbols is None else symbols:
             parent.append(h)
             names.append(k)
-            p.append([answer.get(k, 0.0) for answer in here])
+            p.append([answer.get(k, 0.0) for answer in at_h])
     return Stage(
         is_action, tuple(names), np.array(parent, np.int64), np.array(p, np.float64).T.copy()
     )
@@ -301,6 +301,7 @@ def weigh(tree: InteractionTree, weighting: Weighting) -> tuple[FloatArray, ...]
 
 
 def _closed_loop_weights(tree: InteractionTree) -> Iterator[FloatArray]:
+    """Yield Σ_m P(a | m, ao_<t) v_m(ao_<t) of every action edge, for each t."""
     v = tree.prior[:, None]
     for act, obs in tree.steps:
         v = v[:, act.parent]
@@ -309,18 +310,19 @@ def _closed_loop_weights(tree: InteractionTree) -> Iterator[FloatArray]:
 
 
 def _system_weights(tree: InteractionTree, weighting: Any) -> Iterator[FloatArray]:
+    """Yield the probability of every action edge under an I/O system or policy, for each t."""
     system = as_policy(weighting)
     nodes = [system.start()]
     for act, obs in tree.steps:
         answers = [conditional("the weighting", system.action_probabilities, s) for s in nodes]
-        weights = values(act, answers)
-        given = np.bincount(act.parent, weights, len(nodes))
+        weights = edge_probabilities(act, answers)
+        total = np.bincount(act.parent, weights, len(nodes))
         for h, policy in enumerate(answers):
-            if policy and abs(given[h] - 1.0) > TOLERANCE:
-                known = [act.symbols[e] for e in np.flatnonzero(act.parent == h)]
+            if policy and abs(total[h] - 1.0) > TOLERANCE:
+                interventions = [act.symbols[e] for e in np.flatnonzero(act.parent == h)]
                 raise InvalidTable(
                     f"the weighting has probabilities {dict(policy)!r}, but the only interventions "
-                    f"here are {known!r}: list every action in actions=..."
+                    f"here are {interventions!r}: list every action in actions=..."
                 )
         yield weights
         if act is not tree.steps[-1][0]:

@@ -276,17 +276,15 @@ class MDP:
     @cached_property
     def tables(self) -> "Tables":
         """The transitions in the format of `bayescontrol.kernels.mdp`."""
-        unavailable = self.size == 0
+        available = self.size > 0
         cumulative = np.empty(self.successor.size)
-        for i, j in zip(
-            self.first[~unavailable], (self.first + self.size)[~unavailable], strict=True
-        ):
+        for i, j in zip(self.first[available], (self.first + self.size)[available], strict=True):
             np.cumsum(self.probability[i:j], out=cumulative[i:j])
             cumulative[j - 1] = 1.0  # exactly, despite rounding
         # An unavailable pair has one entry, the last, with state -1 and reward NaN.
         return kernels.mdp.Tables(
-            first=np.where(unavailable, self.successor.size, self.first),
-            size=np.where(unavailable, 1, self.size),
+            first=np.where(available, self.first, self.successor.size),
+            size=np.where(available, self.size, 1),
             successor=np.append(self.successor, -1),
             cumulative=np.append(cumulative, 1.0),
             reward=np.append(self.rewards, np.nan),
