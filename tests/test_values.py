@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.testing.belief_laws import through_disk
+from bayescontrol.testing.belief_laws import npy_round_trip
 from bayescontrol.values import pack, unpack
 
 scalars = st.one_of(
@@ -35,14 +35,14 @@ plain = st.recursive(
 
 @given(plain)
 def test_plain_values_come_back_as_they_were(value: Any) -> None:
-    saved = through_disk({"x": pack(value, "x")})["x"]
+    saved = npy_round_trip({"x": pack(value, "x")})["x"]
     assert unpack(saved) == value
     assert repr(unpack(saved)) == repr(value)
 
 
 @given(hnp.arrays(st.sampled_from([np.float64, np.int64, np.bool_]), hnp.array_shapes()))
 def test_numeric_arrays_come_back_bit_for_bit(value: Any) -> None:
-    saved = unpack(through_disk({"x": pack(value, "x")})["x"])
+    saved = unpack(npy_round_trip({"x": pack(value, "x")})["x"])
     assert saved.dtype == value.dtype
     assert saved.tobytes() == value.tobytes()
 

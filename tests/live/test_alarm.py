@@ -17,7 +17,7 @@ from bayescontrol.live import (
 )
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import log_score
-from bayescontrol.testing.belief_laws import same_bits, through_disk
+from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
 
 DELTA = 0.1
 
@@ -280,5 +280,5 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
         with pytest.raises(IncompatibleState, match="is not a mapping of arrays"):
             bell.load(nothing)  # type: ignore[arg-type]
     twin = Alarm(KrichevskyTrofimov(2), DELTA)
-    twin.load(through_disk(before))
+    twin.load(npy_round_trip(before))
     assert same_bits(twin.save(), before)

@@ -31,7 +31,7 @@ from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import posterior
 from bayescontrol.situations import stay
 from bayescontrol.testing.agent_laws import check_fused, check_resume, check_same_seed
-from bayescontrol.testing.belief_laws import same_bits, through_disk
+from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
 
 #: Two modes that rule the third observation out, and a world that shows it at times.
 HYPOTHESES = np.array(
@@ -304,7 +304,7 @@ def test_modes_with_private_states_are_asked_in_them_before_they_move() -> None:
     twin.observe(0, 1)
     assert agent.belief.count == 6
     loaded = Guarded(ControlRule(FiniteBelief(filters)), Alarm(KrichevskyTrofimov(2), 0.05))
-    loaded.load(through_disk(agent.save()))
+    loaded.load(npy_round_trip(agent.save()))
     loaded.observe(0, 1)
     assert same_bits(loaded.save(), twin.save())
 

@@ -11,7 +11,7 @@ from scipy import integrate, stats  # type: ignore[import-untyped]
 
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.live import KrichevskyTrofimov, StudentPredictor
-from bayescontrol.testing.belief_laws import same_bits, through_disk
+from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
 
 
 def code_length(predictor: Any, observations: Any) -> float:
@@ -116,7 +116,7 @@ def test_numbers_of_numpy_and_of_python_are_the_same_key() -> None:
     q = KrichevskyTrofimov(2)
     q.update(np.int64(1), np.int64(0), np.int64(1))
     assert q.predictive(1, 0)[1] == 0.75
-    q.load(through_disk(q.save()))
+    q.load(npy_round_trip(q.save()))
     assert q.predictive(1, 0)[1] == 0.75
 
 
@@ -202,7 +202,7 @@ def test_saved_and_copied_predictors_go_on_as_they_would_have(
     for x in ("here", "there", "here"):
         q.update(x, ("go", 1), first)
     loaded, copied = fresh.copy(), q.copy()
-    loaded.load(through_disk(q.save()))
+    loaded.load(npy_round_trip(q.save()))
     for twin in (loaded, copied):
         twin.update("there", ("go", 1), then)
     assert same_bits(loaded.save(), copied.save())

@@ -22,7 +22,7 @@ from bayescontrol.modes import PairedMode
 from bayescontrol.protocols import LogModeArray, ModeArray, Stateful
 from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import Stream
-from bayescontrol.testing.belief_laws import evidence, require, same_bits, through_disk
+from bayescontrol.testing.belief_laws import evidence, npy_round_trip, require, same_bits
 
 HYPOTHESIS_METHODS = ("likelihood", "log_likelihood", "observation_probabilities")
 POLICY_METHODS = ("act", "action_probabilities")
@@ -42,8 +42,8 @@ def with_other_policies(modes: Any) -> Any:
         return _CrossedArray(modes)
     # Swap policies only among modes with a private state, and among those without.
     swapped: dict[int, Any] = {}
-    for kind in (True, False):
-        group = [m for m, mode in enumerate(modes) if isinstance(mode, Stateful) is kind]
+    for is_stateful in (True, False):
+        group = [m for m, mode in enumerate(modes) if isinstance(mode, Stateful) is is_stateful]
         swapped |= {m: modes[n] for m, n in zip(group, group[1:] + group[:1], strict=True)}
     return [
         (_CrossedStateful if isinstance(mode, Stateful) else PairedMode)(mode, swapped[m])
@@ -52,7 +52,7 @@ def with_other_policies(modes: Any) -> Any:
 
 
 class _CrossedStateful:
-    """The hypothesis of one mode with the policy of another; the state is a pair of theirs."""
+    """The hypothesis of one mode with the policy of another; the state holds both their states."""
 
     def __init__(self, hypothesis: Any, policy: Any) -> None:
         self.hypothesis, self.policy = hypothesis, policy
@@ -70,8 +70,8 @@ class _CrossedStateful:
         return self.hypothesis.advance(s[0], a, o), self.policy.advance(s[1], a, o)
 
 
-def _call_with_part(method: Callable[..., Any], side: int, s: tuple[Any, Any], *rest: Any) -> Any:
-    return method(s[side], *rest)
+def _call_with_part(method: Callable[..., Any], side: int, s: tuple[Any, Any], *args: Any) -> Any:
+    return method(s[side], *args)
 
 
 class _CrossedArray:
@@ -98,8 +98,8 @@ class _CrossedArray:
 MakeAgent = Callable[[], Any]
 MakeEnvironment = Callable[[], Any]
 
-#: With any probe, `interact` uses the readable loop.
-LOOK = {"looked": Probe(lambda _agent, _a, _o: True)}
+#: Probes that make `interact` use the readable loop: it does so with any probe.
+READABLE_LOOP = {"looked": Probe(lambda _agent, _a, _o: True)}
 
 
 def check_intervention(
@@ -162,8 +162,8 @@ def check_same_seed(
     >>> modes = random_modes(3)
     >>> check_same_seed(modes.agent, lambda: modes.environment(0))
     """
-    one, two = (_run(make, make_environment, steps, seed) for _ in range(2))
-    _require_same(one, two, f"two runs with seed {seed} differ")
+    first, second = (_run(make, make_environment, steps, seed) for _ in range(2))
+    _require_same(first, second, f"two runs with seed {seed} differ")
 
 
 def check_probes(
@@ -182,11 +182,8 @@ def check_probes(
     >>> check_probes(modes.agent, lambda: modes.environment(0), {"v": posterior, "b": log_score})
     """
     plain = _run(make, make_environment, steps, seed)
-    _require_same(
-        plain,
-        _run(make, make_environment, steps, seed, probes),
-        f"the probes {[*probes]} change the run",
-    )
+    probed = _run(make, make_environment, steps, seed, probes)
+    _require_same(plain, probed, f"the probes {[*probes]} change the run")
 
 
 def check_fused(
@@ -194,22 +191,26 @@ def check_fused(
 ) -> None:
     """Law 6: the compiled loop gives the record and final state of the readable one.
 
-    The environments are compared by their next responses.
+    An environment's state cannot be read, so both runs continue for 20 steps and the continuations
+    are compared.
 
     >>> from bayescontrol.problems.tabular import random_modes
     >>> modes = random_modes(3)
     >>> check_fused(modes.agent, lambda: modes.environment(0))
     """
-    ends = []
-    for probes in (None, LOOK):
+    results, continuations = [], []
+    for probes in (None, READABLE_LOOP):
         agent, environment = make(), make_environment()
         record = interact(agent, environment, steps, seed=seed, probes=probes)
-        state = agent.save()
-        then = interact(agent, environment, 20, seed=seed + 1, probes=LOOK)
-        ends.append((Record(record.actions, record.observations), state, then))
-    (fused, state, then), (readable, other, later) = ends
-    _require_same((fused, state), (readable, other), "the compiled and readable loops differ")
-    require(then == later, "the compiled loop left the agent or environment in another state")
+        results.append((Record(record.actions, record.observations), agent.save()))
+        continuations.append(interact(agent, environment, 20, seed=seed + 1, probes=READABLE_LOOP))
+    fused, readable = results
+    _require_same(fused, readable, "the compiled and readable loops differ")
+    first, second = continuations
+    require(
+        first == second,
+        "the compiled loop left the agent or environment in another state",
+    )
 
 
 def check_resume(
@@ -228,12 +229,12 @@ def check_resume(
     """
     at = steps // 2 if at is None else at
     agent, environment, (p, q) = make(), make_environment(), both_streams(seed, 0)
-    stream = list(interact(agent, environment, at, streams=(p, q)))
-    resumed, numbers = make(), Stream(0)
-    resumed.load(through_disk(agent.save()))
-    numbers.load(through_disk(p.save()))
-    stream += interact(resumed, environment, steps - at, streams=(numbers, q))
-    columns = [a for a, _ in stream], [o for _, o in stream]
+    history = list(interact(agent, environment, at, streams=(p, q)))
+    resumed, resumed_stream = make(), Stream(0)
+    resumed.load(npy_round_trip(agent.save()))
+    resumed_stream.load(npy_round_trip(p.save()))
+    history += interact(resumed, environment, steps - at, streams=(resumed_stream, q))
+    columns = [a for a, _ in history], [o for _, o in history]
     _require_same(
         (Record(*columns), resumed.save()),
         _run(make, make_environment, steps, seed),
@@ -241,7 +242,8 @@ def check_resume(
     )
 
 
-End = tuple[Record, Arrays]
+#: The record of a run and the final state of the agent.
+RunResult = tuple[Record, Arrays]
 
 
 def _run(
@@ -250,18 +252,20 @@ def _run(
     steps: int,
     seed: int,
     probes: dict[str, Probe] | None = None,
-) -> End:
+) -> RunResult:
     agent = make()
     record = interact(agent, make_environment(), steps, seed=seed, probes=probes)
     return Record(record.actions, record.observations), agent.save()
 
 
-def _require_same(one: End, two: End, message: str) -> None:
-    for t, (step, other) in enumerate(zip(one[0], two[0], strict=True)):
+def _require_same(one: RunResult, two: RunResult, message: str) -> None:
+    """Raise `LawBroken`, with the first difference, unless both results are equal bit for bit."""
+    (record, a), (other_record, b) = one, two
+    for t, (step, other) in enumerate(zip(record, other_record, strict=True)):
         require(repr(step) == repr(other), f"{message}: at step {t + 1} {step!r} and {other!r}")
-    require(one[0] == two[0], f"{message}: {one[0]!r} and {two[0]!r}")
+    require(record == other_record, f"{message}: {record!r} and {other_record!r}")
     differ = sorted(
-        n for n in one[1].keys() | two[1].keys()
-        if n not in one[1] or n not in two[1] or not same_bits({n: one[1][n]}, {n: two[1][n]})
-    )  # fmt: skip
+        (a.keys() ^ b.keys())
+        | {n for n in a.keys() & b.keys() if not same_bits({n: a[n]}, {n: b[n]})}
+    )
     require(not differ, f"{message}: the final states differ in {differ}")

@@ -62,21 +62,22 @@ def same_bits(a: Arrays, b: Arrays) -> bool:
     )
 
 
-def through_disk(arrays: Arrays) -> Arrays:
-    """Return the arrays after writing them to a file and reading them back, without pickle."""
-    back = {}
+def npy_round_trip(arrays: Arrays) -> Arrays:
+    """Return the arrays after a round trip through the .npy format, without pickle."""
+    restored = {}
     for name, array in arrays.items():
         file = BytesIO()
         np.save(file, array, allow_pickle=False)
         file.seek(0)
-        back[name] = np.load(file, allow_pickle=False)
-    return back
+        restored[name] = np.load(file, allow_pickle=False)
+    return restored
 
 
 MakeBelief = Callable[[], Any]
 
 
 def _conditioned(belief: Any, history: Sequence[Event]) -> Any:
+    """Let the belief observe the history, and return it."""
     for x, a, o in history:
         belief.observe(x, a, o)
     return belief
@@ -90,20 +91,21 @@ def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: int
     >>> modes = random_modes(3)
     >>> check_deterministic(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1)])
     """
-    once, rng = make(), Stream(seed)
+    belief, rng = make(), Stream(seed)
     for x, a, o in history:
-        once.observe(x, a, o)
-        before = evidence(once)
-        once.sample(rng)
-        require(same_bits(before, evidence(once)), f"drawing from {once!r} changed its evidence")
-    one, two = make(), make()
+        belief.observe(x, a, o)
+        before = evidence(belief)
+        belief.sample(rng)
+        unchanged = same_bits(before, evidence(belief))
+        require(unchanged, f"drawing from {belief!r} changed its evidence")
+    first, second = make(), make()
     for t, (x, a, o) in enumerate(history):
-        one.observe(x, a, o)
-        two.observe(x, a, o)
+        first.observe(x, a, o)
+        second.observe(x, a, o)
         require(
-            same_bits(evidence(one), evidence(two)),
+            same_bits(evidence(first), evidence(second)),
             f"the same history gave different beliefs from step {t + 1} on, observation {o!r} "
-            f"after action {a!r}: {one.posterior().tolist()} and {two.posterior().tolist()}; "
+            f"after action {a!r}: {first.posterior().tolist()} and {second.posterior().tolist()}; "
             "observe must not be random",
         )
 
@@ -117,13 +119,13 @@ def check_save(make: MakeBelief, history: Sequence[Event]) -> None:
     >>> check_save(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1)])
     """
     half = len(history) // 2
-    whole, resumed = _conditioned(make(), history[:half]), make()
-    resumed.load(through_disk(whole.save()))
-    for belief in (whole, resumed):
+    uninterrupted, resumed = _conditioned(make(), history[:half]), make()
+    resumed.load(npy_round_trip(uninterrupted.save()))
+    for belief in (uninterrupted, resumed):
         _conditioned(belief, history[half:])
     require(
-        same_bits(whole.save(), resumed.save()),
-        f"the resumed belief differs: {resumed!r}, uninterrupted {whole!r}",
+        same_bits(uninterrupted.save(), resumed.save()),
+        f"the resumed belief differs: {resumed!r}, uninterrupted {uninterrupted!r}",
     )
 
 
@@ -181,11 +183,11 @@ def check_merge(make: MakeBelief, history: Sequence[Event], *, tolerance: float 
     >>> modes = random_modes(3)
     >>> check_merge(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1), (0, 1, 0)])
     """
-    one, two = _conditioned(make(), history[::2]), _conditioned(make(), history[1::2])
-    before = evidence(two)
-    one.merge(two)
-    require(same_bits(before, evidence(two)), "merge changed its argument")
-    gap = _gap(one.posterior(), _conditioned(make(), history).posterior())
+    first, second = _conditioned(make(), history[::2]), _conditioned(make(), history[1::2])
+    before = evidence(second)
+    first.merge(second)
+    require(same_bits(before, evidence(second)), "merge changed its argument")
+    gap = _gap(first.posterior(), _conditioned(make(), history).posterior())
     require(gap <= tolerance, f"merged beliefs differ from a belief over all events by {gap:.3g}")
 
 

@@ -36,7 +36,7 @@ class Runs:
 
     prior: FloatArray  #: P(m)
     last: FloatArray  #: P(m | âo_≤T), by run and mode
-    matched: FloatArray  #: whether m_t = m*, by run and step; NaN while a mode is held
+    matched: FloatArray  #: whether m_t = m*, by run and step; NaN if no mode was drawn
     expected: FloatArray  #: Σ_m P(m | âo_<t)², by run and step
     lowest: FloatArray  #: min_t P(m* | âo_≤t) / P(m*)
 
@@ -67,12 +67,13 @@ def simulate(
         truth = Stream.named(seed, run, "truth").categorical(prior)
         p, q = both_streams(seed, run)
         agent, environment = make(), make_environment(truth)
-        agent.schedule = drawn = _RecordingSchedule(agent.schedule)
-        v, least = prior, 1.0
+        agent.schedule = schedule = _RecordingSchedule(agent.schedule)
+        v, lowest_ratio = prior, 1.0
         for t in range(steps):
-            expected[run, t], drawn.again = v @ v, agent.mode is None
+            # The agent draws its first mode without asking the schedule.
+            expected[run, t], schedule.drew = v @ v, agent.mode is None
             a = agent.act(p)
-            if drawn.again:
+            if schedule.drew:
                 matched[run, t] = agent.belief.drawn == truth
             try:
                 agent.observe(a, environment.respond(a, q))
@@ -81,8 +82,8 @@ def simulate(
                     f"run {run}: an observation from a world of its class was ruled out: {error}"
                 ) from error
             v = agent.belief.posterior()
-            least = min(least, v[truth] / prior[truth])
-        last[run], lowest[run] = v, least
+            lowest_ratio = min(lowest_ratio, v[truth] / prior[truth])
+        last[run], lowest[run] = v, lowest_ratio
     return Runs(prior, last, matched, expected, lowest)
 
 
@@ -90,11 +91,11 @@ class _RecordingSchedule:
     """A schedule that records whether a mode was drawn."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self.schedule, self.again = schedule, False
+        self.schedule, self.drew = schedule, False
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
-        self.again = self.schedule(held, rng)
-        return self.again
+        self.drew = self.schedule(held, rng)
+        return self.drew
 
 
 def check_prior_preserved(runs: Runs, *, false_alarm: float = 1e-6) -> None:
@@ -107,7 +108,7 @@ def check_prior_preserved(runs: Runs, *, false_alarm: float = 1e-6) -> None:
     for m, p in enumerate(runs.prior):
         mean = float(runs.last[:, m].mean())
         require(
-            _chance(len(runs), mean, p) >= false_alarm / (2 * len(runs.prior)),
+            _hoeffding_bound(len(runs), mean, p) >= false_alarm / (2 * len(runs.prior)),
             f"E[posterior] of mode {m} is {mean:.4f} in {len(runs)} runs, its prior is {p:.4f}",
         )
 
@@ -121,12 +122,12 @@ def check_match_rate(runs: Runs, *, false_alarm: float = 1e-6) -> None:
     """
     steps = runs.matched.shape[1]
     for t in range(steps):
-        drawn = ~np.isnan(runs.matched[:, t])
+        drawn = ~np.isnan(runs.matched[:, t])  # the runs that drew a mode at step t
         if not drawn.any():
             continue
         rate, expected = float(runs.matched[drawn, t].mean()), float(runs.expected[drawn, t].mean())
         require(
-            _chance(int(drawn.sum()), rate, expected) >= false_alarm / (2 * steps),
+            _hoeffding_bound(int(drawn.sum()), rate, expected) >= false_alarm / (2 * steps),
             f"at step {t + 1} the drawn mode is the true one in {rate:.4f} of {drawn.sum()} runs, "
             f"but E[Σ posterior²] is {expected:.4f}",
         )
@@ -178,7 +179,7 @@ def check_identities(
     check_ville(simulated, false_alarm=false_alarm / 3)
 
 
-def _chance(n: int, mean: float, p: float) -> float:
+def _hoeffding_bound(n: int, mean: float, p: float) -> float:
     """Return exp(-n KL(mean ‖ p)), a bound on the probability of a mean this far from p."""
     if abs(mean - p) < 1e-12:  # ignore rounding
         return 1.0

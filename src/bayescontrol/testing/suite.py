@@ -146,28 +146,29 @@ def check_modes(
     history = _history(agent(), make_environment(truth), steps, seed)
     x, a, _ = history[-1]
 
-    many = isinstance(modes, (protocols.ModeArray, protocols.LogModeArray))
-    for m, mode in enumerate([] if many else modes):
+    is_array = isinstance(modes, (protocols.ModeArray, protocols.LogModeArray))
+    for m, mode in enumerate([] if is_array else modes):
         check_mode(mode, history, f"mode {m} ({name_of(modes, m)})")
     belief_laws.check_deterministic(belief, history, seed=seed)
     belief_laws.check_save(belief, history)
     belief_laws.check_bad_evidence(belief, history, [(x, a, o) for o in bad])
-    stateful = not many and any(isinstance(mode, protocols.Stateful) for mode in modes)
+    stateful = not is_array and any(isinstance(mode, protocols.Stateful) for mode in modes)
     if not stateful:
         belief_laws.check_order(belief, history, seed=seed)
         belief_laws.check_merge(belief, history)
-    forms = {"as given": belief()}
+    beliefs = {"as given": belief()}
     one_by_one = [modes[m] for m in range(size)]
     if all(isinstance(m, protocols.Likelihood) for m in one_by_one):
-        forms["one by one"] = belief(one_by_one)
-        forms["in logarithms"] = belief([InLogarithms(m) for m in one_by_one])
+        beliefs["one by one"] = belief(one_by_one)
+        beliefs["in logarithms"] = belief([InLogarithms(m) for m in one_by_one])
     # Taking the logarithm of a likelihood rounds before the belief does.
-    belief_laws.check_agreement(forms, history, tolerance=1e-10)
+    belief_laws.check_agreement(beliefs, history, tolerance=1e-10)
     agent_laws.check_intervention(agent, modes, [(a, o) for _, a, o in history])
     check_agent(agent, make_environment, steps=steps, runs=runs, seed=seed, false_alarm=false_alarm)
 
 
 def _history(agent: Any, environment: Any, steps: int, seed: int) -> list[Event]:
+    """Run the agent and return its events (x, a, o)."""
     p, q = both_streams(seed, 0)
     history = []
     for _ in range(steps):
@@ -179,6 +180,7 @@ def _history(agent: Any, environment: Any, steps: int, seed: int) -> list[Event]
 
 
 def _worlds(modes: Any, situation: Any, advance: Any) -> Callable[[int], Any]:
+    """Return a function that returns the world of mode m."""
     if hasattr(modes, "environment"):
         worlds: Callable[[int], Any] = modes.environment
         return worlds

@@ -34,7 +34,7 @@ from bayescontrol.testing import (
     check_same_seed,
     same_bits,
 )
-from bayescontrol.testing.agent_laws import LOOK
+from bayescontrol.testing.agent_laws import READABLE_LOOP
 
 BIASES = [0.2, 0.7, 0.5, 0.65]
 Make = Callable[..., Any]
@@ -77,7 +77,7 @@ def fused_run(make: Make, arms: Any, steps: int, seed: int) -> tuple[Record, Any
 def test_the_compiled_loop_is_the_readable_one(make: Make, arms: Any, steps: int) -> None:
     record, state, p, q = fused_run(make, arms, steps, seed=steps)
     agent, streams = make(arms), both_streams(steps, 0)
-    readable = interact(agent, world(arms), steps, streams=streams, probes=LOOK)
+    readable = interact(agent, world(arms), steps, streams=streams, probes=READABLE_LOOP)
     assert record == Record(readable.actions, readable.observations)
     assert same_bits(state, agent.save())
     assert (p, q) == streams
@@ -208,7 +208,7 @@ def test_a_reward_that_the_loop_meets_first_is_refused_with_the_readable_words()
     with pytest.raises(BadEvidence, match=words):
         interact(one, environment, 100, streams=p)
     with pytest.raises(BadEvidence, match=words):
-        interact(two, environment, 100, streams=q, probes=LOOK)
+        interact(two, environment, 100, streams=q, probes=READABLE_LOOP)
     assert same_bits(one.save(), two.save())
     assert p == q
 
