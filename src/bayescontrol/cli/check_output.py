@@ -88,8 +88,7 @@ def print_pairs(console: Console, verdict: Verdict, times: Times, shown: int) ->
         console.print(Text(_how_measured(next(iter(times.values()))), style="dim"))
         for remark in _remarks(verdict, times):
             console.print(Text(remark, style="yellow"))
-    lines = advise(verdict)
-    if lines:
+    if lines := advise(verdict):
         console.print(Text("\nWhat would help", style="bold"))
         for line in lines:
             console.print(_indented(Text(f"• {line}")))

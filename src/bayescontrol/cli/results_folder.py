@@ -110,8 +110,7 @@ def exclusive_folder(folder: Path, is_ours: Callable[[AnyManifest], bool]) -> It
                 f"{folder} already holds the results of {what} ({existing.__struct_config__.tag}): "
                 "choose another folder, or delete this one"
             )
-        context = click.get_current_context(silent=True)
-        if context is not None:
+        if (context := click.get_current_context(silent=True)) is not None:
             context.meta[RESULTS_FOLDER] = folder
         yield
 

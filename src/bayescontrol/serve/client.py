@@ -315,9 +315,8 @@ class RemoteAgent:
 
     def posterior(self) -> dict[str, dict[str, Any]]:
         """Return the current posterior, by arm or mode."""
-        found: dict[str, dict[str, Any]]
-        found = self._client.call("GET", f"{self._path}/posterior")["posterior"]
-        return found
+        reply: dict[str, dict[str, Any]] = self._client.call("GET", f"{self._path}/posterior")
+        return reply["posterior"]
 
     def probabilities(self, x: Any = None) -> dict[Any, float] | None:
         """Return P(a | past, x) of every action; None if it cannot be computed exactly."""
