@@ -1,4 +1,4 @@
-"""Models drawn and solved by kernels, against the certified planners and closed forms."""
+"""Kernels that draw and solve models, compared with certified planners and closed forms."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def solved(mdp: MDP, epsilon: float = 1e-6) -> tuple[float, float, float, IntArr
 
 
 def masked() -> MDP:
-    """Action 1 of state 0 would pay most, and is not offered."""
+    """An MDP in which state 0 does not offer action 1, which would pay most."""
     may = np.array([[True, False], [True, True]])
     return MDP(np.full((2, 2, 2), 0.5), [[0.0, 9.0], [0.0, 1.0]], allowed=may)
 
@@ -39,7 +39,7 @@ PROBLEMS: dict[str, MDP] = {
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_policy_earns_the_best_average_and_the_bounds_hold(name: str) -> None:
+def test_the_policy_is_optimal_and_the_bounds_hold(name: str) -> None:
     mdp = PROBLEMS[name]
     best = policy_iteration(mdp)
     rho, lower, upper, policy = solved(mdp)
@@ -55,7 +55,7 @@ def test_an_action_that_is_not_offered_is_never_taken() -> None:
 
 
 def test_a_model_with_disconnected_parts_is_solved() -> None:
-    # Two states without a way between them: each its own best, the bounds say that it is two.
+    # Two states without a path between them have different optima; the bounds contain both.
     apart = MDP(np.eye(2)[:, None, :].repeat(2, 1), [[0.0, 0.5], [1.0, 0.0]])
     rho, lower, upper, policy = solved(apart)
     assert np.isfinite(rho)
@@ -79,15 +79,15 @@ def test_rows_have_the_first_two_moments_of_a_dirichlet(alpha: list[float]) -> N
     assert (p[:, a == 0.0] == 0.0).all()
 
 
-def test_a_row_of_the_wrong_shape_parameters_is_noticed() -> None:
-    """The test above, on a planted bug: counts that enter twice."""
+def test_rows_with_wrong_dirichlet_parameters_are_detected() -> None:
+    """The test above with a planted bug: counts enter twice."""
     a = np.array([0.5, 0.5])
     p = rows(2 * a, 20_000)
     exact = a * (a + 1) / 2.0
     assert (np.abs((p**2).mean(0) - exact) > 5 * np.std(p**2, 0) / np.sqrt(len(p))).all()
 
 
-def test_rows_never_vanish_however_small_alpha_is() -> None:
+def test_rows_sum_to_one_even_for_tiny_alpha() -> None:
     p = rows(np.full(4, 1e-12), 1_000)
     assert p.sum(1) == pytest.approx(1.0)
     assert (p.max(1) > 0.999).all()
@@ -101,7 +101,7 @@ def rows(alpha: FloatArray, draws: int) -> FloatArray:
     return P[:, 0]
 
 
-def test_rewards_have_their_posterior_mean_and_spread() -> None:
+def test_drawn_rewards_have_the_posterior_mean_and_variance() -> None:
     """20,000 draws; within 5 standard errors: false alarm below 1e-6."""
     n, total = np.full(20_000, 3.0), np.full(20_000, 6.0)
     R = np.empty(20_000)
@@ -109,6 +109,3 @@ def test_rewards_have_their_posterior_mean_and_spread() -> None:
     mean, lam = (2.0 * 1.0 + 4.0 * 6.0) / 14.0, 14.0
     assert abs(R.mean() - mean) < 5 / np.sqrt(lam * R.size)
     assert abs(R.var() * lam - 1.0) < 5 * np.sqrt(2 / R.size)
-
-
-# -- extended value iteration ------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""BAMCP against exact planning over beliefs, on problems small enough for both."""
+"""BAMCP compared with exact planning over beliefs, on small problems."""
 
 import math
 from functools import lru_cache
@@ -22,7 +22,7 @@ from bayescontrol.mdp import MDP, Step, chain_mdp
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import check_probes, check_resume, check_same_seed
 
-#: A lever pays 0 or 1, and there is one state.
+#: The outcomes of a lever that pays 0 or 1, with one state.
 PAYS = [(0.0, 0), (1.0, 0)]
 #: Two states, three outcomes, some of them impossible and some likelier than others.
 OUTCOMES = [(0.0, 0), (1.0, 1), (0.3, 0)]
@@ -34,7 +34,7 @@ def levers(pulls: int, simulations: int, **settings: Any) -> BAMCP:
 
 
 def exact_values(agent: BAMCP, gamma: float, depth: int) -> list[float]:
-    """Q(x, n, a) by the recursion over all counts, in the state and with the counts of now."""
+    """Q(x, n, a) for the current state and counts, by recursion over all counts."""
     alpha = agent.alpha
     rewards = [o.reward for o in agent.outcomes]
     successors = [int(o.state) for o in agent.outcomes]
@@ -64,21 +64,19 @@ def exact_values(agent: BAMCP, gamma: float, depth: int) -> list[float]:
 
 
 @pytest.mark.parametrize(("pulls", "value"), [(2, 13 / 12), (5, 26 / 9)])
-def test_the_reference_of_this_test_has_the_known_values_of_two_levers(
-    pulls: int, value: float
-) -> None:
+def test_exact_values_equal_the_known_values_of_two_levers(pulls: int, value: float) -> None:
     assert max(exact_values(levers(pulls, 1), 1.0, pulls)) == pytest.approx(value, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("pulls", "value", "simulations"), [(2, 13 / 12, 200_000), (5, 26 / 9, 1_000_000)]
 )
-def test_the_search_comes_to_the_bayes_optimal_value_of_two_levers(
+def test_the_search_converges_to_the_bayes_optimal_value_of_two_levers(
     pulls: int, value: float, simulations: int
 ) -> None:
-    """Over 12 seeds the error was -.003 ± .003 for 2 pulls and -.005 ± .002 for 5: exploring costs
-    a little. .02 is 5 standard deviations away or more. Planted: levers that are known to pay in
-    half of all pulls are worth pulls / 2.
+    """Over 12 seeds the error was -.003 ± .003 for 2 pulls and -.005 ± .002 for 5: exploration has
+    a cost. The limit .02 is at least 5 standard deviations away. Planted bug: levers that
+    are known to pay in half of all pulls have the value pulls / 2.
     """
     found = max(levers(pulls, simulations, c=2.0).action_values(Stream(0)).values())
     assert found == pytest.approx(value, abs=0.02)
@@ -87,7 +85,7 @@ def test_the_search_comes_to_the_bayes_optimal_value_of_two_levers(
 
 
 @pytest.mark.parametrize("depth", [1, 3, 4])
-def test_the_search_comes_to_the_exact_discounted_value_of_two_states(depth: int) -> None:
+def test_the_search_converges_to_the_exact_discounted_value_of_two_states(depth: int) -> None:
     """400,000 simulations; over 8 seeds the error of the best action was at most -.003 ± .0014."""
     agent = BAMCP(2, 2, OUTCOMES, alpha=ALPHA, gamma=0.9, depth=depth, simulations=400_000)
     exact = exact_values(agent, 0.9, depth)
@@ -98,8 +96,8 @@ def test_the_search_comes_to_the_exact_discounted_value_of_two_states(depth: int
 
 @pytest.mark.parametrize("pulls", [2, 5])
 def test_following_the_search_earns_the_bayes_optimal_total(pulls: int) -> None:
-    """Exactly, over all histories. With 20,000 simulations an action each of 8 seeds lost nothing;
-    the control rule earns 1.0278 and 2.7164.
+    """Computed exactly over all histories. With 20,000 simulations per action, none of 8 seeds lost
+    anything; the control rule earns 1.0278 and 2.7164.
     """
 
     def follow(history: tuple[tuple[int, Step], ...]) -> float:
@@ -119,13 +117,13 @@ def test_following_the_search_earns_the_bayes_optimal_total(pulls: int) -> None:
 
 
 @pytest.mark.parametrize("simulations", [1, 2, 3, 50])
-def test_rewards_are_discounted_alike_in_the_tree_and_beyond_it(simulations: int) -> None:
-    # One thing can happen: whatever part of a simulation is in the tree, it earns 1 + γ + γ² + γ³.
+def test_rewards_are_discounted_equally_in_the_tree_and_below_it(simulations: int) -> None:
+    # There is one possible history, so every simulation earns 1 + γ + γ² + γ³.
     agent = BAMCP(1, 1, [(1.0, 0)], gamma=0.5, depth=4, simulations=simulations)
     assert agent.action_values(Stream(0)) == {0: 1.875}
 
 
-def test_observations_count() -> None:
+def test_observations_change_the_values() -> None:
     """200,000 simulations; over 12 seeds the error was -.0024 ± .0017."""
     agent = BAMCP(2, 2, OUTCOMES, alpha=ALPHA, gamma=0.9, depth=3, simulations=200_000)
     before = exact_values(agent, 0.9, 3)
@@ -136,11 +134,11 @@ def test_observations_count() -> None:
     assert abs(max(exact) - max(before)) > 0.1
 
 
-# -- an agent like the others ----------------------------------------------------------------------
+# -- agent interface -------------------------------------------------------------------------------
 
 
 def test_it_finds_the_reward_at_the_end_of_a_short_chain() -> None:
-    """ρ* = 1/2, and 1/4 at most by chance; 10 runs earned .45 to .49 from step 100 on."""
+    """ρ* = 1/2, and random play earns at most 1/4; 10 runs earned .45 to .49 from step 100 on."""
     mdp = chain_mdp(2)
     agent = BAMCP.on(mdp, gamma=0.9, simulations=500)
     record = interact(agent, mdp.environment(), 200)
@@ -163,7 +161,7 @@ def test_the_laws_of_acting_hold() -> None:
     assert all((before[n] == array).all() for n, array in agent.save().items())
 
 
-def test_states_that_offer_less_are_respected() -> None:
+def test_only_actions_that_a_state_offers_are_considered() -> None:
     may = np.array([[False, True], [True, True]])
     mdp = MDP(np.full((2, 2, 2), 0.5), [[9.0, 0.0], [0.0, 1.0]], allowed=may,
               states=["a", "b"], actions=["x", "y"])  # fmt: skip
@@ -173,7 +171,7 @@ def test_states_that_offer_less_are_respected() -> None:
         agent.observe("x", (0.0, "a"))
 
 
-def test_the_depth_discounts_a_reward_to_a_hundredth() -> None:
+def test_the_default_depth_discounts_a_reward_below_one_hundredth() -> None:
     assert 0.9 ** BAMCP(1, 1, PAYS, gamma=0.9)._search_settings.depth < 0.01
     assert 0.9 ** (BAMCP(1, 1, PAYS, gamma=0.9)._search_settings.depth - 1) >= 0.01
 

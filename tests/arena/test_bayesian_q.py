@@ -1,4 +1,4 @@
-"""Bayesian Q-learning: the Student law, the value of information, the moments."""
+"""Bayesian Q-learning: the Student distribution, the value of information, the moments."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def excess(nu: float, z: float) -> float:
 
 @pytest.mark.parametrize("nu", [2.01, 3.0, 7.5, 60.0, 1e3])
 @pytest.mark.parametrize("z", [0.0, 0.1, 1.0, 1.7, 1.8, 3.0, 8.0])
-def test_the_expected_excess_is_its_integral(nu: float, z: float) -> None:
+def test_the_expected_excess_equals_its_integral(nu: float, z: float) -> None:
     assert bayesian_q.expected_excess(nu, z) == pytest.approx(excess(nu, z), rel=1e-9, abs=1e-13)
 
 
@@ -61,15 +61,15 @@ def article(row: Sequence[float], rival: float) -> float:
 
 @pytest.mark.parametrize("rival", [-3.0, 0.4, 0.5, 2.0])
 @pytest.mark.parametrize("row", [(0.5, 1.0, 1.5, 1.0), (0.5, 7.0, 4.5, 30.0)])
-def test_the_value_of_information_is_the_article_s(
+def test_the_value_of_information_equals_the_formula_of_the_article(
     row: tuple[float, float, float, float], rival: float
 ) -> None:
     ours = bayesian_q.value_of_information(np.array(row), rival)
     assert ours == pytest.approx(article(row, rival), rel=1e-9)
 
 
-def test_the_choice_by_value_of_information_weighs_the_first_against_the_second() -> None:
-    """A plain restatement of the rule on random rows; masked actions are never chosen."""
+def test_the_choice_maximises_the_mean_plus_the_value_of_information() -> None:
+    """Compare with a plain implementation on random rows; masked actions are never chosen."""
     rng = Stream(5)
     for _ in range(200):
         rows = np.column_stack(
@@ -97,8 +97,8 @@ def test_a_single_action_needs_no_rival() -> None:
     assert bayesian_q.choose_action(rows, False, 0, Stream(0).state) == 0
 
 
-def test_sampling_takes_an_action_as_often_as_it_is_the_best() -> None:
-    """Equal rows but for the means ±m: P by 20,000 independent pairs of Student variables.
+def test_sampling_chooses_an_action_with_its_probability_of_being_best() -> None:
+    """Rows differ only in the means ±m; P is estimated by 20,000 pairs of Student variables.
 
     False-alarm rate: the two counts differ by 5 standard deviations, below 1e-6.
     """
@@ -113,7 +113,7 @@ def test_sampling_takes_an_action_as_often_as_it_is_the_best() -> None:
     assert abs(chosen - best) <= 5.0 * math.sqrt(2 * n / 4)
 
 
-def test_without_a_future_moment_updating_is_the_conjugate_update() -> None:
+def test_with_gamma_zero_moment_updating_is_the_conjugate_update() -> None:
     rng = Stream(7)
     rows, row = np.array([[[0.3, 2.0, 1.5, 0.7]]]), np.array([0.3, 2.0, 1.5, 0.7])
     for r in rng.normal(2.0, 3.0, size=50):
@@ -122,7 +122,7 @@ def test_without_a_future_moment_updating_is_the_conjugate_update() -> None:
     np.testing.assert_allclose(rows[0, 0], row, rtol=1e-13)
 
 
-def test_the_future_enters_by_the_two_moments_of_the_best_action_there() -> None:
+def test_the_next_state_enters_through_two_moments_of_its_best_action() -> None:
     """M1 = r + γ E, M2 = r² + 2 γ r E + γ² E2, and the article's update with n = 1."""
     rows = np.array([[[0.5, 2.0, 3.0, 4.0]] * 2, [[1.0, 3.0, 2.5, 6.0], [0.9, 1.0, 1.1, 9.0]]])
     r, g = 0.7, 0.9
@@ -143,7 +143,7 @@ def test_the_future_enters_by_the_two_moments_of_the_best_action_there() -> None
     assert (rows == others).all()
 
 
-def test_values_beyond_the_doubles_are_refused_and_nothing_changes() -> None:
+def test_overflowing_values_are_refused_and_change_nothing() -> None:
     rows = np.array([[[0.0, 1.0, 1.5, 1.0]]])
     before = rows.copy()
     assert not bayesian_q.update_moments(rows, 0.9, 0, 0, 1e200, 0)

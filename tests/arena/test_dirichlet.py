@@ -1,4 +1,4 @@
-"""The belief over models: conjugate, blind to policies, and the control rule's own."""
+"""The Dirichlet belief over models is conjugate and a belief of the control rule."""
 
 import math
 from typing import Any
@@ -48,7 +48,7 @@ def test_the_laws_of_conditioning_hold(options: dict[str, Any]) -> None:
     check_bad_evidence(make, HISTORY, bad)
 
 
-def test_the_posterior_is_the_conjugate_one() -> None:
+def test_the_posterior_is_conjugate() -> None:
     belief = DirichletMDPBelief(2, 2, ModelPrior(0.5, mu0=1.0, lambda0=2.0, precision=4.0))
     for event in HISTORY:
         belief.observe(*event)
@@ -78,8 +78,8 @@ def test_drawn_models_have_the_posterior_mean() -> None:
 
 # -- the control rule over models ----------------------------------------------------------------
 
-# In state 0 "safe" stays and pays .4; "try" leads to state 1 with probability θ, which pays 1, and
-# else stays; state 1 leads back. Trying earns θ / (1 + θ): it is best where θ > 2/3.
+# In state 0 "safe" stays and pays .4. "try" leads to state 1 with probability θ, or else stays.
+# State 1 pays 1 and leads back. Trying earns θ / (1 + θ) on average: it is best if θ > 2/3.
 STATES, ACTIONS = 2, ["safe", "try"]
 POSSIBLE = np.array([[[True, False], [True, True]], [[True, False], [True, False]]])
 REWARD = np.array([[[0.4, 0.0], [0.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]])
@@ -93,7 +93,7 @@ def model(theta: float) -> SampledModel:
     return SampledModel(DeclaredModel(STATES, ACTIONS, None, {}), P, REWARD, None)
 
 
-def test_models_are_modes_and_the_conjugate_belief_is_the_finite_one_on_a_grid() -> None:
+def test_the_conjugate_belief_agrees_with_a_finite_belief_on_a_grid() -> None:
     """The hypothesis is P(y | m, x, a). On 600 values of θ the finite belief over the same modes
     has the same posterior, and the rule acts with the same probabilities: P(θ > 2/3) under
     Beta(3, 2) is 11/27. 4,000 draws, 5 standard errors: false alarm below 1e-6.
@@ -113,7 +113,7 @@ def test_models_are_modes_and_the_conjugate_belief_is_the_finite_one_on_a_grid()
     rng = Stream(0)
     tries = sum(conjugate.sample(rng).act(0, rng) == "try" for _ in range(4_000))
     assert abs(tries / 4_000 - 11 / 27) < 5 * math.sqrt(11 / 27 * 16 / 27 / 4_000)
-    # Planted: a belief that takes its own tries for successes would be far off.
+    # Planted bug: counting every try as a success gives a very different probability.
     assert abs(tries / 4_000 - 16 / 27) > 5 * math.sqrt(11 / 27 * 16 / 27 / 4_000)
 
 
@@ -135,10 +135,10 @@ def test_the_likelihood_of_a_reward_is_normal() -> None:
         assert m.log_likelihood(0, 0, (2.5, 0)) == pytest.approx(exact)
 
 
-# -- what is refused -------------------------------------------------------------------------------
+# -- invalid input ---------------------------------------------------------------------------------
 
 
-def test_errors_name_state_and_action_and_a_hint() -> None:
+def test_errors_name_the_state_the_action_and_a_remedy() -> None:
     offers = {"home": ["stay"], "away": ["stay", "go"]}
     belief = DirichletMDPBelief(["home", "away"], ["stay", "go"], allowed=offers.__getitem__)
     with pytest.raises(BadEvidence, match="reward nan after action 'stay' in state 'home'"):
@@ -174,7 +174,7 @@ def test_bad_settings_are_refused() -> None:
         DirichletMDPBelief(2, 1, allowed=lambda x: [])
 
 
-def test_state_of_another_belief_is_refused_and_nothing_changed() -> None:
+def test_the_state_of_another_belief_is_refused_and_changes_nothing() -> None:
     belief, other = DirichletMDPBelief(2, 2), DirichletMDPBelief(2, 2, ModelPrior(alpha=2.0))
     belief.observe(*HISTORY[0])
     saved = belief.save()

@@ -1,4 +1,4 @@
-"""Information-directed sampling against exact integrals of polynomials, and 30 digits."""
+"""Information-directed sampling, compared with exact integrals and 30-digit arithmetic."""
 
 import math
 from fractions import Fraction
@@ -35,8 +35,8 @@ def density(a: int, b: int) -> Polynomial:
     return times([Fraction(0)] * (a - 1) + [Fraction(scale)], down)
 
 
-def exactly(a: list[int], b: list[int]) -> tuple[list[Any], list[Any], list[Any]]:
-    """p, Δ and g of Beta(a, b) arms with whole parameters: nothing is rounded but the logs."""
+def exact_information(a: list[int], b: list[int]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return p, Δ and g of Beta(a, b) arms with integer parameters; only the logs are rounded."""
     arms = range(len(a))
     f = [density(*ab) for ab in zip(a, b, strict=True)]
     F = [antiderivative(f_j) for f_j in f]
@@ -44,7 +44,7 @@ def exactly(a: list[int], b: list[int]) -> tuple[list[Any], list[Any], list[Any]
     m = [Fraction(x, x + y) for x, y in zip(a, b, strict=True)]
 
     def integral(i: int, j: int | None) -> Fraction:
-        """∫ f_i Π F, with θ_j beside it."""
+        """∫ f_i Π F, times θ_j if j is given."""
         out = f[i] if j != i else times([Fraction(0), Fraction(1)], f[i])
         for k in arms:
             if k != i:
@@ -67,21 +67,21 @@ def kl(p: "mpmath.mpf", q: "mpmath.mpf") -> "mpmath.mpf":
 
 
 def ours(a: Any, b: Any) -> FloatArray:
-    """The scratch after `information`, with a prior of (1/2, 1/2) and the rest as counts."""
+    """Return the scratch array of `information` for a prior of (1/2, 1/2) and matching counts."""
     a, b = np.array(a, float), np.array(b, float)
     work = np.full((ids.ROWS + a.size, a.size), np.nan)
     ids.information(0.5, 0.5, a + b - 1.0, a - 0.5, work)
     return work
 
 
-def test_probabilities_regret_and_gain_are_exact_for_whole_parameters() -> None:
+def test_probabilities_regret_and_gain_are_exact_for_integer_parameters() -> None:
     rng = np.random.default_rng(0)
     with mpmath.workdps(40):
         for arms, most, cases in ((2, 40, 12), (3, 12, 8), (5, 5, 4)):
             for _ in range(cases):
                 a, b = rng.integers(1, most, (2, arms)).tolist()
                 work = ours(a, b)
-                p, regret, gain = exactly(a, b)
+                p, regret, gain = exact_information(a, b)
                 assert work[ids.P] == pytest.approx([float(x) for x in p], abs=1e-13)
                 assert work[ids.REGRET] == pytest.approx([float(x) for x in regret], abs=1e-13)
                 assert work[ids.GAIN] == pytest.approx([float(x) for x in gain], abs=1e-13)
@@ -99,7 +99,9 @@ def test_two_uniform_arms_by_hand() -> None:
 @pytest.mark.parametrize(
     ("a", "b"), [([0.5, 0.5], [0.5, 0.5]), ([0.6, 2.5], [1.5, 0.7]), ([30.5, 1.5], [20.5, 2.5])]
 )
-def test_broken_parameters_agree_with_brute_force_integrals(a: list[float], b: list[float]) -> None:
+def test_fractional_parameters_agree_with_brute_force_integrals(
+    a: list[float], b: list[float]
+) -> None:
     with mpmath.workdps(25):
 
         def f(j: int, x: Any) -> Any:
@@ -115,7 +117,7 @@ def test_broken_parameters_agree_with_brute_force_integrals(a: list[float], b: l
         m = [mpmath.mpf(x) / (x + y) for x, y in zip(a, b, strict=True)]
 
         def three(i: int, j: int) -> list[Any]:
-            """∫ f_i F_j, and with θ_i or θ_j beside it."""
+            """∫ f_i F_j, and the same times θ_i and times θ_j."""
             inside = (
                 lambda x: f(i, x) * F(j, x),
                 lambda x: x * f(i, x) * F(j, x),
@@ -136,8 +138,8 @@ def test_broken_parameters_agree_with_brute_force_integrals(a: list[float], b: l
 
 @pytest.mark.parametrize("arms", [2, 10, 60])
 @pytest.mark.parametrize("most", [1e1, 1e3, 1e5])
-def test_probabilities_sum_to_one_whatever_the_scales(arms: int, most: float) -> None:
-    """Arms with one pull beside arms with 1e5: no panel is too wide for any of them."""
+def test_probabilities_sum_to_one_for_very_different_counts(arms: int, most: float) -> None:
+    """Arms with one pull and arms with 1e5 pulls: panels must be narrow enough for all of them."""
     rng = np.random.default_rng(int(most) + arms)
     for _ in range(20):
         a, b = 0.5 + most ** rng.random((2, arms))
@@ -148,7 +150,7 @@ def test_probabilities_sum_to_one_whatever_the_scales(arms: int, most: float) ->
 
 
 @pytest.mark.parametrize("most", [1e3, 1e5])
-def test_regret_is_the_expected_maximum_less_the_mean_also_after_many_pulls(most: float) -> None:
+def test_regret_is_the_expected_maximum_minus_the_mean(most: float) -> None:
     """E max = 1 - ∫ Π F dx, with SciPy's distribution functions and adaptive quadrature."""
     rng = np.random.default_rng(int(most))
     for _ in range(10):
@@ -166,7 +168,7 @@ def test_regret_is_the_expected_maximum_less_the_mean_also_after_many_pulls(most
         assert ours(a, b)[ids.REGRET] == pytest.approx(1.0 - below - m, abs=1e-10)
 
 
-def test_gains_are_information_no_more_than_one_reward_can_carry() -> None:
+def test_gains_are_at_most_the_entropy_of_one_reward() -> None:
     rng = np.random.default_rng(9)
     for _ in range(50):
         a, b = 0.5 + 100.0 ** rng.random((2, 5))
@@ -194,7 +196,7 @@ def test_the_pair_beats_every_distribution_over_the_arms() -> None:
                 assert least <= (pi @ regret) ** 2 / (pi @ gain) * (1 + 1e-12)
 
 
-def test_the_odds_of_a_pair_are_the_best_ones() -> None:
+def test_the_weights_of_a_pair_minimise_its_ratio() -> None:
     rng = np.random.default_rng(2)
     w = np.linspace(0.0, 1.0, 2001)
     for _ in range(100):
@@ -205,7 +207,7 @@ def test_the_odds_of_a_pair_are_the_best_ones() -> None:
         assert value == ids.ratio(regret[0], gain[0], regret[1], gain[1], chance)
 
 
-def test_a_pair_is_drawn_with_its_odds() -> None:
+def test_arms_of_a_pair_are_drawn_with_their_weights() -> None:
     """4,000 draws, five standard errors: a false alarm in 6e-7 of the seeds."""
     work = np.array([[1.0, 0.5], [1.0, 0.1]])
     _, w = ids.best_ratio(1.0, 1.0, 0.5, 0.1)
@@ -214,7 +216,7 @@ def test_a_pair_is_drawn_with_its_odds() -> None:
     assert abs(share - w) < 5 * math.sqrt(w * (1 - w) / 4000)
 
 
-def test_an_arm_that_is_surely_the_best_is_pulled() -> None:
+def test_an_arm_that_is_certainly_best_is_pulled() -> None:
     state = Stream(0).state
     work = ours([1e6, 1.0], [1.0, 1e6])
     assert [ids.draw_pair(work, state) for _ in range(20)] == [0] * 20

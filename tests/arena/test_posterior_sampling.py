@@ -1,4 +1,4 @@
-"""Posterior sampling: the control rule over models, its episodes, and what it earns."""
+"""Posterior sampling: equivalence with the control rule, episodes, and average reward."""
 
 import math
 from typing import Any
@@ -30,7 +30,7 @@ from bayescontrol.testing import (
     check_same_seed,
 )
 
-#: Always work: warm for .9 / (.9 + .2) of the time, where it pays 1, so ρ* = 9/11.
+#: The best policy always works: it is warm, which pays 1, in .9 / (.9 + .2) of steps. ρ* = 9/11.
 TWO_STATES = MDP(
     [[[1.0, 0.0], [0.1, 0.9]], [[0.9, 0.1], [0.2, 0.8]]],
     [[0.2, 0.0], [0.0, 1.0]],
@@ -40,15 +40,18 @@ TWO_STATES = MDP(
 SCHEDULES = [tsde, doubling_lengths, at_once]
 
 
-def begun(agent: PosteriorSampling, mdp: MDP, steps: int) -> tuple[list[int], Record]:
-    """When a model was drawn, and the record; a probe holds each model, so that ids differ."""
+def episode_starts(agent: PosteriorSampling, mdp: MDP, steps: int) -> tuple[list[int], Record]:
+    """Return the steps at which a model was drawn, and the record.
+
+    The probe keeps all models alive, so that different models have different ids.
+    """
     models: list[Any] = []
     look = Probe(lambda agent, _a, _o: models.append(agent.mode), "before")
     record = interact(agent, mdp.environment(), steps, probes={"drawn": look})
     return [t for t in range(steps) if t == 0 or models[t] is not models[t - 1]], record
 
 
-# -- it is the control rule ----------------------------------------------------------------------
+# -- equivalence with the control rule -----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -59,7 +62,7 @@ def begun(agent: PosteriorSampling, mdp: MDP, steps: int) -> tuple[list[int], Re
         (lambda e: e.length >= 7, lambda held, rng: held.age >= 7),
     ],
 )
-def test_it_is_the_control_rule_with_a_schedule_bit_for_bit(ends: Ends, schedule: Any) -> None:
+def test_it_equals_the_control_rule_with_a_schedule_bit_for_bit(ends: Ends, schedule: Any) -> None:
     mdp = random_mdp(4, 2, seed=2)
     rule = ControlRule(DirichletMDPBelief.on(mdp), 0, advance=advance, schedule=schedule)
     ours = interact(PosteriorSampling.on(mdp, ends=ends), mdp.environment(), 200, seed=3)
@@ -79,7 +82,7 @@ def test_the_laws_of_acting_hold(ends: Ends) -> None:
         check_resume(make, world, at=at)
 
 
-def test_a_belief_that_takes_its_own_actions_for_evidence_is_caught() -> None:
+def test_an_agent_that_treats_its_actions_as_evidence_is_detected() -> None:
     class Deluded(PosteriorSampling):
         def issue(self, a: Any) -> None:
             self.belief.observe(self.x, a, (0.0, self.x))
@@ -107,21 +110,21 @@ def by_definition(record: Record, mdp: MDP, doubling: bool = True) -> list[int]:
     return starts
 
 
-def test_tsde_begins_its_episodes_where_its_definition_says() -> None:
-    starts, record = begun(PosteriorSampling.on(TWO_STATES), TWO_STATES, 300)
+def test_tsde_episodes_start_as_defined() -> None:
+    starts, record = episode_starts(PosteriorSampling.on(TWO_STATES), TWO_STATES, 300)
     assert starts == by_definition(record, TWO_STATES)
-    # Planted: without the doubling of visits the episodes are others.
+    # Planted bug: without the doubling of visits the episodes differ.
     assert starts != by_definition(record, TWO_STATES, doubling=False)
 
 
 def test_deterministic_episodes_double_in_length() -> None:
     agent = PosteriorSampling.on(TWO_STATES, ends=doubling_lengths)
-    assert begun(agent, TWO_STATES, 200)[0] == [0, 1, 3, 7, 15, 31, 63, 127]
+    assert episode_starts(agent, TWO_STATES, 200)[0] == [0, 1, 3, 7, 15, 31, 63, 127]
 
 
-def test_a_model_for_every_step() -> None:
+def test_at_once_draws_a_model_at_every_step() -> None:
     agent = PosteriorSampling.on(TWO_STATES, ends=at_once)
-    assert begun(agent, TWO_STATES, 20)[0] == list(range(20))
+    assert episode_starts(agent, TWO_STATES, 20)[0] == list(range(20))
 
 
 def test_a_user_schedule_sees_the_episode() -> None:
@@ -132,21 +135,21 @@ def test_a_user_schedule_sees_the_episode() -> None:
         return e.length == 3
 
     agent = PosteriorSampling.on(TWO_STATES, ends=ends)
-    assert begun(agent, TWO_STATES, 10)[0] == [0, 3, 6, 9]
+    assert episode_starts(agent, TWO_STATES, 10)[0] == [0, 3, 6, 9]
     assert [(e.t, e.length, e.last) for e in observed[:5]] == [
         (1, 1, 0), (2, 2, 0), (3, 3, 0), (4, 1, 3), (5, 2, 3),
     ]  # fmt: skip
     assert (observed[3].before.sum(), observed[3].tried.sum()) == (3.0, 4.0)
 
 
-# -- what it earns -------------------------------------------------------------------------------
+# -- average reward ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ends", SCHEDULES)
-def test_it_comes_to_the_optimum_of_two_states(ends: Ends) -> None:
+def test_it_reaches_the_optimum_with_two_states(ends: Ends) -> None:
     """ρ* = 9/11 = .818. Steps 2,000 to 3,000 of 30 runs: .816 ± .012, none below .778, with TSDE
     and with a model a step; with doubling lengths one run in 30 is held at .24 by its last model.
-    So the median of 9 runs is asked for: below .75 in less than 1e-5 of all cases.
+    So the test uses the median of 9 runs, which is below .75 in less than 1e-5 of all cases.
     """
     earned = [
         interact(
@@ -165,7 +168,7 @@ def test_it_finds_the_reward_at_the_end_of_a_chain() -> None:
     assert record.observations["reward"][-600:].mean() > 0.9 / 6
 
 
-def test_it_comes_close_to_the_optimum_of_three_cups() -> None:
+def test_it_comes_close_to_the_optimum_on_three_cups() -> None:
     """ρ* = .3652. Steps 20,000 to 30,000 of 8 runs: .350 to .362, standard deviation .004; .33 is
     more than 5 of them below their mean, .357, and the cup cycle earns .22.
     """
@@ -175,12 +178,12 @@ def test_it_comes_close_to_the_optimum_of_three_cups() -> None:
     assert record.observations["reward"][-10_000:].mean() > 0.33
 
 
-def test_without_learning_it_earns_next_to_nothing_there() -> None:
+def test_without_learning_it_earns_almost_nothing_on_three_cups() -> None:
     """The planted bug: .007 to .014 in 4 runs."""
 
     class Forgetful(PosteriorSampling):
         def learn(self, x: Any, a: Any, o: Any) -> None:
-            """Believe as before."""
+            """Learn nothing."""
 
     mdp = Maze().mdp()
     record = interact(Forgetful(DirichletMDPBelief.on(mdp)), mdp.environment(), 2_000)
@@ -190,7 +193,7 @@ def test_without_learning_it_earns_next_to_nothing_there() -> None:
 # -- names, state, errors ------------------------------------------------------------------------
 
 
-def test_states_that_offer_less_are_respected() -> None:
+def test_only_actions_that_a_state_offers_are_taken() -> None:
     may = np.array([[True, False], [True, True]])
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0.0, 9.0], [0.0, 1.0]], allowed=may)
     record = interact(PosteriorSampling.on(mdp), mdp.environment(), 300)

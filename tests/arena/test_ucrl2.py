@@ -1,4 +1,4 @@
-"""UCRL2 against a plain transcription of its figures, and what it must find."""
+"""UCRL2 compared with a plain transcription of the paper's figures, and its average reward."""
 
 import math
 from typing import Any
@@ -39,7 +39,7 @@ def inner_maximum(p_hat: FloatArray, d: float, u: FloatArray) -> float:
 
 
 def transcribed(mdp: MDP, steps: int, delta: float = 0.05, doubling: bool = True) -> list[int]:
-    """Figure 1: the actions in a world without chance, rewards in [0, 1]."""
+    """Figure 1: the actions in a deterministic world with rewards in [0, 1]."""
     X, A = mdp.allowed.shape
     N, S, C = np.zeros((X, A)), np.zeros((X, A)), np.zeros((X, A, X))
     next_state, reward = mdp.transition.argmax(2), mdp.reward
@@ -72,13 +72,13 @@ def transcribed(mdp: MDP, steps: int, delta: float = 0.05, doubling: bool = True
 
 
 @pytest.mark.parametrize(("k", "steps"), [(2, 1_000), (3, 2_000), (6, 2_000)])
-def test_it_does_what_the_figures_of_the_paper_say(k: int, steps: int) -> None:
+def test_actions_follow_the_figures_of_the_paper(k: int, steps: int) -> None:
     mdp = chain_mdp(k)
     record = interact(UCRL2.on(mdp), mdp.environment(), steps)
     assert record.actions.tolist() == transcribed(mdp, steps)
 
 
-def test_the_comparison_notices_episodes_of_another_length_and_another_confidence() -> None:
+def test_the_comparison_detects_wrong_episode_lengths_and_confidence() -> None:
     mdp = chain_mdp(6)
     ours = interact(UCRL2.on(mdp), mdp.environment(), 500).actions.tolist()
     assert ours == transcribed(mdp, 500)
@@ -86,7 +86,7 @@ def test_the_comparison_notices_episodes_of_another_length_and_another_confidenc
     assert ours != transcribed(mdp, 500, delta=1e-9)
 
 
-def test_confidence_is_as_printed() -> None:
+def test_confidence_radii_are_as_printed() -> None:
     agent = UCRL2(3, 2, delta=0.1)
     for _ in range(4):
         agent.observe(0, (1.0, 0))
@@ -95,24 +95,24 @@ def test_confidence_is_as_printed() -> None:
     assert P[0, 0].tolist() == [1.0, 0.0, 0.0]
     assert r[0, 0] == pytest.approx(1.0 + math.sqrt(7 * math.log(2 * 3 * 2 * t / 0.1) / 8))
     assert d[0, 0] == pytest.approx(math.sqrt(14 * 3 * math.log(2 * 2 * t / 0.1) / 4))
-    assert d[1, 1] == 2.0  # never tried: anywhere
+    assert d[1, 1] == 2.0  # never tried, so any successor is plausible
     halved = UCRL2(3, 2, delta=0.1, confidence=0.5)
     for _ in range(4):
         halved.observe(0, (1.0, 0))
     assert halved.plausible()[2][0, 0] == pytest.approx(d[0, 0] / 2)
 
 
-def test_rewards_between_other_bounds_change_nothing() -> None:
+def test_scaling_rewards_and_bounds_changes_no_action() -> None:
     mdp = chain_mdp(3)
     scaled = MDP(mdp.transition, 20.0 * mdp.reward - 10.0)
     ours, theirs = (interact(UCRL2.on(m), m.environment(), 800) for m in (mdp, scaled))
     assert (ours.actions == theirs.actions).all()
 
 
-# -- what it earns -------------------------------------------------------------------------------
+# -- average reward ------------------------------------------------------------------------------
 
 
-def test_as_printed_it_comes_to_the_optimum_of_two_states() -> None:
+def test_the_printed_algorithm_reaches_the_optimum_with_two_states() -> None:
     """ρ* = 9/11 = .818. Steps 15,000 to 20,000 of 10 runs: .801 to .824; .76 is 6 standard
     deviations (.0065) and more below their mean.
     """
@@ -120,7 +120,7 @@ def test_as_printed_it_comes_to_the_optimum_of_two_states() -> None:
     assert record.observations["reward"][-5_000:].mean() > 0.76
 
 
-def test_with_small_confidence_it_comes_close_to_the_optimum_of_three_cups() -> None:
+def test_small_confidence_comes_close_to_the_optimum_on_three_cups() -> None:
     """ρ* = .3652. Steps 10,000 to 20,000 of 8 runs with c = .01: .353 to .379, standard deviation
     .008; .31 is 6 of them below their mean.
     """
@@ -129,7 +129,7 @@ def test_with_small_confidence_it_comes_close_to_the_optimum_of_three_cups() -> 
     assert record.observations["reward"][-10_000:].mean() > 0.31
 
 
-def test_without_optimism_it_stays_with_what_paid_first() -> None:
+def test_without_optimism_it_keeps_the_first_rewarding_action() -> None:
     # The second action pays more, one step later. The planted bug: c = 0.
     mdp = MDP([[[1, 0, 0], [0, 1, 0]], [[1, 0, 0], [0, 0, 1]], [[0, 0, 1], [1, 0, 0]]],
               [[0.3, 0.0], [0.3, 0.0], [1.0, 0.0]])  # fmt: skip
@@ -141,12 +141,12 @@ def test_without_optimism_it_stays_with_what_paid_first() -> None:
     assert min(earned) > 0.9
     agent = UCRL2.on(mdp, confidence=0.0)
     for a, o in ((0, (0.3, 0)), (1, (0.0, 1)), (0, (0.3, 0)), (1, (0.0, 1)), (1, (0.0, 0))):
-        agent.observe(a, o)  # the second action has been seen to lead nowhere
+        agent.observe(a, o)  # the observations suggest that the second action pays nothing
     stuck = interact(agent, mdp.environment(), 500)
     assert stuck.observations["reward"].mean() == pytest.approx(0.3)
 
 
-# -- an agent like the others --------------------------------------------------------------------
+# -- agent interface -----------------------------------------------------------------------------
 
 
 def test_the_laws_of_acting_hold_and_no_random_number_is_drawn() -> None:
@@ -163,7 +163,7 @@ def test_the_laws_of_acting_hold_and_no_random_number_is_drawn() -> None:
     assert rng == Stream(0)
 
 
-def test_states_that_offer_less_are_respected() -> None:
+def test_only_actions_that_a_state_offers_are_taken() -> None:
     may = np.array([[True, False], [True, True]])
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [0.0, 1.0]], allowed=may)
     record = interact(UCRL2.on(mdp), mdp.environment(), 300)
@@ -228,7 +228,7 @@ def by_linear_programming(p: FloatArray, d: float, u: FloatArray) -> float:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_optimistic_distribution_is_that_of_linear_programming(seed: int) -> None:
+def test_the_optimistic_distribution_agrees_with_linear_programming(seed: int) -> None:
     rng = Stream(seed)
     p = np.asarray(rng.gamma(0.3, size=5))
     p /= p.sum()
@@ -238,7 +238,7 @@ def test_the_optimistic_distribution_is_that_of_linear_programming(seed: int) ->
         assert ours == pytest.approx(by_linear_programming(p, d, u), abs=1e-9)
 
 
-def test_without_doubt_extended_value_iteration_is_value_iteration() -> None:
+def test_without_uncertainty_extended_value_iteration_is_value_iteration() -> None:
     mdp = Maze().mdp()
     policy, u = np.empty(49, np.int64), np.zeros(49)
     nothing = np.zeros(mdp.allowed.shape)

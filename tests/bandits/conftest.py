@@ -1,4 +1,4 @@
-"""A bandit of every family, with all that the laws need to know of it."""
+"""A bandit of every family, with what the law checks need."""
 
 from dataclasses import dataclass
 from typing import Any, cast

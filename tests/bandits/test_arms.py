@@ -1,4 +1,4 @@
-"""The belief over independent arms: every law, for every family."""
+"""Check every law of beliefs and agents for every family of independent arms."""
 
 import math
 from typing import Any, cast
@@ -39,7 +39,7 @@ from bayescontrol.testing import (
     same_bits,
 )
 
-Case = Any  # as `conftest` makes them
+Case = Any  # the class `Case` in `conftest`
 
 
 # -- the laws ----------------------------------------------------------------------------------
@@ -69,13 +69,13 @@ def test_the_laws_of_conditioning_hold(case: Case) -> None:
     check_save(case.bandit.belief, history)
     check_order(case.bandit.belief, history)
     check_merge(case.bandit.belief, history)
-    nonsense = (*case.impossible, math.nan, math.inf, -math.inf, None, "1", b"1", "x", [], {}, 1j)
-    check_bad_evidence(case.bandit.belief, history, [(None, arm, o) for o in nonsense])
+    invalid = (*case.impossible, math.nan, math.inf, -math.inf, None, "1", b"1", "x", [], {}, 1j)
+    check_bad_evidence(case.bandit.belief, history, [(None, arm, o) for o in invalid])
     unknown = ("nobody", 7, -1, None, [1], 1.5)
     check_bad_evidence(case.bandit.belief, history, [(None, a, 1) for a in unknown])
 
 
-def test_bad_evidence_is_named_by_type(case: Case) -> None:
+def test_bad_evidence_raises_a_typed_error(case: Case) -> None:
     belief, arm = case.bandit.belief(), case.bandit.labels[0]
     for o in (*case.impossible, math.nan, None, "1"):
         with pytest.raises(BadEvidence, match="reward"):
@@ -86,8 +86,8 @@ def test_bad_evidence_is_named_by_type(case: Case) -> None:
         belief.observe(None, "nobody", 1)
 
 
-def test_the_posterior_does_not_depend_on_who_chose_the_actions(case: Case) -> None:
-    """Actions are interventions: only what each arm paid is evidence."""
+def test_the_posterior_does_not_depend_on_how_actions_were_chosen(case: Case) -> None:
+    """Actions are interventions: only the rewards are evidence."""
     belief, other = case.bandit.belief(), case.bandit.belief()
     history = case.history()
     for _, a, o in history:
@@ -133,7 +133,7 @@ def test_a_damaged_state_is_refused_and_changes_nothing(case: Case) -> None:
             other.load(good)
 
 
-def test_beliefs_that_do_not_belong_together_are_not_merged(case: Case) -> None:
+def test_incompatible_beliefs_are_not_merged(case: Case) -> None:
     belief = case.bandit.belief()
     before = belief.save()
     more = case.bandit.belief()
@@ -159,7 +159,7 @@ def test_a_copy_is_independent(case: Case) -> None:
     assert twin.count == 5
 
 
-def test_a_reader_sees_means_pulls_and_the_mode_drawn_last(case: Case) -> None:
+def test_the_last_drawn_mode_can_be_read(case: Case) -> None:
     belief = case.bandit.belief()
     assert belief.last() is None
     assert np.isnan(belief.drawn).all()
@@ -175,7 +175,7 @@ def test_a_reader_sees_means_pulls_and_the_mode_drawn_last(case: Case) -> None:
     assert (belief.posterior() > 0.0).all()
 
 
-def test_equally_good_arms_of_a_mode_are_pulled_by_chance() -> None:
+def test_equally_good_arms_of_a_mode_are_chosen_at_random() -> None:
     mode = MeanRewards(("a", "b", "c"), np.array([1.0, 0.0, 1.0]))
     assert mode.action_probabilities(None) == {"a": 0.5, "c": 0.5}
     rng = Stream(0)
@@ -186,7 +186,7 @@ def test_equally_good_arms_of_a_mode_are_pulled_by_chance() -> None:
 
 
 @pytest.mark.parametrize("arms", [0, -1, [], (), 2.5, "red", True, None, ["a", "a"], [["list"]]])
-def test_a_bandit_without_proper_arms_is_refused(arms: Any) -> None:
+def test_invalid_arms_are_refused(arms: Any) -> None:
     for kind in (BernoulliBandit, GaussianBandit, PoissonBandit, ExponentialBandit):
         with pytest.raises(UnknownArm):
             kind(arms)
@@ -207,38 +207,38 @@ def test_invalid_priors_are_refused(case: Case) -> None:
             Bandit(family, 3, prior)
 
 
-def test_invalid_truths_are_refused(case: Case) -> None:
+def test_invalid_true_parameters_are_refused(case: Case) -> None:
     bad: list[Any] = [[0.5], [0.5] * 4, "abc", [math.nan] * 3, [[0.5, 0.5]], None, 0.5]
     for truth in bad:
         with pytest.raises(InvalidTable):
             case.bandit.environment(truth)
 
 
-def test_a_bandit_keeps_its_prior_whatever_becomes_of_the_array_it_was_given() -> None:
+def test_a_bandit_copies_its_prior() -> None:
     prior = np.array([2.0, 3.0])
     bandit = BernoulliBandit(2, prior=prior)
     prior[:] = 9.0
     assert bandit.belief().posterior().tolist() == [[2.0, 3.0], [2.0, 3.0]]
 
 
-def test_one_arm_is_pulled_for_certain(case: Case) -> None:
+def test_a_single_arm_is_always_pulled(case: Case) -> None:
     bandit = Bandit(case.bandit.family, ["only"])
     assert set(bandit.agent().batch(20, Stream(0))) == {"only"}
     if isinstance(case.bandit.family, Bernoulli):
         assert bandit.agent().action_probabilities() == {"only": 1.0}
 
 
-def test_errors_are_all_of_the_library(case: Case) -> None:
+def test_all_errors_derive_from_the_base_error_of_the_library(case: Case) -> None:
     assert all(
         issubclass(kind, BayesControlError)
         for kind in (BadEvidence, UnknownArm, InvalidPrior, InvalidTable, IncompatibleState)
     )
 
 
-def test_a_broken_law_is_detected(case: Case) -> None:
-    """A planted bug: a belief that learns a little from being asked."""
+def test_a_belief_that_learns_from_drawing_is_detected(case: Case) -> None:
+    """Planted bug: a belief that changes its posterior when an action is drawn."""
 
-    class Vain(ArmsBelief):
+    class LearnsFromDrawing(ArmsBelief):
         def draw_action(self, x: Any, rng: Stream) -> Any:
             a = super().draw_action(x, rng)
             self._rows[0] *= 1.001
@@ -246,7 +246,7 @@ def test_a_broken_law_is_detected(case: Case) -> None:
 
     def make() -> Any:
         family, labels = case.bandit.family, list(case.bandit.labels)
-        return ControlRule(Vain(family, labels))
+        return ControlRule(LearnsFromDrawing(family, labels))
 
     with pytest.raises(LawBroken):
         check_acting(make, case.world)

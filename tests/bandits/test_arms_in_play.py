@@ -1,4 +1,4 @@
-"""Feedback that is late, disordered or missing; batches; arms that come and go while running."""
+"""Late, unordered and missing feedback; batches; adding and retiring arms during a run."""
 
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,13 +22,13 @@ from bayescontrol.testing.belief_laws import evidence
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Case = Any  # as `conftest` makes them
+Case = Any  # the class `Case` in `conftest`
 
 
-# -- feedback that is late, disordered or missing; batches ---------------------------------------
+# -- late, unordered or missing feedback; batches ------------------------------------------------
 
 
-def test_a_batch_is_as_many_actions_with_nothing_learnt_between(case: Case) -> None:
+def test_a_batch_equals_repeated_acting_without_learning(case: Case) -> None:
     agent, twin = case.bandit.agent(), case.bandit.agent()
     before = evidence(agent.belief)
     rng, other = Stream(3), Stream(3)
@@ -38,23 +38,23 @@ def test_a_batch_is_as_many_actions_with_nothing_learnt_between(case: Case) -> N
     assert agent.batch(0, rng) == []
 
 
-def test_feedback_may_come_late_disordered_or_never(case: Case) -> None:
+def test_feedback_may_be_late_unordered_or_missing(case: Case) -> None:
     agent, world, rng = case.bandit.agent(), case.world(), Stream(4)
     waiting = [(a, world.respond(a, rng)) for a in agent.batch(40, rng)]
     lost, observed = waiting[::4], [event for k, event in enumerate(waiting) if k % 4]
     for a, o in reversed(observed):
         agent.observe(a, o)
-    punctual = case.bandit.belief()
+    in_order = case.bandit.belief()
     for a, o in observed:
-        punctual.observe(None, a, o)
-    np.testing.assert_allclose(agent.belief.posterior(), punctual.posterior(), rtol=1e-12)
+        in_order.observe(None, a, o)
+    np.testing.assert_allclose(agent.belief.posterior(), in_order.posterior(), rtol=1e-12)
     assert agent.belief.count == len(observed) == 40 - len(lost)
 
 
-# -- arms come and go -----------------------------------------------------------------------------
+# -- adding and retiring arms ---------------------------------------------------------------------
 
 
-def test_arms_may_come_and_go_while_running(case: Case) -> None:
+def test_arms_can_be_added_and_retired_during_a_run(case: Case) -> None:
     agent, world, rng = case.bandit.agent(), case.world(), Stream(6)
     first, second, third = case.bandit.labels
     for _, a, o in case.history(20):
@@ -65,7 +65,7 @@ def test_arms_may_come_and_go_while_running(case: Case) -> None:
     assert list(belief.arms) == [first, third]
     assert len(belief) == 2
     assert set(agent.batch(200, rng)) <= {first, third}
-    belief.observe(None, second, world.respond(second, rng))  # it was on its way
+    belief.observe(None, second, world.respond(second, rng))  # late feedback for a retired arm
     assert belief.posterior()[1].tobytes() != rows[1].tobytes()
     belief.add("new")
     everyone: list[Any] = [first, third, "new"]
@@ -78,7 +78,7 @@ def test_arms_may_come_and_go_while_running(case: Case) -> None:
     assert belief.pulls["new"] == 0
 
 
-def test_the_probabilities_are_over_the_arms_in_play(exact: Case) -> None:
+def test_action_probabilities_cover_only_the_active_arms(exact: Case) -> None:
     agent = exact.bandit.agent()
     first, second, third = exact.bandit.labels
     whole = agent.action_probabilities()
@@ -89,7 +89,7 @@ def test_the_probabilities_are_over_the_arms_in_play(exact: Case) -> None:
     assert agent.action_probabilities() == whole
 
 
-def test_a_run_with_arms_that_came_and_went_goes_on_after_a_save(case: Case) -> None:
+def test_a_run_with_added_and_retired_arms_can_be_resumed(case: Case) -> None:
     for schedule in (None, Every(3)):
         agent = case.bandit.agent() if schedule is None else case.bandit.agent(schedule=schedule)
         rng = Stream(7)
@@ -111,11 +111,13 @@ def test_a_retired_arm_is_not_pulled_by_a_held_mode_either() -> None:
         mode, twin = agent.mode, agent.copy()
         agent.belief.retire(held)
         assert held not in agent.batch(49, rng)
-        assert agent.mode is mode, "the held mode pulls its best remaining arm; none is drawn"
-        assert twin.act(rng) == held, "a copy goes its own way"
+        assert agent.mode is mode, (
+            "the held mode should pull its best remaining arm, without a new draw"
+        )
+        assert twin.act(rng) == held, "retiring an arm should not change a copy"
 
 
-def test_the_compiled_loop_serves_retired_arms_too(case: Case) -> None:
+def test_the_compiled_loop_supports_retired_arms(case: Case) -> None:
     def make() -> Any:
         agent = case.bandit.agent()
         agent.belief.retire(case.bandit.labels[0])
@@ -126,7 +128,7 @@ def test_the_compiled_loop_serves_retired_arms_too(case: Case) -> None:
     assert case.bandit.labels[0] not in list(record.actions)
 
 
-def test_with_an_arm_that_the_world_lacks_there_is_no_compiled_loop_and_an_error() -> None:
+def test_an_arm_that_the_environment_lacks_raises_an_error() -> None:
     bandit = BernoulliBandit(2)
     agent = bandit.agent()
     agent.belief.add("new", prior=(1000, 1))
@@ -134,7 +136,7 @@ def test_with_an_arm_that_the_world_lacks_there_is_no_compiled_loop_and_an_error
         interact(agent, bandit.environment([0.1, 0.2]), 100)
 
 
-def test_arms_that_cannot_come_or_go_change_nothing() -> None:
+def test_invalid_changes_of_the_arms_change_nothing() -> None:
     belief = BernoulliBandit(["red", "blue"]).belief()
     belief.retire("red")
     before = belief.save()
@@ -147,8 +149,8 @@ def test_arms_that_cannot_come_or_go_change_nothing() -> None:
         (lambda: belief.add("blue"), "two arms"),
         (lambda: belief.add(cast("Any", ["list"])), "hashable"),
     ]
-    for change, what in changes:
-        with pytest.raises(UnknownArm, match=what):
+    for change, message in changes:
+        with pytest.raises(UnknownArm, match=message):
             change()
         assert same_bits(before, belief.save())
     with pytest.raises(InvalidPrior):
@@ -156,7 +158,7 @@ def test_arms_that_cannot_come_or_go_change_nothing() -> None:
     assert same_bits(before, belief.save())
 
 
-def test_a_new_arm_states_its_prior_as_the_bandit_does(case: Case) -> None:
+def test_a_new_arm_accepts_a_prior_like_the_bandit_does(case: Case) -> None:
     stated = {"GaussianRewards(sd=0.5)": (2, 4), "Categorical([0.0, 1.0, 5.0])": (1, 2, 3)}
     prior = stated.get(repr(case.bandit.family))
     belief = case.bandit.belief()

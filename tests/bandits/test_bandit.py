@@ -1,6 +1,6 @@
-"""What a newcomer does wrong first, and what the library says to it.
+"""Error messages for common mistakes with bandits.
 
-The Lai-Robbins constant against its known value and its definition.
+The Lai-Robbins constant, compared with its known value and its definition.
 """
 
 from math import inf, log
@@ -31,7 +31,7 @@ def test_a_rule_needs_a_stream_to_draw_from(rng: object) -> None:
         agent.act(rng)  # type: ignore[arg-type]
 
 
-def test_a_bandit_is_not_its_agent() -> None:
+def test_a_bandit_in_place_of_its_agent_is_refused() -> None:
     bandit = BernoulliBandit(2)
     with pytest.raises(MissingCapability, match=r"call its method agent\(\)"):
         interact(bandit, bandit.draw(0), 3)  # type: ignore[arg-type]
@@ -39,17 +39,17 @@ def test_a_bandit_is_not_its_agent() -> None:
         interact(bandit.agent(), bandit, 3)  # type: ignore[arg-type]
 
 
-def test_text_is_not_a_reward() -> None:
+def test_a_text_reward_is_refused() -> None:
     with pytest.raises(BadEvidence, match="not a number"):
         BernoulliBandit(2).agent().observe(0, "1")  # type: ignore[arg-type]
 
 
-def test_a_batch_is_not_negative() -> None:
+def test_a_negative_batch_size_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 0 or more"):
         BernoulliBandit(2).agent().batch(-1, Stream(0))
 
 
-def test_names_out_of_an_array_can_be_saved() -> None:
+def test_names_from_a_numpy_array_can_be_saved() -> None:
     agent = BernoulliBandit(np.array(["a", "b"])).agent()  # type: ignore[arg-type]
     agent.observe("a", 1)
     twin = BernoulliBandit(["a", "b"]).agent()
@@ -58,7 +58,7 @@ def test_names_out_of_an_array_can_be_saved() -> None:
 
 
 @pytest.mark.parametrize("arms", [{"a", "b"}, frozenset({1, 2}), [1.0, float("nan")]])
-def test_names_without_order_or_identity_are_refused(arms: object) -> None:
+def test_sets_and_nan_are_refused_as_names(arms: object) -> None:
     with pytest.raises(UnknownArm):
         BernoulliBandit(arms)  # type: ignore[arg-type]
 
@@ -73,7 +73,7 @@ def test_a_state_of_other_arms_or_another_prior_is_refused() -> None:
         assert same_bits(before, agent.save())
 
 
-def test_arms_that_came_since_are_taken_over() -> None:
+def test_loading_restores_arms_that_were_added() -> None:
     agent = BernoulliBandit(["a", "b"]).agent()
     agent.belief.add("c", prior=(8, 2))
     twin = BernoulliBandit(["a", "b"]).agent()
@@ -81,7 +81,7 @@ def test_arms_that_came_since_are_taken_over() -> None:
     assert twin.belief.arms == ("a", "b", "c")
 
 
-def test_a_resumed_agent_goes_on_alike_where_screening_ends() -> None:
+def test_a_resumed_agent_continues_identically_where_screening_ends() -> None:
     bandit = BernoulliBandit(3, prior=(2.0**32, 2.0**32))
     agent, twin = bandit.agent(), bandit.agent()
     agent.observe(0, 1)
@@ -93,32 +93,32 @@ def test_a_resumed_agent_goes_on_alike_where_screening_ends() -> None:
     assert looped.belief.chooses.startswith("by drawing every arm")
 
 
-def test_regret_needs_one_mean_an_arm() -> None:
+def test_regret_needs_an_environment_with_mean_rewards() -> None:
     with pytest.raises(MissingCapability, match="mean reward"):
         regret(Record([0], [1]), object())  # type: ignore[arg-type]
 
 
-def test_nine_levers_of_four_tenths_against_one_of_five() -> None:
+def test_the_lai_robbins_constant_has_its_known_value() -> None:
     kl = 0.4 * log(0.4 / 0.5) + 0.6 * log(0.6 / 0.5)
     assert lai_robbins([0.5] + 9 * [0.4]) == pytest.approx(9 * 0.1 / kl, rel=1e-14)
     assert lai_robbins([0.5] + 9 * [0.4]) == pytest.approx(44.697, abs=5e-4)
 
 
-def test_arms_as_good_as_the_best_add_nothing() -> None:
+def test_arms_as_good_as_the_best_add_nothing_to_the_constant() -> None:
     assert lai_robbins([0.3, 0.3]) == 0.0
     assert lai_robbins([0.4, 0.5, 0.5]) == lai_robbins([0.5, 0.4])
 
 
-def test_a_lever_that_always_pays_cannot_be_mistaken() -> None:
+def test_a_lever_that_always_pays_makes_the_constant_zero() -> None:
     assert bernoulli_divergence(0.9, 1.0) == inf
     assert lai_robbins([1.0, 0.9, 0.0]) == 0.0
 
 
-def test_an_arm_that_never_pays_has_a_finite_lower_bound() -> None:
+def test_an_arm_that_never_pays_adds_a_finite_term() -> None:
     assert lai_robbins([0.5, 0.0]) == pytest.approx(0.5 / log(2.0))
 
 
-def test_a_value_that_is_not_a_bias_is_refused() -> None:
+def test_an_invalid_bias_is_refused() -> None:
     for bad in ([1.2, 0.3], [0.5, float("nan")], [], [[0.5, 0.4]], [0.5, -0.1]):
         with pytest.raises(InvalidTable):
             lai_robbins(bad)

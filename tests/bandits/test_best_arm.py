@@ -1,4 +1,4 @@
-"""P(arm i is best) against exact rationals, closed forms, and quadrature of thirty digits."""
+"""P(arm i is best), compared with rational arithmetic, closed forms and 30-digit quadrature."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -33,7 +33,7 @@ def times(p: Polynomial, q: Polynomial) -> Polynomial:
 
 
 def density(a: int, b: int) -> Polynomial:
-    """x^(a-1) (1-x)^(b-1) / B(a, b), by powers of x."""
+    """x^(a-1) (1-x)^(b-1) / B(a, b) as coefficients of powers of x."""
     one_over_B = Fraction(a * comb(a + b - 1, a))
     low = [Fraction(0)] * (a - 1)
     return low + [one_over_B * (-1) ** i * comb(b - 1, i) for i in range(b)]
@@ -44,7 +44,7 @@ def integral(p: Polynomial) -> Polynomial:
 
 
 def exact_best(a: list[int], b: list[int]) -> list[float]:
-    """∫ f_i Π F_j of whole-number Betas, in rational arithmetic."""
+    """∫ f_i Π F_j for Betas with integer parameters, in rational arithmetic."""
     f = [density(*ab) for ab in zip(a, b, strict=True)]
     F = [integral(p) for p in f]
     N = len(a)
@@ -54,13 +54,13 @@ def exact_best(a: list[int], b: list[int]) -> list[float]:
     ]
 
 
-def test_the_known_values_are_there_to_fifteen_digits() -> None:
+def test_known_values_are_met_to_fifteen_digits() -> None:
     assert exact_best([3, 2], [2, 3]) == [53 / 70, 17 / 70]
     np.testing.assert_allclose(beta_best([2, 1], [1, 1]), [2 / 3, 1 / 3], atol=1e-15)
     np.testing.assert_allclose(beta_best([3, 2], [2, 3]), [53 / 70, 17 / 70], atol=1e-15)
 
 
-def test_whole_number_betas_agree_with_exact_rationals() -> None:
+def test_betas_with_integer_parameters_agree_with_rational_arithmetic() -> None:
     """500 cases of 2 to 5 arms, all within 1e-13."""
     rng = np.random.default_rng(1)
     worst = 0.0
@@ -71,7 +71,7 @@ def test_whole_number_betas_agree_with_exact_rationals() -> None:
     assert worst < 1e-13
 
 
-def test_betas_of_any_size_against_powers_agree_with_the_moments() -> None:
+def test_betas_compared_with_power_distributions_agree_with_moments() -> None:
     """P(Beta(a, b) > all Beta(k_j, 1)) = E[x^Σk], 1,000 cases from 1e-3 to 1e7 within 1e-13."""
     rng = np.random.default_rng(2)
     worst = 0.0
@@ -109,7 +109,7 @@ def test_students_distribution_becomes_the_normal_one() -> None:
     np.testing.assert_allclose(student_best(mu, sd, 1e14), normal_best(mu, sd), atol=1e-12)
 
 
-def test_the_smallest_of_exponential_rates_is_known() -> None:
+def test_exponential_rates_agree_with_the_closed_form() -> None:
     """Gamma(1, b_j): P(λ_i smallest) = b_i / Σ b."""
     rng = np.random.default_rng(5)
     for _ in range(200):
@@ -132,7 +132,7 @@ def test_two_gammas_agree_with_the_beta_distribution() -> None:
 def by_mpmath(
     density: Callable[[Any, int], Any], below: Callable[[Any, int], Any], arms: int, points: Any
 ) -> float:
-    """∫ f_0 Π_{j>0} F_j by a library's quadrature in thirty digits."""
+    """∫ f_0 Π_{j>0} F_j by the quadrature of mpmath with thirty digits."""
     return float(
         mpmath.quad(
             lambda y: density(y, 0) * mpmath.fprod(below(y, j) for j in range(1, arms)), points
@@ -144,7 +144,7 @@ def by_mpmath(
     ("a", "b"),
     [((2.5, 1.2, 0.7), (1.5, 0.4, 3.1)), ((0.1, 0.3), (0.2, 5.5)), ((30.25, 12.5), (9.75, 3.3))],
 )
-def test_betas_that_are_not_whole_agree_with_thirty_digits(a: Any, b: Any) -> None:
+def test_betas_with_fractional_parameters_agree_with_thirty_digits(a: Any, b: Any) -> None:
     with mpmath.workdps(30):
         ab = [(mpmath.mpf(x), mpmath.mpf(y)) for x, y in zip(a, b, strict=True)]
 
@@ -183,15 +183,15 @@ def test_three_students_agree_with_thirty_digits() -> None:
     assert student_best(loc, scale, df)[0] == pytest.approx(exact, abs=1e-12)
 
 
-def test_ten_million_pulls_beside_an_untried_arm() -> None:
+def test_an_arm_with_ten_million_pulls_is_compared_with_untried_arms() -> None:
     P = beta_best([6e6, 1, 1], [4e6, 1, 1])
-    # E[x²] of the well-known arm; of the other two each is the better half of the time.
+    # E[x²] of the first arm; each of the other two is the better one half of the time.
     square = 6e6 / 1e7 * (6e6 + 1) / (1e7 + 1)
     np.testing.assert_allclose(P, [square, (1 - square) / 2, (1 - square) / 2], atol=1e-13)
 
 
 @pytest.mark.parametrize("arms", [1, 2, 3, 10, 100])
-def test_identical_arms_share_alike(arms: int) -> None:
+def test_identical_arms_are_equally_likely_best(arms: int) -> None:
     even = np.full(arms, 1.0 / arms)
     for alpha, beta in ((1, 1), (0.001, 0.001), (1e7, 1e7), (0.01, 1e7), (1e7, 0.01)):
         np.testing.assert_allclose(
@@ -202,16 +202,16 @@ def test_identical_arms_share_alike(arms: int) -> None:
     np.testing.assert_allclose(gamma_best(np.full(arms, 0.01), 3.0), even, atol=1e-13)
 
 
-def test_poles_at_both_ends_are_no_trouble() -> None:
-    # Beta(ε, ε) is a coin at 0 or 1: it beats a fair Beta(1, 1) half of the time.
+def test_densities_with_poles_at_both_ends_are_integrated() -> None:
+    # Beta(ε, ε) is almost always 0 or 1: it exceeds a Beta(1, 1) half of the time.
     assert beta_best([1e-3, 1.0], [1e-3, 1.0]) == pytest.approx([0.5, 0.5], abs=1e-13)
-    # Both at 1, both at 0, or one of each: symmetry alone decides, whatever ε is.
+    # By symmetry the probability is 1/2 for every ε.
     assert beta_best([1e-3, 1e-3], [1e-3, 1e-3]) == pytest.approx([0.5, 0.5], abs=1e-13)
 
 
-def test_an_arm_that_cannot_win_gets_nothing_and_changes_nothing() -> None:
-    with_it = beta_best([50, 45, 2], [10, 12, 5000])
-    np.testing.assert_allclose(with_it, [*beta_best([50, 45], [10, 12]), 0.0], atol=1e-14)
+def test_a_hopeless_arm_gets_zero_and_changes_no_other_probability() -> None:
+    with_hopeless_arm = beta_best([50, 45, 2], [10, 12, 5000])
+    np.testing.assert_allclose(with_hopeless_arm, [*beta_best([50, 45], [10, 12]), 0.0], atol=1e-14)
 
 
 def test_a_batch_equals_its_rows_to_the_last_bit() -> None:
@@ -224,7 +224,7 @@ def test_a_batch_equals_its_rows_to_the_last_bit() -> None:
     assert normal_best(np.zeros((0, 3)), 1.0).shape == (0, 3)
 
 
-def test_columns_of_a_larger_table_and_scalars_are_welcome() -> None:
+def test_non_contiguous_arrays_and_scalars_are_accepted() -> None:
     rows = np.array([[3.0, 2.0], [2.0, 3.0]])
     np.testing.assert_array_equal(beta_best(rows[:, 0], rows[:, 1]), beta_best([3, 2], [2, 3]))
     np.testing.assert_array_equal(normal_best([0, 1], 1), normal_best([0, 1], [1, 1]))
@@ -245,7 +245,7 @@ def test_the_order_of_the_arms_does_not_matter(arms: list[tuple[float, float]], 
 
 @given(many, st.floats(1.0, 3.0))
 @settings(max_examples=150, deadline=None)
-def test_a_better_posterior_is_not_less_likely_the_best(
+def test_a_better_posterior_never_lowers_the_probability_of_being_best(
     arms: list[tuple[float, float]], better: float
 ) -> None:
     a, b = np.array(arms).T
@@ -260,8 +260,8 @@ def test_a_better_posterior_is_not_less_likely_the_best(
 
 @given(many)
 @settings(max_examples=150, deadline=None)
-def test_turning_two_arms_round_turns_the_answer_round(arms: list[tuple[float, float]]) -> None:
-    """1 - Beta(α, β) is Beta(β, α): of two arms the worse is then the better."""
+def test_mirroring_two_arms_reverses_the_probabilities(arms: list[tuple[float, float]]) -> None:
+    """1 - Beta(α, β) is Beta(β, α), so the order of two arms is reversed."""
     a, b = np.array(arms[:2]).T
     np.testing.assert_allclose(beta_best(b, a), beta_best(a, b)[::-1], atol=1e-12)
 
@@ -281,16 +281,16 @@ def test_turning_two_arms_round_turns_the_answer_round(arms: list[tuple[float, f
         (lambda: gamma_best([1, -1], [1, 1]), "arm 1: shape = -1 must be positive"),
     ],
 )
-def test_an_invalid_posterior_is_refused_with_the_arm_and_the_value(call: Any, words: str) -> None:
+def test_errors_name_the_arm_and_the_invalid_value(call: Any, words: str) -> None:
     with pytest.raises(InvalidPrior, match=words):
         call()
 
 
-def test_a_row_of_a_batch_that_is_no_posterior_is_named() -> None:
+def test_errors_name_the_invalid_arm_of_a_batch() -> None:
     with pytest.raises(InvalidPrior, match="arm 2: alpha = -3"):
         beta_best([[1, 1, 1], [1, 1, -3]], 1)
 
 
-def test_no_convergence_is_an_error_and_not_a_number() -> None:
+def test_failed_convergence_raises_an_error() -> None:
     with pytest.raises(QuadratureFailed, match="do not converge"):
         normal_best([0.0, 1e-300], [1e-300, 1e300])

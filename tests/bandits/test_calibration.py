@@ -1,4 +1,4 @@
-"""Independent arms: predictions, posteriors and actions against what really happens.
+"""Calibration of predictions, posteriors and actions for independent arms.
 
 Stochastic tests fix their seed; over seeds each raises a false alarm with the rate it states.
 """
@@ -22,14 +22,14 @@ from bayescontrol.errors import (
 )
 from bayescontrol.seeding import Stream
 
-Case = Any  # as `conftest` makes them
+Case = Any  # the class `Case` in `conftest`
 
 
 # -- predictions ----------------------------------------------------------------------------------
 
 
 def test_the_evidence_of_a_stream_is_the_same_in_every_order(case: Case) -> None:
-    """P(o_1) P(o_2 | o_1) … is one number: learning and predicting are of one piece."""
+    """P(o_1) P(o_2 | o_1) … does not depend on the order of the rewards."""
     rewards = [o for _, _, o in case.history(5, seed=3)]
     arm, totals = case.bandit.labels[0], []
     for order in permutations(rewards):
@@ -46,7 +46,7 @@ def density(belief: ArmsBelief, arm: Any) -> Any:
 
 
 def predictive_cells(belief: ArmsBelief, arm: Any, name: str) -> tuple[FloatArray, FloatArray]:
-    """Edges of cells on the line, and the probability of each by integrating the density."""
+    """Return the edges of cells and their probabilities, by integrating the density."""
     if name in ("Gaussian", "Gaussian, variance unknown", "exponential"):
         low = 0.0 if name == "exponential" else -math.inf
         edges = np.array([low, *np.linspace(0.3, 4.5, 12), math.inf])
@@ -60,10 +60,10 @@ def predictive_cells(belief: ArmsBelief, arm: Any, name: str) -> tuple[FloatArra
     return edges, np.array(p)
 
 
-def test_the_predictive_sums_to_one_and_is_how_often_rewards_come(case: Case) -> None:
+def test_the_predictive_sums_to_one_and_matches_reward_frequencies(case: Case) -> None:
     """Worlds drawn from the posterior, one reward each; chi-square, false alarm 1e-6.
 
-    A planted bug, the predictive of a belief that has seen one reward only, is found.
+    A planted bug, the predictive of a belief after one reward only, is detected.
     """
     name, runs = case.name, 20_000
     history, arm = case.history(40), case.bandit.labels[1]
@@ -92,7 +92,7 @@ def p_value(counts: FloatArray, expected: FloatArray) -> float:
     return float(sc.chdtrc(max(counts.size - 1, 1), statistic))
 
 
-def test_finite_spaces_can_be_listed_and_others_raise(case: Case) -> None:
+def test_predictive_needs_a_finite_set_of_rewards(case: Case) -> None:
     agent, arm = case.bandit.agent(), case.bandit.labels[0]
     if "predictive" in dir(case.bandit.family):
         probabilities = agent.predictive(arm)
@@ -109,7 +109,7 @@ def test_finite_spaces_can_be_listed_and_others_raise(case: Case) -> None:
 
 
 def ranks(case: Case, runs: int, draws: int, learn: int = 1) -> FloatArray:
-    """How many of the drawn means lie below the true one, for worlds drawn from the prior.
+    """Count the drawn means below the true one, for worlds drawn from the prior.
 
     `learn` = 2 is a planted bug: each reward is learnt twice.
     """
@@ -125,23 +125,23 @@ def ranks(case: Case, runs: int, draws: int, learn: int = 1) -> FloatArray:
     return np.concatenate(found)
 
 
-def test_the_true_means_rank_evenly_among_drawn_ones_and_a_planted_bug_shows(case: Case) -> None:
-    """Simulation-based calibration: given the past, the truth and 15 draws are alike, so the
-    rank of the truth is uniform on 0 … 15. Chi-square, false alarm 1e-6.
+def test_ranks_of_the_true_means_are_uniform_and_a_planted_bug_is_detected(case: Case) -> None:
+    """Simulation-based calibration: given the history, the true mean and 15 draws have the same
+    distribution, so its rank is uniform on 0 … 15. Chi-square, false alarm 1e-6.
     """
     draws, runs = 15, 700
 
-    def chance(learn: int) -> float:
+    def p_value_of_ranks(learn: int) -> float:
         counts = np.bincount(ranks(case, runs, draws, learn), minlength=draws + 1)
         return p_value(counts.astype(float), np.full(draws + 1, 3 * runs / (draws + 1)))
 
-    assert chance(1) > 1e-6
-    assert chance(2) < 1e-6
+    assert p_value_of_ranks(1) > 1e-6
+    assert p_value_of_ranks(2) < 1e-6
 
 
 def test_the_expected_posterior_mean_is_the_prior_mean(case: Case) -> None:
     """E[E[r_j | past]] = E[r_j] for worlds drawn from the prior; |z| < 5.5, false alarms 4e-8
-    for each arm where means are normal, which 1,500 runs make them nearly.
+    for each arm if means over runs are normal, as they nearly are for 1,500 runs.
     """
     gaps = []
     for run in range(1500):
@@ -166,9 +166,9 @@ def matches(case: Case, greedy: bool, runs: int) -> FloatArray:
     return gaps
 
 
-def test_the_chosen_arm_is_the_best_as_often_as_two_draws_agree(exact: Case) -> None:
+def test_the_chosen_arm_is_best_as_often_as_two_draws_agree(exact: Case) -> None:
     """P(a_t = best) = E[Σ_a P(a | past)²] with exact P. |z| < 5.5; by Bernstein's inequality
-    false alarms are below 1e-6. An agent that takes the likeliest arm is found out.
+    false alarms are below 1e-6. An agent that takes the likeliest arm is detected.
     """
     runs = 2000
     for greedy in (False, True):
@@ -177,11 +177,11 @@ def test_the_chosen_arm_is_the_best_as_often_as_two_draws_agree(exact: Case) -> 
         assert (abs(z) < 5.5) is not greedy, z
 
 
-def test_actions_come_with_their_exact_probabilities(exact: Case) -> None:
+def test_actions_have_their_exact_probabilities(exact: Case) -> None:
     """Chi-square of 20,000 actions, false alarm 1e-6 for each of nine comparisons.
 
-    By `draw_action`, and by drawing a mode and asking it; and a planted bug: against the
-    probabilities of ten rewards ago.
+    Actions are drawn by `draw_action` and through a drawn mode. A planted bug, probabilities
+    that are ten rewards old, is detected.
     """
     old: FloatArray | None = None
     for steps, wrong in ((0, False), (6, False), (16, True)):

@@ -1,6 +1,6 @@
-"""Bernoulli arms: the posterior of the paper, against counting, a grid and exact fractions.
+"""Bernoulli arms: the posterior of the paper, compared with counts, a grid and exact fractions.
 
-Arms that pay one of several values: posteriors against a grid, predictions, edges.
+Categorical arms: posteriors compared with a grid, predictions, edge cases.
 """
 
 import math
@@ -29,7 +29,7 @@ def test_the_posterior_counts_pulls_with_and_without_reward() -> None:
 
 
 def test_beta_posterior_agrees_with_a_grid() -> None:
-    """P(m | past) ∝ Π m^r (1-m)^(1-r) on 20,001 points, for a prior that is not whole."""
+    """P(m | past) ∝ Π m^r (1-m)^(1-r) on 20,001 points, for a prior with fractional parameters."""
     rewards = [1, 0, 0, 1, 1, 1, 0, 1]
     belief = BernoulliBandit(1, prior=(2.5, 1.5)).belief()
     m = np.linspace(0.0, 1.0, 20_001)[1:-1]
@@ -57,20 +57,20 @@ def test_exact_action_probabilities_are_the_known_fractions() -> None:
     assert known.action_probabilities()[0] == pytest.approx(53 / 70, abs=1e-12)
 
 
-def test_true_and_false_are_rewards_and_numpy_numbers_too() -> None:
+def test_booleans_and_numpy_numbers_are_valid_rewards() -> None:
     belief = BernoulliBandit(1).belief()
     for o in (True, np.int64(1), np.float32(1.0), np.bool_(True), 1.0):
         belief.observe(None, 0, o)
     assert belief.posterior().tolist() == [[6.0, 1.0]]
 
 
-def test_an_informative_prior_for_each_arm() -> None:
+def test_each_arm_can_have_its_own_prior() -> None:
     bandit = BernoulliBandit(["a", "b"], prior=[(1, 9), (30, 10)])
     assert bandit.belief().expected() == {"a": 0.1, "b": 0.75}
     assert bandit.prior.tolist() == [[1.0, 9.0], [30.0, 10.0]]
 
 
-def test_predictions_of_extreme_posteriors_are_still_probabilities() -> None:
+def test_predictions_of_extreme_posteriors_are_probabilities() -> None:
     family = Bernoulli()
     for row in ([1e-300, 1.0], [1e15, 1.0], [1e-5, 1e-5], [1e300, 1e-300]):
         p = family.predictive(np.array(row))
@@ -81,7 +81,9 @@ def test_predictions_of_extreme_posteriors_are_still_probabilities() -> None:
 
 @pytest.mark.parametrize("screening", [True, False])
 @pytest.mark.parametrize("arms", [1, 2, 10, 70])
-def test_the_compiled_loop_is_the_readable_one_at_every_size(arms: int, screening: bool) -> None:
+def test_the_compiled_loop_equals_the_readable_one_at_every_size(
+    arms: int, screening: bool
+) -> None:
     bandit = BernoulliBandit(arms)
     world = bandit.draw(1)
     check_fused(lambda: bandit.agent(screening=screening), lambda: world, 300)
@@ -100,7 +102,7 @@ VALUES, PRIOR = [-1.0, 0.0, 2.0], (2.0, 3.0, 2.0)
 
 
 def test_categorical_posterior_agrees_with_a_grid() -> None:
-    """P(p | past) on the simplex, 800 points a side; a density that ends at 0 sums well."""
+    """P(p | past) on a grid over the simplex, 800 points per side; the density is 0 at edges."""
     rewards = [2.0, 0.0, 0.0, 2.0, -1.0]
     belief = CategoricalBandit(1, VALUES, PRIOR).belief()
     p1, p2 = np.meshgrid(*[(np.arange(800) + 0.5) / 800] * 2)
@@ -123,8 +125,8 @@ def test_categorical_posterior_agrees_with_a_grid() -> None:
     assert abs(drawn.mean() - v @ means) < 5.0 * spread / math.sqrt(drawn.size)
 
 
-def test_with_two_values_it_is_the_bernoulli_bandit() -> None:
-    """Rows, predictions and the law of the drawn means; Kolmogorov-Smirnov, false alarm 1e-6."""
+def test_with_two_values_it_equals_the_bernoulli_bandit() -> None:
+    """Compare rows, predictions and drawn means (Kolmogorov-Smirnov, false alarm 1e-6)."""
     coin, two = BernoulliBandit(1).belief(), CategoricalBandit(1, [0, 1]).belief()
     for o in (1, 1, 0, 1):
         coin.observe(None, 0, o)
@@ -138,7 +140,7 @@ def test_with_two_values_it_is_the_bernoulli_bandit() -> None:
     assert math.sqrt(n) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])) < 2.69
 
 
-def test_arms_are_chosen_as_often_as_by_another_sampler() -> None:
+def test_arms_are_chosen_as_often_as_with_numpys_dirichlet() -> None:
     """Against NumPy's Dirichlet, 40,000 draws each; two-sample chi-square, false alarm 1e-6."""
     bandit, n = CategoricalBandit(3, [0, 1, 5], (1, 2, 0.5)), 40_000
     agent = bandit.agent()
@@ -154,7 +156,7 @@ def test_arms_are_chosen_as_often_as_by_another_sampler() -> None:
         agent.action_probabilities()
 
 
-def test_drawn_worlds_have_the_moments_of_the_prior_also_in_the_corners() -> None:
+def test_drawn_worlds_have_the_moments_of_the_prior() -> None:
     """E[p_k] = α_k/Σα, E[p_k²] = α_k(α_k + 1)/Σα(Σα + 1); |z| < 5, false alarms 6e-7 each."""
     n = 20_000
     for scale in (1.0, 0.05, 1e-5):
@@ -170,7 +172,7 @@ def test_drawn_worlds_have_the_moments_of_the_prior_also_in_the_corners() -> Non
 
 
 @pytest.mark.parametrize("prior", [(1e-6, 1e-6, 1e-6), (1e-300, 1e-300, 1e-300), (1e9, 1.0, 1e-9)])
-def test_extreme_priors_keep_the_laws(prior: tuple[float, ...]) -> None:
+def test_the_laws_hold_for_extreme_priors(prior: tuple[float, ...]) -> None:
     bandit = CategoricalBandit(3, VALUES, prior)
     truth = [[0.2, 0.3, 0.5], [0.4, 0.3, 0.3], [0.0, 1.0, 0.0]]
     check_fused(bandit.agent, lambda: bandit.environment(truth), 100)
@@ -180,7 +182,7 @@ def test_extreme_priors_keep_the_laws(prior: tuple[float, ...]) -> None:
     assert np.isfinite(bandit.belief().sample(Stream(0)).means).all()
 
 
-def test_values_may_be_in_any_order_and_of_any_size() -> None:
+def test_values_may_have_any_order_and_scale() -> None:
     bandit = CategoricalBandit(2, [1e9, -5, 0.1], prior=[(1, 1, 1), (9, 1, 1)])
     belief = bandit.belief()
     belief.observe(None, 0, 0.1)
@@ -190,7 +192,7 @@ def test_values_may_be_in_any_order_and_of_any_size() -> None:
     assert belief.posterior()[0].tolist() == [1.0, 2.0, 2.0]
 
 
-def test_zero_has_one_sign_only() -> None:
+def test_positive_and_negative_zero_are_the_same_value() -> None:
     belief = CategoricalBandit(1, [-0.0, 1.0]).belief()
     belief.observe(None, 0, 0.0)
     belief.observe(None, 0, -0.0)
@@ -207,11 +209,11 @@ def test_invalid_values_are_refused(values: Any) -> None:
         CategoricalBandit(2, values)
 
 
-def test_a_single_value_is_paid_for_certain() -> None:
+def test_a_single_value_is_always_paid() -> None:
     bandit = CategoricalBandit(2, [7.0])
     record = interact(bandit.agent(), bandit.draw(0), 50)
     assert set(record.observations.tolist()) == {7.0}
-    assert set(record.actions.tolist()) == {0, 1}, "arms that pay the same are pulled by chance"
+    assert set(record.actions.tolist()) == {0, 1}, "equally good arms should be chosen at random"
 
 
 def test_impossible_worlds_priors_and_rewards_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Tiny prior parameters: drawn means are often equal doubles, and actions keep their probabilities.
+"""With tiny prior parameters drawn means are often equal doubles; actions stay calibrated.
 
 Stochastic tests fix their seed; over seeds each comparison raises a false alarm with rate 1e-6.
 """
@@ -20,7 +20,7 @@ from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import check_fused, check_resume
 
-#: Each has exact probabilities and draws equal doubles: at 1, at 0, at both, or at infinity.
+#: Bandits with exact action probabilities whose draws are often equal: 1, 0, both, or infinite.
 TINY: dict[str, Bandit] = {
     "Beta at 1": BernoulliBandit(2, prior=[(0.1, 0.01), (0.2, 0.03)]),
     "Beta at 1, one large": BernoulliBandit(2, prior=[(30, 0.01), (2, 0.03)]),
@@ -42,24 +42,24 @@ DRAWS = 10_000
 
 
 def by_batch(bandit: Bandit, **options: Any) -> list[Any]:
-    """`act` and `draw_action`."""
+    """Draw actions with `batch`, which uses `draw_action`."""
     return bandit.agent(**options).batch(DRAWS, Stream(1))
 
 
 def by_mode(bandit: Bandit, **options: Any) -> list[Any]:
-    """`sample`, then `act` of the mode."""
+    """Draw modes with `sample` and actions with their `act`."""
     belief, rng = bandit.belief(**options), Stream(2)
     return [belief.sample(rng).act(None, rng) for _ in range(DRAWS)]
 
 
 def by_schedule(bandit: Bandit, **options: Any) -> list[Any]:
-    """The first action of each mode that is held for two steps."""
+    """Return the first action of each mode that is held for two steps."""
     agent, rng = bandit.agent(schedule=Every(2), **options), Stream(3)
     return [agent.act(rng) for _ in range(2 * DRAWS)][::2]
 
 
 def by_compiled_loop(bandit: Bandit, **options: Any) -> list[Any]:
-    """The first action of each of many runs."""
+    """Return the first action of each of many compiled runs."""
     agent, world = bandit.agent(**options), bandit.environment([0.5] * len(bandit.labels))
     return [interact(agent.copy(), world, 1, seed=4, run=r).actions.item() for r in range(4000)]
 
@@ -67,10 +67,10 @@ def by_compiled_loop(bandit: Bandit, **options: Any) -> list[Any]:
 PATHS: list[Callable[..., list[Any]]] = [by_batch, by_mode, by_schedule, by_compiled_loop]
 
 
-def chance(actions: list[Any], bandit: Bandit) -> float:
-    """The p-value of a chi-square test of the actions against the stated probabilities.
+def p_value(actions: list[Any], bandit: Bandit) -> float:
+    """Return the p-value of a chi-square test of the actions against the stated probabilities.
 
-    Arms that are expected fewer than five times are left out.
+    Arms with an expected count below five are left out.
     """
     stated = bandit.agent().action_probabilities()
     counts = np.array([actions.count(a) for a in bandit.labels], float)
@@ -83,22 +83,18 @@ def chance(actions: list[Any], bandit: Bandit) -> float:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", TINY)
-def test_actions_come_with_the_stated_probabilities(
-    name: str, path: Callable[..., list[Any]]
-) -> None:
-    assert chance(path(TINY[name]), TINY[name]) > 1e-6
+def test_actions_have_the_stated_probabilities(name: str, path: Callable[..., list[Any]]) -> None:
+    assert p_value(path(TINY[name]), TINY[name]) > 1e-6
 
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", TINY)
-def test_an_even_split_of_equal_doubles_is_noticed(
-    name: str, path: Callable[..., list[Any]]
-) -> None:
-    """The planted bug, which is what version 1 of the logged kinds did."""
-    assert chance(path(TINY[name], split_ties=True), TINY[name]) < 1e-6
+def test_splitting_ties_evenly_is_detected(name: str, path: Callable[..., list[Any]]) -> None:
+    """The planted bug is the behaviour of version 1 of the stored models."""
+    assert p_value(path(TINY[name], split_ties=True), TINY[name]) < 1e-6
 
 
-def test_to_settle_only_the_ties_would_not_be_enough() -> None:
+def test_resolving_only_exact_ties_is_detected() -> None:
     """A gamma that underflows before it is divided by a small rate loses to smaller means."""
     bandit = TINY["Poisson, rates apart"]
     belief, rng, actions = bandit.belief(), Stream(2), []
@@ -107,11 +103,11 @@ def test_to_settle_only_the_ties_would_not_be_enough() -> None:
         assert mode.logs is not None
         tied = np.flatnonzero(mode.means == mode.means.max())
         actions.append(mode.arms[tied[mode.logs[tied].argmax()]])
-    assert chance(actions, bandit) < 1e-6
+    assert p_value(actions, bandit) < 1e-6
 
 
 def test_draw_action_equals_sample_and_act() -> None:
-    """`draw_action`, and `sample` and `act`: the same action, and as many random numbers."""
+    """Both give the same action and use the same random numbers."""
     for bandit in TINY.values():
         belief, one, two = bandit.belief(), Stream(5), Stream(5)
         for _ in range(300):
@@ -120,7 +116,7 @@ def test_draw_action_equals_sample_and_act() -> None:
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_the_compiled_loop_is_the_readable_one(name: str) -> None:
+def test_the_compiled_loop_equals_the_readable_one(name: str) -> None:
     bandit = TINY[name]
     for split_ties in (False, True):
         check_fused(
@@ -131,8 +127,8 @@ def test_the_compiled_loop_is_the_readable_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-def test_under_ordinary_parameters_both_versions_draw_the_same(name: str) -> None:
-    """No shape is below one half: bit for bit, through each way of drawing."""
+def test_both_versions_draw_the_same_for_ordinary_parameters(name: str) -> None:
+    """If no shape is below one half, every way of drawing agrees bit for bit."""
     bandit = ORDINARY[name]
     one, two = (
         bandit.agent(split_ties=split, screening=False) for split in (False, True)
@@ -149,7 +145,7 @@ def test_under_ordinary_parameters_both_versions_draw_the_same(name: str) -> Non
         assert actions[0] == actions[1]
 
 
-def test_of_two_arms_whose_doubles_differ_both_versions_pull_the_same() -> None:
+def test_both_versions_agree_unless_the_means_are_tied() -> None:
     differ = 0
     for name in ("Beta at 1", "Poisson", "exponential"):
         bandit = TINY[name]
@@ -166,7 +162,7 @@ def test_of_two_arms_whose_doubles_differ_both_versions_pull_the_same() -> None:
 
 
 def saturated(bandit: Bandit, **options: Any) -> tuple[Any, Any]:
-    """An agent that holds a mode whose means are all the same double, and what it does."""
+    """Return an agent that holds a mode with equal means, and its action."""
     for k in range(1000):
         agent = bandit.agent(schedule=Every(100), **options)
         a = agent.act(Stream(k))
@@ -176,7 +172,7 @@ def saturated(bandit: Bandit, **options: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", ["Beta at 1", "Beta at 0", "Poisson", "exponential"])
-def test_a_held_mode_does_the_same_after_save_and_load(name: str) -> None:
+def test_a_held_mode_acts_the_same_after_save_and_load(name: str) -> None:
     agent, a = saturated(TINY[name])
     assert agent.mode.action_probabilities(None) == {a: 1.0}
     again = TINY[name].agent(schedule=Every(100))
@@ -193,7 +189,7 @@ def test_a_held_mode_does_the_same_after_save_and_load(name: str) -> None:
     assert len({old.act(Stream(k)) for k in range(20)}) > 1
 
 
-def test_a_held_mode_knows_which_arm_is_next_when_its_best_is_retired() -> None:
+def test_a_held_mode_pulls_its_second_best_arm_when_the_best_is_retired() -> None:
     agent, a = saturated(TINY["Beta at 0"])
     order = sorted(zip(agent.mode.logs.tolist(), agent.mode.arms, strict=True), reverse=True)
     assert a == order[0][1]
@@ -210,7 +206,7 @@ def test_a_damaged_mode_is_refused() -> None:
             fresh.load(saved | {"belief/drawn": np.array(drawn)})
 
 
-# -- what is stated -------------------------------------------------------------------------------
+# -- stated probabilities -------------------------------------------------------------------------
 
 
 def logit_density(alpha: float, beta: float, y: FloatArray) -> FloatArray:
@@ -223,8 +219,8 @@ def logit_density(alpha: float, beta: float, y: FloatArray) -> FloatArray:
     "name", ["Beta at 1", "Beta at 1, one large", "Beta at 0", "Beta, one ordinary"]
 )
 def test_the_stated_probabilities_are_the_integrals_of_the_log_odds(name: str) -> None:
-    """∫ f_i Π_{j≠i} F_j on a grid of step h, F by cumulative sums, whose error falls as h²: two
-    grids give the value without it. e^-40 is left out on either side.
+    """∫ f_i Π_{j≠i} F_j on a grid of step h, with F by cumulative sums. The error is O(h²), so two
+    grids are extrapolated. Tails below e^-40 are left out.
     """
     bandit = TINY[name]
     low, high = 40 / np.minimum(bandit.prior.min(0), 1)

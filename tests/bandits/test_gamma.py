@@ -1,4 +1,4 @@
-"""Poisson and exponential arms: posteriors against a grid, predictions, edges."""
+"""Poisson and exponential arms: posteriors compared with a grid, predictions, edge cases."""
 
 import math
 from typing import Any
@@ -27,7 +27,7 @@ def on_a_grid(log_prior: FloatArray, log_likelihood: FloatArray) -> FloatArray:
     return np.asarray(v / v.sum())
 
 
-# A grid in the logarithm of the rate: there the posterior is smooth, and sums are exact.
+# A grid in the logarithm of the rate, where the posterior is smooth and sums are exact.
 RATE = np.exp(np.linspace(-9.0, 5.0, 8001))
 
 
@@ -58,7 +58,7 @@ def test_conjugate_and_grid_agree_for_waiting_times() -> None:
         assert math.exp(belief.log_predictive(0, r)) == pytest.approx(density, rel=1e-10)
 
 
-def test_predictions_are_those_of_the_books() -> None:
+def test_predictions_agree_with_textbook_formulas() -> None:
     """Negative binomial and Lomax, in 30 digits."""
     with mpmath.workdps(30):
         for row in ([1.0, 1.0], [0.3, 7.0], [250.0, 0.01]):
@@ -97,7 +97,7 @@ def test_two_exponential_rates_are_compared_in_closed_form() -> None:
     assert counts.action_probabilities() == pytest.approx({0: 0.75, 1: 0.25}, abs=1e-12)
 
 
-def test_an_expected_reward_that_is_infinite_says_so() -> None:
+def test_an_infinite_expected_reward_is_reported_as_infinity() -> None:
     assert Exponential().expected(np.array([[1.0, 2.0], [0.5, 2.0], [1.5, 2.0]])).tolist() == [
         math.inf,
         math.inf,
@@ -106,7 +106,7 @@ def test_an_expected_reward_that_is_infinite_says_so() -> None:
     assert ExponentialBandit(1).belief().expected() == {0: 1.0}
 
 
-def test_counts_of_any_kind_of_number_are_taken_if_they_are_counts() -> None:
+def test_counts_of_any_numeric_type_are_accepted() -> None:
     belief = PoissonBandit(1).belief()
     for o in (0, 3.0, np.int32(2), True, np.float32(4.0)):
         belief.observe(None, 0, o)
@@ -116,7 +116,7 @@ def test_counts_of_any_kind_of_number_are_taken_if_they_are_counts() -> None:
             belief.observe(None, 0, o)
 
 
-def test_nothing_at_all_is_a_waiting_time_too() -> None:
+def test_zero_is_a_valid_waiting_time() -> None:
     belief = ExponentialBandit(1).belief()
     belief.observe(None, 0, 0)
     assert belief.posterior().tolist() == [[3.0, 1.0]]
@@ -124,7 +124,7 @@ def test_nothing_at_all_is_a_waiting_time_too() -> None:
         belief.observe(None, 0, -1e-300)
 
 
-def test_impossible_worlds_are_refused() -> None:
+def test_invalid_rates_are_refused() -> None:
     for truth in ([-1.0], [1e20], [math.inf], [math.nan], [[1.0]], ["x"]):
         with pytest.raises(InvalidTable):
             PoissonBandit(1).environment(truth)
@@ -134,14 +134,14 @@ def test_impossible_worlds_are_refused() -> None:
     assert PoissonBandit(1).environment([0.0]).respond(0, Stream(0)) == 0.0
 
 
-def test_priors_too_wide_for_a_world_say_so() -> None:
+def test_priors_too_wide_to_draw_a_world_raise_a_clear_error() -> None:
     with pytest.raises(InvalidPrior, match="the mean reward .* drawn from the prior"):
         PoissonBandit(1, prior=(1, 1e-200)).draw(1)
     with pytest.raises(InvalidPrior, match="the mean reward .* drawn from the prior"):
         ExponentialBandit(20, prior=(1e-4, 1)).draw(1)
 
 
-def test_large_counts_cost_no_time_and_are_learnt() -> None:
+def test_large_counts_are_learnt_quickly() -> None:
     bandit = PoissonBandit(2, prior=(1, 1e-12))
     agent = bandit.agent()
     record = interact(agent, bandit.environment([1e12, 2e12]), 300)

@@ -1,4 +1,4 @@
-"""Gaussian arms: posteriors against a grid and against exact fractions, predictions, merging."""
+"""Gaussian arms: posteriors compared with a grid and exact fractions, predictions, merging."""
 
 import math
 from fractions import Fraction
@@ -24,7 +24,7 @@ def learnt(belief: Any, rewards: list[float]) -> Any:
     return belief
 
 
-def test_a_prior_is_stated_as_mean_and_standard_deviation() -> None:
+def test_a_prior_is_given_as_mean_and_standard_deviation() -> None:
     bandit = GaussianBandit(2, sd=3.0, prior=[(5, 2), (-1, 0.5)])
     assert bandit.prior.tolist() == [[5.0, 0.25], [-1.0, 4.0]]
     assert bandit.belief().posterior().tolist() == bandit.prior.tolist()
@@ -91,7 +91,7 @@ def test_drawn_worlds_have_the_distribution_of_the_prior() -> None:
     assert distance(tau, sc.gammainc(1.5, 3.0 * tau)) < 2.69
 
 
-def test_students_predictive_is_the_one_of_the_books() -> None:
+def test_the_student_predictive_agrees_with_the_textbook_formula() -> None:
     """2α degrees of freedom, scale² β(κ + 1)/ακ; in 30 digits."""
     family = NormalGamma()
     for row in ([0.0, 1.0, 1.0, 1.0], [5.0, 0.1, 40.0, 7.0], [-3.0, 1e4, 5e3, 1e-3]):
@@ -123,10 +123,10 @@ PRIORS = [(0, 1, 1, 1), (1e6, 1, 1, 1), (1e6, 1e-3, 2, 5), (-7, 100, 2, 3)]
 
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize(("mean", "sd"), [(1e6, 1.0), (0.0, 1e-3), (-1e9, 1.0), (3.0, 1e4)])
-def test_merging_is_exact_where_means_are_large_beside_the_spread(
+def test_merging_is_exact_where_means_are_much_larger_than_the_spread(
     prior: tuple[float, ...], mean: float, sd: float
 ) -> None:
-    """A million ± 1: μ itself is a double, so r - μ has ten digits, and β keeps them.
+    """Rewards of a million ± 1: μ is a double, so r - μ has ten digits, and β must keep them.
 
     Where the prior is far from the rewards, κ₀(r̄ - μ₀)²/2 is part of β.
     """
@@ -143,7 +143,7 @@ def test_merging_is_exact_where_means_are_large_beside_the_spread(
 
 
 def test_a_wrong_merge_is_detected() -> None:
-    """A planted bug: sums of squares taken apart and together again."""
+    """Planted bug: β is merged through plain sums of squares."""
     prior, rewards = (1e6, 1, 1, 1), (1e6 + np.random.default_rng(1).normal(size=600)).tolist()
     bandit = GaussianBandit(1, sd=None, prior=prior)
     one, two = (learnt(bandit.belief(), rewards[k::2]).posterior()[0] for k in range(2))
@@ -168,7 +168,7 @@ def test_merging_with_an_untrained_belief_changes_only_rounding() -> None:
         np.testing.assert_allclose(one.posterior(), before, rtol=1e-15)
 
 
-def test_a_mean_that_does_not_exist_is_no_number() -> None:
+def test_a_mean_that_does_not_exist_is_nan() -> None:
     family = NormalGamma()
     rows = np.array([[3.0, 1.0, 0.5, 1.0], [3.0, 1.0, 0.6, 1.0]])
     expected = family.expected(rows)
@@ -195,12 +195,12 @@ def test_values_too_large_to_square_are_refused() -> None:
             GaussianBandit(1, sd=None).environment(truth)
 
 
-def test_a_prior_too_wide_for_a_world_says_so() -> None:
+def test_a_prior_too_wide_to_draw_a_world_raises_a_clear_error() -> None:
     with pytest.raises(InvalidPrior, match="alpha"):
         GaussianBandit(50, sd=None, prior=(0, 1, 1e-4, 1)).draw(1)
 
 
-def test_a_family_is_written_as_it_is_made() -> None:
+def test_the_repr_of_a_family_is_its_constructor_call() -> None:
     assert (
         repr(GaussianBandit(2, sd=0.1).family)
         == repr(GaussianRewards(0.1))
@@ -209,7 +209,7 @@ def test_a_family_is_written_as_it_is_made() -> None:
     assert repr(GaussianBandit(2, sd=None)) == "GaussianBandit(NormalGamma(), 2 arms)"
 
 
-def test_noise_is_learnt_separately_for_each_arm() -> None:
+def test_the_noise_of_each_arm_is_learnt_separately() -> None:
     """√(β/α) after 2,000 rewards is within a tenth of the truth: false alarm below 1e-9."""
     belief, rng = GaussianBandit(2, sd=None).belief(), Stream(3)
     for _ in range(2000):

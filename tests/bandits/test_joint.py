@@ -1,6 +1,6 @@
-"""Arms drawn jointly: one pull tells about all arms, exactly or by particles.
+"""Arms with a joint prior: one pull informs about all arms, exactly or by particles.
 
-A grid of biases: who is in it, and what each does.
+A grid of biases: its modes and their policies.
 """
 
 import math
@@ -26,8 +26,8 @@ BIASES = np.array([[0.9, 0.2, 0.5], [0.3, 0.8, 0.5], [0.3, 0.2, 0.6], [0.6, 0.6,
 PRIOR = np.array([0.4, 0.3, 0.2, 0.1])
 
 
-def test_a_pull_informs_about_all_arms_as_enumeration_shows() -> None:
-    """Every history of three pulls: Bayes' rule by hand, over all hypotheses."""
+def test_a_pull_informs_about_all_arms_as_in_exact_enumeration() -> None:
+    """Compare with Bayes' rule over all hypotheses, for every history of three pulls."""
     bandit = JointBandit(BIASES, PRIOR)
     for history in product(product(range(3), range(2)), repeat=3):
         agent, v = bandit.agent(), PRIOR.copy()
@@ -44,7 +44,7 @@ def test_a_pull_informs_about_all_arms_as_enumeration_shows() -> None:
             assert agent.predictive(a)[1] == pytest.approx(expected[a], rel=1e-12)
 
 
-def test_independent_arms_would_not_have_learnt_it() -> None:
+def test_a_belief_over_independent_arms_would_not_learn_this() -> None:
     bandit = JointBandit([[0.9, 0.1], [0.1, 0.9]])
     agent = bandit.agent()
     agent.observe(0, 1)
@@ -57,13 +57,13 @@ def test_every_law_holds() -> None:
     check_modes(bandit, prior=PRIOR, situation=0, advance=bandit.advance, steps=30, runs=300)
 
 
-def test_the_compiled_loop_comes_for_free() -> None:
+def test_the_compiled_loop_equals_the_readable_one() -> None:
     bandit = JointBandit(BIASES, PRIOR)
     assert find_loop(bandit.agent(), bandit.environment(1)) is not None
     check_fused(bandit.agent, lambda: bandit.environment(1), 300)
 
 
-def test_a_world_may_be_one_that_no_hypothesis_has() -> None:
+def test_an_environment_may_match_no_hypothesis() -> None:
     bandit = JointBandit(BIASES)
     record = interact(bandit.agent(), bandit.environment([0.0, 1.0, 0.0]), 50)
     assert set(record.observations.tolist()) <= {0, 1}
@@ -81,7 +81,7 @@ def test_bad_tables_are_refused() -> None:
         JointBandit(BIASES).environment([0.5, 0.5])
 
 
-def test_booleans_are_rewards_and_arms_as_elsewhere() -> None:
+def test_booleans_are_valid_rewards_and_arms() -> None:
     bandit = JointBandit(BIASES)
     for one, other in (((0, True), (0, 1)), ((0, np.True_), (0, 1)), ((True, 0.0), (1, 0))):
         agent, twin = bandit.agent(), bandit.agent()
@@ -106,7 +106,7 @@ def test_unknown_arms_and_rewards_are_named_and_change_nothing() -> None:
     assert same_bits(before, agent.save())
 
 
-def test_a_belief_about_other_biases_is_not_taken_over() -> None:
+def test_a_state_with_other_biases_is_not_loaded() -> None:
     agent, twin = JointBandit([[0.9, 0.1], [0.1, 0.9]]).agent(), JointBandit([[0.1, 0.9]] * 2)
     agent.observe(0, 1)
     other = twin.agent()
@@ -128,7 +128,7 @@ SIGMA = np.array([[1.0, RHO], [RHO, 1.0]])
 def test_particles_learn_about_an_arm_from_related_arms() -> None:
     """E[θ_1 | pulls of arm 0] = ρ E[θ_0 | ·], the latter on a grid: within .1, exact sds are .7.
 
-    4,000 particles, renewed once on the way; 20 other seeds gave .01 to .06.
+    4,000 particles, resampled once; 20 other seeds gave .01 to .06.
     """
     belief, rng = LogitNormalBandit([0.0, 0.0], SIGMA, 4000).belief(3), Stream(4)
     grid = np.linspace(-8, 8, 4001)
@@ -141,7 +141,7 @@ def test_particles_learn_about_an_arm_from_related_arms() -> None:
         exact = float(p @ grid / p.sum())
         assert abs(belief.mean()[0] - exact) < 0.1
         assert abs(belief.mean()[1] - RHO * exact) < 0.1
-    assert belief.mean()[1] > 0.5  # and with no correlation it would be 0
+    assert belief.mean()[1] > 0.5  # without correlation it would be 0
 
 
 def test_the_agent_pulls_the_better_arm() -> None:
@@ -178,7 +178,7 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
     assert same_bits(twin.save(), belief.save())
 
 
-def test_particles_of_another_prior_are_not_taken_over() -> None:
+def test_particles_of_another_prior_are_not_loaded() -> None:
     agent = LogitNormalBandit([0.0, 0.0], SIGMA, 50).agent(3)
     agent.observe(0, 1)
     for mean, covariance in (([0.0, 0.1], SIGMA), ([0.0, 0.0], np.eye(2))):
@@ -208,7 +208,7 @@ def test_each_mode_pulls_its_best_arm_and_shares_ties() -> None:
     assert probabilities["(.5, .5)"] == {0: 0.5, 1: 0.5}
 
 
-def test_names_are_short_also_at_the_ends() -> None:
+def test_names_are_short_even_for_biases_of_0_and_1() -> None:
     assert bias_grid(1, (0, 0.25, 1)).names == ("(0)", "(.25)", "(1)")
 
 

@@ -1,4 +1,4 @@
-"""Linear contextual bandits: exact regression, exact choices, one stream or none."""
+"""Linear contextual bandits: the posterior, choices, compiled loop, and saved state."""
 
 from itertools import islice
 from math import erfc, sqrt
@@ -41,7 +41,7 @@ def history(arms: int, d: int, n: int, seed: int = 0) -> list[tuple[FloatArray, 
     return [(rng.normal(size=d), int(rng.integers(arms)), float(rng.normal())) for _ in range(n)]
 
 
-def taught(belief: LinearBelief, events: Any) -> LinearBelief:
+def trained(belief: LinearBelief, events: Any) -> LinearBelief:
     for x, a, r in events:
         belief.observe(x, a, r)
     return belief
@@ -51,12 +51,12 @@ def taught(belief: LinearBelief, events: Any) -> LinearBelief:
 
 
 @pytest.mark.parametrize("d", [1, 5, 100])
-def test_the_posterior_is_that_of_batch_regression(d: int) -> None:
+def test_the_posterior_equals_batch_regression(d: int) -> None:
     rng = np.random.default_rng(d)
     A = rng.normal(size=(d, d))
     mu0, Lambda0, sd = rng.normal(size=(2, d)), A @ A.T + np.eye(d), 0.3
     events = history(2, d, 3 * d + 50, seed=d)
-    belief = taught(LinearBandit(2, d, sd, prior=(mu0, Lambda0)).belief(), events)
+    belief = trained(LinearBandit(2, d, sd, prior=(mu0, Lambda0)).belief(), events)
     for a in range(2):
         X = np.array([x for x, b, _ in events if b == a])
         r = np.array([r for _, b, r in events if b == a])
@@ -67,19 +67,19 @@ def test_the_posterior_is_that_of_batch_regression(d: int) -> None:
         np.testing.assert_allclose(belief.mean(a), mu, rtol=1e-9, atol=1e-9)
 
 
-def test_order_does_not_matter() -> None:
+def test_the_order_of_evidence_does_not_matter() -> None:
     events = history(3, 4, 200)
-    there = taught(LinearBandit(3, 4).belief(), events).posterior()
-    back = taught(LinearBandit(3, 4).belief(), events[::-1]).posterior()
+    there = trained(LinearBandit(3, 4).belief(), events).posterior()
+    back = trained(LinearBandit(3, 4).belief(), events[::-1]).posterior()
     np.testing.assert_allclose(there, back, rtol=1e-11, atol=1e-11)
 
 
-def test_merged_evidence_counts_once_and_the_prior_too() -> None:
+def test_merging_counts_evidence_and_prior_once() -> None:
     bandit, events = LinearBandit(2, 3, prior=(1.0, 2.0)), history(2, 3, 60)
-    one, two = taught(bandit.belief(), events[::2]), taught(bandit.belief(), events[1::2])
+    one, two = trained(bandit.belief(), events[::2]), trained(bandit.belief(), events[1::2])
     saved = two.save()
     one.merge(two)
-    all_of_it = taught(bandit.belief(), events)
+    all_of_it = trained(bandit.belief(), events)
     np.testing.assert_allclose(one.posterior(), all_of_it.posterior(), rtol=1e-10, atol=1e-10)
     assert one.pulls == all_of_it.pulls
     assert same_bits(saved, two.save())
@@ -103,7 +103,7 @@ def test_unrelated_beliefs_do_not_merge(other: Any) -> None:
     assert same_bits(before, belief.save())
 
 
-def test_the_predictive_density_is_that_of_a_score_and_noise() -> None:
+def test_the_predictive_density_combines_score_and_noise() -> None:
     belief = LinearBandit(1, 2, sd=0.5).belief()
     x, r = np.array([1.0, 2.0]), 0.7
     variance = 0.25 + 5.0
@@ -134,16 +134,16 @@ def test_drawing_scores_has_the_distribution_of_drawing_weights() -> None:
     """Two counts of 20,000 over 3 arms, |z| ≤ 4.5: false alarms 2e-5."""
     n, x = 20_000, np.array([1.0, -0.5, 2.0])
     events = history(3, 3, 12, seed=4)
-    belief = taught(LinearBandit(3, 3).belief(), events)
+    belief = trained(LinearBandit(3, 3).belief(), events)
     by_modes = chosen(belief, x, n, modes=True)
     assert apart(chosen(belief, x, n, modes=False), by_modes) <= 4.5
-    # Planted: noise of another size.
-    wrong = taught(LinearBandit(3, 3, sd=0.8).belief(), events)
+    # Planted bug: noise of another size.
+    wrong = trained(LinearBandit(3, 3, sd=0.8).belief(), events)
     assert apart(chosen(wrong, x, n, modes=False), by_modes) > 4.5
 
 
 def test_action_probabilities_of_two_arms_have_a_closed_form() -> None:
-    belief, x = taught(LinearBandit(2, 3).belief(), history(2, 3, 20)), np.array([1.0, -0.5, 2.0])
+    belief, x = trained(LinearBandit(2, 3).belief(), history(2, 3, 20)), np.array([1.0, -0.5, 2.0])
     s, sd = belief.scores(x)
     exact = 0.5 * erfc(-(s[0] - s[1]) / sqrt(2 * (sd[0] ** 2 + sd[1] ** 2)))
     assert belief.action_probabilities(x)[0] == pytest.approx(exact, abs=1e-10)
@@ -152,7 +152,7 @@ def test_action_probabilities_of_two_arms_have_a_closed_form() -> None:
 def test_action_probabilities_are_the_frequencies_of_actions() -> None:
     """20,000 draws over 4 arms, |z| ≤ 4.5: false alarms 3e-5."""
     n, x = 20_000, np.array([1.0, -0.5])
-    belief = taught(LinearBandit(4, 2).belief(), history(4, 2, 10, seed=2))
+    belief = trained(LinearBandit(4, 2).belief(), history(4, 2, 10, seed=2))
     p = np.array(list(belief.action_probabilities(x).values()))
     assert p.sum() == pytest.approx(1.0, abs=1e-10)
     z = (chosen(belief, x, n, modes=False) - n * p) / np.sqrt(n * p * (1 - p))
@@ -171,7 +171,7 @@ def test_feedback_may_come_late_in_any_order_or_never() -> None:
     assert agent.belief.count == 3
 
 
-def test_a_stream_brings_the_next_context_and_a_lone_reward_keeps_it() -> None:
+def test_an_observation_sets_the_next_context_and_a_bare_reward_keeps_it() -> None:
     agent = LinearBandit(2, 2).agent([1.0, 0.0])
     agent.observe(0, RewardAndContext(2.0, (0.0, 1.0)))
     assert agent.x.tolist() == [0.0, 1.0]
@@ -182,7 +182,7 @@ def test_a_stream_brings_the_next_context_and_a_lone_reward_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("schedule", [every_step, Every(3)])
-def test_an_agent_without_a_context_says_so_and_learns_by_the_two_halves(schedule: Any) -> None:
+def test_an_agent_without_a_context_raises_but_can_learn(schedule: Any) -> None:
     bandit = LinearBandit(["red", "blue"], 2)
     agent, world = bandit.agent(schedule=schedule), bandit.draw(0)
     for use in (
@@ -201,9 +201,9 @@ def test_an_agent_without_a_context_says_so_and_learns_by_the_two_halves(schedul
 
 
 @pytest.mark.parametrize("size", [1e-60, 1e-162, 1e-310])
-def test_the_size_of_a_context_does_not_matter_to_the_choice(size: float) -> None:
-    """Choices are compared draw by draw, from one stream: no false alarms."""
-    belief = taught(LinearBandit(3, 2).belief(), history(3, 2, 20))
+def test_scaling_a_context_does_not_change_the_choice(size: float) -> None:
+    """Choices are compared draw by draw with the same stream: no false alarms."""
+    belief = trained(LinearBandit(3, 2).belief(), history(3, 2, 20))
     small = np.array([0.75, -0.5]) * 2.0 ** np.round(np.log2(size))
     large = small / small[0]
     p, q = belief.action_probabilities(small), belief.action_probabilities(large)
@@ -289,7 +289,7 @@ def test_the_laws_of_acting_hold(kind: Any, schedule: Any) -> None:
 @pytest.mark.parametrize("contexts", ["normal", "sphere"])
 @pytest.mark.parametrize("kind", [LinearBandit, LogisticBandit])
 @pytest.mark.parametrize("steps", [1, 2, 300])
-def test_the_compiled_loop_is_the_readable_one(kind: Any, contexts: Any, steps: int) -> None:
+def test_the_compiled_loop_equals_the_readable_one(kind: Any, contexts: Any, steps: int) -> None:
     bandit = kind(["red", "blue", "green"], 4)
     ends = []
     for compiled in (True, False):
@@ -313,7 +313,7 @@ def test_the_compiled_loop_is_the_readable_one(kind: Any, contexts: Any, steps: 
     assert then == later
 
 
-def test_the_compiled_loop_is_for_its_own_pair_only() -> None:
+def test_the_compiled_loop_requires_a_matching_agent_and_environment() -> None:
     bandit = LinearBandit(2, 2)
     world = bandit.draw(0)
     x = world.start
@@ -327,7 +327,7 @@ def test_the_compiled_loop_is_for_its_own_pair_only() -> None:
     assert find_loop(bandit.agent([1e-162, 0.0]), world) is None
 
 
-def test_regret_falls_towards_the_oracles_and_is_far_below_chances() -> None:
+def test_regret_falls_and_is_far_below_that_of_random_play() -> None:
     """Ten worlds of fixed seeds; the last tenth of 3,000 steps against the first, and chance."""
     bandit, first, last, chance = LinearBandit(5, 5), [], [], []
     for run in range(10):
@@ -335,7 +335,7 @@ def test_regret_falls_towards_the_oracles_and_is_far_below_chances() -> None:
         agent = bandit.agent(world.start)
         record = interact(agent, world, 3000, streams=both_streams(0, run))
         lost = np.diff(metrics.regret(record, world), prepend=0.0)
-        assert (lost >= 0.0).all()  # the oracle's is 0
+        assert (lost >= 0.0).all()  # the oracle has regret 0
         first.append(lost[:300].mean())
         last.append(lost[-300:].mean())
         uniform = Stream(run).integers(5, size=3000)
@@ -344,11 +344,11 @@ def test_regret_falls_towards_the_oracles_and_is_far_below_chances() -> None:
     assert np.mean(last) < 0.01 * np.mean(chance)
 
 
-# -- arms come and go ------------------------------------------------------------------------
+# -- adding and retiring arms ----------------------------------------------------------------
 
 
-def test_arms_come_and_go_with_what_is_known_of_them() -> None:
-    belief = taught(LinearBandit(["red", "blue"], 2).belief(), [([1.0, 0.0], "red", 2.0)])
+def test_arms_keep_their_posterior_when_retired_and_restored() -> None:
+    belief = trained(LinearBandit(["red", "blue"], 2).belief(), [([1.0, 0.0], "red", 2.0)])
     belief.add("green", prior=([3.0, 0.0], np.diag([10.0, 20.0])))
     np.testing.assert_allclose(belief.mean("green"), [3.0, 0.0])
     np.testing.assert_allclose(belief.precision("green"), np.diag([10.0, 20.0]))
@@ -365,8 +365,8 @@ def test_arms_come_and_go_with_what_is_known_of_them() -> None:
     assert resumed.arms == ("red", "blue", "green")
 
 
-def test_in_the_context_of_zeros_every_arm_is_as_good_as_any() -> None:
-    """400 draws each way: an arm of three is missed with probability 1e-70."""
+def test_in_a_context_of_zeros_all_arms_are_chosen() -> None:
+    """400 draws each: one of three arms is missed with probability 1e-70."""
     belief, rng, x = LinearBandit(3, 2).belief(), Stream(0), [0.0, 0.0]
     assert {belief.draw_action(x, rng) for _ in range(400)} == {0, 1, 2}
     mode = belief.sample(rng)
@@ -375,7 +375,7 @@ def test_in_the_context_of_zeros_every_arm_is_as_good_as_any() -> None:
     assert belief.action_probabilities(x) == dict.fromkeys(range(3), 1 / 3)
 
 
-def test_a_mode_in_charge_pulls_no_retired_arm_and_resumes_as_it_was() -> None:
+def test_a_held_mode_pulls_no_retired_arm_and_can_be_resumed() -> None:
     bandit = LinearBandit(["red", "blue"], 2)
     agent = bandit.agent([1.0, 1.0], schedule=Every(1000))
     held = agent.act(Stream(0))
@@ -412,7 +412,7 @@ def test_an_invalid_change_of_arms_raises_and_changes_nothing() -> None:
         belief.retire("blue")
 
 
-# -- construction and state --------------------------------------------------------------------
+# -- construction and saved state --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ def test_bad_construction_is_refused() -> None:
         bandit.environment(np.eye(2), "cube")  # type: ignore[arg-type]
 
 
-def test_a_user_context_is_checked_and_used() -> None:
+def test_a_user_defined_context_is_validated_and_used() -> None:
     bandit = LinearBandit(2, 2)
     world = bandit.environment(np.eye(2), lambda rng: [1.0, rng.random()], start=[1.0, 0.0])
     assert world.respond(0, Stream(0)).context[0] == 1.0
@@ -466,7 +466,7 @@ def test_a_user_context_is_checked_and_used() -> None:
 
 
 def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
-    belief = taught(LinearBandit(2, 2).belief(), [([1.0, 2.0], 0, 1.0)])
+    belief = trained(LinearBandit(2, 2).belief(), [([1.0, 2.0], 0, 1.0)])
     belief.sample(Stream(0))
     good = belief.save()
     damages: list[Any] = [

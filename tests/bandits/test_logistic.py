@@ -1,4 +1,4 @@
-"""The logistic bandit's approximation: how far it is from what it approximates."""
+"""Accuracy of the logistic bandit's approximate posterior."""
 
 import mpmath
 import numpy as np
@@ -23,7 +23,7 @@ def data(w: FloatArray, n: int, seed: int) -> tuple[FloatArray, FloatArray]:
     return X, (rng.random(n) < sigma(X @ w)).astype(float)
 
 
-def taught(X: FloatArray, r: FloatArray) -> LinearBelief:
+def trained(X: FloatArray, r: FloatArray) -> LinearBelief:
     belief = LogisticBandit(1, X.shape[1]).belief()
     for x, y in zip(X, r, strict=True):
         belief.observe(x, 0, y)
@@ -44,7 +44,7 @@ def exact(X: FloatArray, r: FloatArray) -> tuple[float, float]:
 
 @pytest.mark.parametrize("n", [1, 10, 100, 1000])
 def test_one_weight_is_near_its_exact_posterior(n: int) -> None:
-    """Weights from the prior, 10 streams: the root mean square error in exact sds.
+    """Root mean square error in exact sds, over 10 streams with weights drawn from the prior.
 
     On 100 other streams it was .03, .13, .20 and .16 after 1, 10, 100 and 1,000 rewards, at
     worst .66; the sd was .78 to 1.09 of the exact one.
@@ -53,22 +53,24 @@ def test_one_weight_is_near_its_exact_posterior(n: int) -> None:
     for seed in range(10):
         w = np.random.default_rng(100 + seed).normal(size=1)
         X, r = data(w, n, seed)
-        belief, (mean, sd) = taught(X, r), exact(X, r)
+        belief, (mean, sd) = trained(X, r), exact(X, r)
         off.append((belief.mean(0)[0] - mean) / sd)
         ratio.append(1.0 / (np.sqrt(belief.precision(0)[0, 0]) * sd))
     assert np.sqrt(np.mean(np.square(off))) < {1: 0.1, 10: 0.4, 100: 0.5, 1000: 0.5}[n]
     assert 0.75 < min(ratio) <= max(ratio) < 1.1
 
 
-def test_two_thousand_rewards_end_near_the_mode_of_all_of_them_at_once() -> None:
-    """Twenty streams of five weights, distances in the metric where the posterior scatters by
-    √5 = 2.2. On 200 other streams the root mean square distance to the mode was .67, at worst
+def test_two_thousand_rewards_end_near_the_mode_of_the_exact_posterior() -> None:
+    """Twenty streams of five weights; distances are in a metric in which the posterior has a
+    standard deviation of √5 = 2.2.
+
+    On 200 other streams the root mean square distance to the mode was .67, at worst
     2.0; the precision was off by 9 %, at worst 20 %; the reversed order moved the mean by .37.
     """
     distances, moved = [], []
     for seed in range(20):
         X, r = data(np.random.default_rng(500 + seed).normal(size=5), 2000, seed)
-        belief, mode = taught(X, r), np.zeros(5)
+        belief, mode = trained(X, r), np.zeros(5)
         for _ in range(30):
             p = sigma(X @ mode)
             H = (X * (p * (1 - p))[:, None]).T @ X + np.eye(5)
@@ -76,7 +78,7 @@ def test_two_thousand_rewards_end_near_the_mode_of_all_of_them_at_once() -> None
         R = np.linalg.cholesky(H).T
         distances.append(np.linalg.norm(R @ (belief.mean(0) - mode)))
         assert np.linalg.norm(belief.precision(0) - H, 2) < 0.25 * np.linalg.norm(H, 2)
-        other = taught(X[::-1], r[::-1])
+        other = trained(X[::-1], r[::-1])
         moved.append(np.linalg.norm(R @ (belief.mean(0) - other.mean(0))))
     assert np.sqrt(np.mean(np.square(distances))) < 1.0
     assert max(distances) < 2.5
@@ -111,7 +113,7 @@ def test_the_laws_of_beliefs_hold_and_rewards_are_zero_or_one() -> None:
     check_bad_evidence(make, events, [([1.0, 2.0], 0, o) for o in bad])
 
 
-def test_an_approximation_that_depends_on_order_does_not_merge() -> None:
+def test_an_order_dependent_approximation_cannot_be_merged() -> None:
     one, two = LogisticBandit(2, 2).belief(), LogisticBandit(2, 2).belief()
     before = one.save()
     with pytest.raises(IncompatibleState, match="depends on earlier rewards"):
@@ -119,7 +121,7 @@ def test_an_approximation_that_depends_on_order_does_not_merge() -> None:
     assert same_bits(before, one.save())
 
 
-def test_regret_falls_and_is_far_below_chances() -> None:
+def test_regret_falls_and_is_far_below_that_of_random_play() -> None:
     """Ten worlds of fixed seeds, 3,000 steps."""
     bandit, first, last, chance = LogisticBandit(4, 4), [], [], []
     for run in range(10):

@@ -1,4 +1,4 @@
-"""Screening in a bandit: runs are like those without it, and the belief says where it applies."""
+"""Screening in a bandit: runs have the same distribution, and the belief says if it is used."""
 
 import math
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from bayescontrol.seeding import Stream
 
 
 def blocks(runs: int, seed: int) -> SimpleNamespace:
-    """z of screening against plain drawing, by blocks of 100 steps of the paper's bench."""
+    """z-scores of screening against plain drawing, in blocks of 100 steps of the benchmark."""
     bandit = BernoulliBandit(10)
     found = np.empty((runs, 2, 2, 10))
     for run in range(runs):
@@ -29,16 +29,16 @@ def blocks(runs: int, seed: int) -> SimpleNamespace:
     return SimpleNamespace(z=gap.mean(0) / (gap.std(0) / math.sqrt(runs)), mean=found.mean(0))
 
 
-def test_runs_with_screening_are_like_runs_without() -> None:
+def test_runs_with_and_without_screening_have_the_same_statistics() -> None:
     """2,000 runs, rewards and best lever in ten blocks; |z| ≤ 4, false alarm 1.3e-3."""
     observed = blocks(2_000, seed=21)
     assert (np.abs(observed.z) <= 4.0).all(), observed.z
 
 
 @pytest.mark.slow
-def test_forty_thousand_runs_with_screening_are_like_runs_without() -> None:
-    """As above, at full size; late reward and best lever as 4,000 other runs had them, ± 4 of
-    their standard errors.
+def test_forty_thousand_runs_with_and_without_screening_agree() -> None:
+    """As above, at full size; late reward and best lever are also within 4 standard errors of
+    4,000 other runs.
     """
     observed = blocks(40_000, seed=22)
     assert (np.abs(observed.z) <= 4.0).all(), observed.z
@@ -49,7 +49,7 @@ def test_forty_thousand_runs_with_screening_are_like_runs_without() -> None:
 # -- where it applies ------------------------------------------------------------------------------
 
 
-def test_a_belief_says_how_it_chooses_and_falls_back_where_counts_are_not_whole() -> None:
+def test_screening_falls_back_if_counts_are_not_integers() -> None:
     assert BernoulliBandit(2).belief().chooses == "by screening"
     for prior in ((0.5, 0.5), (1.0, 1.5), (0.999, 1.0)):
         belief = BernoulliBandit(2, prior=prior).belief()
@@ -61,7 +61,7 @@ def test_a_belief_says_how_it_chooses_and_falls_back_where_counts_are_not_whole(
     assert off.chooses == "by drawing every arm: screening is off"
 
 
-def test_the_fallback_draws_what_drawing_every_arm_draws() -> None:
+def test_the_fallback_equals_drawing_every_arm() -> None:
     belief, rng = BernoulliBandit(3, prior=(0.5, 0.5)).belief(), Stream(5)
     twin, drawn = rng.copy(), np.empty(3)
     for _ in range(50):
@@ -71,7 +71,7 @@ def test_the_fallback_draws_what_drawing_every_arm_draws() -> None:
         )
 
 
-def test_one_belief_may_change_its_way_as_arms_come() -> None:
+def test_a_belief_switches_to_the_fallback_when_an_arm_requires_it() -> None:
     belief = BernoulliBandit(2).belief()
     belief.add("half", prior=(0.5, 1.0))
     assert "half is not of whole numbers" in belief.chooses

@@ -1,4 +1,4 @@
-"""Common weights: one regression behind all arms."""
+"""Linear bandits with weights shared by all arms."""
 
 from typing import Any
 
@@ -45,14 +45,14 @@ EVENTS = [
 ]
 
 
-def taught(belief: SharedLinearBelief, events: Any = EVENTS) -> SharedLinearBelief:
+def trained(belief: SharedLinearBelief, events: Any = EVENTS) -> SharedLinearBelief:
     for x, a, r in events:
         belief.observe(x, a, r)
     return belief
 
 
-def test_the_posterior_is_that_of_one_regression() -> None:
-    belief = taught(bandit(sd=0.5).belief())
+def test_the_posterior_equals_one_regression_over_all_arms() -> None:
+    belief = trained(bandit(sd=0.5).belief())
     X = np.array([phi(x, a) for x, a, _ in EVENTS])
     r = np.array([r for *_, r in EVENTS])
     Lambda = np.eye(3) + X.T @ X / 0.25
@@ -63,7 +63,7 @@ def test_the_posterior_is_that_of_one_regression() -> None:
 def test_action_probabilities_of_two_arms_are_the_frequencies_of_actions() -> None:
     """20,000 decisions, |z| ≤ 4.5: false alarms 7e-6."""
     agent, x, n, rng = bandit().agent(), (0.3, 1.0), 20_000, Stream(1)
-    taught(agent.belief, EVENTS[:4])
+    trained(agent.belief, EVENTS[:4])
     p = agent.belief.action_probabilities(x)
     assert sum(p.values()) == pytest.approx(1.0)
     ones = sum(agent.decide(x, rng)[1] == 1 for _ in range(n))
@@ -83,7 +83,7 @@ def test_action_probabilities_of_three_arms_are_not_offered() -> None:
     assert {flat.sample(Stream(0)).act(0, Stream(i)) for i in range(20)} == {0, 1}
 
 
-def test_arms_come_and_go_for_a_mode_in_charge_too() -> None:
+def test_a_held_mode_follows_added_and_retired_arms() -> None:
     agent = bandit().agent((1.0, 0.0), schedule=Every(1000))
     held = agent.act(Stream(0))
     agent.belief.add(5)
@@ -118,9 +118,9 @@ def test_the_laws_hold(schedule: Any) -> None:
 
 
 def test_merging_arms_and_copies() -> None:
-    one, two = taught(bandit().belief(), EVENTS[::2]), taught(bandit().belief(), EVENTS[1::2])
+    one, two = trained(bandit().belief(), EVENTS[::2]), trained(bandit().belief(), EVENTS[1::2])
     one.merge(two)
-    np.testing.assert_allclose(one.posterior(), taught(bandit().belief()).posterior(), rtol=1e-9)
+    np.testing.assert_allclose(one.posterior(), trained(bandit().belief()).posterior(), rtol=1e-9)
     assert one.count == 30
     for stranger in (bandit((1, 2, 3)).belief(), bandit(sd=2.0).belief(), None):
         with pytest.raises(IncompatibleState):
@@ -151,7 +151,7 @@ def test_features_that_do_not_fit_and_bad_next_contexts_are_refused() -> None:
     assert agent.x == (0.0, 1.0)
 
 
-def test_an_agent_without_a_context_says_so_and_learns_by_the_two_halves() -> None:
+def test_an_agent_without_a_context_raises_but_can_learn() -> None:
     agent = bandit().agent()
     for use in (
         lambda: agent.act(Stream(0)),
@@ -166,19 +166,19 @@ def test_an_agent_without_a_context_says_so_and_learns_by_the_two_halves() -> No
     assert agent.belief.count == 1
 
 
-def test_the_size_of_features_does_not_matter_to_the_choice() -> None:
+def test_scaling_the_features_does_not_change_the_choice() -> None:
     belief = SharedLinearBandit([1, 2], lambda x, a: [x * a], 1).belief()
     belief.observe(1.0, 1, 0.5)
     large, small = belief.action_probabilities(1.0), belief.action_probabilities(2.0**-600)
     assert small == pytest.approx(large)
 
 
-def test_features_are_a_function() -> None:
+def test_features_must_be_a_function() -> None:
     with pytest.raises(InvalidTable, match="phi=3"):
         SharedLinearBandit(2, 3, features=2)  # type: ignore[arg-type]
 
 
-def test_the_logit_link_works_here_too() -> None:
+def test_the_logit_link_is_supported() -> None:
     belief = bandit(link=Logit()).belief()
     belief.observe((1.0, 0.0), 1, 1)
     assert belief.predictive((1.0, 0.0), 2)[1] > 0.5
