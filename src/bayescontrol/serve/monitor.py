@@ -65,8 +65,8 @@ class _Statistics:
     def rate(self, now: float) -> float:
         """Return the decisions a second since the fifth call before this one."""
         self.counts.append((now, self.decisions))
-        start, count = self.counts[0]
-        return (self.decisions - count) / (now - start) if now > start else 0.0
+        (start, first_count), (_, last_count) = self.counts[0], self.counts[-1]
+        return (last_count - first_count) / (now - start) if now > start else 0.0
 
 
 class Monitor:
