@@ -341,13 +341,13 @@ class ModeListQueries(Generic[M]):
     def copy(self) -> "ModeListQueries[M]":
         """Copy the list and the private states; the modes are shared."""
         if not self.stateful_modes:
-            twin = copy(self)
+            clone = copy(self)
             for name in ("modes", "_bound", "_methods", "_states"):
-                setattr(twin, name, getattr(self, name)[:])
-            return twin
-        twin = ModeListQueries(self.modes)
-        twin.states = deepcopy(self._states)  # a mode may keep references into its state
-        return twin
+                setattr(clone, name, getattr(self, name)[:])
+            return clone
+        clone = ModeListQueries(self.modes)
+        clone.states = deepcopy(self._states)  # a mode may keep references into its state
+        return clone
 
 
 class ModeArrayQueries(Generic[M]):

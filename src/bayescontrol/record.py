@@ -93,14 +93,14 @@ def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     if len(kinds) > 1:
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
         kinds = {type(v) for v in values}
-    plain = kinds <= {int, bool} or kinds <= {float, int} or kinds == {str}
-    if plain or (len(kinds) == 1 and isinstance(next(iter(kinds)), np.dtype)):
+    is_plain = kinds <= {int, bool} or kinds <= {float, int} or kinds == {str}
+    if is_plain or (len(kinds) == 1 and isinstance(next(iter(kinds)), np.dtype)):
         try:
             column = np.array(values)
         except (ValueError, OverflowError):
             pass
         else:
-            if column.dtype.kind in "biufcU" and (not plain or _holds_exactly(column, values)):
+            if column.dtype.kind in "biufcU" and (not is_plain or _holds_exactly(column, values)):
                 return column
     if len(kinds) == 1 and (names := _fields(next(iter(kinds)))):
         fields = [as_column(field) for field in zip(*values, strict=True)]

@@ -251,11 +251,11 @@ class ControlRule(Generic[M, X, A, O]):
 
     def copy(self) -> "ControlRule[M, X, A, O]":
         """Return an independent copy of the agent."""
-        twin = copy(self)
-        twin.belief = self._belief_with(Resumable).copy()
+        clone = copy(self)
+        clone.belief = self._belief_with(Resumable).copy()
         if self.mode is not None:
-            twin.mode = twin._belief_with(Resumable).last()
-        return twin
+            clone.mode = clone._belief_with(Resumable).last()
+        return clone
 
     def __repr__(self) -> str:
         where = "" if self.x is None else f", situation {self.x!r}"

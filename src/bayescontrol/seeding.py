@@ -224,9 +224,9 @@ class Stream:
 
     def copy(self) -> "Stream":
         """Return an independent stream that will draw the same numbers."""
-        twin = Stream(0)
-        twin.load(self.save())
-        return twin
+        clone = Stream(0)
+        clone.load(self.save())
+        return clone
 
     __copy__ = copy
 

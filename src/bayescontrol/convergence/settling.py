@@ -48,8 +48,8 @@ class SettlingTime(NamedTuple):
 
     def __repr__(self) -> str:
         if self.unfinished == 1.0:
-            why = ": nothing separates it from the true mode" if self.tied else " in every run"
-            return f"{self.name}: more than {counted(self.horizon, 'step')}{why}"
+            reason = ": nothing separates it from the true mode" if self.tied else " in every run"
+            return f"{self.name}: more than {counted(self.horizon, 'step')}{reason}"
         if not self.error < np.inf:  # a single run has no spread
             least = "at least " * (self.unfinished > 0.0)
             return f"{self.name}: {least}{counted(round(self.mean), 'step')} in the only run"

@@ -243,15 +243,15 @@ def _pairs(
     world: World, possible: list[int], found: Mapping[tuple[int, int], PairVerdict]
 ) -> Iterator[PairVerdict]:
     """Yield the verdict on every mode of `possible` in this world; `found` has earlier pairs."""
-    outside, alike = outside_core(world), policies_agree(world)
+    outside, agree = outside_core(world), policies_agree(world)
     for m in possible:
         if m == world.true:
             continue
-        consistent = bool(outside[m] or alike[m])
+        consistent = bool(outside[m] or agree[m])
         deadlock = None
         if outside[m]:
             reason = Reason.OUTSIDE_CORE
-        elif alike[m]:
+        elif agree[m]:
             reason = Reason.CONSISTENT
         else:
             # Where nothing separates two modes their worlds agree: they share the deadlock.

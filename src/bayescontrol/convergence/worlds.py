@@ -260,8 +260,8 @@ def mean_rates(world: World, policy: int) -> FloatArray:
     >>> mean_rates(World(prize_or_frog(0.75), true=0), policy=0).round(4)
     array([0.    , 0.5493])
     """
-    ends = _recurrent_classes(world, policy)
-    return np.asarray(sum(p * _average(mu, world, policy) for mu, p in ends))
+    classes = _recurrent_classes(world, policy)
+    return np.asarray(sum(p * _average(mu, world, policy) for mu, p in classes))
 
 
 def _average(mu: FloatArray, world: World, policy: int) -> FloatArray:
@@ -280,11 +280,11 @@ def _recurrent_classes(world: World, policy: int) -> list[tuple[FloatArray, floa
     classes = stationary_distribution(MDP(chain[:, None], no_reward), only_action)
     if len(classes) == 1:
         return [(classes[0].probability, 1.0)]
-    ends = []
+    reached = []
     for recurrent in classes:
         inside = (recurrent.probability > 0.0).astype(np.float64)[:, None]
         gain = gain_and_bias(MDP(chain[:, None], inside), only_action).gain
         chance = float(gain[world.modes.start])
         if chance > 0.0:
-            ends.append((recurrent.probability, min(chance, 1.0)))
-    return ends
+            reached.append((recurrent.probability, min(chance, 1.0)))
+    return reached

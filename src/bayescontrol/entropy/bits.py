@@ -295,10 +295,8 @@ class _Sampler:
             ]
             q = conditional("the agent", self.agent.action_probabilities, s)
             bits[0, t] = _mean_kl(w, answers, q)
-            policy = (
-                answers[m_star] if self.weighting is None else self._weights(w, answers, s_policy)
-            )
-            a = draw_from(policy, rng)
+            p = answers[m_star] if self.weighting is None else self._weights(w, answers, s_policy)
+            a = draw_from(p, rng)
             if self.weighting is None:
                 w = _condition(w, answers, a)
             states = [x if w_m > 0.0 else RULED_OUT for x, w_m in zip(states, w, strict=True)]
@@ -318,7 +316,7 @@ class _Sampler:
             s_policy = self.policy.advance(s_policy, a, o) if self.policy else None
 
     def _weights(self, v: FloatArray, answers: list[Probabilities], state: Any) -> Probabilities:
-        """Return weight(â | ao_<t), from which the intervention is drawn; `state` is the policy's."""
+        """Return weight(â | ao_<t), from which â is drawn; `state` is that of the policy."""
         for m, policy in enumerate(answers):
             check_actions(f"mode {m}", policy, self.actions)
         possible = self.actions or tuple(

@@ -88,7 +88,7 @@ class Bumpless(WrappedAgent):
                 "Let the policy return a float; for discrete actions use MinimumDwell instead"
             )
         mode = self._acting_mode()
-        if self._last is not None and not _is_same_mode(mode, self._mode):
+        if self._last is not None and not _is_same(mode, self._mode):
             self._blend_start, self._steps_since_change = self._last, 0
         self._mode = mode
         self._steps_since_change = min(self._steps_since_change + 1, self.steps)
@@ -127,7 +127,7 @@ class Bumpless(WrappedAgent):
         if not hasattr(self.agent, "save"):
             raise MissingCapability(f"{self.agent!r} cannot be saved: it has no save and load")
         arrays = {f"agent/{name}": array for name, array in self.agent.save().items()}
-        mode_unchanged = _is_same_mode(self._acting_mode(), self._mode)
+        mode_unchanged = _is_same(self._acting_mode(), self._mode)
         arrays["blend"] = np.array([self.steps, self._steps_since_change, mode_unchanged])
         arrays["from"] = pack(self._blend_start, "the input that is blended from")
         arrays["last"] = pack(self._last, "the last input")
@@ -156,11 +156,11 @@ class Bumpless(WrappedAgent):
         """Return an independent copy."""
         if not hasattr(self.agent, "copy"):
             raise MissingCapability(f"{self.agent!r} cannot be copied: it has no copy()")
-        twin = Bumpless(self.agent.copy(), self.steps)
-        twin._blend_start, twin._last = self._blend_start, self._last
-        twin._steps_since_change = self._steps_since_change
-        twin._mode = twin._acting_mode() if _is_same_mode(self._acting_mode(), self._mode) else None
-        return twin
+        clone = Bumpless(self.agent.copy(), self.steps)
+        clone._blend_start, clone._last = self._blend_start, self._last
+        clone._steps_since_change = self._steps_since_change
+        clone._mode = clone._acting_mode() if _is_same(self._acting_mode(), self._mode) else None
+        return clone
 
     def __repr__(self) -> str:
         return f"Bumpless({self.agent!r}, steps={self.steps})"
@@ -174,6 +174,6 @@ def _is_real(u: Any) -> bool:
         return False
 
 
-def _is_same_mode(mode: Any, other: Any) -> bool:
+def _is_same(mode: Any, other: Any) -> bool:
     """Compare two results of `_acting_mode`: indices by value, objects by identity."""
     return mode == other if isinstance(mode, int) and isinstance(other, int) else mode is other

@@ -340,11 +340,11 @@ class SystemBelief(SystemRegression):
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        twin = super().copy()
-        twin._diagonal = self._diagonal.copy()
-        twin._room = kernels.riccati.room(self.states, self.inputs)
-        twin.costs = self.costs.copy()
-        return twin
+        clone = super().copy()
+        clone._diagonal = self._diagonal.copy()
+        clone._room = kernels.riccati.room(self.states, self.inputs)
+        clone.costs = self.costs.copy()
+        return clone
 
     def __repr__(self) -> str:
         noise = "unknown noise" if self._V is None else "known noise"

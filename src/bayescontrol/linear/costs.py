@@ -202,10 +202,10 @@ class CostBelief:
 
     def copy(self) -> "CostBelief":
         """Return an independent copy."""
-        twin = CostBelief.__new__(CostBelief)
-        twin.__dict__.update(self.__dict__)
-        twin._fit = self._fit.copy()
-        return twin
+        clone = CostBelief.__new__(CostBelief)
+        clone.__dict__.update(self.__dict__)
+        clone._fit = self._fit.copy()
+        return clone
 
     def __repr__(self) -> str:
         what = f"{counted(self.n, 'state')}, {counted(self.m, 'input')}"

@@ -200,8 +200,8 @@ class SystemRegression:
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        clone = type(self).__new__(type(self))
+        clone.__dict__.update(self.__dict__)
         for name in ("F", "row", "v", "zero"):
-            setattr(twin, name, getattr(self, name).copy())
-        return twin
+            setattr(clone, name, getattr(self, name).copy())
+        return clone

@@ -386,12 +386,12 @@ class GibbsBelief:
 
     def copy(self) -> "GibbsBelief":
         """Return an independent copy."""
-        twin = GibbsBelief.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._ledger = self._ledger.copy()
+        clone = GibbsBelief.__new__(type(self))
+        clone.__dict__.update(self.__dict__)
+        clone._ledger = self._ledger.copy()
         if self._last is not None:
-            twin._last = twin._mode(self._last.Q.copy(), self._last.rho)
-        return twin
+            clone._last = clone._mode(self._last.Q.copy(), self._last.rho)
+        return clone
 
     def __repr__(self) -> str:
         return (

@@ -114,10 +114,10 @@ class Ledger:
         """Move the transitions of pair i to a new block with space for `room` transitions."""
         first = self._reserve(room)
         e = self.evidence
-        old, known = int(e.first[i]), int(e.known[i])
+        old, count = int(e.first[i]), int(e.known[i])
         for name in PER_TRANSITION:
             column = getattr(e, name)
-            column[first : first + known] = column[old : old + known]
+            column[first : first + count] = column[old : old + count]
         e.first[i], e.room[i] = first, room
 
     # -- states and their actions ------------------------------------------------------------------
@@ -249,13 +249,13 @@ class Ledger:
 
     def copy(self) -> "Ledger":
         """Return an independent copy."""
-        twin = Ledger.__new__(Ledger)
-        twin.__dict__.update(self.__dict__)
-        twin.places = dict(self.places)
-        twin.evidence = type(self.evidence)._make(a.copy() for a in self.evidence)
-        twin.chain = type(self.chain)._make(a.copy() for a in self.chain)
-        twin.prior = twin.evidence.prior
-        return twin
+        clone = Ledger.__new__(Ledger)
+        clone.__dict__.update(self.__dict__)
+        clone.places = dict(self.places)
+        clone.evidence = type(self.evidence)._make(a.copy() for a in self.evidence)
+        clone.chain = type(self.chain)._make(a.copy() for a in self.chain)
+        clone.prior = clone.evidence.prior
+        return clone
 
     def empty(self) -> "Ledger":
         """Return a ledger with the same actions and prior but without states."""
@@ -268,15 +268,15 @@ def to_arrays(ledger: Ledger) -> Arrays:
     """Return the ledger as named arrays, without unused capacity."""
     size, e, c = len(ledger), ledger.evidence, ledger.chain
     pairs = size * len(ledger.actions)
-    known = e.known[:pairs].astype(np.int64)
+    counts = e.known[:pairs].astype(np.int64)
     # The transitions of all pairs in order, without the unused entries between them.
-    offsets = np.arange(known.sum()) - np.repeat(np.cumsum(known) - known, known)
-    positions = np.repeat(e.first[:pairs].astype(np.int64), known) + offsets
+    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    positions = np.repeat(e.first[:pairs].astype(np.int64), counts) + offsets
     return {
         "states": pack(list(ledger.places), "the states"),
         "actions": pack(list(ledger.actions), "the actions"),
         "offered": ledger.has_action(),
-        "known": known,
+        "known": counts,
         "r": e.r[:pairs].copy(),
         "scatter": e.scatter[:pairs].copy(),
         "successor": e.successor[positions].astype(np.int64),
@@ -310,14 +310,14 @@ def from_arrays(arrays: Arrays, template: Ledger) -> Ledger:
         ledger.add_state(x, 0.0, row)
     end = np.cumsum(arrays["known"])
     for i, (first, last) in enumerate(zip(end - arrays["known"], end, strict=True)):
-        known = int(last - first)
-        if known > ledger.evidence.room[i]:
-            ledger.make_room(i, known)
+        count = int(last - first)
+        if count > ledger.evidence.room[i]:
+            ledger.make_room(i, count)
         e = ledger.evidence
-        block = slice(int(e.first[i]), int(e.first[i]) + known)
+        block = slice(int(e.first[i]), int(e.first[i]) + count)
         for name in ("successor", "times", "rewards"):
             getattr(e, name)[block] = arrays[name][first:last]
-        e.known[i] = known
+        e.known[i] = count
         e.n[i] += arrays["times"][first:last].sum()
     e, c = ledger.evidence, ledger.chain
     e.r[: end.size], e.scatter[: end.size] = arrays["r"], arrays["scatter"]
@@ -341,20 +341,20 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
     require_shapes(arrays, shapes | {f"sampler/{name}": shape for name, shape in sampler.items()})
     require_shapes(arrays, {"known": pairs, "successor": transitions}, np.int64)
     require_shapes(arrays, {"offered": (size, actions)}, np.bool_)
-    known, y, n = arrays["known"], arrays["successor"], arrays["times"]
+    counts, y, n = arrays["known"], arrays["successor"], arrays["times"]
     scalars = arrays["sampler/scalars"]
     checks = {
-        "known": (known >= 0).all() and known.sum() == y.size,
+        "known": (counts >= 0).all() and counts.sum() == y.size,
         "successor": ((y >= 0) & (y < size)).all(),
         "times": ((n >= 1.0) & (n == np.floor(n))).all(),
         "scatter": (arrays["scatter"] >= 0.0).all(),
         "offered": arrays["offered"].any(1).all()
-        and not known.reshape(size, actions)[~arrays["offered"]].any(),
+        and not counts.reshape(size, actions)[~arrays["offered"]].any(),
         "sampler/scalars": scalars[1] > 0.0 and 0.0 <= scalars[2] <= size,
     }
     for name, is_valid in checks.items():
         if not is_valid:
             raise IncompatibleState(f"the saved state is damaged: {name} is {arrays[name]}")
-    pair = np.repeat(np.arange(known.size), known)  # of each transition
+    pair = np.repeat(np.arange(counts.size), counts)  # of each transition
     if np.unique(pair * max(size, 1) + y).size < y.size:
         raise IncompatibleState("the saved state is damaged: a transition occurs twice")

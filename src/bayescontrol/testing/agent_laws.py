@@ -207,10 +207,7 @@ def check_fused(
     fused, readable = results
     _require_same(fused, readable, "the compiled and readable loops differ")
     first, second = continuations
-    require(
-        first == second,
-        "the compiled loop left the agent or environment in another state",
-    )
+    require(first == second, "the compiled loop left the agent or environment in another state")
 
 
 def check_resume(
@@ -258,14 +255,13 @@ def _run(
     return Record(record.actions, record.observations), agent.save()
 
 
-def _require_same(one: RunResult, two: RunResult, message: str) -> None:
+def _require_same(first: RunResult, second: RunResult, message: str) -> None:
     """Raise `LawBroken`, with the first difference, unless both results are equal bit for bit."""
-    (record, a), (other_record, b) = one, two
+    (record, arrays), (other_record, other_arrays) = first, second
     for t, (step, other) in enumerate(zip(record, other_record, strict=True)):
         require(repr(step) == repr(other), f"{message}: at step {t + 1} {step!r} and {other!r}")
     require(record == other_record, f"{message}: {record!r} and {other_record!r}")
-    differ = sorted(
-        (a.keys() ^ b.keys())
-        | {n for n in a.keys() & b.keys() if not same_bits({n: a[n]}, {n: b[n]})}
-    )
-    require(not differ, f"{message}: the final states differ in {differ}")
+    shared = arrays.keys() & other_arrays.keys()
+    differ = {n for n in shared if not same_bits({n: arrays[n]}, {n: other_arrays[n]})}
+    differ |= arrays.keys() ^ other_arrays.keys()
+    require(not differ, f"{message}: the final states differ in {sorted(differ)}")

@@ -39,18 +39,18 @@ def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> No
     """
     s = mode.start() if isinstance(mode, protocols.Stateful) else None
     for x, a, o in history:
-        here = s if isinstance(mode, protocols.Stateful) else x
+        situation = s if isinstance(mode, protocols.Stateful) else x
         if isinstance(mode, protocols.ActionProbabilities):
-            total = sum(mode.action_probabilities(here).values())
+            total = sum(mode.action_probabilities(situation).values())
             require(
                 abs(total - 1.0) <= TOLERANCE,
-                f"the policy of {who} sums to {total:.9g} in situation {here!r}",
+                f"the policy of {who} sums to {total:.9g} in situation {situation!r}",
             )
         if isinstance(mode, protocols.ObservationProbabilities):
-            total = sum(mode.observation_probabilities(here, a).values())
+            total = sum(mode.observation_probabilities(situation, a).values())
             require(
                 abs(total - 1.0) <= TOLERANCE,
-                f"the hypothesis of {who} sums to {total:.9g} in situation {here!r} "
+                f"the hypothesis of {who} sums to {total:.9g} in situation {situation!r} "
                 f"after action {a!r}",
             )
         if isinstance(mode, protocols.Stateful):
