@@ -306,9 +306,9 @@ class ArmsBelief(HasArms[MeanRewards]):
         return by_row
 
     def _saved_mode(self) -> FloatArray:
-        """Return the mode drawn last as an array: [means], or [means, logs] if it has logarithms.
+        """Return the mode drawn last as an array; it is empty if no mode was drawn.
 
-        The array is empty if no mode was drawn.
+        The array holds the means by row, or two lines, means and `logs`, if the mode has `logs`.
         """
         last = self._last
         if last is None:

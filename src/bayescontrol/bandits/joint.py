@@ -249,7 +249,7 @@ class LogitNormalBandit:
         return np.asarray(self.mean + rng.normal(size=(n, self.mean.size)) @ self._C.T)
 
     def _log_likelihoods(self, theta: FloatArray, x: object, a: Any, o: Any) -> FloatArray:
-        """ln P(o | θ, a) = -ln(1 + e^(∓θ_a)) for every row of `theta`."""
+        """Return ln σ(θ_a) if o is 1, or ln σ(-θ_a) if o is 0, for every row of `theta`."""
         t, r = theta[:, self._labels.place(a)], zero_or_one(o)
         return np.asarray(-np.logaddexp(0.0, -t if r else t))
 

@@ -228,9 +228,10 @@ def identification_time(k: int, schedule: Schedule = every_step) -> Waiting:
 
 
 def first_reward_time(k: int) -> Waiting:
-    """E = 2^k - 1 + k/2: with probability 1/2 the first run is of the wrong action.
+    """Return the time until the first reward of the rule, whose mean is 2^k - 1 + k/2.
 
-    The agent then knows the right action and needs k more steps.
+    With probability 1/2 the first run is of the wrong action. The agent then knows the right action
+    and needs k more steps.
 
     >>> first_reward_time(10).mean
     1028.0
