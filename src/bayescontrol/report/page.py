@@ -227,7 +227,7 @@ def _legends(chart: Chart) -> tuple[list[str], str]:
     common: dict[tuple[str, int], Any] = {}
     for legend in compress(entries, is_common):
         common |= {key: mark for key, mark in legend.items() if key not in common}
-    legends = ["" if c else _legend(own) for own, c in zip(entries, is_common, strict=True)]
+    legends = ["" if c else _legend(part) for part, c in zip(entries, is_common, strict=True)]
     return legends, _legend(common)
 
 
