@@ -163,7 +163,7 @@ def growing_label(scale: int, name: str) -> str:
 
 
 def _identification_time(seed: int, number: int, agent: Any, environment: Any, steps: int) -> float:
-    """Return T, the first step at which the posterior of a mode is 0; ∞ if there is none."""
+    """Return T, the first step at which the posterior of a mode is 0; ∞ if it never is."""
     for t, _ in enumerate(islice(play(agent, environment, seed=seed, run=number), steps), start=1):
         if agent.belief.posterior().min() == 0.0:
             return t
