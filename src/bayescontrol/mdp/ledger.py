@@ -137,7 +137,10 @@ class Ledger:
 
     def available(self, x: Any) -> npt.NDArray[np.bool_]:
         """Return an array [a]: whether action a is available in state x, which may be unknown."""
-        place, actions = self.place(x), len(self.actions)
+        return self._available(x, self.place(x))
+
+    def _available(self, x: Any, place: int | None) -> npt.NDArray[np.bool_]:
+        actions = len(self.actions)
         if place is not None:  # n is -1 for unavailable actions, see `add_state`
             return np.asarray(self.evidence.n[place * actions : (place + 1) * actions] >= 0.0)
         if self.allowed is None:
@@ -188,14 +191,14 @@ class Ledger:
         column = self.action(a, x)
         row_x = self.find(x, f"before action {a!r}")
         row_y = self.find(y, f"after action {a!r} in state {x!r}")
-        available_in_x, available_in_y = self.available(x), self.available(y)
+        available_in_x, available_in_y = self._available(x, row_x), self._available(y, row_y)
         if not available_in_x[column]:
             raise UnknownAction(
                 f"action {a!r} is not available in state {x!r}: choose from {self.actions_of(x)}"
             )
         if row_x is None:
             row_x = self.add_state(x, float(self.chain.M[0]), available_in_x)
-            row_y = self.place(y)
+            row_y = row_x if y == x else row_y
         if row_y is None:
             # A new state starts with the value of its predecessor, until the next sweep.
             row_y = self.add_state(y, float(self.chain.M[row_x]), available_in_y)
