@@ -14,6 +14,7 @@ CASES = [
     ("rich", "from bayescontrol.report import tables; tables._rich()", "lab"),
     ("rich", "from bayescontrol.lab.progress import live; live('x').__enter__()", "lab"),
     ("distributed", "from bayescontrol.lab.executors import Dask; Dask('local')", "cluster"),
+    ("litestar", "from bayescontrol.serve import Server", "serve"),
     ("pandas", "from bayescontrol.lab import export; export._library('pandas')", "export"),
 ]  # fmt: skip
 OPTIONAL = (

@@ -9,6 +9,7 @@ The server needs the extra `serve`; the client does not.
 
 from typing import TYPE_CHECKING, Any
 
+from bayescontrol.errors import MissingExtra
 from bayescontrol.serve.client import Client, InvalidAddress, RemoteAgent
 from bayescontrol.serve.problems import (
     BadSettings,
@@ -46,12 +47,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # The server's dependencies are an extra, which the client does not need.
-    if name == "Limits":
-        from bayescontrol.serve.middleware import Limits
-
-        return Limits
-    if name in ("CannotListen", "Server", "serve"):
-        from bayescontrol.serve import server
-
-        return getattr(server, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in ("CannotListen", "Limits", "Server", "serve"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from bayescontrol.serve import middleware, server
+    except ModuleNotFoundError as error:
+        raise MissingExtra.of("the server", str(error.name), "serve") from error
+    return getattr(middleware if name == "Limits" else server, name)
