@@ -134,9 +134,7 @@ def next_state(x: Any, u: Any, o: Any) -> Any:
 def require_function(function: Any, call: str, label: str) -> None:
     """Raise `MissingCapability` unless `function` can be called as `call`, e.g. "policy(x)"."""
     about = f"{label}: {call} is {function!r}"
-    if type(function).__module__.partition(".")[0] == "control" and hasattr(
-        function, "frequency_response"
-    ):
+    if hasattr(function, "frequency_response"):
         raise MissingCapability(
             f"{about}, a python-control system, which evaluates its frequency response if called. "
             "Pass a function for one step in time, such as lambda x, u: A @ x + B @ u for a "
