@@ -129,7 +129,7 @@ def test_bootstrap_bounds_are_order_statistics_of_t_from_the_stream() -> None:
     drawn = x[Stream(Stream(3).integers(2**62)).integers(12, size=(1999, 12))]
     t = np.sort((drawn.mean(axis=1) - x.mean()) / (drawn.std(axis=1, ddof=1) / np.sqrt(12)))
     mean, error = mean_and_error(x)
-    interval = mean_interval(x, method="bootstrap", rng=3)
+    interval = mean_interval(x, method="bootstrap", seed=3)
     assert interval.low == pytest.approx(mean - t[1949] * error, rel=1e-12)
     assert interval.high == pytest.approx(mean - t[49] * error, rel=1e-12)
 
@@ -183,7 +183,7 @@ def test_the_same_call_gives_the_same_interval_and_a_stream_moves_on() -> None:
     first, again = (mean_interval(x, method="bootstrap") for _ in range(2))
     assert (first.low, first.high) == (again.low, again.high)
     rng = Stream(5)
-    one, two = (mean_interval(x, method="bootstrap", rng=rng) for _ in range(2))
+    one, two = (mean_interval(x, method="bootstrap", seed=rng) for _ in range(2))
     assert one.low != two.low
 
 

@@ -30,7 +30,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.lab.statistics import intervals
 from bayescontrol.lab.statistics.intervals import Interval, InvalidSample, as_sample, check_level
 from bayescontrol.lab.statistics.sequences import anytime_p_value, confidence_sequence
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import SeedLike, as_stream
 
 Judgement: TypeAlias = Literal["better", "worse", "undecided"]
 TestName: TypeAlias = Literal["sign flips", "betting"]
@@ -110,7 +110,7 @@ def compare(
     higher_is_better: bool = True,
     alpha: float = 0.05,
     bounds: tuple[float, float] | None = None,
-    rng: int | Stream = 0,
+    seed: SeedLike = 0,
 ) -> Comparison:
     """Compare two agents run by run: mean of d_i = a_i - b_i, interval, p-value and verdict.
 
@@ -132,7 +132,7 @@ def compare(
         )
     check_level(alpha)
     if bounds is None:
-        interval, p = _fixed_size_test(x - y, alpha, rng)
+        interval, p = _fixed_size_test(x - y, alpha, seed)
     else:
         for name, values in zip(names, (x, y), strict=True):
             _check_within(name, values, bounds)
@@ -149,7 +149,7 @@ def compare_all(
     higher_is_better: bool = True,
     alpha: float = 0.05,
     bounds: tuple[float, float] | None = None,
-    rng: int | Stream = 0,
+    seed: SeedLike = 0,
 ) -> tuple[Comparison, ...]:
     """Compare every pair of agents, or every agent with `baseline`, corrected by Holm.
 
@@ -168,7 +168,9 @@ def compare_all(
     pairs = list(itertools.combinations(values, 2))
     if baseline is not None:
         pairs = [(name, baseline) for name in values if name != baseline]
-    test = partial(compare, higher_is_better=higher_is_better, alpha=alpha, bounds=bounds, rng=rng)
+    test = partial(
+        compare, higher_is_better=higher_is_better, alpha=alpha, bounds=bounds, seed=seed
+    )
     comparisons = [test(values[a], values[b], names=(a, b)) for a, b in pairs]
     corrected = holm([comparison.p_value for comparison in comparisons])
     return tuple(
@@ -177,7 +179,7 @@ def compare_all(
     )
 
 
-def sign_flip_p_value(differences: npt.ArrayLike, *, rng: int | Stream = 0) -> float:
+def sign_flip_p_value(differences: npt.ArrayLike, *, seed: SeedLike = 0) -> float:
     """Return the two-sided p-value of "d and -d have the same distribution".
 
     With at most 16 nonzero differences all sign patterns are counted. With more, 9,999 random
@@ -198,7 +200,7 @@ def sign_flip_p_value(differences: npt.ArrayLike, *, rng: int | Stream = 0) -> f
         for d_i in d:
             sums = np.concatenate([sums + d_i, sums - d_i])
         return float((np.abs(sums) >= observed).mean())
-    stream, as_extreme = as_stream(rng), 1
+    stream, as_extreme = as_stream(seed), 1
     step = max(1, _CELLS // len(d))
     for start in range(0, _RANDOM_FLIPS, step):
         signs = 2 * stream.integers(2, size=(min(step, _RANDOM_FLIPS - start), len(d))) - 1
@@ -222,13 +224,13 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     return adjusted
 
 
-def _fixed_size_test(d: FloatArray, alpha: float, rng: int | Stream) -> tuple[Interval, float]:
+def _fixed_size_test(d: FloatArray, alpha: float, seed: SeedLike) -> tuple[Interval, float]:
     """Return the interval and the p-value for a number of runs fixed in advance."""
     # Wilson's interval does not apply: differences of 0 and 1 may also be -1.
     method = intervals.fitting_method(d)
     method = "t" if method == "Wilson" else method
-    interval = intervals.mean_interval(d, alpha=alpha, method=method, rng=rng)
-    return interval, sign_flip_p_value(d, rng=rng)
+    interval = intervals.mean_interval(d, alpha=alpha, method=method, seed=seed)
+    return interval, sign_flip_p_value(d, seed=seed)
 
 
 def _anytime_test(d: FloatArray, width: float, alpha: float) -> tuple[Interval, float]:

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BayesControlError
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, as_stream
 
 Method: TypeAlias = Literal["t", "bootstrap", "Wilson"]
 
@@ -134,11 +134,11 @@ def mean_interval(
     alpha: float = 0.05,
     method: Method | Literal["auto"] = "auto",
     axis: int = 0,
-    rng: int | Stream = 0,
+    seed: SeedLike = 0,
 ) -> Interval:
     """Return x̄ with P(low ≤ μ ≤ high) = 1 - α for each component.
 
-    "auto" uses `fitting_method`. The bootstrap draws from `rng`, so the same call gives the same
+    "auto" uses `fitting_method`. The bootstrap draws from `seed`, so the same call gives the same
     interval. For a band that covers a whole curve at once, see `mean_band`.
 
     >>> print(mean_interval([1.0, 2.0, 3.0, 4.0]))
@@ -155,7 +155,7 @@ def mean_interval(
             raise InvalidSample("Wilson's interval is for proportions: pass zeros and ones")
         low, high = wilson(x.sum(axis=0), len(x), normal_quantile(1 - alpha / 2))
     elif chosen == "bootstrap":
-        low, high = studentised_bounds(x, alpha, rng)
+        low, high = studentised_bounds(x, alpha, seed)
     else:
         half = t_quantile(1 - alpha / 2, len(x) - 1) * error
         low, high = mean - half, mean + half
@@ -163,7 +163,7 @@ def mean_interval(
 
 
 def mean_band(
-    curves: npt.ArrayLike, *, alpha: float = 0.05, axis: int = 0, rng: int | Stream = 0
+    curves: npt.ArrayLike, *, alpha: float = 0.05, axis: int = 0, seed: SeedLike = 0
 ) -> Interval:
     """Return a band for a mean curve: P(low_j ≤ μ_j ≤ high_j for all j) = 1 - α.
 
@@ -184,7 +184,7 @@ def mean_band(
     else:
         resamples = _resample_count(alpha)
         largest_t = np.zeros(resamples)
-        for _, t in _t_star(flat, resamples, rng):
+        for _, t in _t_star(flat, resamples, seed):
             np.maximum(largest_t, np.abs(t).max(axis=1), out=largest_t)
         c = float(np.sort(largest_t)[resamples - int((resamples + 1) * alpha)])
         method = "max-t bootstrap"
@@ -294,7 +294,7 @@ def format_interval(
 
 
 def studentised_bounds(
-    x: FloatArray, alpha: float, rng: int | Stream = 0
+    x: FloatArray, alpha: float, seed: SeedLike = 0
 ) -> tuple[FloatArray, FloatArray]:
     """Return the studentised bootstrap interval of the mean along the first axis.
 
@@ -305,7 +305,7 @@ def studentised_bounds(
     resamples = _resample_count(alpha)
     k = int((resamples + 1) * alpha / 2)
     low, high = np.empty_like(mean), np.empty_like(mean)
-    for columns, t in _t_star(flat, resamples, rng):
+    for columns, t in _t_star(flat, resamples, seed):
         t.partition((k - 1, resamples - k), axis=0)
         low[columns] = _bound(mean[columns], t[resamples - k], error[columns])
         high[columns] = _bound(mean[columns], t[k - 1], error[columns])
@@ -338,16 +338,16 @@ def _bound(mean: FloatArray, t: FloatArray | float, error: FloatArray) -> FloatA
     return mean - np.multiply(t, error, out=np.zeros_like(mean), where=error > 0)
 
 
-def _t_star(x: FloatArray, resamples: int, rng: int | Stream) -> Iterator[tuple[slice, FloatArray]]:
+def _t_star(x: FloatArray, resamples: int, seed: SeedLike) -> Iterator[tuple[slice, FloatArray]]:
     """Yield blocks of components: the columns of x, and t* as an array [resample, component].
 
     All blocks use the same resamples.
     """
-    seed = as_stream(rng).integers(2**62)
+    common = as_stream(seed).integers(2**62)
     step = max(1, _CELLS // resamples)
     for start in range(0, x.shape[1], step):
         columns = slice(start, start + step)
-        yield columns, _t_star_of(x[:, columns], resamples, Stream(seed))
+        yield columns, _t_star_of(x[:, columns], resamples, Stream(common))
 
 
 def _t_star_of(x: FloatArray, resamples: int, stream: Stream) -> FloatArray:
