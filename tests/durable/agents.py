@@ -1,4 +1,4 @@
-"""Agents of every kind: a model, what they are asked and answered, and what they come to."""
+"""One case for every kind of agent: a model, its situations and its observations."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +40,7 @@ def same_state(one: DurableAgent, two: Any) -> bool:
     )
 
 
-def nothing(rng: Stream) -> None:
+def no_situation(rng: Stream) -> None:
     return None
 
 
@@ -63,22 +63,26 @@ def levers() -> Any:
     return ControlRule(FiniteBelief([lever("left"), lever("right")]))
 
 
-#: Every kind of agent: a model, the situation of a question, an answer to an action.
+#: Every kind of agent: its model, a function that draws a situation, one that draws an observation.
 MODELS: dict[str, tuple[Any, Question, Answer]] = {
-    "bernoulli": (SHOP, nothing, coin),
+    "bernoulli": (SHOP, no_situation, coin),
     "bernoulli, held": (
         named_model("held", version=1, build=lambda: SHOP.agent(schedule=Every(3))),
-        nothing,
+        no_situation,
         coin,
     ),
-    "gaussian": (GaussianBandit(3, sd=2.0, prior=(1, 3)), nothing, lambda a, rng: rng.normal()),
-    "unknown variance": (GaussianBandit(2, sd=None), nothing, lambda a, rng: rng.normal()),
+    "gaussian": (
+        GaussianBandit(3, sd=2.0, prior=(1, 3)),
+        no_situation,
+        lambda a, rng: rng.normal(),
+    ),
+    "unknown variance": (GaussianBandit(2, sd=None), no_situation, lambda a, rng: rng.normal()),
     "categorical": (
         CategoricalBandit(["a", "b"], values=[-1, 0, 10]),
-        nothing,
+        no_situation,
         lambda a, rng: rng.choice([-1, 0, 10]),
     ),
-    "poisson": (PoissonBandit(2), nothing, lambda a, rng: rng.integers(5)),
+    "poisson": (PoissonBandit(2), no_situation, lambda a, rng: rng.integers(5)),
     "linear": (
         LinearBandit(["a", "b", "c"], features=2, sd=0.5),
         lambda rng: rng.normal(size=2),
@@ -94,35 +98,35 @@ MODELS: dict[str, tuple[Any, Question, Answer]] = {
         lambda rng: rng.random(),
         lambda a, rng: rng.normal(),
     ),
-    "joint": (JointBandit([[0.9, 0.1], [0.1, 0.9]]), nothing, coin),
+    "joint": (JointBandit([[0.9, 0.1], [0.1, 0.9]]), no_situation, coin),
     "particles": (
         named_model(
             "particles",
             version=1,
             build=LogitNormalBandit([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]], particles=50).agent,
         ),
-        nothing,
+        no_situation,
         coin,
     ),
-    "finite modes": (named_model("levers", version=3, build=levers), nothing, coin),
-    "one stream, tables": (random_modes(4, situations=3, seed=1), nothing, coin),
+    "finite modes": (named_model("levers", version=3, build=levers), no_situation, coin),
+    "one stream, tables": (random_modes(4, situations=3, seed=1), no_situation, coin),
     "one stream, MDP": (
         GibbsMDP(["left", "right"], start=0),
-        nothing,
+        no_situation,
         lambda a, rng: (rng.random(), rng.integers(3)),
     ),
 }
 
 
 def live(agent: DurableAgent, steps: int, case: str, seed: int = 0) -> None:
-    """Ask and answer; where feedback stands alone, late, out of order, or not at all."""
+    """Act and observe; feedback is late, out of order or missing if the model accepts that."""
     _, question, answer = MODELS[case]
     rng = Stream(seed)
     waiting: list[Any] = []
-    single = agent.model.driver().accepts_late_feedback
+    accepts_late = agent.model.driver().accepts_late_feedback
     for _ in range(steps):
-        d = agent.act(question(rng)) if single else agent.act()
+        d = agent.act(question(rng)) if accepts_late else agent.act()
         waiting.append(d)
-        if not single or rng.random() < 0.7:
+        if not accepts_late or rng.random() < 0.7:
             d = waiting.pop(rng.integers(len(waiting)))
             assert agent.observe(d.id, answer(d.action, rng))

@@ -1,4 +1,4 @@
-"""What every store must do. A test class for one store inherits these and gives `reopen`."""
+"""Tests that every store must pass. The test class of a store inherits them, with its `reopen`."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from bayescontrol.errors import (
     UnknownStore,
 )
 
-#: Opens the same store again; whatever was open before must have been closed, if it is exclusive.
+#: Opens the same store again. An exclusive store must be closed first.
 Reopen: TypeAlias = Callable[[], LogStore]
 
 
@@ -40,7 +40,7 @@ ROWS = [
 
 
 class StoreConformance:
-    """The contract of `LogStore` and `Log`, as sentences."""
+    """The contract of `LogStore` and `Log`."""
 
     @pytest.fixture
     def reopen(self) -> Reopen:
@@ -77,7 +77,7 @@ class StoreConformance:
         log.append([decided(1, payload=payload), decided(2, payload=b"")])
         assert [row.payload for row in log.read()] == [payload, b""]
 
-    def test_a_part_may_be_read(self, log: Log) -> None:
+    def test_a_range_of_events_can_be_read(self, log: Log) -> None:
         log.append(ROWS)
         assert list(log.read(3)) == ROWS[2:]
         assert list(log.read(2, 4)) == ROWS[1:4]
@@ -85,14 +85,14 @@ class StoreConformance:
         assert list(log.read(4, 3)) == []
         assert list(log.read(6, 100)) == ROWS[5:]
 
-    def test_reading_does_not_see_what_comes_later_and_is_not_in_its_way(self, log: Log) -> None:
+    def test_a_reader_sees_a_fixed_prefix_and_does_not_block_writers(self, log: Log) -> None:
         log.append(ROWS[:3])
         reading = log.read()
         first = next(reading)
         log.append(ROWS[3:])
         assert [first, *reading] == ROWS[:3]
 
-    def test_many_rows_come_in_order(self, log: Log) -> None:
+    def test_many_rows_are_read_in_order(self, log: Log) -> None:
         rows = [decided(seq) for seq in range(1, 25_001)]
         log.append(rows[:12_000])
         log.append(rows[12_000:])
@@ -114,13 +114,13 @@ class StoreConformance:
                 log.append(wrong)
         assert list(log.read()) == ROWS[:2]
 
-    def test_rows_with_a_gap_are_refused_whole(self, log: Log) -> None:
+    def test_a_batch_with_a_gap_is_rejected_as_a_whole(self, log: Log) -> None:
         for wrong in ([ROWS[0], ROWS[2]], [ROWS[0], ROWS[0]], []):
             with pytest.raises(ValueError, match="consecutive"):
                 log.append(wrong)
         assert log.head() == 0
 
-    def test_a_second_observation_of_a_decision_is_refused_whole(self, log: Log) -> None:
+    def test_a_second_observation_of_a_decision_rejects_the_batch(self, log: Log) -> None:
         log.append(ROWS)
         with pytest.raises(ConflictingFeedback):
             log.append([decided(7), observed(8, 3)])
@@ -130,13 +130,13 @@ class StoreConformance:
         log.append([observed(7, 5)])
         assert log.head() == 7
 
-    def test_a_second_decision_under_one_key_is_refused_whole(self, log: Log) -> None:
+    def test_a_second_decision_with_the_same_key_rejects_the_batch(self, log: Log) -> None:
         log.append(ROWS)
         with pytest.raises(ConflictingKey):
             log.append([decided(7), decided(8, "visit-81")])
         assert list(log.read()) == ROWS
 
-    def test_logs_of_one_store_know_nothing_of_each_other(self, store: LogStore, log: Log) -> None:
+    def test_logs_of_one_store_are_independent(self, store: LogStore, log: Log) -> None:
         other = store.log("search")
         log.append(ROWS)
         assert (other.head(), list(other.read()), other.find_key("visit-81")) == (0, [], None)
@@ -144,7 +144,7 @@ class StoreConformance:
         assert (other.head(), log.head()) == (3, 6)
         assert store.names() == ["checkout", "search"]
 
-    def test_everything_is_there_after_reopening(self, reopen: Reopen) -> None:
+    def test_events_and_snapshots_survive_reopening(self, reopen: Reopen) -> None:
         store = reopen()
         log = store.log("checkout")
         log.append(ROWS)
@@ -166,7 +166,7 @@ class StoreConformance:
         assert [s.seq for s in log.snapshots()] == [6, 3]
         assert list(store.log("search").snapshots()) == []
 
-    def test_older_snapshots_are_kept_at_a_distance(self, log: Log) -> None:
+    def test_older_snapshots_are_kept_at_regular_spacing(self, log: Log) -> None:
         log.append(ROWS)
         for seq in range(10, 1_010, 10):
             log.save_snapshot(Snapshot(seq, b"%d" % seq, b"d"), 100)
@@ -178,7 +178,7 @@ class StoreConformance:
         assert 405 <= near.seq <= 505
         assert near.state == b"%d" % near.seq
 
-    def test_a_snapshot_takes_the_place_of_one_at_the_same_seq(self, log: Log) -> None:
+    def test_a_snapshot_replaces_one_at_the_same_seq(self, log: Log) -> None:
         log.append(ROWS)
         log.save_snapshot(Snapshot(6, b"old", b"1"))
         log.save_snapshot(Snapshot(6, b"new" * 100_000, b"2"))
@@ -188,24 +188,24 @@ class StoreConformance:
         wrong: list[object] = []
         done = threading.Event()
 
-        def look() -> None:
+        def read_all() -> None:
             while not done.is_set():
                 seqs = [row.seq for row in log.read()]
                 if seqs != list(range(1, len(seqs) + 1)):
                     wrong.append(seqs)
 
-        lookers = [threading.Thread(target=look) for _ in range(3)]
-        for looker in lookers:
-            looker.start()
+        readers = [threading.Thread(target=read_all) for _ in range(3)]
+        for reader in readers:
+            reader.start()
         for seq in range(1, 41):
             log.append([decided(seq)])
         done.set()
-        for looker in lookers:
-            looker.join()
+        for reader in readers:
+            reader.join()
         assert wrong == []
         assert log.head() == 40
 
-    def test_a_closed_log_refuses_and_can_be_opened_again(self, store: LogStore, log: Log) -> None:
+    def test_a_closed_log_raises_and_can_be_opened_again(self, store: LogStore, log: Log) -> None:
         log.append(ROWS)
         log.close()
         log.close()
@@ -246,12 +246,12 @@ class StoreConformance:
                 store.log("checkout")
 
     @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "nul\0"])
-    def test_names_that_no_log_can_have_are_refused(self, store: LogStore, name: str) -> None:
+    def test_invalid_log_names_are_refused(self, store: LogStore, name: str) -> None:
         with pytest.raises(UnknownStore, match="name="):
             store.log(name)
 
     @pytest.mark.parametrize("name", ["a'b\"c;--", "日本 ✓", "../up", "x" * 200, "%s {}"])
-    def test_any_printable_name_will_do(self, store: LogStore, name: str) -> None:
+    def test_any_printable_name_is_accepted(self, store: LogStore, name: str) -> None:
         log = store.log(name)
         log.append(ROWS)
         assert store.names() == [name]

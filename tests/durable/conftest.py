@@ -1,4 +1,4 @@
-"""A store in a file, for the tests of what may befall a file."""
+"""A SQLite file with one log, for the tests of damaged files and failing disks."""
 
 from pathlib import Path
 

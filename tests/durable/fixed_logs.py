@@ -1,9 +1,9 @@
-"""Logs of a policy that does not learn: red with one probability, else blue, whatever it earns."""
+"""Logs of a policy that does not learn: red with a fixed probability, otherwise blue."""
 
 from bayescontrol.durable.events import Created, Decided, Event, Observed
 from bayescontrol.seeding import Stream
 
-#: What the arms pay, in the mean.
+#: Mean reward of each arm.
 MEANS = {"red": 0.7, "blue": 0.4}
 
 

@@ -1,9 +1,9 @@
-"""What is expected of a log in a fixture, now and after further steps, in plain JSON values.
+"""Expected values of a fixture log, now and after further steps, as plain JSON values.
 
-events     their number, and a digest of the export: equal to the last byte
-state      names, types and shapes of the arrays, and some of their numbers
-why        action, probabilities and posterior of some decisions, as `explain` tells them
-then       the steps that follow: answers, questions, and the decisions that come of them
+events     their number, and a digest of the export
+state      names, types and shapes of the arrays, and some of their elements
+why        action, probabilities and posterior of some decisions, as returned by `explain`
+then       the steps that follow: observations, situations, and the resulting decisions
 """
 
 from hashlib import blake2b
@@ -17,12 +17,12 @@ from bayescontrol.durable import Decided, DurableAgent
 from bayescontrol.durable.events import to_line
 from bayescontrol.durable.plain import from_plain
 
-#: About how many numbers of an array are written down, spread over it.
+#: Approximate number of elements stored per array, evenly spaced.
 _NUMBERS = 12
 
 
 def rounded(value: Any) -> Any:
-    """To twelve digits; NaN and infinities as texts, which JSON can hold."""
+    """Round to twelve digits; NaN and infinities become strings, as JSON has no such numbers."""
     if isinstance(value, float):
         return float(f"{value:.12g}") if np.isfinite(value) else str(value)
     if isinstance(value, dict):
@@ -31,7 +31,7 @@ def rounded(value: Any) -> Any:
 
 
 def numbers(arrays: Arrays) -> dict[str, list[Any]]:
-    """Type, shape and some of the numbers of each array; texts in full."""
+    """Return the type, the shape and some elements of each array."""
     result = {}
     for name, array in sorted(arrays.items()):
         flat = array.ravel()
@@ -41,7 +41,7 @@ def numbers(arrays: Arrays) -> dict[str, list[Any]]:
 
 
 def expected_of(agent: DurableAgent) -> dict[str, Any]:
-    """What the agent says of itself and of its log."""
+    """Summarise the agent and its log."""
     events = list(agent.log())
     decisions = [str(event.seq) for event in events if isinstance(event, Decided)]
     lines = "\n".join(map(to_line, events))
@@ -62,14 +62,14 @@ def _why(agent: DurableAgent, n: str) -> list[Any]:
 
 
 def require_expected(agent: DurableAgent, expected: dict[str, Any]) -> None:
-    """Assert that the agent and its log are as the fixture says."""
+    """Assert that the agent and its log match the fixture."""
     found = expected_of(agent)
     for what, value in found.items():
         assert alike(value, expected[what]), (agent.name, what, value, expected[what])
 
 
-def require_goes_on(agent: DurableAgent, steps: list[dict[str, Any]]) -> None:
-    """Assert that the steps that followed then come out again."""
+def require_continues(agent: DurableAgent, steps: list[dict[str, Any]]) -> None:
+    """Assert that the recorded next steps are reproduced."""
     for step in steps:
         if "o" in step:
             assert agent.observe(str(step["n"]), from_plain(step["o"]))

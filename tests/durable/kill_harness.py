@@ -1,14 +1,15 @@
-"""Kill a working agent again and again, and look each time whether its log kept its word.
+"""Kill a working agent many times, and check its log after each kill.
 
     python kill_harness.py FOLDER KILLS SEED
 
-A child writes `i …` before and `a …` after every operation to a pipe, and is killed at a named
-moment or at any. Then: what was acknowledged is in the log, exactly once; what is in the log was
-asked for; the posterior, from snapshot and tail, is bitwise that of a replay of the whole log. The
-next child asks again for what was in doubt, under the same key. One line of JSON at the end.
+A child writes `i …` before and `a …` after every operation to a pipe, and is killed at a named or
+a random moment. Then every acknowledged operation must be in the log exactly once, every logged
+operation must have been requested, and the posterior from snapshot and tail must equal a replay of
+the whole log bitwise. The next child retries the operations of unknown outcome with the same keys.
+The result is one line of JSON.
 
 Children are forked from a process that has imported and compiled everything, so that a thousand
-take a minute. There is no false alarm: whatever the moment hits, every check is exact.
+take a minute. All checks are exact, so there are no false alarms.
 """
 
 import json
@@ -27,13 +28,13 @@ from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, Observed, faults, open_agent, replay
 
 MODEL = BernoulliBandit(["red", "blue", "green"])
-#: So many kills share a log, before a new one is begun.
+#: Number of kills per log.
 PER_LOG = 40
 ANY = "any moment"
 
 
 def work(url: str, moment: str, seed: int, doubt: list[list[str]], say: Any) -> None:
-    """The child: first what is in doubt, then new questions and answers, by one thread or three."""
+    """Run the child: retry operations of unknown outcome, then run new ones in 1 or 3 threads."""
     rng = random.Random(seed)
     if moment != ANY:
         faults.arm(f"{moment}:{rng.randint(1, 3 if 'snapshot' in moment else 8)}")
@@ -60,12 +61,12 @@ def work(url: str, moment: str, seed: int, doubt: list[list[str]], say: Any) -> 
             answer(words[0], words[1])
 
     def live(thread: int, steps: int) -> None:
-        mine, waiting = random.Random(seed * 31 + thread), []
+        local_rng, waiting = random.Random(seed * 31 + thread), []
         for i in range(steps):
             waiting.append(ask(f"{seed}-{thread}-{i}"))
-            if mine.random() < 0.8:
-                answer(waiting.pop(mine.randrange(len(waiting))), str(mine.randrange(2)))
-            if mine.random() < 0.15:
+            if local_rng.random() < 0.8:
+                answer(waiting.pop(local_rng.randrange(len(waiting))), str(local_rng.randrange(2)))
+            if local_rng.random() < 0.15:
                 agent.snapshot()
 
     if rng.random() < 0.5:
@@ -84,7 +85,7 @@ def work(url: str, moment: str, seed: int, doubt: list[list[str]], say: Any) -> 
 
 
 def child(url: str, moment: str, seed: int, doubt: list[list[str]], pipe: int) -> None:
-    """Never returns."""
+    """Run `work` and exit; never returns."""
 
     def say(*words: str) -> None:
         os.write(pipe, (" ".join(words) + "\n").encode())  # short lines are written whole
@@ -92,7 +93,7 @@ def child(url: str, moment: str, seed: int, doubt: list[list[str]], pipe: int) -
     code = 0
     try:
         work(url, moment, seed, doubt, say)
-    except BaseException as error:  # the parent must hear of it
+    except BaseException as error:  # report it to the parent
         say("failed", repr(error))
         code = 3
     os._exit(code)
@@ -101,7 +102,7 @@ def child(url: str, moment: str, seed: int, doubt: list[list[str]], pipe: int) -
 def run_and_kill(
     url: str, moment: str, seed: int, doubt: list[list[str]]
 ) -> tuple[bool, list[list[str]]]:
-    """Whether the child was killed, and what it said."""
+    """Return whether the child was killed, and the lines it wrote."""
     rng = random.Random(-seed)
     reading, writing = os.pipe()
     process = os.fork()
@@ -129,24 +130,24 @@ def run_and_kill(
 
 
 class History:
-    """What one log was told, and what it acknowledged."""
+    """The requests sent to one log, and its acknowledgements."""
 
     def __init__(self) -> None:
-        self.asked: set[str] = set()
-        self.answered: set[tuple[str, str]] = set()
+        self.requested: set[str] = set()
+        self.submitted: set[tuple[str, str]] = set()
         self.acts: dict[str, tuple[str, str]] = {}
         self.observations: dict[str, str] = {}
 
-    def hear(self, lines: list[list[str]]) -> list[list[str]]:
-        """Take in what a child said; gives what it left in doubt."""
+    def record(self, lines: list[list[str]]) -> list[list[str]]:
+        """Record the lines of a child; return the operations of unknown outcome."""
         doubt: dict[tuple[str, ...], list[str]] = {}
         for mark, *words in lines:
             if mark == "i":
                 doubt[tuple(words)] = words
                 if words[0] == "A":
-                    self.asked.add(words[1])
+                    self.requested.add(words[1])
                 else:
-                    self.answered.add((words[1], words[2]))
+                    self.submitted.add((words[1], words[2]))
             elif mark == "a" and words[0] == "A":
                 _, key, n, action = words
                 del doubt["A", key]
@@ -158,7 +159,7 @@ class History:
         return list(doubt.values())
 
     def check(self, url: str) -> None:
-        """The log keeps its word."""
+        """Assert that the log matches the requests and acknowledgements."""
         with open_agent(url, "shop", MODEL) as agent:
             events = list(agent.log())
             whole, state = replay(iter(events)).state, agent.state()
@@ -167,19 +168,21 @@ class History:
         observed = Counter(e.n for e in events if isinstance(e, Observed))
         answers = {str(e.n): str(e.o) for e in events if isinstance(e, Observed)}
         lost = {k: v for k, v in self.acts.items() if acts.get(k) != v}
-        unheard = {n: o for n, o in self.observations.items() if answers.get(n) != o}
+        missing = {n: o for n, o in self.observations.items() if answers.get(n) != o}
         assert not lost, f"decisions lost or changed: {lost}"
-        assert not unheard, f"observations lost or changed: {unheard}"
-        assert len(acts) == sum(isinstance(e, Decided) for e in events), "a decision doubled"
-        assert max(observed.values(), default=0) <= 1, "an observation doubled"
-        assert acts.keys() <= self.asked, "a decision nobody asked for"
-        assert set(answers.items()) <= self.answered, "an answer nobody gave"
+        assert not missing, f"observations lost or changed: {missing}"
+        assert len(acts) == sum(isinstance(e, Decided) for e in events), "a decision is duplicated"
+        assert max(observed.values(), default=0) <= 1, "an observation is duplicated"
+        assert acts.keys() <= self.requested, "a decision was not requested"
+        assert set(answers.items()) <= self.submitted, "an observation was not sent"
         assert whole.keys() == state.keys()
-        assert all(whole[n].tobytes() == state[n].tobytes() for n in whole), "another posterior"
+        assert all(whole[n].tobytes() == state[n].tobytes() for n in whole), (
+            "posterior differs from the replay"
+        )
 
 
 def main(folder: Path, kills: int, seed: int) -> dict[str, Any]:
-    """So many kills, at every named moment in turn and as often at any."""
+    """Kill this many times, in turn at each named moment and at a random one."""
     with open_agent("sqlite:///:memory:", "warm", MODEL) as agent:  # compile before forking
         agent.observe(agent.act(), 1)
         agent.explain("2")
@@ -197,7 +200,7 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, Any]:
             killed, lines = run_and_kill(url, moment, seed + number, doubt)
             hits[moment] += killed
             acknowledged += sum(line[0] == "a" for line in lines)
-            doubt = history.hear(lines)
+            doubt = history.record(lines)
             doubted += len(doubt)
             history.check(url)
     return {"kills": hits.total(), "acknowledged": acknowledged, "in doubt": doubted, "hits": hits}

@@ -1,4 +1,4 @@
-"""Agents whose logs are kept as fixtures: every belief class, every agent class, every kind.
+"""Models of the fixture logs: every belief class, every agent class, every built-in kind.
 
     BELIEFS    a named model over each belief class, built by the functions below
     AGENTS     a named model of each other agent that can be saved
@@ -151,7 +151,7 @@ class Coin:
         self.action, self.p = action, p
 
     def act(self, x: Any, rng: Stream) -> int:
-        """Do the action, now and then the other one."""
+        """Usually the preferred action, sometimes the other one."""
         return self.action if rng.random() < 0.8 else 1 - self.action
 
     def log_likelihood(self, x: Any, a: int, o: int) -> float:
@@ -167,11 +167,11 @@ class Streak:
         self.action, self.most, self.name = action, most, f"streak {action} {most}"
 
     def start(self) -> int:
-        """None yet."""
+        """No successes yet."""
         return 0
 
     def advance(self, s: int, a: int, o: int) -> int:
-        """One more, or none."""
+        """Increment after a success, reset after a failure."""
         return min(s + 1, self.most) if o else 0
 
     def act(self, s: int, rng: Stream) -> int:
@@ -190,7 +190,7 @@ class Streak:
 
 
 class Dials:
-    """One object that answers for many modes, without names."""
+    """An array of modes without names."""
 
     def __init__(self, p: list[float]) -> None:
         self.p = np.array(p)
@@ -219,11 +219,11 @@ class LogDials(Dials):
 
 
 class Remembering(FiniteBelief[Any]):
-    """A user's own class, derived from one of the library's."""
+    """A user's subclass of a library class."""
 
 
 class Thermostat:
-    """A user's own belief: the mean of what was seen, and noise."""
+    """A user-defined belief: the mean of the observations, plus noise."""
 
     def __init__(self) -> None:
         self.n, self.total, self._last = 0, 0.0, 0.0
@@ -234,7 +234,7 @@ class Thermostat:
         return self.last()
 
     def observe(self, x: Any, a: Any, o: float) -> None:
-        """One more."""
+        """Add an observation."""
         self.n, self.total = self.n + 1, self.total + o
 
     def last(self) -> "Setting":
@@ -246,7 +246,7 @@ class Thermostat:
         return {"n": np.array(self.n), "total": np.array(self.total), "drawn": np.array(self._last)}
 
     def load(self, arrays: Arrays) -> None:
-        """Take them over."""
+        """Restore them."""
         self.n, self.total = int(arrays["n"]), float(arrays["total"])
         self._last = float(arrays["drawn"])
 
@@ -268,7 +268,7 @@ class Setting(NamedTuple):
 
 
 class Alternating:
-    """A user's own agent: red, blue, red, blue, … and a coin toss after each success."""
+    """A user-defined agent: red, blue, red, blue, … and a coin toss after each success."""
 
     def __init__(self) -> None:
         self.t = self.won = 0
@@ -288,7 +288,7 @@ class Alternating:
         return {"t": np.array(self.t), "won": np.array(self.won)}
 
     def load(self, arrays: Arrays) -> None:
-        """Take them over."""
+        """Restore them."""
         self.t, self.won = int(arrays["t"]), int(arrays["won"])
 
     def copy(self) -> "Alternating":
@@ -361,7 +361,7 @@ class Noisy:
         self.mean, self.name = mean, f"mean {mean}"
 
     def act(self, x: Any, rng: Stream) -> int:
-        """Either."""
+        """Choose uniformly."""
         return rng.integers(2)
 
     def log_likelihood(self, x: Any, a: int, o: float) -> float:
@@ -630,7 +630,7 @@ def _plant() -> LinearQuadratic:
     return LinearQuadratic([[2.0]], [[0.1]], noise=[[0.5]], prior=_SYSTEM, tries=9)
 
 
-#: Each kind with each of two or more schedules: name -> (problem, questions, answers, schedule).
+#: Each kind with at least two schedules: name -> (problem, questions, answers, schedule).
 PROBLEMS: dict[str, Case] = {
     "bernoulli": Case(BernoulliBandit(["red", ("a", 1), 3], prior=[(2, 3), (1, 1), (0.5, 4)])),
     "bernoulli, every 3": Case(BernoulliBandit(2), schedule=Every(3)),
@@ -702,7 +702,6 @@ PROBLEMS: dict[str, Case] = {
     ),
 }
 
-#: file -> its logs
 #: Agents that could not be saved when the other files were written.
 WRAPPED: dict[str, Case] = {
     "bumpless": Case(
@@ -711,6 +710,7 @@ WRAPPED: dict[str, Case] = {
     ),
 }
 
+#: file -> its logs
 FILES: dict[str, Mapping[str, Case]] = {
     "named": BELIEFS,
     "agents": AGENTS,
@@ -720,7 +720,7 @@ FILES: dict[str, Mapping[str, Case]] = {
 
 
 def model_of(file: str, name: str) -> Model | None:
-    """What the log of this name is opened with: None where it describes itself."""
+    """Return the model to open this log with; None for a built-in model."""
     if file == "problems":
         return None
     model: Model = FILES[file][name].model(name)

@@ -1,9 +1,9 @@
-"""A disk that loses power: what was flushed stays, of the rest anything may.
+"""A simulated disk that loses power: flushed data stays, other writes may be lost or torn.
 
-    journal      every write, flush, truncation and deletion that SQLite asks for, in order
-    after k      per file: all that was flushed; of the writes since, any subset, each torn into
-                 sectors of 512 bytes of which any subset arrived; a file that was deleted may be
-                 there again, unless its folder was flushed since
+    journal      every write, flush, truncation and deletion that SQLite requests, in order
+    after k      per file: everything flushed, plus any subset of the later writes, each torn into
+                 sectors of 512 bytes of which any subset arrived. A deleted file may reappear
+                 unless its folder was flushed since
 
 SQLite flushes the folder with the first flush of a new journal or write-ahead log.
 """
@@ -46,7 +46,7 @@ class Acknowledged(NamedTuple):
 
 
 class Recorder(apsw.VFS):
-    """Hands everything on to the real disk, and writes it down."""
+    """Pass every call on to the real disk, and record it."""
 
     def __init__(self, name: str = "recorder") -> None:
         self.journal: list[Any] = []
@@ -89,7 +89,7 @@ def apply(content: bytearray, op: Any) -> None:
 
 
 def torn(op: Any, rng: random.Random) -> list[Any]:
-    """What may have arrived of an operation that was not flushed."""
+    """Return the random part of an unflushed operation that reached the disk."""
     if rng.random() < 0.4:
         return []
     if isinstance(op, Truncate) or rng.random() < 0.4:
@@ -103,28 +103,28 @@ def torn(op: Any, rng: random.Random) -> list[Any]:
 
 
 def disk_after(journal: list[Any], rng: random.Random) -> dict[str, bytes]:
-    """The files as power comes back."""
+    """Return the files after power has returned."""
     flushed: dict[str, bytearray] = {}
     pending: dict[str, list[Any]] = {}
-    ghosts: dict[str, bytearray] = {}
+    may_reappear: dict[str, bytearray] = {}
     for op in journal:
         if isinstance(op, Write | Truncate):
             pending.setdefault(op.file, []).append(op)
         elif isinstance(op, Sync):
             if op.file not in flushed and op.file.endswith(("-journal", "-wal")):
-                ghosts.clear()
+                may_reappear.clear()
             content = flushed.setdefault(op.file, bytearray())
             for waiting in pending.pop(op.file, []):
                 apply(content, waiting)
         elif isinstance(op, Delete):
             if op.file in flushed:
-                ghosts[op.file] = flushed.pop(op.file)
+                may_reappear[op.file] = flushed.pop(op.file)
             pending.pop(op.file, None)
             if op.synced:
-                ghosts.clear()
+                may_reappear.clear()
         elif isinstance(op, SyncFolder):
-            ghosts.clear()
-    for name, content in ghosts.items():
+            may_reappear.clear()
+    for name, content in may_reappear.items():
         if rng.random() < 0.5:
             flushed.setdefault(name, content)
     for name, ops in pending.items():

@@ -1,4 +1,4 @@
-"""Problems that describe themselves, at least one of every kind, and a life for their agents."""
+"""Built-in problems, at least one of every kind, and a short run of their agents."""
 
 from hashlib import blake2b
 from typing import Any
@@ -78,13 +78,13 @@ STEPS = 12
 
 
 def situation(problem: Any, rng: Stream) -> Any:
-    """A context, where there is one to give."""
+    """Draw a context, if the problem has any."""
     features = getattr(problem, "features", None)
     return None if features is None else rng.normal(size=features).tolist()
 
 
 def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: Stream) -> Any:
-    """What may come of an action."""
+    """Draw a possible observation of an action."""
     if isinstance(problem, TabularModes):
         p = problem.hypothesis[0, 0 if x is None else x, action]
         return int(np.flatnonzero(p)[rng.integers(int((p > 0.0).sum()))])
@@ -105,7 +105,7 @@ def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: Str
 
 
 def live(problem: Any, agent: DurableAgent, seed: int) -> None:
-    """Some decisions, answered; the last is not."""
+    """Act and observe STEPS times, then act once without feedback."""
     rng = Stream(seed)
     for _ in range(STEPS):
         d = agent.act(situation(problem, rng))
@@ -114,7 +114,7 @@ def live(problem: Any, agent: DurableAgent, seed: int) -> None:
 
 
 def digest(agent: DurableAgent) -> str:
-    """Of the state, to the last bit."""
+    """Digest of the head and the exact state."""
     result = blake2b(digest_size=8)
     for name, v in sorted(agent.state().items()):
         result.update(f"{name} {v.dtype} {v.shape}".encode() + v.tobytes())

@@ -1,4 +1,4 @@
-"""A decision says what it rests on; agents share a file, and once closed refuse."""
+"""Seeds, the fields of a decision, agents that share a file, and closed agents."""
 
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def test_two_agents_of_one_process_share_a_file(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_closed_agent_refuses(tmp_path: Path) -> None:
+def test_a_closed_agent_raises_on_every_call(tmp_path: Path) -> None:
     agent = open_agent(url(tmp_path), "shop", SHOP)
     d = agent.act()
     agent.close()

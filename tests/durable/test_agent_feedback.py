@@ -1,4 +1,4 @@
-"""What is asked and answered: once, again, otherwise, wrongly, or not in turn."""
+"""Feedback and keys: repeated, conflicting, invalid, and out of turn."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from bayescontrol.errors import (
 from bayescontrol.mdp import GibbsMDP
 
 
-def test_the_same_feedback_again_changes_nothing(tmp_path: Path) -> None:
+def test_repeated_feedback_changes_nothing(tmp_path: Path) -> None:
     with open_agent(url(tmp_path), "shop", SHOP) as agent:
         d = agent.act()
         assert agent.observe(d.id, 1) is True
@@ -32,7 +32,7 @@ def test_the_same_feedback_again_changes_nothing(tmp_path: Path) -> None:
         assert agent.observe(d.id, 1) is False
 
 
-def test_other_feedback_is_a_conflict_and_changes_nothing(tmp_path: Path) -> None:
+def test_different_feedback_is_a_conflict_and_changes_nothing(tmp_path: Path) -> None:
     with open_agent(url(tmp_path), "shop", SHOP) as agent:
         d = agent.act()
         agent.observe(d.id, 1)
@@ -49,7 +49,7 @@ def test_other_feedback_is_a_conflict_and_changes_nothing(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "wrong", ["", "1", "3", "99", "02", "two", "-2", "2.0", "²", 99, 2.0, True, None]
 )
-def test_an_id_that_no_decision_has_is_unknown(tmp_path: Path, wrong: Any) -> None:
+def test_an_unknown_or_malformed_id_is_refused(tmp_path: Path, wrong: Any) -> None:
     with open_agent(url(tmp_path), "shop", SHOP) as agent:
         agent.observe(agent.act(), 1)
         with pytest.raises(UnknownDecision, match="no decision"):
@@ -81,7 +81,7 @@ def test_a_bad_situation_is_refused_before_anything_is_written(tmp_path: Path, x
 
 
 @pytest.mark.parametrize("x", [1, -1, [1.0], "a", True, 0.0])
-def test_a_situation_that_the_tables_lack_is_refused_and_nothing_is_written(x: Any) -> None:
+def test_a_situation_outside_the_tables_is_refused_and_nothing_is_written(x: Any) -> None:
     joint = JointBandit([[0.9, 0.1], [0.1, 0.9]])
     with open_agent("sqlite:///:memory:", "joint", joint, seed=0) as agent:
         for ask in (agent.act, agent.probabilities):
@@ -91,7 +91,7 @@ def test_a_situation_that_the_tables_lack_is_refused_and_nothing_is_written(x: A
         assert agent.act(0).situation == agent.act().situation == 0
 
 
-def test_a_key_gives_the_same_decision_again_also_after_reopening(tmp_path: Path) -> None:
+def test_a_repeated_key_returns_the_same_decision_also_after_reopening(tmp_path: Path) -> None:
     model = LinearBandit(["a", "b"], features=2)
     with open_agent(url(tmp_path), "shop", model) as agent:
         d = agent.act([1.0, 2.0], key="visit-81")
@@ -114,7 +114,7 @@ def test_a_key_is_a_short_printable_text(key: Any) -> None:
         agent.act(key=key)
 
 
-def test_one_stream_at_a_time_where_an_answer_leads_to_the_next_situation(tmp_path: Path) -> None:
+def test_a_sequential_agent_needs_feedback_before_its_next_decision(tmp_path: Path) -> None:
     model = GibbsMDP(["left", "right"], start="home")
     with open_agent(url(tmp_path), "maze", model, seed=1) as agent:
         d = agent.act(key="first")

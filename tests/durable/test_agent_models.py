@@ -1,4 +1,4 @@
-"""A log opens with the model that it was written with, and with no other."""
+"""A log opens only with the model that it was written with."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_reopening_with_another_model_says_what_differs(tmp_path: Path) -> None:
     open_agent(url(tmp_path), "shop", BernoulliBandit(["red", "blue"], prior=(1, 1))).close()
 
 
-def test_another_version_of_a_model_is_another_model(tmp_path: Path) -> None:
+def test_a_log_does_not_open_with_another_version_of_its_model(tmp_path: Path) -> None:
     open_agent(url(tmp_path), "m", named_model("levers", version=1, build=levers)).close()
     with pytest.raises(ModelMismatch, match="version 1, not 2"):
         open_agent(url(tmp_path), "m", named_model("levers", version=2, build=levers))
@@ -42,7 +42,7 @@ def test_another_version_of_a_model_is_another_model(tmp_path: Path) -> None:
         open_agent(url(tmp_path), "m")
 
 
-def test_changed_code_under_the_same_version_is_found_out(tmp_path: Path) -> None:
+def test_changed_code_under_the_same_version_is_detected(tmp_path: Path) -> None:
     def model(good: str) -> Model:
         return named_model(
             "levers", version=1, build=lambda: ControlRule(FiniteBelief([lever(good, "the lever")]))
@@ -55,7 +55,7 @@ def test_changed_code_under_the_same_version_is_found_out(tmp_path: Path) -> Non
         open_agent(url(tmp_path), "m", model("right"))
 
 
-def test_a_log_alone_is_enough_to_reopen_an_agent(tmp_path: Path) -> None:
+def test_an_agent_reopens_from_its_log_without_a_model(tmp_path: Path) -> None:
     with open_agent(url(tmp_path), "shop", SHOP, seed=3, schedule=Geometric(0.5)) as agent:
         live(agent, 10, "bernoulli")
         before = agent.state()
@@ -64,7 +64,7 @@ def test_a_log_alone_is_enough_to_reopen_an_agent(tmp_path: Path) -> None:
         assert agent.model.settings["schedule"] == ["Geometric", 0.5]
 
 
-def test_an_agent_that_was_never_made_needs_a_model(tmp_path: Path) -> None:
+def test_a_new_agent_needs_a_model(tmp_path: Path) -> None:
     with pytest.raises(UnknownStore, match="no agent 'shop': pass a model"):
         open_agent(url(tmp_path), "shop")
 

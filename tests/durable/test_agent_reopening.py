@@ -1,4 +1,4 @@
-"""An agent of every kind, reopened, is bitwise the same, and knows why it did what it did."""
+"""A reopened agent of every kind is bitwise the same, and explains its decisions."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.durable.agents import MODELS, live, same_state, url
 from bayescontrol.durable import Decided, open_agent, replay
 
 
-def forget_snapshots(tmp_path: Path) -> None:
+def delete_snapshots(tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / "shop.db"))
     db.execute("DELETE FROM snapshots")
     db.close()
@@ -25,16 +25,16 @@ class TestEveryKindOfAgent:
         with open_agent(url(tmp_path), "shop", model, seed=5) as agent:
             live(agent, 25, case)
             before = agent.state()
-        with open_agent(url(tmp_path), "shop", model) as agent:  # from the snapshot of closing
+        with open_agent(url(tmp_path), "shop", model) as agent:  # from the snapshot taken on close
             assert same_state(agent, before)
             live(agent, 10, case, seed=1)
             before = agent.state()
-        forget_snapshots(tmp_path)
+        delete_snapshots(tmp_path)
         with open_agent(url(tmp_path), "shop", model) as agent:  # from the log alone
             assert same_state(agent, before)
             assert same_state(agent, replay(agent.log(), model).state)
 
-    def test_goes_on_after_reopening_as_if_it_had_not_been_closed(
+    def test_continues_after_reopening_as_if_it_had_not_been_closed(
         self, tmp_path: Path, case: str
     ) -> None:
         model = MODELS[case][0]

@@ -1,4 +1,4 @@
-"""Snapshots are a cache: taken along the way, passed over if they are damaged."""
+"""Snapshots are a cache: taken periodically, skipped if they are damaged."""
 
 import warnings
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def damage_snapshots(tmp_path: Path, how: str) -> None:
         "seq = seq + 1000",
     ],
 )
-def test_a_damaged_snapshot_is_passed_over_with_a_warning(tmp_path: Path, how: str) -> None:
+def test_a_damaged_snapshot_is_skipped_with_a_warning(tmp_path: Path, how: str) -> None:
     with open_agent(url(tmp_path), "shop", SHOP, seed=5) as agent:
         live(agent, 20, "bernoulli")
         before = agent.state()
@@ -46,14 +46,14 @@ def test_a_damaged_snapshot_is_passed_over_with_a_warning(tmp_path: Path, how: s
         agent.close()
 
 
-def test_snapshots_are_taken_along_the_way(tmp_path: Path) -> None:
+def test_snapshots_are_taken_periodically(tmp_path: Path) -> None:
     with open_agent(url(tmp_path), "shop", SHOP, seed=5, snapshot_every=10) as agent:
         live(agent, 30, "bernoulli")
         assert next(agent._log.snapshots()).seq > agent.head - 12
 
 
 def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The events that are folded from now on; a decision that is looked up alone is not one."""
+    """Record the events that are folded from now on; lookups of a single row do not count."""
     seqs: list[int] = []
     read = SqliteLog.read
 
@@ -67,7 +67,7 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seqs
 
 
-def test_to_explain_any_decision_takes_a_short_fold(
+def test_explaining_a_decision_folds_few_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_agent(url(tmp_path), "shop", SHOP, seed=5, snapshot_every=40) as agent:
@@ -109,7 +109,7 @@ def drop_snapshots(tmp_path: Path) -> None:
     db.close()
 
 
-def test_an_old_key_is_answered_by_the_same_decision_with_plain_probabilities(
+def test_an_old_key_returns_the_same_decision_with_plain_probabilities(
     tmp_path: Path,
 ) -> None:
     with open_agent(url(tmp_path), "shop", SHOP, seed=5) as agent:
@@ -119,7 +119,7 @@ def test_an_old_key_is_answered_by_the_same_decision_with_plain_probabilities(
     with open_agent(url(tmp_path), "shop", SHOP) as agent:
         again = agent.act(key="visit-1")
         assert again == first
-        assert type(again.probabilities) is dict  # so that any encoder takes it
+        assert type(again.probabilities) is dict  # so that any encoder accepts it
         assert again.probabilities == first.probabilities
 
 
@@ -130,7 +130,8 @@ def test_old_snapshots_are_few_and_evenly_spaced(size: int) -> None:
     rng = Stream(1)
     n = 0
     for _ in range(3_000):
-        n += every + rng.integers(3) if rng.random() < 0.9 else rng.integers(every)  # or closed
+        # At the usual spacing, or earlier because the agent was closed.
+        n += every + rng.integers(3) if rng.random() < 0.9 else rng.integers(every)
         saved.add(n)
         saved -= set(snapshots_to_delete(saved, every, size))
         places = [0, *sorted(saved)]

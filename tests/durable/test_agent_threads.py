@@ -1,4 +1,4 @@
-"""Any number of threads on one agent: nothing is lost, nothing doubled."""
+"""Many threads share one agent: no operation is lost or duplicated."""
 
 import threading
 from pathlib import Path
@@ -10,7 +10,7 @@ from bayescontrol.errors import BadEvidence, ConflictingFeedback
 from bayescontrol.seeding import Stream
 
 
-def test_many_threads_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+def test_many_threads_lose_and_duplicate_nothing(tmp_path: Path) -> None:
     threads, each = 16, 25
     with open_agent(url(tmp_path), "shop", SHOP, seed=4) as agent:
         answers: list[tuple[str, int]] = []
@@ -37,7 +37,7 @@ def test_many_threads_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
         assert same_state(agent, replay(agent.log()).state)
 
 
-def test_threads_that_do_bad_things_hurt_only_themselves(tmp_path: Path) -> None:
+def test_invalid_requests_of_one_thread_do_not_affect_the_others(tmp_path: Path) -> None:
     with open_agent(url(tmp_path), "shop", SHOP, seed=4) as agent:
         first = agent.act()
         agent.observe(first, 1)

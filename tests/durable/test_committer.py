@@ -1,6 +1,6 @@
-"""Group commit: everyone is answered once, with what was written, and nobody waits for ever.
+"""Group commit: every request is answered exactly once, and no caller waits forever.
 
-Who comes when is decided by events: each thread is held until the others are where they should be.
+Events fix the order of arrival: each thread is held until the others have reached their place.
 """
 
 import threading
@@ -15,8 +15,8 @@ import pytest
 from bayescontrol.durable import committer as module
 from bayescontrol.durable.committer import Committer, Request
 
-#: Seconds after which a test is given up; nothing is measured by it.
-HANGS = 60
+#: Timeout of a hanging test in seconds; no result depends on it.
+TIMEOUT = 60
 
 
 class Number(Request):
@@ -27,30 +27,30 @@ class Number(Request):
         self.value = value
 
 
-def until(happened: Callable[[], bool]) -> None:
-    given_up = time.monotonic() + HANGS
+def wait_until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT
     while not happened():
-        assert time.monotonic() < given_up
+        assert time.monotonic() < deadline
         time.sleep(0.0005)
 
 
-def started(works: list[Callable[[], Any]]) -> list[threading.Thread]:
-    threads = [threading.Thread(target=work, daemon=True) for work in works]
+def start_threads(functions: list[Callable[[], Any]]) -> list[threading.Thread]:
+    threads = [threading.Thread(target=work, daemon=True) for work in functions]
     for thread in threads:
         thread.start()
     return threads
 
 
-def all_end(threads: list[threading.Thread]) -> None:
+def join_all(threads: list[threading.Thread]) -> None:
     for thread in threads:
-        thread.join(timeout=HANGS)
+        thread.join(timeout=TIMEOUT)
         assert not thread.is_alive()
 
 
-def queued(committer: Committer[Any], requests: list[Request]) -> list[threading.Thread]:
-    """A thread for each request, which come in this order; an interrupt is the end of its own.
+def start_in_order(committer: Committer[Any], requests: list[Request]) -> list[threading.Thread]:
+    """Submit each request in a thread, in this order; an interrupt ends only its own thread.
 
-    The first leads, and its write must last until all the others wait.
+    The first request leads. Its write must last until all the others wait.
     """
 
     def work(request: Request) -> None:
@@ -62,8 +62,8 @@ def queued(committer: Committer[Any], requests: list[Request]) -> list[threading
 
     threads: list[threading.Thread] = []
     for i, request in enumerate(requests):
-        threads += started([partial(work, request)])
-        until(partial(waits, i))
+        threads += start_threads([partial(work, request)])
+        wait_until(partial(waits, i))
     return threads
 
 
@@ -77,7 +77,7 @@ def test_many_threads_are_each_answered_once_and_one_writes_at_a_time() -> None:
         for request in requests:
             observed.append(request.value)
             request.result = -request.value
-        time.sleep(0.0002)  # others come meanwhile
+        time.sleep(0.0002)  # others arrive meanwhile
         inside.release()
 
     committer = Committer(write)
@@ -87,7 +87,7 @@ def test_many_threads_are_each_answered_once_and_one_writes_at_a_time() -> None:
             answer = committer.submit(Number(value))
             answers.append((value, answer))
 
-    all_end(started([partial(work, i) for i in range(16)]))
+    join_all(start_threads([partial(work, i) for i in range(16)]))
     assert sorted(answers) == [(value, -value) for value in range(320)]
     assert sorted(observed) == list(range(320))
 
@@ -102,17 +102,19 @@ def test_requests_during_a_write_join_the_next_batch_up_to_its_limit(
     batches: list[list[int]] = []
 
     def write(requests: list[Number]) -> None:
-        go.wait(HANGS)
+        go.wait(TIMEOUT)
         batches.append([request.value for request in requests])
 
-    threads = queued(Committer(write, max_batch_size=most), [Number(value) for value in range(20)])
+    threads = start_in_order(
+        Committer(write, max_batch_size=most), [Number(value) for value in range(20)]
+    )
     go.set()
-    all_end(threads)
+    join_all(threads)
     assert list(map(len, batches)) == sizes
     assert [value for batch in batches for value in batch] == list(range(20))
 
 
-def test_a_request_error_is_private_and_a_write_error_reaches_everybody() -> None:
+def test_a_request_error_reaches_its_caller_and_a_write_error_all_callers() -> None:
     def write(requests: list[Number]) -> None:
         for request in requests:
             if request.value == 1:
@@ -131,13 +133,13 @@ def test_a_request_error_is_private_and_a_write_error_reaches_everybody() -> Non
 
 def test_the_batch_waits_for_a_caller_that_returns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without waiting, the callers fall into two groups, and a batch is half of them."""
-    monkeypatch.setattr(module, "_PAUSE", HANGS)  # the leader waits until all have come
+    monkeypatch.setattr(module, "_PAUSE", TIMEOUT)  # the leader waits until all have arrived
     callers, rounds = 8, 10
     go = threading.Event()
     sizes: list[int] = []
 
     def write(requests: list[Request]) -> None:
-        go.wait(HANGS)
+        go.wait(TIMEOUT)
         sizes.append(len(requests))
 
     committer: Committer[Request] = Committer(write)
@@ -148,7 +150,8 @@ def test_the_batch_waits_for_a_caller_that_returns_at_once(monkeypatch: pytest.M
 
     def first() -> None:
         committer.submit(Request())
-        until(lambda: committer._batch_complete is not None)  # the next leader waits, for this one
+        # Wait until the next leader waits for this caller.
+        wait_until(lambda: committer._batch_complete is not None)
         committer.submit(Request())
         again()
 
@@ -156,12 +159,12 @@ def test_the_batch_waits_for_a_caller_that_returns_at_once(monkeypatch: pytest.M
         committer.submit(Request())
         again()
 
-    threads = started([first])
-    until(lambda: committer._leader is not None)
-    threads += started([other] * (callers - 1))
-    until(lambda: len(committer._waiting) == callers - 1)
+    threads = start_threads([first])
+    wait_until(lambda: committer._leader is not None)
+    threads += start_threads([other] * (callers - 1))
+    wait_until(lambda: len(committer._waiting) == callers - 1)
     go.set()
-    all_end(threads)
+    join_all(threads)
     assert sizes == [1] + rounds * [callers]
 
 
@@ -180,31 +183,31 @@ def test_the_batch_does_not_wait_for_callers_that_left() -> None:
         committer.submit(Request())
         if (
             committer._batches_without_wait == 0
-        ):  # as if another had been served, who never comes again
+        ):  # pretend that a caller was served that never returns
             committer._expected = 1
     assert 8 <= waits <= 11
 
 
-def test_a_waiter_that_is_interrupted_when_it_should_lead_does_not_stop_the_others() -> None:
+def test_a_waiter_interrupted_when_it_should_lead_does_not_stop_the_others() -> None:
     go = threading.Event()
 
     class Interrupted(Request):
         __slots__ = ()
 
         def sleep(self) -> None:
-            until(lambda: committer._leader is self)
+            wait_until(lambda: committer._leader is self)
             raise KeyboardInterrupt
 
     def write(batch: list[Request]) -> None:
-        go.wait(HANGS)
+        go.wait(TIMEOUT)
         for request in batch:
             request.result = "written"
 
     committer: Committer[Request] = Committer(write)
     requests = [Request(), Interrupted(), Request()]
-    threads = queued(committer, requests)
+    threads = start_in_order(committer, requests)
     go.set()
-    all_end(threads)
+    join_all(threads)
     assert [request.result for request in requests] == ["written", None, "written"]
     assert committer.submit(Request()) == "written"
 
@@ -216,23 +219,23 @@ def test_a_caller_interrupted_during_its_write_does_not_block_the_others() -> No
         __slots__ = ()
 
         def sleep(self) -> None:
-            now.wait(HANGS)
+            now.wait(TIMEOUT)
             raise KeyboardInterrupt
 
     requests = [Request(), Request(), Interrupted(), Interrupted(), Request(), Request()]
     threads: list[threading.Thread] = []
 
     def write(batch: list[Request]) -> None:
-        go.wait(HANGS)
+        go.wait(TIMEOUT)
         if len(batch) > 1:
             now.set()
-            all_end(threads[2:4])
+            join_all(threads[2:4])
         for request in batch:
             request.result = "written"
 
-    threads += queued(Committer(write), requests)
+    threads += start_in_order(Committer(write), requests)
     go.set()
-    all_end(threads)
+    join_all(threads)
     assert [request.result for request in requests] == ["written"] * 6
 
 
@@ -247,15 +250,15 @@ def test_a_caller_interrupted_on_waking_still_wakes_the_next() -> None:
             raise KeyboardInterrupt
 
     def write(batch: list[Request]) -> None:
-        go.wait(HANGS)
+        go.wait(TIMEOUT)
 
     requests = [Request(), Request(), Interrupted(), Interrupted(), Request(), Request()]
-    threads = queued(Committer(write), requests)
+    threads = start_in_order(Committer(write), requests)
     go.set()
-    all_end(threads)
+    join_all(threads)
 
 
-def test_a_leader_that_is_interrupted_while_it_waits_hands_on() -> None:
+def test_a_leader_interrupted_while_it_waits_hands_over_to_the_next() -> None:
     committer: Committer[Number] = Committer(lambda requests: None)
     other = Number(2)
 

@@ -1,4 +1,4 @@
-"""Events: rows and lines that are checked before they are believed."""
+"""Events are validated when they are decoded from rows and lines."""
 
 import dataclasses
 from typing import Any
@@ -34,13 +34,13 @@ EVENTS: list[Event] = [CREATED, DECIDED, OBSERVED]
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
-def test_an_event_comes_back_from_its_row_and_from_its_line(event: Event) -> None:
+def test_an_event_round_trips_through_its_row_and_its_line(event: Event) -> None:
     assert decode_row(encode_row(event)) == event
     assert from_line(to_line(event)) == event
     assert "\n" not in to_line(event)
 
 
-def test_a_probability_that_is_not_known_is_not_written() -> None:
+def test_an_unknown_probability_is_not_written() -> None:
     row = encode_row(msgspec.structs.replace(DECIDED, p=None))
     assert b'"p"' not in row.payload
     event = decode_row(row)
@@ -49,7 +49,7 @@ def test_a_probability_that_is_not_known_is_not_written() -> None:
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
-def test_every_bit_of_a_payload_counts(event: Event) -> None:
+def test_a_flipped_bit_of_a_payload_is_detected(event: Event) -> None:
     row = encode_row(event)
     for place in range(len(row.payload)):
         for bit in (1, 64):
@@ -59,7 +59,7 @@ def test_every_bit_of_a_payload_counts(event: Event) -> None:
                 decode_row(row._replace(payload=bytes(payload)))
 
 
-def test_every_other_column_counts_too() -> None:
+def test_a_changed_column_is_detected() -> None:
     row = encode_row(OBSERVED)
     for wrong in (
         row._replace(seq=4),
@@ -102,8 +102,8 @@ def test_an_invalid_line_is_damage(line: str) -> None:
         from_line(line)
 
 
-#: What a column of a line cannot be.
-WRONG: dict[str, list[Any]] = {
+#: Invalid values for each column of a line.
+INVALID_COLUMNS: dict[str, list[Any]] = {
     "seq": ["x", 1.5, None, True, [1], {}],
     "kind": [["a"], None, 1],
     "n": ["z", 1.5, [2]],
@@ -114,7 +114,7 @@ WRONG: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize(
-    ("column", "wrong"), [(column, v) for column, values in WRONG.items() for v in values]
+    ("column", "wrong"), [(column, v) for column, values in INVALID_COLUMNS.items() for v in values]
 )
 def test_a_line_with_a_column_of_another_type_is_damage(
     event: Event, column: str, wrong: Any
@@ -124,7 +124,7 @@ def test_a_line_with_a_column_of_another_type_is_damage(
         from_line(msgspec.json.encode(line).decode())
 
 
-def test_a_line_that_never_ends_its_brackets_is_damage() -> None:
+def test_a_line_of_unclosed_brackets_is_damage() -> None:
     deep = "[" * 100_000
     for line in (deep, '{"seq":1,"kind":"observed","checksum":0,"o":' + deep):
         with pytest.raises(DamagedLog):
@@ -132,17 +132,17 @@ def test_a_line_that_never_ends_its_brackets_is_damage() -> None:
 
 
 def checked(kind: str, payload: bytes, n: int | None = None, key: str | None = None) -> Row:
-    """A row whose checksum holds, so that what it says is looked at."""
+    """A row with a valid checksum, so that its content is checked."""
     return Row(1, kind, n, key, payload, _checksum(1, kind, n, key, payload))
 
 
 def body(event: Event, **wrong: Any) -> bytes:
-    """The payload of the event with other values."""
+    """The payload of the event with some values replaced."""
     return msgspec.json.encode(msgspec.json.decode(encode_row(event).payload) | wrong)
 
 
-#: What a field of a creation cannot be.
-NO_AGENT: dict[str, list[Any]] = {
+#: Invalid values for each field of a `created` event.
+INVALID_CREATED: dict[str, list[Any]] = {
     "seed": ["abc", "", "-1", str(2**128), "9" * 5000, 7, None, "1.5"],
     "settings": [[1], None, 3, "x", {"tuple": []}, {"dict": [[1, 2]]}],
     "format": ["x"],
@@ -154,9 +154,9 @@ NO_AGENT: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("field", "wrong"), [(field, v) for field, values in NO_AGENT.items() for v in values]
+    ("field", "wrong"), [(field, v) for field, values in INVALID_CREATED.items() for v in values]
 )
-def test_a_creation_that_makes_no_agent_is_damage_though_its_checksum_holds(
+def test_an_invalid_created_event_is_damage_although_its_checksum_is_valid(
     field: str, wrong: Any
 ) -> None:
     assert decode_row(checked("created", body(CREATED))) == CREATED
@@ -191,7 +191,7 @@ FIELDS = ["format", "model", "version", "settings", "seed", "time", "x", "a", "p
     n=st.none() | st.integers(),
     key=st.none() | st.text(st.characters(codec="utf-8"), max_size=4),
 )
-def test_whatever_a_row_says_it_is_an_event_or_damage(
+def test_any_row_decodes_to_an_event_or_is_damage(
     kind: str, payload: bytes, n: int | None, key: str | None
 ) -> None:
     try:
@@ -207,7 +207,7 @@ def test_whatever_a_row_says_it_is_an_event_or_damage(
         st.sampled_from([*FIELDS, "seq", "kind", "n", "key", "checksum"]), JSON, max_size=2
     ),
 )
-def test_whatever_a_line_says_it_is_an_event_or_damage(event: Event, wrong: dict[str, Any]) -> None:
+def test_any_line_decodes_to_an_event_or_is_damage(event: Event, wrong: dict[str, Any]) -> None:
     line = msgspec.json.decode(to_line(event)) | wrong
     try:
         from_line(msgspec.json.encode(line).decode())

@@ -1,8 +1,8 @@
-"""Logs of format 1 over every belief class, agent class and built-in kind open for ever.
+"""Logs of format 1 of every belief class, agent class and built-in kind can still be opened.
 
-The files `logs/*/named.db`, `agents.db` and `problems.db` were written by the code of their time
-and are never regenerated; `logs/make.py` made them from the models in `named.py`. The JSON beside
-each says what was expected of its logs and what they did next.
+The files `logs/*/named.db`, `agents.db` and `problems.db` were written by `logs/make.py` from the
+models in `named.py` and are never regenerated. The JSON file beside each holds the expected values
+of its logs and the steps that follow.
 """
 
 import inspect
@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from tests.durable import named
-from tests.durable.expected_logs import LOGS, alike, require_drawn_again
-from tests.durable.fixtures import numbers, require_expected, require_goes_on
-from tests.durable.test_formats import FOUND, copied
+from tests.durable.expected_logs import LOGS, alike, require_replay_matches
+from tests.durable.fixtures import numbers, require_continues, require_expected
+from tests.durable.test_formats import SNAPSHOTS, copy_store
 
 from bayescontrol.baselines import CountingAgent, TabularLearner
 from bayescontrol.beliefs.changing import _Changing
@@ -38,36 +38,36 @@ FIXTURES = [
 
 
 def expected(folder: str, file: str) -> dict[str, Any]:
-    """What is expected of each log."""
+    """Load the expected values of each log."""
     result: dict[str, Any] = json.loads((LOGS / folder / f"{file}.json").read_text())
     return result
 
 
-@pytest.mark.parametrize("snapshots", FOUND)
+@pytest.mark.parametrize("snapshots", SNAPSHOTS)
 @pytest.mark.parametrize(("folder", "file"), FIXTURES)
-def test_a_log_opens_as_it_was_and_goes_on_as_it_did(
+def test_a_log_opens_with_the_expected_state_and_continues_as_expected(
     tmp_path: Path, folder: str, file: str, snapshots: str
 ) -> None:
-    url = copied(LOGS / folder / f"{file}.db", tmp_path, snapshots)
+    url = copy_store(LOGS / folder / f"{file}.db", tmp_path, snapshots)
     with closing(open_store(url, durable=False)) as store:
         logs = expected(folder, file)
         assert store.names() == sorted(logs)
         for name, result in logs.items():
             with open_agent(store, name, named.model_of(file, name)) as agent:
                 require_expected(agent, result)
-                require_drawn_again(agent)
-                require_goes_on(agent, result["then"])
+                require_replay_matches(agent)
+                require_continues(agent, result["then"])
                 assert alike(numbers(agent.state()), result["at the end"]), name
             with open_agent(store, name, named.model_of(file, name)) as agent:
                 assert alike(numbers(agent.state()), result["at the end"]), name
-                require_drawn_again(agent)
+                require_replay_matches(agent)
 
 
 @pytest.mark.parametrize(("folder", "file"), FIXTURES)
-def test_a_log_has_late_and_missing_answers_and_a_snapshot_between_its_events(
+def test_a_log_has_late_and_missing_observations_and_an_older_snapshot(
     tmp_path: Path, folder: str, file: str
 ) -> None:
-    url = copied(LOGS / folder / f"{file}.db", tmp_path, "all")
+    url = copy_store(LOGS / folder / f"{file}.db", tmp_path, "all")
     with closing(open_store(url, durable=False)) as store:
         for name, result in expected(folder, file).items():
             log = store.log(name)
@@ -107,9 +107,9 @@ def _parts_of_the_library() -> Iterator[Any]:
 
 @pytest.fixture
 def renamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """The library with another name, another module and another repr for everything.
+    """Give every class and function of the library another name, module and repr.
 
-    The files of the Gittins index count as edited: its tables are cached under a digest of them.
+    The code of the Gittins index counts as edited: its tables are cached under a digest of it.
     """
     monkeypatch.setattr("bayescontrol.baselines.gittins_table._code", lambda: "edited")
     monkeypatch.setattr("bayescontrol.baselines.gittins_table.folder", lambda: tmp_path)
@@ -127,27 +127,27 @@ def renamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 @pytest.mark.parametrize("snapshots", ["all", "none"])
 @pytest.mark.parametrize(("folder", "file"), FIXTURES)
 @pytest.mark.usefixtures("renamed")
-def test_a_log_opens_whatever_the_code_is_called(
+def test_a_log_opens_after_classes_and_functions_are_renamed(
     tmp_path: Path, folder: str, file: str, snapshots: str
 ) -> None:
-    url = copied(LOGS / folder / f"{file}.db", tmp_path, snapshots)
+    url = copy_store(LOGS / folder / f"{file}.db", tmp_path, snapshots)
     broken = {}
     with closing(open_store(url, durable=False)) as store:
         for name, result in expected(folder, file).items():
             try:
                 with open_agent(store, name, named.model_of(file, name)) as agent:
                     require_expected(agent, result)
-                    require_goes_on(agent, result["then"])
+                    require_continues(agent, result["then"])
             except (AssertionError, BayesControlError, DamagedSnapshot) as error:
                 broken[name] = error
     assert broken == {}
 
 
-#: Bases of other classes, of which there are no instances.
+#: Abstract base classes.
 _BASES = {CountingAgent, TabularLearner, _Changing}
 
 
-def _kept_classes() -> set[type]:
+def _storable_classes() -> set[type]:
     """The classes of agents and beliefs that a durable agent can be made of."""
     verbs = ("observe", "save", "load", "copy")
     return {
@@ -160,7 +160,7 @@ def _kept_classes() -> set[type]:
 
 
 def test_every_class_of_agents_and_beliefs_declares_its_name_in_the_format() -> None:
-    classes = _kept_classes()
+    classes = _storable_classes()
     assert len(classes) > 20
     names = {cls: vars(cls).get("format_name") for cls in classes}
     assert [cls for cls, name in names.items() if name is None] == []
@@ -168,7 +168,7 @@ def test_every_class_of_agents_and_beliefs_declares_its_name_in_the_format() -> 
 
 
 def test_every_class_of_agents_and_beliefs_has_a_log_among_the_fixtures() -> None:
-    """A new class needs a case in `named.py`, in a file of its own: those here are written."""
+    """A new class needs a case in `named.py` and a new file: existing files never change."""
     built = [
         named.model_of(file, name).build()  # type: ignore[union-attr]
         for file, cases in named.FILES.items()
@@ -176,4 +176,4 @@ def test_every_class_of_agents_and_beliefs_has_a_log_among_the_fixtures() -> Non
     ]
     parts = [part for agent in built for part in (agent, getattr(agent, "belief", None))]
     found = {vars(type(part)).get("format_name") for part in parts}
-    assert {vars(cls).get("format_name") for cls in _kept_classes()} - found == set()
+    assert {vars(cls).get("format_name") for cls in _storable_classes()} - found == set()

@@ -1,4 +1,4 @@
-"""A forked child has its parent's agent in its hands, and must not do anything with it."""
+"""A forked child inherits its parent's agent, and must not use it."""
 
 import os
 import subprocess
@@ -79,7 +79,7 @@ def test_a_child_forked_during_a_write_gets_an_error_and_does_not_hang(tmp_path:
     assert run(BEGIN + BUSY, tmp_path / "shop.db") == "0"
 
 
-def test_a_write_ahead_log_that_was_removed_is_noticed_before_anything_is_acknowledged(
+def test_a_removed_write_ahead_log_is_detected_before_the_next_acknowledgement(
     tmp_path: Path,
 ) -> None:
     agent = open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", MODEL, seed=1)

@@ -1,8 +1,8 @@
-"""Logs of every released format open for ever: files that were written then, kept here.
+"""Logs of every released format can still be opened: files written by the release itself.
 
-A file is never changed. Whoever raises `events.FORMAT` or the layout of the tables adds a folder
-with `python -m tests.durable.logs.make tests/durable/logs/NAME`. That of PostgreSQL is loaded in
-postgres/test_formats.py.
+A file is never changed. If you raise `events.FORMAT` or change the layout of the tables, add a
+folder with `python -m tests.durable.logs.make tests/durable/logs/NAME`. The dump of PostgreSQL is
+tested in postgres/test_formats.py.
 """
 
 import json
@@ -22,7 +22,7 @@ from tests.durable.expected_logs import (
     model_of,
     plain,
     require_as_expected,
-    require_drawn_again,
+    require_replay_matches,
 )
 
 from bayescontrol.durable import Created, open_agent, open_store, read_log, replay
@@ -31,7 +31,7 @@ from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.sqlite_file import LAYOUT
 from bayescontrol.errors import ModelMismatch
 
-#: The first file, which came before `make`: agent -> (events, next action, posterior).
+#: The first file, written before `make` existed: agent -> (events, next action, posterior).
 FIRST: dict[str, tuple[int, Any, dict[str, dict[str, Any]]]] = {
     "checkout": (
         21,
@@ -51,23 +51,23 @@ FIRST: dict[str, tuple[int, Any, dict[str, dict[str, Any]]]] = {
         },
     ),
 }
-#: Which snapshots are found: those that were kept, the older one, which is behind the log, or none.
-FOUND = {"all": "seq < 0", "the older": "seq IN (SELECT max(seq) FROM snapshots s "
+#: Snapshots of a copy: all, only the older one (behind the log), or none -> those to delete.
+SNAPSHOTS = {"all": "seq < 0", "the older": "seq IN (SELECT max(seq) FROM snapshots s "
          "WHERE s.log = snapshots.log)", "none": "seq > 0"}  # fmt: skip
 
 
-def copied(file: Path, folder: Path, snapshots: str) -> str:
-    """The address of a copy that has these snapshots."""
+def copy_store(file: Path, folder: Path, snapshots: str) -> str:
+    """Copy the file with these snapshots only; return its address."""
     path = shutil.copy(file, folder)
     db = apsw.Connection(str(path))
-    db.execute(f"DELETE FROM snapshots WHERE {FOUND[snapshots]}")
+    db.execute(f"DELETE FROM snapshots WHERE {SNAPSHOTS[snapshots]}")
     db.close()
     return f"sqlite:///{path}"
 
 
-@pytest.mark.parametrize("snapshots", FOUND)
-def test_the_first_file_opens_as_it_was_and_goes_on(tmp_path: Path, snapshots: str) -> None:
-    url = copied(LOGS / "v1.db", tmp_path, snapshots)
+@pytest.mark.parametrize("snapshots", SNAPSHOTS)
+def test_the_first_file_opens_with_its_state_and_continues(tmp_path: Path, snapshots: str) -> None:
+    url = copy_store(LOGS / "v1.db", tmp_path, snapshots)
     with closing(open_store(url)) as store:
         assert store.names() == sorted(FIRST)
         for name, (events, action, posterior) in FIRST.items():
@@ -78,21 +78,21 @@ def test_the_first_file_opens_as_it_was_and_goes_on(tmp_path: Path, snapshots: s
                 assert agent.act(x).action == action
             with open_agent(store, name) as agent:
                 assert agent.head == events + 1
-                require_drawn_again(agent)
+                require_replay_matches(agent)
 
 
-@pytest.mark.parametrize("snapshots", FOUND)
+@pytest.mark.parametrize("snapshots", SNAPSHOTS)
 @pytest.mark.parametrize("folder", NEWEST)
-def test_a_file_with_every_kind_opens_as_it_was_and_goes_on(
+def test_a_file_with_every_kind_opens_with_its_state_and_continues(
     tmp_path: Path, folder: str, snapshots: str
 ) -> None:
-    url = copied(LOGS / folder / "kinds.db", tmp_path, snapshots)
+    url = copy_store(LOGS / folder / "kinds.db", tmp_path, snapshots)
     with closing(open_store(url)) as store:
         require_as_expected(store, folder)
 
 
 @pytest.mark.parametrize("folder", NEWEST)
-def test_an_export_of_every_kind_is_read_as_it_was(folder: str) -> None:
+def test_an_export_of_every_kind_replays_to_the_expected_posterior(folder: str) -> None:
     assert {p.stem for p in (LOGS / folder / "lines").iterdir()} == set(NEWEST[folder])
     for name, expected in NEWEST[folder].items():
         again = replay(read_log(LOGS / folder / "lines" / f"{name}.jsonl"), model_of(name))
@@ -101,8 +101,8 @@ def test_an_export_of_every_kind_is_read_as_it_was(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", NEWEST)
-def test_file_and_export_say_the_same(tmp_path: Path, folder: str) -> None:
-    url = copied(LOGS / folder / "kinds.db", tmp_path, "all")
+def test_file_and_export_hold_the_same_events(tmp_path: Path, folder: str) -> None:
+    url = copy_store(LOGS / folder / "kinds.db", tmp_path, "all")
     with closing(open_store(url)) as store:
         for name in store.names():
             with open_agent(store, name, model_of(name)) as agent:
@@ -111,10 +111,8 @@ def test_file_and_export_say_the_same(tmp_path: Path, folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", NEWEST)
-def test_changed_modes_are_known_by_the_fingerprint_that_was_written(
-    tmp_path: Path, folder: str
-) -> None:
-    url = copied(LOGS / folder / "kinds.db", tmp_path, "all")
+def test_changed_modes_are_detected_by_the_stored_fingerprint(tmp_path: Path, folder: str) -> None:
+    url = copy_store(LOGS / folder / "kinds.db", tmp_path, "all")
     with pytest.raises(ModelMismatch, match="their names or their prior differ"):
         open_agent(url, NAMED, levers(["left", "up"]))
 
@@ -130,7 +128,7 @@ def test_every_kind_and_a_user_model_are_saved(folder: str) -> None:
     assert saved >= ({*KINDS, NAMED} if folder == f"v{FORMAT}" else {NAMED})
 
 
-def test_there_is_a_file_of_the_present_format() -> None:
+def test_there_is_a_file_of_the_current_format() -> None:
     """A new format needs a new file before it is released."""
     saved = set()
     for file in LOGS.glob("**/*.db"):

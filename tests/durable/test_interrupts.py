@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: nobody else waits for ever, and the agent goes on."""
+"""Ctrl-C at any moment: no other thread hangs, and the agent stays usable."""
 
 import os
 import signal
@@ -18,8 +18,8 @@ from bayescontrol.durable.sqlite_file import SqliteFile
 from bayescontrol.errors import StoreFailed
 
 MODEL = BernoulliBandit(["red", "blue"])
-#: No thread needs so long; it guards against hanging.
-GUARD = 20.0
+#: Timeout in seconds against hanging threads.
+TIMEOUT = 20.0
 FUNCTIONS = (
     "submit",
     "prepare",
@@ -33,7 +33,7 @@ FUNCTIONS = (
 
 
 class Interrupt:
-    """KeyboardInterrupt as the nth call of a function begins, where Python looks for signals."""
+    """A trace function that raises KeyboardInterrupt at the start of the nth call of a function."""
 
     def __init__(self, function: str, nth: int) -> None:
         self._function, self._left = function, nth
@@ -47,9 +47,9 @@ class Interrupt:
                 raise KeyboardInterrupt
 
 
-def until(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + GUARD
-    while not what():
+def wait_until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + TIMEOUT
+    while not happened():
         assert time.monotonic() < end
         time.sleep(0.001)
 
@@ -57,14 +57,14 @@ def until(what: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("role", ["leader", "heir", "follower"])
-def test_an_interrupt_as_any_function_begins_leaves_nobody_behind(
+def test_an_interrupt_at_the_start_of_any_function_leaves_no_thread_waiting(
     role: str, function: str, nth: int
 ) -> None:
     writing, go = threading.Event(), threading.Event()
 
     def write(batch: list[Request]) -> None:
         writing.set()
-        go.wait(GUARD)
+        go.wait(TIMEOUT)
 
     shared = Committer(write)
     threads: list[threading.Thread] = []
@@ -75,7 +75,7 @@ def test_an_interrupt_as_any_function_begins_leaves_nobody_behind(
             threads[-1].start()
 
     def late() -> None:
-        writing.wait(GUARD)
+        writing.wait(TIMEOUT)
         start(3)
         time.sleep(0.02)
         go.set()
@@ -83,7 +83,7 @@ def test_an_interrupt_as_any_function_begins_leaves_nobody_behind(
     before = {"leader": 0, "heir": 1, "follower": 2}[role]
     if before:
         start(1)
-        writing.wait(GUARD)
+        writing.wait(TIMEOUT)
         start(before - 1)
     helper = threading.Thread(target=late, daemon=True)
     helper.start()
@@ -97,10 +97,10 @@ def test_an_interrupt_as_any_function_begins_leaves_nobody_behind(
         sys.settrace(traced)
     writing.set()  # if the interrupt came before anyone wrote
     go.set()
-    helper.join(GUARD)
+    helper.join(TIMEOUT)
     start(1)
     for thread in threads:
-        thread.join(GUARD)
+        thread.join(TIMEOUT)
     assert not any(thread.is_alive() for thread in threads)
 
 
@@ -110,7 +110,7 @@ def test_callers_behind_an_interrupted_leader_get_an_unknown_outcome_error() -> 
     def write(batch: list[Request]) -> None:
         if len(batch) == 1:
             entered.set()
-            until(lambda: len(shared._waiting) == 2)
+            wait_until(lambda: len(shared._waiting) == 2)
         else:
             raise KeyboardInterrupt
 
@@ -126,11 +126,11 @@ def test_callers_behind_an_interrupted_leader_get_an_unknown_outcome_error() -> 
 
     threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
     threads[0].start()
-    entered.wait(GUARD)
+    entered.wait(TIMEOUT)
     for thread in threads[1:]:
         thread.start()
     for thread in threads:
-        thread.join(GUARD)
+        thread.join(TIMEOUT)
     assert sorted(type(error).__name__ for error in result) == [
         "KeyboardInterrupt",
         "NoneType",
@@ -138,7 +138,7 @@ def test_callers_behind_an_interrupted_leader_get_an_unknown_outcome_error() -> 
     ]
 
 
-def test_interrupted_after_its_commit_the_agent_goes_on_where_its_log_ends(tmp_path: Path) -> None:
+def test_an_agent_interrupted_after_a_commit_continues_from_its_log(tmp_path: Path) -> None:
     with open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", MODEL, seed=1) as agent:
         file = agent._log._file  # type: ignore[attr-defined]
         inner = file.write
@@ -158,7 +158,7 @@ def test_interrupted_after_its_commit_the_agent_goes_on_where_its_log_ends(tmp_p
         assert all(again[name].tobytes() == state[name].tobytes() for name in state)
 
 
-def test_real_interrupts_do_not_end_an_agent(tmp_path: Path) -> None:
+def test_an_agent_survives_real_interrupts(tmp_path: Path) -> None:
     stop, is_asking, hits = threading.Event(), False, 0
 
     def disturb() -> None:
@@ -169,10 +169,10 @@ def test_real_interrupts_do_not_end_an_agent(tmp_path: Path) -> None:
         if is_asking:
             raise KeyboardInterrupt
 
-    usual = signal.signal(signal.SIGINT, interrupt)
+    previous = signal.signal(signal.SIGINT, interrupt)
     disturber = threading.Thread(target=disturb)
     with open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", MODEL, seed=1) as agent:
-        for _ in range(3):  # kernels are loaded: who interrupts a compiler ends it
+        for _ in range(3):  # load the kernels: an interrupt would abort their compilation
             agent.observe(agent.act(), 1)
             replay(agent.log())
         disturber.start()
@@ -186,7 +186,7 @@ def test_real_interrupts_do_not_end_an_agent(tmp_path: Path) -> None:
                 hits += 1
         stop.set()
         disturber.join()
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, previous)
         assert hits > 3
         agent.posterior()  # the last may have been interrupted after its commit
         before = agent.head
@@ -194,7 +194,7 @@ def test_real_interrupts_do_not_end_an_agent(tmp_path: Path) -> None:
         assert replay(agent.log()).events == before + 1
 
 
-def test_an_interrupt_as_a_transaction_begins_leaves_none_open(tmp_path: Path) -> None:
+def test_an_interrupt_at_the_start_of_a_transaction_leaves_none_open(tmp_path: Path) -> None:
     file = SqliteFile(str(tmp_path / "shop.db"))
     db = file._db
 
@@ -221,7 +221,7 @@ def test_each_waiting_caller_gets_a_separate_error(tmp_path: Path) -> None:
 
     def write(batch: list[Request]) -> None:
         if len(batch) == 1:
-            until(lambda: len(shared._waiting) == 8)
+            wait_until(lambda: len(shared._waiting) == 8)
         raise broken
 
     shared = Committer(write)
@@ -237,6 +237,6 @@ def test_each_waiting_caller_gets_a_separate_error(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(GUARD)
+        thread.join(TIMEOUT)
     assert len({id(error) for error in result}) == 9
     assert {str(error) for error in result} == {"broken"}

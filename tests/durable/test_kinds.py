@@ -1,4 +1,4 @@
-"""Every problem that describes itself survives: killed, it is bitwise where its log ends."""
+"""An agent of every built-in kind, killed and reopened, is bitwise at the end of its log."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from bayescontrol.durable import open_agent, replay
 from bayescontrol.durable.models import as_model
 from bayescontrol.errors import BadEvidence, BadSituation, FeedbackDue
 
-_LIFE = """
+_SCRIPT = """
 import os, sys
 from bayescontrol.durable import open_agent, open_store
 from tests.durable.problems import PROBLEMS, digest, live
@@ -26,17 +26,17 @@ os.kill(os.getpid(), 9)
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str]]:
-    """A store whose process was killed, and what its agents were when it was."""
+    """A store whose process was killed, and the digests of its agents at that time."""
     store = f"sqlite:///{tmp_path_factory.mktemp('killed') / 'all.db'}"
     done = subprocess.run(
-        [sys.executable, "-c", _LIFE, store], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", _SCRIPT, store], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == -9, done.stderr
     return store, dict(zip(PROBLEMS, done.stdout.splitlines(), strict=True))
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_killed_and_reopened_by_name_it_continues_bitwise_from_its_log(
+def test_a_killed_agent_reopens_by_name_with_bitwise_the_same_state(
     killed: tuple[str, dict[str, str]], name: str
 ) -> None:
     store, digests = killed
@@ -50,7 +50,7 @@ def test_killed_and_reopened_by_name_it_continues_bitwise_from_its_log(
         assert digest(agent) == digests[name]
 
 
-def test_one_stream_at_a_time_where_the_state_moves() -> None:
+def test_a_linear_plant_needs_feedback_before_its_next_decision() -> None:
     with open_agent("sqlite:///:memory:", "cart", PROBLEMS["linear plant"], seed=0) as agent:
         d = agent.act()
         with pytest.raises(FeedbackDue):
@@ -60,7 +60,7 @@ def test_one_stream_at_a_time_where_the_state_moves() -> None:
         assert agent.posterior()["A"]["count"] == 1
 
 
-def test_unknown_costs_come_with_the_next_state_or_nothing_is_written() -> None:
+def test_an_observation_without_its_cost_is_refused_and_nothing_is_written() -> None:
     with open_agent("sqlite:///:memory:", "cart", PROBLEMS["linear plant, unknown costs"]) as agent:
         d = agent.act()
         for wrong in ([0.5, 0.25], ([0.5], 1.0), ([0.5, 0.25], "dear"), 3, None):
@@ -68,7 +68,7 @@ def test_unknown_costs_come_with_the_next_state_or_nothing_is_written() -> None:
                 agent.observe(d, wrong)
         assert agent.head == 2
         assert agent.observe(d, ([0.5, 0.25], 1.5))
-        assert agent.observe(d, [[0.5, 0.25], 1.5]) is False  # as JSON would have it
+        assert agent.observe(d, [[0.5, 0.25], 1.5]) is False  # as decoded from JSON
 
 
 def test_the_log_of_planned_modes_holds_their_tables_not_the_plan() -> None:
@@ -77,7 +77,7 @@ def test_the_log_of_planned_modes_holds_their_tables_not_the_plan() -> None:
     assert model.settings["policy"] == PROBLEMS["MDPs"].policy.tolist()
 
 
-def test_a_situation_says_nothing_to_correlated_arms_and_is_refused() -> None:
+def test_correlated_arms_refuse_a_situation() -> None:
     with open_agent("sqlite:///:memory:", "arms", PROBLEMS["correlated"], seed=0) as agent:
         with pytest.raises(BadSituation):
             agent.act([1.0])

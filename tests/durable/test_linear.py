@@ -1,4 +1,4 @@
-"""Linear agents, one stream at a time: states and inputs are arrays, and draws are remembered."""
+"""Durable linear agents: states and inputs are arrays, and draws are saved."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from bayescontrol.linear import LinearPlant, LinearQuadratic, double_integrator
 from bayescontrol.schedules import Every
 
 
-def test_a_linear_agent_survives_and_every_input_is_drawn_again(tmp_path: Path) -> None:
+def test_a_reopened_linear_agent_has_its_state_and_replays_every_input(tmp_path: Path) -> None:
     system = double_integrator()
     model = named_model(
         "cart", version=1, build=lambda: LinearQuadratic.on(system).agent(schedule=Every(3))

@@ -1,4 +1,4 @@
-"""The durable agent against a model of it in a few lines, by any sequence of moves."""
+"""Stateful tests: the durable agent against a reference model of a few lines."""
 
 import shutil
 import tempfile
@@ -34,7 +34,7 @@ keys = st.sampled_from(["k1", "k2", "k3"])
 
 
 class BanditMachine(RuleBasedStateMachine):
-    """Feedback that stands alone: counts of successes and failures are the whole truth."""
+    """An agent that accepts late feedback: the reference is the counts of its arms."""
 
     @initialize(seed=st.integers(0, 2**128 - 1))
     def begin(self, seed: int) -> None:
@@ -54,7 +54,7 @@ class BanditMachine(RuleBasedStateMachine):
             shutil.rmtree(self.place)
 
     def expected_action(self, n: int) -> str:
-        """By the rule itself, on an agent that only knows the counts."""
+        """Return the action of a fresh agent whose prior is the counts."""
         fresh = BernoulliBandit(ARMS, prior=[self.counts[arm] for arm in ARMS]).agent()
         _, a = fresh.decide(None, Stream.named(self.seed, n, "agent"))
         return str(a)
@@ -74,7 +74,7 @@ class BanditMachine(RuleBasedStateMachine):
             self.keyed[key] = d.id
 
     @rule(key=keys)
-    def act_elsewhere_under_a_used_key(self, key: str) -> None:
+    def act_in_another_situation_with_a_used_key(self, key: str) -> None:
         if key in self.keyed:
             with pytest.raises(BadSituation):
                 self.agent.act("elsewhere", key=key)
@@ -95,14 +95,14 @@ class BanditMachine(RuleBasedStateMachine):
                 self.agent.observe(n, o)
 
     @rule(n=st.integers(-1, 400).map(str) | st.text(max_size=3), o=outcomes)
-    def observe_what_was_never_decided(self, n: str, o: int) -> None:
+    def observe_an_unknown_decision(self, n: str, o: int) -> None:
         if n not in self.decisions:
             with pytest.raises(UnknownDecision):
                 self.agent.observe(n, o)
 
     @precondition(lambda self: bool(set(self.decisions) - set(self.answers)))
     @rule(data=st.data(), o=st.sampled_from([2, -1, "x", float("nan")]))
-    def observe_nonsense(self, data: st.DataObject, o: Any) -> None:
+    def observe_an_invalid_value(self, data: st.DataObject, o: Any) -> None:
         n = data.draw(st.sampled_from(sorted(set(self.decisions) - set(self.answers))))
         with pytest.raises(BadEvidence):
             self.agent.observe(n, o)
@@ -128,7 +128,7 @@ class BanditMachine(RuleBasedStateMachine):
         assert all(before[n].tobytes() == v.tobytes() for n, v in self.agent.state().items())
 
     @invariant()
-    def knows_what_it_should(self) -> None:
+    def state_equals_the_counts(self) -> None:
         if hasattr(self, "agent"):
             assert self.agent.head == self.head
             rows = self.agent.state()["agent/belief/rows"]
@@ -136,7 +136,7 @@ class BanditMachine(RuleBasedStateMachine):
 
 
 class StreamMachine(RuleBasedStateMachine):
-    """One stream at a time: the plain agent, stepped beside it, is the truth."""
+    """A sequential agent: the reference is a plain agent that takes the same steps."""
 
     MODES = random_modes(3, situations=3, seed=2)
 
@@ -181,7 +181,7 @@ class StreamMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.due is not None)
     @rule()
-    def observe_nonsense(self) -> None:
+    def observe_an_invalid_value(self) -> None:
         with pytest.raises(BadEvidence):
             self.agent.observe(self.due.id, 5)
 
@@ -203,7 +203,7 @@ class StreamMachine(RuleBasedStateMachine):
         self.agent = open_agent(self.url, "maze", self.MODES)
 
     @invariant()
-    def believes_what_it_should(self) -> None:
+    def posterior_equals_the_reference(self) -> None:
         if hasattr(self, "agent"):
             assert self.agent.head == self.head
             posterior = [v["probability"] for v in self.agent.posterior().values()]

@@ -1,4 +1,4 @@
-"""The work to open a store grows in proportion to its agents."""
+"""The work to open a store grows linearly with the number of its agents."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from bayescontrol.serve.registry import AgentRegistry
 
 
 def store_of(folder: Path, agents: int) -> SqliteStore:
-    """A store with so many agents, none of them open."""
+    """Create a store with this many agents, all closed."""
     store = SqliteStore(str(folder / f"{agents}.db"), durable=False)
     for i in range(agents):
         with open_agent(store, f"agent {i}", BernoulliBandit(["red", "blue"]), seed=i) as agent:
@@ -43,7 +43,7 @@ def open_in_a_server(store: SqliteStore) -> int:
 
 
 def steps(store: SqliteStore, work: Callable[[SqliteStore], int]) -> tuple[int, int]:
-    """What the work returns, and the steps of SQLite's virtual machine that it takes."""
+    """Return the result of `work` and the number of steps of SQLite's virtual machine."""
     total = 0
 
     def add(event: dict[str, Any]) -> None:
@@ -57,7 +57,7 @@ def steps(store: SqliteStore, work: Callable[[SqliteStore], int]) -> tuple[int, 
 
 
 @pytest.mark.parametrize("work", [open_one_by_one, open_in_a_server])
-def test_twice_the_agents_are_twice_the_work(
+def test_twice_the_agents_take_about_twice_the_work(
     tmp_path: Path, work: Callable[[SqliteStore], int]
 ) -> None:
     few, many = (steps(store_of(tmp_path, agents), work) for agents in (50, 100))
@@ -65,7 +65,7 @@ def test_twice_the_agents_are_twice_the_work(
     assert many[1] <= 2.2 * few[1], (few, many)
 
 
-def test_questions_about_unknown_agents_leave_nothing_behind(tmp_path: Path) -> None:
+def test_requests_for_unknown_agents_leave_no_log_open(tmp_path: Path) -> None:
     store = store_of(tmp_path, 2)
 
     async def ask() -> None:

@@ -1,4 +1,4 @@
-"""A named model whose code has changed is found out when its log is opened, snapshot or not."""
+"""Changed code of a named model is detected on opening, with and without a snapshot."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from bayescontrol.errors import ModelMismatch
 
 
 def levers(pays: float, policy: float = 1.0, name: str = "levers") -> Model:
-    """Two levers; the good one pays so often, and its mode pulls it so often."""
+    """Two levers: the good one pays with probability `pays`; its mode pulls it with `policy`."""
 
     def lever(good: str, bad: str) -> DiscreteMode[None, str, int]:
         return DiscreteMode(
@@ -24,7 +24,7 @@ def levers(pays: float, policy: float = 1.0, name: str = "levers") -> Model:
     return named_model(name, version=1, build=lambda: ControlRule(FiniteBelief(modes)))
 
 
-def written(tmp_path: Path, steps: int, snapshot_every: int = 10_000) -> str:
+def write_log(tmp_path: Path, steps: int, snapshot_every: int = 10_000) -> str:
     store = f"sqlite:///{tmp_path / 'levers.db'}"
     with open_agent(store, "m", levers(0.8), seed=1, snapshot_every=snapshot_every) as agent:
         for _ in range(steps):
@@ -39,26 +39,26 @@ def written(tmp_path: Path, steps: int, snapshot_every: int = 10_000) -> str:
 @pytest.mark.parametrize(
     "changed", [levers(0.81), levers(0.8, policy=0.99)], ids=["likelihood", "policy"]
 )
-def test_a_likelihood_or_policy_that_changed_a_little_is_refused_though_a_snapshot_is_at_the_head(
+def test_a_slightly_changed_likelihood_or_policy_is_detected_despite_a_snapshot(
     tmp_path: Path, steps: int, every: int, changed: Model
 ) -> None:
-    store = written(tmp_path, steps, every)
+    store = write_log(tmp_path, steps, every)
     with pytest.raises(ModelMismatch, match="new version"):
         open_agent(store, "m", changed)
     with open_agent(store, "m", levers(0.8)) as agent:
         assert agent.head == 1 + 2 * steps
 
 
-def test_one_observation_detects_another_likelihood(tmp_path: Path) -> None:
-    store = written(tmp_path, 1)
+def test_one_observation_is_enough_to_detect_a_changed_likelihood(tmp_path: Path) -> None:
+    store = write_log(tmp_path, 1)
     with pytest.raises(ModelMismatch, match="its state differs from the snapshot"):
         open_agent(store, "m", levers(0.81))
 
 
-def test_no_more_than_a_stretch_is_folded_to_find_out(
+def test_the_check_folds_a_limited_number_of_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = written(tmp_path, 60)
+    store = write_log(tmp_path, 60)
     learnt: list[int] = []
     build = levers(0.8).build
 
@@ -79,7 +79,7 @@ def test_no_more_than_a_stretch_is_folded_to_find_out(
 
 
 def test_a_damaged_snapshot_does_not_hide_the_log(tmp_path: Path) -> None:
-    store = written(tmp_path, 10)
+    store = write_log(tmp_path, 10)
     opened = open_store(store)
     log = opened.log("m")
     newest = next(log.snapshots())

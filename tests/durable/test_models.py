@@ -1,4 +1,4 @@
-"""Models by name, version and settings: what the log says is enough to build them again."""
+"""Models by name, version and settings: the log is enough to rebuild them."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from bayescontrol.schedules import (
 
 
 def written(model: Any, seed: int = 0) -> Created:
-    """The first event of a log of this model, as it comes back from disk."""
+    """Return the first event of a log of this model, as read from disk."""
     built = Created(
         seq=1, format=1, model=model.name, version=model.version, settings=dict(model.settings),
         seed=seed, time=0.0,
@@ -54,7 +54,7 @@ def written(model: Any, seed: int = 0) -> Created:
 
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
-def test_a_problem_comes_back_from_its_settings_bit_for_bit(problem: Any) -> None:
+def test_a_problem_is_rebuilt_from_its_settings_bit_for_bit(problem: Any) -> None:
     model = as_model(problem)
     created = written(model)
     require_same(created, model)
@@ -71,7 +71,7 @@ def test_a_problem_comes_back_from_its_settings_bit_for_bit(problem: Any) -> Non
     require_same(created, again)
 
 
-def test_every_kind_is_tried_here() -> None:
+def test_every_kind_is_tested() -> None:
     tried = {as_model(problem).name for problem in PROBLEMS.values()}
     assert tried == set(KINDS)
 
@@ -96,7 +96,7 @@ def test_defaults_are_written_to_the_log_in_full(stated: Any, implied: Any) -> N
 
 
 def test_feedback_is_independent_where_no_observation_moves_the_agent() -> None:
-    single = {
+    accepts_late = {
         name: as_model(problem).driver().accepts_late_feedback for name, problem in PROBLEMS.items()
     }
     moving = {"tables", "MDP", "MDP, declared", "growing chain"}
@@ -106,7 +106,7 @@ def test_feedback_is_independent_where_no_observation_moves_the_agent() -> None:
         for name, problem in PROBLEMS.items()
         if isinstance(problem, TabularModes) and problem.policy.shape[1] > 1
     }
-    assert {name for name, is_alone in single.items() if not is_alone} == moving
+    assert {name for name, late in accepts_late.items() if not late} == moving
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_feedback_is_independent_where_no_observation_moves_the_agent() -> None:
         MinimumDwell(4, DeterminantDoubling()),
     ],
 )
-def test_a_schedule_comes_back_from_its_name(schedule: Any) -> None:
+def test_a_schedule_is_rebuilt_from_its_stored_name(schedule: Any) -> None:
     kind = LinearQuadratic.model_kind
     assert restored_schedule(stored_schedule(schedule, kind), kind) == schedule
 
@@ -141,7 +141,7 @@ def test_an_unnamed_value_is_refused_with_a_hint() -> None:
 
 @dataclass(frozen=True)
 class MySchedule(Every):
-    """A schedule of the caller's own, though it looks like one of the library's."""
+    """A user's subclass of a library schedule."""
 
 
 def test_a_subclass_of_a_schedule_has_no_stored_name() -> None:
@@ -150,11 +150,11 @@ def test_a_subclass_of_a_schedule_has_no_stored_name() -> None:
 
 
 class Mine(BernoulliBandit):
-    """A class of the caller's own, though it looks like one of the library's."""
+    """A user's subclass of a library problem."""
 
 
 class MyFamily(Bernoulli):
-    """A family of the caller's own, of the same name or not."""
+    """A user's subclass of a library family."""
 
 
 @pytest.mark.parametrize(
@@ -183,11 +183,11 @@ def test_code_is_never_saved_and_the_error_names_it(problem: Any, why: str) -> N
 
 
 class Greeter(ControlRule[Any, Any, Any, Any]):
-    """A user's own agent."""
+    """A user-defined agent."""
 
 
 class Welcomer(ControlRule[Any, Any, Any, Any]):
-    """The same after it was renamed."""
+    """The same agent, renamed."""
 
     format_name = "Greeter"
 
@@ -212,7 +212,7 @@ def test_a_renamed_class_of_a_user_opens_its_log_if_it_declares_the_old_name() -
                 opened(store, kind)
 
 
-def test_an_advance_that_is_no_function_moves_the_agent() -> None:
+def test_a_callable_object_as_advance_rules_out_late_feedback() -> None:
     class Shift:
         def __call__(self, x: int, a: Any, o: Any) -> int:
             return x + 1
@@ -227,7 +227,7 @@ def test_shared_weights_can_be_saved_and_accept_late_feedback() -> None:
     assert named_model("offers", version=1, build=bandit.agent).driver().accepts_late_feedback
 
 
-def test_a_subclass_of_a_belief_does_not_inherit_that_its_draws_keep_no_state() -> None:
+def test_draws_of_a_belief_subclass_may_change_its_state() -> None:
     bandit = BernoulliBandit(2)
     belief = bandit.belief()
     here = Driver(ControlRule(belief))
@@ -262,7 +262,7 @@ def test_the_private_state_of_a_mode_needs_observations_in_order() -> None:
     assert Driver(ControlRule(FiniteBelief(two_levers()))).accepts_late_feedback
 
 
-def test_a_schedule_that_asks_for_a_regression_is_for_linear_agents() -> None:
+def test_determinant_doubling_is_stored_only_for_linear_agents() -> None:
     linear = PROBLEMS["linear plant"]
     assert as_model(linear, DeterminantDoubling()).settings["schedule"][0] == "DeterminantDoubling"
     for schedule in (DeterminantDoubling(), MinimumDwell(3, DeterminantDoubling())):
@@ -286,12 +286,12 @@ def test_a_schedule_that_asks_for_a_regression_is_for_linear_agents() -> None:
         {"Q": [[1.0]], "R": [[1.0]], "prior": {"spread": 2.0}},
     ],
 )
-def test_a_linear_plant_of_wrong_settings_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_linear_plant_with_invalid_settings_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidSystem):
         LinearQuadratic(**wrong)
 
 
-def test_a_named_model_says_its_name_and_version() -> None:
+def test_a_named_model_needs_a_valid_name_and_version() -> None:
     build = BernoulliBandit(2).agent
     for name, version in (("", 1), ("mine", 0), ("mine", 1.5), ("mine", True), (3, 1)):
         with pytest.raises(ValueError, match="version="):

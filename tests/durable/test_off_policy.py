@@ -1,6 +1,6 @@
 """The supermartingale behind the intervals, by enumeration of every history.
 
-Two arms, six decisions, rewards and both policies that depend on all that came before: 4^6
+Two arms and six decisions; the rewards and both policies depend on the history. There are 4^6
 histories, each with its exact probability. Nothing here is random, so there are no false alarms.
 """
 
@@ -45,23 +45,23 @@ class Node(NamedTuple):
 
 
 def eager(history: History) -> float:
-    """P(arm 1) of the log's agent: it follows success."""
+    """P(arm 1) of the logging agent, which follows success."""
     wins = sum(r if a else 1 - r for a, r in history)
     return (0.2 + wins) / (1.0 + len(history))
 
 
 def shy(history: History) -> float:
-    """The same, but after two failures in a row it does not try arm 1 at all."""
+    """The same, but it never tries arm 1 after two failures in a row."""
     return 0.0 if len(history) > 1 and not any(r for _, r in history[-2:]) else eager(history)
 
 
 def other(history: History) -> float:
-    """P(arm 1) of one that learns too."""
+    """P(arm 1) of the evaluated policy, which learns too."""
     return 0.9 if not history or history[-1][1] else 0.5
 
 
 def mean(history: History, a: int) -> float:
-    """E[r | a, past]: it drifts, and not alike."""
+    """E[r | a, history]: it drifts, differently for each arm."""
     return 0.8 - 0.1 * len(history) if a else 0.2 + 0.1 * sum(r for _, r in history)
 
 
@@ -73,20 +73,20 @@ def guessed(history: History) -> list[float]:
     ]
 
 
-def grown(
-    logging: Logging, robust: bool, level: float = 0.5, said: Logging | None = None
+def enumerate_histories(
+    logging: Logging, robust: bool, level: float = 0.5, logged: Logging | None = None
 ) -> list[Node]:
-    """All histories of HORIZON decisions; `said` is the probability in the log, if it is wrong."""
+    """All histories of HORIZON decisions; `logged` is the probability in the log, if wrong."""
     nodes = [Node((), 1.0, RewardInterval(), 0.0, False)]
     for _ in range(HORIZON):
-        nodes = [c for n in nodes for c in children(n, logging, robust, level, said or logging)]
+        nodes = [c for n in nodes for c in children(n, logging, robust, level, logged or logging)]
     return nodes
 
 
 def children(
-    node: Node, logging: Logging, robust: bool, level: float, said: Logging
+    node: Node, logging: Logging, robust: bool, level: float, logged: Logging
 ) -> Iterator[Node]:
-    true, p_1, pi_1 = logging(node.history), said(node.history), other(node.history)
+    true, p_1, pi_1 = logging(node.history), logged(node.history), other(node.history)
     pi, p = [1 - pi_1, pi_1], [1 - p_1, p_1]
     value = node.value + sum(pi[a] * mean(node.history, a) for a in (0, 1))
     for a in (0, 1):
@@ -123,33 +123,35 @@ both = pytest.mark.parametrize("robust", [False, True], ids=["inverse", "robust"
 @both
 @pytest.mark.parametrize("logging", [eager, shy])
 def test_no_bet_is_expected_to_win(logging: Logging, robust: bool) -> None:
-    nodes = grown(logging, robust)
+    nodes = enumerate_histories(logging, robust)
     assert sum(node.probability for node in nodes) == pytest.approx(1.0)
     wealth = expected_wealth(nodes)
     assert np.all(wealth <= 1.0 + 1e-12)
-    if logging is eager:  # a small bet loses λ² only: the inequality is as tight as can be
+    if logging is eager:  # a small bet loses only O(λ²): the inequality is tight
         assert np.all(1.0 - wealth <= 10 * LAM**2)
 
 
 @both
 def test_a_bet_wins_if_the_probabilities_in_the_log_are_wrong(robust: bool) -> None:
     """The planted bug: the test above can fail."""
-    nodes = grown(eager, robust, said=lambda history: eager(history) / 1.1)
+    nodes = enumerate_histories(eager, robust, logged=lambda history: eager(history) / 1.1)
     assert expected_wealth(nodes).max() > 1.0001
 
 
 @both
 @pytest.mark.parametrize("logging", [eager, shy])
 @pytest.mark.parametrize("level", [0.1, 0.5])
-def test_intervals_hold_at_their_level_however_often_one_looks(
+def test_intervals_hold_at_their_level_at_all_times_together(
     logging: Logging, robust: bool, level: float
 ) -> None:
-    missed = sum(node.probability for node in grown(logging, robust, level) if node.missed)
+    missed = sum(
+        node.probability for node in enumerate_histories(logging, robust, level) if node.missed
+    )
     assert 0.0 < missed <= 1.0 - level
 
 
 def test_no_factor_is_less_than_a_quarter() -> None:
-    """The worst there can be: the largest guesses, the least reward, any weight."""
+    """The worst case: the largest guesses, the least reward, any weight."""
     assert pytest.approx(1.0) == RHO.sum()
     assert np.allclose(LAM * (CAP + 1), 0.75)
     for p in (1e-12, 0.01, 0.5, 1.0):
@@ -170,7 +172,7 @@ levels = pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])
 
 
 def wealth(r: FloatArray, w: FloatArray, m: FloatArray, v: float) -> float:
-    """Σ_j ρ_j Π_t (1 + λ_j (w_t r_t - m_t)) exp(-λ_j (v - m_t)): what bets against v have won."""
+    """Σ_j ρ_j Π_t (1 + λ_j (w_t r_t - m_t)) exp(-λ_j (v - m_t)): the wealth of bets against v."""
     factors = (1.0 + LAM[:, None] * (w * r - m)) * np.exp(-LAM[:, None] * (v - m))
     return float(RHO @ factors.prod(1))
 
@@ -199,7 +201,7 @@ def test_each_end_of_an_interval_has_half_of_the_error(level: float) -> None:
 
 
 @levels
-def test_the_intervals_of_a_log_have_the_level_that_was_asked_for(level: float) -> None:
+def test_the_intervals_of_a_log_have_the_requested_level(level: float) -> None:
     """The same from the log alone, for the log itself and for the policy that always takes red."""
     events = fixed_log(1, 600, p_red=0.5)
     result = what_if(events, lambda x: {"red": 1.0}, bounds=(0, 1), level=level)
@@ -215,25 +217,25 @@ def test_the_intervals_of_a_log_have_the_level_that_was_asked_for(level: float) 
 
 
 @levels
-def test_a_normal_interval_has_two_sides_too(level: float) -> None:
+def test_a_normal_interval_is_two_sided(level: float) -> None:
     e = RewardEstimate.of([0.0, 1.0, 0.0, 0.0, 1.0], level)
     below, above = (NormalDist(e.mean, e.error).cdf(end) for end in (e.low, e.high))
     assert below == pytest.approx((1.0 - level) / 2, rel=1e-9)
     assert 1.0 - above == pytest.approx((1.0 - level) / 2, rel=1e-9)
 
 
-def test_the_order_of_answers_is_of_no_consequence() -> None:
-    held = [guess([0.3, 0.7], [0.6, 0.4], [0.2, 0.4], a, (0.5, 1.75)[a]) for a in (0, 1, 1, 0)]
+def test_the_order_of_observations_does_not_matter() -> None:
+    guesses = [guess([0.3, 0.7], [0.6, 0.4], [0.2, 0.4], a, (0.5, 1.75)[a]) for a in (0, 1, 1, 0)]
     ends = []
     for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
         interval = RewardInterval()
         for i in order:
-            interval.take(held[i], i % 2)
+            interval.take(guesses[i], i % 2)
         ends.append(interval.at(0.9))
     assert ends[0] == pytest.approx(ends[1], abs=1e-12)
 
 
-def test_sides_that_cross_are_given_with_all_between() -> None:
+def test_bounds_that_cross_are_returned_as_an_ordered_interval() -> None:
     interval = RewardInterval()
     interval.growth[:], interval.decisions = 100.0, 10
     low, high = interval.at(0.95)

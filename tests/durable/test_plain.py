@@ -1,4 +1,4 @@
-"""Values come back from a log exactly as they went in."""
+"""Values are read from a log exactly as they were written."""
 
 import math
 from enum import Enum, IntEnum
@@ -17,7 +17,7 @@ from bayescontrol.errors import DamagedLog, MissingCapability
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | st.text(max_size=8)
 )
-numbers = st.integers() | st.floats(allow_nan=False)  # a NaN is no key: it equals nothing
+numbers = st.integers() | st.floats(allow_nan=False)  # no NaN as a key: it is not equal to itself
 hashable = st.recursive(
     numbers | st.text(max_size=8), lambda v: st.lists(v, max_size=3).map(tuple), max_leaves=5
 )
@@ -57,7 +57,7 @@ def identical(one: Any, two: Any) -> bool:
 
 
 def without_payload(value: Any) -> Any:
-    """Every NaN the same: which of the many it was is not kept."""
+    """Replace every NaN by the same one: NaN payloads are not stored."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         return np.where(np.isnan(value), np.array(np.nan, value.dtype), value)
     if isinstance(value, float):
@@ -70,13 +70,13 @@ def without_payload(value: Any) -> Any:
 
 
 @given(values)
-def test_a_value_comes_back_to_the_last_bit(value: Any) -> None:
+def test_a_value_round_trips_to_the_last_bit(value: Any) -> None:
     back = through_json(value)
     assert identical(without_payload(value), without_payload(back))
     assert same_value(value, back)
 
 
-def test_the_awkward_ones_come_back() -> None:
+def test_edge_cases_round_trip() -> None:
     awkward: list[Any] = [-0.0, 5e-324, 2**63, -(2**63) - 1, 0.1 + 0.2, "\0\ud7ff"]
     awkward += [(), [], {}, ((),)]
     for value in awkward:
@@ -139,6 +139,8 @@ def test_impossible_log_contents_are_reported_as_damage(plain: Any) -> None:
         (None, 0, False),
     ],
 )
-def test_values_are_compared_as_a_person_would(one: Any, two: Any, same: bool) -> None:
+def test_numbers_are_compared_by_value_and_containers_by_type(
+    one: Any, two: Any, same: bool
+) -> None:
     assert same_value(one, two) is same
     assert same_value(two, one) is same

@@ -1,7 +1,7 @@
-"""The power goes at any moment: what was acknowledged is there when it comes back.
+"""Power loss at any moment: acknowledged operations survive.
 
-The moments and the fate of every write come from generators with fixed seeds. No false alarm: what
-must be there is exact.
+The moments and the fate of every write come from generators with fixed seeds. The checks are
+exact, so there are no false alarms.
 """
 
 import random
@@ -21,18 +21,18 @@ SHOP = BernoulliBandit(["red", "blue"])
 
 
 def recorded(folder: Path, durable: bool = True) -> list[Any]:
-    """The journal of a busy life: questions, answers, snapshots, checkpoints, closing, again."""
+    """The journal of two sessions of decisions, observations, snapshots and checkpoints."""
     folder.mkdir()
     vfs = Recorder()
     journal = vfs.journal
     flush = files.flush_folder
 
-    def noted(folder: Path) -> None:
+    def flush_and_record(folder: Path) -> None:
         flush(folder)
         journal.append(SyncFolder())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite_file, "flush_folder", noted)
+        patch.setattr(sqlite_file, "flush_folder", flush_and_record)
         _live(folder, durable, journal)
     return journal
 
@@ -74,7 +74,7 @@ def check(folder: Path, files: dict[str, bytes], acknowledged: list[tuple[Any, .
         assert len(there) <= len(acknowledged) + 1
         whole, state = replay(iter(events)).state, agent.state()
         assert all(whole[n].tobytes() == state[n].tobytes() for n in whole)
-        d = agent.act()  # and it goes on
+        d = agent.act()  # and it continues
         assert agent.observe(d, 1)
     db = apsw.Connection(str(folder / "shop.db"))
     assert db.pragma("integrity_check") == "ok"
@@ -82,7 +82,7 @@ def check(folder: Path, files: dict[str, bytes], acknowledged: list[tuple[Any, .
 
 
 def moments(journal: list[Any], count: int) -> list[int]:
-    """Just before and after a flush, after an acknowledgement, and anywhere."""
+    """Indices just before and after flushes, after acknowledgements, and at random."""
     flushes = [i for i, op in enumerate(journal) if isinstance(op, Sync)]
     near = [i + d for i in flushes for d in (0, 1)]
     after = [i + 1 for i, op in enumerate(journal) if isinstance(op, Acknowledged)]
@@ -92,7 +92,7 @@ def moments(journal: list[Any], count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(1500, marks=pytest.mark.slow)])
-def test_power_lost_at_any_moment_takes_nothing_acknowledged(
+def test_power_loss_at_any_moment_loses_nothing_acknowledged(
     tmp_path: Path, journal: list[Any], count: int
 ) -> None:
     assert sum(isinstance(op, Sync) for op in journal) > 60
@@ -102,7 +102,7 @@ def test_power_lost_at_any_moment_takes_nothing_acknowledged(
         check(tmp_path / "after", disk_after(before, random.Random(i)), acknowledged)
 
 
-def test_without_flushes_power_loss_is_noticed(tmp_path: Path) -> None:
+def test_power_loss_without_flushes_is_detected(tmp_path: Path) -> None:
     """The planted bug: a store that does not wait for the disk must fail the same check."""
     journal = recorded(tmp_path / "life", durable=False)
     lost = 0
@@ -111,12 +111,12 @@ def test_without_flushes_power_loss_is_noticed(tmp_path: Path) -> None:
         acknowledged = [op.what for op in before if isinstance(op, Acknowledged)]
         try:
             check(tmp_path / "after", disk_after(before, random.Random(i)), acknowledged)
-        except Exception:  # lost or damaged, either will do
+        except Exception:  # lost or damaged
             lost += 1
     assert lost > 5
 
 
-def test_a_log_whose_tail_is_torn_off_opens_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_log_with_a_torn_tail_opens_up_to_the_tear(tmp_path: Path) -> None:
     live = tmp_path / "live"
     live.mkdir()
     agent = open_agent(f"sqlite:///{live / 'shop.db'}", "shop", SHOP, seed=3)

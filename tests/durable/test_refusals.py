@@ -1,4 +1,4 @@
-"""What a durable agent refuses, by type, with nothing changed; and its backups."""
+"""Invalid calls of a durable agent raise typed errors and change nothing; backups."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'shop.db'}"
 
 
-def test_changed_code_under_the_same_version_is_found_out(tmp_path: Path) -> None:
+def test_changed_code_under_the_same_version_is_detected(tmp_path: Path) -> None:
     def model(prior: tuple[int, int], arms: Any = 2) -> Any:
         return named_model("shop", version=1, build=BernoulliBandit(arms, prior=prior).agent)
 
@@ -37,9 +37,9 @@ def test_changed_code_under_the_same_version_is_found_out(tmp_path: Path) -> Non
     open_agent(url(tmp_path), "shop", model((1, 1))).close()
 
 
-def test_changed_learning_is_found_out_by_the_last_decisions(tmp_path: Path) -> None:
+def test_a_changed_policy_is_detected_by_redrawing_the_last_decisions(tmp_path: Path) -> None:
     class Hasty(BernoulliBandit):
-        """The same prior, other deeds."""
+        """The same prior, another policy."""
 
         def agent(self, **given: Any) -> Any:
             agent: Any = super().agent(**given)
@@ -70,7 +70,7 @@ def test_a_decision_of_another_agent_is_refused() -> None:
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_file_that_is_gone_is_no_disk(tmp_path: Path, replaced: bool) -> None:
+def test_a_removed_or_replaced_file_is_detected(tmp_path: Path, replaced: bool) -> None:
     agent = open_agent(url(tmp_path), "shop", SHOP)
     agent.act()
     file = tmp_path / "shop.db"
@@ -107,7 +107,7 @@ def test_arms_with_equal_text_stay_distinct() -> None:
         assert list(agent.posterior()) == ["1", "'1'", "2"]
 
 
-def test_a_bandit_without_situations_takes_none() -> None:
+def test_a_bandit_without_contexts_refuses_a_situation() -> None:
     with open_agent(MEMORY, "shop", SHOP) as agent:
         for x in (3, [1.0], "home"):
             for key in (None, "k"):
@@ -140,7 +140,7 @@ def test_a_repeated_key_gives_the_same_probabilities() -> None:
         assert again.probabilities == first.probabilities is not None
 
 
-def test_a_list_and_a_tuple_are_the_same_answer() -> None:
+def test_a_list_and_a_tuple_are_the_same_observation() -> None:
     def build() -> Any:
         mode: Any = DiscreteMode(
             lambda x: {"go": 1.0}, lambda x, a: {(1, 2): 0.5, "t": 0.5}, name="m"
@@ -156,7 +156,7 @@ def test_a_list_and_a_tuple_are_the_same_answer() -> None:
         assert not agent.observe(d, [1, 2])
 
 
-def test_long_ids_and_keys_are_shortened() -> None:
+def test_long_ids_and_keys_are_shortened_in_errors() -> None:
     with open_agent(MEMORY, "shop", SHOP) as agent:
         for ask in (
             lambda: agent.observe("9" * 10_000, 1),

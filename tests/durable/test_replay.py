@@ -1,4 +1,4 @@
-"""A log as lines of JSON: exported, read, folded and drawn again without a store."""
+"""A log as JSON lines: exported, read and replayed without a store."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def exported(tmp_path: Path) -> tuple[Path, Any, Any]:
         return tmp_path / "shop.jsonl", agent.state(), list(agent.log())
 
 
-def test_what_is_read_is_what_was_written(exported: tuple[Path, Any, Any]) -> None:
+def test_an_exported_log_replays_to_the_same_state(exported: tuple[Path, Any, Any]) -> None:
     path, state, events = exported
     again = replay(read_log(path))
     assert (again.events, again.drawn) == (len(events), 20)
@@ -38,14 +38,14 @@ def test_what_is_read_is_what_was_written(exported: tuple[Path, Any, Any]) -> No
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(events) + 1))
 
 
-def test_a_replay_need_not_draw(exported: tuple[Path, Any, Any]) -> None:
+def test_a_replay_can_skip_the_draws(exported: tuple[Path, Any, Any]) -> None:
     path, state, _ = exported
     again = replay(read_log(path), SHOP, draw=False)
     assert again.drawn == 0
     assert all(state[name].tobytes() == v.tobytes() for name, v in again.state.items())
 
 
-def test_lines_that_are_missing_changed_or_cut_are_found(exported: tuple[Path, Any, Any]) -> None:
+def test_missing_changed_and_cut_lines_are_detected(exported: tuple[Path, Any, Any]) -> None:
     path, _, _ = exported
     lines = path.read_text().splitlines(keepends=True)
     for wrong in (
@@ -68,13 +68,13 @@ def test_a_prefix_of_a_log_is_a_log(exported: tuple[Path, Any, Any]) -> None:
     assert replay(events[:7]).events == 7
 
 
-def test_another_model_is_found_out(exported: tuple[Path, Any, Any]) -> None:
+def test_a_replay_with_another_model_is_refused(exported: tuple[Path, Any, Any]) -> None:
     path, _, _ = exported
     with pytest.raises(ModelMismatch, match="arms"):
         replay(read_log(path), LinearBandit(["red", "green"], features=2))
 
 
-def test_changed_code_is_found_out_by_drawing_again() -> None:
+def test_changed_code_is_detected_by_redrawing() -> None:
     def model(prior: tuple[int, int]) -> Any:
         return named_model("shop", version=1, build=BernoulliBandit(2, prior=prior).agent)
 
@@ -83,27 +83,27 @@ def test_changed_code_is_found_out_by_drawing_again() -> None:
             agent.act()
         events = list(agent.log())
     assert replay(events, model((1, 1))).drawn == 20
-    # Of a log that says nothing of how the agent was before its first event.
-    silent = [msgspec.structs.replace(events[0], fingerprint=None), *events[1:]]
-    assert replay(silent, model((1, 1))).drawn == 20
+    # A log without a fingerprint of the initial state.
+    unmarked = [msgspec.structs.replace(events[0], fingerprint=None), *events[1:]]
+    assert replay(unmarked, model((1, 1))).drawn == 20
     with pytest.raises(ModelMismatch, match="drawn again"):
-        replay(silent, model((1, 50)))
+        replay(unmarked, model((1, 50)))
 
 
-def test_another_prior_under_the_old_name_is_found_out_before_anything_is_folded() -> None:
+def test_a_changed_prior_is_detected_before_anything_is_folded() -> None:
     def model(prior: tuple[int, int]) -> Any:
         return named_model("shop", version=1, build=BernoulliBandit(2, prior=prior).agent)
 
     with open_agent("sqlite:///:memory:", "shop", model((1, 1)), seed=1) as agent:
         agent.observe(agent.act(), 1)
         events = list(agent.log())
-    for requested in (
+    for call in (
         lambda wrong: replay(events, wrong),
         lambda wrong: replay(events, wrong, draw=False),
         lambda wrong: what_if(events, lambda x: {0: 1.0}, model=wrong),
     ):
         with pytest.raises(ModelMismatch, match="has changed since the log was created"):
-            requested(model((2, 2)))
+            call(model((2, 2)))
 
 
 def test_an_export_that_fails_leaves_the_old_file(exported: tuple[Path, Any, Any]) -> None:
@@ -122,7 +122,7 @@ def test_an_export_that_fails_leaves_the_old_file(exported: tuple[Path, Any, Any
     assert [p.name for p in path.parent.iterdir()] == ["shop.jsonl"]
 
 
-def test_a_store_is_never_exported_over(tmp_path: Path) -> None:
+def test_an_export_never_overwrites_a_store(tmp_path: Path) -> None:
     store = tmp_path / "shop.db"
     with open_agent(f"sqlite:///{store}", "shop", SHOP) as agent:
         agent.act([0.0, 1.0])
@@ -138,7 +138,9 @@ def test_a_store_is_never_exported_over(tmp_path: Path) -> None:
         assert agent.head == 3
 
 
-def test_an_agent_a_file_or_nothing_that_is_a_log(exported: tuple[Path, Any, Any]) -> None:
+def test_replay_accepts_an_agent_or_a_file_and_refuses_other_values(
+    exported: tuple[Path, Any, Any],
+) -> None:
     path, _, events = exported
     assert replay(path).events == replay(str(path)).events == len(events)
     mine = named_model("shop", version=1, build=BernoulliBandit(2).agent)
@@ -154,7 +156,7 @@ def test_an_agent_a_file_or_nothing_that_is_a_log(exported: tuple[Path, Any, Any
         replay(path)
 
 
-def test_a_probability_that_was_changed_is_found_out(exported: tuple[Path, Any, Any]) -> None:
+def test_a_changed_probability_is_detected(exported: tuple[Path, Any, Any]) -> None:
     _, _, events = exported
     events[1] = msgspec.structs.replace(events[1], p=0.25)
     with pytest.raises(ModelMismatch, match=r"probability 0\.25"):

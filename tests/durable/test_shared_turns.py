@@ -1,4 +1,4 @@
-"""Turns that meet others: a close, a failure, a lost race, a value that is refused."""
+"""Batches in which a request closes the agent, a write fails or a value is rejected."""
 
 import threading
 import time
@@ -15,19 +15,19 @@ from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.errors import BadEvidence, ConflictingFeedback, DiskFull
 
 MODEL = BernoulliBandit(["red", "blue"])
-#: No thread needs so long; it guards against hanging.
-GUARD = 20.0
+#: Timeout in seconds against hanging threads.
+TIMEOUT = 20.0
 
 
-def until(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + GUARD
-    while not what():
+def wait_until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + TIMEOUT
+    while not happened():
         assert time.monotonic() < end
         time.sleep(0.001)
 
 
 @pytest.mark.parametrize("error", [DiskFull("no room"), ConflictingFeedback("of another")])
-def test_closing_in_a_failing_turn_closes(tmp_path: Path, error: Exception) -> None:
+def test_closing_in_a_failing_batch_still_closes(tmp_path: Path, error: Exception) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     agent = open_agent(url, "shop", MODEL, seed=1)
     busy, go, append = threading.Event(), threading.Event(), agent._log.append
@@ -36,7 +36,7 @@ def test_closing_in_a_failing_turn_closes(tmp_path: Path, error: Exception) -> N
         if busy.is_set():
             raise error
         busy.set()
-        go.wait(GUARD)
+        go.wait(TIMEOUT)
         append(rows)
 
     agent._log.append = first_then_fail  # type: ignore[method-assign]
@@ -50,21 +50,21 @@ def test_closing_in_a_failing_turn_closes(tmp_path: Path, error: Exception) -> N
 
     threads = [threading.Thread(target=act), threading.Thread(target=act)]
     threads[0].start()
-    assert busy.wait(GUARD)
+    assert busy.wait(TIMEOUT)
     threads[1].start()
-    until(lambda: len(agent._committer._waiting) == 1)
+    wait_until(lambda: len(agent._committer._waiting) == 1)
     threads.append(threading.Thread(target=agent.close))
     threads[2].start()
-    until(lambda: len(agent._committer._waiting) == 2)
+    wait_until(lambda: len(agent._committer._waiting) == 2)
     go.set()
     for thread in threads:
-        thread.join(GUARD)
+        thread.join(TIMEOUT)
     assert type(error) in result
     with open_agent(url, "shop") as again:
         assert again.head == 2
 
 
-def test_a_group_that_cannot_be_written_has_errors_and_no_results() -> None:
+def test_requests_of_a_batch_that_cannot_be_written_get_errors_and_no_results() -> None:
     with open_agent("sqlite:///:memory:", "shop", MODEL, seed=1) as agent:
         d, append = agent.act(), agent._log.append
         agent._log.append = _raises(DiskFull("no room"))  # type: ignore[method-assign]
@@ -76,7 +76,7 @@ def test_a_group_that_cannot_be_written_has_errors_and_no_results() -> None:
         assert agent.observe(d, 1)
 
 
-def test_a_snapshot_that_fails_takes_no_answer_away(tmp_path: Path) -> None:
+def test_a_failed_snapshot_does_not_fail_the_decision(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     with open_agent(url, "shop", MODEL, seed=1, snapshot_every=2) as agent:
         agent._log.save_snapshot = _raises(MemoryError("no memory"))  # type: ignore[method-assign]
@@ -91,14 +91,14 @@ def _raises(error: Exception) -> Any:
     return raising
 
 
-def test_values_that_are_refused_leave_the_others_as_if_they_had_never_come() -> None:
-    def asked() -> DurableAgent:
+def test_rejected_values_do_not_affect_the_rest_of_the_batch() -> None:
+    def open_with_decisions() -> DurableAgent:
         agent = open_agent("sqlite:///:memory:", "shop", MODEL, seed=1)
         for _ in range(40):
             agent.act()
         return agent
 
-    with asked() as agent, asked() as twin:
+    with open_with_decisions() as agent, open_with_decisions() as twin:
         good = [Observe(str(n), n % 2) for n in range(2, 22)]
         bad = [Observe(str(n), 0.5) for n in range(22, 42)]
         mixed = [one for pair in zip(bad, good, strict=True) for one in pair]
@@ -111,7 +111,7 @@ def test_values_that_are_refused_leave_the_others_as_if_they_had_never_come() ->
         assert replay(agent.log()).events == agent.head == twin.head
 
 
-def test_the_copies_that_refused_values_cost_do_not_grow_with_their_square(
+def test_rejected_values_cost_a_linear_number_of_copies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     copies, copy = [0], Driver.copy
@@ -124,7 +124,7 @@ def test_the_copies_that_refused_values_cost_do_not_grow_with_their_square(
         for _ in range(100):
             agent.act()
         monkeypatch.setattr(Driver, "copy", counted)
-        asked = [Observe(str(n), 0.5 if n % 2 else 1) for n in range(2, 102)]
-        agent.handle(asked)
-        assert sum(one.error is not None for one in asked) == 50
+        requests = [Observe(str(n), 0.5 if n % 2 else 1) for n in range(2, 102)]
+        agent.handle(requests)
+        assert sum(one.error is not None for one in requests) == 50
         assert copies[0] <= 102

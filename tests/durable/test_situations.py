@@ -1,4 +1,4 @@
-"""What `act` is asked in: a situation that is none is refused, and an odd one does not end it."""
+"""Invalid situations are refused, and extreme ones do not break the agent."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MEMORY = "sqlite:///:memory:"
 
 
 @pytest.mark.parametrize("x", [None, [1.0, 2.0, 3.0], "x", [float("nan"), 1.0], 3.0])
-def test_a_context_that_is_missing_or_none_is_refused_and_nothing_is_written(x: Any) -> None:
+def test_a_missing_or_invalid_context_is_refused_and_nothing_is_written(x: Any) -> None:
     with open_agent(MEMORY, "shop", LinearBandit(["red", "blue"], features=2)) as agent:
         for ask in (agent.act, agent.probabilities):
             with pytest.raises(BadSituation):
@@ -35,7 +35,7 @@ def after_an_outlier() -> DurableAgent:
     return agent
 
 
-def test_where_the_probabilities_cannot_be_computed_the_agent_goes_on_without() -> None:
+def test_an_agent_continues_if_its_probabilities_cannot_be_computed() -> None:
     with after_an_outlier() as agent:
         d = agent.act()
         assert (d.probability, d.probabilities, agent.probabilities()) == (None, None, None)
@@ -44,7 +44,7 @@ def test_where_the_probabilities_cannot_be_computed_the_agent_goes_on_without() 
         assert replay(agent).drawn == 2
 
 
-def test_they_are_given_again_when_they_can_be() -> None:
+def test_probabilities_return_when_they_can_be_computed_again() -> None:
     with open_agent(MEMORY, "shop", LinearBandit(["red", "blue"], features=2), seed=1) as agent:
         agent.observe(agent.act([1e20, 1.0]), 1e20)
         odd = [agent.act([1e20, 1.0]).probability for _ in range(3)]

@@ -1,4 +1,4 @@
-"""The embedded store keeps the contract of all stores."""
+"""The SQLite store passes the conformance tests."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files that are foreign, newer, torn or altered: said by type, and nothing in them changed."""
+"""Foreign, newer, torn or altered files raise typed errors and are not changed."""
 
 import os
 from collections.abc import Callable
@@ -83,7 +83,7 @@ def test_a_changed_byte_in_a_row_is_found_by_its_checksum(tmp_path: Path) -> Non
         open_agent(url, "shop", SHOP)
 
 
-def test_a_missing_row_is_found(tmp_path: Path) -> None:
+def test_a_missing_row_is_detected(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     with open_agent(url, "shop", SHOP) as agent:
         for _ in range(5):
@@ -97,15 +97,15 @@ def test_a_missing_row_is_found(tmp_path: Path) -> None:
             open_agent(url, "shop", SHOP)
 
 
-# -- events that contradict each other, each with a right checksum --------------------------------
+# -- events that contradict each other, with valid checksums --------------------------------
 
 CONTRADICTIONS: dict[str, Event] = {
     "a second answer": Observed(seq=6, n=2, o=1, time=1.0),
-    "a second decision under one key": Decided(  # what the agent does there
+    "a second decision under one key": Decided(  # the action that the agent takes there
         seq=6, x=None, a="blue", p=0.25, key="visit-1", time=1.0
     ),
-    "an answer to what is not a decision": Observed(seq=6, n=3, o=1, time=1.0),
-    "an answer to a decision that does not exist": Observed(seq=6, n=9, o=1, time=1.0),
+    "an observation of an event that is not a decision": Observed(seq=6, n=3, o=1, time=1.0),
+    "an observation of a decision that does not exist": Observed(seq=6, n=9, o=1, time=1.0),
 }
 
 
@@ -122,7 +122,7 @@ def history(store: SqliteStore) -> list[Event]:
 def test_a_log_that_contradicts_itself_is_damaged(case: str, snapshots: bool) -> None:
     store = SqliteStore(":memory:")
     history(store)
-    # Without their unique indexes the table takes what no agent would write.
+    # Without its unique indexes the table accepts rows that no agent would write.
     with store._require_open().transaction() as db:
         db.execute("DROP INDEX keys; DROP INDEX observations")
         if not snapshots:
@@ -135,7 +135,7 @@ def test_a_log_that_contradicts_itself_is_damaged(case: str, snapshots: bool) ->
         with damaged:
             open_agent(store, "shop", SHOP)
         return
-    with damaged:  # at the latest when it asks for decision 2, which is in the snapshot
+    with damaged:  # at the latest when decision 2, which is in the snapshot, is looked up
         open_agent(store, "shop", SHOP).act(key="visit-1")
 
 
@@ -163,7 +163,7 @@ def test_events_that_contradict_each_other_are_refused(
         list(read_log(tmp_path / "shop.jsonl"))
 
 
-def test_an_export_may_begin_anywhere(tmp_path: Path) -> None:
+def test_an_export_can_start_at_any_event(tmp_path: Path) -> None:
     events = history(SqliteStore(":memory:"))
     assert export_log(events[2:], tmp_path / "shop.jsonl") == 3
     with pytest.raises(DamagedLog, match="event 6 observes decision 2"):
@@ -177,7 +177,7 @@ def test_an_export_may_begin_anywhere(tmp_path: Path) -> None:
     ("column", "index", "found", "wrong"),
     [("key", "keys", b"visit-2", b"visit-6"), ("n", "observations", b"\x04\x05", b"\x06\x05")],
 )
-def test_an_index_that_leads_to_another_row_is_damaged(
+def test_an_index_that_points_to_another_row_is_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, index: str, found: bytes,
     wrong: bytes,
 ) -> None:  # fmt: skip
@@ -212,12 +212,12 @@ def test_an_index_that_leads_to_another_row_is_damaged(
     store.close()
 
 
-def test_the_mark_of_our_files_does_not_change() -> None:
+def test_the_application_id_of_sqlite_files_does_not_change() -> None:
     assert APPLICATION == 0x4261436F
 
 
-def test_only_another_schema_counts_as_damage_among_errors_of_statements() -> None:
-    """A store that is in the wrong state must not make anybody replace an intact file."""
+def test_an_sql_error_is_damage_only_if_the_schema_differs() -> None:
+    """A wrong state of the connection must not make anybody replace an intact file."""
     with pytest.raises(DamagedLog), sqlite_errors("shop.db"):
         raise apsw.SQLError("no such column: payload")
     with pytest.raises(StoreFailed, match=r"reopen the store") as caught, sqlite_errors("shop.db"):

@@ -1,4 +1,4 @@
-"""A disk that is full or fails: what was acknowledged stays, and what is unknown is said."""
+"""A full or failing disk: acknowledged operations survive, and unknown outcomes are reported."""
 
 import os
 import shutil
@@ -70,7 +70,7 @@ print("whole")
 """
 
 
-def test_a_disk_that_is_really_full_loses_nothing(tmp_path: Path) -> None:
+def test_a_really_full_disk_loses_nothing(tmp_path: Path) -> None:
     place = tmp_path / "small"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
@@ -90,10 +90,10 @@ def test_a_disk_that_is_really_full_loses_nothing(tmp_path: Path) -> None:
     assert done.stdout.split() == ["DiskFull", "whole"], done.stderr
 
 
-def test_a_flush_that_fails_ends_the_use_of_the_file(
+def test_a_failed_flush_requires_the_store_to_be_reopened(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is on disk is unknown then; only opening anew finds out."""
+    """The content of the disk is unknown then; only opening the store again finds out."""
 
     class Broken(apsw.VFS):
         def __init__(self) -> None:
@@ -118,7 +118,7 @@ def test_a_flush_that_fails_ends_the_use_of_the_file(
     log = store.log("checkout")
     log.append([decided(7)])
     monkeypatch.setattr(BrokenFile, "failing", True)
-    monkeypatch.setattr(sys, "excepthook", lambda *_: None)  # apsw tells it of errors in a VFS
+    monkeypatch.setattr(sys, "excepthook", lambda *_: None)  # apsw reports errors of a VFS there
     monkeypatch.setattr(sys, "unraisablehook", lambda *_: None)
     with pytest.raises(StoreFailed, match="reopen the store"):
         log.append([decided(8)])

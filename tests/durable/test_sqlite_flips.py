@@ -28,8 +28,8 @@ AGENTS: dict[str, tuple[Any, Any]] = {
 KEYS = [f"visit-{i * i}" for i in range(120)]
 
 
-def asked(agent: DurableAgent, x: Any) -> list[Decision]:
-    """The decisions under all keys."""
+def decide_all(agent: DurableAgent, x: Any) -> list[Decision]:
+    """Return the decisions of all keys."""
     requests = [Act(x, key) for key in KEYS]
     agent.handle(requests)
     return [request.answer() for request in requests]
@@ -40,7 +40,7 @@ def build(path: Path) -> None:
     store = open_store(f"sqlite:///{path}", durable=False)
     for name, (model, x) in AGENTS.items():
         with open_agent(store, name, model, seed=3) as agent:
-            for i, d in enumerate(asked(agent, x)):
+            for i, d in enumerate(decide_all(agent, x)):
                 if i % 4:
                     agent.observe(d, i % 2)
     store.close()
@@ -52,17 +52,17 @@ def build(path: Path) -> None:
 
 
 def session(path: Path) -> list[Any]:
-    """What the store says and does, in the order of a fixed session."""
+    """Run a fixed session; return all of its results in order."""
     store = open_store(f"sqlite:///{path}", durable=False)
     result: list[Any] = [store.names()]
     try:
         for name, (model, x) in AGENTS.items():
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a damaged snapshot may be passed over
+                warnings.simplefilter("ignore")  # a damaged snapshot may be skipped
                 agent = open_agent(store, name, model, seed=3)
             head = agent.head
             result += [head, {n: v.tobytes() for n, v in agent.state().items()}]
-            decisions = asked(agent, x)
+            decisions = decide_all(agent, x)
             result += [(d.id, d.action, d.probability, d.time) for d in decisions]
             result += [agent.observe(d, i % 2) for i, d in enumerate(decisions) if i % 4]
             for d in decisions[1], decisions[-1]:
@@ -78,7 +78,7 @@ def session(path: Path) -> list[Any]:
     return result
 
 
-def flipped(path: Path, bit: int) -> None:
+def flip(path: Path, bit: int) -> None:
     with path.open("r+b") as file:
         file.seek(bit // 8)
         byte = file.read(1)[0]
@@ -87,12 +87,12 @@ def flipped(path: Path, bit: int) -> None:
 
 
 def outcome(intact: Path, expected: list[Any], bit: int) -> str:
-    """'same', 'reported', or what is silently wrong."""
+    """Return 'same', 'reported', or a description of the silent error."""
     copy = intact.with_name("flipped.db")
     for file in intact.parent.glob("flipped.db*"):
         file.unlink()
     shutil.copy(intact, copy)
-    flipped(copy, bit)
+    flip(copy, bit)
     try:
         result = session(copy)
     except (DamagedLog, NewerFormat):
@@ -117,7 +117,7 @@ def pages(path: Path) -> dict[str, list[int]]:
 
 @pytest.fixture(scope="module")
 def intact(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
-    """A store, and what the session on a copy of it gives."""
+    """A store, and the results of the session on a copy of it."""
     path = tmp_path_factory.mktemp("flips") / "intact.db"
     build(path)
     copy = path.with_name("copy.db")
@@ -126,7 +126,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
 
 
 def bits(path: Path, names: list[str], count: int, rng: random.Random) -> list[int]:
-    """So many random bits of the pages of these tables and indexes, of bytes that are not 0."""
+    """Choose random bits of the nonzero bytes in the pages of these tables and indexes."""
     content = path.read_bytes()
     starts = [(number - 1) * PAGE for name in names for number in pages(path)[name]]
     places = [i for start in starts for i in range(start, start + PAGE) if content[i]]
@@ -136,7 +136,7 @@ def bits(path: Path, names: list[str], count: int, rng: random.Random) -> list[i
 INDEXES = ["observations", "keys", "sqlite_autoindex_logs_1"]
 
 
-def test_a_flipped_bit_in_an_index_is_never_believed(intact: tuple[Path, list[Any]]) -> None:
+def test_a_flipped_bit_in_an_index_is_harmless_or_reported(intact: tuple[Path, list[Any]]) -> None:
     path, expected = intact
     chosen = bits(path, INDEXES, 12, random.Random(1))
     found = [outcome(path, expected, bit) for bit in chosen]

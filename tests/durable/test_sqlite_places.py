@@ -1,4 +1,4 @@
-"""Where a file may be: on a local disk, in a folder that exists, by an address that says so."""
+"""Locations of a SQLite file: a valid address, an existing folder, a local disk."""
 
 import os
 from pathlib import Path

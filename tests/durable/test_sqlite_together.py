@@ -24,24 +24,26 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 def commits(store: SqliteStore) -> list[int]:
-    """Grows by one with each transaction."""
+    """Return a list that grows by one with each transaction."""
     assert store._file is not None
     assert store._file._db is not None
     counted: list[int] = []
 
     def count() -> bool:
         counted.append(1)
-        return False  # go on
+        return False  # let it commit
 
     store._file._db.set_commit_hook(count)
     return counted
 
 
-def together(store: SqliteStore, works: list[Callable[[], None]]) -> list[Exception | None]:
-    """All are asked for while the first transaction is under way; what became of each."""
+def call_together(
+    store: SqliteStore, functions: list[Callable[[], None]]
+) -> list[Exception | None]:
+    """Call all functions while a transaction is open; return the error of each, or None."""
     file = store._require_open()
     busy, go = threading.Event(), threading.Event()
-    results: list[Exception | None] = [None] * len(works)
+    results: list[Exception | None] = [None] * len(functions)
 
     def slow(_: apsw.Connection) -> None:
         busy.set()
@@ -49,17 +51,17 @@ def together(store: SqliteStore, works: list[Callable[[], None]]) -> list[Except
 
     def run(i: int) -> None:
         try:
-            works[i]()
+            functions[i]()
         except Exception as error:
             results[i] = error
 
     first = threading.Thread(target=file.write, args=(slow,))
     first.start()
     busy.wait()
-    others = [threading.Thread(target=run, args=(i,)) for i in range(len(works))]
+    others = [threading.Thread(target=run, args=(i,)) for i in range(len(functions))]
     for other in others:
         other.start()
-    while len(file._committer._waiting) < len(works):
+    while len(file._committer._waiting) < len(functions):
         time.sleep(0.001)
     go.set()
     for thread in (first, *others):
@@ -69,17 +71,17 @@ def together(store: SqliteStore, works: list[Callable[[], None]]) -> list[Except
 
 def test_logs_that_append_while_the_disk_is_busy_share_a_transaction(store: SqliteStore) -> None:
     logs, counted = [store.log(f"agent {i}") for i in range(8)], commits(store)
-    result = together(store, [lambda log=log: log.append(ROWS) for log in logs])  # type: ignore[misc]
+    result = call_together(store, [lambda log=log: log.append(ROWS) for log in logs])  # type: ignore[misc]
     assert result == [None] * 8
     assert len(counted) == 2  # the slow one, and all of them
     assert [list(log.read()) for log in logs] == [ROWS] * 8
 
 
-def test_one_that_fails_takes_no_other_along(store: SqliteStore) -> None:
+def test_a_failed_append_does_not_affect_the_others_of_its_transaction(store: SqliteStore) -> None:
     logs = [store.log(f"agent {i}") for i in range(3)]
     logs[1].append(ROWS)
     again = [*ROWS[:-1], decided(len(ROWS))]
-    result = together(
+    result = call_together(
         store,
         [lambda: logs[0].append(ROWS), lambda: logs[1].append(again), lambda: logs[2].append(ROWS)],
     )
@@ -87,15 +89,15 @@ def test_one_that_fails_takes_no_other_along(store: SqliteStore) -> None:
     assert [list(log.read()) for log in logs] == [ROWS] * 3
 
 
-def test_two_that_append_the_same_rows_to_a_log_are_one_and_a_loser(store: SqliteStore) -> None:
+def test_of_two_appends_of_the_same_row_one_fails(store: SqliteStore) -> None:
     log = store.log("checkout")
     log.append(ROWS[:1])
-    result = together(store, [lambda: log.append(ROWS[1:2])] * 2)
+    result = call_together(store, [lambda: log.append(ROWS[1:2])] * 2)
     assert sorted(type(error).__name__ for error in result) == ["HeadMoved", "NoneType"]
     assert list(log.read()) == ROWS[:2]
 
 
-def test_a_full_disk_is_everybodys_and_all_go_on_when_there_is_room(store: SqliteStore) -> None:
+def test_a_full_disk_fails_the_whole_transaction_and_all_logs_recover(store: SqliteStore) -> None:
     db = store._require_open()._db
     assert db is not None
     logs = [store.log(f"agent {i}") for i in range(3)]
@@ -104,7 +106,7 @@ def test_a_full_disk_is_everybodys_and_all_go_on_when_there_is_room(store: Sqlit
     most = db.pragma("max_page_count")
     db.pragma("max_page_count", db.pragma("page_count"))
     large = [decided(2, payload=b"x" * 20_000)]
-    result = together(
+    result = call_together(
         store,
         [
             lambda: logs[0].append(ROWS[1:2]),
@@ -120,7 +122,7 @@ def test_a_full_disk_is_everybodys_and_all_go_on_when_there_is_room(store: Sqlit
     assert [list(log.read()) for log in logs] == [ROWS[:2]] * 3
 
 
-def test_many_agents_of_a_file_share_flushes_and_each_is_the_fold_of_its_log(
+def test_agents_of_one_file_share_flushes_and_each_equals_its_replay(
     tmp_path: Path,
 ) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
@@ -142,7 +144,7 @@ def test_many_agents_of_a_file_share_flushes_and_each_is_the_fold_of_its_log(
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(counted) < 8 * 50  # some went together, or the test shows nothing
+    assert len(counted) < 8 * 50  # some were committed together, otherwise the test shows nothing
     for agent in agents:
         state = agent.state()
         again = replay(agent.log()).state

@@ -37,7 +37,7 @@ def test_a_second_process_is_refused_until_the_first_is_gone(path: Path) -> None
         assert holder.stdout.readline() == "open\n"
         with pytest.raises(StoreBusy, match=f"written by process {holder.pid} on .*postgresql"):
             SqliteStore(str(path))
-        holder.kill()  # its lock dies with it
+        holder.kill()  # its lock is released with it
         holder.wait()
     store = SqliteStore(str(path))
     assert list(store.log("checkout").read()) == ROWS
@@ -45,7 +45,7 @@ def test_a_second_process_is_refused_until_the_first_is_gone(path: Path) -> None
 
 
 def test_a_second_process_is_refused_even_if_sqlite_has_lost_its_lock(path: Path) -> None:
-    """POSIX locks go when *any* handle of the file is closed in the process; ours do not."""
+    """POSIX locks are released when the process closes *any* handle of the file; ours is not."""
     store = SqliteStore(str(path))
     with path.open("rb"):  # a backup, say
         pass
@@ -55,7 +55,7 @@ def test_a_second_process_is_refused_even_if_sqlite_has_lost_its_lock(path: Path
     store.close()
 
 
-def test_another_program_that_writes_is_noticed(path: Path) -> None:
+def test_another_program_that_writes_is_detected(path: Path) -> None:
     other = apsw.Connection(str(path))
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(StoreBusy, match="another program"):
@@ -66,7 +66,7 @@ def test_another_program_that_writes_is_noticed(path: Path) -> None:
 
 
 def test_there_is_never_a_second_connection_that_could_checkpoint(path: Path) -> None:
-    """The corruption of old SQLites needs two; ours is exclusive, and its SQLite is not old."""
+    """A corruption bug of old SQLite releases needs two connections; ours is exclusive."""
     store = SqliteStore(str(path))
     store.log("checkout").append([decided(7)])
     assert not Path(f"{path}-shm").exists()  # no shared memory: nobody else can join
@@ -82,7 +82,7 @@ def test_there_is_never_a_second_connection_that_could_checkpoint(path: Path) ->
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
 
 
-def test_many_threads_and_checkpoints_leave_a_sound_file(path: Path) -> None:
+def test_many_checkpoints_leave_an_intact_file(path: Path) -> None:
     store = SqliteStore(str(path))
     log = store.log("checkout")
     store._require_open().all("PRAGMA wal_autocheckpoint = 2")
@@ -94,7 +94,7 @@ def test_many_threads_and_checkpoints_leave_a_sound_file(path: Path) -> None:
     db.close()
 
 
-def test_one_file_has_one_way_to_be_durable(tmp_path: Path) -> None:
+def test_a_file_is_not_opened_with_two_durability_settings(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/shop.db")
     with pytest.raises(StoreBusy, match="durable=True"):
         open_store(f"sqlite:///{tmp_path}/shop.db", durable=False)

@@ -1,6 +1,6 @@
-"""Logs of bandits with tiny prior parameters: those of version 1 are continued as they began.
+"""Logs of bandits with tiny prior parameters: logs of version 1 continue in version 1.
 
-New ones are of version 2, whose actions have the logged probabilities.
+New logs have version 2, whose actions follow the logged probabilities.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
-from tests.durable.expected_logs import LOGS, alike, continued, require_drawn_again, summary
+from tests.durable.expected_logs import LOGS, alike, continued, require_replay_matches, summary
 from tests.durable.logs.make_tiny_shapes import BANDITS, HELD
-from tests.durable.test_formats import FOUND, copied
+from tests.durable.test_formats import SNAPSHOTS, copy_store
 
 from bayescontrol import GaussianBandit
 from bayescontrol.bandits.best_arm import QuadratureFailed
@@ -39,11 +39,11 @@ from bayescontrol.serve.registry import AgentRegistry
 OLD: dict[str, Any] = json.loads((LOGS / "v1" / "tiny_shapes.json").read_text())
 
 #: The logs of the kinds that have a version 2.
-RAISED = [name for name in OLD if name != "categorical"]
+HAVE_VERSION_2 = [name for name in OLD if name != "categorical"]
 
 
 def opened(store: LogStore, name: str, by_problem: bool) -> DurableAgent:
-    """By the problem object, or by the log alone."""
+    """Open the agent with its problem, or from the log alone."""
     if not by_problem:
         return open_agent(store, name)
     schedule = Geometric(0.5) if name == HELD else every_step
@@ -51,12 +51,12 @@ def opened(store: LogStore, name: str, by_problem: bool) -> DurableAgent:
 
 
 @pytest.mark.parametrize("by_problem", [False, True])
-@pytest.mark.parametrize("snapshots", FOUND)
-def test_a_log_of_version_1_opens_replays_and_continues_as_it_began(
+@pytest.mark.parametrize("snapshots", SNAPSHOTS)
+def test_a_log_of_version_1_opens_replays_and_continues_in_version_1(
     tmp_path: Path, snapshots: str, by_problem: bool
 ) -> None:
-    """Every decision is drawn again, ties among equal doubles included."""
-    url = copied(LOGS / "v1" / "tiny_shapes.db", tmp_path, snapshots)
+    """The replay reproduces every decision, including ties among equal doubles."""
+    url = copy_store(LOGS / "v1" / "tiny_shapes.db", tmp_path, snapshots)
     with closing(open_store(url)) as store:
         assert store.names() == sorted(OLD)
         for name, expected in OLD.items():
@@ -65,14 +65,14 @@ def test_a_log_of_version_1_opens_replays_and_continues_as_it_began(
             with opened(store, name, by_problem) as agent:
                 assert agent.model.version == agent.created.version == 1
                 assert alike(summary(agent), {what: expected[what] for what in summary(agent)})
-                require_drawn_again(agent)
+                require_replay_matches(agent)
                 tied = agent.explain(str(expected["ties"][0])).mode.means
                 assert np.count_nonzero(tied == tied.max()) > 1
-                came = continued(agent, then)
-                assert alike(came, {what: then[what] for what in came})
+                found = continued(agent, then)
+                assert alike(found, {what: then[what] for what in found})
             with opened(store, name, by_problem) as agent:
                 assert alike(summary(agent), {what: then[what] for what in summary(agent)})
-                require_drawn_again(agent)
+                require_replay_matches(agent)
 
 
 def in_version(created: Created, version: int) -> Created:
@@ -83,7 +83,7 @@ def in_version(created: Created, version: int) -> Created:
 @pytest.fixture(scope="module")
 def old_logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Event]]:
     """The events of each log of version 1."""
-    url = copied(LOGS / "v1" / "tiny_shapes.db", tmp_path_factory.mktemp("old"), "all")
+    url = copy_store(LOGS / "v1" / "tiny_shapes.db", tmp_path_factory.mktemp("old"), "all")
     with closing(open_store(url)) as store:
         found = {}
         for name in store.names():
@@ -92,11 +92,11 @@ def old_logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Event]]
         return found
 
 
-@pytest.mark.parametrize("name", RAISED)
-def test_version_2_would_have_decided_otherwise(
+@pytest.mark.parametrize("name", HAVE_VERSION_2)
+def test_version_2_would_have_decided_differently(
     old_logs: dict[str, list[Event]], name: str
 ) -> None:
-    """So that the kept logs are no test of version 1 without ties."""
+    """Otherwise the stored logs would not test the ties of version 1."""
     created, *rest = old_logs[name]
     assert isinstance(created, Created)
     assert replay([created, *rest]).drawn == len(OLD[name]["decisions"])
@@ -104,7 +104,7 @@ def test_version_2_would_have_decided_otherwise(
         replay([in_version(created, 2), *rest])
 
 
-def test_an_export_of_version_1_is_replayed_and_asked_what_if(
+def test_an_export_of_version_1_works_with_replay_and_what_if(
     old_logs: dict[str, list[Event]], tmp_path: Path
 ) -> None:
     for name in ("bernoulli", "poisson"):
@@ -117,8 +117,8 @@ def test_an_export_of_version_1_is_replayed_and_asked_what_if(
             assert answer.doubly_robust.mean == pytest.approx(BANDITS[name][1], abs=0.5)
 
 
-def test_a_server_goes_on_with_a_log_of_version_1(tmp_path: Path) -> None:
-    url = copied(LOGS / "v1" / "tiny_shapes.db", tmp_path, "all")
+def test_a_server_continues_a_log_of_version_1(tmp_path: Path) -> None:
+    url = copy_store(LOGS / "v1" / "tiny_shapes.db", tmp_path, "all")
     model = as_model(BANDITS["bernoulli"][0])
 
     async def visit() -> tuple[bool, int, Any]:
@@ -133,11 +133,11 @@ def test_a_server_goes_on_with_a_log_of_version_1(tmp_path: Path) -> None:
     new, version, _ = asyncio.run(visit())
     assert (new, version) == (False, 1)
     with closing(open_store(url)) as store, open_agent(store, "bernoulli") as agent:
-        require_drawn_again(agent)
+        require_replay_matches(agent)
 
 
 def version_1(problem: Any) -> Model:
-    """The problem as logs of version 1 have it."""
+    """Return the model of the problem in version 1."""
     model = as_model(problem)
     created = Created(
         seq=1, format=1, model=model.name, version=1, settings=dict(model.settings), seed=0,
@@ -147,7 +147,7 @@ def version_1(problem: Any) -> Model:
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "bernoulli, zeros"])
-def test_new_decisions_have_the_logged_probabilities_and_old_ones_had_not(name: str) -> None:
+def test_decisions_of_version_2_but_not_1_follow_the_logged_probabilities(name: str) -> None:
     """Chi-square of 6,000 decisions, false alarm 1e-6; version 1 is the planted bug."""
     problem = BANDITS[name][0]
     if name == "bernoulli, zeros":
@@ -167,7 +167,7 @@ def test_new_decisions_have_the_logged_probabilities_and_old_ones_had_not(name: 
 
 
 def test_an_agent_acts_before_its_probabilities_are_known() -> None:
-    """Of arms with unknown variance they are from alpha = 1/8 on; each reward adds 1/2."""
+    """With unknown variance they are known for alpha >= 1/8; each reward adds 1/2 to alpha."""
     bandit = GaussianBandit(2, sd=None, prior=(0, 1, 0.1, 1))
     with pytest.raises(QuadratureFailed, match=r"arm 0: alpha = 0\.1"):
         bandit.agent().action_probabilities()

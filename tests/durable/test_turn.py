@@ -1,4 +1,4 @@
-"""A turn tells its callers the truth, and what they do with it changes nothing."""
+"""A batch of requests: its order, repeated keys and observations, and errors."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ def test_changing_returned_probabilities_does_not_change_the_next_ones() -> None
         assert second.probability == 0.5
 
 
-def test_of_requests_at_the_same_time_decisions_come_first_and_all_keep_their_order() -> None:
+def test_a_batch_makes_decisions_first_and_keeps_the_order_of_each_kind() -> None:
     with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]), seed=1) as shop:
         old = [shop.act(), shop.act()]
         requests = [Observe(old[1], 1), Act(None, None), Observe(old[0], 0), Act(None, "visit-81")]
@@ -31,7 +31,7 @@ def test_of_requests_at_the_same_time_decisions_come_first_and_all_keep_their_or
         assert [event.n for event in shop.log(6)] == [3, 2]  # type: ignore[union-attr]
 
 
-def test_the_same_key_twice_in_one_group_is_one_decision() -> None:
+def test_a_key_repeated_in_one_batch_gives_one_decision() -> None:
     with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]), seed=1) as shop:
         requests = [Act(None, "visit-81"), Act(None, "visit-82"), Act(None, "visit-81")]
         shop.handle(requests)
@@ -69,35 +69,35 @@ def test_the_message_of_a_lookup_error_is_passed_on_unchanged() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 201, "a\nb", 3])
-def test_a_key_is_looked_at_whichever_way_the_question_comes(key: Any) -> None:
+def test_an_invalid_key_is_refused_when_the_request_is_created(key: Any) -> None:
     with pytest.raises(InvalidRequest, match="a key is a string of 1 to 200"):
         Act(None, key)
 
 
 @pytest.mark.parametrize("old", [True, False], ids=["from the log", "recent"])
-def test_an_answer_that_comes_twice_in_one_group_is_learnt_once(tmp_path: Path, old: bool) -> None:
+def test_an_observation_repeated_in_one_batch_is_learnt_once(tmp_path: Path, old: bool) -> None:
     store = f"sqlite:///{tmp_path / 'shop.db'}"
     with open_agent(store, "shop", BernoulliBandit(["red", "blue"]), seed=1) as shop:
         d, other = shop.act(), shop.act()
         if old:  # behind a snapshot: no longer in memory
             shop.close()
             shop = open_agent(store, "shop")
-        group = [Observe(d, 1), Observe(d, 1), Observe(other, 0), Observe(d, 0), Observe(d, 1)]
-        shop.handle(group)
-        assert [request.result for request in group] == [True, False, True, None, False]
-        assert isinstance(group[3].error, ConflictingFeedback)
+        batch = [Observe(d, 1), Observe(d, 1), Observe(other, 0), Observe(d, 0), Observe(d, 1)]
+        shop.handle(batch)
+        assert [request.result for request in batch] == [True, False, True, None, False]
+        assert isinstance(batch[3].error, ConflictingFeedback)
         assert [event.n for event in shop.log(4)] == [2, 3]  # type: ignore[union-attr]
         assert sum(arm["count"] for arm in shop.posterior().values()) == 2
         assert not shop.observe(d, 1)
         shop.close()
 
 
-def test_a_key_that_comes_twice_in_one_batch_makes_one_decision() -> None:
+def test_a_key_repeated_in_one_batch_with_another_situation_is_a_conflict() -> None:
     model = LinearBandit(["red", "blue"], features=1)
     with open_agent("sqlite:///:memory:", "shop", model, seed=1) as shop:
-        group = [Act([1.0], "visit-1"), Act([1.0], "visit-1"), Act([2.0], "visit-1")]
-        shop.handle([*group, Act([1.0], "visit-2")])
-        first, again, another = group
+        batch = [Act([1.0], "visit-1"), Act([1.0], "visit-1"), Act([2.0], "visit-1")]
+        shop.handle([*batch, Act([1.0], "visit-2")])
+        first, again, another = batch
         assert first.result == again.result
         assert isinstance(another.error, ConflictingKey)
         assert [event.key for event in shop.log(2)] == ["visit-1", "visit-2"]  # type: ignore[union-attr]

@@ -1,9 +1,9 @@
-"""What another would have earned: unbiased estimates, what they rest on, and what is refused.
+"""Estimates of the reward of another policy: unbiased, with their support, and invalid requests.
 
-Where the range of rewards is not known intervals are normal. On logs of a fixed policy they hold:
-of 200 at 95 %, fewer than 176 hold the truth with probability 3e-5 if the level is right, 6e-5 for
-either of two estimates; seeds are fixed. Those that hold on any log are tested in test_off_policy
-and test_what_if_coverage.
+If the range of rewards is unknown, intervals are normal. They hold on logs of a fixed policy: if
+the level is right, fewer than 176 of 200 intervals at 95 % contain the truth with probability 3e-5
+(6e-5 for either of two estimates). Seeds are fixed. Intervals that hold on any log are tested in
+test_off_policy and test_what_if_coverage.
 """
 
 from pathlib import Path
@@ -34,16 +34,16 @@ def test_both_estimates_are_unbiased_and_normal_intervals_hold_for_a_fixed_polic
     for name in ("inverse_propensity", "doubly_robust"):
         estimates = [getattr(one, name) for one in result]
         means = np.array([e.mean for e in estimates])
-        # Four standard errors: a false alarm in 16,000, in 8,000 for either of the two.
+        # Four standard errors: one false alarm in 16,000, or in 8,000 for either estimate.
         assert abs(means.mean() - TRUTH) < 4 * means.std() / np.sqrt(len(means))
         assert sum(e.low <= TRUTH <= e.high for e in estimates) >= 176
     ips = np.mean([one.inverse_propensity.error for one in result])
     robust = np.mean([one.doubly_robust.error for one in result])
-    # On 1,000 other seeds 0.648, of 200 logs ± 0.004: thirteen standard errors.
+    # The ratio was 0.648 on 1,000 other seeds, ± 0.004 for 200 logs: thirteen standard errors.
     assert robust < 0.7 * ips
 
 
-def test_a_wrong_probability_in_the_log_would_bias_it() -> None:
+def test_a_wrong_probability_in_the_log_biases_the_estimate() -> None:
     """The planted bug: the test above can fail."""
     wrong = [
         what_if(fixed_log(seed, 200, logged_p_red=0.5), policy).inverse_propensity.mean
@@ -62,7 +62,7 @@ def test_the_value_of_the_logged_policy_is_its_reward() -> None:
     assert (result.decisions, result.unanswered) == (100, 0)
 
 
-def test_an_agent_that_learns_is_judged_by_its_counterfactual_belief() -> None:
+def test_an_agent_that_learns_is_evaluated_with_its_counterfactual_belief() -> None:
     with open_agent("sqlite:///:memory:", "s", BernoulliBandit(["red", "blue"]), seed=2) as agent:
         rng = Stream(0)
         for i in range(300):
@@ -86,10 +86,10 @@ def test_contexts_are_taken_into_account() -> None:
         wrong = what_if(agent.log(), lambda x: {"b" if x[0] > 0 else "a": 1.0})
         assert right.doubly_robust.low > 0.8
         assert right.effective > 250
-        assert wrong.effective < 5  # a log of one who knew better tells little, and says so
+        assert wrong.effective < 5  # the log of a better policy holds little evidence
 
 
-def test_questions_that_cannot_be_answered_raise() -> None:
+def test_requests_that_cannot_be_answered_raise() -> None:
     events = fixed_log(1, 10)
     with pytest.raises(ValueError, match=r"expected (probabilities|.action)"):
         what_if(events, lambda x: {"red": 0.7})
@@ -116,7 +116,7 @@ def test_a_log_without_probabilities_cannot_be_used() -> None:
             what_if(agent.log(), lambda x: {0: 1.0})
 
 
-def test_nothing_observed_is_no_estimate() -> None:
+def test_a_log_without_observations_gives_no_estimate() -> None:
     for events in (fixed_log(1, 0), fixed_log(1, 1)[:2]):
         with pytest.raises(InvalidRequest, match="no observation"):
             what_if(events, policy)
@@ -133,7 +133,7 @@ def test_an_untried_action_has_no_narrow_interval() -> None:
     assert what_if(only_blue, lambda x: {"blue": 1.0}).doubly_robust.error < 0.1
 
 
-def test_an_action_that_the_model_lacks_is_refused() -> None:
+def test_an_action_unknown_to_the_model_is_refused() -> None:
     with pytest.raises(UnknownAction, match="'green'"):
         what_if(fixed_log(1, 10), lambda x: {"red": 0.5, "green": 0.5})
     assert what_if(fixed_log(1, 10), lambda x: {"blue": 1.0, "green": 0.0}).decisions == 10
@@ -153,7 +153,7 @@ def test_a_value_that_is_not_a_reward_is_refused(wrong: Any) -> None:
         what_if(fixed_log(1, 10), policy, reward=lambda o: wrong)
 
 
-def test_an_agent_and_its_file_are_logs_too(tmp_path: Path) -> None:
+def test_an_agent_or_a_file_is_accepted_as_a_log(tmp_path: Path) -> None:
     with open_agent("sqlite:///:memory:", "s", BernoulliBandit(["red", "blue"]), seed=2) as agent:
         for _ in range(10):
             agent.observe(agent.act(), 1)

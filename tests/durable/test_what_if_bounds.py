@@ -1,4 +1,4 @@
-"""Intervals where the range of rewards is known: from where, in which units, and with which law."""
+"""Intervals for rewards of a known range: its source, its units, and the probabilities used."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def bernoulli_log(decisions: int = 40) -> list[Event]:
         return list(agent.log())
 
 
-def test_the_range_of_rewards_is_known_where_outcomes_are_finitely_many() -> None:
+def test_the_range_of_rewards_is_known_for_finitely_many_outcomes() -> None:
     models: list[tuple[Any, Any, Any]] = [
         (BernoulliBandit(2), None, (0.0, 1.0)),
         (JointBandit([[0.9, 0.1], [0.1, 0.9]]), None, (0.0, 1.0)),
@@ -105,7 +105,7 @@ def test_replayed_probabilities_equal_those_of_the_log() -> None:
         what_if(events, policy)
 
 
-def test_a_user_model_must_be_at_hand_for_the_narrower_interval() -> None:
+def test_the_narrower_interval_of_a_user_model_needs_the_model() -> None:
     mine = named_model("mine", version=1, build=lambda: BernoulliBandit(["red", "blue"]).agent())
     with open_agent("sqlite:///:memory:", "s", mine, seed=2) as agent:
         rng = Stream(0)
@@ -127,8 +127,8 @@ def test_a_user_model_must_be_at_hand_for_the_narrower_interval() -> None:
         what_if(events, policy, model=mine._replace(version=2))
 
 
-def test_one_stream_has_an_interval_too() -> None:
-    """What the other would have earned at each decision, on the path of the log."""
+def test_a_sequential_agent_has_an_interval_too() -> None:
+    """The reward of the other policy at each decision, along the path of the log."""
     with open_agent(
         "sqlite:///:memory:", "s", random_modes(3, situations=2, seed=3), seed=2
     ) as agent:

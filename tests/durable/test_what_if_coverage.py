@@ -8,9 +8,9 @@ Two limits for 100 intervals at 95 %; seeds are fixed.
               So the rate is below 1.3 % (Clopper-Pearson, 99.9 %), and more than 7 misses of both
               ends in 100 have probability 5.2e-5 at most
 
-The intervals are wider than they must be, so a level that is wrong by a factor of two hardly shows
-here; `test_off_policy` tests the level exactly. Normal intervals, and a wrong probability in the
-log, break even the first limit.
+The intervals are conservative, so a level that is wrong by a factor of two is hardly visible here;
+`test_off_policy` tests the level exactly. Normal intervals, and a wrong probability in the log,
+break even the first limit.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,11 +27,11 @@ from bayescontrol.durable import RewardEstimate, WhatIf, what_if
 from bayescontrol.durable.events import Decided, Event, Observed
 from bayescontrol.durable.models import as_model
 
-GUARANTEED = 10
-USUAL = 7
+THEORY_LIMIT = 10
+PILOT_LIMIT = 7
 PAYS = {"worse": 0.2, "better": 0.5}
-#: A policy that the log avoids, one that it half follows, one that it comes to follow.
-LAWS = ({"worse": 1.0}, {"worse": 0.5, "better": 0.5}, {"better": 1.0})
+#: A policy that the log avoids, one that it half follows, one that it eventually follows.
+POLICIES = ({"worse": 1.0}, {"worse": 0.5, "better": 0.5}, {"better": 1.0})
 ESTIMATES = ("inverse_propensity", "doubly_robust")
 
 
@@ -52,14 +52,14 @@ def missed(estimates: Iterable[RewardEstimate], truths: Iterable[float]) -> tupl
     return sum(v < e.low for e, v in pairs), sum(v > e.high for e, v in pairs)
 
 
-def assert_they_hold(estimates: Sequence[RewardEstimate], truths: Sequence[float]) -> None:
+def assert_coverage(estimates: Sequence[RewardEstimate], truths: Sequence[float]) -> None:
     misses = missed(estimates, truths)
     assert len(estimates) == 100
-    assert max(misses) <= GUARANTEED, "the guarantee is broken"
-    assert sum(misses) <= USUAL, "the guarantee may hold, but the pilot missed far less often"
+    assert max(misses) <= THEORY_LIMIT, "the guarantee is broken"
+    assert sum(misses) <= PILOT_LIMIT, "the guarantee may hold, but the pilot missed far less often"
 
 
-def named(result: Iterable[WhatIf], name: str) -> list[RewardEstimate]:
+def estimates_of(result: Iterable[WhatIf], name: str) -> list[RewardEstimate]:
     return [getattr(one, name) for one in result]
 
 
@@ -67,24 +67,24 @@ def value(probabilities: dict[str, float]) -> float:
     return sum(p * PAYS[a] for a, p in probabilities.items())
 
 
-@pytest.mark.parametrize("probabilities", LAWS, ids=["avoided", "half", "followed"])
-def test_intervals_hold_whatever_the_log_avoids(probabilities: dict[str, float]) -> None:
+@pytest.mark.parametrize("probabilities", POLICIES, ids=["avoided", "half", "followed"])
+def test_intervals_hold_for_followed_and_avoided_policies(probabilities: dict[str, float]) -> None:
     result = [what_if(events, lambda x: probabilities) for events in plain_logs()]
     for name in ESTIMATES:
-        assert_they_hold(named(result, name), [value(probabilities)] * 100)
+        assert_coverage(estimates_of(result, name), [value(probabilities)] * 100)
     assert all(0.0 <= one.doubly_robust.low <= one.doubly_robust.high <= 1.0 for one in result)
 
 
-def test_the_log_itself_has_an_interval_that_holds() -> None:
+def test_the_interval_of_the_logged_policy_holds() -> None:
     truths = [fmean(PAYS[e.a] for e in events if isinstance(e, Decided)) for events in plain_logs()]
-    result = [what_if(events, lambda x: LAWS[1]) for events in plain_logs()]
-    assert_they_hold(named(result, "logged"), truths)
+    result = [what_if(events, lambda x: POLICIES[1]) for events in plain_logs()]
+    assert_coverage(estimates_of(result, "logged"), truths)
 
 
 def test_normal_intervals_would_not_hold() -> None:
     """The planted bug: the test above can fail."""
     z = NormalDist().inv_cdf(0.975)
-    for probabilities in LAWS[:2]:
+    for probabilities in POLICIES[:2]:
         result = [
             what_if(events, lambda x, probabilities=probabilities: probabilities)
             for events in plain_logs()
@@ -92,44 +92,46 @@ def test_normal_intervals_would_not_hold() -> None:
         for name in ESTIMATES:
             normal = [
                 RewardEstimate(e.mean, e.error, e.mean - z * e.error, e.mean + z * e.error)
-                for e in named(result, name)
+                for e in estimates_of(result, name)
             ]
-            assert max(missed(normal, [value(probabilities)] * 100)) > GUARANTEED
+            assert max(missed(normal, [value(probabilities)] * 100)) > THEORY_LIMIT
 
 
-def test_nor_would_any_if_the_log_gave_wrong_probabilities() -> None:
-    """The planted bug: of an arm tried with 0.7 the log says 0.5."""
+def test_no_interval_would_hold_with_wrong_probabilities_in_the_log() -> None:
+    """The planted bug: an arm is tried with probability 0.7 and logged with 0.5."""
     result = [
         what_if(
             fixed_log(seed, 500, p_red=0.7, logged_p_red=0.5), lambda x: {"red": 1.0}, bounds=(0, 1)
         )
         for seed in range(100)
     ]
-    assert max(missed(named(result, "inverse_propensity"), [MEANS["red"]] * 100)) > GUARANTEED
+    assert (
+        max(missed(estimates_of(result, "inverse_propensity"), [MEANS["red"]] * 100)) > THEORY_LIMIT
+    )
 
 
-def test_late_and_missing_answers_do_no_harm() -> None:
+def test_intervals_hold_with_late_and_missing_observations() -> None:
     logs = [log(seed, 150, late=30, silent=0.3) for seed in range(100)]
-    result = [what_if(events, lambda x: LAWS[0]) for events in logs]
+    result = [what_if(events, lambda x: POLICIES[0]) for events in logs]
     assert all(one.unanswered > 10 for one in result)
     for name in ESTIMATES:
-        assert_they_hold(named(result, name), [value(LAWS[0])] * 100)
+        assert_coverage(estimates_of(result, name), [value(POLICIES[0])] * 100)
 
 
-def test_rewards_may_drift() -> None:
-    """No mean that lasts is asked for: the truth is that of the decisions of the log."""
+def test_intervals_hold_if_rewards_drift() -> None:
+    """No constant mean is assumed: the true value is the mean over the decisions of the log."""
 
     def pays(a: Any, t: int) -> float:
         return 0.9 - t / 200 if a == "worse" else 0.4
 
     truth = fmean(pays("worse", t) for t in range(150))
     logs = [log(seed, 150, pays) for seed in range(100)]
-    result = [what_if(events, lambda x: LAWS[0]) for events in logs]
+    result = [what_if(events, lambda x: POLICIES[0]) for events in logs]
     for name in ESTIMATES:
-        assert_they_hold(named(result, name), [truth] * 100)
+        assert_coverage(estimates_of(result, name), [truth] * 100)
 
 
-def test_an_agent_that_learns_from_the_log_is_judged_by_its_probabilities() -> None:
+def test_an_agent_that_learns_from_the_log_is_evaluated_by_its_probabilities() -> None:
     result, truths = [], []
     for events in plain_logs():
         other = BernoulliBandit(list(PAYS), prior=[(3, 1), (1, 3)])
@@ -144,11 +146,11 @@ def test_an_agent_that_learns_from_the_log_is_judged_by_its_probabilities() -> N
         result.append(what_if(events, other))
         truths.append(fmean(values))
     for name in ESTIMATES:
-        assert_they_hold(named(result, name), truths)
+        assert_coverage(estimates_of(result, name), truths)
 
 
-def test_a_good_guess_narrows_the_interval_and_a_bad_one_does_not_widen_it_in_the_mean() -> None:
-    """One log says little: a ratio of widths has been 2. Means and deviations on 300 other seeds:
+def test_a_good_guess_narrows_the_interval_and_a_bad_one_does_not_widen_it() -> None:
+    """A single log says little: one ratio of widths was 2. Means and deviations on 300 other seeds:
 
         good 0.68 ± 0.15, bad 0.88 ± 0.17 (20 of each); learning 0.961 ± 0.038 (30)
 
@@ -167,23 +169,23 @@ def test_a_good_guess_narrows_the_interval_and_a_bad_one_does_not_widen_it_in_th
         return fmean(narrowed(events, {"better": 1.0}) for events in logs)
 
     assert mean(lambda a, _: 0.9) < 0.85
-    # What paid pays no longer, and back: the means of the past are wrong most of the time.
+    # The rewards flip every 100 decisions: the means of the past are wrong most of the time.
     assert mean(lambda a, t: float(t // 100 % 2)) < 1.07
     assert (
         fmean(
             narrowed(events, probabilities)
             for events in plain_logs()[:30]
-            for probabilities in LAWS
+            for probabilities in POLICIES
         )
         < 1.0
     )
 
 
-def test_answers_that_come_after_all_decisions_may_come_in_any_order() -> None:
+def test_observations_after_all_decisions_may_come_in_any_order() -> None:
     events = log(1, 60, late=10**6)
     assert isinstance(events[60], Decided)
     assert isinstance(events[61], Observed)
-    turned: list[Event] = [
+    reordered: list[Event] = [
         *events[:61],
         *(
             Observed(seq=62 + i, n=e.n, o=e.o, time=0.0)
@@ -191,6 +193,6 @@ def test_answers_that_come_after_all_decisions_may_come_in_any_order() -> None:
             if isinstance(e, Observed)
         ),
     ]
-    one, two = (what_if(log, lambda x: LAWS[1]).doubly_robust for log in (events, turned))
+    one, two = (what_if(log, lambda x: POLICIES[1]).doubly_robust for log in (events, reordered))
     for field in ("mean", "error", "low", "high"):
         assert getattr(one, field) == pytest.approx(getattr(two, field), abs=1e-9)

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("psycopg")
 
 from tests.durable.postgres.server import Postgres, programs
-from tests.durable.postgres.test_readers import before_each_look
+from tests.durable.postgres.test_readers import before_each_head
 from tests.serve.raw import Raw, ask
 from tests.serve.visits import CLIENTS, SHOP, require_exactly_once, visitors
 
@@ -121,7 +121,7 @@ def test_a_posterior_comes_with_the_event_that_it_has_got_to(postgres: Postgres)
 def test_a_frame_of_the_live_page_is_of_one_event(postgres: Postgres) -> None:
     one_arm, url = BernoulliBandit(["red"]), postgres.url(schema="frame")
     with open_agent(url, "arm", one_arm, seed=1) as writer, open_agent(url, "arm") as reader:
-        before_each_look(reader, lambda: writer.observe(writer.act(), 1))
+        before_each_head(reader, lambda: writer.observe(writer.act(), 1))
         monitor = Monitor(Metrics())
         for _ in range(3):
             frame = monitor.agent_state(reader)

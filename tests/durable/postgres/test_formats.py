@@ -1,4 +1,4 @@
-"""A dump of a database of an earlier release is loaded, and its logs open as they were."""
+"""The database dump of an earlier release is loaded, and its logs open with their state."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,7 +17,7 @@ _NUMBERS = count(1)
 
 @pytest.fixture(params=NEWEST)
 def folder(request: pytest.FixtureRequest) -> str:
-    """Of one release."""
+    """The folder of one release."""
     name: str = request.param
     return name
 
@@ -32,26 +32,26 @@ def loaded(server: Postgres, folder: str) -> Iterator[str]:
     server.sql(f"DROP DATABASE {database} WITH (FORCE)")
 
 
-#: Which snapshots are found: those that were kept, the older one, which is behind the log, or none.
-FOUND = {
+#: Snapshots of the dump: all, only the older one (behind the log), or none -> those to delete.
+SNAPSHOTS = {
     "all": "false",
     "the older": "seq = (SELECT max(seq) FROM bayescontrol.snapshots s WHERE s.log = t.log)",
     "none": "true",
 }
 
 
-@pytest.mark.parametrize("snapshots", FOUND)
-def test_a_dump_with_every_kind_opens_as_it_was_and_goes_on(
+@pytest.mark.parametrize("snapshots", SNAPSHOTS)
+def test_a_dump_with_every_kind_opens_with_its_state_and_continues(
     loaded: str, folder: str, snapshots: str
 ) -> None:
     with psycopg.connect(loaded) as connection:
-        query = f"DELETE FROM bayescontrol.snapshots t WHERE {FOUND[snapshots]}"
+        query = f"DELETE FROM bayescontrol.snapshots t WHERE {SNAPSHOTS[snapshots]}"
         connection.execute(query.encode())
     with closing(open_store(loaded)) as store:
         require_as_expected(store, folder)
 
 
-def test_there_is_a_dump_of_the_present_layout() -> None:
+def test_there_is_a_dump_of_the_current_layout() -> None:
     """A new layout needs a new dump before it is released."""
     dumps = [file.read_text() for file in LOGS.glob("*/kinds.sql")]
     assert any(f"('bayescontrol', {LAYOUT});" in dump for dump in dumps)

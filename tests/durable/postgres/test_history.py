@@ -1,11 +1,11 @@
-"""The checker of histories: it passes the right one and finds what is wrong in each other."""
+"""The history checker accepts a correct history and detects every planted error."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.durable.postgres.history import Op, complaints
+from tests.durable.postgres.history import Op, violations
 
 from bayescontrol.durable import Created, Decided, Observed
 
@@ -27,16 +27,18 @@ OPS = [
 ]
 
 
-def test_a_right_history_passes() -> None:
-    assert complaints(OPS, EVENTS) == []
-    assert complaints(OPS, EVENTS[:4]) == []  # what did not return may not have been done
+def test_a_correct_history_passes() -> None:
+    assert violations(OPS, EVENTS) == []
+    assert (
+        violations(OPS, EVENTS[:4]) == []
+    )  # a call that did not return may not have been executed
 
 
 def _lost(ops: list[Op], events: list[Any]) -> None:
     ops.append(Op("act", [None], 70, 80, ["decision", "6", "red", 0.5, 5]))
 
 
-def _doubled(ops: list[Op], events: list[Any]) -> None:
+def _duplicated(ops: list[Op], events: list[Any]) -> None:
     ops.append(replace(ops[0]))
 
 
@@ -52,7 +54,7 @@ def _key_twice(ops: list[Op], events: list[Any]) -> None:
     events[4] = Decided(seq=5, x=None, a="red", p=0.6, key="k", time=0.0)
 
 
-def _never_asked(ops: list[Op], events: list[Any]) -> None:
+def _never_requested(ops: list[Op], events: list[Any]) -> None:
     events[4] = Decided(seq=5, x=None, a="red", p=0.6, key="z", time=0.0)
 
 
@@ -60,19 +62,19 @@ def _gap(ops: list[Op], events: list[Any]) -> None:
     del events[3]
 
 
-def _lost_answer(ops: list[Op], events: list[Any]) -> None:
+def _lost_observation(ops: list[Op], events: list[Any]) -> None:
     ops.append(Op("observe", [3, 1], 70, 80, ["learnt", True]))
 
 
-def _news_twice(ops: list[Op], events: list[Any]) -> None:
+def _learnt_twice(ops: list[Op], events: list[Any]) -> None:
     ops[4] = replace(ops[4], result=["learnt", True])
 
 
-def _news_to_nobody(ops: list[Op], events: list[Any]) -> None:
+def _never_learnt(ops: list[Op], events: list[Any]) -> None:
     ops[3] = replace(ops[3], result=["learnt", False])
 
 
-def _answered_twice(ops: list[Op], events: list[Any]) -> None:
+def _observed_twice(ops: list[Op], events: list[Any]) -> None:
     events.append(Observed(seq=6, n=2, o=1, time=0.0))
 
 
@@ -87,12 +89,12 @@ def _out_of_order(ops: list[Op], events: list[Any]) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
-        _lost, _doubled, _written_twice, _another_action, _key_twice, _never_asked, _gap,
-        _lost_answer, _news_twice, _news_to_nobody, _answered_twice, _false_conflict,
+        _lost, _duplicated, _written_twice, _another_action, _key_twice, _never_requested, _gap,
+        _lost_observation, _learnt_twice, _never_learnt, _observed_twice, _false_conflict,
         _out_of_order,
     ],
 )  # fmt: skip
-def test_a_wrong_history_is_found_out(spoil: Callable[[list[Op], list[Any]], None]) -> None:
+def test_a_wrong_history_is_detected(spoil: Callable[[list[Op], list[Any]], None]) -> None:
     ops, events = list(OPS), list(EVENTS)
     spoil(ops, events)
-    assert complaints(ops, events) != []
+    assert violations(ops, events) != []

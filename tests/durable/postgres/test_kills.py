@@ -1,4 +1,4 @@
-"""kill -9 of writers, crashes of the server: nothing acknowledged is lost, nothing doubled."""
+"""kill -9 of writers, crashes of the server: no acknowledged operation is lost or duplicated."""
 
 import os
 import random
@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.durable.postgres.history import Op, checked, read_ops
+from tests.durable.postgres.history import Op, check_history, read_ops
 from tests.durable.postgres.server import Postgres
 from tests.durable.postgres.worker import Nursery
 
@@ -18,47 +18,47 @@ from bayescontrol.durable import Decided, open_agent
 from bayescontrol.durable.faults import POINTS
 
 WRITERS = 3
-#: Seconds after which a test is given up; nothing is measured by it.
-HANGS = 60
-#: Inside a transaction the server is alone: it commits what has arrived whole, or nothing.
+#: Timeout of a hanging test in seconds; no result depends on it.
+TIMEOUT = 60
+#: The server runs a transaction by itself, so this point is never reached in the writer.
 REACHED = [point for point in POINTS if point != "before-commit"]
 
 
-class Crew:
-    """Writers on one agent, who are killed and replaced."""
+class Writers:
+    """Writers on one agent that are killed and replaced."""
 
     def __init__(self, nursery: Nursery, url: str, folder: Path) -> None:
         self._nursery, self._url, self._folder = nursery, url, folder
-        self._born = 0
+        self._started = 0
         self.pids: dict[int, int] = {}
 
-    def hire(self, writer: int, count: int = 10**9, fault: str = "") -> None:
-        """One who goes on where the one before was killed."""
-        self._born += 1
-        job: dict[str, Any] = {"worker": writer, "seed": self._born, "count": count}
-        job |= {"round": self._born // WRITERS, "snapshot_every": 25, "fault": fault}
+    def start(self, writer: int, count: int = 10**9, fault: str = "") -> None:
+        """Start a writer that continues where its predecessor was killed."""
+        self._started += 1
+        job: dict[str, Any] = {"worker": writer, "seed": self._started, "count": count}
+        job |= {"round": self._started // WRITERS, "snapshot_every": 25, "fault": fault}
         job |= {"again": self._interrupted(writer)}
         file = str(self._file(writer))
         self.pids[writer] = self._nursery.fork(url=self._url, name="shop", file=file, **job)
 
     def kill(self, writer: int) -> bool:
-        """Whether it had asked for something that it did not live to hear of."""
+        """Kill the writer; return whether it had a call without acknowledgement."""
         os.kill(self.pids[writer], signal.SIGKILL)
-        assert self.gone(writer) == -signal.SIGKILL
-        return self._unheard(writer) is not None
+        assert self.wait(writer) == -signal.SIGKILL
+        return self._unacknowledged(writer) is not None
 
-    def gone(self, writer: int) -> int:
+    def wait(self, writer: int) -> int:
         return self._nursery.wait(self.pids.pop(writer))
 
-    def works(self, writer: int, lines: int) -> None:
-        """Returns when it has put down so many lines more: what it asked, what it was told."""
-        enough, given_up = len(self._lines(writer)) + lines, time.monotonic() + HANGS
+    def wait_for_lines(self, writer: int, lines: int) -> None:
+        """Wait until the writer has written this many more lines to its file."""
+        enough, deadline = len(self._lines(writer)) + lines, time.monotonic() + TIMEOUT
         while len(self._lines(writer)) < enough:
-            assert time.monotonic() < given_up, f"writer {writer} is stuck"
+            assert time.monotonic() < deadline, f"writer {writer} is stuck"
             time.sleep(0.002)
 
-    def waited_at(self, moment: int) -> int:
-        """How many had asked by then for what they were told later."""
+    def pending_at(self, moment: int) -> int:
+        """Return the number of calls made before this time and acknowledged after it."""
         ops = [op for writer in range(WRITERS) for op in read_ops(self._lines(writer))[0]]
         return sum(op.called < moment < (op.acked or 0) for op in ops)
 
@@ -73,15 +73,13 @@ class Crew:
         file = self._file(writer)
         return file.read_bytes().splitlines(keepends=True) if file.exists() else []
 
-    def _unheard(self, writer: int) -> Op | None:
+    def _unacknowledged(self, writer: int) -> Op | None:
         ops, _ = read_ops(self._lines(writer))
         return ops[-1] if ops and ops[-1].acked is None else None
 
     def _interrupted(self, writer: int) -> list[Any] | None:
-        requested = self._unheard(writer)
-        if requested is None or requested.args == [
-            None
-        ]:  # without a key it would be another question
+        requested = self._unacknowledged(writer)
+        if requested is None or requested.args == [None]:  # without a key it would be a new request
             return None
         return [requested.kind, requested.args]
 
@@ -91,24 +89,24 @@ def test_writers_are_killed_at_random_moments(
     url: str, nursery: Nursery, tmp_path: Path, kills: int
 ) -> None:
     rng = random.Random(kills)
-    crew = Crew(nursery, url, tmp_path)
+    writers = Writers(nursery, url, tmp_path)
     for writer in range(WRITERS):
-        crew.hire(writer)
-    unheard = 0
+        writers.start(writer)
+    unacknowledged = 0
     for _ in range(20 * kills):
         writer = rng.randrange(WRITERS)
-        crew.works(writer, rng.randint(1, 20))
+        writers.wait_for_lines(writer, rng.randint(1, 20))
         time.sleep(rng.uniform(0.0, 0.005))
-        unheard += crew.kill(writer)
-        crew.hire(writer)
-        if unheard == kills:
+        unacknowledged += writers.kill(writer)
+        writers.start(writer)
+        if unacknowledged == kills:
             break
-    assert unheard == kills, "they were killed while idle"
+    assert unacknowledged == kills, "they were killed while idle"
     for writer in range(WRITERS):
-        crew.kill(writer)
-        crew.hire(writer, count=5)
-    assert [crew.gone(writer) for writer in range(WRITERS)] == [0] * WRITERS
-    ops, _ = checked(url, "shop", crew.files)
+        writers.kill(writer)
+        writers.start(writer, count=5)
+    assert [writers.wait(writer) for writer in range(WRITERS)] == [0] * WRITERS
+    ops, _ = check_history(url, "shop", writers.files)
     assert sum(op.acked is None for op in ops) >= kills
 
 
@@ -117,17 +115,17 @@ def test_writers_are_killed_at_every_named_moment(
     url: str, nursery: Nursery, tmp_path: Path, times: int
 ) -> None:
     rng = random.Random(times)
-    crew = Crew(nursery, url, tmp_path)
-    crew.hire(1)
+    writers = Writers(nursery, url, tmp_path)
+    writers.start(1)
     for point in REACHED * times:
         often = "snapshot" not in point and point != "before-close"
-        crew.hire(0, count=40, fault=f"{point}:{rng.randint(1, 20) if often else 1}")
-        assert crew.gone(0) == -signal.SIGKILL, point
-    crew.kill(1)
+        writers.start(0, count=40, fault=f"{point}:{rng.randint(1, 20) if often else 1}")
+        assert writers.wait(0) == -signal.SIGKILL, point
+    writers.kill(1)
     for writer in range(WRITERS):
-        crew.hire(writer, count=5)
-    assert [crew.gone(writer) for writer in range(WRITERS)] == [0] * WRITERS
-    checked(url, "shop", crew.files)
+        writers.start(writer, count=5)
+    assert [writers.wait(writer) for writer in range(WRITERS)] == [0] * WRITERS
+    check_history(url, "shop", writers.files)
 
 
 @pytest.mark.parametrize("crashes", [2, pytest.param(20, marks=pytest.mark.slow)])
@@ -135,60 +133,60 @@ def test_the_server_crashes_under_its_writers(
     url: str, server: Postgres, nursery: Nursery, tmp_path: Path, crashes: int
 ) -> None:
     rng = random.Random(crashes)
-    crew = Crew(nursery, url, tmp_path)
+    writers = Writers(nursery, url, tmp_path)
     for writer in range(WRITERS):
-        crew.hire(writer)
-        crew.works(writer, rng.randint(1, 20))
-    through = 0
+        writers.start(writer)
+        writers.wait_for_lines(writer, rng.randint(1, 20))
+    pending = 0
     for crash in range(10 * crashes):
         server.crash()
-        if crash % 2:  # and a writer dies meanwhile, who does not know what was committed
-            crew.kill(0)
+        if crash % 2:  # a writer is killed before it knows what was committed
+            writers.kill(0)
         time.sleep(rng.uniform(0.0, 0.3))
         back = time.monotonic_ns()
         server.start()
         if crash % 2:
-            crew.hire(0)
+            writers.start(0)
         for writer in range(WRITERS):
-            crew.works(writer, rng.randint(2, 20))
-        through += crew.waited_at(back)
-        if crash + 1 >= crashes and through:
+            writers.wait_for_lines(writer, rng.randint(2, 20))
+        pending += writers.pending_at(back)
+        if crash + 1 >= crashes and pending:
             break
-    assert through, "nobody asked before a crash and was answered after it"
+    assert pending, "no call was made before a crash and acknowledged after it"
     for writer in range(WRITERS):
-        crew.kill(writer)
-        crew.hire(writer, count=5)
-    assert [crew.gone(writer) for writer in range(WRITERS)] == [0] * WRITERS
-    checked(url, "shop", crew.files)
+        writers.kill(writer)
+        writers.start(writer, count=5)
+    assert [writers.wait(writer) for writer in range(WRITERS)] == [0] * WRITERS
+    check_history(url, "shop", writers.files)
 
 
-def test_a_writer_killed_while_its_statement_runs_leaves_it_whole(
+def test_the_statement_of_a_killed_writer_is_completed_or_undone(
     url: str, server: Postgres, nursery: Nursery, tmp_path: Path
 ) -> None:
-    """The server goes on by itself: the decision may be there, and asked again it is the same."""
+    """The server continues by itself: the decision may exist, and a retry returns the same one."""
     schema = url.rpartition("=")[2]
-    crew = Crew(nursery, url, tmp_path)
-    crew.hire(0, count=3)
-    assert crew.gone(0) == 0
+    writers = Writers(nursery, url, tmp_path)
+    writers.start(0, count=3)
+    assert writers.wait(0) == 0
     with psycopg.connect(server.url()) as other:
         other.execute(f"SELECT head FROM {schema}.logs FOR UPDATE".encode())
-        crew.hire(0, count=3)
+        writers.start(0, count=3)
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        given_up = time.monotonic() + HANGS
+        deadline = time.monotonic() + TIMEOUT
         while server.sql(waiting) == [(0,)]:
-            assert time.monotonic() < given_up
+            assert time.monotonic() < deadline
             time.sleep(0.01)
-        crew.kill(0)
-    crew.hire(0, count=3)
-    assert crew.gone(0) == 0
-    ops, _ = checked(url, "shop", [crew.files[0]])
+        writers.kill(0)
+    writers.start(0, count=3)
+    assert writers.wait(0) == 0
+    ops, _ = check_history(url, "shop", [writers.files[0]])
     assert sum(op.acked is None for op in ops) == 1
 
 
 def test_acknowledged_operations_survive_a_crash_with_asynchronous_commit_as_default(
     url: str, server: Postgres
 ) -> None:
-    """synchronous_commit = off in the server's settings; each store asks for better."""
+    """The server sets synchronous_commit = off; each store overrides it."""
     reload = "SELECT pg_reload_conf()"
     server.sql("ALTER SYSTEM SET synchronous_commit = off", reload)
     server.sql("ALTER SYSTEM SET wal_writer_delay = '10s'", reload)

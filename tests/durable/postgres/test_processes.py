@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.durable.postgres.history import checked
+from tests.durable.postgres.history import check_history
 from tests.durable.postgres.worker import Nursery
 
 PROCESSES = 8
@@ -19,9 +19,9 @@ def test_eight_processes_share_one_agent(
         for w, f in enumerate(files)
     ]
     assert [nursery.wait(pid) for pid in pids] == [0] * PROCESSES
-    ops, events = checked(url, "shop", files)
+    ops, events = check_history(url, "shop", files)
     assert all(op.acked is not None for op in ops)
-    # The processes were in each other's way, or this test shows nothing.
+    # The processes must have conflicted, otherwise this test shows nothing.
     assert ["learnt", False] in [op.result for op in ops]
     assert ["error", "ConflictingFeedback"] in [op.result for op in ops]
     shared = [

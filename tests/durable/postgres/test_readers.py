@@ -1,4 +1,4 @@
-"""Readers beside a writer, and other processes beside both: every event is learnt once."""
+"""Concurrent readers, writers and processes of one agent: every event is learnt once."""
 
 import threading
 from typing import Any
@@ -15,12 +15,12 @@ from bayescontrol.durable import (
 from bayescontrol.mdp import GibbsMDP
 
 MODEL = BernoulliBandit(["red", "blue"])
-#: No thread needs so long; it guards against hanging.
-GUARD = 60.0
+#: Timeout in seconds against hanging threads.
+TIMEOUT = 60.0
 
 
-def after_its_commit(agent: DurableAgent, do: Any) -> None:
-    """Once, when the next append is on disk and before it is believed."""
+def after_next_commit(agent: DurableAgent, do: Any) -> None:
+    """Call `do` once, when the next append is committed and before the agent learns it."""
     append = agent._log.append
 
     def appended(rows: Any) -> None:
@@ -31,7 +31,7 @@ def after_its_commit(agent: DurableAgent, do: Any) -> None:
     agent._log.append = appended  # type: ignore[method-assign]
 
 
-def require_the_fold_of_its_log(agent: DurableAgent) -> None:
+def require_equals_replay(agent: DurableAgent) -> None:
     state, again = agent.state(), replay(agent.log()).state
     assert all(again[name].tobytes() == state[name].tobytes() for name in state)
 
@@ -44,42 +44,42 @@ def test_events_read_between_a_commit_and_its_update_are_not_learnt_twice(url: s
             other.observe(d, 1)
             reader = threading.Thread(target=agent.posterior)
             reader.start()
-            reader.join(GUARD)
+            reader.join(TIMEOUT)
 
-        after_its_commit(agent, meanwhile)
+        after_next_commit(agent, meanwhile)
         agent.act()
-        require_the_fold_of_its_log(agent)
+        require_equals_replay(agent)
         agent.act()
-        require_the_fold_of_its_log(agent)
-        require_the_fold_of_its_log(other)
+        require_equals_replay(agent)
+        require_equals_replay(other)
 
 
-def before_each_look(agent: DurableAgent, do: Any) -> None:
-    """Whenever it asks the store how far the log is."""
+def before_each_head(agent: DurableAgent, do: Any) -> None:
+    """Call `do` whenever the agent asks the store for the head of the log."""
     head = agent._log.head
 
-    def looked() -> int:
+    def called_head() -> int:
         do()
         return head()
 
-    agent._log.head = looked  # type: ignore[method-assign]
+    agent._log.head = called_head  # type: ignore[method-assign]
 
 
-def test_all_that_one_question_reads_is_of_one_event(url: str) -> None:
+def test_one_query_reads_a_consistent_state(url: str) -> None:
     with open_agent(url, "shop", MODEL, seed=1) as writer, open_agent(url, "shop", MODEL) as reader:
-        before_each_look(reader, lambda: writer.observe(writer.act(), 1))
+        before_each_head(reader, lambda: writer.observe(writer.act(), 1))
 
-        def told(rule: Any) -> tuple[int, int, int, int]:
+        def read(rule: Any) -> tuple[int, int, int, int]:
             before, posterior = reader.head, reader.posterior()
             counts = sum(row["count"] for row in posterior.values())
             return before, rule.belief.count, counts, reader.head
 
         for _ in range(3):
-            before, count, counts, after = reader.ask(told)
+            before, count, counts, after = reader.ask(read)
             assert before == after == 1 + 2 * count == 1 + 2 * counts
 
 
-def test_an_error_of_an_attempt_that_lost_its_race_is_forgotten(url: str) -> None:
+def test_errors_of_an_attempt_that_lost_its_race_are_discarded(url: str) -> None:
     model = GibbsMDP(2, start=0)
     with open_agent(url, "robot", model, seed=1) as agent, open_agent(url, "robot", model) as other:
         d = agent.act()
@@ -93,7 +93,7 @@ def test_an_error_of_an_attempt_that_lost_its_race_is_forgotten(url: str) -> Non
         agent._log.append = lost  # type: ignore[method-assign]
         act, answer = Act(None, None), Observe(d.id, (1.0, 1))
         agent.handle([act, answer])
-        # Alone, the act comes first and an answer is due; after the other's answer it is not.
+        # An observation is due in the first attempt, but not after the other process has sent it.
         assert act.error is None
         assert act.result.id == "4"
         assert answer.result is False
@@ -105,7 +105,7 @@ def test_readers_and_queues_of_many_agents_do_not_wait_for_each_other(url: str) 
 
     def act(agent: DurableAgent) -> None:
         for _ in range(10):
-            agent._log._queued_turns = 32  # type: ignore[attr-defined]  # as a crowd makes it
+            agent._log._queued_turns = 32  # type: ignore[attr-defined]  # as under contention
             agent.act()
 
     def read(agent: DurableAgent) -> None:
@@ -120,7 +120,7 @@ def test_readers_and_queues_of_many_agents_do_not_wait_for_each_other(url: str) 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(GUARD)
+        thread.join(TIMEOUT)
     assert not any(thread.is_alive() for thread in threads)
     for agent in agents:
         assert agent.head == 11

@@ -1,4 +1,4 @@
-"""Servers that promise too much, schemas of others, roles that may not: typed errors."""
+"""Servers without durability, foreign schemas and missing permissions raise typed errors."""
 
 import warnings
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def schema(url: str) -> str:
 
 @contextmanager
 def altered(server: Postgres, *settings: str) -> Iterator[None]:
-    """The server with other settings for a while."""
+    """Change settings of the server temporarily."""
     for setting in settings:
         server.sql(f"ALTER SYSTEM SET {setting}")
     server.sql("SELECT pg_reload_conf()")
@@ -50,7 +50,7 @@ def setting(store: PostgresStore, name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
-def test_a_server_that_does_not_flush_is_refused_unless_that_is_wanted(
+def test_a_server_that_does_not_flush_is_refused_unless_durable_is_false(
     url: str, server: Postgres, name: str
 ) -> None:
     with altered(server, f"{name} = off"):
@@ -74,7 +74,7 @@ def test_every_connection_waits_for_the_disk(
         store.close()
 
 
-def test_no_connection_waits_for_the_disk_where_that_is_not_wanted(url: str) -> None:
+def test_connections_of_a_store_that_is_not_durable_do_not_wait_for_the_disk(url: str) -> None:
     store = PostgresStore(url, durable=False)
     assert setting(store, "synchronous_commit") == "off"
     store.log("checkout").append(ROWS)
@@ -131,13 +131,13 @@ def test_missing_tables_are_damage(url: str, schema: str, server: Postgres) -> N
         PostgresStore(url)
 
 
-def test_a_database_that_lacks_letters_is_refused(server: Postgres) -> None:
+def test_a_database_without_unicode_is_refused(server: Postgres) -> None:
     server.sql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     with pytest.raises(StoreFailed, match="LATIN1"):
         PostgresStore(server.url(database="latin"))
 
 
-def test_eight_threads_may_make_the_tables_at_once(url: str) -> None:
+def test_eight_threads_can_create_the_tables_at_once(url: str) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(8) as pool:
@@ -172,7 +172,7 @@ def test_a_role_without_read_access_gets_an_error(
         PostgresStore(server.url(stranger, schema=schema))
 
 
-def test_a_role_that_may_only_read_reads(
+def test_a_role_with_read_access_can_read(
     url: str, server: Postgres, schema: str, stranger: str
 ) -> None:
     owner = PostgresStore(url)
@@ -247,7 +247,7 @@ def test_errors_of_the_server_are_typed_and_nothing_is_written(
     store.close()
 
 
-def test_a_full_server_is_busy(server: Postgres, url: str) -> None:
+def test_a_full_server_reports_too_many_connections(server: Postgres, url: str) -> None:
     PostgresStore(url).close()
     server.sql("DROP ROLE IF EXISTS few", "CREATE ROLE few SUPERUSER LOGIN")
     server.sql("ALTER DATABASE postgres CONNECTION LIMIT 0", "ALTER ROLE few NOSUPERUSER")
@@ -258,11 +258,11 @@ def test_a_full_server_is_busy(server: Postgres, url: str) -> None:
         server.sql("ALTER DATABASE postgres CONNECTION LIMIT -1")
 
 
-def test_a_forked_process_must_open_it_again(url: str) -> None:
+def test_a_forked_process_must_open_the_store_again(url: str) -> None:
     store = PostgresStore(url)
     store.log("checkout").append(ROWS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a process with threads forks
+        warnings.simplefilter("ignore")  # the warning that a process with threads forks
         child = fork()
     if child == 0:
         import os

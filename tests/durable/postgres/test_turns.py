@@ -1,4 +1,4 @@
-"""Writers of one log take turns: nobody waits for ever, and nobody for who sleeps."""
+"""Writers of one log take turns: no writer waits forever, or for one that sleeps."""
 
 import threading
 import time
@@ -14,8 +14,8 @@ from bayescontrol.durable.postgres import PostgresStore
 from bayescontrol.errors import HeadMoved, StoreBusy
 
 SHOP = BernoulliBandit(["red", "blue"])
-#: Seconds after which a test is given up; nothing is measured by it.
-HANGS = 60
+#: Timeout of a hanging test in seconds; no result depends on it.
+TIMEOUT = 60
 
 
 def test_a_lock_timeout_raises_an_error_and_writes_nothing(
@@ -52,23 +52,23 @@ def test_a_sleeping_lock_holder_does_not_block_the_others(
         other = threading.Thread(target=append)
         other.start()
         waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        given_up = time.monotonic() + HANGS
+        deadline = time.monotonic() + TIMEOUT
         while server.sql(waits) == [(0,)]:
-            assert time.monotonic() < given_up
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         assert log.head() == 1
-        other.join(timeout=HANGS)
+        other.join(timeout=TIMEOUT)
         assert log.head() == 2
     store.close()
 
 
-def test_a_connection_lost_in_a_turn_is_replaced_where_it_was(url: str, server: Postgres) -> None:
+def test_a_connection_lost_in_a_turn_is_replaced_in_its_slot(url: str, server: Postgres) -> None:
     store = PostgresStore(url)
     log, twin = store.log("checkout"), store.log("checkout")
     log.append(ROWS[:1])
     with pytest.raises(HeadMoved):
         twin.append(ROWS[:1])
-    # One place only: who asked for a second while it holds the first would wait for ever.
+    # One slot only: asking for a second while holding the first would wait forever.
     store._server._connection_slots = threading.BoundedSemaphore(1)
     with twin.turn():
         with psycopg.connect(server.url()) as other:
@@ -81,7 +81,7 @@ def test_a_connection_lost_in_a_turn_is_replaced_where_it_was(url: str, server: 
     store.close()
 
 
-def test_turns_are_taken_one_by_one_where_there_is_a_crowd(url: str) -> None:
+def test_turns_are_taken_one_at_a_time_under_contention(url: str) -> None:
     store = PostgresStore(url)
     first = store.log("checkout")
     first.append(ROWS[:1])
@@ -99,10 +99,10 @@ def test_turns_are_taken_one_by_one_where_there_is_a_crowd(url: str) -> None:
                 log.append([decided(log.head() + 1)])
                 inside -= 1
 
-    crowd = [threading.Thread(target=append) for _ in range(6)]
-    for thread in crowd:
+    threads = [threading.Thread(target=append) for _ in range(6)]
+    for thread in threads:
         thread.start()
-    for thread in crowd:
+    for thread in threads:
         thread.join()
     assert (first.head(), most) == (31, 1)
     store.close()

@@ -1,9 +1,9 @@
-"""Processes to be killed: this one warms up, then forks one for each line it is given.
+"""Worker processes to be killed: this process warms up, then forks one for each line it reads.
 
     {"url": …, "name": …, "file": …, "worker": 3, "seed": 5, "count": 40, "fault": ""}  ->  its pid
     {"wait": pid}                                                                   ->  its status
 
-A fork writes to its file what it asks, before, and what it is told, after.
+A worker writes each call to its file before it makes it, and the result after it.
 """
 
 import os
@@ -29,8 +29,8 @@ ARMS: Final = ["red", "green", "blue"]
 _ROOT: Final = Path(__file__).parents[3]
 
 
-class Diary:
-    """Calls and acknowledgements; what was written survives a kill."""
+class CallLog:
+    """A file of calls and acknowledgements that survives a kill."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -38,8 +38,8 @@ class Diary:
     def write(self, *what: Any) -> None:
         os.write(self._file, msgspec.json.encode(what) + b"\n")
 
-    def asked(self, agent: DurableAgent, kind: str, args: list[Any]) -> Any:
-        """Ask, and put down both."""
+    def call(self, agent: DurableAgent, kind: str, args: list[Any]) -> Any:
+        """Make a call, and record the call and its result."""
         self.write("call", time.monotonic_ns(), kind, args)
         result: list[Any]
         try:
@@ -55,39 +55,41 @@ class Diary:
 
 
 def work(job: dict[str, Any]) -> None:
-    """Ask for `count` things, half of which others ask for too."""
+    """Make `count` calls, half of which other workers make too."""
     rng = random.Random(job["seed"])
-    diary = Diary(job["file"])
+    calls = CallLog(job["file"])
     arm(job.get("fault", ""))
     store = PostgresStore(job["url"], patience=job.get("patience", 30.0))
     agent = open_agent(
         store, job["name"], BernoulliBandit(ARMS), snapshot_every=job.get("snapshot_every", 60)
     )
-    if job.get("again"):  # what the one before did not live to hear of
-        diary.asked(agent, *job["again"])
-    mine: list[int] = []
+    if job.get("again"):  # the call of the predecessor without acknowledgement
+        calls.call(agent, *job["again"])
+    decisions: list[int] = []
     for i in range(job["count"]):
         chance = rng.random()
         if chance < 0.3:
-            mine.append(int(diary.asked(agent, "act", [None])[1]))
+            decisions.append(int(calls.call(agent, "act", [None])[1]))
         elif chance < 0.45:
             key = f"{job['worker']}-{job['seed']}-{i}"
-            mine.append(int(diary.asked(agent, "act", [key])[1]))
+            decisions.append(int(calls.call(agent, "act", [key])[1]))
         elif chance < 0.6:  # a key that others use at about the same time
-            diary.asked(agent, "act", [f"all-{job.get('round', 0)}-{i // 4}"])
-        elif chance < 0.8 and mine:
-            diary.asked(agent, "observe", [mine.pop(rng.randrange(len(mine))), rng.randrange(2)])
+            calls.call(agent, "act", [f"all-{job.get('round', 0)}-{i // 4}"])
+        elif chance < 0.8 and decisions:
+            calls.call(
+                agent, "observe", [decisions.pop(rng.randrange(len(decisions))), rng.randrange(2)]
+            )
         else:
             recent = [e.seq for e in agent.log(max(1, agent.head - 12)) if isinstance(e, Decided)]
             if recent:
-                diary.asked(agent, "observe", [rng.choice(recent), rng.randrange(2)])
+                calls.call(agent, "observe", [rng.choice(recent), rng.randrange(2)])
     state = agent.state()
-    diary.write("state", time.monotonic_ns(), agent.head, digest(state))
+    calls.write("state", time.monotonic_ns(), agent.head, digest(state))
     agent.close()
     store.close()
 
 
-def _forked(job: dict[str, Any]) -> int:
+def _fork(job: dict[str, Any]) -> int:
     pid = os.fork()
     if pid == 0:
         status = 1
@@ -112,11 +114,11 @@ def _serve() -> None:
             answer = os.waitstatus_to_exitcode(os.waitpid(job["wait"], 0)[1])
             alive.discard(job["wait"])
         else:
-            answer = _forked(job)
+            answer = _fork(job)
             alive.add(answer)
         sys.stdout.write(f"{answer}\n")
         sys.stdout.flush()
-    for pid in alive:  # a test that failed left them
+    for pid in alive:  # left over by a failed test
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 
@@ -132,18 +134,18 @@ class Nursery:
         )  # fmt: skip
 
     def close(self) -> None:
-        """It ends, and those who are left with it."""
+        """Stop the process and its remaining workers."""
         self._process.communicate(timeout=60)
 
     def fork(self, **job: Any) -> int:
-        """A process that works; gives its id, which is its own until it is waited for."""
-        return self._asked(job)
+        """Start a worker; return its id, which stays reserved until `wait`."""
+        return self._request(job)
 
     def wait(self, pid: int) -> int:
-        """Its exit code, negative for a signal."""
-        return self._asked({"wait": pid})
+        """Return the exit code of a worker, negative for a signal."""
+        return self._request({"wait": pid})
 
-    def _asked(self, question: dict[str, Any]) -> int:
+    def _request(self, question: dict[str, Any]) -> int:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(msgspec.json.encode(question) + b"\n")
