@@ -1,4 +1,4 @@
-"""Bayes-optimal play of Bernoulli arms against exact values, brute force and itself."""
+"""Bayes-optimal play of Bernoulli arms, compared with exact values and brute force."""
 
 from fractions import Fraction
 from functools import cache
@@ -59,7 +59,7 @@ def test_the_control_rule_earns_the_known_totals(n: int, exact: float) -> None:
     ("prior", "n"),
     [([(1, 1)] * 2, 9), ([(1, 1)] * 3, 5), ([(2, 1), (1, 3)], 8), ([(3, 5)], 4), ([(1, 2)] * 4, 3)],
 )
-def test_values_are_those_of_rational_recursion(prior: Any, n: int) -> None:
+def test_values_agree_with_rational_recursion(prior: Any, n: int) -> None:
     exact = float(rational_value(tuple(prior), n))
     assert BanditPlan(len(prior), n, prior).value() == pytest.approx(exact, rel=1e-14)
 
@@ -70,7 +70,7 @@ def number(k: IntArray) -> int:
     return sum(comb(s + i, i + 1) for i, s in enumerate(sums))
 
 
-def test_counts_lie_each_at_its_number_and_children_are_found() -> None:
+def test_counts_are_stored_at_their_number_and_children_are_found() -> None:
     d, n = 6, 5
     C = np.array([[comb(m, i) for i in range(d)] for m in range(n + d)])
     for t in range(n):
@@ -97,7 +97,7 @@ def test_following_the_plan_earns_its_value(arms: int, n: int) -> None:
     assert expected_total(follow, arms, n, prior) == pytest.approx(plan.value(), rel=1e-13)
 
 
-def test_nobody_earns_more_and_pulling_one_arm_earns_its_mean() -> None:
+def test_no_policy_earns_more_and_pulling_one_arm_earns_its_mean() -> None:
     prior = [(1, 1), (2, 3)]
     value = BanditPlan(2, 20, prior).value()
     assert value > expected_total(rule, 2, 20, prior) > 10.0
@@ -106,7 +106,7 @@ def test_nobody_earns_more_and_pulling_one_arm_earns_its_mean() -> None:
 
 
 def test_a_simulation_agrees_with_the_exact_total() -> None:
-    """4,000 runs; |z| < 4 fails by chance once in 16,000 seeds, and the seed is fixed."""
+    """4,000 runs; |z| < 4 fails by chance for 1 in 16,000 seeds, and the seed is fixed."""
     bandit = BernoulliBandit(2)
     totals = [
         interact(bandit.agent(), bandit.draw(run), 5, seed=7, run=run).observations.sum()
@@ -116,27 +116,27 @@ def test_a_simulation_agrees_with_the_exact_total() -> None:
     assert abs(z) < 4
 
 
-def test_with_one_pull_left_the_larger_mean_is_taken() -> None:
+def test_with_one_pull_left_the_arm_with_the_larger_mean_is_pulled() -> None:
     plan = BanditPlan(2, 4)
     assert plan.action([[0, 2], [1, 0]]) == 1
     np.testing.assert_allclose(plan.action_values([[0, 2], [1, 0]]), [1 / 4, 2 / 3])
 
 
-def test_it_explores_where_the_larger_mean_alone_would_not() -> None:
-    """Beta(6, 4) pays .6 for sure, Beta(1, 1) pays .5 and may be far better: with time, try it."""
+def test_it_explores_where_a_greedy_policy_would_not() -> None:
+    """Beta(6, 4) has mean .6, Beta(1, 1) only .5, but it may be far better: explore if time allows."""
     plan = BanditPlan(2, 40, [(6, 4), (1, 1)])
     assert plan.action() == 1
     assert plan.after(np.zeros((2, 2)), horizon=1).action() == 0
 
 
-def test_a_plan_from_counts_on_is_the_rest_of_the_plan() -> None:
+def test_a_plan_that_starts_from_counts_agrees_with_the_full_plan() -> None:
     plan = BanditPlan(2, 10)
     counts = [[1, 0], [0, 1]]
     assert plan.after(counts, 8).action() == plan.action(counts)
     assert plan.after(counts, 8).value() == pytest.approx(plan.value(counts), rel=1e-14)
 
 
-def test_the_agent_plans_again_when_the_horizon_is_used_up() -> None:
+def test_the_agent_plans_again_after_the_horizon() -> None:
     agent = BayesOptimalBandit(BanditPlan(2, 3))
     for o in (1, 1, 0):
         agent.observe(agent.act(Stream(0)), o)
@@ -147,7 +147,7 @@ def test_the_agent_plans_again_when_the_horizon_is_used_up() -> None:
     assert agent.left == 3
 
 
-def test_late_feedback_has_not_happened_yet() -> None:
+def test_only_observations_use_up_the_horizon() -> None:
     agent = BayesOptimalBandit(BanditPlan(2, 6))
     assert agent.act(Stream(0)) == agent.act(Stream(0)) == 0
     assert agent.left == 6
@@ -156,7 +156,7 @@ def test_late_feedback_has_not_happened_yet() -> None:
     assert agent.action_probabilities() == {1: 1.0}
 
 
-def test_it_runs_in_a_bandit_resumes_and_repeats_itself() -> None:
+def test_runs_are_reproducible_and_can_be_resumed() -> None:
     bandit = BernoulliBandit(3)
 
     def world() -> Any:
@@ -188,7 +188,7 @@ def test_bad_evidence_raises_and_changes_nothing() -> None:
     assert agent.left == 6
 
 
-def test_foreign_states_are_refused() -> None:
+def test_states_of_other_agents_are_refused() -> None:
     agent = BayesOptimalBandit(BanditPlan(2, 6))
     other = BayesOptimalBandit(BanditPlan(3, 6)).save()
     saved = agent.save()
@@ -204,7 +204,7 @@ def test_foreign_states_are_refused() -> None:
     assert agent.posterior.tolist() == [[1, 1], [1, 1]]
 
 
-def test_bad_plans_are_refused_with_a_hint() -> None:
+def test_invalid_plans_are_refused_with_a_hint() -> None:
     with pytest.raises(PlanTooLarge, match="shorten the horizon, or raise limit="):
         BanditPlan(10, 30)
     with pytest.raises(PlanTooLarge, match="shorten the horizon"):
@@ -227,7 +227,7 @@ def test_bad_plans_are_refused_with_a_hint() -> None:
             expected_total(bad, 2, 3)
 
 
-def test_they_show_themselves() -> None:
+def test_the_repr_describes_agent_and_plan() -> None:
     agent = BayesOptimalBandit(BanditPlan(2, 6))
     assert (
         repr(agent)

@@ -1,4 +1,4 @@
-"""Planning over beliefs against brute force, known exact values, and what it must beat."""
+"""Planning over beliefs, compared with brute force, known exact values and the control rule."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import FiniteBelief, Stream, interact
-from bayescontrol.baselines import BayesOptimal, Plan, PlanTooLarge
+from bayescontrol.baselines import BayesOptimal, BayesPlan, PlanTooLarge
 from bayescontrol.errors import ImpossibleObservation, InvalidPrior
 from bayescontrol.problems.chain import GrowingChain, chain
 from bayescontrol.problems.tabular import TabularModes, random_modes
@@ -23,10 +23,10 @@ def paid(a: int, o: int) -> float:
 
 
 def uniform_levers(nodes: int) -> TabularModes:
-    """Two Bernoulli levers under a finite prior with the moments of the uniform one.
+    """Two Bernoulli levers with a finite prior that has the moments of the uniform prior.
 
-    Gauss-Legendre nodes match all moments up to 2 · nodes - 1, and a plan over n pulls needs
-    no more than n: the values are those of the continuous prior.
+    Gauss-Legendre nodes match all moments up to 2 · nodes - 1, and a plan over n pulls depends
+    on the first n only, so the values are those of the continuous prior.
     """
     x = (np.polynomial.legendre.leggauss(nodes)[0] + 1) / 2
     biases = [(p, q) for p in x for q in x]
@@ -41,8 +41,8 @@ def uniform_prior(nodes: int) -> Any:
     return np.outer(w, w).ravel()
 
 
-def value_of_following(plan: Plan[Any, Any, Any], prior: Any) -> float:
-    """The exact expected reward of the agent over its horizon, on all histories."""
+def value_of_following(plan: BayesPlan[Any, Any, Any], prior: Any) -> float:
+    """The exact expected reward of following the plan, over all histories."""
 
     def follow(history: tuple[tuple[int, int], ...]) -> float:
         if len(history) == plan.horizon:
@@ -62,12 +62,12 @@ def value_of_following(plan: Plan[Any, Any, Any], prior: Any) -> float:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_value_is_that_of_brute_force_over_all_policies(seed: int) -> None:
+def test_the_value_agrees_with_brute_force_over_all_policies(seed: int) -> None:
     modes = random_modes(3, situations=2, actions=2, observations=2, seed=seed)
     prior = [0.5, 0.2, 0.3]
     for horizon in (1, 2, 4):
         brute = best_utility(AgentSystem(modes.agent(prior)), modes.actions, reward, horizon)
-        assert BayesOptimal(Plan(modes, reward, horizon), prior).value() == pytest.approx(
+        assert BayesOptimal(BayesPlan(modes, reward, horizon), prior).value() == pytest.approx(
             brute, rel=1e-10
         )
 
@@ -76,7 +76,7 @@ def test_the_value_is_that_of_brute_force_over_all_policies(seed: int) -> None:
 def test_following_the_plan_earns_its_value_and_no_less_than_the_rule(seed: int) -> None:
     modes = random_modes(3, situations=2, seed=seed, concentration=0.3)
     prior = [0.4, 0.4, 0.2]
-    plan = Plan(modes, reward, 5)
+    plan = BayesPlan(modes, reward, 5)
     value = plan.value(modes.start, prior)
     assert value_of_following(plan, prior) == pytest.approx(value, rel=1e-9)
     assert value >= expected_utility(AgentSystem(modes.agent(prior)), reward, 5) - 1e-9
@@ -86,14 +86,14 @@ def test_following_the_plan_earns_its_value_and_no_less_than_the_rule(seed: int)
 def test_two_levers_with_uniform_biases_earn_the_known_exact_values(
     pulls: int, value: float
 ) -> None:
-    plan = Plan(uniform_levers(3), paid, pulls)
+    plan = BayesPlan(uniform_levers(3), paid, pulls)
     assert plan.value(0, uniform_prior(3)) == pytest.approx(value, rel=1e-10)
 
 
 def test_action_values_of_the_last_pull_are_the_predicted_rewards() -> None:
-    plan = Plan(uniform_levers(2), paid, 1)
+    plan = BayesPlan(uniform_levers(2), paid, 1)
     agent = BayesOptimal(plan, uniform_prior(2))
-    agent.observe(0, 1)  # Beta(2, 1) against Beta(1, 1)
+    agent.observe(0, 1)  # Beta(2, 1) and Beta(1, 1)
     assert agent.action_values() == pytest.approx({0: 2 / 3, 1: 1 / 2})
 
 
@@ -102,8 +102,10 @@ def test_action_values_of_the_last_pull_are_the_predicted_rewards() -> None:
 def test_it_identifies_a_chain_in_exactly_k_actions_in_both_environments(
     k: int, right: int
 ) -> None:
-    agent = BayesOptimal(Plan(chain(k), paid, 2 * k))
-    assert agent.value() == 1.5  # both rewards if right at once, the second if wrong
+    agent = BayesOptimal(BayesPlan(chain(k), paid, 2 * k))
+    assert (
+        agent.value() == 1.5
+    )  # both rewards if the first guess is right, the second if it is wrong
     record = interact(agent, chain(k).environment(right), 4 * k, probes={"v": posterior})
     sure = record["v"].min(axis=1) == 0.0
     assert sure.tolist() == [False] * (k - 1) + [True] * (3 * k + 1)
@@ -113,80 +115,80 @@ def test_it_identifies_a_chain_in_exactly_k_actions_in_both_environments(
 @pytest.mark.parametrize("right", [0, 1])
 def test_it_identifies_the_growing_chain_at_the_square_of_the_scale(right: int) -> None:
     growing = GrowingChain(4)
-    agent = BayesOptimal(Plan(growing, paid, 20))
+    agent = BayesOptimal(BayesPlan(growing, paid, 20))
     assert agent.value() == 2.5  # steps 16 to 20 pay, in one of two environments
     record = interact(agent, growing.environment(right), 20, probes={"v": posterior})
     assert np.flatnonzero(record["v"].min(axis=1) == 0.0)[0] + 1 == 16
 
 
-def test_the_policies_of_the_modes_play_no_part() -> None:
+def test_the_policies_of_the_modes_do_not_matter() -> None:
     modes = random_modes(3, situations=2, seed=5)
     other = TabularModes(np.roll(modes.policy, 1, 0), modes.hypothesis, modes.successor)
     prior = np.full(3, 1 / 3)
-    ours, theirs = (Plan(m, reward, 4).action_values(0, prior) for m in (modes, other))
+    ours, theirs = (BayesPlan(m, reward, 4).action_values(0, prior) for m in (modes, other))
     assert ours == theirs
 
 
-def test_histories_that_lead_to_one_belief_meet_there() -> None:
-    # Exchangeable pulls of two levers: counts (s, f) of both, not 4^n histories.
-    plan = Plan(uniform_levers(3), paid, 9)
+def test_histories_with_the_same_belief_share_a_node() -> None:
+    # Pulls of two levers are exchangeable: nodes are counts (s, f) of both, not 4^n histories.
+    plan = BayesPlan(uniform_levers(3), paid, 9)
     plan.value(0, uniform_prior(3))
     beliefs = int(repr(plan).split(": ")[1].split()[0])
     counts = sum((n + 1) * (n + 2) * (n + 3) // 6 for n in range(9))
     assert counts == 495
-    assert beliefs <= counts * 1.1  # a few straddle the twelfth decimal
+    assert beliefs <= counts * 1.1  # a few beliefs differ after rounding to twelve digits
 
 
 def test_the_first_action_wins_a_tie_and_no_random_number_is_drawn() -> None:
-    agent, rng = BayesOptimal(Plan(chain(3), paid, 6)), Stream(3)
+    agent, rng = BayesOptimal(BayesPlan(chain(3), paid, 6)), Stream(3)
     before = rng.copy()
     assert agent.act(rng) == 0
     assert rng == before
 
 
-def test_it_plans_again_when_the_horizon_is_used_up() -> None:
-    agent = BayesOptimal(Plan(chain(2), paid, 2))
+def test_it_plans_again_after_the_horizon() -> None:
+    agent = BayesOptimal(BayesPlan(chain(2), paid, 2))
     record = interact(agent, chain(2).environment(1), 8)
-    # Two wrong ones, then the right one for good.
+    # Two wrong actions, then only right ones.
     assert record.actions.tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
     assert agent.left == 2
 
 
-def test_a_belief_off_the_plan_is_planned_for_when_it_is_met() -> None:
+def test_a_belief_outside_the_plan_is_planned_on_demand() -> None:
     modes = random_modes(2, seed=1)
-    plan = Plan(modes, paid, 3)
+    plan = BayesPlan(modes, paid, 3)
     plan.value(0, [0.5, 0.5])
-    direct = Plan(modes, paid, 3).action_values(0, [0.123, 0.877], left=2)
+    direct = BayesPlan(modes, paid, 3).action_values(0, [0.123, 0.877], left=2)
     assert plan.action_values(0, [0.123, 0.877], left=2) == direct
 
 
 def test_a_long_horizon_needs_no_deep_recursion() -> None:
-    plan = Plan(chain(3), paid, 3000)
+    plan = BayesPlan(chain(3), paid, 3000)
     assert plan.value(0, [0.5, 0.5]) == pytest.approx(1000 - 0.5)
 
 
 def test_an_impossible_observation_raises_and_changes_nothing() -> None:
-    agent = BayesOptimal(Plan(chain(3), paid, 6))
+    agent = BayesOptimal(BayesPlan(chain(3), paid, 6))
     with pytest.raises(ImpossibleObservation):
         agent.observe(0, 1)
     assert agent.x == 0
     assert agent.belief.posterior().tolist() == [0.5, 0.5]
 
 
-def test_bad_plans_are_refused_with_a_hint() -> None:
+def test_invalid_plans_are_refused_with_a_hint() -> None:
     modes = random_modes(3, seed=0)
     with pytest.raises(ValueError, match="horizon=0"):
-        Plan(modes, paid, 0)
+        BayesPlan(modes, paid, 0)
     with pytest.raises(ValueError, match="left=4: must be from 1 to the horizon 3"):
-        Plan(modes, paid, 3).value(0, [0.2, 0.3, 0.5], left=4)
+        BayesPlan(modes, paid, 3).value(0, [0.2, 0.3, 0.5], left=4)
     with pytest.raises(InvalidPrior):
-        Plan(modes, paid, 3).value(0, [0.2, 0.3, 0.6])
+        BayesPlan(modes, paid, 3).value(0, [0.2, 0.3, 0.6])
     with pytest.raises(PlanTooLarge, match="shorten the horizon"):
-        Plan(modes, paid, 8, limit=50).value(0, [0.2, 0.3, 0.5])
+        BayesPlan(modes, paid, 8, limit=50).value(0, [0.2, 0.3, 0.5])
 
 
-def test_it_shows_itself() -> None:
-    agent = BayesOptimal(Plan(chain(2), paid, 4))
+def test_the_repr_describes_agent_and_plan() -> None:
+    agent = BayesOptimal(BayesPlan(chain(2), paid, 4))
     assert isinstance(agent.belief, FiniteBelief)
-    assert repr(agent).startswith("BayesOptimal(Plan(TabularModes(2 modes")
+    assert repr(agent).startswith("BayesOptimal(BayesPlan(TabularModes(2 modes")
     assert agent.action_probabilities() == {0: 1.0}

@@ -1,4 +1,4 @@
-"""Gittins indices against published values, exact arithmetic and each other."""
+"""Gittins indices, compared with published values, exact arithmetic and each other."""
 
 import math
 import time
@@ -27,7 +27,7 @@ PUBLISHED = {
 def excess(
     alpha: float, beta: float, gamma: float, lam: float, levels: int, *, theta_known: bool = False
 ) -> float:
-    """D of the first state by the plain equation; from below, or from above with θ `told`."""
+    """D of the first state by the plain equation: a lower bound, or an upper one if θ is known."""
     m = alpha + beta + levels
     mu = (alpha + np.arange(levels + 1.0)) / m
     y = mu - lam
@@ -41,8 +41,8 @@ def excess(
     return float(D[0])
 
 
-def with_many_digits(alpha: float, beta: float, gamma: float, levels: int) -> mpmath.mpf:
-    """ν to thirty digits and more: the plain equation in 40 digits, bisected."""
+def index_with_many_digits(alpha: float, beta: float, gamma: float, levels: int) -> mpmath.mpf:
+    """ν to more than thirty digits: the root of the plain equation in 40-digit arithmetic."""
     with mpmath.workdps(40):
         a, b, g = mpmath.mpf(alpha), mpmath.mpf(beta), mpmath.mpf(gamma)
 
@@ -60,7 +60,7 @@ def with_many_digits(alpha: float, beta: float, gamma: float, levels: int) -> mp
 
         low, high = a / (a + b), mpmath.mpf(1)
         D_low, D_high = D(low), D(high)
-        while high - low > 1e-25:  # chords from both sides: D is convex, and straight in the end
+        while high - low > 1e-25:  # chords from both sides: D is convex, and linear near the root
             lam = low + (high - low) * D_low / (D_low - D_high)
             step = min((high - low) / 4, mpmath.mpf(10) ** -20)
             for x in (lam - step, lam + step, (low + high) / 2):
@@ -89,10 +89,10 @@ def test_the_uniform_prior_at_999_has_the_known_index() -> None:
     ("alpha", "beta", "gamma", "levels"),
     [(1.0, 1.0, 0.5, 50), (0.3, 2.7, 0.5, 50), (5.5, 3.25, 0.6, 65)],
 )
-def test_forty_digits_lie_within_the_bounds(
+def test_the_bounds_contain_the_index_in_forty_digit_arithmetic(
     alpha: float, beta: float, gamma: float, levels: int
 ) -> None:
-    nu = with_many_digits(alpha, beta, gamma, levels)
+    nu = index_with_many_digits(alpha, beta, gamma, levels)
     low, high = gittins_bounds(alpha, beta, gamma)
     assert low < nu < high
     assert high - low < 2e-12
@@ -124,8 +124,8 @@ def test_the_bounds_hold_for_discounts_near_one(gamma: float, levels: int, margi
 # -- tables ---------------------------------------------------------------------------------
 
 
-def dishonest(table: GittinsTable, states: int, seed: int) -> list[tuple[int, int]]:
-    """States, of some drawn at random, whose index is not where the table says."""
+def wrong_states(table: GittinsTable, states: int, seed: int) -> list[tuple[int, int]]:
+    """Return the states, out of a random sample, whose index is outside the bounds of the table."""
     rng, p = np.random.default_rng(seed), table.problem
     found = []
     for _ in range(states):
@@ -151,7 +151,7 @@ def dishonest(table: GittinsTable, states: int, seed: int) -> list[tuple[int, in
         (0.999, 60, (1.0, 1.0), 1e-3, None),
     ],
 )
-def test_the_stated_error_is_honest(
+def test_the_stated_error_bounds_the_true_error(
     gamma: float,
     pulls: int,
     prior: tuple[float, float],
@@ -161,35 +161,35 @@ def test_the_stated_error_is_honest(
     table = GittinsTable(gamma, pulls, prior, tolerance, lookahead, cache=False)
     assert table.states == (pulls + 1) * (pulls + 2) // 2
     assert 0.0 < table.error <= tolerance
-    assert dishonest(table, 150 if gamma < 0.995 else 15, seed=pulls) == []
+    assert wrong_states(table, 150 if gamma < 0.995 else 15, seed=pulls) == []
 
 
-def test_a_table_that_forgets_the_gap_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_ignores_the_gap_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def careless(workspace: Workspace, at: Sweep) -> None:
         at.ref[:], at.e[:] = at.b, 0.0
 
     monkeypatch.setattr(Workspace, "gap", careless)
     table = GittinsTable(0.99, 150, cache=False)
     monkeypatch.undo()
-    assert dishonest(table, 150, seed=1) != []
+    assert wrong_states(table, 150, seed=1) != []
 
 
 @pytest.fixture(scope="module")
-def papers() -> GittinsTable:
+def paper_table() -> GittinsTable:
     return GittinsTable(0.999, 1300, cache=False)
 
 
-def test_the_whole_table_of_the_paper_is_certified_and_honest(papers: GittinsTable) -> None:
-    table = papers
+def test_the_table_of_the_paper_is_certified_and_correct(paper_table: GittinsTable) -> None:
+    table = paper_table
     assert table.states == 846_951
     assert table.error <= 1e-4
-    assert dishonest(table, 20, seed=3) == []
+    assert wrong_states(table, 20, seed=3) == []
     assert_monotone(table)
     assert abs(table.index(0, 0) - 0.9537564919) <= 1e-4
 
 
 def assert_monotone(table: GittinsTable) -> None:
-    """ν(s, f+1) < ν(s, f) < ν(s+1, f): no bracket says otherwise; all are above the mean."""
+    """No bracket contradicts ν(s, f+1) < ν(s, f) < ν(s+1, f); all indices are above the mean."""
     p = table.problem
     levels = [slice(n * (n + 1) // 2, (n + 1) * (n + 2) // 2) for n in range(table.pulls + 1)]
     for n, (now, then) in enumerate(pairwise(levels)):
@@ -222,22 +222,24 @@ def test_one_pull_of_lookahead_is_solved_by_hand() -> None:
     assert abs(gittins_index(1, 1, 0.9, lookahead=1) - nu) < 1e-12
 
 
-def test_truncating_the_lookahead_costs_what_is_known(papers: GittinsTable) -> None:
-    """At .999 and s + f ≤ 1300: at 1,300 pulls in all 7.4e-3, at 3,000 1.8e-5, at 5,000 5.2e-7."""
+def test_truncating_the_lookahead_has_the_known_cost(paper_table: GittinsTable) -> None:
+    """At .999 and s + f ≤ 1300 the error is 7.4e-3 for 1,300 pulls in all, 1.8e-5 for 3,000, and
+    5.2e-7 for 5,000.
+    """
     short = GittinsTable(0.999, 1300, lookahead=1300, cache=False)
-    cost = papers.nu - short.nu
+    cost = paper_table.nu - short.nu
     assert 7.0e-3 < cost.max() < 7.6e-3
     last = 1300 * 1301 // 2
     assert cost.argmax() >= last
     s = int(cost.argmax()) - last
     full = gittins_index(1 + s, 1301 - s, 0.999)
-    dearer = [full - gittins_index(1 + s, 1301 - s, 0.999, lookahead=n) for n in (1700, 3700)]
-    assert 1.8e-5 < dearer[0] < 1.85e-5
-    assert 5.1e-7 < dearer[1] < 5.3e-7
+    costs = [full - gittins_index(1 + s, 1301 - s, 0.999, lookahead=n) for n in (1700, 3700)]
+    assert 1.8e-5 < costs[0] < 1.85e-5
+    assert 5.1e-7 < costs[1] < 5.3e-7
 
 
-def test_ending_the_rewards_with_the_learning_would_cost_far_more() -> None:
-    """The other reading of a look-ahead of 3,000: every stopping time ends there."""
+def test_ending_the_rewards_at_the_lookahead_costs_far_more() -> None:
+    """Another reading of a look-ahead of 3,000: all rewards end there."""
 
     def D(lam: float) -> float:
         d = np.zeros(1701)
@@ -252,12 +254,12 @@ def test_ending_the_rewards_with_the_learning_would_cost_far_more() -> None:
     assert D(full - 6e-4) < 0.0
 
 
-def test_the_cost_at_the_first_pull_is_smaller_still() -> None:
+def test_the_cost_at_the_first_pull_is_even_smaller() -> None:
     cost = gittins_index(1, 1, 0.999) - gittins_index(1, 1, 0.999, lookahead=1300)
     assert 5e-6 < cost < 7e-6
 
 
-def test_tables_of_one_state_and_of_a_strong_prior_are_made() -> None:
+def test_tables_with_one_state_and_with_a_strong_prior_are_computed() -> None:
     assert abs(GittinsTable(0.9, 0, cache=False).index(0, 0) - 0.702889) < 1e-4
     table = GittinsTable(0.99, 10, (9e5, 1e5), cache=False)
     assert abs(table.index(5, 5) - 0.9) < 1e-3
@@ -288,7 +290,7 @@ def test_an_invalid_prior_is_refused(prior: tuple[float, float]) -> None:
         GittinsTable(0.9, 10, prior)
 
 
-def test_other_bad_words_are_refused() -> None:
+def test_other_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="pulls=-1"):
         GittinsTable(0.9, -1)
     with pytest.raises(ValueError, match="pulls=20000"):
@@ -299,7 +301,7 @@ def test_other_bad_words_are_refused() -> None:
         GittinsTable(0.9, 10, tolerance=0.0)
 
 
-def test_the_march_gives_the_same_brackets_each_time() -> None:
+def test_the_solver_is_deterministic() -> None:
     one, two = (march(Problem(1.0, 1.0, 0.9, 30), 1e-4) for _ in range(2))
     assert one[0].tobytes() == two[0].tobytes()
     assert one[1].tobytes() == two[1].tobytes()
@@ -307,7 +309,7 @@ def test_the_march_gives_the_same_brackets_each_time() -> None:
 
 @pytest.mark.slow
 def test_the_table_of_the_paper_takes_less_than_two_seconds_of_a_core() -> None:
-    """The best of five, compiled: other work on the machine slows a core, and not us alone."""
+    """The best of five compiled runs, since other work on the machine slows the core down."""
 
     def seconds() -> float:
         start = time.process_time()
@@ -319,8 +321,8 @@ def test_the_table_of_the_paper_takes_less_than_two_seconds_of_a_core() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("gamma", "pulls"), [(0.9999, 300), (0.999, 3000), (0.99, 1300)])
-def test_large_tables_are_honest(gamma: float, pulls: int) -> None:
+def test_the_stated_error_of_large_tables_bounds_the_true_error(gamma: float, pulls: int) -> None:
     table = GittinsTable(gamma, pulls, cache=False)
     assert table.error <= 1e-4
-    assert dishonest(table, 40, seed=pulls) == []
+    assert wrong_states(table, 40, seed=pulls) == []
     assert_monotone(table)

@@ -1,4 +1,4 @@
-"""The agent pulls the arm of the highest index, and is as careful as the others."""
+"""The agent pulls the arm with the highest index, and validates its input."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ def same(one: GittinsAgent, two: GittinsAgent) -> bool:
     return all(a[name].tobytes() == b[name].tobytes() for name in a)
 
 
-def test_it_pulls_the_arm_of_the_highest_index(table: GittinsTable) -> None:
+def test_it_pulls_the_arm_with_the_highest_index(table: GittinsTable) -> None:
     agent, rng = GittinsAgent(3, table), np.random.default_rng(2)
     for _ in range(60):
         a, o = int(rng.integers(3)), int(rng.random() < 0.4)
@@ -35,13 +35,13 @@ def test_it_pulls_the_arm_of_the_highest_index(table: GittinsTable) -> None:
     assert agent.count == 60
 
 
-def test_its_first_pull_is_any_arm(table: GittinsTable) -> None:
-    """Of 90 first pulls none falls on some arm with probability 3 (2/3)^90 = 4e-16."""
+def test_the_first_pull_is_random(table: GittinsTable) -> None:
+    """90 first pulls miss one of three arms with probability 3 (2/3)^90 = 4e-16."""
     rng = Stream(3)
     assert {GittinsAgent(3, table).act(rng) for _ in range(90)} == {0, 1, 2}
 
 
-def test_to_act_changes_nothing(table: GittinsTable) -> None:
+def test_acting_changes_nothing(table: GittinsTable) -> None:
     agent = GittinsAgent(2, table)
     twin = agent.copy()
     for _ in range(5):
@@ -60,7 +60,7 @@ def test_a_reward_other_than_0_or_1_is_bad_evidence(table: GittinsTable, o: Any)
 
 
 @pytest.mark.parametrize("o", [True, np.int64(1), 1.0, np.float64(1.0)])
-def test_one_may_be_written_in_many_ways(table: GittinsTable, o: Any) -> None:
+def test_a_reward_of_one_may_have_any_numeric_type(table: GittinsTable, o: Any) -> None:
     agent = GittinsAgent(1, table)
     agent.observe(0, o)
     assert agent.save()["successes"].tolist() == [1.0]
@@ -110,7 +110,7 @@ def test_a_saved_state_continues_bit_for_bit(table: GittinsTable) -> None:
         {"failures": np.array(["a", "b"])},
     ],
 )
-def test_a_saved_state_of_another_object_is_refused(
+def test_a_saved_state_of_another_agent_is_refused(
     table: GittinsTable, change: dict[str, Any]
 ) -> None:
     agent = GittinsAgent(2, table)
@@ -134,10 +134,10 @@ def test_runs_are_functions_of_their_seed_and_can_be_resumed(table: GittinsTable
     check_resume(lambda: GittinsAgent(3, table), lambda: bandit.draw(1))
 
 
-def test_it_earns_what_the_best_play_earns() -> None:
-    """Two arms, γ = .5: the discounted reward of index play, by enumeration, is that of the best.
+def test_it_earns_as_much_as_optimal_play() -> None:
+    """Two arms, γ = .5: by enumeration, following the indices earns the optimal discounted reward.
 
-    Exact: V(state) = max over arms, ten pulls deep, against the value of following the indices.
+    The optimum is V(state) = max over arms, ten pulls deep.
     """
     table, depth, gamma = GittinsTable(0.5, 12, tolerance=1e-7, cache=False), 10, 0.5
     memo: dict[tuple[tuple[int, ...], int], tuple[float, float]] = {}
@@ -163,8 +163,8 @@ def test_it_earns_what_the_best_play_earns() -> None:
 
 @pytest.mark.parametrize("pulls", [5, 400])
 @pytest.mark.parametrize("arms", [3, ["red", "green", "blue"]])
-def test_the_compiled_loop_is_the_readable_one(arms: Any, pulls: int) -> None:
-    """With five pulls the table ends during the run: the readable agent goes on."""
+def test_the_compiled_loop_equals_the_readable_one(arms: Any, pulls: int) -> None:
+    """With five pulls the run outgrows the table, and the readable agent continues."""
     table = GittinsTable(0.9, pulls, cache=False)
     bandit = BernoulliBandit(arms)
 

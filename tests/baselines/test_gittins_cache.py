@@ -1,4 +1,4 @@
-"""A table on disk is used when it is whole, and never when it is not."""
+"""A table on disk is used if it is intact, and recomputed if it is damaged."""
 
 import os
 import shutil
@@ -26,13 +26,13 @@ def files() -> list[Path]:
     return sorted(gittins_table.folder().iterdir())
 
 
-def test_a_table_is_kept_beside_the_compiled_kernels(home: Path) -> None:
+def test_a_table_is_stored_next_to_the_compiled_kernels(home: Path) -> None:
     GittinsTable(0.9, 10)
     assert gittins_table.folder() == home / "bayescontrol" / "gittins"
     assert [path.suffix for path in files()] == [".table"]
 
 
-def test_the_second_time_a_table_comes_from_the_disk_bit_for_bit() -> None:
+def test_a_cached_table_equals_the_computed_one_bit_for_bit() -> None:
     one, two = GittinsTable(0.9, 10), GittinsTable(0.9, 10)
     assert (one.recalled, two.recalled) == (False, True)
     assert one.nu.tobytes() == two.nu.tobytes()
@@ -56,19 +56,19 @@ def test_the_key_includes_the_requested_settings(other: dict[str, object]) -> No
     assert len(files()) == 2
 
 
-def test_without_sources_the_version_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sources_the_key_includes_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gittins_table, "_sources", list)
     assert gittins_table._code.__wrapped__() == f"version {version('bayescontrol')}"
 
 
-def test_other_code_does_not_use_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_code_does_not_use_the_cached_table(monkeypatch: pytest.MonkeyPatch) -> None:
     GittinsTable(0.9, 10)
     monkeypatch.setattr(gittins_table, "_code", lambda: "another")
     assert not GittinsTable(0.9, 10).recalled
 
 
-#: Runs in a copy of the package. It makes a table, notes which of our files that takes, and edits
-#: each of them in turn; it prints those that the key does not depend on, and the number of all.
+#: Runs in a copy of the package. It computes a table, records which of our files were imported, and
+#: edits each in turn. It prints the files that the key does not depend on, and the number of all.
 EDITS = """
 import sys
 from pathlib import Path
@@ -100,7 +100,7 @@ print(len(needed))
 """
 
 
-def test_every_source_that_a_table_is_made_with_is_in_the_key(home: Path) -> None:
+def test_the_key_depends_on_every_source_that_computes_a_table(home: Path) -> None:
     package = Path(bayescontrol.__file__).parent
     shutil.copytree(package, home / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     result = subprocess.run(
@@ -134,7 +134,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("how", DAMAGE)
-def test_a_damaged_file_is_noticed_and_made_again(how: str) -> None:
+def test_a_damaged_file_is_detected_and_recomputed(how: str) -> None:
     table = GittinsTable(0.9, 10)
     (path,) = files()
     whole = path.read_bytes()
@@ -147,7 +147,7 @@ def test_a_damaged_file_is_noticed_and_made_again(how: str) -> None:
     assert GittinsTable(0.9, 10).recalled
 
 
-def test_another_table_under_this_name_is_not_used() -> None:
+def test_another_table_under_the_same_file_name_is_not_used() -> None:
     GittinsTable(0.9, 10)
     (first,) = files()
     GittinsTable(0.8, 10)
@@ -157,7 +157,7 @@ def test_another_table_under_this_name_is_not_used() -> None:
         assert not GittinsTable(0.9, 10).recalled
 
 
-def test_a_folder_that_cannot_be_created_does_no_harm(
+def test_a_cache_folder_that_cannot_be_created_is_ignored(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blocked = home / "file"
@@ -169,7 +169,7 @@ def test_a_folder_that_cannot_be_created_does_no_harm(
         assert not GittinsTable(0.9, 10).recalled
 
 
-def test_a_disk_that_fills_up_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_partial_file(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -178,6 +178,6 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(monkeypatch: pytest.MonkeyPa
     assert files() == []
 
 
-def test_without_cache_nothing_is_written() -> None:
+def test_cache_false_writes_nothing() -> None:
     GittinsTable(0.9, 10, cache=False)
     assert not gittins_table.folder().exists()

@@ -1,4 +1,4 @@
-"""Controllers to compare with at a linear plant."""
+"""Baseline controllers for a linear plant."""
 
 import numpy as np
 import pytest
@@ -21,8 +21,8 @@ from bayescontrol.testing import check_resume, check_same_seed
 SYSTEM = double_integrator()
 
 
-def test_the_optimal_controller_costs_what_it_should() -> None:
-    """20,000 steps; 5 standard errors of means over pieces of 200 steps."""
+def test_the_optimal_controller_has_the_optimal_cost() -> None:
+    """20,000 steps; 5 standard errors of means over blocks of 200 steps."""
     plant = LinearPlant(SYSTEM)
     costs = plant.costs(interact(OptimalController(SYSTEM), plant, 20_000)).reshape(100, 200)
     error = costs.mean(axis=1).std(ddof=1) / 10
@@ -39,7 +39,7 @@ def test_certainty_equivalence_uses_the_gain_of_the_mean() -> None:
     assert np.allclose(agent.mode.B, B)
 
 
-def test_a_mean_of_zero_never_excites_the_plant_and_never_learns_its_inputs() -> None:
+def test_a_mean_of_zero_never_excites_the_plant_and_learns_nothing() -> None:
     agent = CertaintyEquivalence.on(random_stable())
     record = interact(agent, LinearPlant(random_stable()), 200)
     assert not record.actions.any()
@@ -47,7 +47,7 @@ def test_a_mean_of_zero_never_excites_the_plant_and_never_learns_its_inputs() ->
 
 
 def test_exploration_decays_like_the_fourth_root() -> None:
-    """With an unmoving gain of 0 the inputs are the exploration: deviation within 5 errors."""
+    """With a fixed gain of 0 the inputs are pure exploration; 5 standard errors."""
     belief = SystemBelief(SYSTEM.costs, prior=SystemPrior(precision=1e12))
     agent = CertaintyEquivalence(belief, exploration=2.0)
     u = interact(agent, LinearPlant(SYSTEM), 20_000).actions[:, 0]
@@ -56,8 +56,8 @@ def test_exploration_decays_like_the_fourth_root() -> None:
     assert abs(scaled.std() - 1.0) < 5 / np.sqrt(2 * 20_000)
 
 
-def test_a_mean_without_a_gain_leaves_the_last_gain_in_use_and_counts() -> None:
-    """States cost nothing, so a mean with |A| > 1 has no gain of its own."""
+def test_a_mean_without_a_gain_keeps_the_last_gain_and_is_counted() -> None:
+    """States cost nothing, so a mean with |A| > 1 has no stabilising gain."""
     prior = SystemPrior(mean=[[0.5, 1.0]], precision=0.1)
     agent = CertaintyEquivalence(
         SystemBelief(Costs(np.zeros((1, 1)), np.eye(1)), prior=prior), exploration=1.0
@@ -74,14 +74,14 @@ def test_a_mean_without_a_gain_leaves_the_last_gain_in_use_and_counts() -> None:
     assert abs(agent.mode.A.item()) < 1.0
 
 
-def test_without_any_gain_it_says_so() -> None:
+def test_without_any_gain_an_error_is_raised() -> None:
     prior = SystemPrior(mean=[[2.0, 0.0]], precision=1e6)
     agent = CertaintyEquivalence(SystemBelief(Costs(np.zeros((1, 1)), np.eye(1)), prior=prior))
     with pytest.raises(NotStabilisable, match="no gain is in use"):
         agent.act(Stream(0))
 
 
-def test_runs_repeat_and_resume() -> None:
+def test_runs_are_reproducible_and_can_be_resumed() -> None:
     def explorer() -> CertaintyEquivalence:
         agent: CertaintyEquivalence = CertaintyEquivalence.on(SYSTEM, exploration=1.0, warm_up=5)
         return agent
@@ -91,7 +91,7 @@ def test_runs_repeat_and_resume() -> None:
     check_resume(lambda: OptimalController(SYSTEM), lambda: LinearPlant(SYSTEM))
 
 
-def test_lazy_thompson_sampling_is_the_rule_under_its_schedule() -> None:
+def test_lazy_thompson_sampling_is_the_rule_with_its_schedule() -> None:
     agent = lazy_thompson_sampling(aircraft(), factor=3.0, noise="known")
     assert agent.schedule == DeterminantDoubling(3.0)
     assert "known noise" in repr(agent.belief)

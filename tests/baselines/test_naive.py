@@ -1,4 +1,4 @@
-"""The naive mixture: the same face as the rule, and every identity of the rule broken."""
+"""The naive mixture has the interface of the rule and violates each of its identities."""
 
 from fractions import Fraction
 from itertools import product
@@ -33,7 +33,7 @@ def histories(length: int) -> Any:
 
 
 def joint(kind: type[Any], history: Any) -> FloatArray:
-    """P(m*, ao_≤t) for each m*: the agent coupled with the environment of m*."""
+    """P(m*, ao_≤t) for each m*, with the agent in the environment of m*."""
     modes, p = three_modes(), PRIOR.copy()
     agent = modes.agent(PRIOR, kind=kind)
     for a, o in history:
@@ -43,7 +43,7 @@ def joint(kind: type[Any], history: Any) -> FloatArray:
     return np.asarray(p)
 
 
-def test_its_weights_are_bayes_rule_on_actions_and_observations() -> None:
+def test_weights_follow_bayes_rule_on_actions_and_observations() -> None:
     modes = random_modes(3, situations=2, actions=2, observations=2, seed=5)
     history = [(0, 1), (1, 1), (1, 0), (0, 0), (1, 1)]
     weights = [Fraction(1, 3)] * 3
@@ -57,7 +57,7 @@ def test_its_weights_are_bayes_rule_on_actions_and_observations() -> None:
     assert walk(modes.agent(kind=NaiveMixture), history) == pytest.approx(expected, rel=1e-12)
 
 
-def test_it_is_the_rule_that_witnesses_itself() -> None:
+def test_it_equals_the_rule_that_witnesses_its_own_actions() -> None:
     naive = three_modes().agent(PRIOR, kind=NaiveMixture)
     rule = three_modes().agent(PRIOR)
     for a, o in [(0, 1), (0, 0), (1, 1)]:
@@ -68,7 +68,7 @@ def test_it_is_the_rule_that_witnesses_itself() -> None:
         assert posterior_of(naive).tobytes() == posterior_of(rule).tobytes()
 
 
-def test_acting_changes_its_belief_before_any_observation() -> None:
+def test_acting_changes_the_belief_before_any_observation() -> None:
     naive, causal = three_modes().agent(PRIOR, kind=NaiveMixture), three_modes().agent(PRIOR)
     a = naive.act(Stream(0))
     causal.act(Stream(0))
@@ -77,7 +77,7 @@ def test_acting_changes_its_belief_before_any_observation() -> None:
     assert posterior_of(causal).tolist() == PRIOR.tolist()
 
 
-def test_a_held_mode_deludes_it_at_every_action() -> None:
+def test_every_action_of_a_held_mode_counts_as_evidence() -> None:
     agent = three_modes().agent(PRIOR, kind=NaiveMixture, schedule=Every(10))
     rng, weights = Stream(1), PRIOR.copy()
     for _ in range(5):
@@ -87,7 +87,7 @@ def test_a_held_mode_deludes_it_at_every_action() -> None:
     assert posterior_of(agent) == pytest.approx(weights / weights.sum(), rel=1e-12)
 
 
-def test_it_breaks_the_intervention_law_where_the_rule_keeps_it() -> None:
+def test_it_violates_the_intervention_law_that_the_rule_satisfies() -> None:
     modes = random_modes(3, situations=2, actions=2, observations=2, seed=8)
     others = TabularModes(
         random_modes(3, situations=2, actions=2, seed=9).policy, modes.hypothesis, modes.successor
@@ -103,8 +103,8 @@ def test_it_breaks_the_intervention_law_where_the_rule_keeps_it() -> None:
         assert bits[NaiveMixture][0] != bits[NaiveMixture][1]
 
 
-def test_its_mean_posterior_leaves_the_prior_where_the_rule_keeps_it() -> None:
-    """Exactly, over all 256 histories of four steps."""
+def test_its_mean_posterior_differs_from_the_prior() -> None:
+    """Computed exactly over all 256 histories of four steps; for the rule both are equal."""
     mean = {}
     for kind in (ControlRule, NaiveMixture):
         mean[kind] = sum(
@@ -115,8 +115,8 @@ def test_its_mean_posterior_leaves_the_prior_where_the_rule_keeps_it() -> None:
     assert np.abs(mean[NaiveMixture] - PRIOR).max() > 0.05
 
 
-def test_it_draws_the_truth_less_often_than_it_believes() -> None:
-    """Exactly: P(drawn mode = m*) against E[Σ posterior²] after four steps."""
+def test_it_draws_the_true_mode_less_often_than_it_believes() -> None:
+    """Compare P(drawn mode = m*) with E[Σ posterior²] after four steps, both computed exactly."""
     gap = {}
     for kind in (ControlRule, NaiveMixture):
         match = squares = 0.0
@@ -129,8 +129,8 @@ def test_it_draws_the_truth_less_often_than_it_believes() -> None:
     assert gap[NaiveMixture] > 0.2
 
 
-def test_the_truth_loses_its_weight_too_often() -> None:
-    """Exactly, at the end of four steps, which already exceeds Ville's bound for all times."""
+def test_the_true_mode_loses_its_weight_too_often() -> None:
+    """The exact probability after four steps already exceeds Ville's bound for all times."""
     delta = 0.05
     lost = {}
     for kind in (ControlRule, NaiveMixture):
@@ -144,7 +144,7 @@ def test_the_truth_loses_its_weight_too_often() -> None:
     assert lost[NaiveMixture] > 4 * delta
 
 
-def test_a_passive_observer_is_the_same_under_both_bit_for_bit() -> None:
+def test_rule_and_naive_mixture_agree_for_a_passive_observer_bit_for_bit() -> None:
     modes = random_modes(4, situations=3, actions=1, observations=3, seed=3)
     probes = {"v": posterior}
     records = [

@@ -1,4 +1,4 @@
-"""Beliefs that follow a world that changes."""
+"""Beliefs about changing worlds."""
 
 import itertools
 import math
@@ -35,14 +35,14 @@ PRIOR = np.array([0.5, 0.3, 0.2])
 EVENTS = [(None, "toss", o) for o in (1, 1, 0, 1, 0, 0, 0)]
 
 
-def watched(belief: FiniteBelief[Coin]) -> FiniteBelief[Coin]:
+def after_events(belief: FiniteBelief[Coin]) -> FiniteBelief[Coin]:
     for x, a, o in EVENTS:
         belief.observe(x, a, o)
     return belief
 
 
 def by_paths(transition: Any) -> Any:
-    """P(m_{t+1} | o_≤t) and P(o_≤t) by enumeration of every path of modes."""
+    """Compute P(m_{t+1} | o_≤t) and P(o_≤t) by enumerating every path of modes."""
     v = np.zeros(3)
     for path in itertools.product(range(3), repeat=len(EVENTS) + 1):
         p = PRIOR[path[0]]
@@ -52,29 +52,29 @@ def by_paths(transition: Any) -> Any:
     return v / v.sum(), v.sum()
 
 
-def test_a_switching_belief_is_the_exact_filter() -> None:
+def test_a_switching_belief_equals_the_exact_filter() -> None:
     h = 0.07
     expected, total = by_paths((1 - h) * np.eye(3) + h * PRIOR[None])
-    belief = watched(SwitchingBelief(COINS, PRIOR, hazard=h))
+    belief = after_events(SwitchingBelief(COINS, PRIOR, hazard=h))
     assert belief.posterior() == pytest.approx(expected, abs=1e-14)
     assert belief.code_length() == pytest.approx(-math.log2(total), abs=1e-12)
 
 
-def test_a_table_of_transitions_is_filtered_exactly() -> None:
+def test_a_transition_table_is_filtered_exactly() -> None:
     table = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.3, 0.0, 0.7]])
     expected, total = by_paths(table)
-    belief = watched(SwitchingBelief(COINS, PRIOR, transition=table))
+    belief = after_events(SwitchingBelief(COINS, PRIOR, transition=table))
     assert belief.posterior() == pytest.approx(expected, abs=1e-14)
     assert belief.code_length() == pytest.approx(-math.log2(total), abs=1e-12)
 
 
-def test_fading_evidence_has_the_powers_of_lambda() -> None:
+def test_fading_evidence_is_weighted_by_powers_of_lambda() -> None:
     lam, n = 0.8, len(EVENTS)
     logs = np.log(PRIOR)
     for s, (x, a, o) in enumerate(EVENTS, start=1):
         logs += lam ** (n - s + 1) * np.log([coin.likelihood(x, a, o) for coin in COINS])
     expected = np.exp(logs) / np.exp(logs).sum()
-    belief = watched(FadingBelief(COINS, PRIOR, forgetting=lam))
+    belief = after_events(FadingBelief(COINS, PRIOR, forgetting=lam))
     assert belief.posterior() == pytest.approx(expected, abs=1e-14)
 
 
@@ -82,9 +82,9 @@ def test_fading_evidence_has_the_powers_of_lambda() -> None:
     "belief",
     [SwitchingBelief(COINS, PRIOR, hazard=0.0), FadingBelief(COINS, PRIOR, forgetting=1.0)],
 )
-def test_without_hazard_or_forgetting_it_is_the_static_posterior(belief: Any) -> None:
-    static = watched(FiniteBelief(COINS, PRIOR))
-    assert watched(belief).posterior() == pytest.approx(static.posterior(), rel=1e-12)
+def test_without_hazard_or_forgetting_it_equals_the_static_posterior(belief: Any) -> None:
+    static = after_events(FiniteBelief(COINS, PRIOR))
+    assert after_events(belief).posterior() == pytest.approx(static.posterior(), rel=1e-12)
     assert belief.code_length() == pytest.approx(static.code_length(), abs=1e-12)
 
 
@@ -108,18 +108,20 @@ def test_the_code_length_is_the_sum_of_the_surprises(belief: Any) -> None:
         (FadingBelief(COINS, forgetting=0.8), True),
     ],
 )
-def test_a_static_posterior_cannot_follow_what_the_others_do(belief: Any, follows: bool) -> None:
+def test_switching_and_fading_beliefs_follow_a_change_and_a_static_one_does_not(
+    belief: Any, follows: bool
+) -> None:
     for o in [1] * 2000 + [0] * 20:
         belief.observe(None, "toss", o)
     assert (belief.posterior()[2] > 0.8) == follows
 
 
-def test_a_mode_that_is_thousands_of_orders_behind_still_fades_back() -> None:
+def test_a_mode_with_an_extremely_small_weight_can_recover_by_fading() -> None:
     close = [Coin(1 - 1e-12), Coin(1e-12)]
     belief = FadingBelief(close, forgetting=0.999)
     for _ in range(3000):
         belief.observe(None, "toss", 1)
-    for _ in range(1400):  # the memory is 1000 steps: 693 to be even
+    for _ in range(1400):  # the memory is 1000 steps: weights are equal after 693
         belief.observe(None, "toss", 0)
     assert belief.posterior()[1] > 0.999
 
@@ -141,7 +143,7 @@ def test_the_laws_of_a_belief_hold(make: Any) -> None:
 
 @pytest.mark.parametrize("make", [make_switching, make_fading])
 def test_a_copy_is_independent(make: Any) -> None:
-    belief = watched(make())
+    belief = after_events(make())
     twin, before = belief.copy(), belief.posterior()
     twin.observe(None, "toss", 1)
     assert np.array_equal(belief.posterior(), before)
@@ -164,10 +166,10 @@ def test_order_dependent_beliefs_cannot_be_merged(make: Any) -> None:
         (make_fading(), FadingBelief(COINS, PRIOR, forgetting=0.8)),
     ],
 )
-def test_a_state_of_another_change_rate_is_refused(mine: Any, other: Any) -> None:
+def test_a_state_with_another_change_rate_is_refused(mine: Any, other: Any) -> None:
     before = mine.posterior()
     with pytest.raises(IncompatibleState, match="change parameters"):
-        mine.load(watched(other).save())
+        mine.load(after_events(other).save())
     assert np.array_equal(mine.posterior(), before)
 
 
@@ -191,12 +193,12 @@ def test_an_invalid_change_rate_is_refused(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("lam", [0.0, 1.1, -0.5, math.nan])
-def test_a_forgetting_out_of_range_is_refused(lam: float) -> None:
+def test_a_forgetting_factor_out_of_range_is_refused(lam: float) -> None:
     with pytest.raises(InvalidTable, match="forgetting"):
         FadingBelief(COINS, forgetting=lam)
 
 
-def test_modes_with_private_state_cannot_be_switched_but_may_fade() -> None:
+def test_modes_with_private_state_support_fading_but_not_switching() -> None:
     class Filter(Coin):
         def start(self) -> int:
             return 0
@@ -212,8 +214,8 @@ def test_modes_with_private_state_cannot_be_switched_but_may_fade() -> None:
     FadingBelief(filters, forgetting=0.9).observe(None, "toss", 1)
 
 
-def test_modes_come_and_go_under_a_hazard_and_not_under_a_table() -> None:
-    belief = watched(make_switching())
+def test_modes_can_be_added_with_a_hazard_but_not_with_a_table() -> None:
+    belief = after_events(make_switching())
     assert belief.add(Coin(0.6), mass=0.25) == 3
     belief.retire(0)
     belief.observe(None, "toss", 1)
@@ -226,7 +228,7 @@ def test_modes_come_and_go_under_a_hazard_and_not_under_a_table() -> None:
         table.retire(0)
 
 
-def test_a_mode_ruled_out_returns_by_switching_and_not_by_fading_unless_floored() -> None:
+def test_an_excluded_mode_recovers_by_switching_or_with_a_floor_but_not_by_fading() -> None:
     sure = [Coin(0.0), Coin(1.0)]
     switching: SwitchingBelief[Any] = SwitchingBelief(sure, hazard=0.01)
     fading: FadingBelief[Any] = FadingBelief(sure, forgetting=0.5)
@@ -257,14 +259,14 @@ def test_bad_evidence_names_the_mode() -> None:
 
 
 @pytest.mark.parametrize("value", ["a", 2.0, math.nan, [0.1]])
-def test_a_hazard_or_a_memory_that_is_no_probability_is_refused(value: Any) -> None:
+def test_an_invalid_hazard_or_forgetting_factor_is_refused(value: Any) -> None:
     with pytest.raises(InvalidTable, match="hazard="):
         SwitchingBelief([Coin(0.9), Coin(0.1)], hazard=value)
     with pytest.raises(InvalidTable, match="forgetting="):
         FadingBelief([Coin(0.9), Coin(0.1)], forgetting=value)
 
 
-def test_one_observation_is_in_the_singular() -> None:
+def test_the_repr_uses_the_singular_for_one_observation() -> None:
     belief = SwitchingBelief([Coin(0.9), Coin(0.1)], hazard=0.5)
     belief.observe(None, None, 1)
     assert repr(belief).startswith("SwitchingBelief(2 modes after 1 observation:")

@@ -56,7 +56,7 @@ def histories(modes: TabularModes, length: int, seed: int = 0) -> list[tuple[int
 
 
 class LogClass:
-    """A whole class that answers in logarithms."""
+    """An array of modes that returns log-likelihoods."""
 
     def __init__(self, modes: TabularModes) -> None:
         self.modes = modes
@@ -75,7 +75,7 @@ class LogClass:
 
 
 @given(classes, st.integers(0, 30))
-def test_predictions_sum_to_one_and_are_what_surprise_says(modes: TabularModes, steps: int) -> None:
+def test_predictions_sum_to_one_and_agree_with_surprise(modes: TabularModes, steps: int) -> None:
     for belief in (FiniteBelief(modes), FiniteBelief(list(modes))):
         for x, a, o in histories(modes, steps):
             predicted = belief.predictive(x, a)
@@ -94,7 +94,7 @@ def test_the_code_length_is_the_sum_of_surprises(modes: TabularModes, steps: int
         assert belief.code_length() == pytest.approx(math.fsum(bits), rel=1e-12, abs=1e-12)
 
 
-def test_surprise_changes_nothing_and_is_infinite_for_what_no_mode_expects() -> None:
+def test_surprise_changes_nothing_and_is_infinite_for_impossible_observations() -> None:
     belief = FiniteBelief(coins(0.0, 0.0), on_impossible="skip")
     before = belief.save()
     assert belief.surprise(None, "toss", 1) == math.inf
@@ -102,8 +102,8 @@ def test_surprise_changes_nothing_and_is_infinite_for_what_no_mode_expects() -> 
     assert same_bits(before, belief.save())
 
 
-def test_only_observations_cost_code_whatever_else_moves_the_weights() -> None:
-    """Witnessed actions, new modes and retired ones change the odds, not the bits spent."""
+def test_only_observations_add_to_the_code_length() -> None:
+    """Witnessing actions and adding or retiring modes changes the weights, not the code length."""
     modes = random_modes(3, seed=4)
     belief = FiniteBelief(list(modes))
     agent = NaiveMixture(belief, 0, stay)
@@ -123,7 +123,7 @@ def test_only_observations_cost_code_whatever_else_moves_the_weights() -> None:
 def test_a_list_an_array_and_logarithms_give_the_same_numbers(
     modes: TabularModes, steps: int
 ) -> None:
-    """List and array bit for bit; logarithms up to the rounding of the logarithms."""
+    """List and array agree bit for bit, logarithms up to rounding."""
     listed, array = FiniteBelief(list(modes)), FiniteBelief(modes)
     logs: list[FiniteBelief[Any]]
     logs = [FiniteBelief([InLogarithms(m) for m in modes]), FiniteBelief(LogClass(modes))]
@@ -136,7 +136,7 @@ def test_a_list_an_array_and_logarithms_give_the_same_numbers(
     assert listed.predictive(1, 2) == pytest.approx(array.predictive(1, 2), rel=1e-13)
 
 
-def test_the_rule_s_action_probabilities_are_the_posterior_mixture_of_policies() -> None:
+def test_action_probabilities_are_the_posterior_mixture_of_policies() -> None:
     modes = random_modes(4, situations=2, actions=3, seed=1)
     belief = FiniteBelief(modes)
     agent = ControlRule(belief, 0, modes.advance)
@@ -152,12 +152,12 @@ def test_the_rule_s_action_probabilities_are_the_posterior_mixture_of_policies()
 
 
 @pytest.mark.parametrize("bad", [math.nan, -0.1, math.inf, None, [0.5], "half", 1j])
-def test_an_answer_that_is_no_likelihood_is_bad_evidence_with_the_event_named(bad: object) -> None:
-    class Odd:
+def test_an_invalid_likelihood_is_bad_evidence_and_the_error_names_the_event(bad: object) -> None:
+    class InvalidAt:
         def likelihood(self, x: object, a: object, o: object) -> object:
             return bad if o == "odd" else 0.5
 
-    belief = FiniteBelief([coin(0.5), Odd()])
+    belief = FiniteBelief([coin(0.5), InvalidAt()])
     belief.observe(None, "toss", 1)
     before = belief.save()
     with pytest.raises(BadEvidence, match=r"mode 1.*odd"):
@@ -165,7 +165,7 @@ def test_an_answer_that_is_no_likelihood_is_bad_evidence_with_the_event_named(ba
     assert same_bits(before, belief.save())
 
 
-def test_the_impossible_names_observation_action_and_a_hint() -> None:
+def test_the_error_for_an_impossible_observation_names_action_and_remedy() -> None:
     with pytest.raises(ImpossibleObservation, match=r"7 after action 'toss'.*on_impossible"):
         FiniteBelief(coins(0.5, 0.5)).observe(None, "toss", 7)
 
@@ -189,7 +189,7 @@ def test_skipped_and_floored_observations_are_counted() -> None:
         assert belief.posterior() == pytest.approx([0.8, 0.2])
 
 
-def test_modes_must_answer_one_way_or_the_other() -> None:
+def test_modes_need_a_likelihood_method() -> None:
     class Mute:
         pass
 
@@ -204,7 +204,7 @@ def test_modes_must_answer_one_way_or_the_other() -> None:
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.5, 0.9999))
-def test_a_countable_class_is_cut_where_its_mass_is_reached(ratio: float, keep: float) -> None:
+def test_a_countable_class_is_truncated_at_the_requested_mass(ratio: float, keep: float) -> None:
     def geometric() -> Iterator[float]:
         return ((1.0 - ratio) * ratio**n for n in count())
 
@@ -233,10 +233,10 @@ def test_truncation_stops_at_the_limit() -> None:
 
 
 @given(tosses, st.floats(0.01, 0.99), tosses)
-def test_a_new_mode_is_treated_as_if_it_had_predicted_as_the_mixture_did(
+def test_a_new_mode_starts_with_the_given_mass(
     before: list[int], mass: float, after: list[int]
 ) -> None:
-    """So its weight is `mass`, the others' ratios stay, and learning goes on from there."""
+    """The ratios of the other modes do not change, and learning continues from there."""
     belief = FiniteBelief(coins(0.2, 0.6))
     for o in before:
         belief.observe(None, "toss", o)
@@ -252,7 +252,7 @@ def test_a_new_mode_is_treated_as_if_it_had_predicted_as_the_mixture_did(
 
 
 @given(tosses)
-def test_a_retired_mode_gives_its_mass_to_the_others_in_their_ratio(history: list[int]) -> None:
+def test_the_mass_of_a_retired_mode_goes_to_the_others_in_proportion(history: list[int]) -> None:
     belief = FiniteBelief(coins(0.2, 0.6, 0.9))
     for o in history:
         belief.observe(None, "toss", o)
@@ -264,14 +264,14 @@ def test_a_retired_mode_gives_its_mass_to_the_others_in_their_ratio(history: lis
 
 
 @pytest.mark.parametrize("mass", [0.0, 1.0, -0.1, math.nan, 2.0])
-def test_a_mass_is_between_zero_and_one(mass: float) -> None:
+def test_a_mass_outside_zero_to_one_is_refused(mass: float) -> None:
     belief = FiniteBelief(coins(0.5))
     with pytest.raises(InvalidPrior, match="mass"):
         belief.add(coin(0.2), mass)
     assert len(belief) == len(belief.posterior()) == 1
 
 
-def test_an_impossible_merge_changes_nothing() -> None:
+def test_invalid_additions_and_removals_change_nothing() -> None:
     class Mute:
         pass
 
@@ -292,7 +292,7 @@ def test_an_impossible_merge_changes_nothing() -> None:
 # -- merging -----------------------------------------------------------------------------
 
 
-def test_beliefs_merge_their_evidence_counts_and_code() -> None:
+def test_merging_adds_evidence_counts_and_code_length() -> None:
     one, two, both = (FiniteBelief(coins(0.2, 0.6), [0.25, 0.75]) for _ in range(3))
     for belief, history in ((one, (1, 1, 0)), (two, (0, 1)), (both, (1, 1, 0, 0, 1))):
         for o in history:
@@ -311,12 +311,12 @@ def test_beliefs_with_different_priors_do_not_merge() -> None:
     assert same_bits(before, belief.save())
 
 
-def test_drawing_is_no_evidence() -> None:
+def test_drawing_is_not_evidence() -> None:
     belief = FiniteBelief(random_modes(3))
     assert evidence(belief).keys() == belief.save().keys() - {"drawn"}
 
 
-def test_a_belief_shows_its_leaders_also_in_a_notebook() -> None:
+def test_the_text_and_html_repr_show_the_leading_modes() -> None:
     belief = FiniteBelief([coin(0.5, "<fair>"), *coins(*np.linspace(0.1, 0.9, 15))])
     assert repr(belief).startswith("FiniteBelief(16 modes after 0 observations: <fair> 0.0625, m1 ")
     assert "&lt;fair&gt;" in belief._repr_html_()

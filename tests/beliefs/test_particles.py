@@ -1,4 +1,4 @@
-"""Particles agree with what can be computed, say when they cannot, and resume to the bit."""
+"""Particle beliefs: agreement with exact posteriors, errors, and resuming."""
 
 from functools import partial
 from typing import Any
@@ -53,7 +53,7 @@ HISTORY = [(None, 0, 1), (None, 0, 1), (None, 1, 0), (None, 0, 1), (None, 1, 1),
 
 
 def worst_error(kind: type[ParticleBelief], particles: int = 4000) -> float:
-    """Of the mean biases against Beta's after each of 48 observations, in posterior sds."""
+    """The largest error of the mean biases over 48 observations, in exact posterior sds."""
     belief, rng, worst = make(particles, kind, seed=5), Stream(6), 0.0
     counts = np.ones((ARMS, 2))
     for x, a, o in HISTORY:
@@ -75,7 +75,7 @@ def test_particles_agree_with_the_exact_posterior() -> None:
 
 
 class Forgetful(ParticleBelief):
-    """Planted: resampled particles keep their weights, so evidence counts twice."""
+    """Planted bug: resampled particles keep their weights, so evidence counts twice."""
 
     def _renew(self, rng: Stream) -> None:
         w = self.posterior()
@@ -101,7 +101,7 @@ def test_the_laws_of_beliefs_and_agents_hold() -> None:
     check_resume(agent, lambda: world, 60)
 
 
-def test_sampling_leaves_the_evidence_alone_although_it_renews_the_particles() -> None:
+def test_sampling_renews_the_particles_without_changing_the_evidence() -> None:
     belief = make(100)
     for event in HISTORY:
         belief.observe(*event)
@@ -113,7 +113,7 @@ def test_sampling_leaves_the_evidence_alone_although_it_renews_the_particles() -
     assert belief.effective_size == pytest.approx(100)
 
 
-def test_no_share_no_renewal() -> None:
+def test_a_threshold_of_zero_disables_renewal() -> None:
     belief = make(100, share=0.0)
     for event in HISTORY:
         belief.observe(*event)
@@ -122,7 +122,7 @@ def test_no_share_no_renewal() -> None:
     assert belief.effective_size < 50
 
 
-def test_a_user_move_takes_the_place_of_ours() -> None:
+def test_a_user_defined_move_replaces_the_default() -> None:
     observed = []
 
     def move(theta: FloatArray, rng: Stream) -> FloatArray:
@@ -137,7 +137,7 @@ def test_a_user_move_takes_the_place_of_ours() -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(3), np.full((100, ARMS), np.nan)])
-def test_a_move_that_gives_nonsense_is_refused_and_changes_nothing(wrong: FloatArray) -> None:
+def test_an_invalid_result_of_a_move_is_refused_and_changes_nothing(wrong: FloatArray) -> None:
     belief = make(100, move=lambda theta, rng: wrong)
     for event in HISTORY:
         belief.observe(*event)
@@ -147,7 +147,7 @@ def test_a_move_that_gives_nonsense_is_refused_and_changes_nothing(wrong: FloatA
     assert same_bits(before, belief.save())
 
 
-def test_weights_that_rest_on_one_particle_raise_and_change_nothing() -> None:
+def test_weight_on_a_single_particle_raises_and_changes_nothing() -> None:
     def sharp(theta: FloatArray, x: Any, a: Any, o: float) -> FloatArray:
         return np.asarray(-1e6 * (theta[:, 0] - o) ** 2)
 
@@ -188,7 +188,7 @@ def test_invalid_log_likelihoods_raise_and_change_nothing(answer: Any) -> None:
     assert same_bits(before, belief.save())
 
 
-def test_surprise_is_the_cost_of_an_observation_in_bits() -> None:
+def test_surprise_is_the_code_length_of_an_observation_in_bits() -> None:
     belief = make(200_000)
     assert belief.surprise(None, 0, 1) == pytest.approx(1.0, abs=0.01)
     assert belief.count == 0

@@ -1,4 +1,4 @@
-"""Resample-move agrees with what is exact, also where two moments are not enough."""
+"""Resample-move agrees with exact posteriors, including bimodal ones."""
 
 import math
 from typing import Any
@@ -30,14 +30,14 @@ def log_normal(theta: FloatArray) -> FloatArray:
     return np.asarray(-0.5 * theta[:, 0] ** 2)
 
 
-def of_square(theta: FloatArray, x: Any, a: Any, o: float) -> FloatArray:
+def square_likelihoods(theta: FloatArray, x: Any, a: Any, o: float) -> FloatArray:
     """o ~ N(θ², 1): the sign of θ is never known, and the posterior has two modes."""
     if not math.isfinite(o):
         raise BadEvidence(f"observation {o!r}")
     return np.asarray(-0.5 * (o - theta[:, 0] ** 2) ** 2)
 
 
-def of_itself(theta: FloatArray, x: Any, a: Any, o: float) -> FloatArray:
+def normal_likelihoods(theta: FloatArray, x: Any, a: Any, o: float) -> FloatArray:
     return np.asarray(-0.5 * (o - theta[:, 0]) ** 2)
 
 
@@ -45,42 +45,44 @@ def act(theta: FloatArray, x: Any, rng: Stream) -> int:
     return int(theta[0] > 0.0)
 
 
-def make(particles: int = 300, likelihoods: Any = of_square, **rest: Any) -> ResampleMoveBelief:
+def make(
+    particles: int = 300, likelihoods: Any = square_likelihoods, **rest: Any
+) -> ResampleMoveBelief:
     return ResampleMoveBelief(normal, log_normal, likelihoods, act, particles, **rest)
 
 
-SEEN = [float(o) for o in 2.0 + np.sin(np.arange(60))]
-HISTORY = [(None, 0, o) for o in SEEN[:12]]
+OBSERVATIONS = [float(o) for o in 2.0 + np.sin(np.arange(60))]
+HISTORY = [(None, 0, o) for o in OBSERVATIONS[:12]]
 
 
-def fed(belief: ParticleBelief, seed: int) -> ParticleBelief:
+def after_history(belief: ParticleBelief, seed: int) -> ParticleBelief:
     rng = Stream(seed)
-    for o in SEEN:
+    for o in OBSERVATIONS:
         belief.observe(None, 0, o)
         belief.renew(rng)
     return belief
 
 
-def test_a_conjugate_posterior_is_met() -> None:
+def test_a_conjugate_posterior_is_approximated() -> None:
     """Mean within .1 posterior sds, variance within 10 %; 40 other seeds vary by .016 and 1.6 %."""
-    mean, variance = moments_of_itself(seed=1)
+    mean, variance = conjugate_errors(seed=1)
     assert abs(mean) < 0.1
     assert abs(variance - 1.0) < 0.1
 
 
-def moments_of_itself(seed: int) -> tuple[float, float]:
+def conjugate_errors(seed: int) -> tuple[float, float]:
     """(E - exact) / sd and variance / exact: the posterior is N(Σo / (n+1), 1 / (n+1))."""
-    belief = fed(make(4000, of_itself, seed=seed), seed + 100)
+    belief = after_history(make(4000, normal_likelihoods, seed=seed), seed + 100)
     assert belief.renewals > 1
-    n = len(SEEN) + 1
-    off = (belief.mean()[0] - sum(SEEN) / n) * n**0.5
+    n = len(OBSERVATIONS) + 1
+    off = (belief.mean()[0] - sum(OBSERVATIONS) / n) * n**0.5
     return float(off), float(belief.covariance()[0, 0] * n)
 
 
-def of_two_modes(belief: ParticleBelief) -> tuple[float, float]:
+def bimodal_errors(belief: ParticleBelief) -> tuple[float, float]:
     """(E|θ| - exact) / sd and sd / exact of |θ|, against a grid of 40,001 points."""
     grid = np.linspace(-6.0, 6.0, 40_001)[:, None]
-    log_p = log_normal(grid) + sum(of_square(grid, None, 0, o) for o in SEEN)
+    log_p = log_normal(grid) + sum(square_likelihoods(grid, None, 0, o) for o in OBSERVATIONS)
     p = np.exp(log_p - log_p.max())
     p /= p.sum()
     size = np.abs(grid[:, 0])
@@ -91,29 +93,31 @@ def of_two_modes(belief: ParticleBelief) -> tuple[float, float]:
     return float((m - mean) / sd), float(math.sqrt(w @ (ours - m) ** 2) / sd)
 
 
-def test_two_modes_stay_two_where_a_fit_of_two_moments_blurs_them() -> None:
+def test_a_bimodal_posterior_stays_bimodal_unlike_with_a_gaussian_move() -> None:
     """|θ| within .2 sds, its spread within 15 %: 40 other seeds vary by .037 and 2.1 %.
 
     Liu and West shrink towards the mean between the modes: their spread was 2.7 to 6.8 times too
     large on these seeds.
     """
-    off, spread = of_two_modes(fed(make(4000, seed=1), 101))
+    off, spread = bimodal_errors(after_history(make(4000, seed=1), 101))
     assert abs(off) < 0.2
     assert abs(spread - 1.0) < 0.15
-    _, blurred = of_two_modes(fed(ParticleBelief(normal, of_square, act, 4000, seed=1), 101))
-    assert blurred > 2.0
+    _, liu_west = bimodal_errors(
+        after_history(ParticleBelief(normal, square_likelihoods, act, 4000, seed=1), 101)
+    )
+    assert liu_west > 2.0
 
 
-class Unmoved(ResampleMoveBelief):
-    """Planted: the evidence is forgotten when a move is judged."""
+class ForgetsEvidence(ResampleMoveBelief):
+    """Planted bug: moves are accepted without the evidence."""
 
     def _log_target(self, theta: FloatArray) -> FloatArray:
         return log_normal(theta)
 
 
-def test_moves_that_forget_the_evidence_are_detected() -> None:
-    planted = Unmoved(normal, log_normal, of_square, act, 4000, seed=1)
-    _, spread = of_two_modes(fed(planted, 101))
+def test_moves_that_ignore_the_evidence_are_detected() -> None:
+    planted = ForgetsEvidence(normal, log_normal, square_likelihoods, act, 4000, seed=1)
+    _, spread = bimodal_errors(after_history(planted, 101))
     assert abs(spread - 1.0) > 0.15
 
 
@@ -148,17 +152,17 @@ def test_a_history_of_arrays_and_names_is_saved() -> None:
     assert same_bits(belief.save(), twin.save())
 
 
-def test_the_past_is_kept_as_it_was() -> None:
-    """An array that the world writes over does not change what was learnt."""
-    belief, o = make(50, of_itself), np.zeros(())
+def test_the_history_is_copied() -> None:
+    """An array that the world overwrites does not change what was learnt."""
+    belief, o = make(50, normal_likelihoods), np.zeros(())
     belief.observe(None, 0, o)
     o[...] = 100.0
     assert belief.save()["history/o"].tolist() == [0.0]
 
 
 def test_the_effective_size_is_reported_and_renewals_become_rare() -> None:
-    """A probe records n_eff; it never falls below half of n where `sample` has renewed."""
-    agent: ControlRule[Any, Any, Any, Any] = ControlRule(make(500, of_itself))
+    """A probe records n_eff; it is at least half of n after `sample` has resampled."""
+    agent: ControlRule[Any, Any, Any, Any] = ControlRule(make(500, normal_likelihoods))
     world = BernoulliBandit(2).environment([0.3, 0.7])
     size = Probe(lambda agent, a, o: agent.belief.effective_size, "before")
     record = interact(agent, world, 200, probes={"n_eff": size})
@@ -188,13 +192,13 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
             other.load({k: v for k, v in saved.items() if k != name})
 
 
-def test_bad_arguments_and_bad_answers_are_refused() -> None:
+def test_invalid_arguments_and_results_are_refused() -> None:
     with pytest.raises(ValueError, match="moves=0"):
         make(moves=0)
     with pytest.raises(ValueError, match="scale=0"):
         make(scale=0.0)
     for log_prior in (lambda theta: theta * np.nan, lambda theta: theta[:, 0] * np.nan):
-        belief = ResampleMoveBelief(normal, log_prior, of_square, act, 100)
+        belief = ResampleMoveBelief(normal, log_prior, square_likelihoods, act, 100)
         for _, a, o in HISTORY:
             belief.observe(None, a, o)
         before = belief.save()
@@ -214,15 +218,15 @@ def test_a_copy_is_independent() -> None:
 
 
 @pytest.mark.parametrize("name", ["draw", "log_prior", "log_likelihoods", "act"])
-def test_an_invalid_function_is_refused_by_name(name: str) -> None:
+def test_an_invalid_function_is_named_in_the_error(name: str) -> None:
     parts: dict[str, Any] = {
-        "draw": normal, "log_prior": log_normal, "log_likelihoods": of_itself, "act": act
+        "draw": normal, "log_prior": log_normal, "log_likelihoods": normal_likelihoods, "act": act
     }  # fmt: skip
     with pytest.raises(MissingCapability, match=f"{name}=3"):
         ResampleMoveBelief(**{**parts, name: 3})
 
 
-def test_errors_name_no_option_that_the_constructor_lacks() -> None:
+def test_errors_suggest_only_existing_options() -> None:
     def never(theta: FloatArray, x: Any, a: Any, o: Any) -> FloatArray:
         return np.full(len(theta), -np.inf)
 

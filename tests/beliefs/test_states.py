@@ -1,4 +1,4 @@
-"""Modes with private state: filters inside modes, kept, saved and copied by the belief."""
+"""Modes with private state: the belief holds, saves and copies the state of each filter."""
 
 import copy
 import pickle
@@ -14,7 +14,7 @@ from bayescontrol.errors import ImpossibleObservation, IncompatibleState, Missin
 from bayescontrol.testing import same_bits
 
 STAY = 0.9
-Law = dict[int, float]
+Distribution = dict[int, float]
 
 
 class Filter:
@@ -29,13 +29,15 @@ class Filter:
     def start(self) -> float:
         return 0.5
 
-    def _law(self, s: float) -> Law:
+    def _distribution(self, s: float) -> Distribution:
         one = s * self.show + (1.0 - s) * (1.0 - self.show)
         return {1: one, 0: 1.0 - one}
 
     def advance(self, s: float, a: str, o: int) -> float:
         hit = self.show if o else 1.0 - self.show
-        s = s * hit / (s * hit + (1.0 - s) * (1.0 - hit))  # 0/0 for what it rules out
+        s = (
+            s * hit / (s * hit + (1.0 - s) * (1.0 - hit))
+        )  # 0/0 for an observation that it rules out
         return s * self.stay + (1.0 - s) * (1.0 - self.stay)
 
     def act(self, s: float, rng: object) -> str:
@@ -45,17 +47,17 @@ class Filter:
         return {self.act(s, None): 1.0}
 
     def likelihood(self, s: float, a: str, o: int) -> float:
-        return self._law(s).get(o, 0.0)
+        return self._distribution(s).get(o, 0.0)
 
-    def observation_probabilities(self, s: float, a: str) -> Law:
-        return self._law(s)
+    def observation_probabilities(self, s: float, a: str) -> Distribution:
+        return self._distribution(s)
 
 
 def over_histories(stay: float, show: float) -> DiscreteMode[tuple[int, ...], str, int]:
-    """The same mode without a state: everything from the whole history of observations."""
+    """The same mode without private state: its situation is the whole history of observations."""
 
     def s(past: tuple[int, ...]) -> float:
-        # Sum over both hidden paths directly: P(hidden = h, o_≤t), forward.
+        # Forward recursion of P(hidden = h, o_≤t).
         joint = [0.5, 0.5]
         for o in past:
             observed = [p * (show if o == h else 1.0 - show) for h, p in enumerate(joint)]
@@ -80,7 +82,7 @@ def filters() -> FiniteBelief[Filter]:
 
 
 @given(st.lists(st.integers(0, 1), max_size=25))
-def test_a_filter_mode_is_the_same_as_a_mode_over_whole_histories(past: list[int]) -> None:
+def test_a_filter_mode_equals_a_mode_over_whole_histories(past: list[int]) -> None:
     private = ControlRule(filters())
     shared = ControlRule(
         FiniteBelief([over_histories(*p) for p in PARAMETERS]), (), lambda x, _a, o: (*x, o)
@@ -101,7 +103,7 @@ def test_a_mode_with_private_state_does_not_receive_the_situation() -> None:
     assert belief.predictive("elsewhere", "low") == other.predictive(None, "low")
 
 
-def test_an_impossible_observation_raises_before_any_filter_divides_by_it() -> None:
+def test_an_impossible_observation_raises_before_any_filter_advances() -> None:
     belief = FiniteBelief([Filter(1.0, 1.0), Filter(1.0, 1.0)])
     belief.observe(None, "low", 1)
     before = belief.save()
@@ -110,8 +112,8 @@ def test_an_impossible_observation_raises_before_any_filter_divides_by_it() -> N
     assert same_bits(before, belief.save())
 
 
-def test_a_mode_that_fails_to_advance_leaves_everything_as_it_was() -> None:
-    """One mode rules the observation out, and its filter divides by it; the other lives on."""
+def test_a_mode_that_fails_to_advance_changes_nothing() -> None:
+    """The mode that rules the observation out divides by zero; the other one allows it."""
     belief = FiniteBelief([Filter(1.0, 1.0), Filter(0.9, 0.8)])
     belief.observe(None, "low", 1)
     before = belief.save()
@@ -121,7 +123,7 @@ def test_a_mode_that_fails_to_advance_leaves_everything_as_it_was() -> None:
 
 
 class Last(Filter):
-    """Remembers the last observation only: nothing at the start."""
+    """A mode whose state is the last observation, None at the start."""
 
     def start(self) -> None:  # type: ignore[override]
         return None
@@ -145,7 +147,7 @@ def test_a_state_that_starts_as_none_is_saved_and_resumed_too() -> None:
     assert same_bits(belief.save(), fresh.save())
 
 
-def test_states_may_be_arrays_but_never_code() -> None:
+def test_states_may_be_arrays_but_not_functions() -> None:
     class Vector(Filter):
         def start(self) -> object:  # type: ignore[override]
             return np.array([0.5, 0.5])
@@ -169,7 +171,7 @@ def test_a_missing_private_state_is_incompatible() -> None:
     assert same_bits(before, belief.save())
 
 
-def test_order_matters_to_filters_so_they_do_not_merge() -> None:
+def test_filters_depend_on_order_and_cannot_be_merged() -> None:
     with pytest.raises(IncompatibleState, match="private state"):
         filters().merge(filters())
 
@@ -190,7 +192,7 @@ def test_a_copy_has_separate_states(twin_of: object) -> None:
     assert same_bits(belief.save(), twin.save())
 
 
-def test_a_belief_over_filters_travels_to_another_process() -> None:
+def test_a_belief_over_filters_can_be_pickled() -> None:
     belief = filters()
     belief.observe(None, "low", 1)
     twin = pickle.loads(pickle.dumps(belief))
@@ -199,7 +201,7 @@ def test_a_belief_over_filters_travels_to_another_process() -> None:
     assert same_bits(belief.save(), twin.save())
 
 
-def test_a_drawn_filter_acts_on_its_own_state_and_keeps_its_name() -> None:
+def test_a_drawn_filter_acts_on_its_private_state_and_keeps_its_name() -> None:
     belief = filters()
     for _ in range(5):
         belief.observe(None, "low", 1)
@@ -209,12 +211,12 @@ def test_a_drawn_filter_acts_on_its_own_state_and_keeps_its_name() -> None:
     assert "in state" in repr(mode)
 
 
-def test_a_filter_that_joins_later_needs_the_state_it_is_in() -> None:
+def test_a_filter_that_is_added_later_needs_a_state() -> None:
     plain: DiscreteMode[None, str, int] = DiscreteMode(
         lambda _x: {"low": 1.0}, lambda _x, _a: {1: 0.5, 0: 0.5}
     )
     belief: FiniteBelief[object] = FiniteBelief([plain])
-    assert belief.add(Filter(0.9, 0.8), 0.5) == 1  # nothing was seen: it may start
+    assert belief.add(Filter(0.9, 0.8), 0.5) == 1  # no observations yet, so it can start
     for _ in range(3):
         belief.observe(None, "low", 1)
     before, late = belief.save(), Filter(0.9, 0.8)
@@ -236,7 +238,7 @@ def test_a_filter_that_joins_later_needs_the_state_it_is_in() -> None:
 def test_a_state_may_be_none_and_is_only_for_modes_that_have_one() -> None:
     belief: FiniteBelief[object] = FiniteBelief([Last(0, 0)])
     belief.observe(None, "low", 1)
-    belief.add(Last(0, 0), 0.5, state=None)  # begins anew, on purpose
+    belief.add(Last(0, 0), 0.5, state=None)  # starts from scratch explicitly
     assert str(belief.save()["state/1"]) == "None"
     before = belief.save()
     plain: DiscreteMode[None, str, int] = DiscreteMode(lambda _x: {}, lambda _x, _a: {})

@@ -1,4 +1,4 @@
-"""Weights: priors, choices about the impossible, named arrays, merging, growing."""
+"""Weights: priors, impossible observations, named arrays, merging, growing."""
 
 import math
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def fresh(modes: int = 3, on_impossible: OnImpossible = "raise") -> Weights:
     return Weights(np.full(modes, 1.0 / modes), on_impossible)
 
 
-def seen(evidence: list[list[float]], log: bool = False, modes: int = 3) -> Weights:
+def conditioned(evidence: list[list[float]], log: bool = False, modes: int = 3) -> Weights:
     v = fresh(modes, "skip")
     for row in evidence:
         v.condition(np.array(row), log)
@@ -44,7 +44,7 @@ def seen(evidence: list[list[float]], log: bool = False, modes: int = 3) -> Weig
 
 
 def scattered(size: int = 1025) -> Weights:
-    """Flat blocks and spread ones, and a few modes without weight."""
+    """Weights with flat and spread blocks, and a few modes without weight."""
     rng = np.random.default_rng(0)
     v = Weights(np.full(size, 1.0 / size))
     for _ in range(5):
@@ -59,14 +59,14 @@ def scattered(size: int = 1025) -> Weights:
 
 
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=20))
-def test_any_positive_numbers_divided_by_their_sum_are_a_prior(numbers: list[float]) -> None:
+def test_normalised_positive_numbers_are_a_prior(numbers: list[float]) -> None:
     p = np.array(numbers) / np.sum(numbers)
     assert as_prior(p, p.size).tobytes() == p.tobytes()
     assert Weights(p).posterior() == pytest.approx(p, rel=1e-12)
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=5))
-def test_numbers_that_do_not_sum_to_one_are_no_prior(numbers: list[float]) -> None:
+def test_a_prior_must_sum_to_one(numbers: list[float]) -> None:
     if abs(sum(numbers) - 1.0) > 2e-9:
         with pytest.raises(InvalidPrior, match="sums to"):
             as_prior(numbers, len(numbers))
@@ -84,27 +84,29 @@ def test_numbers_that_do_not_sum_to_one_are_no_prior(numbers: list[float]) -> No
         ([0.5, [0.5]], "numbers"),
     ],
 )
-def test_a_bad_prior_names_what_is_wrong(prior: npt.ArrayLike, complaint: str) -> None:
+def test_the_error_for_an_invalid_prior_names_the_problem(
+    prior: npt.ArrayLike, complaint: str
+) -> None:
     with pytest.raises(InvalidPrior, match=complaint):
         as_prior(prior, 2)
 
 
-def test_no_modes_have_no_prior() -> None:
+def test_an_empty_prior_is_refused() -> None:
     with pytest.raises(InvalidPrior, match="at least one mode"):
         as_prior(None, 0)
 
 
-def test_the_prior_is_copied_and_a_negative_zero_is_a_zero() -> None:
+def test_the_prior_is_copied_and_negative_zero_becomes_zero() -> None:
     given_ = np.array([-0.0, 1.0])
     prior = as_prior(given_, 2)
     given_[0] = 7.0
     assert prior.tobytes() == np.array([0.0, 1.0]).tobytes()
 
 
-# -- what is impossible ------------------------------------------------------------------
+# -- impossible observations -------------------------------------------------------------
 
 
-def test_by_default_the_impossible_raises_and_changes_nothing() -> None:
+def test_by_default_an_impossible_observation_raises_and_changes_nothing() -> None:
     v = scattered()
     before = v.save()
     with pytest.raises(ImpossibleObservation):
@@ -116,14 +118,16 @@ def test_skipping_changes_nothing_but_the_count() -> None:
     v = fresh(on_impossible="skip")
     before = v.posterior()
     assert not v.condition(np.zeros(3))
-    assert v.condition(np.array([0.0, 1.0, 1.0]))  # impossible under one mode is evidence
+    assert v.condition(
+        np.array([0.0, 1.0, 1.0])
+    )  # an observation that only one mode excludes is evidence
     assert v.impossible == 1
     assert before.tolist() == [1 / 3] * 3
     assert v.posterior().tolist() == [0.0, 0.5, 0.5]
 
 
 @given(rows(3, likelihoods), st.sampled_from([1e-300, 1e-9, 0.3]))
-def test_a_floor_is_the_larger_of_likelihood_and_epsilon_and_counts_what_it_touched(
+def test_a_floor_replaces_smaller_likelihoods_and_counts_them(
     evidence: list[list[float]], epsilon: float
 ) -> None:
     v = fresh(on_impossible=Floor(epsilon))
@@ -134,7 +138,7 @@ def test_a_floor_is_the_larger_of_likelihood_and_epsilon_and_counts_what_it_touc
     assert v.impossible == sum(min(row) < epsilon for row in evidence)
 
 
-def test_a_floor_holds_for_logarithms_too() -> None:
+def test_a_floor_applies_to_logarithms() -> None:
     v = fresh(2, Floor(1e-3))
     v.condition(np.array([-math.inf, 0.0]), log=True)
     assert v.posterior() == pytest.approx([1e-3 / 1.001, 1 / 1.001])
@@ -154,7 +158,7 @@ def test_a_floor_holds_for_logarithms_too() -> None:
         ([[0.5, 0.5, 0.5]], False),
     ],
 )
-def test_a_value_that_is_not_a_likelihood_raises_under_every_choice_and_changes_nothing(
+def test_an_invalid_likelihood_raises_with_every_option_and_changes_nothing(
     on_impossible: OnImpossible, bad: list[float], log: bool
 ) -> None:
     v = fresh(on_impossible=on_impossible)
@@ -166,12 +170,12 @@ def test_a_value_that_is_not_a_likelihood_raises_under_every_choice_and_changes_
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
-def test_a_floor_is_positive_and_finite(epsilon: float) -> None:
+def test_a_floor_must_be_positive_and_finite(epsilon: float) -> None:
     with pytest.raises(ValueError, match="epsilon"):
         Floor(epsilon)
 
 
-def test_there_is_no_fourth_choice() -> None:
+def test_an_unknown_option_for_impossible_observations_is_refused() -> None:
     with pytest.raises(ValueError, match="'skip'"):
         Weights(np.ones(1), "ignore")  # type: ignore[arg-type]
 
@@ -181,10 +185,10 @@ def test_there_is_no_fourth_choice() -> None:
 
 @settings(max_examples=60)
 @given(rows(3, likelihoods), rows(3, logarithms), rows(3, likelihoods))
-def test_load_gives_back_what_save_took_and_goes_on_bit_for_bit(
+def test_loading_restores_the_saved_state_bit_for_bit(
     linear: list[list[float]], logs: list[list[float]], later: list[list[float]]
 ) -> None:
-    v, twin = seen(linear), fresh(on_impossible="skip")
+    v, twin = conditioned(linear), fresh(on_impossible="skip")
     for row in logs:
         v.condition(np.array(row), log=True)
     twin.load(v.save())
@@ -216,7 +220,7 @@ def with_entry(name: str, value: float, where: int = 0) -> Callable[[Arrays], Ar
         with_entry("exponent", 2**60, 600),
         with_entry("exponent", 3, 1),  # in a flat block all exponents are the same
         with_entry("flat", 0.5),
-        with_entry("flat", 1.0, 1),  # the second block is not
+        with_entry("flat", 1.0, 1),  # the second block is not flat
         lambda arrays: arrays | {"mantissa": np.zeros(1025)},
         lambda arrays: arrays | {"mantissa": arrays["mantissa"][:-1]},
         lambda arrays: arrays | {"mantissa": arrays["mantissa"].astype(np.float32)},
@@ -247,26 +251,26 @@ def test_saved_arrays_are_copies() -> None:
 
 
 @given(rows(3, positive), rows(3, positive))
-def test_merged_weights_are_those_of_one_that_saw_all(
+def test_merged_weights_equal_weights_with_all_evidence(
     first: list[list[float]], second: list[list[float]]
 ) -> None:
     prior = np.full(3, 1 / 3)
-    merged = seen(first)
-    merged.merge(seen(second), prior)
+    merged = conditioned(first)
+    merged.merge(conditioned(second), prior)
     exact = exact_posterior(prior, first + second)
     assert relative_error(merged.posterior(), exact) < 1e-12
 
 
 def test_evidence_without_a_common_mode_cannot_be_merged() -> None:
-    left, right = seen([[1.0, 0.0, 0.0]]), seen([[0.0, 1.0, 1.0]])
+    left, right = conditioned([[1.0, 0.0, 0.0]]), conditioned([[0.0, 1.0, 1.0]])
     before = left.save()
     with pytest.raises(ImpossibleObservation, match="nothing was merged"):
         left.merge(right, np.full(3, 1 / 3))
     assert same_bits(before, left.save())
 
 
-def test_merging_adds_the_counts_of_the_impossible() -> None:
-    left, right = seen([[0.0, 0.0, 0.0]]), seen([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+def test_merging_adds_the_counts_of_impossible_observations() -> None:
+    left, right = conditioned([[0.0, 0.0, 0.0]]), conditioned([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     left.merge(right, np.full(3, 1 / 3))
     assert left.impossible == 3
 
@@ -280,12 +284,12 @@ def far_apart(behind: int) -> FloatArray:
 def test_an_appended_mode_has_its_mass_and_the_others_keep_their_ratios(
     behind: int, mass: float
 ) -> None:
-    v = seen(far_apart(behind).tolist())
+    v = conditioned(far_apart(behind).tolist())
     before = v.posterior()
     v.append(mass)
     assert v.posterior()[3] == pytest.approx(mass, rel=1e-12)
     assert v.posterior()[:3] == pytest.approx((1.0 - mass) * before, rel=1e-9, abs=1e-300)
-    for _ in range(behind):  # the far-behind come back, as if no one had joined
+    for _ in range(behind):  # the small weights recover as if no mode had been added
         v.condition(np.array([1e-5, 1.0, 1e-2, 1e-5]))
     exact = exact_posterior([1 / 3] * 3, far_apart(behind).tolist() + [[1e-5, 1.0, 1e-2]] * behind)
     shares = v.posterior()[:3] / v.posterior()[:3].sum()
@@ -293,8 +297,8 @@ def test_an_appended_mode_has_its_mass_and_the_others_keep_their_ratios(
 
 
 @pytest.mark.parametrize("behind", [0, 10, 400])
-def test_removing_the_leader_brings_the_others_forth_in_their_ratio(behind: int) -> None:
-    v = seen(far_apart(behind).tolist())
+def test_removing_the_leading_mode_keeps_the_ratios_of_the_others(behind: int) -> None:
+    v = conditioned(far_apart(behind).tolist())
     v.remove(0)
     exact = Fraction(1e-5) ** behind / (Fraction(1e-5) ** behind + Fraction(1e-3) ** behind)
     assert relative_error(v.posterior(), [Fraction(0), exact, 1 - exact]) < 1e-12
@@ -302,7 +306,7 @@ def test_removing_the_leader_brings_the_others_forth_in_their_ratio(behind: int)
 
 
 def test_the_last_mode_with_weight_cannot_be_removed() -> None:
-    v = seen([[1.0, 0.0, 0.0]])
+    v = conditioned([[1.0, 0.0, 0.0]])
     before = v.save()
     with pytest.raises(InvalidPrior, match="all the mass"):
         v.remove(0)
@@ -310,7 +314,7 @@ def test_the_last_mode_with_weight_cannot_be_removed() -> None:
 
 
 @pytest.mark.parametrize("size", [511, 512, 513, 1024])
-def test_appending_and_removing_cross_the_ends_of_blocks(size: int) -> None:
+def test_appending_and_removing_work_across_block_boundaries(size: int) -> None:
     v = scattered(size)
     before = v.posterior()
     v.append(0.25)

@@ -1,4 +1,4 @@
-"""One of each: every agent of the chapter, and a world for it."""
+"""Constructors of all bandit agents, and the biases of a test environment."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +39,6 @@ MAKERS: dict[str, Callable[..., Any]] = {
 
 @pytest.fixture(params=MAKERS.values(), ids=list(MAKERS))
 def make(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """What makes the agent, given the arms."""
+    """A constructor of an agent that takes the arms."""
     maker: Callable[..., Any] = request.param
     return maker

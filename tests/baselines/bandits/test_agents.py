@@ -1,4 +1,4 @@
-"""The one face of all baselines: feedback, errors, state, and the laws that apply to agents."""
+"""The common interface of all bandit baselines: feedback, errors, state, and laws of agents."""
 
 import math
 import subprocess
@@ -50,17 +50,25 @@ def after(agent: Any, pairs: list[tuple[Any, Any]]) -> Any:
     return agent
 
 
-SEEN: list[tuple[Any, Any]] = [(0, 1.0), (1, 0.0), (1, 1.0), (3, 0.0), (2, 1.0), (1, 1.0), (0, 0.0)]
+EVENTS: list[tuple[Any, Any]] = [
+    (0, 1.0),
+    (1, 0.0),
+    (1, 1.0),
+    (3, 0.0),
+    (2, 1.0),
+    (1, 1.0),
+    (0, 0.0),
+]
 
 # -- laws ---------------------------------------------------------------------------------------
 
 
-def test_one_seed_gives_one_run(make: Make) -> None:
+def test_the_same_seed_gives_the_same_run(make: Make) -> None:
     check_same_seed(lambda: make(4), world)
 
 
 @pytest.mark.parametrize("at", [0, 1, 30, 60])
-def test_a_run_may_be_saved_and_resumed(make: Make, at: int) -> None:
+def test_a_run_can_be_saved_and_resumed(make: Make, at: int) -> None:
     check_resume(lambda: make(4), world, 60, at=at)
 
 
@@ -74,7 +82,7 @@ def fused_run(make: Make, arms: Any, steps: int, seed: int) -> tuple[Record, Any
 
 @pytest.mark.parametrize("arms", [4, ["red", "blue", "green", "grey"]], ids=["numbers", "names"])
 @pytest.mark.parametrize("steps", [1, 2, 300])
-def test_the_compiled_loop_is_the_readable_one(make: Make, arms: Any, steps: int) -> None:
+def test_the_compiled_loop_equals_the_readable_one(make: Make, arms: Any, steps: int) -> None:
     record, state, p, q = fused_run(make, arms, steps, seed=steps)
     agent, streams = make(arms), both_streams(steps, 0)
     readable = interact(agent, world(arms), steps, streams=streams, probes=READABLE_LOOP)
@@ -84,7 +92,7 @@ def test_the_compiled_loop_is_the_readable_one(make: Make, arms: Any, steps: int
     check_fused(lambda: make(arms), lambda: world(arms), steps, seed=steps)
 
 
-def test_a_compiled_loop_that_forgets_a_reward_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_loop_that_forgets_a_reward_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     right = kernels.policies.interact
 
     def wrong(*arguments: Any) -> int:
@@ -94,16 +102,16 @@ def test_a_compiled_loop_that_forgets_a_reward_is_noticed(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(kernels.policies, "interact", wrong)
     with pytest.raises((LawBroken, AssertionError)):
-        test_the_compiled_loop_is_the_readable_one(UCB1, 4, 300)
+        test_the_compiled_loop_equals_the_readable_one(UCB1, 4, 300)
 
 
-def test_the_loop_is_for_the_same_arms_only() -> None:
+def test_the_compiled_loop_requires_the_same_arms() -> None:
     assert find_loop(UCB1(3), world()) is None
     assert find_loop(UCB1(["red", "blue", "green", "grey"]), world()) is None
 
 
-def test_to_act_leaves_the_agent_as_it_was(make: Make) -> None:
-    agent, rng = after(make(4), SEEN), Stream(0)
+def test_acting_does_not_change_the_agent(make: Make) -> None:
+    agent, rng = after(make(4), EVENTS), Stream(0)
     before = agent.save()
     arms = [agent.act(rng) for _ in range(20)]
     assert same_bits(before, agent.save())
@@ -111,13 +119,13 @@ def test_to_act_leaves_the_agent_as_it_was(make: Make) -> None:
 
 
 def test_actions_depend_on_the_evidence_and_not_on_its_order(make: Make) -> None:
-    one, two = after(make(4), SEEN), after(make(4), SEEN[::-1])
+    one, two = after(make(4), EVENTS), after(make(4), EVENTS[::-1])
     p, q = Stream(3), Stream(3)
     assert [one.act(p) for _ in range(20)] == [two.act(q) for _ in range(20)]
 
 
-def test_late_and_missing_feedback_is_natural(make: Make) -> None:
-    """Three decisions under way at a time, every fifth reward lost."""
+def test_late_and_missing_feedback_is_accepted(make: Make) -> None:
+    """Three decisions wait for feedback at a time, and every fifth reward is lost."""
     agent, environment, (p, q) = make(4), world(), both_streams(0, 0)
     waiting: list[tuple[int, float]] = []
     for t in range(60):
@@ -137,7 +145,7 @@ def test_ucb_tuned_uses_the_variance_of_the_observed_rewards() -> None:
     assert list(agent.indices().values()) == pytest.approx(expected.tolist(), rel=1e-10)
 
 
-def test_the_numbers_of_the_policies_are_those_of_the_kernels() -> None:
+def test_agents_and_kernels_use_the_same_policy_numbers() -> None:
     kinds = {
         "UniformLevers": "UNIFORM", "Oracle": "ORACLE", "EpsilonGreedy": "EPSILON_GREEDY",
         "Softmax": "SOFTMAX", "UCB1": "UCB1", "KLUCB": "KL_UCB",
@@ -159,10 +167,8 @@ def test_importing_the_baselines_does_not_import_numba() -> None:
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, None, "much", [1.0, 0.0], 1 + 2j])
-def test_a_value_that_is_not_a_number_is_bad_evidence_and_changes_nothing(
-    make: Make, reward: Any
-) -> None:
-    agent = after(make(4), SEEN)
+def test_a_non_numeric_reward_is_refused_and_changes_nothing(make: Make, reward: Any) -> None:
+    agent = after(make(4), EVENTS)
     before = agent.save()
     with pytest.raises(BadEvidence):
         agent.observe(1, reward)
@@ -171,7 +177,7 @@ def test_a_value_that_is_not_a_number_is_bad_evidence_and_changes_nothing(
 
 @pytest.mark.parametrize("arm", [4, -1, "red", None, 0.5, [0]])
 def test_an_unknown_arm_is_named_and_changes_nothing(make: Make, arm: Any) -> None:
-    agent = after(make(4), SEEN)
+    agent = after(make(4), EVENTS)
     before = agent.save()
     with pytest.raises(UnknownArm):
         agent.observe(arm, 1.0)
@@ -195,12 +201,12 @@ def test_rewards_outside_the_support_are_refused() -> None:
         assert agent.pulls == {0: len(good), 1: 0}
 
 
-def test_truth_values_and_numpy_numbers_are_rewards() -> None:
+def test_booleans_and_numpy_numbers_are_valid_rewards() -> None:
     agent = after(BayesUCB(2), [(0, True), (np.int64(1), np.float32(0.0)), (0, np.bool_(False))])
     assert agent.pulls == {0: 2, 1: 1}
 
 
-def test_a_reward_that_the_loop_meets_first_is_refused_with_the_readable_words() -> None:
+def test_the_compiled_loop_raises_the_same_error_for_an_invalid_reward() -> None:
     bandit = GaussianBandit(3)
     words = "UCB1 learns from a number from 0 to 1"
     one, two, environment = UCB1(3), UCB1(3), bandit.draw(0)
@@ -214,7 +220,7 @@ def test_a_reward_that_the_loop_meets_first_is_refused_with_the_readable_words()
 
 
 @pytest.mark.parametrize("arms", [0, -3, [], True, "red", 2.5, None, ["a", "a"]])
-def test_there_must_be_arms(arms: Any) -> None:
+def test_invalid_arms_are_refused(arms: Any) -> None:
     for kind in (UniformLevers, UCB1, InformationDirected):
         with pytest.raises(UnknownArm):
             kind(arms)
@@ -243,13 +249,15 @@ def test_there_must_be_arms(arms: Any) -> None:
         (Oracle, {"biases": "abc"}, "biases"),
     ],
 )
-def test_parameters_out_of_range_are_named(kind: Any, words: dict[str, Any], named: str) -> None:
+def test_errors_name_parameters_that_are_out_of_range(
+    kind: Any, words: dict[str, Any], named: str
+) -> None:
     with pytest.raises(ValueError, match=named.replace("[", r"\[").replace("(", r"\(")):
         kind(3, **words)
 
 
 @pytest.mark.parametrize("prior", [(0.0, 1.0), (1.0, -1.0), (math.nan, 1.0), 1.0, (1, 1, 1), "ab"])
-def test_bad_weights_of_a_prior_are_invalid(prior: Any) -> None:
+def test_invalid_priors_are_refused(prior: Any) -> None:
     for kind, words in (
         (BayesUCB, {}),
         (KnowledgeGradient, {"horizon": 10}),
@@ -263,7 +271,7 @@ def test_bad_weights_of_a_prior_are_invalid(prior: Any) -> None:
 
 
 def test_a_copy_is_independent(make: Make) -> None:
-    agent = after(make(4), SEEN)
+    agent = after(make(4), EVENTS)
     before = agent.save()
     twin = agent.copy()
     assert type(twin) is type(agent)
@@ -273,8 +281,8 @@ def test_a_copy_is_independent(make: Make) -> None:
     assert twin.count == agent.count + 1
 
 
-def test_damaged_and_foreign_states_are_refused_and_change_nothing() -> None:
-    agent = after(BayesUCB(4), SEEN)
+def test_damaged_and_incompatible_states_are_refused_and_change_nothing() -> None:
+    agent = after(BayesUCB(4), EVENTS)
     before = agent.save()
     damaged: list[Any] = [
         None,
@@ -286,9 +294,9 @@ def test_damaged_and_foreign_states_are_refused_and_change_nothing() -> None:
         before | {"rewards": before["rewards"] + 10.0},
         before | {"pulls": before["pulls"][:2]},
         before | {"pulls": np.array(["a", "b", "c", "d"])},
-        after(UCB1(4), SEEN).save(),
-        after(BayesUCB(5), SEEN).save(),
-        after(BayesUCB(4, prior=(2, 1)), SEEN).save(),
+        after(UCB1(4), EVENTS).save(),
+        after(BayesUCB(5), EVENTS).save(),
+        after(BayesUCB(4, prior=(2, 1)), EVENTS).save(),
     ]
     for arrays in damaged:
         with pytest.raises(IncompatibleState):
@@ -297,13 +305,13 @@ def test_damaged_and_foreign_states_are_refused_and_change_nothing() -> None:
 
 
 def test_a_saved_state_is_not_changed_by_continuing() -> None:
-    agent = after(UCB1(4), SEEN)
+    agent = after(UCB1(4), EVENTS)
     saved = agent.save()
     stored = {name: array.copy() for name, array in saved.items()}
     fresh = UCB1(4)
     fresh.load(saved)
-    after(fresh, SEEN)
-    after(agent, SEEN)
+    after(fresh, EVENTS)
+    after(agent, EVENTS)
     assert same_bits(saved, stored)
 
 
@@ -315,9 +323,9 @@ def test_the_repr_of_an_agent_describes_it() -> None:
     assert repr(BayesUCB(2)) == "BayesUCB(2 arms, c=0.0, horizon=None, prior=(1.0, 1.0))"
 
 
-def test_a_user_kind_takes_no_more_than_a_number() -> None:
+def test_a_user_defined_agent_needs_only_a_policy_number() -> None:
     class Greedy(CountingAgent):
-        """ε-greedy without ε."""
+        """A greedy agent: ε-greedy with ε = 0."""
 
         kind = 2
 

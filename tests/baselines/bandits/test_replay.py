@@ -1,4 +1,4 @@
-"""Whole runs against the papers' pseudo-code, written again in plain Python."""
+"""Whole runs, compared with the papers' pseudo-code in plain Python."""
 
 import math
 from collections.abc import Callable
@@ -17,14 +17,14 @@ ARMS, STEPS = 3, 120
 
 
 class Fractions:
-    """Arm j pays a Beta variable: rewards all over [0, 1]."""
+    """An environment with Beta distributed rewards in [0, 1]."""
 
     def respond(self, a: int, rng: Stream) -> float:
         return rng.beta(1.0 + a, 2.0)
 
 
 class Coins:
-    """Arm j pays 0 or 1."""
+    """An environment with rewards 0 and 1."""
 
     def respond(self, a: int, rng: Stream) -> float:
         return float(rng.random() < 0.4 + 0.1 * a)

@@ -1,4 +1,4 @@
-"""The learners and problems to try them on."""
+"""Learners, and problems to test them on."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from benchmarks.arena import BayesianQ
 from bayescontrol.baselines import QLearning, RLearning
 from bayescontrol.mdp import MDP, Maze, random_mdp
 
-#: A learner: its class and settings that reach every branch of its kernels.
+#: Learners: the class, and settings that reach every branch of its kernels.
 LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "R": (RLearning, {"C": 5.0}),
     "R greedy": (RLearning, {"p_exp": 0.6, "greedy_only": True}),
@@ -35,7 +35,7 @@ def learner(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 def with_masks() -> MDP:
-    """Five states by name, three actions by name; some states lack some of them."""
+    """Five named states and three named actions; some states do not offer all actions."""
     full = random_mdp(5, 3, seed=3)
     allowed = np.ones((5, 3), bool)
     allowed[0, 0] = allowed[2, 1] = allowed[2, 2] = allowed[4, 2] = False

@@ -1,4 +1,4 @@
-"""What every learner of values does: names, masks, states found on the way, errors, state."""
+"""Common behaviour of all value learners: names, masks, discovered states, errors, state."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ def test_the_state_can_be_set_by_its_name(learner: Make, mdp: MDP) -> None:
     assert found.states == (mdp.states[0], "new")
 
 
-def test_no_action_is_taken_that_a_state_does_not_offer(learner: Make, mdp: MDP) -> None:
+def test_only_actions_that_a_state_offers_are_taken(learner: Make, mdp: MDP) -> None:
     agent, world, (p, q) = learner(mdp), mdp.environment(), (Stream(1), Stream(2))
     for _ in range(300):
         a = agent.act(p)
@@ -46,7 +46,7 @@ def test_no_action_is_taken_that_a_state_does_not_offer(learner: Make, mdp: MDP)
         assert agent.x == world.x
 
 
-def test_to_act_changes_nothing_but_the_stream(learner: Make, mdp: MDP) -> None:
+def test_acting_changes_only_the_stream(learner: Make, mdp: MDP) -> None:
     agent, world, (p, q) = learner(mdp), mdp.environment(), (Stream(1), Stream(2))
     for _ in range(30):
         before = agent.save()
@@ -55,18 +55,18 @@ def test_to_act_changes_nothing_but_the_stream(learner: Make, mdp: MDP) -> None:
         agent.observe(a, world.respond(a, q))
 
 
-def test_states_are_found_on_the_way_with_the_same_actions_as_when_they_are_declared(
+def test_discovered_states_give_the_same_actions_as_declared_states(
     learner: Make, mdp: MDP
 ) -> None:
     declared = learner(mdp)
-    finding = learner(None, tuple(mdp.actions), start=mdp.states[0], allowed=mdp.actions_in)
-    one, two = (interact(agent, mdp.environment(), 400) for agent in (declared, finding))
+    discovering = learner(None, tuple(mdp.actions), start=mdp.states[0], allowed=mdp.actions_in)
+    one, two = (interact(agent, mdp.environment(), 400) for agent in (declared, discovering))
     assert one == two
-    assert finding.states[0] == mdp.states[0]
-    assert set(finding.states) <= set(declared.states)
+    assert discovering.states[0] == mdp.states[0]
+    assert set(discovering.states) <= set(declared.states)
 
 
-def test_room_grows_with_the_states(learner: Make) -> None:
+def test_arrays_grow_with_the_number_of_states(learner: Make) -> None:
     agent = learner(None, 2, start=0)
     for x in range(100):
         agent.observe(x % 2, Step(float(x), x + 1))
@@ -111,7 +111,7 @@ def test_bad_input_raises_and_changes_nothing(
         return ["go", "stay"] if x == "home" else ["go", "stay", "sleep"]
 
     agent = learner(None, ["go", "stay", "sleep"], start="home", allowed=offers)
-    if "overflow" in words:  # so that the next huge reward overflows
+    if "overflow" in words:  # makes the next huge reward overflow
         if isinstance(agent, QLearning):
             agent.observe(a, o := (o[0], "home"))
         elif isinstance(agent, RLearning):
@@ -123,7 +123,7 @@ def test_bad_input_raises_and_changes_nothing(
     assert agent.states == ("home",)
 
 
-def test_a_state_that_was_not_declared_is_an_error_that_names_it(learner: Make) -> None:
+def test_an_undeclared_state_is_named_in_the_error(learner: Make) -> None:
     agent = learner(["home", "away"], ["go"])
     before = agent.save()
     with pytest.raises(
@@ -137,12 +137,12 @@ def test_a_state_that_was_not_declared_is_an_error_that_names_it(learner: Make) 
         learner(["home", "away"], ["go"], start="moon")
 
 
-def test_a_learner_that_finds_its_states_must_know_the_first() -> None:
+def test_a_learner_without_declared_states_needs_a_start() -> None:
     with pytest.raises(ValueError, match="start"):
         RLearning(None, 2)
 
 
-def test_a_state_without_actions_is_an_error_that_names_it() -> None:
+def test_a_state_without_actions_is_named_in_the_error() -> None:
     with pytest.raises(UnknownAction, match="'b' offers no action"):
         RLearning(["a", "b"], 2, allowed=lambda x: [0] if x == "a" else [])
 
@@ -167,7 +167,7 @@ def test_a_state_without_actions_is_an_error_that_names_it() -> None:
         (BayesianQ, {"selection": "guessing"}),
     ],
 )
-def test_settings_out_of_range_are_named(kind: Any, settings: dict[str, Any]) -> None:
+def test_errors_name_settings_that_are_out_of_range(kind: Any, settings: dict[str, Any]) -> None:
     name, value = next(iter(settings.items()))
     with pytest.raises(ValueError, match=f"{name}={value!r}"):
         kind(2, 2, **settings)
@@ -184,7 +184,7 @@ def test_a_copy_is_independent(learner: Make, mdp: MDP) -> None:
     assert not same_bits(twin.save(), before)
 
 
-def test_saved_arrays_of_another_learner_are_refused_and_nothing_changes(
+def test_saved_arrays_of_another_learner_are_refused_and_change_nothing(
     learner: Make, mdp: MDP
 ) -> None:
     agent = learner(mdp)

@@ -1,4 +1,4 @@
-"""The compiled loops are the readable ones, bit for bit, errors included."""
+"""Compiled loops equal the readable ones bit for bit, including errors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,12 +18,12 @@ Make = Callable[..., Any]
 LOOK = {"looked": Probe(lambda _agent, _a, _o: True)}
 
 
-def test_the_compiled_loop_is_the_readable_one(learner: Make, mdp: MDP) -> None:
+def test_the_compiled_loop_equals_the_readable_one(learner: Make, mdp: MDP) -> None:
     assert find_loop(learner(mdp), mdp.environment()) is not None
     check_fused(lambda: learner(mdp), mdp.environment, 400)
 
 
-def test_so_it_is_where_states_are_found_on_the_way(learner: Make, mdp: MDP) -> None:
+def test_the_loops_agree_when_states_are_discovered(learner: Make, mdp: MDP) -> None:
     def make() -> Any:
         return learner(None, tuple(mdp.actions), start=mdp.states[0], allowed=mdp.actions_in)
 
@@ -31,7 +31,7 @@ def test_so_it_is_where_states_are_found_on_the_way(learner: Make, mdp: MDP) -> 
     check_fused(make, mdp.environment, 400)
 
 
-def test_so_it_is_where_agent_and_world_number_their_states_differently(
+def test_the_loops_agree_when_agent_and_environment_number_states_differently(
     learner: Make, mdp: MDP
 ) -> None:
     states = [*mdp.states][::-1]
@@ -43,7 +43,7 @@ def test_so_it_is_where_agent_and_world_number_their_states_differently(
     check_fused(make, lambda: mdp.environment(mdp.states[1]), 400)
 
 
-def test_a_run_in_two_parts_is_the_run(learner: Make, mdp: MDP) -> None:
+def test_a_run_in_parts_equals_a_single_run(learner: Make, mdp: MDP) -> None:
     from bayescontrol.interaction import both_streams
 
     agent, world, streams = learner(mdp), mdp.environment(), both_streams(0, 0)
@@ -54,13 +54,13 @@ def test_a_run_in_two_parts_is_the_run(learner: Make, mdp: MDP) -> None:
     assert same_bits(agent.save(), twin.save())
 
 
-def test_the_oracle_s_loop_is_the_readable_one(mdp: MDP) -> None:
+def test_the_compiled_loop_of_the_oracle_equals_the_readable_one(mdp: MDP) -> None:
     oracle = OptimalPolicy(mdp)
     assert find_loop(oracle, mdp.environment()) is not None
     check_fused(oracle.copy, mdp.environment, 400)
 
 
-def test_where_a_state_was_not_declared_both_ways_raise_the_same_and_end_the_same() -> None:
+def test_both_loops_raise_the_same_error_for_an_undeclared_state() -> None:
     mdp = random_mdp(4, 2, seed=5)
     ends = []
     for probes in (None, LOOK):
@@ -74,7 +74,7 @@ def test_where_a_state_was_not_declared_both_ways_raise_the_same_and_end_the_sam
     assert same_bits(state, other_state)
 
 
-def test_there_is_no_loop_where_agent_and_world_differ() -> None:
+def test_no_compiled_loop_exists_if_agent_and_environment_differ() -> None:
     mdp = random_mdp(3, 2, seed=0)
     assert find_loop(RLearning.on(mdp), mdp.environment(start=1)) is None
     assert find_loop(RLearning(3, 3), mdp.environment()) is None
@@ -86,8 +86,8 @@ def test_there_is_no_loop_where_agent_and_world_differ() -> None:
     assert find_loop(OptimalPolicy(mdp), masked.environment()) is None
 
 
-def test_a_planted_bug_in_a_loop_breaks_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop that forgets ρ's last digits gives other final states."""
+def test_a_planted_bug_in_a_loop_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted bug: a loop that rounds ρ ends in another state."""
     mdp = random_mdp(3, 2, seed=0)
     loop = RLearning._interact
 

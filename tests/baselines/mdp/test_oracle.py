@@ -12,8 +12,8 @@ from bayescontrol.mdp import Maze, chain_mdp, policy_iteration, random_mdp
 from bayescontrol.testing import check_resume, check_same_seed, same_bits
 
 
-def test_on_the_grid_world_it_earns_the_optimum() -> None:
-    """400,000 steps in 100 batches; off by 5 standard errors of their mean: below 1e-5."""
+def test_it_earns_the_optimum_on_the_grid_world() -> None:
+    """400,000 steps in 100 batches; 5 standard errors of their mean: false alarm below 1e-5."""
     mdp = Maze("three-cups").mdp()
     oracle = OptimalPolicy(mdp)
     rewards = interact(oracle, mdp.environment(), 400_000).observations["reward"]
@@ -23,7 +23,7 @@ def test_on_the_grid_world_it_earns_the_optimum() -> None:
     assert error < 0.002
 
 
-def test_it_plays_its_policy_and_follows_the_state() -> None:
+def test_it_follows_its_policy_in_every_state() -> None:
     mdp = Maze("three-cups").mdp(named=True)
     oracle, world, (p, q) = OptimalPolicy(mdp), mdp.environment(), (Stream(1), Stream(2))
     for _ in range(200):
@@ -34,7 +34,7 @@ def test_it_plays_its_policy_and_follows_the_state() -> None:
     assert p == Stream(1)
 
 
-def test_its_run_is_a_function_of_the_seed_and_can_be_resumed() -> None:
+def test_a_run_is_a_function_of_its_seed_and_can_be_resumed() -> None:
     mdp = random_mdp(5, 3, seed=1)
     check_same_seed(lambda: OptimalPolicy(mdp), mdp.environment, 100)
     check_resume(lambda: OptimalPolicy(mdp), mdp.environment, 100)

@@ -17,7 +17,7 @@ def discounted(mdp: MDP, gamma: float) -> np.ndarray:
     return Q
 
 
-def test_its_values_come_to_those_of_the_discounted_problem() -> None:
+def test_values_converge_to_those_of_the_discounted_problem() -> None:
     """In 30 other runs the largest difference was .0058 ± .0020: the bound is 7 deviations away."""
     mdp = random_mdp(4, 2, seed=4)
     agent = QLearning.on(mdp, gamma=0.8, alpha=0.01, epsilon=1.0)
@@ -26,27 +26,27 @@ def test_its_values_come_to_those_of_the_discounted_problem() -> None:
     np.testing.assert_allclose(ours, discounted(mdp, 0.8), rtol=0.0, atol=0.02)
 
 
-def test_epsilon_decays_by_its_factor_with_every_step() -> None:
+def test_epsilon_decays_by_its_factor_at_every_step() -> None:
     mdp = chain_mdp(3)
     agent = QLearning.on(mdp, epsilon=0.5, decay=0.99)
     interact(agent, mdp.environment(), 100)
     assert agent.epsilon == pytest.approx(0.5 * 0.99**100)
 
 
-def test_optimistic_values_find_a_reward_that_chance_hardly_finds() -> None:
-    """Eight right actions in a row pay: from 0 chance has nothing to go by, optimism tries all."""
+def test_optimistic_values_find_a_reward_that_random_play_rarely_finds() -> None:
+    """Eight right actions in a row pay. With values of 0 play is random; optimism tries all."""
     mdp = chain_mdp(8, pays=1)
-    cautious = QLearning.on(mdp, epsilon=0.1)
-    hopeful = QLearning.on(mdp, gamma=0.9, epsilon=0.0, initial=1.0)
+    pessimistic = QLearning.on(mdp, epsilon=0.1)
+    optimistic = QLearning.on(mdp, gamma=0.9, epsilon=0.0, initial=1.0)
     earned = [
         interact(agent, mdp.environment(), 5_000).observations["reward"][-800:].mean()
-        for agent in (cautious, hopeful)
+        for agent in (pessimistic, optimistic)
     ]
     assert earned[0] < 0.1 * policy_iteration(mdp).gain
     assert earned[1] == pytest.approx(policy_iteration(mdp).gain, rel=0.02)
 
 
-def test_on_the_grid_world_optimism_comes_near_the_optimum() -> None:
+def test_optimism_comes_near_the_optimum_on_the_grid_world() -> None:
     """30 other runs earned .3630 ± .0039, none less than .354: the bound is 6 deviations away."""
     mdp = Maze("three-cups").mdp()
     means = [
@@ -60,10 +60,10 @@ def test_on_the_grid_world_optimism_comes_near_the_optimum() -> None:
 
 
 @pytest.mark.parametrize("selection", ["sampling", "vpi"])
-def test_bayesian_q_learning_finds_the_way_to_work(selection: str) -> None:
-    """Two states, two actions: to work in the warm one pays 1, and the way there is short.
+def test_bayesian_q_learning_solves_two_states(selection: str) -> None:
+    """Two states and two actions: working in the warm state pays 1.
 
-    None of 200 other runs, of either way to act, ended with less than .98.
+    None of 200 other runs, with either selection rule, ended with less than .98.
     """
     mdp = MDP([[[1.0, 0.0], [0.1, 0.9]], [[0.5, 0.5], [0.0, 1.0]]], [[0.0, 0.0], [0.0, 1.0]])
     for run in range(5):
@@ -72,5 +72,5 @@ def test_bayesian_q_learning_finds_the_way_to_work(selection: str) -> None:
         assert record.observations["reward"][-500:].mean() > 0.95
         assert agent.q_values(1)[1] > agent.q_values(1)[0]
         mu, kappa, alpha, _ = agent.belief(1, 1)
-        assert 1.0 < mu < 10.0  # 1/(1-γ) is far for a mean of all that was ever expected
+        assert 1.0 < mu < 10.0  # the mean of all past targets is still far from 1/(1-γ)
         assert alpha == 1.5 + 0.5 * (kappa - 1.0)
