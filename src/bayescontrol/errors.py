@@ -83,6 +83,14 @@ class NotConverged(BayesControlError, ArithmeticError):
     """The iteration reached its limit before its tolerance."""
 
 
+class QuadratureFailed(BayesControlError, ArithmeticError):
+    """∫ f_i Π F_j was not computed to 1e-12: the scales of the posteriors differ too much."""
+
+
+class NotCompilable(BayesControlError, TypeError):
+    """Numba cannot compile one of the functions."""
+
+
 class EpisodeOver(BayesControlError, RuntimeError):
     """The environment has ended its episode and cannot respond any more."""
 

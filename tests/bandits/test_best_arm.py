@@ -13,13 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescontrol.bandits.best_arm import (
-    QuadratureFailed,
     beta_best,
     gamma_best,
     normal_best,
     student_best,
 )
-from bayescontrol.errors import InvalidPrior
+from bayescontrol.errors import InvalidPrior, QuadratureFailed
 
 Polynomial = list[Fraction]
 

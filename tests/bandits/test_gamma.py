@@ -135,9 +135,9 @@ def test_invalid_rates_are_refused() -> None:
 
 
 def test_priors_too_wide_to_draw_a_world_raise_a_clear_error() -> None:
-    with pytest.raises(InvalidPrior, match="the mean reward .* drawn from the prior"):
+    with pytest.raises(InvalidPrior, match=r"the mean reward .* drawn from the prior"):
         PoissonBandit(1, prior=(1, 1e-200)).draw(1)
-    with pytest.raises(InvalidPrior, match="the mean reward .* drawn from the prior"):
+    with pytest.raises(InvalidPrior, match=r"the mean reward .* drawn from the prior"):
         ExponentialBandit(20, prior=(1e-4, 1)).draw(1)
 
 

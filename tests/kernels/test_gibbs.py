@@ -189,7 +189,7 @@ def test_an_untried_pair_is_centred_on_the_value_of_staying() -> None:
     rng, excess, rhos = Stream(0), [], []
     for _ in range(20_000):
         c.Q[:], c.M[:], c.scalars[:] = Q0, M0, scalars0
-        kernels.gibbs.draw_mode(e, c, belief.how, size, -1, rng.state)
+        kernels.gibbs.draw_mode(e, c, belief.draw_settings, size, -1, rng.state)
         excess.append(c.Q[0, 1] - (PRIOR.mu0 - c.scalars[RHO] + 100.0))
         rhos.append(c.scalars[RHO])
     n, variance = len(excess), 1.0 / PRIOR.lambda0
@@ -224,7 +224,7 @@ def compare_while_learning(steps: int, plant: Any = None, **options: Any) -> flo
         Q, M = np.vstack([Q, c.Q[list(new)]]), np.append(M, c.M[list(new)])
         now = belief.ledger.place(world.x)
         assert now is not None
-        kernels.gibbs.draw_mode(e, c, belief.how, size, now, rng.state)
+        kernels.gibbs.draw_mode(e, c, belief.draw_settings, size, now, rng.state)
         order = list(range(size))
         if 0 < partial < size:
             order = order[cursor : cursor + partial]
@@ -328,11 +328,11 @@ def test_with_one_action_the_chain_has_the_moments_of_the_lyapunov_equation(
     e, c, size = chain_of(belief)
     rng = Stream(4)
     for _ in range(1_000):
-        kernels.gibbs.draw_mode(e, c, belief.how, size, -1, rng.state)
+        kernels.gibbs.draw_mode(e, c, belief.draw_settings, size, -1, rng.state)
     batches = np.empty((60, 5_000, size))
     for batch in batches:
         for q in batch:
-            kernels.gibbs.draw_mode(e, c, belief.how, size, -1, rng.state)
+            kernels.gibbs.draw_mode(e, c, belief.draw_settings, size, -1, rng.state)
             q[:] = c.Q[:size, 0]
 
     def errors(refresh: bool) -> float:
@@ -426,7 +426,9 @@ def test_a_shift_commutes_with_a_sweep() -> None:
     other = twin.ledger.chain
     other.Q[:size] += 7.0
     other.M[:size] += 7.0
-    kernels.gibbs.draw_mode(e, c, belief.how, size, -1, Stream(0).state)
-    kernels.gibbs.draw_mode(twin.ledger.evidence, other, twin.how, size, -1, Stream(0).state)
+    kernels.gibbs.draw_mode(e, c, belief.draw_settings, size, -1, Stream(0).state)
+    kernels.gibbs.draw_mode(
+        twin.ledger.evidence, other, twin.draw_settings, size, -1, Stream(0).state
+    )
     np.testing.assert_allclose(other.Q[:size], c.Q[:size], atol=1e-12)  # both recentred
     assert other.scalars[RHO] == pytest.approx(c.scalars[RHO], abs=1e-12)

@@ -11,16 +11,14 @@ from bayescontrol.errors import (
     ImpossibleObservation,
     InvalidTable,
     MissingCapability,
+    NotCompilable,
     UnknownMode,
 )
 from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams
 from bayescontrol.kernels.parametric import _loop
 from bayescontrol.kernels.random import normal, uniform
-from bayescontrol.problems.parametric import (
-    NotCompilable,
-    ParametricModes,
-)
+from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.schedules import Every
 from bayescontrol.situations import stay
 from bayescontrol.testing import LawBroken, check_fused, check_modes, same_bits

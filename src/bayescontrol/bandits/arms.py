@@ -392,7 +392,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         except (InvalidPrior, TypeError, ValueError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
         self._require_same_priors(roster, prior)
-        last = as_numbers(arrays["drawn"], "the saved array 'drawn' is damaged", IncompatibleState)
+        last = as_numbers(arrays["drawn"], "the saved array 'drawn'", IncompatibleState)
         # One mean per arm; NaN marks an arm without a drawn mean; empty: no mode was drawn yet.
         means, logs = last if last.ndim == 2 and len(last) == 2 else (last, None)
         drawn_arms = np.flatnonzero(~np.isnan(means))

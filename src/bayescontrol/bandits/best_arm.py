@@ -11,11 +11,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BayesControlError, InvalidPrior
-
-
-class QuadratureFailed(BayesControlError, ArithmeticError):
-    """∫ f_i Π F_j was not computed to 1e-12: the scales of the posteriors differ too much."""
+from bayescontrol.errors import InvalidPrior, QuadratureFailed
 
 
 def beta_best(alpha: npt.ArrayLike, beta: npt.ArrayLike) -> FloatArray:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.bandit import Bandit
-from bayescontrol.bandits.best_arm import QuadratureFailed, normal_best, student_best
+from bayescontrol.bandits.best_arm import normal_best, student_best
 from bayescontrol.bandits.family import (
     Family,
     number,
@@ -28,7 +28,7 @@ from bayescontrol.bandits.family import (
     true_rows,
     true_table,
 )
-from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
+from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, QuadratureFailed
 from bayescontrol.problems.description import ARMS, ModelKind, SettingDoc, prior_rows
 from bayescontrol.seeding import Stream
 

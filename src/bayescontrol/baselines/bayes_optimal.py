@@ -4,9 +4,9 @@
     V_n(x, v)    = max_a Q_n(x, v, a),   V_0 = 0        n steps remain
     P(o | v, x, a) = Σ_m v_m P(o | m, x, a),   v'_m = v_m P(o | m, x, a) / P(o | v, x, a)
 
-`Plan` solves this for a finite class of modes: forward for the reachable (x, v), backward for the
-values. Only the hypotheses of the modes matter, not their policies. Beliefs that agree to twelve
-decimals are merged, which changes V_n by at most n² M max|r| 1e-12.
+`BayesPlan` solves this for a finite class of modes: forward for the reachable (x, v), backward for
+the values. Only the hypotheses of the modes matter, not their policies. Beliefs that agree to
+twelve decimals are merged, which changes V_n by at most n² M max|r| 1e-12.
 
 `BanditPlan` solves it for Bernoulli arms with Beta priors, where the counts
 k = (r_1, f_1, …, r_N, f_N) determine the belief:
@@ -79,7 +79,7 @@ class FiniteClass(Protocol[X, A, O]):
     def advance(self, x: X, a: A, o: O, /) -> X: ...
 
 
-class Plan(Generic[X, A, O]):
+class BayesPlan(Generic[X, A, O]):
     """Q_n(x, v, a) for the reward r(a, o), computed on demand and then cached.
 
     Example: of two levers one pays with probability 3/4, the other with 1/4. The first pull earns
@@ -88,7 +88,7 @@ class Plan(Generic[X, A, O]):
     >>> from bayescontrol.problems.tabular import TabularModes
     >>> pays, seldom = [0.25, 0.75], [0.75, 0.25]
     >>> levers = TabularModes([[[1, 0]], [[0, 1]]], [[[pays, seldom]], [[seldom, pays]]])
-    >>> plan = Plan(levers, lambda a, o: o, horizon=2)
+    >>> plan = BayesPlan(levers, lambda a, o: o, horizon=2)
     >>> plan.value(0, [0.5, 0.5])
     1.125
     >>> plan.action_values(0, [0.75, 0.25], left=1)
@@ -104,7 +104,7 @@ class Plan(Generic[X, A, O]):
         limit: int = 1_000_000,
     ) -> None:
         if horizon < 1:
-            raise ValueError(f"Plan(horizon={horizon}): the horizon must be at least 1")
+            raise ValueError(f"BayesPlan(horizon={horizon}): the horizon must be at least 1")
         self.modes, self.reward, self.horizon, self.limit = modes, reward, horizon, limit
         self._v: dict[Key, FloatArray] = {}
         self._q: dict[tuple[int, X, Key], tuple[float, ...]] = {}
@@ -167,7 +167,7 @@ class Plan(Generic[X, A, O]):
         return key
 
     def __repr__(self) -> str:
-        return f"Plan({self.modes!r}, horizon={self.horizon}: {len(self._branches)} beliefs)"
+        return f"BayesPlan({self.modes!r}, horizon={self.horizon}: {len(self._branches)} beliefs)"
 
 
 class BayesOptimal(Generic[X, A, O]):
@@ -179,12 +179,12 @@ class BayesOptimal(Generic[X, A, O]):
     >>> from bayescontrol import interact
     >>> from bayescontrol.problems.chain import chain
     >>> modes = chain(4)
-    >>> agent = BayesOptimal(Plan(modes, lambda a, o: o, horizon=8))
+    >>> agent = BayesOptimal(BayesPlan(modes, lambda a, o: o, horizon=8))
     >>> agent.value(), interact(agent, modes.environment(1), 8).actions.tolist()
     (1.5, [0, 0, 0, 0, 1, 1, 1, 1])
     """
 
-    def __init__(self, plan: Plan[X, A, O], prior: npt.ArrayLike | None = None) -> None:
+    def __init__(self, plan: BayesPlan[X, A, O], prior: npt.ArrayLike | None = None) -> None:
         self.plan = plan
         self.belief: FiniteBelief[Any] = FiniteBelief(plan.modes, prior)
         self.x = plan.modes.start

@@ -451,7 +451,7 @@ def draw_mode(
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "x"))
     >>> e, c = belief.ledger.evidence, belief.ledger.chain
-    >>> draw_mode(e, c, belief.how, 1, -1, Stream(0).state)
+    >>> draw_mode(e, c, belief.draw_settings, 1, -1, Stream(0).state)
     >>> abs(c.scalars[RHO] - 1.75) < 3
     np.True_
     """
@@ -499,8 +499,9 @@ def interact(
     >>> from bayescontrol.seeding import Stream
     >>> belief = GibbsBelief(2, states=2)
     >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
-    >>> interact(belief.ledger.evidence, belief.ledger.chain, belief.how, 2, chain_mdp(2).tables,
-    ...          np.arange(2), 0, 0, Stream(1).state, Stream(2).state, actions, rewards, states)
+    >>> e, chain, settings = belief.ledger.evidence, belief.ledger.chain, belief.draw_settings
+    >>> interact(e, chain, settings, 2, chain_mdp(2).tables, np.arange(2), 0, 0, Stream(1).state,
+    ...          Stream(2).state, actions, rewards, states)
     (50, 0, 0)
     """
     A = c.Q.shape[1]

@@ -303,7 +303,7 @@ class GibbsBelief:
         return self._ledger
 
     @property
-    def how(self) -> "GibbsSettings":
+    def draw_settings(self) -> "GibbsSettings":
         """The settings of a draw, as `kernels.gibbs.draw_mode` expects them."""
         return self._draw_settings
 
@@ -433,7 +433,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
     while t < steps:
         first_step, ledger = t, belief.ledger
         t, environment.at, reason = kernels.gibbs.interact(
-            ledger.evidence, ledger.chain, belief.how, len(ledger), mdp.tables, indices,
+            ledger.evidence, ledger.chain, belief.draw_settings, len(ledger), mdp.tables, indices,
             environment.at, t, p.state, q.state, actions, rewards, states,
         )  # fmt: skip
         belief.fast_forward()

@@ -94,7 +94,7 @@ Moves: TypeAlias = Mapping[str, Mapping[str, str | tuple[str, str]]]
 #: One action, or P(a | m, x).
 Choice: TypeAlias = str | Mapping[str, float]
 #: A policy: one choice for all situations, or a function of x.
-Plan: TypeAlias = Choice | Callable[[str], Choice]
+ModePolicy: TypeAlias = Choice | Callable[[str], Choice]
 #: P(1 | m, x): one number for all situations, or a function of x.
 Expectation: TypeAlias = float | Callable[[str], float]
 
@@ -233,7 +233,7 @@ def trap() -> TabularModes:
     )
 
 
-def _consistency(policies: Mapping[str, Plan]) -> TabularModes:
+def _consistency(policies: Mapping[str, ModePolicy]) -> TabularModes:
     return _build_modes(
         {
             "A0": {"left": "A1", "right": "A2", "out": "B0"},
@@ -250,7 +250,7 @@ def _consistency(policies: Mapping[str, Plan]) -> TabularModes:
 
 
 def _build_modes(
-    moves: Moves, policies: Mapping[str, Plan], expects: Sequence[Expectation]
+    moves: Moves, policies: Mapping[str, ModePolicy], expects: Sequence[Expectation]
 ) -> TabularModes:
     """Build the tables of a class; situations and actions are numbered in the order of `moves`.
 
@@ -260,8 +260,8 @@ def _build_modes(
     actions = tuple(moves[situations[0]])
     place = {x: i for i, x in enumerate(situations)}
 
-    def action_probabilities(plan: Plan, x: str) -> list[float]:
-        choice = plan(x) if callable(plan) else plan
+    def action_probabilities(policy: ModePolicy, x: str) -> list[float]:
+        choice = policy(x) if callable(policy) else policy
         return [choice.get(a, 0.0) if isinstance(choice, Mapping) else a == choice for a in actions]
 
     def next_situations(move: str | tuple[str, str]) -> list[int]:
@@ -272,7 +272,7 @@ def _build_modes(
 
     pays = np.array([[pay_probabilities(expect, x) for x in situations] for expect in expects])
     return TabularModes(
-        [[action_probabilities(plan, x) for x in situations] for plan in policies.values()],
+        [[action_probabilities(p, x) for x in situations] for p in policies.values()],
         np.stack([1.0 - pays, pays], -1),
         [[next_situations(moves[x][a]) for a in actions] for x in situations],
         names=tuple(policies),

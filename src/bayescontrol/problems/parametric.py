@@ -21,9 +21,9 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, as_numbers
 from bayescontrol.errors import (
     BadEvidence,
-    BayesControlError,
     InvalidTable,
     MissingCapability,
+    NotCompilable,
     UnknownMode,
 )
 from bayescontrol.problems.mode_class import ClassMode, ModeClass
@@ -37,10 +37,6 @@ Number: TypeAlias = int | float
 
 #: Integers n with -INT64 <= n < INT64 have 64 bits.
 INT64 = 2**63
-
-
-class NotCompilable(BayesControlError, TypeError):
-    """Numba cannot compile one of the functions."""
 
 
 class ParametricMode(ClassMode):
@@ -288,7 +284,7 @@ def _as_situation(x: Any) -> Situation:
     """Return x as a Python number or an array of floats, or raise BadEvidence."""
     if np.ndim(x) == 0:
         return _as_python_number("the situation", x)
-    return as_numbers(x, f"situation {x!r} must be one number or an array of them", BadEvidence)
+    return as_numbers(x, f"situation {x!r}", BadEvidence)
 
 
 def _convert(kind: type, value: Any, what: str) -> Any:

@@ -31,7 +31,7 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines import BayesOptimal, Plan
+from bayescontrol.baselines import BayesOptimal, BayesPlan
 from bayescontrol.experiments.curves import by_name, share_of_runs
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import both_streams, interact, play
@@ -199,14 +199,14 @@ _chain = lru_cache(chains.chain)
 
 
 @lru_cache
-def _plan(k: int) -> Plan[int, int, int]:
+def _plan(k: int) -> BayesPlan[int, int, int]:
     """Plan far enough ahead to be rewarded in both environments."""
-    return Plan(_chain(k), _reward, 2 * k)
+    return BayesPlan(_chain(k), _reward, 2 * k)
 
 
 @lru_cache
-def _growing_plan(scale: int) -> Plan[tuple[int, int, int], int, int]:
-    return Plan(GrowingChain(scale), _reward, scale * scale + scale)
+def _growing_plan(scale: int) -> BayesPlan[tuple[int, int, int], int, int]:
+    return BayesPlan(GrowingChain(scale), _reward, scale * scale + scale)
 
 
 def _reward(a: int, o: int) -> float:
