@@ -1,7 +1,7 @@
 """A real Chromium without a window, and pages as a reader gets them.
 
-The browser lives as long as one test file: while Playwright's synchronous door is open no other
-event loop may run in this process, and other tests need theirs.
+The browser is open for one test file only: while Playwright's synchronous API is in use, no other
+event loop can run in this process, and other tests need theirs.
 """
 
 import shutil
@@ -36,7 +36,7 @@ _SMALL: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, or the one that is there."""
+    """Debian's Chromium, or another one that is installed."""
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
         pytest.skip(
@@ -72,7 +72,7 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def visit(chromium: Browser) -> Iterator[Callable[..., Visit]]:
-    """Open a page in a window of some width, light or dark, with a mouse or a finger."""
+    """Open a page at a given width, light or dark, on a desktop or a phone."""
     contexts = []
 
     def opened(path: Path, width: int = 1280, scheme: Any = "light", phone: bool = False) -> Visit:

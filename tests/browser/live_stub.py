@@ -96,7 +96,7 @@ class Stub:
 
 
 def tabs(chromium: Browser) -> Iterator[Open]:
-    """Open the page: of a stub, or of a file; all are closed in the end."""
+    """Yield a function that opens pages; all are closed at the end."""
     contexts = []
 
     def opened(url: str, width: int = 1280, messages: list[str] | None = None, **more: Any) -> Page:
@@ -116,7 +116,7 @@ def tabs(chromium: Browser) -> Iterator[Open]:
 
 
 def agent(name: str = "checkout", step: int = 1, **other: Any) -> dict[str, Any]:
-    """An agent of three arms, as the stream tells of it after so many seconds."""
+    """The frame of an agent with three arms after `step` seconds."""
     p = min(0.9, 0.3 + 0.02 * step)
     arms = [("red", 0.31 + 0.001 * step), ("blue", 0.22), ("green", 0.18)]
     return {
@@ -144,7 +144,7 @@ def agent(name: str = "checkout", step: int = 1, **other: Any) -> dict[str, Any]
 
 
 def modal(name: str = "door", step: int = 1, *, raised: bool = False) -> dict[str, Any]:
-    """An agent of a finite class, with an alarm and no known truth."""
+    """The frame of an agent with finitely many modes, with an alarm and without regret."""
     return agent(
         name,
         step,
@@ -169,13 +169,13 @@ def connected(page: Page) -> None:
 
 
 def live(tab: Open, stub: Stub, seconds: int = 8, **more: Any) -> Page:
-    """The page after it has heard a few seconds of traffic."""
+    """Open the page and send a few seconds of events."""
     page: Page = tab(stub.url, **more)
     connected(page)
     for step in range(1, seconds + 1):
         stub.say("agents", [agent(step=step), modal(step=step)])
         stub.say("decision", decision(step))
-        # Samples are a second apart in life; here far enough to be told apart.
+        # Real frames are a second apart; here they are just far enough apart to be distinguished.
         page.wait_for_timeout(30)
     expect(figure(page, "Regret")).to_be_visible()
     expect(page.locator(".facts").first).to_contain_text(str(40 * seconds))

@@ -1,4 +1,4 @@
-"""The page of the interface in a real browser."""
+"""The documentation page of the HTTP interface in a real browser."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -32,7 +32,7 @@ def test_nothing_is_wider_than_the_window(
     page: Page = tab(f"{url}/docs", width=width, messages=messages, **more)
     wide = page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
     assert wide == [width, width]
-    # Nor is anything cut off: what is too long goes on in the next line.
+    # Nothing is cut off: long text wraps.
     cut = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1).length"""
     assert page.locator("pre, td, h3, p").evaluate_all(cut) == 0
     assert messages == []

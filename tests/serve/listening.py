@@ -1,4 +1,4 @@
-"""What the live page is told, as it reads it."""
+"""Read the event stream of the live page."""
 
 import json
 from collections.abc import Generator
@@ -8,7 +8,7 @@ from bayescontrol.serve import Client
 
 
 def events(client: Client) -> Generator[tuple[str, Any], None, None]:
-    """The kind and the data of each event, as they come."""
+    """Yield the kind and the data of each event."""
     kind = ""
     for line in client.lines("/events"):
         name, _, value = line.decode().partition(": ")
@@ -19,13 +19,13 @@ def events(client: Client) -> Generator[tuple[str, Any], None, None]:
 
 
 def frames(client: Client, most: int = 90) -> Generator[dict[str, Any], None, None]:
-    """The agents by their names, once a second; after so many it has hung."""
+    """Yield the agents by name, once a second; fail after `most` frames."""
     left, stream = most, events(client)
     try:
         for kind, result in stream:
             if kind == "agents":
                 yield {one["name"]: one for one in result}
                 left -= 1
-                assert left, f"what was waited for has not come in {most} frames: {result}"
+                assert left, f"the expected state was not reached in {most} frames: {result}"
     finally:
         stream.close()

@@ -1,4 +1,4 @@
-"""An agent that does something first whenever it acts: it waits, or it fails."""
+"""An agent that calls a function before each act, to wait or to fail."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from bayescontrol.durable import Model, named_model
 
 
 class Paused:
-    """The agent of a bandit of two arms; `first` is called before each act."""
+    """The agent of a two-armed bandit; `first` is called before each act."""
 
     def __init__(self, first: Callable[[], object]) -> None:
         self.rule, self.first = BernoulliBandit(2).agent(), first
@@ -33,5 +33,5 @@ class Paused:
 
 
 def paused(first: Callable[[], object]) -> dict[str, Model]:
-    """A model of the name "paused", as a server takes it."""
+    """Return the argument `models` of a server, with a model named "paused"."""
     return {"paused": named_model("paused", version=1, build=lambda: Paused(first))}

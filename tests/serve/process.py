@@ -1,4 +1,4 @@
-"""The command `bayescontrol serve` in a process of its own."""
+"""The command `bayescontrol serve` in a separate process."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def command(*arguments: str) -> "subprocess.Popen[str]":
 
 @contextmanager
 def served(*arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """The process and its address; killed in the end, if it has not stopped."""
+    """Yield the process and its address; kill it at the end if it has not stopped."""
     process = command(*arguments)
     assert process.stdout is not None
     try:

@@ -1,4 +1,4 @@
-"""Requests as they are, without the client's help."""
+"""Raw HTTP requests, without the client."""
 
 import http.client
 import json
@@ -31,7 +31,7 @@ class Raw(NamedTuple):
 def ask(
     url: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
 ) -> Raw:
-    """One request on a connection of its own; a body that is no bytes is sent as JSON."""
+    """Send one request on a new connection; a body other than bytes is sent as JSON."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
     raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -51,15 +51,15 @@ def connected(url: str, timeout: float = 30.0) -> socket.socket:
     return socket.create_connection((parts.hostname, parts.port), timeout=timeout)
 
 
-def until_closed(url: str, sent: bytes) -> bytes:
-    """What comes back on a connection until it is closed; one that stays open is an error."""
+def read_until_closed(url: str, sent: bytes) -> bytes:
+    """Send, and return everything received until the server closes the connection."""
     with connected(url) as connection:
         connection.sendall(sent)
         return rest(connection)
 
 
 def rest(connection: socket.socket) -> bytes:
-    """What comes on this connection until it is closed."""
+    """Return everything received until the connection is closed."""
     got = b""
     while piece := connection.recv(65536):
         got += piece

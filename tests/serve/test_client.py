@@ -1,4 +1,4 @@
-"""The client: the agent's two verbs from afar, and asking again until it is sure."""
+"""The client: act and observe over HTTP, errors, and retries."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -28,33 +28,33 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def test_an_agent_far_away_is_the_agent_here(client: Client) -> None:
+def test_a_remote_agent_behaves_like_a_local_one(client: Client) -> None:
     bandit = BernoulliBandit(["red", "blue"])
-    far = client.create("same", bandit, seed=5)
-    with open_agent("sqlite:///:memory:", "same", bandit, seed=5) as near:
+    remote = client.create("same", bandit, seed=5)
+    with open_agent("sqlite:///:memory:", "same", bandit, seed=5) as local:
         for i in range(20):
-            one, two = far.act(), near.act()
+            one, two = remote.act(), local.act()
             assert (one.id, one.action, one.probability) == (two.id, two.action, two.probability)
             assert one.probabilities == two.probabilities
-            assert far.observe(one, i % 2) is near.observe(two, i % 2) is True
-            assert far.observe(one.id, i % 2) is False
-        assert far.posterior() == near.posterior()
-        assert far.probabilities() == near.probabilities()
-        result, known = far.explain(one), near.explain(two)
+            assert remote.observe(one, i % 2) is local.observe(two, i % 2) is True
+            assert remote.observe(one.id, i % 2) is False
+        assert remote.posterior() == local.posterior()
+        assert remote.probabilities() == local.probabilities()
+        result, known = remote.explain(one), local.explain(two)
         assert result["posterior"] == known.posterior
         assert result["mode"] == repr(known.mode)
-        kinds = [type(event).__name__ for event in far.log()]
-        assert kinds == [type(event).__name__ for event in near.log()]
+        kinds = [type(event).__name__ for event in remote.log()]
+        assert kinds == [type(event).__name__ for event in local.log()]
 
 
-def test_situations_and_names_of_any_kind_go_through(client: Client) -> None:
+def test_situations_and_arms_of_any_type_round_trip(client: Client) -> None:
     arms = [("left", 1), 2, "three"]
-    far = client.create("kinds", LinearBandit(arms, features=2), seed=1)
-    decision = far.act((1.0, 0.5))
+    remote = client.create("kinds", LinearBandit(arms, features=2), seed=1)
+    decision = remote.act((1.0, 0.5))
     assert decision.action in arms
     assert decision.situation == (1.0, 0.5)
-    far.observe(decision, 0.5)
-    probabilities = far.probabilities((1.0, 0.5))
+    remote.observe(decision, 0.5)
+    probabilities = remote.probabilities((1.0, 0.5))
     assert probabilities is None or set(probabilities) == set(arms)
 
 
@@ -76,10 +76,10 @@ def test_errors_are_errors_of_the_library(client: Client) -> None:
         list(client.agent("nobody").log())
     with pytest.raises(InvalidKey, match="visible"):
         shop.act(key="with a space")
-    far = client.create("keyed", LinearBandit(2, features=1), seed=1)
-    far.act([1.0], key="k")
+    remote = client.create("keyed", LinearBandit(2, features=1), seed=1)
+    remote.act([1.0], key="k")
     with pytest.raises(ConflictingKey):
-        far.act([2.0], key="k")
+        remote.act([2.0], key="k")
 
 
 def test_threads_share_a_client(client: Client) -> None:
@@ -116,10 +116,10 @@ def test_a_pooled_connection_that_was_closed_is_replaced(tmp_path: Path) -> None
         assert agent.head == 7
 
 
-class Troubled(BaseHTTPRequestHandler):
-    """Answers as told, one by one, and writes down under which keys it was asked."""
+class Scripted(BaseHTTPRequestHandler):
+    """A server that gives scripted answers and records the keys of the requests."""
 
-    answers: list[Callable[["Troubled"], None]]
+    answers: list[Callable[["Scripted"], None]]
     keys: list[str | None]
 
     def do_POST(self) -> None:
@@ -128,11 +128,11 @@ class Troubled(BaseHTTPRequestHandler):
         self.answers.pop(0)(self)
 
     def log_message(self, *args: Any) -> None:
-        """Quietly."""
+        """Log nothing."""
 
 
-def says(status: int, body: bytes, **headers: str) -> Callable[[Troubled], None]:
-    def answer(handler: Troubled) -> None:
+def respond(status: int, body: bytes, **headers: str) -> Callable[[Scripted], None]:
+    def answer(handler: Scripted) -> None:
         handler.send_response(status)
         for name, value in headers.items():
             handler.send_header(name.replace("_", "-"), value)
@@ -143,7 +143,7 @@ def says(status: int, body: bytes, **headers: str) -> Callable[[Troubled], None]
     return answer
 
 
-def hangs_up(handler: Troubled) -> None:
+def hang_up(handler: Scripted) -> None:
     handler.close_connection = True
     handler.connection.close()
 
@@ -155,8 +155,8 @@ DECISION = (
 
 
 @pytest.fixture
-def troubled() -> Iterator[tuple[Client, type[Troubled]]]:
-    handler = type("Now", (Troubled,), {"answers": [], "keys": []})
+def scripted() -> Iterator[tuple[Client, type[Scripted]]]:
+    handler = type("Now", (Scripted,), {"answers": [], "keys": []})
     with HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -168,17 +168,17 @@ def troubled() -> Iterator[tuple[Client, type[Troubled]]]:
             thread.join()
 
 
-def test_whatever_goes_wrong_on_the_way_it_asks_again_under_the_same_key(
-    troubled: tuple[Client, type[Troubled]],
+def test_the_client_retries_transient_failures_with_the_same_key(
+    scripted: tuple[Client, type[Scripted]],
 ) -> None:
-    client, handler = troubled
+    client, handler = scripted
     handler.answers += [
-        hangs_up,
-        says(503, b"{}", Retry_After="0"),
-        says(429, b"not even JSON"),
-        says(502, b"<html>a proxy</html>"),
-        hangs_up,
-        says(200, DECISION),
+        hang_up,
+        respond(503, b"{}", Retry_After="0"),
+        respond(429, b"not even JSON"),
+        respond(502, b"<html>a proxy</html>"),
+        hang_up,
+        respond(200, DECISION),
     ]
     assert client.agent("shop").act().action == "red"
     assert len(handler.keys) == 6
@@ -186,16 +186,16 @@ def test_whatever_goes_wrong_on_the_way_it_asks_again_under_the_same_key(
 
 
 def test_a_permanent_error_is_not_retried(
-    troubled: tuple[Client, type[Troubled]],
+    scripted: tuple[Client, type[Scripted]],
 ) -> None:
-    client, handler = troubled
-    handler.answers += [says(500, b"oh no"), says(200, DECISION)]
+    client, handler = scripted
+    handler.answers += [respond(500, b"oh no"), respond(200, DECISION)]
     with pytest.raises(Refused, match="500: oh no"):
         client.agent("shop").act()
     assert len(handler.keys) == 1
 
 
-def test_it_gives_up_when_its_time_is_over() -> None:
+def test_the_client_gives_up_after_its_timeout() -> None:
     nobody = Client("http://127.0.0.1:9", timeout=0.3).agent("shop")  # nobody listens there
     with pytest.raises(Unavailable):
         nobody.act()

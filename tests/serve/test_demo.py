@@ -1,4 +1,4 @@
-"""The demo: visitors who are not real, for a bounded time."""
+"""The demo: simulated visitors for a limited time."""
 
 import subprocess
 import sys
@@ -11,10 +11,10 @@ from bayescontrol.serve import Client
 from bayescontrol.serve.demo import CHECKOUT, dispenser, running_demo
 
 
-def test_visitors_come_their_answers_come_late_and_the_broken_lever_raises_the_alarm(
+def test_the_demo_has_late_feedback_and_its_broken_lever_raises_the_alarm(
     tmp_path: Path,
 ) -> None:
-    """With fifty pulls before it breaks, the alarm was raised for each of a thousand levers."""
+    """The alarm was raised for each of a thousand simulated levers that broke after fifty pulls."""
     store = f"sqlite:///{tmp_path}/demo.db"
     with running_demo(9.0, store=store, rate=200.0) as server, Client(server.url) as client:
         for result in frames(client):
@@ -25,12 +25,12 @@ def test_visitors_come_their_answers_come_late_and_the_broken_lever_raises_the_a
     assert shop["regret"] > 0.0
     with open_agent(store, "dispenser", dispenser()) as agent:
         assert agent.ask(lambda guarded: guarded.alarm.raised)
-        assert agent.ask(lambda guarded: guarded.alarm.step) > 10  # not before it was seen to work
+        assert agent.ask(lambda guarded: guarded.alarm.step) > 10  # not before the lever had worked
     with open_agent(store, "checkout") as agent:
         events = list(agent.log())
     decided = [event for event in events if isinstance(event, Decided)]
     observed = [event for event in events if isinstance(event, Observed)]
-    assert 0 < len(observed) < len(decided)  # some answers are late, some never come
+    assert 0 < len(observed) < len(decided)  # some observations are late or missing
     assert {event.a for event in decided} <= set(CHECKOUT)
 
 
@@ -46,7 +46,7 @@ def test_a_saved_demo_continues_where_it_was_interrupted(tmp_path: Path) -> None
     assert counts == sorted(counts)
 
 
-def test_the_command_prints_the_pages_address_and_ends_by_itself() -> None:
+def test_the_demo_command_prints_its_address_and_ends_by_itself() -> None:
     code = "from bayescontrol.cli.demo import demo; demo()"
     answer = subprocess.run(
         [sys.executable, "-c", code, "--seconds", "2"], capture_output=True, text=True, timeout=120

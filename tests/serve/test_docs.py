@@ -1,4 +1,4 @@
-"""The documentation of the models: complete, and every example does what it says."""
+"""The documentation of the models is complete, and its examples work."""
 
 import json
 import shlex
@@ -21,7 +21,7 @@ def url() -> Iterator[str]:
 
 
 def commands(url: str, of: str) -> list[list[str]]:
-    """The example of a model on the page, as a shell would read it."""
+    """Return the example of a model on the page, split as by a shell."""
     section = ask(url, "GET", "/docs").body.decode().partition(f'<h3 id="{of}">')[2]
     text = unescape(section.partition("<pre>")[2].partition("</pre>")[0])
     return [shlex.split(line) for line in text.replace("\\\n", "").splitlines()]
@@ -36,7 +36,7 @@ def test_every_setting_of_every_model_is_explained(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_example_of_a_model_makes_an_agent_that_acts_and_learns(url: str, name: str) -> None:
+def test_the_example_of_a_model_creates_an_agent_that_acts_and_learns(url: str, name: str) -> None:
     create, act, observe = commands(url, name)
     answers = []
     for command in (create, act, observe):

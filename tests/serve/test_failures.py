@@ -1,4 +1,4 @@
-"""What fails behind the server is told by its kind; what was said of it stays with the server."""
+"""Errors of the store are reported by type; their text stays in the server's log."""
 
 import logging
 import os
@@ -33,7 +33,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 
 def test_health_and_readiness_are_reported() -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
-        client.call("GET", "/v1/health/ready")  # asked again until it is
+        client.call("GET", "/v1/health/ready")  # retried until it is ready
         assert ask(server.url, "GET", "/v1/health/live").json == {"status": "ok"}
         ready = ask(server.url, "GET", "/v1/health/ready").json
         assert ready == {"status": "ok", "failed": 0, "unopened": []}
@@ -97,8 +97,8 @@ def test_the_internal_error_of_a_store_is_not_sent(
     assert SECRET in log.text
 
 
-def acts_until_full(url: str) -> Raw:
-    """The answer to the first decision for which there was no room."""
+def act_until_full(url: str) -> Raw:
+    """Act until the disk is full; return the first answer that is an error."""
     for key in range(20_000):
         answer = ask(url, "POST", "/v1/agents/shop/act", {}, {"Idempotency-Key": f"{key:0200d}"})
         if answer.status != 200:
@@ -106,7 +106,7 @@ def acts_until_full(url: str) -> Raw:
     raise AssertionError("the disk is not full")
 
 
-def test_readiness_says_that_writes_fail_until_one_succeeds(tmp_path: Path) -> None:
+def test_readiness_reports_failing_writes_until_one_succeeds(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "shop.db"))
     with Server(store, port=0) as server, Client(server.url) as client:
         client.call("GET", "/v1/health/ready")
@@ -114,7 +114,7 @@ def test_readiness_says_that_writes_fail_until_one_succeeds(tmp_path: Path) -> N
         file = store._require_open()
         pages = file.all("PRAGMA page_count")[0][0]
         file.all(f"PRAGMA max_page_count = {pages}")
-        full = acts_until_full(server.url)
+        full = act_until_full(server.url)
         assert (full.status, full.kind) == (507, "disk-full")
         ready = ask(server.url, "GET", "/v1/health/ready")
         assert (ready.status, ready.kind) == (503, "store-failed")
@@ -126,7 +126,9 @@ def test_readiness_says_that_writes_fail_until_one_succeeds(tmp_path: Path) -> N
                     "settings": {"arms": 2}})  # fmt: skip
         assert again.status == 507
         file.all("PRAGMA max_page_count = 1000000")
-        assert ask(server.url, "GET", "/v1/health/ready").status == 503  # nobody has tried yet
+        assert (
+            ask(server.url, "GET", "/v1/health/ready").status == 503
+        )  # no write has been tried yet
         assert ask(server.url, "POST", "/v1/agents/shop/act", {}).status == 200
         assert ask(server.url, "GET", "/v1/health/ready").status == 200
 
@@ -146,7 +148,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(place)], check=True)
 
 
-def test_readiness_comes_back_by_itself_when_there_is_room_again(
+def test_readiness_recovers_by_itself_when_the_disk_has_space_again(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bayescontrol.serve.registry._RETRY_WRITE", 0.1)
@@ -157,17 +159,17 @@ def test_readiness_comes_back_by_itself_when_there_is_room_again(
         with filler.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(b"x" * 4096)
-        assert acts_until_full(server.url).status == 507
+        assert act_until_full(server.url).status == 507
         decided = client.agent("shop").info()["decisions"]
-        for _ in range(5):  # tried, and still full
+        for _ in range(5):  # retried, and still full
             assert ask(server.url, "GET", "/v1/health/ready").status == 503
             time.sleep(0.15)
         filler.unlink()
-        client.call("GET", "/v1/health/ready")  # asked again until it is
-        assert client.agent("shop").info()["decisions"] == decided  # nothing was decided for that
+        client.call("GET", "/v1/health/ready")  # retried until it is ready
+        assert client.agent("shop").info()["decisions"] == decided  # the retries made no decision
 
 
-def test_a_damaged_event_is_reported_as_such_and_other_agents_go_on(
+def test_a_damaged_event_is_reported_and_other_agents_keep_working(
     tmp_path: Path, log: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / SECRET / "shop.db"
@@ -219,7 +221,7 @@ def require_internal(answer: Raw, log: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("verb", ["act", "observe"])
-def test_a_bug_of_ours_is_a_500_and_logged_and_not_the_callers_value(
+def test_an_internal_bug_is_a_logged_500_and_not_an_error_of_the_caller(
     verb: str, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
@@ -231,10 +233,10 @@ def test_a_bug_of_ours_is_a_500_and_logged_and_not_the_callers_value(
     require_internal(answer, log)
 
 
-def test_a_bug_of_ours_while_the_log_is_read_is_a_500_too(
+def test_an_internal_bug_while_the_log_is_read_is_a_500_too(
     monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(SqliteStore, "shared", True)  # so that others may have written
+    monkeypatch.setattr(SqliteStore, "shared", True)  # as if other processes could write
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         client.create("shop", BernoulliBandit(2))
         monkeypatch.setattr(SqliteLog, "head", broken)

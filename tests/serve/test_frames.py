@@ -1,4 +1,4 @@
-"""What the live page is told of every kind of agent: something to draw, or why there is nothing."""
+"""The frames of the live page: every kind of agent has a plot or a reason why not."""
 
 import time
 from typing import Any
@@ -45,9 +45,9 @@ def test_the_bias_of_a_correlated_arm_is_that_of_the_particles() -> None:
         assert inside == pytest.approx(0.95, abs=0.002)  # the interval ends at particles
 
 
-def test_a_user_model_that_shows_nothing_says_so() -> None:
+def test_a_user_model_without_a_posterior_has_a_remark() -> None:
     class Silent:
-        """A rule that acts, and whose belief has no numbers for people."""
+        """A rule that acts, but whose belief has no posterior to show."""
 
         belief = None
 
@@ -77,13 +77,13 @@ def test_at_most_200_modes_are_sent() -> None:
         assert agent.ask(lambda rule: belief_state(agent, rule))["remarks"] == []
 
 
-def test_an_agent_that_always_comes_second_is_in_the_sample_too() -> None:
+def test_an_agent_that_always_acts_second_is_in_the_sample_too() -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         first, second = (client.create(name, BernoulliBandit(2)) for name in ("first", "second"))
         stream = events(client)
         next(stream)
         for _ in range(20):
-            time.sleep(0.06)  # so long that the first is always due, and the second just after
+            time.sleep(0.06)  # long enough that the first is always due, and the second just after
             first.act()
             second.act()
         result = []

@@ -1,4 +1,4 @@
-"""Heads and connections have limits that act while bytes arrive, before any token is looked at."""
+"""Limits of request heads and connections, enforced while bytes arrive and before tokens."""
 
 import socket
 import threading
@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 from tests.serve.paused import paused
-from tests.serve.raw import Raw, ask, connected, rest, until_closed
+from tests.serve.raw import Raw, ask, connected, read_until_closed, rest
 
 from bayescontrol.serve import Limits, Server, Tokens
 
@@ -24,7 +24,7 @@ def require_problem(answered: bytes, status: int, kind: str) -> None:
 
 
 def require_cut_off(connection: socket.socket, piece: bytes) -> None:
-    """The server closes before it has read 100 MB; what lies in buffers on the way counts too."""
+    """Assert that the server closes before it has read 100 MB, including data in buffers."""
     sent = 0
     with suppress(ConnectionError):
         while sent < 100_000_000:
@@ -47,7 +47,7 @@ def test_a_head_beyond_the_limits_is_refused_before_it_is_complete(
 ) -> None:
     limits = Limits(line=1000, head=4000, headers=10, idle=60.0, deadline=60.0)
     with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server:
-        require_problem(until_closed(server.url, sent), status, kind)
+        require_problem(read_until_closed(server.url, sent), status, kind)
         headers = {"Authorization": f"Bearer {TOKEN}"}
         metrics = ask(server.url, "GET", "/v1/metrics", headers=headers).body.decode()
         assert f'bayescontrol_problems_total{{problem="{kind}"}} 1.0' in metrics
@@ -69,7 +69,7 @@ def test_a_head_within_the_limits_is_answered() -> None:
         assert ask(server.url, "GET", "/v1/health/live", headers=many).kind == "head-too-large"
 
 
-def test_a_head_without_an_end_is_not_taken_in() -> None:
+def test_a_head_without_an_end_is_cut_off() -> None:
     with Server("sqlite:///:memory:", port=0) as server, connected(server.url) as connection:
         connection.sendall(HEAD + b"X-Long: ")
         require_cut_off(connection, b"x" * 65536)
@@ -83,7 +83,7 @@ def test_the_trailer_of_a_chunked_body_is_limited(end: bytes) -> None:
         require_cut_off(connection, b"x" * 65536)
 
 
-def test_a_body_that_nobody_wants_any_more_is_not_read_for_ever() -> None:
+def test_the_body_of_a_refused_request_is_not_read_forever() -> None:
     limits = Limits(body=100_000)
     with (
         Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server,
@@ -98,15 +98,17 @@ def test_a_body_that_nobody_wants_any_more_is_not_read_for_ever() -> None:
 def test_a_connection_is_closed_when_its_time_is_up() -> None:
     limits = Limits(idle=0.2, deadline=0.4)
     with Server("sqlite:///:memory:", port=0, limits=limits) as server:
-        assert until_closed(server.url, b"") == b""
-        require_problem(until_closed(server.url, b"GET /v1/agents HT"), 408, "timeout")
-        require_problem(until_closed(server.url, HEAD + b"X-Slow: "), 408, "timeout")
-        answered = until_closed(server.url, HEAD + b"\r\n" + HEAD)  # one request, and half of one
+        assert read_until_closed(server.url, b"") == b""
+        require_problem(read_until_closed(server.url, b"GET /v1/agents HT"), 408, "timeout")
+        require_problem(read_until_closed(server.url, HEAD + b"X-Slow: "), 408, "timeout")
+        answered = read_until_closed(
+            server.url, HEAD + b"\r\n" + HEAD
+        )  # one request, and half of one
         assert answered.startswith(b"HTTP/1.1 200")
         require_problem(b"HTTP/1.1" + answered.rpartition(b"HTTP/1.1")[2], 408, "timeout")
 
 
-def test_a_head_that_trickles_in_has_no_more_time_than_another() -> None:
+def test_a_slow_head_is_cut_off_at_the_deadline() -> None:
     with (
         Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.5)) as server,
         connected(server.url) as connection,
@@ -124,12 +126,12 @@ def test_a_head_that_trickles_in_has_no_more_time_than_another() -> None:
         require_problem(answered, 408, "timeout")
 
 
-def test_the_connection_that_has_waited_longest_makes_room_for_another() -> None:
+def test_a_new_connection_replaces_the_longest_idle_one() -> None:
     limits = Limits(connections=4, idle=60.0)
     with Server("sqlite:///:memory:", port=0, limits=limits) as server:
         idle = [connected(server.url) for _ in range(4)]
         try:
-            for one in reversed(idle):  # the last of them has waited longest since
+            for one in reversed(idle):  # so the last one has been idle longest
                 one.sendall(HEAD + b"\r\n")
                 assert one.recv(4096).startswith(b"HTTP/1.1 200")
             assert ask(server.url, "GET", "/v1/health/live").status == 200
@@ -143,17 +145,17 @@ def test_the_connection_that_has_waited_longest_makes_room_for_another() -> None
 
 
 def test_an_exhausted_pool_raises_a_clear_error() -> None:
-    let, entered = threading.Event(), threading.Event()
-    let.set()  # while it is made
+    release, entered = threading.Event(), threading.Event()
+    release.set()  # while the agent is created
 
     def wait() -> None:
         entered.set()
-        let.wait(60.0)
+        release.wait(60.0)
 
     limits = Limits(connections=1, deadline=60.0)
     with Server("sqlite:///:memory:", port=0, limits=limits, models=paused(wait)) as server:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
-        let.clear()
+        release.clear()
         entered.clear()
         answers: list[Raw] = []
         visit = threading.Thread(
@@ -165,13 +167,13 @@ def test_an_exhausted_pool_raises_a_clear_error() -> None:
             refused = ask(server.url, "GET", "/v1/health/live")
             assert (refused.status, refused.kind) == (503, "overloaded")
             assert int(refused.headers["retry-after"]) >= 1
-        let.set()
+        release.set()
         visit.join()
         assert answers[0].status == 200
         assert ask(server.url, "GET", "/v1/health/live").status == 200
 
 
-def test_requests_that_are_sent_ahead_are_answered_in_order_but_not_any_number_of_them() -> None:
+def test_pipelined_requests_are_answered_in_order_up_to_a_limit() -> None:
     with Server("sqlite:///:memory:", port=0) as server:
         with connected(server.url) as connection:
             for path in (b"/v1/agents", b"/v1/health/live") * 10:
@@ -194,9 +196,9 @@ def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch)
         connection.connect((host, int(port)))
         connection.sendall(b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300)
         state = server._uvicorn.server_state
-        until = time.monotonic() + 20.0
+        deadline = time.monotonic() + 20.0
         while not state.total_requests:
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
         while state.connections:
-            assert time.monotonic() < until, "the connection is still open"
+            assert time.monotonic() < deadline, "the connection is still open"
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Many clients, one server, also one that is killed: what was acknowledged happened once."""
+"""Many clients of one server, which may be killed: acknowledged operations happen once."""
 
 import signal
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ from bayescontrol.serve import Client
 from bayescontrol.serve.server import Server
 
 
-def test_the_checker_finds_a_lost_and_a_doubled_operation() -> None:
+def test_the_checker_detects_lost_and_duplicated_operations() -> None:
     with open_agent("sqlite:///:memory:", "shop", SHOP, seed=1) as agent:
         one, two = agent.act(key="0-0"), agent.act(key="0-1")
         agent.observe(one, 1)
@@ -52,9 +52,9 @@ def test_four_client_processes_on_one_server_see_every_operation_exactly_once(
 
 
 def killed_under_load(folder: Path, store: str, kills: int, visits: int) -> list[dict[str, Any]]:
-    """Kill -9 while four clients ask, and start it again where it was; they ask on.
+    """Kill the server with -9 while four clients send requests, and restart it on the same port.
 
-    Each kill waits for its share of what is to be acknowledged: so all come while someone asks.
+    Each kill waits for its share of the acknowledgements, so that all kills hit a busy server.
     """
     rng = np.random.default_rng(8)
     port, running = "0", None
@@ -92,7 +92,7 @@ def require_survival(tmp_path: Path, kills: int, visits: int) -> None:
         assert all(np.array_equal(again.state[name], v) for name, v in agent.state().items())
 
 
-def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed(tmp_path: Path) -> None:
+def test_a_killed_server_loses_and_duplicates_nothing_acknowledged(tmp_path: Path) -> None:
     require_survival(tmp_path, kills=3, visits=250)
 
 

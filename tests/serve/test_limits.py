@@ -1,4 +1,4 @@
-"""Too much, too fast, too slow: 413, 429, 503 or 408, with a way out, and never a 500."""
+"""Requests that are too large, too fast or too slow get 413, 429, 503 or 408, never a 500."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.serve.paused import paused
-from tests.serve.raw import JSON, Raw, ask, connected, until_closed
+from tests.serve.raw import JSON, Raw, ask, connected, read_until_closed
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Refused
@@ -20,14 +20,14 @@ from bayescontrol.serve.server import Server
 from bayescontrol.serve.tokens import Tokens
 
 
-def test_a_body_that_is_too_large_is_refused_by_its_head_and_by_its_bytes() -> None:
+def test_a_body_that_is_too_large_is_refused_with_and_without_a_declared_length() -> None:
     with Server("sqlite:///:memory:", port=0, limits=Limits(body=1000)) as server:
         big = {"situation": "x" * 1000}
         answer = ask(server.url, "POST", "/v1/agents/shop/act", big)
         assert (answer.status, answer.kind) == (413, "too-large")
         head = b"POST /v1/agents/shop/act HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         head += b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-        answered = until_closed(server.url, head + b"400\r\n" + b" " * 1024 + b"\r\n0\r\n\r\n")
+        answered = read_until_closed(server.url, head + b"400\r\n" + b" " * 1024 + b"\r\n0\r\n\r\n")
         assert answered.startswith(b"HTTP/1.1 413")
         assert ask(server.url, "POST", "/v1/agents/shop/act", {}).kind == "unknown-agent"
 
@@ -54,73 +54,73 @@ def test_a_rate_limited_caller_gets_a_retry_after() -> None:
         assert ask(server.url, "GET", "/v1/agents", headers=headers[1]).status == 200
         assert ask(server.url, "GET", "/v1/health/live", headers=headers[0]).status == 200
         with Client(server.url, tokens[0]) as client:
-            assert client.agents() == []  # it waits, and asks again
+            assert client.agents() == []  # it waits and retries
 
 
-def test_more_requests_than_may_be_under_way_are_turned_away_and_none_fails() -> None:
-    let = threading.Event()
-    let.set()  # while it is made
-    limits, models = Limits(concurrency=4, deadline=60.0), paused(lambda: let.wait(60.0))
+def test_requests_beyond_the_concurrency_limit_are_refused_and_none_fails() -> None:
+    release = threading.Event()
+    release.set()  # while the agent is created
+    limits, models = Limits(concurrency=4, deadline=60.0), paused(lambda: release.wait(60.0))
     with Server("sqlite:///:memory:", port=0, limits=limits, models=models) as server:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
-        let.clear()
+        release.clear()
 
         def visit(i: int) -> Raw:
             answer = ask(
                 server.url, "POST", "/v1/agents/shop/act", {}, {"Idempotency-Key": f"k{i}"}
             )
             if answer.status == 503:
-                let.set()  # one was turned away: the others may go on
+                release.set()  # one was refused: the others may continue
             return answer
 
         with ThreadPoolExecutor(24) as pool:
             answers = list(pool.map(visit, range(72)))
         statuses = Counter(one.status for one in answers)
         assert statuses[503] > 0
-        assert set(statuses) <= {200, 409, 503}  # 409: an answer is due before the next act
+        assert set(statuses) <= {200, 409, 503}  # 409: an observation is due before the next act
         for one in answers:
             if one.status == 503:
                 assert one.kind == "overloaded"
                 assert int(one.headers["retry-after"]) >= 1
         assert ask(server.url, "GET", "/v1/health/live").status == 200
         decided = ask(server.url, "GET", "/v1/agents/shop").json["decisions"]
-        assert decided == 1  # all who were served shared the one that is due
+        assert decided == 1  # all accepted requests share the one that is due
 
 
 def test_a_timeout_is_a_503_and_may_be_retried() -> None:
-    let = threading.Event()
-    let.set()  # while it is made
-    models = paused(lambda: let.wait(60.0))
+    release = threading.Event()
+    release.set()  # while the agent is created
+    models = paused(lambda: release.wait(60.0))
     with Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.3), models=models) as server:
 
-        def insisted(path: str, body: Any) -> Raw:
-            """Asked again until it is done: on a slow machine more than once."""
+        def retry(path: str, body: Any) -> Raw:
+            """Retry until it succeeds, more than once on a slow machine."""
             for _ in range(100):
                 answer = ask(server.url, "POST", path, body, {"Idempotency-Key": "k"})
                 if answer.status < 300:
                     return answer
                 assert (answer.status, answer.kind) == (503, "deadline")
-            raise AssertionError("it never came in time")
+            raise AssertionError("it always timed out")
 
-        insisted("/v1/agents", {"name": "shop", "model": "paused"})
-        let.clear()
+        retry("/v1/agents", {"name": "shop", "model": "paused"})
+        release.clear()
         answer = ask(server.url, "POST", "/v1/agents/shop/act", {}, {"Idempotency-Key": "k"})
         assert (answer.status, answer.kind) == (503, "deadline")
-        let.set()
-        assert insisted("/v1/agents/shop/act", {}).json["id"] == "2"  # the same one, now done
+        release.set()
+        assert retry("/v1/agents/shop/act", {}).json["id"] == "2"  # the same decision, now complete
         with Client(server.url) as client:
             assert client.agent("shop").info()["decisions"] == 1
 
 
-def test_a_request_that_trickles_in_is_given_up() -> None:
+def test_a_slow_body_times_out() -> None:
     with Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.3)) as server:
         head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        answered = until_closed(server.url, head + b"Content-Length: 100\r\n\r\n{")
+        answered = read_until_closed(server.url, head + b"Content-Length: 100\r\n\r\n{")
         assert answered.startswith(b"HTTP/1.1 408")
         assert b'"urn:bayescontrol:problem:timeout"' in answered
 
 
-def test_as_many_agents_as_allowed_can_be_made() -> None:
+def test_the_number_of_agents_is_limited() -> None:
     with Server("sqlite:///:memory:", port=0, limits=Limits(agents=2)) as server:
         created = {"model": "bernoulli-bandit", "settings": {"arms": 2}, "seed": 1}
         statuses = [
@@ -173,7 +173,7 @@ def test_invalid_limits_are_refused(wrong: dict[str, Any]) -> None:
         Limits(**wrong)
 
 
-def test_a_bucket_admits_exactly_its_burst_and_its_rate() -> None:
+def test_a_rate_limiter_admits_exactly_its_burst_and_its_rate() -> None:
     """Times are dyadic numbers, so that the arithmetic is exact."""
     rate, pause, seconds = 4.0, 1.0 / 64.0, 32
     now = 0.0
@@ -184,10 +184,10 @@ def test_a_bucket_admits_exactly_its_burst_and_its_rate() -> None:
         with suppress(Refused):
             limiter.take("me")
             admitted.append(now)
-    # The first second's worth at once, then one every quarter of a second from the start on.
+    # The burst of one second at once, then one request every quarter of a second.
     quarters = [i / rate for i in range(1, int(seconds * rate))]
     assert admitted == [0.0, pause, 2 * pause, 3 * pause, *quarters]
-    now += 1_000.0  # a long pause fills the bucket, and no more than that
+    now += 1_000.0  # a long pause refills the burst, and no more than that
     for _ in range(4):
         limiter.take("me")
     with pytest.raises(Refused):
@@ -195,7 +195,7 @@ def test_a_bucket_admits_exactly_its_burst_and_its_rate() -> None:
     limiter.take("another")
 
 
-def test_a_slow_bucket_says_how_long_to_wait() -> None:
+def test_a_slow_rate_limit_reports_how_long_to_wait() -> None:
     now = 0.0
     limiter = RateLimiter(0.125, lambda: now)
     limiter.take("me")
@@ -220,7 +220,7 @@ def test_wrong_tokens_are_limited_by_address_and_right_ones_are_not(rate: float 
         assert ask(server.url, "GET", "/v1/agents", headers=right).status == 200
 
 
-def test_failed_attempts_are_logged_without_the_token_and_not_without_end(
+def test_failed_attempts_are_logged_without_the_token_and_at_a_limited_rate(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     limits = Limits(failures=1_000.0)
@@ -244,32 +244,32 @@ def test_failed_attempts_are_logged_without_the_token_and_not_without_end(
 
 
 @pytest.mark.parametrize("path", ["posterior", "probabilities"])
-def test_a_server_that_is_slow_does_not_blame_the_client(path: str) -> None:
-    let, entered = threading.Event(), threading.Event()
-    let.set()  # while it is made
+def test_a_slow_read_is_a_503_and_not_an_error_of_the_client(path: str) -> None:
+    release, entered = threading.Event(), threading.Event()
+    release.set()  # while the agent is created
 
     def wait() -> None:
         entered.set()
-        let.wait(60.0)
+        release.wait(60.0)
 
     limits = Limits(deadline=0.3)
     with Server("sqlite:///:memory:", port=0, limits=limits, models=paused(wait)) as server:
         with Client(server.url) as client:
             client.create("shop", "paused")
-        let.clear()
+        release.clear()
         entered.clear()
         visit = threading.Thread(target=ask, args=(server.url, "POST", "/v1/agents/shop/act", {}))
         visit.start()
         assert entered.wait(60.0)  # from now on the belief cannot be read
         answer = ask(server.url, "GET", f"/v1/agents/shop/{path}")
-        let.set()
+        release.set()
         visit.join()
     assert (answer.status, answer.kind) == (503, "deadline")
     assert int(answer.headers["retry-after"]) >= 1
 
 
 @pytest.mark.parametrize("sent", [b"", b'{"id": "2", "observa', b'{"id": "2", "observation": 1}'])
-def test_a_client_that_goes_in_the_middle_of_its_body_changes_nothing(
+def test_a_client_that_disconnects_within_its_body_changes_nothing(
     sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
@@ -279,7 +279,7 @@ def test_a_client_that_goes_in_the_middle_of_its_body_changes_nothing(
         def metrics() -> str:
             return ask(server.url, "GET", "/v1/metrics").body.decode()
 
-        under_way = "bayescontrol_requests_under_way 2"  # that one, and the question how many
+        under_way = "bayescontrol_requests_under_way 2"  # that request, and the one for the metrics
         with caplog.at_level("INFO"), connected(server.url) as connection:
             head = b"POST /v1/agents/shop/observe HTTP/1.1\r\nHost: localhost\r\n"
             head += b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n"

@@ -1,4 +1,4 @@
-"""What a newcomer gets wrong is answered in words, with the way out, and without secrets."""
+"""Common mistakes of new users get helpful errors that reveal no secrets."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def test_tokens_of_another_type_are_refused_and_not_shown(tokens: Any) -> None:
 
 
 @pytest.mark.parametrize("tokens", [SECRET, 7, [7]])
-def test_tokens_are_a_list_of_texts(tokens: Any) -> None:
+def test_tokens_must_be_a_list_of_strings(tokens: Any) -> None:
     with pytest.raises(InvalidToken):
         Tokens(tokens)
 
@@ -63,13 +63,13 @@ def test_a_number_out_of_range_ends_the_command_with_2(command: Any, line: list[
 
 
 @pytest.mark.parametrize("wrong", [{"rate": -1.0}, {"rate": float("nan")}, {"seed": -1}])
-def test_the_demo_itself_refuses_them_too(wrong: dict[str, Any]) -> None:
+def test_the_demo_function_refuses_invalid_numbers(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"rate|seed"), running_demo(1.0, **wrong):
         pass
 
 
 class Clock:
-    """Time that passes only while one sleeps."""
+    """A clock that advances only in `sleep`."""
 
     now = 0.0
 
@@ -90,12 +90,12 @@ def test_a_server_that_is_down_is_unavailable_after_five_seconds_and_not_ready(
         client.agent("shop").act()
     assert isinstance(caught.value, BayesControlError)
     assert isinstance(caught.value, ConnectionError)
-    assert 3.0 < clock.now <= 5.0  # the last pause, of up to two seconds, is not begun
+    assert 3.0 < clock.now <= 5.0  # the last pause, of up to two seconds, is not started
     with pytest.raises(Unavailable):
         next(client.agent("shop").log())
 
 
-def test_a_token_or_a_key_that_no_header_can_hold_is_refused_and_not_shown() -> None:
+def test_a_token_or_key_that_is_invalid_in_a_header_is_refused_and_not_shown() -> None:
     for wrong in (f"{SECRET}\n", f"{SECRET}\x00", f"{SECRET}é", 7):
         with pytest.raises(InvalidToken) as token:
             Client(NOBODY, wrong)  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ def test_an_invalid_address_is_refused(url: Any) -> None:
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0, float("nan")])
-def test_a_timeout_is_a_positive_number(timeout: float) -> None:
+def test_a_timeout_must_be_a_positive_number(timeout: float) -> None:
     with pytest.raises(ValueError, match="positive"):
         Client(NOBODY, timeout=timeout)
 
@@ -127,7 +127,7 @@ def test_a_timeout_is_a_positive_number(timeout: float) -> None:
         ({"arms": 2, "schedule": None}, "its name and its parameters"),
     ],
 )
-def test_bad_settings_are_named_in_the_callers_words(
+def test_errors_about_settings_use_the_names_of_the_caller(
     settings: dict[str, Any], message: str
 ) -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
@@ -155,7 +155,7 @@ def test_an_agent_whose_model_is_missing_is_named_with_a_hint(tmp_path: Path) ->
                 client.agent("shop").act()
 
 
-def test_a_situation_given_to_an_agent_that_has_none_is_refused_in_the_words_of_http() -> None:
+def test_a_situation_for_an_agent_without_contexts_is_refused() -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2), seed=0)
         with pytest.raises(BadSituation, match=r"situation=.*a linear-bandit"):
@@ -165,7 +165,7 @@ def test_a_situation_given_to_an_agent_that_has_none_is_refused_in_the_words_of_
         assert shop.info()["decisions"] == 0
 
 
-def test_a_situation_given_to_an_agent_that_moves_by_its_observations_is_a_bad_situation() -> None:
+def test_a_situation_for_an_agent_that_tracks_its_own_is_refused() -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         robot = client.create("robot", GibbsMDP(["left", "right"], start="home"), seed=0)
         with pytest.raises(BadSituation, match=r"situation='kitchen'.*now 'home'"):
@@ -175,7 +175,7 @@ def test_a_situation_given_to_an_agent_that_moves_by_its_observations_is_a_bad_s
         assert robot.info()["decisions"] == 0
 
 
-def test_a_situation_that_no_log_can_keep_is_a_bad_situation_and_not_bad_evidence() -> None:
+def test_a_situation_that_cannot_be_stored_is_a_bad_situation() -> None:
     with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
         client.create("shop", BernoulliBandit(2), seed=0)
         for method, path, body in (

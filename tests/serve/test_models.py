@@ -1,4 +1,4 @@
-"""Every model that describes itself can be made over HTTP, and is asked there as it is here."""
+"""Every built-in model can be created over HTTP, and behaves like a local one."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,24 +23,27 @@ def client() -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_a_model_made_over_http_decides_as_one_made_here(client: Client, name: str) -> None:
+def test_a_model_created_over_http_decides_like_a_local_one(client: Client, name: str) -> None:
     problem, number = PROBLEMS[name], list(PROBLEMS).index(name)
-    there = client.create(f"agent-{number}", problem, seed=number)
-    rng, hers = Stream(1), Stream(1)
-    with open_agent("sqlite:///:memory:", "here", problem, seed=number) as here:
+    remote = client.create(f"agent-{number}", problem, seed=number)
+    rng, remote_rng = Stream(1), Stream(1)
+    with open_agent("sqlite:///:memory:", "local", problem, seed=number) as local:
         for _ in range(3):
-            one, two = here.act(situation(problem, rng)), there.act(situation(problem, hers))
+            one, two = (
+                local.act(situation(problem, rng)),
+                remote.act(situation(problem, remote_rng)),
+            )
             plain = as_plain(one.action, "an action")
             assert plain == as_plain(two.action, "an action")
-            for agent, d, stream in ((here, one, rng), (there, two, hers)):
-                agent.observe(d.id, observation(problem, here, one.action, one.situation, stream))
-        assert there.posterior() == here.posterior()
-        settings = there.info()["settings"]
-    # What an agent says of itself makes it again.
+            for agent, d, stream in ((local, one, rng), (remote, two, remote_rng)):
+                agent.observe(d.id, observation(problem, local, one.action, one.situation, stream))
+        assert remote.posterior() == local.posterior()
+        settings = remote.info()["settings"]
+    # The settings that an agent reports create the same agent.
     again = client.call(
         "POST",
         "/v1/agents",
-        {"name": there.name, "model": as_model(problem).name, "settings": settings},
+        {"name": remote.name, "model": as_model(problem).name, "settings": settings},
     )
     assert again["settings"] == settings
 
@@ -88,7 +91,7 @@ def test_a_model_made_over_http_decides_as_one_made_here(client: Client, name: s
         ("bernoulli-bandit", {"arms": 2, "schedule": ["Every"]}, "its name and its parameters"),
     ],
 )
-def test_settings_that_would_cost_too_much_or_do_not_fit_are_refused(
+def test_settings_that_are_too_expensive_or_invalid_are_refused(
     model: str, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BadSettings, match=message):
@@ -104,7 +107,7 @@ ALIKE: list[list[Any]] = [
 
 
 @pytest.mark.parametrize("arms", ALIKE, ids=str)
-def test_arms_that_read_alike_stay_apart_on_the_wire(client: Client, arms: list[Any]) -> None:
+def test_arms_with_equal_text_stay_distinct_over_http(client: Client, arms: list[Any]) -> None:
     shop = client.create(f"alike-{ALIKE.index(arms)}", BernoulliBandit(arms), seed=3)
     d = shop.act()
     shop.observe(d.id, 1)
@@ -122,7 +125,7 @@ def test_arms_that_read_alike_stay_apart_on_the_wire(client: Client, arms: list[
     assert counts == [int(arm == d.action) for arm in arms]
 
 
-def test_modes_of_one_name_stay_apart_on_the_wire(client: Client) -> None:
+def test_modes_with_equal_names_stay_distinct_over_http(client: Client) -> None:
     twins = TabularModes([[[1]], [[1]]], [[[[1.0, 0.0]]], [[[0.5, 0.5]]]], names=["twin", "twin"])
     assert client.create("twins", twins).posterior() == {
         "twin (m0)": {"probability": 0.5},

@@ -86,7 +86,7 @@ def test_agents_are_sent_at_once_and_then_every_second_with_their_decisions() ->
 def test_the_interval_of_an_arm_holds_95_percent_of_its_draws(
     problem: Any, observed: list[float]
 ) -> None:
-    """20,000 draws: a share misses by over four standard errors in 6e-5 of cases; seed fixed."""
+    """20,000 draws: a share is off by four standard errors with probability 6e-5; fixed seed."""
     from bayescontrol import Stream
 
     agent = problem.agent()

@@ -1,4 +1,4 @@
-"""Servers on PostgreSQL: two of them share one agent, and one stops without its database."""
+"""Servers on PostgreSQL: two share one agent, and one stops while its database is down."""
 
 import threading
 import time
@@ -38,11 +38,11 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.mark.parametrize("under_way", [False, True])
-def test_a_server_whose_database_is_down_stops_soon_and_loses_nothing(
+def test_a_server_without_its_database_stops_soon_and_loses_nothing(
     postgres: Postgres, under_way: bool
 ) -> None:
     url = postgres.url(schema=f"down_{under_way}")
-    limits = Limits(grace=60.0, deadline=60.0)  # what it would wait, if it waited for the database
+    limits = Limits(grace=60.0, deadline=60.0)  # the time if it waited for the database
     with warnings.catch_warnings(record=True) as warned, ExitStack() as stack:
         warnings.simplefilter("always")
         server = stack.enter_context(Server(url, port=0, limits=limits))
@@ -99,8 +99,8 @@ def test_clients_of_two_servers_share_one_agent_and_every_operation_happens_once
     assert replay(events).posterior() == posteriors[0] == posteriors[1]
 
 
-def test_a_posterior_comes_with_the_event_that_it_has_got_to(postgres: Postgres) -> None:
-    """Also where another process has written since this one last looked."""
+def test_a_posterior_is_returned_with_its_last_event(postgres: Postgres) -> None:
+    """Also if another process has written since the last read."""
     url = postgres.url(schema="posterior")
     with (
         Server(url, port=0) as one,
@@ -118,7 +118,7 @@ def test_a_posterior_comes_with_the_event_that_it_has_got_to(postgres: Postgres)
             assert (result["head"], sum(counts)) == (1 + 2 * n, n)
 
 
-def test_a_frame_of_the_live_page_is_of_one_event(postgres: Postgres) -> None:
+def test_a_frame_of_the_live_page_is_consistent(postgres: Postgres) -> None:
     one_arm, url = BernoulliBandit(["red"]), postgres.url(schema="frame")
     with open_agent(url, "arm", one_arm, seed=1) as writer, open_agent(url, "arm") as reader:
         before_each_head(reader, lambda: writer.observe(writer.act(), 1))

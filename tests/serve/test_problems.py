@@ -1,4 +1,4 @@
-"""The page of the server names every kind of problem beside its status."""
+"""The documentation of the server lists every problem with its status."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_a_problem_is_documented_beside_its_status(name: str) -> None:
+def test_a_problem_is_documented_with_its_status(name: str) -> None:
     rows = re.findall(r"^\| (\d{3}[^|]*)\| (.*) \|$", PAGE, re.MULTILINE)
     statuses = {status for row, kinds in rows if f"`{name}`" in kinds for status in row.split(", ")}
     assert str(PROBLEMS[name].status) in {status.strip() for status in statuses}
@@ -22,7 +22,7 @@ def test_a_problem_is_documented_beside_its_status(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_problem_document_becomes_an_error_of_its_kind(name: str) -> None:
-    """A type of its own, or `Refused` with the kind; never the root of all errors."""
+    """A separate type, or `Refused` with the kind; never the base class of all errors."""
     status, headers, body = problem_response(name, "what happened")
     error = _error(Reply(status, body, headers))
     assert type(error) is not BayesControlError
@@ -30,9 +30,7 @@ def test_a_problem_document_becomes_an_error_of_its_kind(name: str) -> None:
     assert "what happened" in str(error)
 
 
-def test_every_error_that_the_client_raises_for_a_problem_can_be_imported_and_is_on_the_page() -> (
-    None
-):
+def test_every_error_of_the_client_can_be_imported_and_is_documented() -> None:
     for kind in PROBLEMS.values():
         if kind.error not in (None, BayesControlError):
             name = kind.error.__name__

@@ -137,8 +137,8 @@ def test_requests_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("bayescontrol.serve.request_queue._MAX_WAITING", 5)
 
     async def visit(queue: RequestQueue) -> list[Any]:
-        asked = (queue.act(None, None) for _ in range(8))
-        return await asyncio.gather(*asked, return_exceptions=True)
+        requests = (queue.act(None, None) for _ in range(8))
+        return await asyncio.gather(*requests, return_exceptions=True)
 
     answers = with_queue(visit)
     assert sum(isinstance(one, Refused) for one in answers) == 3
@@ -148,10 +148,10 @@ def test_requests_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_replaying_a_long_log_does_not_delay_other_requests(
     question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    let, explain = threading.Event(), DurableAgent.explain
+    release, explain = threading.Event(), DurableAgent.explain
 
     def slow_explain(agent: DurableAgent, id: Any) -> Any:
-        assert let.wait(60.0)
+        assert release.wait(60.0)
         return explain(agent, id)
 
     monkeypatch.setattr(DurableAgent, "explain", slow_explain)
@@ -164,14 +164,14 @@ def test_replaying_a_long_log_does_not_delay_other_requests(
         shop = client.create("shop", BernoulliBandit(2))
         decision = shop.act(key="visit-81")
 
-        def asked(_: int) -> Raw:
+        def send(_: int) -> Raw:
             if question == "explain":
                 return ask(server.url, "GET", f"/v1/agents/shop/decisions/{decision.id}")
             key = {"Idempotency-Key": "visit-81"}
             return ask(server.url, "POST", "/v1/agents/shop/act", {}, key)
 
         with ThreadPoolExecutor(8) as pool:
-            answers = pool.map(asked, range(8))
+            answers = pool.map(send, range(8))
             under_way = "bayescontrol_requests_under_way 9.0"  # including this request
             while under_way not in ask(server.url, "GET", "/v1/metrics").body.decode():
                 time.sleep(0.01)
@@ -180,7 +180,7 @@ def test_replaying_a_long_log_does_not_delay_other_requests(
                 assert ask(server.url, "GET", "/v1/agents/shop/posterior").status == 200
                 assert ask(server.url, "POST", "/v1/agents/shop/act", {}).status == 200
             finally:
-                let.set()
+                release.set()
             probabilities = [
                 one.json["decision"]["probabilities"] if question == "explain"
                 else one.json["probabilities"] for one in answers

@@ -1,4 +1,4 @@
-"""Every path, and every typed error that can come of it."""
+"""Every path, and the typed errors it can return."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ def decided(url: str, agent: str = "shop") -> str:
     return str(ask(url, "POST", f"/v1/agents/{agent}/act", {}).json["id"])
 
 
-def test_a_new_agent_receives_the_situation(url: str) -> None:
+def test_a_new_agent_is_created_and_listed(url: str) -> None:
     created = ask(url, "POST", "/v1/agents", SHOP | {"name": "made"})
     assert (created.status, created.headers["location"]) == (201, "/v1/agents/made")
     assert created.json["settings"]["prior"] == [[1.0, 1.0], [1.0, 1.0]]
@@ -37,14 +37,14 @@ def test_a_new_agent_receives_the_situation(url: str) -> None:
     assert "made" in ask(url, "GET", "/v1/agents").json["agents"]
 
 
-def test_the_same_agent_again_is_the_same_agent(url: str) -> None:
+def test_creating_the_same_agent_twice_returns_it(url: str) -> None:
     assert ask(url, "POST", "/v1/agents", SHOP | {"seed": 1}).status == 200
 
 
 @pytest.mark.parametrize(
     "other", [{"settings": {"arms": ["red", "green"]}}, {"model": "gaussian-bandit"}, {"seed": 2}]
 )
-def test_another_model_or_seed_under_a_known_name_is_a_conflict(
+def test_another_model_or_seed_for_an_existing_name_is_a_conflict(
     url: str, other: dict[str, object]
 ) -> None:
     answer = ask(url, "POST", "/v1/agents", SHOP | other)
@@ -64,9 +64,7 @@ def test_another_model_or_seed_under_a_known_name_is_a_conflict(
         ({"model": "mine", "settings": {"arms": 3}}, "bad-settings"),
     ],
 )
-def test_settings_that_make_no_agent_are_refused(
-    url: str, wrong: dict[str, object], kind: str
-) -> None:
+def test_invalid_settings_are_refused(url: str, wrong: dict[str, object], kind: str) -> None:
     answer = ask(url, "POST", "/v1/agents", SHOP | {"name": "wrong"} | wrong)
     assert (answer.status, answer.kind) == (422, kind)
     assert "wrong" not in ask(url, "GET", "/v1/agents").json["agents"]
@@ -81,7 +79,7 @@ def test_a_body_that_cannot_be_read_is_a_bad_request(url: str, body: bytes) -> N
     assert (answer.status, answer.kind) == (400, "bad-request")
 
 
-def test_a_user_model_can_be_made_by_its_name(url: str) -> None:
+def test_a_user_model_can_be_created_by_its_name(url: str) -> None:
     created = ask(url, "POST", "/v1/agents", {"name": "own", "model": "mine"})
     assert (created.status, created.json["version"]) == (201, 3)
     assert ask(url, "POST", "/v1/agents/own/act", {}).json["action"] in (0, 1)
@@ -103,7 +101,7 @@ def test_the_same_key_gives_the_same_decision(url: str) -> None:
     assert len(one["probabilities"]) == 2
 
 
-def test_the_same_key_gives_the_same_probabilities_after_the_server_was_started_again(
+def test_the_same_key_gives_the_same_probabilities_after_a_restart(
     tmp_path: Path,
 ) -> None:
     store = f"sqlite:///{tmp_path / 'shop.db'}"
@@ -156,7 +154,7 @@ def test_a_bad_observation_is_refused_and_changes_nothing(url: str, wrong: objec
     assert ask(url, "GET", "/v1/agents/shop/posterior").json == before
 
 
-def test_an_array_that_asks_for_any_amount_of_memory_is_refused(url: str) -> None:
+def test_an_array_that_needs_a_huge_amount_of_memory_is_refused(url: str) -> None:
     huge = {"array": ["x"], "shape": [1], "dtype": "<U999999999"}
     answer = ask(url, "POST", "/v1/agents/shop/observe", {"id": "2", "observation": huge})
     assert (answer.status, answer.kind) == (422, "bad-evidence")
@@ -186,7 +184,7 @@ def test_an_unknown_agent_is_not_found(url: str, method: str, path: str) -> None
     assert (answer.status, answer.kind) == (404, "unknown-agent")
 
 
-def test_where_feedback_leads_on_it_is_due_before_the_next_act(url: str) -> None:
+def test_a_sequential_agent_needs_feedback_before_the_next_act(url: str) -> None:
     with Client(url) as client:
         client.create("walker", GibbsMDP(["left", "right"], start="home"), seed=1)
         first = decided(url, "walker")
@@ -220,7 +218,7 @@ def test_a_decision_is_explained(url: str) -> None:
     assert set(result["posterior"]) == {"red", "blue"}
 
 
-def test_the_log_comes_as_lines_that_can_be_checked(url: str) -> None:
+def test_the_log_is_sent_as_lines_with_checksums(url: str) -> None:
     decided(url)
     answer = ask(url, "GET", "/v1/agents/shop/log")
     assert answer.headers["content-type"].startswith("application/jsonl")
@@ -239,7 +237,7 @@ def test_unknown_paths_and_methods_are_problems_too(url: str) -> None:
     assert "GET" in wrong.headers["allow"]
 
 
-def test_the_pages_need_nothing_from_elsewhere(url: str) -> None:
+def test_the_pages_load_nothing_from_other_sites(url: str) -> None:
     for path in ("/", "/docs"):
         page = ask(url, "GET", path)
         text = page.body.decode().replace("http://www.w3.org/", "").replace(url, "")
@@ -254,7 +252,7 @@ def test_the_documentation_names_every_path_body_and_problem(url: str) -> None:
     assert [name for name in wanted if name not in page] == []
 
 
-def test_agents_that_are_in_the_store_are_served_and_those_of_other_models_say_so(
+def test_stored_agents_are_served_and_unknown_models_are_reported(
     tmp_path: Path,
 ) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
@@ -283,5 +281,5 @@ def test_the_belief_survives_a_restart(tmp_path: Path) -> None:
     assert posteriors[1] == posteriors[2] == posteriors[3] != posteriors[0]
 
 
-def test_every_kind_of_problem_says_what_to_do_next() -> None:
+def test_every_problem_has_a_title_and_a_next_step() -> None:
     assert all(kind.title and kind.next for kind in PROBLEMS.values())

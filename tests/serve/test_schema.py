@@ -1,4 +1,4 @@
-"""Whatever the OpenAPI document allows, and much that it does not, gets an answer it describes."""
+"""Requests generated from the OpenAPI document, valid or not, get an answer it describes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ from bayescontrol.serve.tokens import Tokens
 
 TOKEN = "a-token-for-the-tests-of-the-schema"
 LIMITS = Limits(failures=1_000.0)  # every operation is also tried without a token
-# What is a good observation, a good situation or a good setting is the agent's to say: 422.
+# The agent decides which observations, situations and settings are valid, and answers 422.
 CONFIG = SchemathesisConfig.from_dict(
     {
         "checks": {
@@ -70,7 +70,7 @@ def test_every_operation_answers_as_the_document_says(
 
 @secured.parametrize()
 @settings(bounded, max_examples=8)
-def test_with_a_token_the_document_still_holds(
+def test_every_operation_with_a_token_answers_as_the_document_says(
     case: schemathesis.Case[Any], with_a_token: str
 ) -> None:
     case.call_and_validate(with_a_token, headers={"Authorization": f"Bearer {TOKEN}"})

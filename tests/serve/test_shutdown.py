@@ -1,4 +1,4 @@
-"""Stopped by SIGTERM, a server finishes what is under way and closes its store."""
+"""A server stopped by SIGTERM finishes running requests and closes its store."""
 
 import signal
 import subprocess
@@ -40,8 +40,8 @@ def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ignored", [False, True])
-def test_a_server_that_was_started_to_ignore_ctrl_c_ignores_it(ignored: bool) -> None:
-    """As a script does with its background jobs; SIGTERM stops it all the same."""
+def test_a_server_started_with_ctrl_c_ignored_keeps_ignoring_it(ignored: bool) -> None:
+    """Shell scripts start background jobs this way; SIGTERM still stops the server."""
     handler = signal.SIG_IGN if ignored else signal.default_int_handler
     before = signal.signal(signal.SIGINT, handler)
     try:
@@ -92,18 +92,18 @@ def test_a_user_model_and_a_token_of_the_environment_are_served(
 
 
 def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: Path) -> None:
-    store, entered, let = f"sqlite:///{tmp_path}/shop.db", threading.Event(), threading.Event()
-    let.set()  # while it is made
+    store, entered, release = f"sqlite:///{tmp_path}/shop.db", threading.Event(), threading.Event()
+    release.set()  # while the agent is created
 
     def wait() -> None:
         entered.set()
-        assert let.wait(60.0)
+        assert release.wait(60.0)
 
     models = paused(wait)
     answers: list[Raw] = []
     with Server(store, port=0, models=models, limits=Limits(grace=60.0)) as server:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
-        let.clear()
+        release.clear()
         entered.clear()
         visit = threading.Thread(
             target=lambda: answers.append(ask(server.url, "POST", "/v1/agents/shop/act", {}))
@@ -112,18 +112,18 @@ def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: 
         assert entered.wait(60.0)
         server.stop()
         with suppress(OSError):
-            while True:  # until nobody listens any more
+            while True:  # until the port is closed
                 ask(server.url, "GET", "/v1/health/live")
         assert not answers
-        let.set()
+        release.set()
         visit.join()
     assert answers[0].status == 200
     with open_agent(store, "shop", models["paused"]) as agent:
         assert agent.head == 2
 
 
-def test_pages_that_listen_do_not_keep_a_server_from_stopping() -> None:
-    limits = Limits(grace=120.0)  # what it would wait, if they did
+def test_open_event_streams_do_not_keep_a_server_from_stopping() -> None:
+    limits = Limits(grace=120.0)  # the time if they did
     with (
         Server("sqlite:///:memory:", port=0, limits=limits) as server,
         Client(server.url) as client,
@@ -158,7 +158,7 @@ def test_a_store_in_use_is_reported_before_anything_is_served(tmp_path: Path) ->
         (["sqlite:///no/such/folder/shop.db"], "folder"),
     ],
 )
-def test_a_wrong_call_is_explained(arguments: list[str], words: str) -> None:
+def test_an_invalid_command_line_is_explained(arguments: list[str], words: str) -> None:
     from click.testing import CliRunner
 
     from bayescontrol.cli.serve import serve

@@ -1,4 +1,4 @@
-"""Who may ask, from where, and how a token gets to the server."""
+"""Tokens, their sources, and the hosts and origins that may send requests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_without_a_valid_token_nothing_is_returned(url: str, path: str, given: s
 
 
 @pytest.mark.parametrize("token", [TOKEN, TOKEN + "-two"])
-def test_each_of_the_tokens_is_enough(url: str, token: str) -> None:
+def test_each_token_gives_access(url: str, token: str) -> None:
     with Client(url, token) as client:
         assert client.create("shop", BernoulliBandit(2), seed=1).act().id
 
@@ -43,13 +43,13 @@ def test_pages_without_agent_data_need_no_token(url: str, path: str) -> None:
     assert ask(url, "GET", path).status == 200
 
 
-def test_the_client_says_that_a_token_is_wrong(url: str) -> None:
+def test_the_client_reports_an_invalid_token(url: str) -> None:
     with Client(url, "not-the-token-at-all") as client, pytest.raises(Refused, match="not valid"):
         client.agents()
 
 
 def test_every_digest_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An early end would tell by its time which token matched, and how well."""
+    """Stopping early would reveal by timing which token matched, and how well."""
     compared: list[bytes] = []
 
     def compare(a: bytes, b: bytes) -> bool:
@@ -74,7 +74,7 @@ def test_tokens_come_from_a_file_and_from_the_environment(tmp_path: Path) -> Non
     assert not Tokens.found(None, {})
 
 
-def test_a_file_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
+def test_a_token_file_that_others_can_read_gives_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text(TOKEN)
     file.chmod(0o644)
@@ -117,13 +117,13 @@ def test_on_loopback_a_rebound_host_name_is_refused(url: str, host: str) -> None
     assert (answer.status, answer.kind) == (421, "wrong-host")
 
 
-def test_a_name_that_is_allowed_is_served() -> None:
+def test_an_allowed_host_name_is_served() -> None:
     with Server("sqlite:///:memory:", port=0, allow_hosts=["Shop.example"]) as server:
         for host in ("shop.example", "shop.example:443", "localhost:1", "[::1]:1"):
             assert ask(server.url, "GET", "/v1/agents", headers={"Host": host}).status == 200
 
 
-def test_a_page_of_another_site_cannot_ask() -> None:
+def test_requests_from_other_origins_are_refused() -> None:
     with Server("sqlite:///:memory:", port=0) as server:
         here = server.url
         for origin in ("http://evil.example", "null", "https://127.0.0.1"):
@@ -132,7 +132,7 @@ def test_a_page_of_another_site_cannot_ask() -> None:
         assert ask(here, "GET", "/v1/agents", headers={"Origin": here}).status == 200
 
 
-def test_an_address_that_is_taken_is_reported() -> None:
+def test_an_address_in_use_is_reported() -> None:
     with Server("sqlite:///:memory:", port=0) as server:
         port = int(server.url.rpartition(":")[2])
         with pytest.raises(CannotListen, match="choose another"):

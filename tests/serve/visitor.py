@@ -1,9 +1,9 @@
-"""A client process: visits an agent so many times, and prints what was acknowledged.
+"""A client process that visits an agent a number of times and prints the acknowledgements.
 
     python visitor.py URL AGENT WHO VISITS
 
-Every visit is a decision under a key of its own, and its observation. Some are asked for again,
-some are answered twice, some are answered otherwise, which must be refused.
+Every visit is a decision with a unique key, and its observation. Some decisions are requested
+again, some observations are sent twice, and some are contradicted, which must be refused.
 """
 
 import json
@@ -14,7 +14,7 @@ from bayescontrol.seeding import Stream
 from bayescontrol.serve import Client
 
 
-def told(**what: object) -> None:
+def report(**what: object) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
 
@@ -26,13 +26,13 @@ def main(url: str, agent: str, who: str, visits: str) -> None:
         for visit in range(int(visits)):
             key = f"{who}-{visit}"
             decision = shop.act(key=key)
-            told(key=key, id=decision.id, action=decision.action)
+            report(key=key, id=decision.id, action=decision.action)
             if rng.random() < 0.2:
                 again = shop.act(key=key)
                 assert (again.id, again.action) == (decision.id, decision.action), key
             o = int(rng.random() < 0.3)
             shop.observe(decision.id, o)
-            told(id=decision.id, o=o)
+            report(id=decision.id, o=o)
             if rng.random() < 0.2:
                 assert shop.observe(decision, o) is False, key
             if rng.random() < 0.1:
@@ -40,7 +40,7 @@ def main(url: str, agent: str, who: str, visits: str) -> None:
                     shop.observe(decision, 1 - o)
                 except ConflictingFeedback:
                     continue
-                raise AssertionError(f"{key}: another answer was taken")
+                raise AssertionError(f"{key}: a conflicting observation was accepted")
 
 
 if __name__ == "__main__":

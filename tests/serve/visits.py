@@ -1,4 +1,4 @@
-"""Client processes that visit an agent, what they were told, and whether the log says the same."""
+"""Client processes that visit an agent, and a check of their acknowledgements against the log."""
 
 import json
 import subprocess
@@ -16,11 +16,11 @@ from bayescontrol.durable import Decided, Observed
 CLIENTS = 4
 SHOP = BernoulliBandit(["red", "green", "blue"])
 _VISITOR = Path(__file__).with_name("visitor.py")
-_HUNG = 120.0
+_TIMEOUT = 120.0
 
 
 class Visitors:
-    """A process for each address; each writes what was acknowledged into a file of its own."""
+    """A process for each address; each writes its acknowledgements to a separate file."""
 
     def __init__(self, urls: list[str], visits: int, folder: Path) -> None:
         self.total = 2 * visits * len(urls)
@@ -32,24 +32,24 @@ class Visitors:
                 self._processes.append(subprocess.Popen(line, stdout=out))
 
     def acknowledged(self) -> int:
-        """How much, by now, by all of them."""
+        """Return the number of acknowledgements so far."""
         return sum(file.read_bytes().count(b"\n") for file in self._files)
 
     def wait_for(self, acknowledged: int) -> None:
-        """Until so much has been acknowledged."""
-        hung = time.monotonic() + _HUNG
+        """Wait for this number of acknowledgements."""
+        deadline = time.monotonic() + _TIMEOUT
         while self.acknowledged() < acknowledged:
             assert not any(process.poll() for process in self._processes)
-            assert time.monotonic() < hung, f"{self.acknowledged()} of {acknowledged}"
+            assert time.monotonic() < deadline, f"{self.acknowledged()} of {acknowledged}"
             time.sleep(0.01)
 
     def history(self) -> list[dict[str, Any]]:
-        """What was acknowledged, by all of them; each must have come to its end."""
-        assert [process.wait(_HUNG) for process in self._processes] == [0] * len(self._processes)
+        """Wait until all processes succeed; return all acknowledgements."""
+        assert [process.wait(_TIMEOUT) for process in self._processes] == [0] * len(self._processes)
         return [json.loads(line) for file in self._files for line in file.read_text().splitlines()]
 
     def close(self) -> None:
-        """End those who have not come to their end."""
+        """Kill the processes that are still running."""
         for process in self._processes:
             process.kill()
             process.wait()
@@ -57,7 +57,7 @@ class Visitors:
 
 @contextmanager
 def visitors(urls: list[str], visits: int, folder: Path) -> Iterator[Visitors]:
-    """Visitors of these addresses, for as long as the block lasts."""
+    """Run visitors of these addresses within a `with` block."""
     running = Visitors(urls, visits, folder)
     try:
         yield running
@@ -66,10 +66,10 @@ def visitors(urls: list[str], visits: int, folder: Path) -> Iterator[Visitors]:
 
 
 def require_exactly_once(acknowledged: list[dict[str, Any]], events: list[Any]) -> None:
-    """The checker: the log holds each acknowledged thing once, and nothing else of these keys."""
+    """Assert that the log holds each acknowledged operation once, and nothing else."""
     decided = {event.key: event for event in events if isinstance(event, Decided)}
     observed = {event.n: event for event in events if isinstance(event, Observed)}
-    assert len(decided) + len(observed) + 1 == len(events)  # no key and no n came twice
+    assert len(decided) + len(observed) + 1 == len(events)  # no key and no n is repeated
     acts = [one for one in acknowledged if "key" in one]
     answers = [one for one in acknowledged if "o" in one]
     assert max(Counter(one["id"] for one in acts).values()) == 1
