@@ -123,7 +123,7 @@ def test_with_one_pull_left_the_arm_with_the_larger_mean_is_pulled() -> None:
 
 
 def test_it_explores_where_a_greedy_policy_would_not() -> None:
-    """Beta(6, 4) has mean .6, Beta(1, 1) only .5, but it may be far better: explore if time allows."""
+    """Beta(6, 4) has mean .6, Beta(1, 1) only .5 but may be far better: explore with time left."""
     plan = BanditPlan(2, 40, [(6, 4), (1, 1)])
     assert plan.action() == 1
     assert plan.after(np.zeros((2, 2)), horizon=1).action() == 0

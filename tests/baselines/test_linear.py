@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from bayescontrol import Stream, interact
-from bayescontrol.baselines import CertaintyEquivalence, OptimalController, lazy_thompson_sampling
+from bayescontrol.baselines import CertaintyEquivalence, OptimalController
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
 from bayescontrol.linear import (
     Costs,
-    DeterminantDoubling,
     LinearPlant,
     SystemBelief,
     SystemPrior,
-    aircraft,
     double_integrator,
     random_stable,
 )
@@ -89,12 +87,6 @@ def test_runs_are_reproducible_and_can_be_resumed() -> None:
     check_same_seed(explorer, lambda: LinearPlant(SYSTEM))
     check_resume(explorer, lambda: LinearPlant(SYSTEM))
     check_resume(lambda: OptimalController(SYSTEM), lambda: LinearPlant(SYSTEM))
-
-
-def test_lazy_thompson_sampling_is_the_rule_with_its_schedule() -> None:
-    agent = lazy_thompson_sampling(aircraft(), factor=3.0, noise="known")
-    assert agent.schedule == DeterminantDoubling(3.0)
-    assert "known noise" in repr(agent.belief)
 
 
 def test_invalid_arguments_are_refused() -> None:

@@ -1,7 +1,8 @@
-"""Constructed classes whose cores, consistency and verdicts were found by hand.
+"""Constructed classes whose cores, consistency and verdicts were derived by hand.
 
-Each says why. A class is written as a graph: situation -> action -> where it leads (after any o, or
-after o = 0 and o = 1), the prediction P(1 | m, x, a) of each mode, and its policy.
+Each example explains its verdict. A class is given as a graph, situation -> action -> next
+situation (for every o, or for o = 0 and o = 1), with the prediction P(1 | m, x, a) and the
+policy of each mode.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,48 +59,48 @@ def build(
 
 @dataclass(frozen=True)
 class Example:
-    """A class and what is true of it; pairs that are not listed are covered by the theorem."""
+    """A class and its verdicts; pairs that are not listed are covered by the theorem."""
 
     name: str
     why: str
     modes: TabularModes
-    #: [m*] for every m*.
+    #: The core of every m*.
     core: tuple[set[int], ...]
     #: (m*, m) -> outcome, where it is not THEOREM.
     outcome: Mapping[tuple[int, int], Outcome] = field(default_factory=dict)
 
 
 def only_in(situation: str, here: float, elsewhere: float) -> Callable[[str, str], float]:
-    """P(1) in one situation, and everywhere else."""
+    """Predict P(1) = `here` in one situation and `elsewhere` in all others."""
     return lambda x, a: here if x == situation else elsewhere
 
 
 def only_after(x0: str, a0: str, here: float, elsewhere: float) -> Callable[[str, str], float]:
-    """P(1) for one action in one situation, and everywhere else."""
+    """Predict P(1) = `here` after one action in one situation, and `elsewhere` otherwise."""
     return lambda x, a: here if (x, a) == (x0, a0) else elsewhere
 
 
 BOTH = ({0, 1}, {0, 1})
 ALL = ({0, 1, 2}, {0, 1, 2}, {0, 1, 2})
 
-#: One situation, nothing moves.
+#: One situation that never changes.
 ROOM: Moves = {"x": {"a": "x", "b": "x"}}
-#: x → y → x, whatever is done.
+#: x → y → x for every action.
 TWO_CYCLE: Moves = {"x": {"a": "y", "b": "y"}, "y": {"a": "x", "b": "x"}}
 THREE_CYCLE: Moves = {
     "x": {"a": "y", "b": "y"},
     "y": {"a": "z", "b": "z"},
     "z": {"a": "x", "b": "x"},
 }
-#: A start that is left for good.
+#: A start that is left after one step and never returns.
 ONCE: Moves = {"start": {"a": "then", "b": "then"}, "then": {"a": "then", "b": "then"}}
-#: A coin decides for one side for ever.
+#: A coin toss decides the side, which never changes again.
 FORK: Moves = {
     "start": {"a": ("left", "right"), "b": ("left", "right")},
     "left": {"a": "left", "b": "left"},
     "right": {"a": "right", "b": "right"},
 }
-#: The first action decides.
+#: The first action decides the side.
 CROSSROADS: Moves = {
     "start": {"a": "left", "b": "right"},
     "left": {"a": "left", "b": "left"},
@@ -115,21 +116,21 @@ EXAMPLES = (
     # -- periodic chains -----------------------------------------------------------------------
     Example(
         "period two",
-        "Every other step is in y, where the predictions differ whatever is done.",
+        "Every other step is in y, where the predictions differ for every action.",
         build(TWO_CYCLE, [only_in("y", 0.7, 0.5), only_in("y", 0.3, 0.5)], ["a", "b"]),
         ({0}, {1}),
     ),
     Example(
         "period three, one policy looks away",
-        "They differ only for a in z. The first mode takes it every third step; the second never "
-        "does, so under it the first cannot be refuted, but the first's own policy refutes it.",
+        "They differ only for a in z. The first mode takes it every third step, the second never. "
+        "So the second policy cannot refute the first mode, but the first mode's policy does.",
         build(THREE_CYCLE, [only_after("z", "a", 0.9, 0.5), 0.5], ["a", "b"]),
         ({0}, {0, 1}),
         {(1, 0): SETTLES},
     ),
     Example(
         "period two, each looks in the wrong phase",
-        "They differ for a in y. The first takes a in x only, the second never: nobody ever looks.",
+        "They differ for a in y. The first takes a in x only, the second never: no mode sees it.",
         build(
             TWO_CYCLE,
             [only_after("y", "a", 0.9, 0.5), 0.5],
@@ -141,7 +142,7 @@ EXAMPLES = (
     # -- several recurrent classes -------------------------------------------------------------
     Example(
         "a fork, one side of which tells, policies differ on the other",
-        "With probability 1/2 the agent is on the right for good, where predictions agree and "
+        "With probability 1/2 the agent stays on the right for ever, where predictions agree and "
         "policies do not.",
         build(FORK, [only_in("left", 0.8, 0.5), only_in("left", 0.2, 0.5)], ["a", "b"]),
         BOTH,
@@ -149,8 +150,8 @@ EXAMPLES = (
     ),
     Example(
         "a fork, one side of which tells, policies agree on the other",
-        "On the left the wrong mode is refuted, on the right it acts as the true one does. The "
-        "policies differ on the left, where one may be late, so the theorem does not apply.",
+        "On the left the wrong mode is refuted, on the right it acts like the true one. The "
+        "policies differ on the left, at any time, so the theorem does not apply.",
         build(
             FORK,
             [only_in("left", 0.8, 0.5), only_in("left", 0.2, 0.5)],
@@ -161,7 +162,7 @@ EXAMPLES = (
     ),
     Example(
         "a fork, both sides of which tell",
-        "Two recurrent classes, and the predictions differ in each: from everywhere, for sure.",
+        "There are two recurrent classes, and the predictions differ in both.",
         build(
             FORK,
             [lambda x, a: 0.5 if x == "start" else 0.8, lambda x, a: 0.5 if x == "start" else 0.2],
@@ -170,16 +171,16 @@ EXAMPLES = (
         ({0}, {1}),
     ),
     Example(
-        "crossroads: the own way tells, the other's is a dead end",
+        "crossroads: one side separates the modes, the other is a dead end",
         "Alone, the first mode would go left and see the difference. But the second may act first "
-        "and go right, where nothing differs but what they do.",
+        "and go right, where only the policies differ.",
         build(CROSSROADS, [only_in("left", 0.8, 0.5), only_in("left", 0.2, 0.5)], ["a", "b"]),
         BOTH,
         {(0, 1): NEVER, (1, 0): NEVER},
     ),
     Example(
         "crossroads, one policy after them",
-        "As before, but after the first step both do the same: in each other's core, consistent.",
+        "As before, but after the first step both act the same: in each other's core, consistent.",
         build(
             CROSSROADS,
             [only_in("left", 0.8, 0.5), only_in("left", 0.2, 0.5)],
@@ -198,14 +199,14 @@ EXAMPLES = (
     ),
     Example(
         "the mode that opens the trap has prior zero",
-        "A mode without weight never acts: the pit is not reachable, and in the open all differ.",
+        "A mode without weight never acts: the pit is unreachable, and in the open all differ.",
         tabulate(trap(), prior=[0.5, 0.5, 0.0]),
         ({0}, {1}, {2}),
     ),
     Example(
         "a trap in which all act alike",
-        "In the pit nothing is learnt and nothing depends on it; outside, whoever is wrong is "
-        "refuted. In the open the third mode acts differently: the theorem does not cover it.",
+        "In the pit nothing is learnt, but all act the same. Outside, wrong modes are refuted. In "
+        "the open the third mode acts differently, so the theorem does not cover it.",
         build(
             {
                 "open": {"watch": "open", "step": "pit"},
@@ -234,7 +235,7 @@ EXAMPLES = (
     ),
     Example(
         "a fall that proves nothing",
-        "As before, but both think that one may fall: whoever is true, it may come too early.",
+        "As before, but a fall is possible under both modes, and it may come too early.",
         build(
             PIT,
             [
@@ -248,15 +249,15 @@ EXAMPLES = (
     ),
     # -- probabilities of zero -------------------------------------------------------------------
     Example(
-        "what happens is impossible to the other",
-        "The first mode sees ones, which the second rules out. The other way round no single "
-        "observation is proof, but the first pulls a and misses its ones.",
+        "the other mode rules an observation out",
+        "The first mode sees ones, which the second rules out. In the second world no single "
+        "observation is proof, but the first mode takes a, and the expected ones never come.",
         build(ROOM, [only_after("x", "a", 0.5, 0.3), only_after("x", "a", 0.0, 0.3)], ["a", "b"]),
         ({0}, {0, 1}),
         {(1, 0): SETTLES},
     ),
     Example(
-        "the evidence lies behind what never happens",
+        "the evidence lies behind an impossible event",
         "They differ in the room; its door opens with probability 0 in both worlds.",
         build(
             {
@@ -269,7 +270,7 @@ EXAMPLES = (
         BOTH,
         {(0, 1): NEVER, (1, 0): NEVER},
     ),
-    # -- the same, in one respect or in all --------------------------------------------------------
+    # -- equal hypotheses or equal policies --------------------------------------------------------
     Example(
         "identical modes",
         "Nothing separates them, and nothing needs to.",
@@ -291,7 +292,7 @@ EXAMPLES = (
         {(0, 1): NEVER, (1, 0): NEVER},
     ),
     Example(
-        "one policy, hypotheses that differ where nobody goes",
+        "one policy, hypotheses that differ for an unused action",
         "They differ for b, which neither takes: nothing separates them, and nothing needs to.",
         build(ROOM, [only_after("x", "b", 0.9, 0.5), only_after("x", "b", 0.1, 0.5)], ["a", "a"]),
         BOTH,
@@ -304,12 +305,12 @@ EXAMPLES = (
         BOTH,
         {(0, 1): NEVER, (1, 0): NEVER},
     ),
-    # -- the paper's ---------------------------------------------------------------------------
+    # -- examples of the paper -----------------------------------------------------------------
     Example(
         "bias grid of levels .2 and .8",
-        "m* refutes modes that differ on an arm it pulls. (.2, .2) and (.8, .8) pull both arms: "
-        "alone in their cores. (.2, .8) pulls the second: (.8, .8) agrees on it, and pulls the "
-        "first too, which refutes it. No other mode pulls an arm on which it is not refuted.",
+        "m* refutes modes that differ on an arm it pulls. (.2, .2) and (.8, .8) pull both arms, so "
+        "their cores are singletons. (.2, .8) pulls the second arm, on which (.8, .8) agrees; but "
+        "(.8, .8) also pulls the first arm, which refutes it. All other modes are refuted.",
         bias_grid(2, (0.2, 0.8)),
         ({0}, {1, 3}, {2, 3}, {3}),
         {(1, 3): SETTLES, (2, 3): SETTLES},
@@ -331,7 +332,7 @@ EXAMPLES = (
     ),
     Example(
         "consistency repaired",
-        "Both stay in A, where predictions agree, and do the same there.",
+        "Both stay in A, where predictions agree, and act the same there.",
         consistency_repaired(),
         BOTH,
     ),
@@ -344,11 +345,11 @@ EXAMPLES = (
     ),
     Example(
         "k-step chain",
-        "Its own action k times in a row pays, and the other mode said that it would not.",
+        "The mode's action pays after k repetitions, which the other mode rules out.",
         chain(4),
         ({0}, {1}),
     ),
-    # -- seen once -------------------------------------------------------------------------------
+    # -- differences that occur once -------------------------------------------------------------
     Example(
         "a difference observed once",
         "One noisy observation at the start is all the evidence there is, and it is finite.",
@@ -359,7 +360,7 @@ EXAMPLES = (
     Example(
         "a difference observed once is proof",
         "As before, but the one observation is certain in either world: the wrong mode is ruled "
-        "out at once. The core looks only at what comes later, and holds it.",
+        "out at once. The core depends only on later steps and contains the wrong mode.",
         build(ONCE, [only_in("start", 1.0, 0.5), only_in("start", 0.0, 0.5)], ["a", "b"]),
         BOTH,
         {(0, 1): SETTLES, (1, 0): SETTLES},
@@ -367,22 +368,22 @@ EXAMPLES = (
     Example(
         "a difference observed once may be proof",
         "In the first world a one rules the second mode out, a zero does not. In the second only "
-        "zeros come. Either way both may be left for ever.",
+        "zeros come. In both worlds both modes may remain for ever.",
         build(ONCE, [only_in("start", 0.5, 0.5), only_in("start", 0.0, 0.5)], ["a", "b"]),
         BOTH,
         {(0, 1): NEVER, (1, 0): NEVER},
     ),
     Example(
         "policies that differ once",
-        "They act differently at the start, which never comes again.",
+        "They act differently at the start, which never returns.",
         build(ONCE, [0.5, 0.5], ["a", lambda x: "b" if x == "start" else "a"]),
         BOTH,
     ),
     Example(
         "policies that differ in a corridor behind a cycle",
-        "A coin says when the hall is left, for a door, a corridor and the end. They act "
-        "differently in the corridor. It comes only once, so the agent settles. But it can come "
-        "at any time, so the theorem does not cover the pair.",
+        "A coin decides when the agent leaves the hall through a door and a corridor to the end. "
+        "The modes act differently in the corridor. It is visited once, so the agent settles. But "
+        "the visit can come at any time, so the theorem does not cover the pair.",
         build(
             {
                 "hall": {"a": ("hall", "door"), "b": ("hall", "door")},
@@ -396,11 +397,11 @@ EXAMPLES = (
         BOTH,
         {(0, 1): SETTLES, (1, 0): SETTLES},
     ),
-    # -- two together, and third parties -----------------------------------------------------------
+    # -- modes that act in turns, and third modes --------------------------------------------------
     Example(
         "only by turns",
         "They differ for b in y. The first mode leads to y and takes a there; the second takes b, "
-        "but stays in x. In turns they get there.",
+        "but stays in x. They reach it by taking turns.",
         build(
             {"x": {"a": "y", "b": "x"}, "y": {"a": "x", "b": "x"}},
             [only_after("y", "b", 0.9, 0.5), only_after("y", "b", 0.1, 0.5)],
@@ -410,11 +411,11 @@ EXAMPLES = (
         {(0, 1): SETTLES, (1, 0): SETTLES},
     ),
     Example(
-        "a third mode lends a hand for ever",
+        "a third mode separates two modes for ever",
         "Neither of the first two takes c, which separates them; the third does, and shares the "
-        "hypothesis of the first. So the first and the third never part, in whichever world: in "
-        "the first both stay, and act differently. In the second they fall together by the hand "
-        "of the third. What becomes of the first two hangs on the third.",
+        "hypothesis of the first. So nothing separates the first from the third. In the first "
+        "world both stay and act differently. In the second world the actions of the third refute "
+        "both. Whether the first two are separated depends on the third.",
         build(
             {"x": {"a": "x", "b": "x", "c": "x"}},
             [only_after("x", "c", p, 0.5) for p in (0.9, 0.1, 0.9)],
@@ -430,9 +431,9 @@ EXAMPLES = (
         },
     ),
     Example(
-        "a third mode whose hand is soon gone",
+        "a third mode that may be refuted too early",
         "As before, but the third mode is wrong about a and b too: it may be refuted before it "
-        "has told enough, and then nobody takes c any more.",
+        "has separated the others, and then no mode takes c any more.",
         build(
             {"x": {"a": "x", "b": "x", "c": "x"}},
             [
@@ -447,7 +448,7 @@ EXAMPLES = (
     ),
     Example(
         "a third mode keeps the conflict going",
-        "The first two rest in x and differ in y only. The third, with the same hypothesis, "
+        "The first two stay in x and differ only in y. The third, with the same hypothesis, "
         "goes to y again and again.",
         build(
             {"x": {"a": "x", "b": "x", "go": "y"}, "y": {"a": "x", "b": "x", "go": "x"}},
@@ -459,8 +460,8 @@ EXAMPLES = (
     ),
     Example(
         "a third mode that ends the conflict",
-        "As before, but the first two, resting in x, refute the third: in the end nobody goes to "
-        "y. To the theorem y can occur at any time.",
+        "As before, but the first two, staying in x, refute the third: in the end no mode goes to "
+        "y. But y can occur at any time, so the theorem does not apply.",
         build(
             {"x": {"a": "x", "b": "x", "go": "y"}, "y": {"a": "x", "b": "x", "go": "x"}},
             [0.5, 0.5, only_in("x", 0.2, 0.5)],
@@ -471,10 +472,10 @@ EXAMPLES = (
     ),
     Example(
         "a third mode that is ruled out before it can do harm",
-        "At the start the third mode is ruled out, and only it would step into the pit later. R "
-        "lets it act all the same, so the core holds everybody, and the check cannot be sure of "
-        "the first two, who are separated in the open. But it must not say never. The third is "
-        "ruled out at once, and in its own world rules out the others.",
+        "The third mode is ruled out at the start, and only it would step into the pit later. R "
+        "still includes its actions, so the core contains all modes, and the check cannot decide "
+        "about the first two, which are separated in the open. But the verdict must not be never. "
+        "The third mode is ruled out at once, and in its own world the others are.",
         build(
             {
                 "start": {"watch": "open", "step": "open"},

@@ -26,7 +26,7 @@ def sampled_rate(
 ) -> Rate:
     """Estimate (1/n) Σ_t G_t of `other` from `true` in the world of `true`, over n = `steps` steps.
 
-    `policy` acts, by default the true mode, after `burn` steps that are not counted. The modes in
+    `policy` acts (by default the true mode) after `burn` steps that are not counted. The modes in
     `wander` take turns first, for a random number of steps up to `wander_steps`.
     """
     modes = [true, other, true if policy is None else policy, *wander]

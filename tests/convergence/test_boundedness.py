@@ -50,7 +50,7 @@ def test_an_ensemble_equals_its_single_runs_bit_for_bit(seed: int) -> None:
             assert runs.sup[i, :, :, m].tobytes() == far.tobytes()
 
 
-def test_times_modes_and_parts_are_chosen_without_changing_a_run() -> None:
+def test_selecting_times_modes_and_parts_does_not_change_a_run() -> None:
     modes = three_modes()
     whole = simulate_divergences(modes, 0, 20, 6, 5, at=range(21))
     part = simulate_divergences(modes, 0, 20, 2, 5, at=[7, 3], against=[2], first=4)
@@ -64,7 +64,7 @@ def test_times_modes_and_parts_are_chosen_without_changing_a_run() -> None:
         part.excess(1)
 
 
-def test_invalid_arguments_are_refused_with_the_remedy() -> None:
+def test_invalid_arguments_are_refused_with_a_remedy() -> None:
     modes = three_modes()
     with pytest.raises(UnknownMode):
         simulate_divergences(modes, 3, 5, 5)
@@ -142,7 +142,7 @@ def test_the_repr_of_an_ensemble() -> None:
 
 
 def scores(modes: TabularModes) -> FloatArray:
-    """Mean of g - G in standard errors, by true mode, time, drawn mode and other mode."""
+    """The mean of g - G in standard errors, by true mode, time, drawn mode and other mode."""
     found = []
     for true in range(3):
         runs = simulate_divergences(modes, true, 40, 4_000, 11, at=[5, 40])
@@ -153,12 +153,12 @@ def scores(modes: TabularModes) -> FloatArray:
 
 
 def test_sub_divergences_are_centred_on_their_means_by_drawn_mode() -> None:
-    """36 means, each beyond four standard errors once in 16,000: a false alarm in 400 seeds."""
+    """36 means, each beyond four standard errors with probability 1/16,000: false alarm 1/400."""
     assert abs(scores(three_modes())).max() < 4.0
 
 
-def test_means_under_the_policy_of_the_true_mode_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planted bug: G is taken under m*'s policy, not under that of the drawn mode."""
+def test_means_under_the_policy_of_the_true_mode_are_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted bug: G is computed with m*'s policy instead of the drawn mode's."""
     right = kernels.divergence.mean_tables
 
     def wrong(p: Any, h: Any, true: int, against: IntArray, out: FloatArray) -> None:
@@ -201,13 +201,12 @@ def test_infinite_means_make_the_band_infinite() -> None:
     assert read.C[0, 0] == math.inf
 
 
-def test_for_independent_ratios_the_band_grows_like_the_root_of_time_so_no_C_holds_for_ever() -> (
-    None
-):
+def test_for_independent_ratios_the_band_grows_like_the_root_of_time() -> None:
     """One action, two coins: |g - G| is a random walk, and C at 16 t is 4 C at t.
 
-    C is a 95 % quantile of 4,000 runs, 1.2 % off at one standard error, and steps in place of
-    a continuous path make it 4 % small at t = 50: a ratio off by 12 % is four errors away.
+    So no constant C holds for ever. C is a 95 % quantile of 4,000 runs with a standard error of
+    1.2 %. Discrete steps make it 4 % too small at t = 50. The tolerance of 12 % is four standard
+    errors.
     """
     coins = TabularModes([[[1.0]]] * 2, [[[[0.5, 0.5]]], [[[0.4, 0.6]]]], prior=[1.0, 0.0])
     runs = simulate_divergences(coins, 0, 800, 4_000, at=[50, 200])
@@ -220,9 +219,9 @@ def test_for_independent_ratios_the_band_grows_like_the_root_of_time_so_no_C_hol
 
 
 def levers() -> TabularModes:
-    """Each mode pulls its own of three levers nine times in ten; it pays a little more there.
+    """Mode m pulls lever m nine times in ten, and thinks that it pays a little more.
 
-    Policies are sharp and evidence is weak, so an agent that learns from its own actions errs.
+    Policies are sharp and evidence is weak, so an agent that learns from its own actions fails.
     """
     local = np.eye(3, dtype=bool)
     policy = np.where(local, 0.9, 0.05)[:, None]
@@ -246,14 +245,14 @@ def test_the_true_mode_rarely_loses_its_weight_in_a_hundred_thousand_runs(make: 
     read = ville(simulate_divergences(make(), 0, 100, 100_000, 7), DELTAS)
     assert read.runs == 100_000
     assert read.holds.all()
-    assert read.share[0] > 0.0  # it does happen
+    assert read.share[0] > 0.0  # the event occurs
 
 
-def test_how_often_it_happens_is_the_gamblers_ruin() -> None:
-    """Each frog or prize is a step of a walk with odds 3 to 1: k down is reached with 3^-k.
+def test_the_probability_of_losing_weight_is_that_of_gamblers_ruin() -> None:
+    """Each frog or prize is a step of a random walk with odds 3 to 1; P(reach -k) = 3^-k.
 
-    Two down is 1/5 of the prior weight, three 1/14. Within four standard errors: false alarms
-    are 1 in 8,000.
+    At -2 the weight is 1/5 of the prior weight, at -3 it is 1/14. Four standard errors: false
+    alarm 1/8,000.
     """
     runs = simulate_divergences(prize_or_frog(0.75), 0, 200, 10_000, 3)
     for delta, k in ((0.3, 2), (0.1, 3)):

@@ -1,4 +1,4 @@
-"""Core, consistency and verdict on classes whose answers are known; and the agent agrees."""
+"""Core, consistency and verdict on classes with known answers, compared with simulations."""
 
 import importlib.util
 from itertools import islice
@@ -24,17 +24,17 @@ _spec.loader.exec_module(examples)
 EXAMPLES = examples.EXAMPLES
 THEOREM, SETTLES, UNDECIDED, NEVER = Outcome
 RUNS = 60
-#: What is left of a mode whose weight vanishes must be below, of one that stays above.
-LITTLE = 0.03
+#: Late harm of a mode that vanishes must be below this, of one that stays above.
+NEGLIGIBLE_HARM = 0.03
 each = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 
 
 def late_harm(modes: Any, true: int, run: int, *, patient: bool) -> Any:
     """max_t P(m | âo_<t) TV(P(· | m, x_t), P(· | m*, x_t)) over 20 late steps, for every m.
 
-    The agent acts as m* does in the end if and only if this vanishes for every m. Late is after
-    3,000 steps; the patient wait longer where something is left, and then hold each mode for
-    five steps, which changes no verdict.
+    The agent finally acts like m* if and only if this vanishes for every m. Late means after
+    3,000 steps. If `patient`, wait longer while harm remains, and finally hold each mode for
+    five steps, which does not change the verdict.
     """
     agent, world = modes.agent(), modes.environment(true)
     for steps, hold in ((3_000, 1), (300_000, 1), (3_000, 5))[: 3 if patient else 1]:
@@ -45,7 +45,7 @@ def late_harm(modes: Any, true: int, run: int, *, patient: bool) -> Any:
             apart = 0.5 * np.abs(modes.policy[:, agent.x] - modes.policy[true, agent.x]).sum(-1)
             harm = np.maximum(harm, agent.belief.posterior() * apart)
             interact(agent, world, 1, seed=t, run=run)
-        if harm.max() < LITTLE:
+        if harm.max() < NEGLIGIBLE_HARM:
             break
     return harm
 
@@ -58,7 +58,7 @@ def test_there_are_many_examples_of_every_outcome() -> None:
 
 
 @each
-def test_the_core_is_the_one_found_by_hand(example: Any) -> None:
+def test_the_core_equals_the_one_derived_by_hand(example: Any) -> None:
     live = np.flatnonzero(example.modes.prior).tolist()
     found = {m: set(core(example.modes, m)) for m in live}
     assert found == {m: example.core[m] for m in live}, example.why
@@ -86,19 +86,21 @@ def test_the_theorem_covers_exactly_the_consistent_pairs(example: Any) -> None:
 
 
 @each
-def test_the_agent_itself_behaves_as_the_verdict_says(example: Any) -> None:
-    """Where it settles, every run must; some take long, since a mode with little weight is rarely
-    drawn, and rarely several times in a row. Where it never does, one run at least must be left:
-    the rarest deadlock, the pit for m1, came in 12 % of 200 runs, so 60 runs miss it with
-    probability 5e-4; the next come in 20 % or more.
+def test_simulated_agents_behave_as_the_verdict_says(example: Any) -> None:
+    """If the verdict is that it settles, every run must. Some take long, since a mode with little
+    weight is rarely drawn, and even more rarely several times in a row. If the verdict is never,
+    at least one run must not settle. The rarest deadlock, the pit for m1, occurred in 12 % of 200
+    runs, so 60 runs miss it with probability 5e-4; all others occur in 20 % or more.
     """
     for true in np.flatnonzero(example.modes.prior).tolist():
         outcome = [example.outcome.get((true, m), THEOREM) for m in range(len(example.modes))]
         patient = max(outcome) <= SETTLES
         harm = [late_harm(example.modes, true, run, patient=patient) for run in range(RUNS)]
         worst = np.max(harm, axis=0)
-        assert [m for m, o in enumerate(outcome) if o <= SETTLES and worst[m] > LITTLE] == []
-        assert [m for m, o in enumerate(outcome) if o == NEVER and worst[m] < LITTLE] == []
+        assert [
+            m for m, o in enumerate(outcome) if o <= SETTLES and worst[m] > NEGLIGIBLE_HARM
+        ] == []
+        assert [m for m, o in enumerate(outcome) if o == NEVER and worst[m] < NEGLIGIBLE_HARM] == []
 
 
 def test_a_core_from_the_policy_of_the_true_mode_misses_the_trap() -> None:
@@ -107,14 +109,14 @@ def test_a_core_from_the_policy_of_the_true_mode_misses_the_trap() -> None:
     assert core(tabulate(trap(), prior=[1.0, 0.0, 0.0]), 0) == (0,)
 
 
-def test_a_corridor_behind_a_cycle_comes_at_any_time_but_once() -> None:
-    """P(x_t is the corridor) = 2^-(t-2) for t = 3, 4, …, and nothing tells the two modes apart.
+def test_a_corridor_behind_a_cycle_is_visited_once_at_any_time() -> None:
+    """P(x_t is the corridor) = 2^-(t-2) for t = 3, 4, …, and nothing separates the two modes.
 
-    In 200 runs the corridor comes after step 6 with probability 1 - (15/16)^200 > 1 - 3e-6.
+    Some of 200 runs reach it after step 6 with probability 1 - (15/16)^200 > 1 - 3e-6.
     """
     (modes,) = [e.modes for e in EXAMPLES if e.name.endswith("corridor behind a cycle")]
     corridor = modes.labels.situations.index("corridor")
-    moves = World(modes, 0).transitions[:, 0]  # where an action leads does not depend on it
+    moves = World(modes, 0).transitions[:, 0]  # transitions do not depend on the action
     x = np.eye(4)[modes.start]
     for t in range(1, 60):
         assert x[corridor] == (0.5 ** (t - 2) if t >= 3 else 0.0)

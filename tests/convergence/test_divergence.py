@@ -133,12 +133,12 @@ def test_the_posterior_equals_that_of_the_agent_bit_for_bit() -> None:
 
 
 def violation(posterior: FloatArray, bound: FloatArray) -> float:
-    """The most by which a posterior exceeds its bound, relative to it."""
+    """The largest relative excess of a posterior over its bound."""
     known = np.isfinite(bound)  # an infinite bound holds trivially
     return float((posterior[known] - bound[known] * (1.0 + 1e-12)).max(initial=-1.0))
 
 
-def test_no_history_of_thousands_violates_the_bound_for_any_true_mode() -> None:
+def test_none_of_thousands_of_histories_violates_the_bound() -> None:
     """The inequality is deterministic: there are no false alarms."""
     histories = [(random_class(s), 40) for s in range(30)] + [
         (with_zeros(s), 12) for s in range(30)
@@ -181,7 +181,7 @@ def test_the_bound_is_infinite_where_the_true_mode_is_excluded() -> None:
 # -- impossible observations -----------------------------------------------------------------------
 
 
-def test_modes_that_are_ruled_out_make_the_process_infinite_and_both_make_it_nan() -> None:
+def test_the_process_is_infinite_if_one_mode_is_excluded_and_nan_if_both_are() -> None:
     probabilities = [[[[1.0, 0.0, 0.0]]], [[[0.5, 0.5, 0.0]]], [[[0.25, 0.25, 0.5]]]]
     read = divergences(
         Record([0, 0, 0], [0, 1, 2]), TabularModes([[[1.0]]] * 3, probabilities).agent()
@@ -201,7 +201,7 @@ def test_an_impossible_observation_names_its_step() -> None:
     assert "at step 2 of 2" in caught.value.__notes__[0]
 
 
-def test_a_belief_that_skips_or_floors_decides_what_counts() -> None:
+def test_skip_and_floor_options_apply_to_divergences() -> None:
     modes = TabularModes([[[1.0]]] * 2, [[[[1.0, 0.0]]], [[[0.5, 0.5]]]])
 
     def coin(p: float) -> DiscreteMode[Any, int, int]:
@@ -227,7 +227,7 @@ def test_a_belief_that_skips_or_floors_decides_what_counts() -> None:
 
 
 class LinearArray:
-    """The same modes as an array that gives likelihoods."""
+    """The same modes as an array that returns likelihoods."""
 
     def __init__(self, modes: TabularModes) -> None:
         self.modes = modes
@@ -249,7 +249,7 @@ class LinearArray:
 
 
 class LogArray:
-    """The same modes as an array that gives logarithms, and nothing else."""
+    """The same modes as an array that only returns log-likelihoods."""
 
     def __init__(self, modes: TabularModes) -> None:
         self.modes = modes
@@ -371,7 +371,7 @@ def test_a_held_mode_stays_the_drawn_mode() -> None:
     np.testing.assert_allclose(split.g.sum(1), split.d, atol=1e-12)
 
 
-def test_a_mode_that_may_be_ruled_out_at_any_moment_has_an_infinite_mean() -> None:
+def test_a_mode_that_may_be_excluded_at_any_step_has_an_infinite_mean() -> None:
     probabilities = [[[[0.5, 0.5], [0.5, 0.5]]], [[[1.0, 0.0], [0.5, 0.5]]]]
     modes = TabularModes([[[1.0, 0.0]], [[0.0, 1.0]]], probabilities)
     record = Record([1, 0, 0], [1, 0, 1], {"drawn": [1, 0, 0]})
@@ -383,7 +383,7 @@ def test_a_mode_that_may_be_ruled_out_at_any_moment_has_an_infinite_mean() -> No
     assert np.isnan(split.excess[3, 0])
 
 
-def test_a_record_without_drawn_modes_is_refused_with_the_remedy() -> None:
+def test_a_record_without_drawn_modes_is_refused_with_a_remedy() -> None:
     modes = prize_or_frog(0.75)
     record = interact(modes.agent(), modes.environment(0), 5)
     with pytest.raises(MissingCapability, match=r'probes=\{"drawn": drawn_mode\}'):
@@ -429,7 +429,7 @@ def test_an_object_that_is_not_a_record_is_refused(record: Any) -> None:
         sub_divergences(record, prize_or_frog(0.75).agent(), 0, 1)
 
 
-def test_a_wrapped_rule_is_refused_with_the_remedy() -> None:
+def test_a_wrapped_rule_is_refused_with_a_remedy() -> None:
     modes = prize_or_frog(0.75)
     record = interact(modes.agent(), modes.environment(0), 5)
     holder: Any = SimpleNamespace(belief=modes.agent().belief)
@@ -438,7 +438,7 @@ def test_a_wrapped_rule_is_refused_with_the_remedy() -> None:
 
 
 def test_an_action_that_no_mode_takes_is_evidence_like_any_other() -> None:
-    """Hypotheses predict the outcome of every action, whatever the modes would do."""
+    """Hypotheses predict the outcome of every action, including actions that no mode takes."""
     probabilities = [[[[0.5, 0.5], [0.2, 0.8]]], [[[0.5, 0.5], [0.6, 0.4]]]]
     modes = TabularModes([[[1.0, 0.0]]] * 2, probabilities)  # no mode takes action 1
     for agent in (modes.agent(), same_class(modes)["list"]):
@@ -469,10 +469,10 @@ def test_the_repr_of_divergences() -> None:
         divergences(record, observed)
 
 
-# -- exactly, over all histories of a small class -----------------------------------------------
+# -- exact values over all histories of a small class -------------------------------------------
 
 
-def test_over_all_histories_of_four_steps_the_means_are_exact() -> None:
+def test_means_over_all_histories_of_four_steps_are_exact() -> None:
     """E[d_t] and E[g] = E[G], by enumeration of drawn modes, actions and observations."""
     modes = random_modes(2, situations=2, seed=5)
     true, other, steps = 0, 1, 4
@@ -506,7 +506,7 @@ def test_over_all_histories_of_four_steps_the_means_are_exact() -> None:
 
 
 def expected_divergence(modes: TabularModes, true: int, other: int, steps: int) -> FloatArray:
-    """E[d_t], forward over the tree of histories with plain arithmetic."""
+    """E[d_t] by a forward pass over the tree of histories, in plain Python."""
     probabilities = modes.hypothesis
     kl = (probabilities[true] * np.log(probabilities[true] / probabilities[other])).sum(-1)
     expected = np.zeros(steps + 1)

@@ -1,6 +1,6 @@
-"""Rates and verdicts by simulation: they agree with what is exact, and say what they cannot tell.
+"""Rates and verdicts by simulation, compared with exact ones; undecided cases.
 
-Modes here are drawn from continuous priors, or are those of small tables whose answers are known.
+Modes are drawn from continuous priors, or come from small tables with known answers.
 """
 
 import math
@@ -44,7 +44,7 @@ def world(mode: Any) -> ModeEnvironment:
 
 
 def exact_rate(modes: TabularModes, true: int, other: int, policy: int) -> float:
-    """Σ_x μ(x) Σ_a π(a | x) KL, with μ from powers of the chain, without code of the library."""
+    """Σ_x μ(x) Σ_a π(a | x) KL, with μ from powers of the chain, independent of the library."""
     p, q, pi = modes.hypothesis[true], modes.hypothesis[other], modes.policy[policy]
     moves = np.zeros((len(pi), len(pi)))
     for x, a, o in np.ndindex(*p.shape):
@@ -91,7 +91,7 @@ def test_a_sampled_rate_agrees_with_the_exact_one(policy: int, silent: bool) -> 
 
 
 def test_observations_from_the_wrong_world_are_detected() -> None:
-    """A planted bug, observations from the other mode: the rate is off by many errors."""
+    """Planted bug: observations come from the other mode. The rate is many errors off."""
     table = TABLE | {"world": lambda m: MODES.environment(1)}
     found = sampled_rate(MODES[0], MODES[1], burn=20, steps=400, runs=30, seed=1, **table)
     silent = sampled_rate(
@@ -101,7 +101,7 @@ def test_observations_from_the_wrong_world_are_detected() -> None:
     assert abs(found.mean - exact_rate(MODES, 0, 1, 0)) > 5.0 * found.error
 
 
-def test_conditional_means_have_less_noise_than_what_happened() -> None:
+def test_conditional_means_have_less_noise_than_observed_ratios() -> None:
     means = sampled_rate(MODES[0], MODES[1], steps=200, runs=20, **TABLE)
     happened = sampled_rate(Silent(MODES[0]), Silent(MODES[1]), steps=200, runs=20, **TABLE)
     assert means.error < 0.5 * happened.error
@@ -123,7 +123,7 @@ def test_wandering_first_does_not_change_the_rate_of_a_chain_that_forgets() -> N
     assert abs(found.mean - exact_rate(MODES, 0, 1, 0)) < 3.0 * found.error
 
 
-def test_wandering_finds_the_trap_that_the_true_modes_policy_avoids() -> None:
+def test_wandering_finds_a_trap_that_the_true_policy_avoids() -> None:
     modes = trap()
     table: dict[str, Any] = {
         "world": lambda m: modes.environment(m.m),
@@ -135,7 +135,7 @@ def test_wandering_finds_the_trap_that_the_true_modes_policy_avoids() -> None:
     assert lost.mean < 0.8 * straight.mean
 
 
-def test_an_observation_that_the_other_rules_out_makes_the_rate_infinite() -> None:
+def test_an_observation_that_the_other_mode_excludes_makes_the_rate_infinite() -> None:
     probabilities: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 0.5, 0: 0.5})
     sure: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})
     for true, other in ((probabilities, sure), (Silent(probabilities), Silent(sure))):
@@ -148,7 +148,7 @@ def test_an_observation_that_the_other_rules_out_makes_the_rate_infinite() -> No
 
 
 def test_modes_with_a_private_state_use_it() -> None:
-    """Each hypothesis counts the heads so far; a rate with the shared x would divide by zero."""
+    """Hypotheses count heads in a private state; using the shared x would divide by zero."""
 
     class Urn:
         def __init__(self, heads: float) -> None:
@@ -191,7 +191,7 @@ def test_shares_have_exact_intervals() -> None:
         clopper_pearson(5, 4)
 
 
-def test_a_rate_gives_the_number_of_runs_needed() -> None:
+def test_a_rate_states_the_number_of_runs_needed() -> None:
     noise = mean_rate(np.array([1.0, -1.0, 2.0, -0.5]), steps=1)
     sd = float(np.std([1.0, -1.0, 2.0, -0.5], ddof=1))
     assert not noise.positive
@@ -216,7 +216,7 @@ def test_a_positive_rate_needs_no_more_runs() -> None:
 
 
 def judged(modes: TabularModes, true: int, other: int, **settings: Any) -> SampledPair:
-    """One pair of a table, with all its modes around."""
+    """The sampled verdict on one pair of a table, with all modes in the class."""
     rest = [m for m in range(len(modes)) if m not in (true, other)]
     order: Iterator[int] = iter([true, other, *rest, *([true] * (len(modes) % 2))])
     plan: dict[str, Any] = {"steps": 60, "wander_steps": 30} | settings
@@ -251,14 +251,14 @@ def test_the_sampled_verdict_on_every_pair_equals_the_exact_one(name: str) -> No
         assert found.needed == ""
 
 
-def test_a_trap_that_other_modes_open_is_found() -> None:
+def test_a_trap_that_another_mode_opens_is_found() -> None:
     modes = trap()
     pair = check(modes).pair(0, 1)
     found = judged(modes, 0, 1)
     assert pair.in_core
     assert 0 < found.blind < found.starts
     assert found.outcome is pair.outcome
-    # A planted bug, without wandering the trap is not found.
+    # Planted bug: without wandering the trap is not found.
     assert judged(modes, 0, 1, wander_steps=0).blind == 0
 
 
@@ -283,14 +283,14 @@ def test_bandits_with_continuous_biases_settle() -> None:
 
 
 def drift(theta: float, phi: float) -> DiscreteMode[Any, str, int]:
-    """Observations depend on θ; φ affects only the policy and is the blind direction."""
+    """Observations depend on θ; φ affects only the policy, so no evidence reveals it."""
     return DiscreteMode(
         lambda x: {"left": phi, "right": 1.0 - phi}, lambda x, a: {1: theta, 0: 1.0 - theta}
     )
 
 
 def test_a_direction_that_no_policy_reveals_never_settles() -> None:
-    """θ is one of two: a pair shares it with probability 1/2, and then only φ differs."""
+    """θ has two values: a pair shares it with probability 1/2, and then differs only in φ."""
     found = sampled_check(
         lambda rng: drift(rng.choice([0.3, 0.7]), rng.random()),
         world=world, modes=40, steps=20, wander_steps=10, seed=3,
@@ -305,7 +305,7 @@ def test_a_direction_that_no_policy_reveals_never_settles() -> None:
         assert (pair.outcome is Outcome.NEVER) == (pair.blind > 0)
 
 
-def test_the_blind_direction_does_no_harm_if_no_policy_depends_on_it() -> None:
+def test_an_unidentified_parameter_is_harmless_if_no_policy_depends_on_it() -> None:
     found = sampled_check(
         lambda rng: drift(0.3, 0.5), world=world, modes=34, steps=20, wander_steps=10
     )
@@ -315,7 +315,7 @@ def test_the_blind_direction_does_no_harm_if_no_policy_depends_on_it() -> None:
 
 
 def test_a_third_mode_may_separate_a_pair() -> None:
-    """A lever that neither pulls shows the difference, a third mode pulls it: undecided."""
+    """Only a third mode pulls the lever that shows the difference: undecided."""
 
     def mode(pull: str, hidden: float) -> DiscreteMode[Any, str, int]:
         return DiscreteMode(
@@ -350,7 +350,7 @@ class Solved:
 
 
 def test_random_problems_settle() -> None:
-    """Transitions drawn from a density: two problems agree nowhere. Only states are seen."""
+    """Transitions have a density, so two problems agree nowhere. Only states are observed."""
     found = sampled_check(
         lambda rng: Solved(random_mdp(4, 2, seed=rng)),
         world=lambda m: ModeEnvironment(m, 0, lambda x, a, o: o),
@@ -392,7 +392,7 @@ def test_parametric_modes_with_continuous_observations_settle() -> None:
         assert (pair.outcome is Outcome.THEOREM) == pair.rate.positive
 
 
-# -- what a sample cannot tell -------------------------------------------------------------------
+# -- undecided cases -----------------------------------------------------------------------------
 
 
 def test_too_few_starts_are_undecided_and_the_needed_number_is_given() -> None:
@@ -443,7 +443,7 @@ def test_twenty_of_twenty_pairs_show_that_five_sixths_settle() -> None:
     assert "SETTLES for at least 83.2 % of pairs" in repr(late)
 
 
-def test_one_pair_that_never_settles_is_enough_however_few_there_are() -> None:
+def test_one_pair_that_never_settles_is_enough() -> None:
     for others in (0, 1, 30):
         assert SampledVerdict(pairs_of(*[GOOD] * others, NEVER), 10).outcome is NEVER
         undecided = SampledVerdict(pairs_of(*[GOOD] * others, OPEN), 10)
@@ -452,14 +452,16 @@ def test_one_pair_that_never_settles_is_enough_however_few_there_are() -> None:
 
 
 def test_a_class_in_which_a_third_never_settles_rarely_passes() -> None:
-    """Were the outcome the worst over the pairs drawn, one pair would say so in 2 of 3 seeds.
+    """A check of only one pair would let the class pass in 2 of 3 seeds.
 
-    A share of 1/3 passes 17 pairs with probability (2/3)^17 = 1e-3, for each of four seeds.
+    17 pairs all settle with probability (2/3)^17 = 1e-3, for each of four seeds.
     """
 
     def draw(rng: Stream) -> DiscreteMode[Any, str, int]:
         kind = rng.choice([0.2, 0.5, 0.8])
-        return drift(kind, rng.random())  # two of one kind are never separated, and act differently
+        return drift(
+            kind, rng.random()
+        )  # two modes of the same kind act differently and are never separated
 
     settings: dict[str, Any] = {"world": world, "steps": 5, "wander_steps": 2, "slow": 0.05}
     single = [sampled_check(draw, modes=2, seed=seed, **settings) for seed in range(12)]
@@ -481,10 +483,10 @@ def test_a_rate_within_its_noise_is_undecided() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_slow_evidence_is_not_called_never(seed: int) -> None:
+def test_slow_evidence_does_not_give_the_verdict_never(seed: int) -> None:
     """A bell rings once in 200 steps, and only then do predictions differ.
 
-    Most starts show nothing in 50 steps. A silence of 7,090 steps has a chance of e^-35.
+    Most starts show nothing in 50 steps. A silence of 7,090 steps has probability e^-35.
     """
 
     def mode(pull: str, theta: float) -> DiscreteMode[bool, str, Any]:
@@ -508,7 +510,7 @@ def test_slow_evidence_is_not_called_never(seed: int) -> None:
     assert pair.reason != Reason.THIRD_MODE.value  # there is no third mode
 
 
-def test_never_reports_the_steps_without_evidence() -> None:
+def test_the_verdict_never_reports_the_steps_without_evidence() -> None:
     found = sampled_check(
         lambda rng: drift(0.3, rng.random()), world=world, modes=2, steps=10, wander_steps=4
     )
@@ -578,7 +580,7 @@ def test_invalid_settings_are_named(settings: dict[str, Any]) -> None:
         sampled_check(levers, world=world, **settings)
 
 
-class Lawless:
+class FixedDistributions:
     """A mode with the given distributions."""
 
     def __init__(self, observations: Any, actions: Any = None) -> None:
@@ -603,24 +605,36 @@ class Lawless:
 def test_an_invalid_distribution_is_refused(probabilities: Any) -> None:
     fair: dict[int, float] = {1: 0.5, 0: 0.5}
     for true, other in ((probabilities, fair), (fair, probabilities)):
-        with pytest.raises(InvalidTable, match=r"the hypothesis of .*Lawless"):
-            sampled_rate(Lawless(true), Lawless(other), world=lambda m: m, steps=1, runs=1)
-    with pytest.raises(InvalidTable, match=r"the policy of .*Lawless"):
+        with pytest.raises(InvalidTable, match=r"the hypothesis of .*FixedDistributions"):
+            sampled_rate(
+                FixedDistributions(true),
+                FixedDistributions(other),
+                world=lambda m: m,
+                steps=1,
+                runs=1,
+            )
+    with pytest.raises(InvalidTable, match=r"the policy of .*FixedDistributions"):
         sampled_rate(
-            Lawless(fair, probabilities), Lawless(fair), world=lambda m: m, steps=1, runs=1
+            FixedDistributions(fair, probabilities),
+            FixedDistributions(fair),
+            world=lambda m: m,
+            steps=1,
+            runs=1,
         )
     with pytest.raises(InvalidTable):
-        sampled_check(lambda rng: Lawless(probabilities), world=lambda m: m, modes=4, steps=2)
+        sampled_check(
+            lambda rng: FixedDistributions(probabilities), world=lambda m: m, modes=4, steps=2
+        )
 
 
 def test_the_error_for_a_sum_above_one_contains_the_sum() -> None:
-    draw: Callable[[Stream], Lawless] = lambda rng: Lawless({1: 0.9, 0: 0.9})  # noqa: E731
+    draw: Callable[[Stream], FixedDistributions] = lambda rng: FixedDistributions({1: 0.9, 0: 0.9})  # noqa: E731
     with pytest.raises(InvalidTable, match=r"must sum to 1, the sum is 1\.8"):
         sampled_check(draw, world=lambda m: m, modes=4, steps=2)
 
 
 def test_an_unhashable_observation_is_refused() -> None:
-    class Lists(Lawless):
+    class Lists(FixedDistributions):
         def respond(self, a: int, rng: Stream) -> Any:
             return [1]
 

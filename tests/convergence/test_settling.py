@@ -26,7 +26,7 @@ NOT_YET = kernels.tabular.NOT_YET
 
 
 def coins(*heads: float, prior: list[float] | None = None) -> TabularModes:
-    """One action, a coin for each mode: the rate of evidence does not depend on who acts."""
+    """One action and one coin per mode: the rate of evidence does not depend on the acting mode."""
     probabilities = np.array([[[[1.0 - p, p]]] for p in heads])
     return TabularModes(np.ones((len(heads), 1, 1)), probabilities, prior=prior)
 
@@ -51,7 +51,7 @@ def test_holding_modes_turns_two_to_the_k_into_k() -> None:
 
 
 def test_a_wrong_hold_is_detected() -> None:
-    """A planted bug, drawing every k + 1 steps: the mean is off by far more than four errors."""
+    """Planted bug: drawing every k + 1 steps. The mean is far more than four errors off."""
     runs = 2000
     exact = identification_time(5, Every(2))
     wrong = settling_times(chain(5), 0, runs=runs, hold=3, seed=5).of(1)
@@ -72,7 +72,7 @@ def test_unfinished_runs_are_counted_and_make_the_mean_a_lower_bound() -> None:
     assert "more than 20" in repr(cut)
 
 
-def test_a_longer_horizon_never_changes_a_time_that_had_come() -> None:
+def test_a_longer_horizon_does_not_change_earlier_times() -> None:
     modes = random_modes(4, situations=3, seed=5)
     short = settling_times(modes, 1, horizon=15, runs=50).first
     long = settling_times(modes, 1, horizon=500, runs=50).first
@@ -81,12 +81,12 @@ def test_a_longer_horizon_never_changes_a_time_that_had_come() -> None:
     assert (~came).any()
 
 
-# -- the same run to the last bit ----------------------------------------------------------------
+# -- bit-for-bit equality ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("hold", [1, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_times_are_those_of_the_readable_rule(hold: int, seed: int) -> None:
+def test_times_equal_those_of_the_readable_rule(hold: int, seed: int) -> None:
     horizon, runs, below = 120, 4, 0.05
     modes = random_modes(5, situations=4, actions=3, observations=3, seed=seed)
     found = settling_times(
@@ -111,7 +111,7 @@ def test_times_are_those_of_the_readable_rule(hold: int, seed: int) -> None:
             assert found.for_good[run, m] == (NOT_YET if good > horizon else good)
 
 
-def test_the_share_of_one_mode_is_the_posterior_to_the_last_bit() -> None:
+def test_the_weight_of_one_mode_equals_the_posterior_bit_for_bit() -> None:
     for count in (3, 700):  # one block and two
         modes = random_modes(count, observations=4, seed=count)
         agent = modes.agent()
@@ -122,7 +122,7 @@ def test_the_share_of_one_mode_is_the_posterior_to_the_last_bit() -> None:
         assert shares == agent.belief.posterior().tolist()
 
 
-# -- what the two columns mean -------------------------------------------------------------------
+# -- meaning of the two columns ------------------------------------------------------------------
 
 
 def test_staying_below_comes_no_earlier_than_falling_below() -> None:
@@ -133,7 +133,7 @@ def test_staying_below_comes_no_earlier_than_falling_below() -> None:
     assert found.of(1, for_good=True).mean > found.of(1).mean
 
 
-def test_a_column_that_was_not_measured_is_refused_with_the_remedy() -> None:
+def test_a_column_that_was_not_measured_is_refused_with_a_remedy() -> None:
     with pytest.raises(ValueError, match="for_good=True"):
         settling_times(chain(2), 0, runs=2).of(1, for_good=True)
 
@@ -151,14 +151,14 @@ def test_runs_do_not_wait_for_tied_modes() -> None:
     assert found.of(2).unfinished == 0.0
 
 
-def test_a_mode_that_differs_only_where_nobody_goes_is_tied() -> None:
+def test_a_mode_that_differs_only_for_unused_actions_is_tied() -> None:
     probabilities = np.full((2, 2, 1, 2), 0.5)
     probabilities[1, 1] = 0.1, 0.9
     modes = TabularModes(np.ones((2, 2, 1)), probabilities, np.zeros((2, 1, 2)))
     assert settling_times(modes, 0, runs=1).tied.all()
 
 
-def test_a_prior_below_the_threshold_is_pointed_out() -> None:
+def test_a_prior_below_the_threshold_is_reported() -> None:
     found = settling_times(coins(0.5, 0.5, 0.9, prior=[0.9, 0.005, 0.095]), 0, runs=20)
     assert (found.first[:, 1] == 0).all()
     assert "1 mode with prior below 0.01" in repr(found)
@@ -168,7 +168,7 @@ def test_one_run_has_no_standard_error() -> None:
     assert settling_times(coins(0.5, 0.9), 0, runs=1).of(1).error == math.inf
 
 
-def test_a_long_list_is_cut_and_starts_with_the_slowest() -> None:
+def test_a_long_list_is_truncated_and_starts_with_the_slowest() -> None:
     words = repr(settling_times(coins(*np.linspace(0.1, 0.9, 12)), 0, runs=20)).splitlines()
     assert words[1].startswith("  m1: ")
     assert words[-1] == "  … and 3 faster ones"
@@ -188,7 +188,7 @@ def test_a_long_list_is_cut_and_starts_with_the_slowest() -> None:
         ({"below": math.nan}, "below=nan"),
     ],
 )
-def test_invalid_settings_are_named(settings: dict[str, float], words: str) -> None:
+def test_errors_name_invalid_settings(settings: dict[str, float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         settling_times(chain(2), 0, **settings)  # type: ignore[arg-type]
 
@@ -242,7 +242,7 @@ def test_an_object_that_is_not_a_class_of_modes_is_refused(modes: Any) -> None:
         settling_times(modes, 0)
 
 
-def test_a_list_of_modes_that_needs_a_situation_is_refused_with_the_remedy() -> None:
+def test_a_list_of_modes_that_needs_a_situation_is_refused_with_a_remedy() -> None:
     climbs: DiscreteMode[int, str, bool] = DiscreteMode(
         lambda x: {"up": 1.0}, lambda x, a: {x > 3: 1.0}
     )
@@ -272,7 +272,7 @@ def test_the_repr_of_settling_times() -> None:
 
 
 def test_a_hundred_modes_and_situations_take_seconds_for_every_true_mode() -> None:
-    """About 0.6 s alone on one core; the bound leaves room for a busy machine."""
+    """About 0.6 s on an idle core; the limit allows for a busy machine."""
     modes = random_modes(100, situations=100, actions=4, observations=4, seed=0)
     settling_times(modes, 0, runs=1, horizon=1)
     began = time.process_time()

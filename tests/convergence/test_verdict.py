@@ -14,9 +14,9 @@ from bayescontrol.interaction import both_streams
 from bayescontrol.problems.examples import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes, random_modes
 
-_LAWS = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [0.2, 0.8], [0.9, 0.1]])
+_DISTRIBUTIONS = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [0.2, 0.8], [0.9, 0.1]])
 _POLICIES = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
-#: Seeds of classes in which another mode leads into a trap, or holds the key to the verdict.
+#: Seeds of classes in which another mode leads into a trap, or decides the verdict.
 _WITH_A_TRAP = (40, 177, 232)
 _WITH_A_THIRD_MODE = (55, 218, 226)
 
@@ -25,10 +25,12 @@ def sparse_class(seed: int) -> TabularModes:
     """Two or three modes over up to four situations that agree almost everywhere."""
     rng = Stream(seed)
     M, X = 2 + rng.integers(2), 1 + rng.integers(4)
-    shared = _LAWS[np.asarray(rng.integers(4, size=(X, 2)))]
+    shared = _DISTRIBUTIONS[np.asarray(rng.integers(4, size=(X, 2)))]
     hypothesis = np.repeat(shared[None], M, axis=0)
     for _ in range(1 + rng.integers(3)):
-        hypothesis[rng.integers(M), rng.integers(X), rng.integers(2)] = _LAWS[rng.integers(5)]
+        hypothesis[rng.integers(M), rng.integers(X), rng.integers(2)] = _DISTRIBUTIONS[
+            rng.integers(5)
+        ]
     policy = _POLICIES[np.asarray(rng.integers(3, size=(M, X)))]
     return TabularModes(policy, hypothesis, rng.integers(X, size=(X, 2, 2)))
 
@@ -66,8 +68,8 @@ def contradictions(seeds: Iterable[int], runs: int = 8) -> tuple[list[str], dict
 
 
 def test_simulations_agree_with_the_verdict_on_random_classes() -> None:
-    # Seeds are fixed; a world that settles may take longer than a run, or one that may never
-    # settle do so in eight runs by luck: neither happens on these.
+    # A world that settles may take longer than a run, and one that may never settle may do so in
+    # all eight runs by chance. Neither happens for these fixed seeds.
     found, counts = contradictions((*range(30), *_WITH_A_TRAP, *_WITH_A_THIRD_MODE))
     assert not found
     assert min(counts[o] for o in (Outcome.THEOREM, Outcome.SETTLES, Outcome.NEVER)) >= 8
@@ -75,7 +77,7 @@ def test_simulations_agree_with_the_verdict_on_random_classes() -> None:
 
 @pytest.mark.slow
 def test_simulations_agree_with_the_verdict_on_many_random_classes() -> None:
-    # A run of 20,000 steps may be too short where the true mode lost most of its weight early.
+    # A run of 20,000 steps may be too short if the true mode lost most of its weight early.
     found, counts = contradictions(range(40, 400))
     assert len(found) <= 0.01 * sum(counts.values()), found
 
@@ -83,11 +85,11 @@ def test_simulations_agree_with_the_verdict_on_many_random_classes() -> None:
 def test_a_verdict_that_ignores_other_policies_is_contradicted_by_simulations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The planted bug: R is what the true mode's policy reaches, so that traps are missed.
-    def only_its_own(self: World) -> object:
+    # Planted bug: R contains only what the true mode's policy reaches, so traps are missed.
+    def only_true_policy(self: World) -> object:
         return self.from_start(self.graph(self.takes(self.true)))
 
-    monkeypatch.setattr(World, "reachable", property(only_its_own))
+    monkeypatch.setattr(World, "reachable", property(only_true_policy))
     found, _ = contradictions(_WITH_A_TRAP)
     assert found
 
@@ -95,7 +97,7 @@ def test_a_verdict_that_ignores_other_policies_is_contradicted_by_simulations(
 def test_a_verdict_that_ignores_third_modes_is_contradicted_by_simulations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The planted bug: all other modes count as refuted at once.
+    # Planted bug: all other modes count as refuted at once.
     def at_once(self: BlindSpots) -> object:
         refuted = np.ones(self.world.separated_by(self._pair_takes).shape, bool)
         refuted[[self.world.true, self.m]] = False
@@ -126,7 +128,7 @@ def test_the_verdict_agrees_with_core_and_consistency() -> None:
                     assert pair.consistent == consistent(modes, true, pair.other)
 
 
-def test_a_deadlock_in_one_world_is_one_in_the_other() -> None:
+def test_a_deadlock_in_one_world_is_also_one_in_the_other() -> None:
     # Compute it in each world instead of reusing the first.
     observed = 0
     for seed in range(60):
@@ -140,7 +142,7 @@ def test_a_deadlock_in_one_world_is_one_in_the_other() -> None:
     assert observed > 50
 
 
-def test_the_prior_does_not_matter_but_for_its_support() -> None:
+def test_only_the_support_of_the_prior_matters() -> None:
     for seed in range(20):
         modes = sparse_class(seed)
         prior = np.linspace(1.0, 2.0, len(modes))
@@ -169,11 +171,11 @@ def test_renaming_modes_situations_and_actions_changes_nothing() -> None:
 
 
 def tower() -> TabularModes:
-    """Two modes that differ in a passage only, and two that lead through it, one each way.
+    """Two modes that differ only in a passage, and two that lead through it, one in each direction.
 
-    From A the third mode leads through the passage Y to B, from B the fourth leads back. Each of
-    them is refuted where it does not lead away from, and nowhere else: so both act for ever, at
-    times that grow like towers, and the first two, who predict the same, meet in Y for ever.
+    The third mode leads from A through the passage Y to B, the fourth leads back from B. Each is
+    refuted only on the side that it does not leave. So both act for ever, at times that grow like
+    power towers, and the first two, which predict the same, are compared in Y for ever.
     """
     stay, go = [1.0, 0.0], [0.0, 1.0]
     policy = np.array([[stay] * 3] * 4)
@@ -184,14 +186,14 @@ def tower() -> TabularModes:
     return TabularModes(policy, hypothesis, successor)
 
 
-def test_modes_that_meet_for_ever_in_a_passage_are_not_declared_to_settle() -> None:
+def test_modes_that_differ_in_a_passage_for_ever_are_not_declared_to_settle() -> None:
     verdict = check(tower())
     assert verdict.pair(0, 1).outcome is Outcome.UNDECIDED
     assert verdict.pair(1, 0).outcome is Outcome.UNDECIDED
 
 
 def test_a_mode_without_weight_causes_no_deadlock() -> None:
-    # Only the third mode leads from K to C, where the others differ, but the start rules it out.
+    # Only the third mode leads from K to C, where the others differ, but it is excluded at once.
     policy = np.tile([1.0, 0.0], (3, 3, 1))
     policy[2, 1] = policy[1, 2] = 0.0, 1.0
     hypothesis = np.tile([1.0, 0.0], (3, 3, 2, 1))
@@ -202,7 +204,7 @@ def test_a_mode_without_weight_causes_no_deadlock() -> None:
 
 
 def test_wrong_modes_that_cancel_are_still_a_deadlock() -> None:
-    # One tosses a coin, one goes left, one right: in the coin's world the mixture is a coin too.
+    # One mode tosses a coin, one goes left, one right: the mixture of the last two is a coin too.
     modes = TabularModes([[[0.5, 0.5]], [[1.0, 0.0]], [[0.0, 1.0]]], np.ones((3, 1, 2, 1)))
     assert check(modes).pair(0, 1).outcome is Outcome.NEVER
     assert late_distance(modes, 0, run=0, steps=10) == 0.0

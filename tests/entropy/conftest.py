@@ -1,7 +1,7 @@
-"""Small systems with exact conditionals, and D, C and I straight from their definitions.
+"""Small systems with exact conditionals, and D, C and I computed from their definitions.
 
-The reference goes over plain strings and dictionaries of fractions. It shares nothing with the
-library: no tree, no arrays, no belief.
+The reference uses plain strings and dictionaries of fractions. It is independent of the library: it
+has no tree, no arrays and no belief.
 """
 
 import math
@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from tests.entropy.judged import intervened_relative_entropy, relative_entropy
+from tests.entropy.entropies import intervened_relative_entropy, relative_entropy
 
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture
 from bayescontrol.entropy import Bits
@@ -22,12 +22,12 @@ from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.systems import AgentSystem, Situated
 
 History = tuple[tuple[int, int], ...]
-#: weight(â | ao_<t), or None: actions are evidence.
+#: weight(â | ao_<t), or None if actions are evidence.
 Weight = Callable[[History, int], Fraction] | None
 
 
 class Remembering:
-    """A mode that depends on the whole history: each conditional is drawn anew for each."""
+    """A mode that depends on the whole history: each history has its own random conditionals."""
 
     def __init__(self, seed: str, actions: int = 2, observations: int = 2, least: int = 1) -> None:
         self.seed, self.actions, self.observations, self.least = seed, actions, observations, least
@@ -60,7 +60,7 @@ class Remembering:
 
 @dataclass
 class Case:
-    """Modes as the library takes them, with the same conditionals as fractions."""
+    """Modes for the library, with the same conditionals as fractions."""
 
     modes: Sequence[Any]
     agent: Callable[[type[Any]], Any]
@@ -81,11 +81,11 @@ class Case:
         return AgentSystem(self.agent(NaiveMixture))
 
     def rival(self, name: str) -> Remembering:
-        """A random system that has nothing to do with the modes."""
+        """A random system that is unrelated to the modes."""
         return Remembering(name, self.actions, self.observations)
 
     def weighting(self, name: str) -> Any:
-        """A weighting as the library takes it."""
+        """A weighting for the library."""
         return self.rival("a policy") if name == "policy" else name
 
     def D(self, agent: Any, horizon: int) -> Bits:
@@ -153,7 +153,7 @@ class Case:
         actions: Callable[[History], dict[int, Fraction]],
         observations: Callable[[History, int], dict[int, Fraction]],
     ) -> list[tuple[float, float]]:
-        """The summands of D or C at τ = 1 … horizon, actions and observations apart."""
+        """The terms of D or C at τ = 1 … horizon, separately for actions and observations."""
         steps = []
         for t in range(horizon):
             bits_a, bits_o = [], []
@@ -261,5 +261,5 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.fixture
 def cases() -> dict[str, Callable[..., Case]]:
-    """The makers of random systems."""
+    """Constructors of random systems."""
     return {"tabular": tabular, "remembering": remembering}

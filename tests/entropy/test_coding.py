@@ -1,4 +1,4 @@
-"""Code lengths of whole interactions, and what learning costs."""
+"""Code lengths of whole interactions, and the cost of learning."""
 
 import math
 from typing import Any
@@ -23,11 +23,11 @@ def test_the_code_of_a_uniform_agent_counts_symbols() -> None:
     assert bits.total.tolist() == [3.0, 6.0, 9.0, 12.0]
 
 
-def test_the_code_of_nothing_is_empty() -> None:
+def test_the_code_of_an_empty_history_is_empty() -> None:
     assert len(code_length(UniformSystem(range(4), range(2)), []).total) == 0
 
 
-def test_the_code_is_minus_log_probability_of_the_whole_string(case: Any) -> None:
+def test_the_code_length_is_minus_the_log_probability(case: Any) -> None:
     for m, system in enumerate(case.modes):
         for h in list(case.strings(T))[::5]:
             bits = code_length(system, h).total
@@ -47,7 +47,7 @@ def test_the_mean_cost_of_learning_is_D_at_every_horizon(case: Any) -> None:
         np.testing.assert_allclose(mean, [bits.actions, bits.observations], rtol=0.0, atol=1e-12)
 
 
-def test_no_string_costs_the_naive_mixture_more_than_the_improbability_of_its_mode(
+def test_the_cost_of_the_naive_mixture_is_at_most_minus_log_prior(
     case: Any,
 ) -> None:
     naive = case.naive()
@@ -56,8 +56,8 @@ def test_no_string_costs_the_naive_mixture_more_than_the_improbability_of_its_mo
             assert learning_cost(naive, case.modes[m], h).total.max() <= -math.log2(p) + 1e-12
 
 
-def test_no_interaction_costs_the_rule_more_for_observations_than_that() -> None:
-    """Whoever chose the actions, and at every step of 200; the naive agent has no such bound."""
+def test_the_rules_cost_for_observations_is_at_most_minus_log_prior() -> None:
+    """For all actions and at each of 200 steps; the naive agent has no such bound."""
     modes, prior = random_modes(3, situations=3, seed=5), [0.5, 0.3, 0.2]
     worst = -math.inf
     for m in range(3):
@@ -72,7 +72,7 @@ def test_no_interaction_costs_the_rule_more_for_observations_than_that() -> None
     assert worst > 1.0
 
 
-def test_the_code_of_the_observations_is_the_one_that_the_belief_counts() -> None:
+def test_the_code_of_observations_equals_the_code_length_of_the_belief() -> None:
     modes = random_modes(3, situations=2, seed=6)
     belief = FiniteBelief(modes)
     agent = ControlRule(belief, modes.start, modes.advance)
@@ -81,7 +81,7 @@ def test_the_code_of_the_observations_is_the_one_that_the_belief_counts() -> Non
     assert bits.observations[-1] == pytest.approx(belief.code_length(), abs=1e-9)
 
 
-def test_an_action_that_the_expert_would_never_take_has_no_finite_code() -> None:
+def test_an_action_that_the_expert_never_takes_has_an_infinite_code() -> None:
     left, right = UniformSystem(["left"], [0]), UniformSystem(["right"], [0])
     either = UniformSystem(["left", "right"], [0])
     record = [("left", 0), ("right", 0)]
@@ -92,15 +92,15 @@ def test_an_action_that_the_expert_would_never_take_has_no_finite_code() -> None
     assert np.isnan(learning_cost(right, right, record).actions).all()
 
 
-def test_an_observation_that_the_system_rules_out_ends_its_code() -> None:
+def test_after_an_impossible_observation_the_code_is_infinite() -> None:
     system = UniformSystem(["go"], [0])
     bits = code_length(system, [("go", 0), ("go", 1), ("go", 0)])
     assert bits.actions.tolist() == [0.0, 0.0, math.inf]
     assert bits.observations.tolist() == [0.0, math.inf, math.inf]
 
 
-def test_experts_that_never_err_still_bound_what_the_rule_pays_for_observations() -> None:
-    """Lever m pays best under mode m, whose expert pulls no other; the rule pulls both."""
+def test_the_bound_for_observations_holds_for_deterministic_experts() -> None:
+    """Under mode m lever m pays best, and its expert pulls only that; the rule pulls both."""
     hypothesis = [[[[0.4, 0.6], [0.6, 0.4]]], [[[0.6, 0.4], [0.4, 0.6]]]]
     modes = TabularModes([[[1, 0]], [[0, 1]]], hypothesis)
     record = interact(modes.agent(), modes.environment(1), 60, seed=3)
@@ -110,7 +110,7 @@ def test_experts_that_never_err_still_bound_what_the_rule_pays_for_observations(
     assert cost.observations.max() <= 1.0 + 1e-12
 
 
-def test_a_uniform_system_needs_symbols_and_each_of_them_once() -> None:
+def test_a_uniform_system_needs_distinct_symbols() -> None:
     with pytest.raises(ValueError, match="observations=\\[\\]"):
         UniformSystem([0], [])
     with pytest.raises(ValueError, match="actions=\\[0, 0\\]"):

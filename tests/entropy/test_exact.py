@@ -1,11 +1,15 @@
-"""D, C and I by enumeration, against their definitions over plain strings in fractions."""
+"""D, C and I by enumeration, compared with their definitions in fractions."""
 
 import math
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.entropy.judged import intervened_relative_entropy, mutual_information, relative_entropy
+from tests.entropy.entropies import (
+    intervened_relative_entropy,
+    mutual_information,
+    relative_entropy,
+)
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture
 from bayescontrol.entropy import Bits, InteractionTree, bits, entropy_of, kl, weigh
@@ -23,7 +27,7 @@ def same(bits: Bits, steps: list[tuple[float, float]]) -> bool:
     )
 
 
-def test_D_is_its_definition_over_all_strings(case: Any) -> None:
+def test_D_equals_its_definition_over_all_strings(case: Any) -> None:
     assert same(case.D(case.naive(), T), case.mixture(T, None, "naive"))
     assert same(case.D(case.rule(), T), case.mixture(T, None, "rule"))
     rival = case.rival("an agent")
@@ -31,27 +35,27 @@ def test_D_is_its_definition_over_all_strings(case: Any) -> None:
 
 
 @pytest.mark.parametrize("name", WEIGHTINGS)
-def test_C_is_its_definition_over_all_strings(case: Any, name: str) -> None:
+def test_C_equals_its_definition_over_all_strings(case: Any, name: str) -> None:
     weight = case.weight(name)
     assert same(case.C(case.rule(), T, name), case.mixture(T, weight, "rule"))
     assert same(case.C(case.naive(), T, name), case.mixture(T, weight, "naive"))
 
 
-def test_C_weighted_by_the_modes_own_actions_differs(case: Any) -> None:
-    """The planted bug: P_m(ao_<t) in place of the weighted P(âo_<t | m)."""
+def test_C_weighted_by_the_modes_policies_differs(case: Any) -> None:
+    """Planted bug: P_m(ao_<t) instead of the weighted P(âo_<t | m)."""
     bug = case.mixture(T, None, "rule")
     for name in WEIGHTINGS:
         assert not same(case.C(case.rule(), T, name), bug)
 
 
-def test_C_of_an_agent_with_the_naive_posterior_is_another_number(case: Any) -> None:
-    """The planted bug: v_m that takes actions for evidence."""
+def test_C_of_an_agent_with_the_naive_posterior_differs(case: Any) -> None:
+    """Planted bug: v_m treats actions as evidence."""
     for name in WEIGHTINGS:
         bug = case.mixture(T, case.weight(name), "naive")
         assert not same(case.C(case.rule(), T, name), bug)
 
 
-def test_information_is_its_definition_over_all_strings(case: Any) -> None:
+def test_information_equals_its_definition_over_all_strings(case: Any) -> None:
     reference = [case.information(t, None) for t in range(1, T + 1)]
     found = mutual_information(case.modes, case.p, T)
     np.testing.assert_allclose(found, reference, rtol=0.0, atol=1e-12)
@@ -67,8 +71,8 @@ def test_information_is_its_definition_over_all_strings(case: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_impossible_symbols_count_as_the_definition_has_it(cases: Any, seed: int) -> None:
-    """After a history that an agent ruled out, it gives probability 0 to every symbol."""
+def test_impossible_symbols_count_as_in_the_definition(cases: Any, seed: int) -> None:
+    """After a history that an agent ruled out, every symbol has probability 0."""
     case = cases["remembering"](seed, least=0)
     for kind, agent in (("naive", case.naive()), ("rule", case.rule())):
         assert same(case.D(agent, T), case.mixture(T, None, kind))
@@ -76,7 +80,7 @@ def test_impossible_symbols_count_as_the_definition_has_it(cases: Any, seed: int
             assert same(case.C(agent, T, name), case.mixture(T, case.weight(name), kind))
 
 
-def test_there_the_rule_stays_finite_where_the_naive_mixture_is_infinite(cases: Any) -> None:
+def test_with_impossible_symbols_only_the_rule_has_a_finite_C(cases: Any) -> None:
     for seed in range(8):
         case = cases["remembering"](seed, least=0)
         assert case.C(case.rule(), T, "uniform").total[-1] < math.inf
@@ -118,8 +122,8 @@ class Expert:
 def test_the_naive_mixture_is_infinitely_wrong_about_the_box_that_it_picked() -> None:
     """It is certain that the prize is where it looks. This changes C, but not D.
 
-    The rule pays one bit to choose a box and one to learn where the prize is: that one twice
-    where both interventions have weight one.
+    The rule pays one bit to choose a box and one to learn where the prize is. The latter counts
+    twice if both interventions have weight one.
     """
     experts, prior = [Expert(0), Expert(1)], [0.5, 0.5]
     systems = [Situated(expert) for expert in experts]

@@ -1,11 +1,11 @@
-"""Sampling against enumeration. False-alarm rates assume a normal distribution: 5 s.e. 6e-7."""
+"""Sampling compared with enumeration. False alarms assume normality: 6e-7 at 5 s.e."""
 
 import math
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.entropy.judged import relative_entropy, sampled_intervened_relative_entropy
+from tests.entropy.entropies import relative_entropy, sampled_intervened_relative_entropy
 
 from bayescontrol import DiscreteMode, Stream
 from bayescontrol.entropy import sampled_relative_entropy
@@ -21,7 +21,7 @@ def sampled_C(agent: Any, case: Any, name: str, samples: int, seed: int) -> Any:
     )  # fmt: skip
 
 
-def test_sampling_finds_D_and_C_within_their_errors(cases: Any) -> None:
+def test_sampled_D_and_C_agree_with_exact_values_within_their_errors(cases: Any) -> None:
     """Nine comparisons of totals and parts at the last horizon, 5 s.e. each: below 1e-5."""
     case = cases["tabular"](1, 3)
     for agent in (case.naive(), case.rule()):
@@ -38,8 +38,8 @@ def test_sampling_finds_D_and_C_within_their_errors(cases: Any) -> None:
         )
 
 
-def test_sampling_is_sharp_enough_to_tell_weightings_and_agents_apart(cases: Any) -> None:
-    """The planted bugs: another weighting, and actions as evidence."""
+def test_sampling_distinguishes_weightings_and_agents(cases: Any) -> None:
+    """Planted bugs: another weighting, and actions as evidence."""
     case = cases["tabular"](1, 3)
     estimate = sampled_C(case.naive(), case, "closed-loop", 200, seed=2).total
     wrong = [
@@ -64,7 +64,7 @@ def test_standard_errors_are_calibrated(cases: Any) -> None:
     assert 27 < np.square(z).sum() < 110
 
 
-def test_history_dependent_systems_with_impossible_symbols_are_sampled_too(cases: Any) -> None:
+def test_history_dependent_systems_with_impossible_symbols_are_sampled(cases: Any) -> None:
     """Two comparisons at 5 s.e.: below 2e-6."""
     case = cases["remembering"](3, least=0)
     rule = case.rule()

@@ -5,7 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.entropy.judged import intervened_relative_entropy, mutual_information, relative_entropy
+from tests.entropy.entropies import (
+    intervened_relative_entropy,
+    mutual_information,
+    relative_entropy,
+)
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines import UniformSystem
@@ -20,7 +24,7 @@ def agree(x: FloatArray, y: FloatArray) -> None:
 
 
 class Blend:
-    """(1 - ε) optimum + ε other, conditional by conditional; in one conditional alone if given."""
+    """(1 - ε) optimum + ε other in every conditional, or only in the conditional `only`."""
 
     def __init__(self, optimum: Any, other: Any, eps: float, only: Any = None) -> None:
         self.optimum, self.other, self.eps, self.only = optimum, other, eps, only
@@ -45,7 +49,7 @@ class Blend:
 
 
 def competitors(optimum: Any, case: Any) -> list[Any]:
-    """Random systems, the optimum bent everywhere, the optimum bent in a single conditional."""
+    """Random systems, and the optimum perturbed everywhere or in a single conditional."""
     others = [case.rival(f"rival {k}") for k in range(4)]
     places: list[Any] = [(), ((), 1), ((0, 1),), (((1, 0),), 0), ((1, 1), (0, 0))]
     blends = [Blend(optimum, q, eps) for q in others[:2] for eps in (0.5, 0.1, 0.02, 0.005)]
@@ -74,7 +78,7 @@ def test_the_rule_minimises_C_strictly_under_every_weighting(case: Any) -> None:
 
 
 def test_a_weighting_that_never_tries_an_action_leaves_the_rule_a_minimiser(case: Any) -> None:
-    """Not a strict one: a system may then believe what it likes about that action."""
+    """The minimum is not strict: predictions after that action do not matter."""
 
     class Always:
         def action_probabilities(self, x: None) -> dict[int, float]:
@@ -116,7 +120,7 @@ def test_D_of_the_naive_mixture_is_information_and_at_most_the_entropy_of_the_pr
 
 
 def test_D_of_the_rule_is_more_than_information(case: Any) -> None:
-    """The planted bug: the causal agent where the naive one belongs."""
+    """Planted bug: the causal agent instead of the naive one."""
     information = mutual_information(case.modes, case.p, T)
     assert case.D(case.rule(), T).total[-1] > information[-1] + 1e-3
 
@@ -131,7 +135,7 @@ def test_the_cost_of_observations_is_the_information_under_intervention(
         assert paid.max() <= entropy_of(case.p)
 
 
-def test_a_passive_observer_is_naive_and_causal_at_once(cases: Any) -> None:
+def test_rule_and_naive_mixture_agree_for_a_passive_observer(cases: Any) -> None:
     for seed in range(3):
         case = cases["tabular"](seed, 2, actions=1)
         bits = case.D(case.naive(), 5).total

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.entropy.judged import (
+from tests.entropy.entropies import (
     intervened_relative_entropy,
     mutual_information,
     relative_entropy,
@@ -32,7 +32,7 @@ def modes() -> list[Any]:
     return list(random_modes(2, seed=1).systems())
 
 
-def test_too_large_a_tree_is_refused_with_its_size_and_the_remedy(modes: Any) -> None:
+def test_a_tree_that_is_too_large_is_refused_with_its_size_and_a_remedy(modes: Any) -> None:
     with pytest.raises(TooManyHistories, match="1,048,576 histories") as refusal:
         relative_entropy(modes[0], modes, PRIOR, horizon=10)
     assert "sampled_relative_entropy" in str(refusal.value)
@@ -40,7 +40,7 @@ def test_too_large_a_tree_is_refused_with_its_size_and_the_remedy(modes: Any) ->
         mutual_information(modes, PRIOR, horizon=1000)
 
 
-def test_the_limit_can_be_moved(modes: Any) -> None:
+def test_the_limit_can_be_changed(modes: Any) -> None:
     with pytest.raises(TooManyHistories, match="about 64 histories, more than limit=50"):
         InteractionTree(modes, PRIOR, 3, limit=50)
     assert repr(InteractionTree(modes, PRIOR, 3, limit=64)) == (
@@ -48,7 +48,7 @@ def test_the_limit_can_be_moved(modes: Any) -> None:
     )
 
 
-def test_impossible_histories_take_no_room() -> None:
+def test_impossible_histories_are_not_stored() -> None:
     sure = Situated(DiscreteMode(lambda x: {"look": 1.0}, lambda x, a: {"o": 1.0, "never": 0.0}))
     assert relative_entropy(sure, [sure], [1.0], horizon=50).total.tolist() == [0.0] * 50
 
@@ -74,11 +74,11 @@ def test_the_entropy_of_an_invalid_distribution_is_refused() -> None:
         entropy_of([0.5, 0.25])
 
 
-def test_an_agent_that_is_not_an_io_system_is_refused_with_the_remedy(modes: Any) -> None:
+def test_an_agent_that_is_not_an_io_system_is_refused_with_a_remedy(modes: Any) -> None:
     agent: Any = random_modes(2, seed=1).agent()
-    for judge in (relative_entropy, intervened_relative_entropy, sampled_relative_entropy):
+    for measure in (relative_entropy, intervened_relative_entropy, sampled_relative_entropy):
         with pytest.raises(MissingCapability, match="AgentSystem"):
-            judge(agent, modes, PRIOR, 2)
+            measure(agent, modes, PRIOR, 2)
     with pytest.raises(MissingCapability, match="AgentSystem"):
         code_length(agent, [])
     with pytest.raises(MissingCapability, match="mode 1"):
@@ -86,10 +86,10 @@ def test_an_agent_that_is_not_an_io_system_is_refused_with_the_remedy(modes: Any
 
 
 def test_probabilities_that_sum_to_more_than_one_are_refused(modes: Any) -> None:
-    cheat = Situated(DiscreteMode(lambda x: {0: 1.0, 1: 1.0}, lambda x, a: {0: 0.5, 1: 0.5}))
-    shy = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5}, lambda x, a: {}))
+    too_much = Situated(DiscreteMode(lambda x: {0: 1.0, 1: 1.0}, lambda x, a: {0: 0.5, 1: 0.5}))
+    too_little = Situated(DiscreteMode(lambda x: {0: 0.5, 1: 0.5}, lambda x, a: {}))
     negative = Situated(DiscreteMode(lambda x: {0: 1.5, 1: -0.5}, lambda x, a: {0: 1.0}))
-    for agent in (cheat, shy, negative):
+    for agent in (too_much, too_little, negative):
         with pytest.raises(InvalidTable, match="must sum to 1"):
             relative_entropy(agent, modes, PRIOR, 2)
         with pytest.raises(InvalidTable, match="must sum to 1"):
@@ -98,25 +98,25 @@ def test_probabilities_that_sum_to_more_than_one_are_refused(modes: Any) -> None
 
 def test_unknown_weightings_and_missing_actions_are_refused(modes: Any) -> None:
     wrong: Any = "open-loop"
-    for judge in (intervened_relative_entropy, sampled_intervened_relative_entropy):
+    for measure in (intervened_relative_entropy, sampled_intervened_relative_entropy):
         with pytest.raises(ValueError, match="use uniform, closed-loop, printed"):
-            judge(modes[0], modes, PRIOR, 2, wrong, actions=[0, 1])
+            measure(modes[0], modes, PRIOR, 2, wrong, actions=[0, 1])
         with pytest.raises(ValueError, match="pass actions="):
-            judge(modes[0], modes, PRIOR, 2, "uniform")
+            measure(modes[0], modes, PRIOR, 2, "uniform")
         with pytest.raises(InvalidTable, match=r"may take 1, which is not in actions=\(0,\)"):
-            judge(modes[0], modes, PRIOR, 2, "uniform", actions=[0])
+            measure(modes[0], modes, PRIOR, 2, "uniform", actions=[0])
         with pytest.raises(MissingCapability, match="the weighting"):
-            judge(modes[0], modes, PRIOR, 2, object())  # type: ignore[arg-type]
+            measure(modes[0], modes, PRIOR, 2, object())  # type: ignore[arg-type]
 
 
 def test_a_weighting_that_leaves_the_tree_is_refused(modes: Any) -> None:
     jump = DiscreteMode[Any, Any, Any](lambda x: {0: 0.5, "jump": 0.5}, lambda x, a: {})
-    for judge in (intervened_relative_entropy, sampled_intervened_relative_entropy):
+    for measure in (intervened_relative_entropy, sampled_intervened_relative_entropy):
         with pytest.raises(InvalidTable, match="the weighting"):
-            judge(modes[0], modes, PRIOR, 2, jump)
+            measure(modes[0], modes, PRIOR, 2, jump)
 
 
-def test_printed_weights_are_not_a_distribution(modes: Any) -> None:
+def test_printed_weights_cannot_be_sampled(modes: Any) -> None:
     with pytest.raises(ValueError, match="cannot be sampled"):
         sampled_intervened_relative_entropy(modes[0], modes, PRIOR, 2, "printed", actions=[0, 1])
     with pytest.raises(ValueError, match="other than 'printed'"):

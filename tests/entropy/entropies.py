@@ -1,4 +1,4 @@
-"""D, C and I(m; history) of a class of modes: the tree, its weights and the sum in one call."""
+"""Compute D, C and I(m; history) of a class of modes in one call."""
 
 from collections.abc import Sequence
 from typing import Any
