@@ -42,7 +42,6 @@ from bayescontrol.baselines import (
     GittinsAgent,
     GittinsTable,
     NaiveMixture,
-    lazy_thompson_sampling,
 )
 from bayescontrol.beliefs import ResampleMoveBelief
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
@@ -569,7 +568,10 @@ AGENTS: dict[str, Case] = {
         answer=_vector(2),
     ),
     "lazy Thompson sampling": Case(
-        _named(lambda: lazy_thompson_sampling(double_integrator())), answer=_vector(2)
+        _named(
+            lambda: LinearQuadratic.on(double_integrator()).agent(schedule=DeterminantDoubling())
+        ),
+        answer=_vector(2),
     ),
     "epsilon-greedy": Case(_named(lambda: baselines.EpsilonGreedy(3, epsilon=0.3))),
     "softmax": Case(_named(lambda: baselines.Softmax(["a", "b"], temperature=0.3))),

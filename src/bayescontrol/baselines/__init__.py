@@ -23,7 +23,6 @@ from bayescontrol.baselines.gittins_table import DamagedCache, GittinsTable
 from bayescontrol.baselines.linear import (
     CertaintyEquivalence,
     OptimalController,
-    lazy_thompson_sampling,
 )
 from bayescontrol.baselines.naive import NaiveMixture
 from bayescontrol.baselines.non_learning import (
@@ -66,7 +65,6 @@ __all__ = [
     "expected_total",
     "gittins_bounds",
     "gittins_index",
-    "lazy_thompson_sampling",
     "mean_action",
     "vote",
 ]

@@ -3,11 +3,10 @@
     optimal                   u = -K* x, of the true plant
     certainty equivalence     u = -K(mean [A B]) x: ignores its uncertainty
     ... with exploration      u = -K(mean [A B]) x + σ t^(-1/4) n: variance σ²/√t
-    Thompson sampling, lazy   u = -K(m) x, m drawn when det Λ has doubled
 
 Exploration has the rate of Simchowitz & Foster, "Naive exploration is optimal for online LQR"
-(2020). Lazy Thompson sampling is the control rule with the schedule of Abbasi-Yadkori & Szepesvári
-(2015).
+(2020). Lazy Thompson sampling (Abbasi-Yadkori & Szepesvári, 2015) is no baseline but the control
+rule with the schedule `DeterminantDoubling`.
 """
 
 from operator import index
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable, counted
-from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent, gain_loop, linear_loop
+from bayescontrol.linear.agent import LinearAgent, gain_loop, linear_loop
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.problem import LinearQuadratic
 from bayescontrol.linear.regression import SystemPrior
@@ -158,18 +157,3 @@ class CertaintyEquivalence(LinearAgent):
         u = super().act(rng)
         kernels.lqr.explore(u, self.exploration, self.warm_up, self._t, rng.state)
         return u
-
-
-def lazy_thompson_sampling(
-    system: LinearSystem, *, factor: float = 2.0, **options: Any
-) -> LinearAgent:
-    """Return the control rule that draws a mode when det Λ has grown by `factor`.
-
-    The options are those of `LinearQuadratic.on`.
-
-    >>> from bayescontrol.linear import double_integrator
-    >>> lazy_thompson_sampling(double_integrator()).schedule
-    DeterminantDoubling(factor=2.0)
-    """
-    problem = LinearQuadratic.on(system, **options)
-    return problem.agent(schedule=DeterminantDoubling(factor))

@@ -19,6 +19,7 @@ and left only downward from its lowest cell. Membranes also separate adjacent cu
 ours, because the layout of the paper's figure is not known.
 """
 
+import inspect
 from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
 
@@ -129,6 +130,9 @@ class Rules:
                 raise InvalidTable(f"{field.name}={getattr(self, field.name)}: it must be finite")
 
 
+_Parameter, _RULES = inspect.Parameter, inspect.signature(Rules).parameters.values()
+
+
 class Maze:
     """A grid-world: a map, given as text or by its name in `LAYOUTS`, and its `Rules`.
 
@@ -144,6 +148,12 @@ class Maze:
     @ n .
     G . .
     """
+
+    #: The parameters of `Rules`, by keyword, for `help()`.
+    __signature__ = inspect.Signature([
+        _Parameter("layout", _Parameter.POSITIONAL_OR_KEYWORD, default="three-cups"),
+        *(p.replace(kind=_Parameter.KEYWORD_ONLY) for p in _RULES),
+    ])  # fmt: skip
 
     def __init__(self, layout: str = "three-cups", **rules: Any) -> None:
         self.rules = Rules(**rules)

@@ -8,6 +8,7 @@ durable agent. When the server stops, it accepts no more requests, finishes pend
 snapshots and closes the store.
 """
 
+import inspect
 import logging
 import math
 import signal
@@ -266,3 +267,6 @@ def serve(store: str | LogStore, **settings: Any) -> None:
     bayescontrol.serve.tokens.PublicBind: other machines can reach --host 0.0.0.0: ...
     """
     Server(store, **settings).run()
+
+
+serve.__signature__ = inspect.signature(Server)  # type: ignore[attr-defined]  # for help()

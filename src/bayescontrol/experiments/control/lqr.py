@@ -39,7 +39,7 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.baselines import CertaintyEquivalence, OptimalController, lazy_thompson_sampling
+from bayescontrol.baselines import CertaintyEquivalence, OptimalController
 from bayescontrol.errors import BadEvidence
 from bayescontrol.experiments.chance import least_successes
 from bayescontrol.experiments.curves import by_name
@@ -49,6 +49,7 @@ from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.lab.chart import Chart, Panel, Region, Series
 from bayescontrol.linear import (
     PLANTS,
+    DeterminantDoubling,
     LinearAgent,
     LinearPlant,
     LinearQuadratic,
@@ -97,7 +98,9 @@ def _certainty(settings: Settings, plant: LinearSystem) -> Any:
 #: The constructor of each learner, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[Settings, LinearSystem], Any]]] = {
     RULE: lambda _, plant: LinearQuadratic.on(plant, prior=prior(plant)).agent(),
-    LAZY: lambda _, plant: lazy_thompson_sampling(plant, prior=prior(plant)),
+    LAZY: lambda _, plant: LinearQuadratic.on(plant, prior=prior(plant)).agent(
+        schedule=DeterminantDoubling()
+    ),
     WARM: lambda s, plant: _certainty(s, plant),  # the rule takes over after the steps of noise
     CERTAIN: lambda s, plant: _certainty(s, plant),
     EXPLORING: lambda s, plant: CertaintyEquivalence.on(
