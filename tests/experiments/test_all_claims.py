@@ -1,7 +1,7 @@
-"""Every claim of every experiment says where it comes from, and no run changes an exact one.
+"""Every claim of every experiment states its source, and exact claims do not depend on runs.
 
-The replicas are as small as possible; they are repeated, and scored at a size at which all claims
-are made. The verdicts of the simulated claims mean nothing here and are not looked at.
+The replicas are as small as possible. They are repeated and scored at a size at which all claims
+are made. The verdicts of simulated claims are meaningless here and not checked.
 """
 
 import re
@@ -84,12 +84,12 @@ def scored(name: str, seed: int) -> tuple[Claim, ...]:
     return claims
 
 
-def test_every_experiment_is_looked_at() -> None:
+def test_every_experiment_is_covered() -> None:
     assert set(SMALL) == {*names(), *ARENA}
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_claims_say_where_they_come_from_and_no_run_changes_an_exact_one(name: str) -> None:
+def test_claims_state_their_source_and_exact_ones_do_not_depend_on_runs(name: str) -> None:
     one, other = scored(name, 0), scored(name, 1)
     assert one
     for claim in one:
@@ -98,22 +98,20 @@ def test_claims_say_where_they_come_from_and_no_run_changes_an_exact_one(name: s
         if not claim.exact and claim.holds is not None:
             assert ORIGIN.match(claim.threshold_origin), claim
     assert {claim.name for claim in one if claim.exact} == EXACT.get(name, set())
-    assert [judged(claim) for claim in one if claim.exact] == [
-        judged(claim) for claim in other if claim.exact
+    assert [comparable(claim) for claim in one if claim.exact] == [
+        comparable(claim) for claim in other if claim.exact
     ]
 
 
-def judged(claim: Claim) -> tuple[object, ...]:
-    measured = claim.name == "gittins-table-time"  # a time is never the same twice
+def comparable(claim: Claim) -> tuple[object, ...]:
+    measured = claim.name == "gittins-table-time"  # times vary between runs
     return claim.name, claim.expected, "" if measured else claim.ours, claim.error, claim.holds
 
 
-def test_the_paper_is_the_source_of_what_it_says_and_of_nothing_else() -> None:
-    """Not of linear control, nor of what our own worlds are computed to do."""
-    of_the_paper = {
-        name: {c.name for c in scored(name, 0) if c.source == "paper"} for name in SMALL
-    }
-    assert {name: found for name, found in of_the_paper.items() if found} == {
+def test_only_statements_of_the_paper_have_it_as_their_source() -> None:
+    """Claims about linear control and about our own worlds have another source."""
+    from_paper = {name: {c.name for c in scored(name, 0) if c.source == "paper"} for name in SMALL}
+    assert {name: found for name, found in from_paper.items() if found} == {
         "bandit": {"same-asymptote", "gittins-better-early", "epsilon-stalls"},
         "chain": {
             "about-2^k", "bayes-optimal-time", "uniform-until-reward", "growing-chain-optimal",

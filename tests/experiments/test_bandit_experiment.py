@@ -1,4 +1,4 @@
-"""The experiment `bandit`: its claims hold, and fail where a bug is planted."""
+"""The experiment `bandit`: its claims hold, and fail for planted bugs."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,9 +27,9 @@ from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.metrics import best_share, regret
 from bayescontrol.record import Record
 
-#: The paper's bench, with few runs. A claim fails by chance with probability below 1e-4.
+#: The paper's benchmark with few runs. A claim fails by chance with probability below 1e-4.
 FEW = Settings(seed=1, runs=100)
-#: Another bench, for which the paper and the reference runs say nothing.
+#: Another benchmark, for which the paper and the reference runs have no results.
 OTHER = Settings(seed=5, runs=2, steps=30, levers=3, lookahead=30, window=10)
 PLACE = {name: i for i, name in enumerate(AGENTS)}
 
@@ -57,7 +57,9 @@ def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns
         assert np.array_equal(column, columns[name][7])
 
 
-def test_agents_that_pull_the_same_lever_at_the_same_step_are_paid_alike(columns: Columns) -> None:
+def test_agents_that_pull_the_same_lever_at_the_same_step_get_the_same_reward(
+    columns: Columns,
+) -> None:
     action, reward = columns["action"], columns["reward"]
     for i in range(len(AGENTS)):
         agree = action[:, i] == action[:, 0]
@@ -65,7 +67,7 @@ def test_agents_that_pull_the_same_lever_at_the_same_step_are_paid_alike(columns
         assert np.array_equal(reward[:, i][agree], reward[:, 0][agree])
 
 
-def test_regret_and_best_lever_are_those_of_the_metrics(columns: Columns) -> None:
+def test_regret_and_best_lever_agree_with_the_metrics(columns: Columns) -> None:
     results, r = Results(FEW, columns), 3
     for name, i in PLACE.items():
         record = Record(columns["action"][r, i].astype(int), columns["reward"][r, i])
@@ -94,7 +96,7 @@ def test_regret_and_best_lever_are_those_of_the_metrics(columns: Columns) -> Non
 def test_a_planted_error_makes_its_claim_fail(
     columns: Columns, column: str, agent: str | None, value: Any, claim: str
 ) -> None:
-    """Always paid, always the first lever, the decay of another agent, biases that are too low."""
+    """Errors: always paid, always the first lever, another agent's decay, too low biases."""
     wrong = {name: values.copy() for name, values in columns.items()}
     if column == "bias":
         wrong["bias"] *= value
@@ -105,7 +107,7 @@ def test_a_planted_error_makes_its_claim_fail(
     assert not claims(FEW, wrong)[claim].holds
 
 
-def test_at_another_bench_only_what_is_always_true_is_claimed() -> None:
+def test_on_another_benchmark_only_general_claims_are_made() -> None:
     result = conduct(experiment, OTHER)
     names = [claim.name for claim in result.score.claims]
     assert names == ["oracle-reward", "two-lever-totals", "gittins-table-time"]
@@ -119,7 +121,7 @@ def test_one_run_is_enough_for_claims_and_figures(settings: Settings) -> None:
     assert len(draw(settings, result.columns)) == 3
 
 
-def test_levers_keep_their_order_when_they_are_evenly_spaced() -> None:
+def test_spacing_levers_evenly_keeps_their_order() -> None:
     bias = np.array([[0.3, 0.9, 0.1], [0.7, 0.2, 0.71]])
     assert evenly_spaced(bias).tolist() == [[0.5, 0.75, 0.25], [0.5, 0.25, 0.75]]
 
@@ -137,7 +139,7 @@ def area(x: Any, y: Any) -> float:
     return abs(float(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))) / 2
 
 
-def test_the_regions_fill_the_square_and_the_cube_in_sight() -> None:
+def test_the_regions_fill_the_square_and_the_visible_faces_of_the_cube() -> None:
     square, cube, apart = chart().panels
     assert [area(region.x, region.y) for region in square.regions] == [0.5, 0.5]
     corners = project([(0, 0, 0), (1, 0, 0), (1, 0, 1), (1, 1, 1), (0, 1, 1), (0, 1, 0)]).T
@@ -145,7 +147,7 @@ def test_the_regions_fill_the_square_and_the_cube_in_sight() -> None:
         region for region in cube.regions if not np.isclose(region.shade, 0.3) or len(region.x) == 4
     ]
     assert sum(area(r.x, r.y) for r in outside) == pytest.approx(area(*corners))
-    # Taken apart, the pyramids are moved and not changed.
+    # In the exploded view the pyramids are moved, but not changed.
     for one, other in zip(cube.regions, apart.regions, strict=True):
         assert np.ptp(other.x - one.x) + np.ptp(other.y - one.y) == pytest.approx(0)
 

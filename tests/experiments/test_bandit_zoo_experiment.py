@@ -1,4 +1,4 @@
-"""The experiment `bandit-zoo`: its claims hold, and fail where a bug is planted."""
+"""The experiment `bandit-zoo`: its claims hold, and fail for planted bugs."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ from benchmarks.arena.bandit_zoo import (
 
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 
-#: Small and quick. The rule's lead over UCB1 is then ten standard errors and more.
+#: Small and quick. The rule still beats UCB1 by at least ten standard errors.
 SMALL = Settings(seed=2, runs=20, steps=400, costly_runs=2)
 PLACE = {name: i for i, name in enumerate(AGENTS)}
 
@@ -48,7 +48,7 @@ def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns
         assert np.array_equal(column, columns[name][7], equal_nan=True)
 
 
-def test_a_costly_agent_rests_after_its_runs_and_all_others_play(columns: Columns) -> None:
+def test_a_costly_agent_plays_only_the_first_runs(columns: Columns) -> None:
     rests = np.any(np.isnan(columns["regret"]), axis=(1, 3))
     expected = np.zeros((SMALL.runs, len(AGENTS)), bool)
     expected[2:, PLACE[COSTLY]] = True
@@ -59,7 +59,7 @@ def test_a_costly_agent_rests_after_its_runs_and_all_others_play(columns: Column
     assert len(draw(without, result.columns)) == 1
 
 
-def test_the_biases_are_of_their_kind(columns: Columns) -> None:
+def test_the_biases_have_the_distribution_of_their_kind(columns: Columns) -> None:
     mean = columns["bias"].mean(axis=(0, 2))
     # 200 biases each: the largest standard error is 0.02.
     assert mean == pytest.approx([0.5, 0.1, 0.9, 0.41], abs=0.1)
@@ -82,7 +82,7 @@ def test_regret_never_falls_and_ends_at_the_last_step(columns: Columns) -> None:
         (ORACLE, RULE, "oracle-regret"),
     ],
 )
-def test_an_agent_that_plays_as_another_makes_its_claim_fail(
+def test_an_agent_that_plays_like_another_makes_its_claim_fail(
     columns: Columns, agent: str, planted: str, claim: str
 ) -> None:
     wrong = {name: values.copy() for name, values in columns.items()}
@@ -91,14 +91,14 @@ def test_an_agent_that_plays_as_another_makes_its_claim_fail(
     assert not claims(wrong)[claim].holds
 
 
-def test_ranks_are_intervals_where_chance_may_have_decided() -> None:
-    """Equal agents share their ranks, whatever the order of their means; α = 0.05 in all."""
+def test_ranks_are_intervals_if_differences_are_not_significant() -> None:
+    """Equal agents share their ranks, for any order of their means; α = 0.05 in all."""
     luck = np.random.default_rng(0).normal(size=(4, 200))
     agents = {"a": luck[0], "b": luck[1], "worse": luck[2] + 3, "worst": luck[3] + 6}
     assert ranks(agents) == {"a": (1, 2), "b": (1, 2), "worse": (3, 3), "worst": (4, 4)}
 
 
-def test_tables_list_every_agent_but_the_oracle_by_its_mean(columns: Columns) -> None:
+def test_tables_list_all_agents_except_the_oracle_by_mean_regret(columns: Columns) -> None:
     tables = score(SMALL, columns).tables
     assert len(tables) == len(KINDS)
     for table in tables:

@@ -1,4 +1,4 @@
-"""The experiment `chain`: its claims hold, and fail where a bug is planted."""
+"""The experiment `chain`: its claims hold, and fail for planted bugs."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.problems.chain import chain
 from bayescontrol.record import posterior
 
-#: Small and quick. Claims of ours fail by chance with probability below 1e-5, for any seed.
+#: Small and quick. Our claims fail by chance with probability below 1e-5, for any seed.
 SMALL = Settings(seed=1, runs=40, steps=3000, k_max=7, scale=3, growing_steps=60)
 
 
@@ -37,8 +37,8 @@ def claims(settings: Settings, columns: Columns) -> dict[str, Claim]:
     return {claim.name: claim for claim in score(settings, columns).claims}
 
 
-def test_every_claim_of_ours_holds_and_one_of_the_papers_is_refuted(columns: Columns) -> None:
-    """The paper speaks of a chain that grows as ⌈10 √t⌉; what it says is not tried on others."""
+def test_our_claims_hold_and_one_claim_of_the_paper_is_refuted(columns: Columns) -> None:
+    """The paper's claims are about a chain that grows as ⌈10 √t⌉ and are not tested on others."""
     found = claims(SMALL, columns)
     verdicts = {name: claim.verdict for name, claim in found.items()}
     assert verdicts.pop("uniform-until-reward") == "refuted"
@@ -92,7 +92,9 @@ def test_a_planted_error_in_the_times_makes_its_claim_fail(
 
 
 @pytest.mark.parametrize(("steps", "verdict"), [(100.0, "holds"), (200.0, "refuted")])
-def test_the_papers_growing_chain_is_judged(columns: Columns, steps: float, verdict: str) -> None:
+def test_claims_are_made_about_the_growing_chain_of_the_paper(
+    columns: Columns, steps: float, verdict: str
+) -> None:
     tenfold = replace(SMALL, scale=10, growing_steps=120)
     growing = columns["growing"].copy()
     growing[:, -1] = steps
@@ -101,7 +103,7 @@ def test_the_papers_growing_chain_is_judged(columns: Columns, steps: float, verd
     assert {found[name].verdict for name in ("growing-chain", "growing-chain-held")} == {"holds"}
 
 
-def test_a_cap_on_the_steps_leaves_out_the_chains_that_would_meet_it() -> None:
+def test_a_limit_on_the_steps_leaves_out_chains_that_would_exceed_it() -> None:
     tight = Settings(runs=2, steps=32, k_max=3, scale=2, growing_steps=3)
     assert [longest_chain(tight, name) for name in AGENTS] == [1] * len(AGENTS)
     result = conduct(experiment, tight)
@@ -120,7 +122,7 @@ def test_one_run_is_enough_for_claims_and_figures() -> None:
     assert len(experiment.figures(single, result.columns)) == 2
 
 
-def test_the_exact_numbers_of_the_discussion() -> None:
+def test_the_exact_numbers_in_the_discussion_are_correct() -> None:
     assert exact(RULE, 12).mean == 4095
     assert exact(BAYES_OPTIMAL, 12) == exact("Every(k)", 12) == (12.0, 0.0)
     assert exact("Every(⌈k/2⌉)", 12).mean == 18
@@ -129,7 +131,7 @@ def test_the_exact_numbers_of_the_discussion() -> None:
     assert set(GROWING) == {RULE, "Every(s)", "Every(s²/2)", "Geometric(2/s²)", "doubling"}
 
 
-def test_quick_and_full_differ_in_size_only() -> None:
+def test_quick_and_full_settings_differ_only_in_size() -> None:
     assert experiment.quick.k_max == experiment.full.k_max == 12
     assert longest_chain(experiment.quick, RULE) == 10
     assert longest_chain(experiment.full, RULE) == 12

@@ -1,4 +1,4 @@
-"""Limits that come from a pilot raise false alarms at the rate they state."""
+"""Limits that come from a pilot have the stated false-alarm rates."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -13,7 +13,7 @@ from bayescontrol.experiments.chance import Pilot, least_successes
 
 
 def test_the_mean_of_new_runs_is_beyond_the_margin_at_the_stated_rate() -> None:
-    """20,000 pilots of 20 runs: the share is 0.05 to 0.0015, and 4 of these are not exceeded."""
+    """20,000 pilots of 20 runs: the share is 0.05 ± 0.0015, tested at 4 standard errors."""
     rng = np.random.default_rng(0)
     pilots, new = rng.normal(size=(20_000, 20)), rng.normal(size=(20_000, 2)).mean(axis=1)
     margins = np.array(
@@ -24,7 +24,7 @@ def test_the_mean_of_new_runs_is_beyond_the_margin_at_the_stated_rate() -> None:
 
 
 def test_rare_large_values_are_beyond_bernsteins_margin_less_often_than_stated() -> None:
-    """Weights that are 1 in 0.5 % of the runs and 0 else: no mean is normal. Seed fixed."""
+    """Weights are 1 in 0.5 % of the runs and 0 otherwise: means are not normal. Fixed seed."""
     rng = np.random.default_rng(0)
     p, n = 0.005, 100
     margin = Pilot(p, float(np.sqrt(p * (1 - p))), 1000).bounded_margin(n, 0.01)
@@ -43,7 +43,7 @@ def beta_binomial(k: int, n: int, successes: int, runs: int) -> Fraction:
 
 @pytest.mark.parametrize("n", [1, 4, 8, 50])
 @pytest.mark.parametrize("pilot", [(30, 40), (40, 40), (0, 5)])
-def test_fewer_successes_than_the_least_are_as_rare_as_stated(
+def test_fewer_successes_than_the_limit_are_as_rare_as_stated(
     n: int, pilot: tuple[int, int]
 ) -> None:
     least = least_successes(n, pilot, 0.01)

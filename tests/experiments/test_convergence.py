@@ -1,4 +1,4 @@
-"""The experiment `convergence`: distances as the agent has them, and claims that can fail."""
+"""The experiment `convergence`: its distances are correct, and its claims can fail."""
 
 from dataclasses import replace
 from typing import Any
@@ -25,7 +25,7 @@ from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.problems.chain import first_run
 from bayescontrol.report.folder import as_object
 
-#: As few runs as are judged: also then every planted error is found.
+#: The fewest runs for which claims are made; every planted error must still be detected.
 SMALL = Settings(runs=FEWEST, steps=300)
 SETTLING = ["five-modes", "goal-worlds", "chain", "bias-grid"]
 
@@ -52,7 +52,7 @@ def test_every_claim_holds(columns: Columns) -> None:
 
 @pytest.mark.parametrize("name", list(cases()))
 def test_the_distance_is_that_of_the_agent_from_its_true_mode(name: str) -> None:
-    """By another road: the agent is asked what it would do, step by step."""
+    """Compare with the agent's action probabilities, step by step."""
     modes, true, *_ = cases()[name]
     agent = modes.agent()
     stream = play(agent, modes.environment(true), seed=4, run=2)
@@ -66,28 +66,28 @@ def test_the_distance_is_that_of_the_agent_from_its_true_mode(name: str) -> None
 
 
 @pytest.mark.parametrize("name", SETTLING)
-def test_an_agent_that_never_settles_is_found_out(columns: Columns, name: str) -> None:
-    """A planted bug: the two policies that cannot be told apart in the place of the class."""
+def test_an_agent_that_never_settles_is_detected(columns: Columns, name: str) -> None:
+    """Planted bug: two policies that are never separated replace the class."""
     plain = name.replace("-", " ")
     wrong = {**columns, plain: columns["two policies"], f"{plain} late": np.full(FEWEST, 0.5)}
     assert not claims(wrong)[f"settles-{name}"].holds
 
 
-def test_an_agent_that_settles_where_it_cannot_is_found_out(columns: Columns) -> None:
+def test_an_agent_that_settles_where_it_cannot_is_detected(columns: Columns) -> None:
     wrong = {**columns, "two policies": columns["chain"], "trap late": columns["chain late"]}
     found = claims(wrong)
     assert not found["two-policies-never-settle"].holds
     assert not found["trap-with-positive-probability"].holds
 
 
-def test_a_chain_of_another_length_is_found_out(columns: Columns) -> None:
-    """A planted bug: the curve of a chain that takes half the time."""
+def test_a_chain_of_another_length_is_detected(columns: Columns) -> None:
+    """Planted bug: the curve of a chain that takes half the time."""
     t = times(SMALL)
     faster = columns["chain"][:, np.minimum(2 * np.arange(t.size), t.size - 1)]
     assert not claims({**columns, "chain": faster})["chain-as-computed"].holds
 
 
-def test_in_the_chain_the_distance_is_a_half_until_it_is_identified() -> None:
+def test_in_the_chain_the_distance_is_one_half_until_identification() -> None:
     modes, true, *_ = cases()["chain"]
     record = interact(modes.agent(), modes.environment(true), 300, seed=0, run=5)
     known = first_run(record.actions, LENGTH)
@@ -96,7 +96,7 @@ def test_in_the_chain_the_distance_is_a_half_until_it_is_identified() -> None:
     assert (found == np.where(np.arange(1, 301) <= known, 0.5, 0.0)).all()
 
 
-def test_the_exact_curve_of_the_chain_starts_at_a_half_and_falls_to_nothing() -> None:
+def test_the_exact_curve_of_the_chain_falls_from_one_half_to_zero() -> None:
     t = np.arange(1, 1001)
     curve = chain_distance(t)
     assert (curve[:LENGTH] == 0.5).all()
@@ -111,7 +111,7 @@ def test_the_outcome_of_a_case_is_that_of_its_worst_pair() -> None:
         assert one.exact_outcome() is max(found) is one.outcome
 
 
-def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+def test_too_few_runs_are_refused_and_make_no_claims() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=2, steps=300))
@@ -119,9 +119,9 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     assert as_object(result)["experiment"] == "convergence"
 
 
-def test_tables_say_what_the_classes_are_and_what_the_distance_is(columns: Columns) -> None:
-    who, far = experiment.score(SMALL, columns).tables
-    assert [row[0] for row in who.rows] == [row[0] for row in far.rows] == list(cases())
+def test_tables_describe_the_classes_and_the_distance(columns: Columns) -> None:
+    overview, far = experiment.score(SMALL, columns).tables
+    assert [row[0] for row in overview.rows] == [row[0] for row in far.rows] == list(cases())
     assert "total variation" in far.note
     assert far.rows[4][3] == "0.5"  # of two policies, exactly
 
@@ -133,7 +133,7 @@ def test_a_replica_depends_only_on_the_seed_and_its_number() -> None:
     assert any(once[k].tobytes() != other[k].tobytes() for k in once)
 
 
-def test_every_panel_carries_its_verdict_in_words(columns: Columns) -> None:
+def test_every_panel_states_its_verdict(columns: Columns) -> None:
     panels = experiment.figures(SMALL, columns)["convergence"].panels
     assert [panel.notes[0] for panel in panels] == [WORDS[one.outcome] for one in cases().values()]
     assert all(panel.series[0].low is not None for panel in panels)

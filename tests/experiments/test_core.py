@@ -1,7 +1,6 @@
-"""`core` holds what it claims, exactly and in all runs, and fails when it is tampered with.
+"""The claims of `core` hold, and fail if its columns are changed.
 
-False alarms: the claims with chance in them fail at a rate of at most 1e-3 together; the seed is
-fixed.
+False alarms: the random claims fail at a rate of at most 1e-3 together; the seed is fixed.
 """
 
 from typing import Any
@@ -28,7 +27,7 @@ from bayescontrol.lab import Claim, Columns, conduct
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import InvalidSettings, parse
 
-#: As few runs as are judged: also then every planted error is found.
+#: The fewest runs for which claims are made; every planted error must still be detected.
 SMALL = Settings(seed=1, runs=FEWEST, steps=1000)
 #: KL of Bernoulli(.7) from Bernoulli(.3), and from Bernoulli(.5), in nats.
 FAR = 0.4 * np.log(7 / 3)
@@ -48,8 +47,8 @@ def test_every_claim_holds(result: Result) -> None:
     assert [claim.name for claim in result.score.claims if not claim.holds] == []
 
 
-def test_the_exact_rates_are_those_of_the_states_visited() -> None:
-    """P1 goes round A0 A1 A2 B0 B1: two steps of five are in B; P2 stays in A."""
+def test_the_exact_rates_follow_from_the_visited_states() -> None:
+    """P1 cycles through A0 A1 A2 B0 B1: two of five steps are in B; P2 stays in A."""
     assert rate(acts("only P1"), 0, 1) == pytest.approx(2 / 5 * FAR)
     assert rate(acts("only P1"), 0, 2) == pytest.approx((3 * FAR + 2 * NEAR) / 5)
     assert rate(acts("only P2"), 0, 1) == 0.0
@@ -57,8 +56,8 @@ def test_the_exact_rates_are_those_of_the_states_visited() -> None:
 
 
 @pytest.mark.parametrize(("k", "share"), [(1, 0), (2, 0), (3, 1 / 4), (4, 2 / 5), (5, 1 / 3)])
-def test_spells_of_p1_come_to_b_from_three_steps_on(k: int, share: float) -> None:
-    """k = 5: A0 A1 A2 B0 B1 A0, then P2 to A3, and from A3 as from A0: two of six."""
+def test_spells_of_p1_reach_b_from_three_steps_on(k: int, share: float) -> None:
+    """k = 5: A0 A1 A2 B0 B1 A0, then P2 to A3, which continues like A0: two of six steps in B."""
     assert rate(spells(modes(), k), 0, 1) == pytest.approx(share * FAR)
 
 
@@ -96,59 +95,59 @@ def test_times_are_in_order_and_end_at_the_last_step() -> None:
     assert HELD == 4
 
 
-def _evidence(columns: dict[str, Any]) -> None:
+def _add_evidence(columns: dict[str, Any]) -> None:
     columns["divergence"][0, 1, 7, 0] = 1e-9
 
 
-def _slower(columns: dict[str, Any]) -> None:
+def _slow_evidence(columns: dict[str, Any]) -> None:
     columns["divergence"][:, 1, :, 1] *= 0.8
 
 
-def _silent(columns: dict[str, Any]) -> None:
+def _cancel_evidence(columns: dict[str, Any]) -> None:
     columns["divergence"][:, 1, :, 1] *= np.where(np.arange(len(columns["spells"])) % 2, 1, -1)[
         :, None
     ]
 
 
-def _none(columns: dict[str, Any]) -> None:
+def _remove_evidence(columns: dict[str, Any]) -> None:
     columns["divergence"][:, 0, :, 0] = 0.0
 
 
-def _early(columns: dict[str, Any]) -> None:
+def _add_early_evidence(columns: dict[str, Any]) -> None:
     columns["divergence"][0, 0, 3, 0] = 0.1
 
 
-def _vain(columns: dict[str, Any]) -> None:
+def _add_evidence_of_short_spells(columns: dict[str, Any]) -> None:
     columns["spells"][0, SPELLS.index(2)] = 0.1
 
 
-def _weak(columns: dict[str, Any]) -> None:
+def _weaken_long_spells(columns: dict[str, Any]) -> None:
     columns["spells"][:, SPELLS.index(4)] *= 0.5
 
 
-def _stuck(columns: dict[str, Any]) -> None:
+def _freeze_weights(columns: dict[str, Any]) -> None:
     columns["weights"][:] = columns["weights"][:, :1]
 
 
-def _unheld(columns: dict[str, Any]) -> None:
+def _ignore_holding(columns: dict[str, Any]) -> None:
     columns["held"][:] = columns["weights"][:, np.searchsorted(times(1000), times(200))]
 
 
 @pytest.mark.parametrize(
     ("tamper", "claim"),
     [
-        (_evidence, "p2-spares-h2"),
-        (_slower, "evidence-as-computed"),
-        (_silent, "p2-refutes-h3"),
-        (_none, "p1-refutes-h2"),
-        (_none, "evidence-as-computed"),
-        (_none, "long-enough"),
-        (_early, "long-enough"),
-        (_vain, "short-spells-are-in-vain"),
-        (_weak, "longer-spells-tell"),
-        (_stuck, "rule-refutes-h2"),
-        (_stuck, "rule-refutes-h3"),
-        (_unheld, "holding-helps"),
+        (_add_evidence, "p2-spares-h2"),
+        (_slow_evidence, "evidence-as-computed"),
+        (_cancel_evidence, "p2-refutes-h3"),
+        (_remove_evidence, "p1-refutes-h2"),
+        (_remove_evidence, "evidence-as-computed"),
+        (_remove_evidence, "long-enough"),
+        (_add_early_evidence, "long-enough"),
+        (_add_evidence_of_short_spells, "short-spells-are-in-vain"),
+        (_weaken_long_spells, "longer-spells-tell"),
+        (_freeze_weights, "rule-refutes-h2"),
+        (_freeze_weights, "rule-refutes-h3"),
+        (_ignore_holding, "holding-helps"),
     ],
 )
 def test_a_planted_error_makes_its_claim_fail(result: Result, tamper: Any, claim: str) -> None:
@@ -167,7 +166,7 @@ def test_the_drawing_shows_where_each_policy_stays(result: Result) -> None:
     assert shades[0]["B0"] != shades[1]["B0"]
 
 
-def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+def test_too_few_runs_are_refused_and_make_no_claims() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=2: .*>= 300.* explain every claim"):
         parse(Settings, {"runs": "2"})
     single = Settings(seed=5, runs=2, steps=1000)
@@ -182,8 +181,8 @@ def test_figures_and_tables_call_the_hypotheses_by_the_same_names(result: Result
     assert [panel.title[:2] for panel in charts["hypotheses"].panels] == ["H1", "H2", "H3"]
     rule = charts["evidence"].panels[3]
     assert [series.label[:2] for series in rule.series] == ["H1", "H2", "H3", "H2"]
-    who, evidence, weights = result.score.tables
+    overview, evidence, weights = result.score.tables
     assert weights.header[2:5] == ("H1", "H2", "H3")
-    assert all(table.note for table in (who, evidence, weights))
+    assert all(table.note for table in (overview, evidence, weights))
     blind = [row[-1] for row in evidence.rows if row[2] == 0.0]
     assert blind == ["0"] * 3  # exactly: P2 alone, and spells of one and two

@@ -1,4 +1,4 @@
-"""The experiment `delusion`: its claims hold at any size, and find out a wrong agent."""
+"""The experiment `delusion`: its claims hold at any size, and detect a wrong agent."""
 
 import math
 from dataclasses import replace
@@ -36,8 +36,8 @@ def columns() -> Columns:
     return run_replicas(experiment, SMALL)
 
 
-def test_it_carries_its_claims_and_all_of_them_hold(columns: Columns) -> None:
-    """The rate of false alarms is below 1e-3 by construction; the seed is fixed besides."""
+def test_every_claim_holds(columns: Columns) -> None:
+    """The false-alarm rate is below 1e-3 by construction; the seed is fixed."""
     claims = {claim.name: claim for claim in experiment.score(SMALL, columns).claims}
     pairs = [name for stem in NAMES for name in (stem, f"{stem}-naive-fails")]
     assert list(claims) == ["prize-naive", "prize-causal", "prize-bits", *pairs]
@@ -47,10 +47,8 @@ def test_it_carries_its_claims_and_all_of_them_hold(columns: Columns) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_naive_agent_in_the_place_of_the_causal_one_is_found_out(
-    columns: Columns, name: str
-) -> None:
-    """The planted bug: what is called causal is naive. Simulation alone must see it."""
+def test_a_naive_agent_instead_of_the_causal_one_is_detected(columns: Columns, name: str) -> None:
+    """Planted bug: the columns of the causal agent are those of the naive one."""
     swapped = dict(columns)
     for key in columns:
         if " causal " in key:
@@ -60,10 +58,8 @@ def test_a_naive_agent_in_the_place_of_the_causal_one_is_found_out(
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
-def test_a_causal_agent_in_the_place_of_the_naive_one_is_found_out(
-    columns: Columns, name: str
-) -> None:
-    """The mean posterior is left out: within the horizon it takes some 700 replicas to tell."""
+def test_a_causal_agent_instead_of_the_naive_one_is_detected(columns: Columns, name: str) -> None:
+    """The mean posterior is left out: it needs about 700 replicas to be significant."""
     swapped = dict(columns)
     for key in columns:
         if " naive " in key:
@@ -73,10 +69,10 @@ def test_a_causal_agent_in_the_place_of_the_naive_one_is_found_out(
 
 
 @pytest.mark.parametrize("identity", IDENTITIES, ids=lambda identity: identity.name)
-def test_the_naive_agent_breaks_the_identity_in_simulation_too(
+def test_the_naive_agent_violates_each_identity_in_simulation(
     columns: Columns, identity: Identity
 ) -> None:
-    """Beyond the margin at which the causal agent would be called a liar once in a thousand."""
+    """The gap exceeds the margin, whose false-alarm rate for the causal agent is 1 in 1,000."""
     prior = processes(SMALL.reliability)["three modes"].prior
     trajectories = all_trajectories(SMALL, columns)
     found = {}
@@ -88,7 +84,7 @@ def test_the_naive_agent_breaks_the_identity_in_simulation_too(
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_the_enumeration_agrees_with_the_coupled_systems(agent: str) -> None:
-    """E[posterior] by another road: (P, Q_m) for each m, history by history."""
+    """Compute E[posterior] from (P, Q_m) for each m, history by history."""
     process = processes(0.8)["three modes"]
     systems = process.modes.systems()
     mean = np.zeros(3)
@@ -107,7 +103,7 @@ def test_the_enumeration_agrees_with_the_coupled_systems(agent: str) -> None:
     assert expectations(process, agent, horizon=3).mean[3] == pytest.approx(mean, abs=1e-14)
 
 
-def test_exactly_the_causal_agent_keeps_every_identity_and_the_naive_one_none() -> None:
+def test_the_causal_agent_satisfies_every_identity_and_the_naive_one_none() -> None:
     exact = all_exact(0.8)
     for identity in IDENTITIES:
         off = {}
@@ -119,7 +115,7 @@ def test_exactly_the_causal_agent_keeps_every_identity_and_the_naive_one_none() 
         assert off["naive"][HORIZON].max() > 0.1
 
 
-def test_in_prize_or_frog_the_naive_agent_is_right_half_the_time_and_always_sure() -> None:
+def test_in_prize_or_frog_the_naive_agent_is_always_certain_and_half_the_time_right() -> None:
     naive = all_exact(0.8)["prize", "naive"]
     assert naive.match.tolist() == pytest.approx([0.5] * (HORIZON + 1))
     assert naive.squares.tolist() == pytest.approx([0.5] + [1.0] * HORIZON)
@@ -128,10 +124,8 @@ def test_in_prize_or_frog_the_naive_agent_is_right_half_the_time_and_always_sure
 
 @pytest.mark.parametrize("p", [0.001, 0.01, 0.1, 0.3, 0.5, 0.9, 0.999])
 @pytest.mark.parametrize("n", [1, 2, 7, 40, 500])
-def test_the_margin_keeps_its_promise_for_every_rate_and_every_number_of_runs(
-    p: float, n: int
-) -> None:
-    """The binomial tails, summed exactly, against the share of 1e-3 of a single comparison."""
+def test_the_margin_has_the_stated_false_alarm_rate(p: float, n: int) -> None:
+    """The exact binomial tails are below the share of 1e-3 for a single comparison."""
     epsilon = float(margin(p * (1 - p), n, tests=1))
     beyond = math.fsum(
         math.comb(n, k) * p**k * (1 - p) ** (n - k)
@@ -142,7 +136,7 @@ def test_the_margin_keeps_its_promise_for_every_rate_and_every_number_of_runs(
 
 
 @pytest.mark.parametrize("size", [{"runs": 1, "steps": 1}, {"runs": 2, "steps": 9, "seed": 5}])
-def test_no_claim_fails_for_want_of_replicas(size: dict[str, int]) -> None:
+def test_no_claim_fails_because_of_few_replicas(size: dict[str, int]) -> None:
     result = conduct(experiment, Settings(**size))
     assert all(claim.holds for claim in result.score.claims)
     assert as_object(result)["experiment"] == "delusion"
@@ -157,7 +151,7 @@ def test_a_replica_depends_only_on_the_seed_and_its_number() -> None:
 
 
 @pytest.mark.parametrize("reliability", ["0.5", "1", "nan"])
-def test_a_reliability_at_which_no_comparison_is_possible_is_refused(reliability: str) -> None:
+def test_a_reliability_without_a_possible_comparison_is_refused(reliability: str) -> None:
     with pytest.raises(InvalidSettings, match=f"reliability={reliability}"):
         parse(Settings, {"reliability": reliability})
 

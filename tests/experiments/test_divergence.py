@@ -1,4 +1,4 @@
-"""The experiment `divergence`: its claims hold, and find out wrong means and bounds."""
+"""The experiment `divergence`: its claims hold, and detect wrong means and bounds."""
 
 from dataclasses import replace
 from typing import Any
@@ -39,8 +39,8 @@ def claims(columns: Columns) -> dict[str, Any]:
     return {claim.name: claim for claim in experiment.score(SMALL, columns).claims}
 
 
-def test_every_claim_holds_and_no_band_is_wide_enough_for_all_times(columns: Columns) -> None:
-    """False alarms: below 1 in 300 by construction; the seed is fixed besides."""
+def test_every_claim_holds_and_no_band_suffices_for_all_times(columns: Columns) -> None:
+    """False alarms: below 1 in 300 by construction; the seed is fixed."""
     found = claims(columns)
     assert list(found) == [
         "posterior-bound", "two-diverge", "two-stay", "rates-by-policy", "parts-add-up",
@@ -50,15 +50,17 @@ def test_every_claim_holds_and_no_band_is_wide_enough_for_all_times(columns: Col
     assert found["no-band-for-all-times"].ours == pytest.approx(2.0, rel=0.2)
 
 
-def test_a_band_that_stops_growing_and_weights_that_stay_are_found_out(columns: Columns) -> None:
+def test_a_band_that_stops_growing_and_weights_that_stay_are_detected(columns: Columns) -> None:
     far = np.repeat(columns["far"][:, -1:], columns["far"].shape[1], axis=1)
     assert claims({**columns, "far": far})["no-band-for-all-times"].verdict == "fails"
     stuck = np.repeat(columns["posterior"][:, :1], columns["posterior"].shape[1], axis=1)
     assert claims({**columns, "posterior": stuck})["two-diverge"].verdict == "refuted"
 
 
-def test_simulated_rates_are_the_exact_ones_within_three_standard_errors(columns: Columns) -> None:
-    """Two means that are not zero by necessity: a false alarm in 190 seeds, and this one is not."""
+def test_simulated_rates_agree_with_exact_ones_within_three_standard_errors(
+    columns: Columns,
+) -> None:
+    """Two means that are not trivially zero: false alarm 1/190; the seed is fixed."""
     t = times(SMALL)
     half = t.size // 2
     for k, policy in enumerate(POLICIES):
@@ -73,10 +75,10 @@ def test_two_modes_are_outside_the_core_and_two_are_inside() -> None:
     assert len({round(rate(policy, SHOWN), 6) for policy in POLICIES}) == 3
 
 
-def test_means_under_the_policy_of_the_true_mode_are_found_out(
+def test_means_under_the_policy_of_the_true_mode_are_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A planted bug: G is taken under m*'s policy, not under that of the mode in charge."""
+    """Planted bug: G is computed with m*'s policy instead of the drawn mode's."""
     right = kernels.divergence.mean_tables
 
     def wrong(p: Any, h: Any, true: int, against: IntArray, out: FloatArray) -> None:
@@ -105,15 +107,15 @@ def test_the_smallest_judged_number_of_runs_detects_an_error(
 
 
 def test_a_bound_that_counts_too_much_evidence_is_violated() -> None:
-    """A planted bug: a tenth more evidence than there was."""
+    """Planted bug: evidence is overstated by a tenth."""
     modes = five_modes()
     runs = simulate_divergences(modes, TRUE, 100, 20, at=range(100))
     assert (runs.posterior <= bound(modes, runs.d) * (1.0 + 1e-12)).all()
     assert (runs.posterior > bound(modes, 1.1 * runs.d) * (1.0 + 1e-12)).any()
 
 
-def test_steps_of_g_less_G_have_the_spread_that_is_computed() -> None:
-    """A mean of 2,000 squares of sums of 50 steps, 3 % off at one standard error; within four."""
+def test_steps_of_g_minus_G_have_the_computed_spread() -> None:
+    """A mean of 2,000 squares of sums of 50 steps, within four standard errors of 3 %."""
     runs = simulate_divergences(under_policy(TRUE), TRUE, 100, 2000, 5, at=[50], against=[1])
     late = np.diff(runs.excess(1)[:, :, TRUE], axis=1)[:, 0]
     mean, error = mean_and_error(late**2 / 50)
@@ -124,7 +126,7 @@ def test_the_band_is_twice_as_wide_when_time_is_four_times_as_long() -> None:
     assert band(40_000, TRUE, 1) / band(10_000, TRUE, 1) == pytest.approx(2.0, rel=0.01)
 
 
-def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+def test_too_few_runs_are_refused_and_make_no_claims() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=49: .*>= 50.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=2, steps=200))
@@ -132,16 +134,20 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     assert as_object(result)["experiment"] == "divergence"
 
 
-def test_at_the_smallest_size_no_claim_of_ours_fails() -> None:
+def test_at_the_smallest_size_all_our_claims_hold() -> None:
     result = conduct(experiment, Settings(runs=FEWEST, steps=200))
     assert [claim.name for claim in result.score.claims if not claim.holds] == []
 
 
-def test_tables_say_who_the_modes_are_and_what_symbols_mean(columns: Columns) -> None:
-    who, rates = experiment.score(SMALL, columns).tables
-    assert [row[0] for row in who.rows] == list(MODES)
-    assert [row[-1] for row in who.rows] == ["the true mode", *["outside"] * 2, *["inside"] * 2]
-    assert "room" in who.note
+def test_tables_describe_the_modes_and_symbols(columns: Columns) -> None:
+    overview, rates = experiment.score(SMALL, columns).tables
+    assert [row[0] for row in overview.rows] == list(MODES)
+    assert [row[-1] for row in overview.rows] == [
+        "the true mode",
+        *["outside"] * 2,
+        *["inside"] * 2,
+    ]
+    assert "room" in overview.note
     assert "d(m*‖m) is" in rates.note
     assert rates.rows[0][-1] == "0"  # exactly: m3 is right about the lever of m*
 
@@ -154,7 +160,7 @@ def test_a_replica_depends_only_on_the_seed_and_its_number() -> None:
     assert once["d"].tobytes() != other["d"].tobytes()
 
 
-def test_runs_too_short_to_tell_are_refused() -> None:
+def test_runs_that_are_too_short_are_refused() -> None:
     with pytest.raises(InvalidSettings, match="steps=50"):
         parse(Settings, {"steps": "50"})
 
@@ -168,7 +174,7 @@ def test_the_figures_show_processes_policies_and_bands(columns: Columns) -> None
 
 
 @pytest.mark.slow
-def test_at_full_length_every_claim_of_ours_holds_under_another_seed() -> None:
+def test_at_full_length_all_our_claims_hold_for_another_seed() -> None:
     """False alarms: below 1 in 300."""
     settings = replace(experiment.full, runs=1000, seed=100)
     found = conduct(experiment, settings).score.claims

@@ -1,4 +1,4 @@
-"""The entropy experiment: its claims, that they can fail, its tables and its figure."""
+"""The experiment `entropy`: its claims hold and can fail; its tables and its figure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ def named(result: Result) -> Mapping[str, Claim]:
     return {claim.name: claim for claim in result.score.claims}
 
 
-def test_every_claim_holds_and_says_against_how_many(result: Result) -> None:
+def test_every_claim_holds_and_states_the_number_of_competitors(result: Result) -> None:
     claims = named(result)
     assert all(claim.holds for claim in claims.values())
     assert claims["naive-minimises-D"].ours == claims["naive-minimises-D"].expected == 3 * 7
@@ -39,35 +39,35 @@ def test_every_claim_holds_and_says_against_how_many(result: Result) -> None:
     assert claims["D-is-information"].source == "ours"
 
 
-def test_a_naive_agent_that_intervenes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted bug: the control rule in the place of the naive mixture."""
+def test_a_naive_agent_that_intervenes_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted bug: the control rule instead of the naive mixture."""
     monkeypatch.setattr(entropy, "NaiveMixture", ControlRule)
     claims = named(conduct(experiment, SMALL))
     assert claims["naive-minimises-D"].verdict == "refuted"
     assert claims["D-is-information"].verdict == "fails"
 
 
-def test_a_rule_that_takes_its_actions_for_evidence_is_found_out(
+def test_a_rule_that_treats_its_actions_as_evidence_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The planted bug: the naive posterior in the control rule."""
+    """Planted bug: the naive posterior in the control rule."""
     monkeypatch.setattr(ControlRule, "issue", NaiveMixture.issue)
     claims = named(conduct(experiment, SMALL))
     assert claims["rule-minimises-C"].verdict == "refuted"
     assert claims["C-is-information"].verdict == "fails"
 
 
-def test_C_with_the_modes_own_actions_as_weights_is_detected(
+def test_C_weighted_by_the_modes_policies_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The planted bug: C in which histories are weighted by P_m, as in D."""
+    """Planted bug: C in which histories are weighted by P_m, as in D."""
     honest = relative_entropy
     monkeypatch.setattr(entropy, "entropy_on", lambda tree, q, weights=None: honest(tree, q))
     claims = named(conduct(experiment, SMALL))
     assert claims["rule-minimises-C"].verdict == "refuted"
 
 
-def test_competitors_are_systems_of_probabilities() -> None:
+def test_competitors_have_valid_probabilities() -> None:
     modes = random_modes(2, actions=3, observations=2, seed=4)
     tree = InteractionTree(modes.systems(), [0.5, 0.5], 2, actions=modes.actions)
     rule = tree.tabulate(AgentSystem(modes.agent()))
@@ -81,7 +81,7 @@ def test_competitors_are_systems_of_probabilities() -> None:
         assert changed == 1 if k % 3 == 2 else changed > 20
 
 
-def test_the_tables_show_what_the_columns_hold(result: Result) -> None:
+def test_the_tables_show_the_values_of_the_columns(result: Result) -> None:
     means, weightings = result.score.tables
     cells: dict[tuple[Any, Any], Any] = {(row[0], row[1]): row[-1] for row in means.rows}
     assert cells["D", "oracle (knows m)"] == cells["C, uniform", "oracle (knows m)"] == 0.0

@@ -1,4 +1,4 @@
-"""The experiment `experts`: its claims hold, and fail where a bug is planted."""
+"""The experiment `experts`: its claims hold, and fail for planted bugs."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ from bayescontrol.experiments.control.experts_replica import (
 from bayescontrol.experts import CARTPOLE_HYPOTHESES
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 
-#: Short episodes. That the rule fails in one of four has not been seen in 200 episodes of 500.
+#: Short episodes. The rule did not fail in any of 200 episodes of 500 steps.
 SMALL = Settings(seed=1, runs=4, steps=160, change=80, rod_steps=160)
 
 
@@ -45,7 +45,7 @@ def test_every_claim_holds(columns: Columns) -> None:
     assert {name for name, claim in found.items() if not claim.holds} == set()
 
 
-def test_one_episode_that_fails_fails_its_claim(columns: Columns) -> None:
+def test_a_single_failing_episode_makes_its_claim_fail(columns: Columns) -> None:
     one = {name: column[:1].copy() for name, column in columns.items()}
     one["survived"][:, AGENTS.index(RULE)] = 3
     assert claims(replace(SMALL, runs=1), one)["balances"].holds is False
@@ -56,7 +56,7 @@ def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns
         assert np.array_equal(column, columns[name][2], equal_nan=True), name
 
 
-def test_every_agent_meets_the_same_plant(columns: Columns) -> None:
+def test_every_agent_controls_the_same_plant(columns: Columns) -> None:
     right = columns["survived"][:, AGENTS.index(RIGHT)]
     separate_run = columns["experts"][np.arange(SMALL.runs), columns["pole"]]
     assert np.array_equal(right, separate_run)
@@ -85,7 +85,7 @@ def test_measurements_end_with_the_episode(columns: Columns) -> None:
         assert after[static, SMALL.change :][: steps[static] - SMALL.change].max() < 1e-6
 
 
-def test_a_bumpless_rule_jumps_less_where_the_mode_changes(columns: Columns) -> None:
+def test_a_bumpless_rule_jumps_less_when_the_mode_changes(columns: Columns) -> None:
     rule, smooth = (columns["bump"][:, ROD_AGENTS.index(name)] for name in (RULE, BUMPLESS))
     assert smooth.mean() < rule.mean()
 
@@ -117,14 +117,14 @@ def test_holding_a_mode_is_an_option() -> None:
     assert held["survived"][AGENTS.index(RULE)] == SMALL.steps
 
 
-def test_a_posterior_counts_as_sure_from_when_it_stays_so() -> None:
+def test_a_mode_counts_as_identified_once_its_posterior_stays_high() -> None:
     v = np.array([0.2, 0.995, 0.5, 0.999, 1.0, np.nan])
     assert identified(v, 5) == 4
     assert identified(v, 3) == np.inf
     assert identified(np.ones(4), 4) == 1
 
 
-def test_the_last_quarter_decides_what_is_upright() -> None:
+def test_the_last_quarter_decides_if_the_rod_is_upright() -> None:
     height = np.concatenate([-np.ones(6), np.ones(2)])[None, None]
     assert upright(Settings(rod_steps=8), {"height": height}).tolist() == [[1.0]]
 
@@ -136,6 +136,6 @@ def test_one_run_is_enough_for_claims_and_figures() -> None:
     assert len(experiment.figures(single, result.columns)) == 4
 
 
-def test_the_sets_are_symmetric_and_full_size_is_two_hundred_episodes_of_five_hundred() -> None:
+def test_full_size_is_two_hundred_episodes_of_five_hundred_steps() -> None:
     assert (experiment.full.runs, experiment.full.steps) == (200, 500)
     assert experiment.quick == replace(experiment.full, runs=experiment.quick.runs)

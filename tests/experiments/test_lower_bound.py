@@ -1,4 +1,4 @@
-"""The experiment `lower-bound`: its claims hold, and tell the two agents apart."""
+"""The experiment `lower-bound`: its claims hold, and distinguish the two agents."""
 
 from dataclasses import replace
 from importlib import import_module
@@ -28,7 +28,7 @@ from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.record import posterior
 from bayescontrol.report.folder import as_object
 
-#: As few runs as are judged: also then every planted error is found.
+#: The fewest runs for which claims are made; every planted error must still be detected.
 SMALL = Settings(runs=FEWEST, steps=60)
 NAMES = ["three-levers", "prize-or-frog", "bias-grid"]
 
@@ -43,13 +43,13 @@ def claims(columns: Columns) -> dict[str, Any]:
 
 
 def swapped(columns: Columns, put: str, for_: str) -> Columns:
-    """The columns of one agent in the place of the other's."""
+    """Replace the columns of agent `for_` by those of agent `put`."""
     moved = {k: columns[k.replace(f" {for_} ", f" {put} ")] for k in columns if f" {for_} " in k}
     return {**columns, **moved}
 
 
 def test_every_claim_holds(columns: Columns) -> None:
-    """False alarms: below 1 in 1,000 by construction; the seed is fixed besides."""
+    """False alarms: below 1 in 1,000 by construction; the seed is fixed."""
     found = claims(columns)
     ville, wrong = ([f"{stem}-{name}" for name in NAMES] for stem in ("ville", "naive"))
     assert list(found) == ["lower-bound", *ville, "gamblers-ruin", *wrong]
@@ -57,29 +57,29 @@ def test_every_claim_holds(columns: Columns) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_naive_agent_in_the_place_of_the_rule_is_found_out(columns: Columns, name: str) -> None:
-    """The planted bug: what is called the rule takes its actions for evidence."""
+def test_a_naive_agent_instead_of_the_rule_is_detected(columns: Columns, name: str) -> None:
+    """Planted bug: the columns of the rule are those of the naive agent."""
     found = claims(swapped(columns, put="naive", for_="rule"))
     assert not found[f"ville-{name}"].holds
     assert found["lower-bound"].verdict == "refuted"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_rule_in_the_place_of_the_naive_agent_is_found_out(columns: Columns, name: str) -> None:
+def test_the_rule_instead_of_the_naive_agent_is_detected(columns: Columns, name: str) -> None:
     assert not claims(swapped(columns, put="rule", for_="naive"))[f"naive-{name}"].holds
 
 
-def test_a_walk_that_is_a_step_off_is_found_out(
+def test_an_off_by_one_error_in_the_walk_is_detected(
     columns: Columns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planted bug: one frog too many is asked for, a third as likely."""
+    """Planted bug: one frog too many is required, which is a third as likely."""
     scoring = import_module("bayescontrol.experiments.theory.lower_bound")
     monkeypatch.setattr(scoring, "behind_by", lambda delta: behind_by(delta) + 1)
     assert not claims(columns)["gamblers-ruin"].holds
 
 
 @pytest.mark.parametrize("run", range(3))
-def test_the_rule_over_naive_evidence_is_the_naive_mixture(run: int) -> None:
+def test_the_rule_with_naive_evidence_equals_the_naive_mixture(run: int) -> None:
     modes = levers()
     world = modes.environment(0)
     probes = {"v": posterior}
@@ -88,7 +88,7 @@ def test_the_rule_over_naive_evidence_is_the_naive_mixture(run: int) -> None:
     assert quick.posterior[0] == pytest.approx(record["v"], rel=1e-11, abs=1e-300)
 
 
-def test_the_odds_of_falling_behind_agree_with_counting_all_walks() -> None:
+def test_the_probability_of_falling_behind_agrees_with_enumeration() -> None:
     steps = 9
     for k in (1, 2, 3):
         chance = 0.0
@@ -115,7 +115,7 @@ def test_the_floor_holds_in_all_but_a_share_of_runs() -> None:
         assert (low < floor(low, delta)).mean() <= delta
 
 
-def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+def test_too_few_runs_are_refused_and_make_no_claims() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=199: .*>= 200.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=3, steps=10))
@@ -128,9 +128,9 @@ def test_at_the_smallest_size_every_claim_holds() -> None:
     assert {claim.verdict for claim in result.score.claims} == {"holds"}
 
 
-def test_tables_say_what_the_worlds_are_and_what_lambda_is(columns: Columns) -> None:
-    who, shares = experiment.score(SMALL, columns).tables
-    assert [row[0] for row in who.rows] == list(worlds())
+def test_tables_describe_the_worlds_and_lambda(columns: Columns) -> None:
+    overview, shares = experiment.score(SMALL, columns).tables
+    assert [row[0] for row in overview.rows] == list(worlds())
     assert "λ: the share of its prior that m* retains" in shares.note
     naive_keeps = [row[-1] for row in shares.rows if row[1] == "naive"]
     assert set(naive_keeps) == {"below 1e-12"}

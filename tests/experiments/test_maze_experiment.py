@@ -1,4 +1,4 @@
-"""The experiment `maze`: its claims hold, and fail where a bug is planted."""
+"""The experiment `maze`: its claims hold, and fail for planted bugs."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,7 @@ def columns() -> Columns:
 
 
 def learnt(settings: Settings, **changes: Any) -> Columns:
-    """Columns as they would be after learning: what each agent earns, and a little luck."""
+    """Columns as after learning: the known reward of each agent with a little noise."""
     rng = np.random.default_rng(0)
     plan = world("three-cups").plan
     earned = {RULES[0]: 0.99, RULES[1]: 0.99, learner(200): 0.64, learner(30): 0.85}
@@ -60,7 +60,7 @@ def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns
     assert not np.array_equal(columns["reward"][0], columns["reward"][1])
 
 
-def test_the_columns_are_what_interact_records(columns: Columns) -> None:
+def test_the_columns_agree_with_records_of_interact(columns: Columns) -> None:
     mdp, start, name = world("three-cups").mdp, int(columns["start"][0]), RULES[1]
     streams = (Stream.named(1, 0, name), Stream.named(1, 0, "environment"))
     agent = AGENTS[name](SMALL, mdp, start)
@@ -78,20 +78,20 @@ def test_the_columns_are_what_interact_records(columns: Columns) -> None:
         np.testing.assert_array_equal(columns["visits"][0, place, last], observed)
 
 
-def test_all_agents_of_a_run_begin_in_one_cell_and_different_runs_in_others() -> None:
+def test_different_runs_start_in_different_cells() -> None:
     starts = {int(run(replace(SMALL, steps=BLOCK), i)["start"]) for i in range(5)}
     assert len(starts) > 1
 
 
-def test_short_runs_claim_no_learning(columns: Columns) -> None:
-    assert not claims(SMALL, columns)  # nor anything at other settings
+def test_short_runs_make_no_claims_about_learning(columns: Columns) -> None:
+    assert not claims(SMALL, columns)  # other settings make no claims at all
     plain = Settings(seed=1, runs=2, steps=4000)
     assert list(claims(plain, columns)) == ["optimum"]
     assert claims(plain, columns)["optimum"].holds
 
 
 @pytest.mark.parametrize("size", ["quick", "full"])
-def test_expected_results_make_every_claim_of_ours_hold(size: str) -> None:
+def test_expected_results_make_all_our_claims_hold(size: str) -> None:
     settings = getattr(experiment, size)
     judged = claims(settings, learnt(settings))
     assert list(judged) == [
@@ -122,7 +122,7 @@ def test_a_planted_loss_makes_its_claim_fail(agent: str, factor: float, claim: s
     assert not claims(settings, wrong)[claim].holds
 
 
-def test_full_size_asks_for_more_than_quick_size() -> None:
+def test_thresholds_are_stricter_at_full_size() -> None:
     late = learnt(experiment.full)["late"]
     late[:, :2] *= 0.97
     for settings, holds in ((experiment.quick, True), (experiment.full, False)):
@@ -133,14 +133,14 @@ def test_full_size_asks_for_more_than_quick_size() -> None:
 def test_the_crossing_is_where_the_cumulative_reward_stays_ahead() -> None:
     behind = np.full((1, 10), 1.0)
     ahead = np.array([[0.0, 2.0, 2.0, 0.0, 0.0, 3.0, 3.0, 3.0, 3.0, 3.0]])
-    # The lead is -1, 0, 1, 0, -1, 1 … : ahead for good from the end of the fifth block on.
+    # The lead is -1, 0, 1, 0, -1, 1 …: it stays ahead from the end of the fifth block on.
     assert crossing(ahead, behind) == 5 * BLOCK
     assert crossing(behind + 1, behind) == 0
     assert crossing(behind, behind) == np.inf
 
 
 @pytest.mark.parametrize("reward", [0.3301, 0.29])
-def test_the_papers_numbers_for_its_lost_map_are_never_comparable(
+def test_the_papers_numbers_for_its_lost_map_are_not_comparable(
     reward: float,
 ) -> None:
     settings = experiment.full
@@ -156,7 +156,7 @@ def test_the_papers_numbers_for_its_lost_map_are_never_comparable(
 
 
 def test_the_cup_cycle_is_reported_as_a_share_of_the_runs() -> None:
-    """Runs near the expected value are not selected for the mean."""
+    """The mean is not restricted to runs near the expected value."""
     settings = experiment.quick
     columns = learnt(settings)
     columns["late"][:, list(AGENTS).index(learner(5))] = [0.221] * 5 + [0.341, 0.341, 0.301]
@@ -175,7 +175,7 @@ def test_a_crossing_that_does_not_happen_is_reported_as_not_yet() -> None:
     assert (claim.ours, claim.verdict) == ("not yet", "not comparable")
 
 
-def test_the_table_has_the_papers_numbers_beside_ours(columns: Columns) -> None:
+def test_the_table_shows_the_papers_numbers_next_to_ours(columns: Columns) -> None:
     (table,) = score(SMALL, columns).tables
     assert [row[0] for row in table.rows] == list(AGENTS)
     assert [row[2] for row in table.rows] == [
@@ -184,7 +184,7 @@ def test_the_table_has_the_papers_numbers_beside_ours(columns: Columns) -> None:
     assert set(PAPER) == {RULES[0], *map(learner, CONSTANTS)}
 
 
-def test_the_best_that_the_cups_can_pay_is_less_than_the_optimum(columns: Columns) -> None:
+def test_the_cup_cycle_earns_less_than_the_optimum(columns: Columns) -> None:
     observed = Results(SMALL, columns)
     assert observed.cup_cycle == pytest.approx(0.225200065, abs=1e-9)
     assert observed.optimum == pytest.approx(0.3651619155, abs=1e-10)
@@ -198,21 +198,21 @@ def test_one_run_is_enough_for_claims_and_figures() -> None:
         assert set(experiment.figures(single, result.columns)) == {"setup", "behaviour", "learning"}
 
 
-def test_a_map_shows_the_action_most_often_taken_and_none_where_nobody_was() -> None:
+def test_a_map_shows_the_most_frequent_action_of_visited_cells() -> None:
     maze = Maze("three-cups")
     visits = np.zeros((49, 4))
-    visits[0] = [0.1, 0.0, 0.0, 0.3]  # the upper left corner: right
+    visits[0] = [0.1, 0.0, 0.0, 0.3]  # in the upper left corner the most frequent action is right
     visits[maze.goals[0]] = 0.15
     panel = maze_maps.behaviour(maze, visits, "one", [])
     arrows = panel.strokes[-1]
     tail, tip = np.c_[arrows.x, arrows.y][:2]
-    assert arrows.x.size == 6  # of one arrow
+    assert arrows.x.size == 6  # the points of one arrow
     assert tuple(np.sign(np.round(tip - tail, 9))) == (1, 0)
     assert panel.heats[0].values[0, 0] == pytest.approx(0.4)
     assert panel.heats[0].values[1, 3] == pytest.approx(0.6)
 
 
-def test_every_membrane_is_drawn_where_a_move_is_possible_in_one_direction_only() -> None:
+def test_a_membrane_is_drawn_wherever_a_move_is_possible_in_one_direction_only() -> None:
     maze = Maze("three-cups")
     drawn = maze_maps.membranes(maze)
     points = np.c_[drawn.x, drawn.y].reshape(-1, 3, 2)[:, :2]
@@ -226,6 +226,6 @@ def test_every_membrane_is_drawn_where_a_move_is_possible_in_one_direction_only(
 
 @pytest.mark.slow
 def test_the_claims_hold_at_full_size() -> None:
-    """Fixed seed; the rule is several standard errors above its threshold."""
+    """The seed is fixed; the rule is several standard errors above its threshold."""
     result = conduct(experiment, experiment.full)
     assert all(claim.holds for claim in result.score.claims if claim.source == "ours")

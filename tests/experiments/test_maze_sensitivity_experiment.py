@@ -1,4 +1,4 @@
-"""The experiment `maze-sensitivity`: its worlds are as published, its claims can fail."""
+"""The experiment `maze-sensitivity`: its worlds are as published, and its claims can fail."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def columns() -> Columns:
 
 
 def learnt(settings: Settings) -> dict[str, Any]:
-    """Columns as they would be after learning."""
+    """Columns as after learning."""
     gain = maze_plan().gain
     maze = np.full((settings.runs, len(PRIORS), len(VARIANTS)), 0.98 * gain)
     late = maze.copy()
@@ -53,12 +53,12 @@ def claims(settings: Settings, columns: Columns) -> dict[str, Claim]:
     return {claim.name: claim for claim in score(settings, columns).claims}
 
 
-def test_the_lake_is_slippery_and_its_edge_holds() -> None:
+def test_the_lake_is_slippery_and_moves_off_the_map_have_no_effect() -> None:
     lake = frozen_lake()
     third = pytest.approx(1 / 3)
-    # In the upper left corner, left slips up or down: twice the edge holds.
+    # In the upper left corner, left slips up or down: left and up leave the map.
     assert lake.outcomes(0, 0) == {Step(0.0, 0): pytest.approx(2 / 3), Step(0.0, 4): third}
-    # Before the goal, right (2) may slip down, where the edge holds, or up.
+    # Next to the goal, right (2) may slip down, which leaves the map, or up.
     assert lake.outcomes(14, 2) == {
         Step(1.0, 15): third,
         Step(0.0, 14): third,
@@ -68,7 +68,7 @@ def test_the_lake_is_slippery_and_its_edge_holds() -> None:
         assert lake.outcomes(end, 3) == {Step(0.0, 0): 1.0}
 
 
-def test_the_cliff_costs_a_hundred_and_leads_back() -> None:
+def test_the_cliff_costs_a_hundred_and_leads_to_the_start() -> None:
     cliff = cliff_walk()
     start, goal = 36, 37
     assert cliff.outcomes(start, 1) == {Step(-100.0, start): 1.0}
@@ -79,7 +79,7 @@ def test_the_cliff_costs_a_hundred_and_leads_back() -> None:
     assert cliff.outcomes(0, 3) == {Step(-1.0, 0): 1.0}
 
 
-def test_the_worlds_are_gymnasiums_but_for_the_end_of_an_episode() -> None:
+def test_the_worlds_equal_gymnasiums_except_at_the_end_of_an_episode() -> None:
     toy_text = pytest.importorskip("gymnasium.envs.toy_text")
     lake = toy_text.FrozenLakeEnv(map_name="4x4", is_slippery=True)
     for x, offered in lake.P.items():
@@ -93,7 +93,7 @@ def test_the_worlds_are_gymnasiums_but_for_the_end_of_an_episode() -> None:
             assert frozen_lake().outcomes(x, a) == pytest.approx(theirs)
 
 
-def test_the_base_is_one_variant_of_every_parameter(columns: Columns) -> None:
+def test_the_base_values_are_among_the_variants_of_every_parameter(columns: Columns) -> None:
     places = [VARIANTS.index((name, value)) for name, value in BASES.items()]
     assert len(places) == len(SWEPT)
     for column in (columns["late"], columns["total"]):
@@ -105,7 +105,7 @@ def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns
         assert np.array_equal(column, columns[name][1])
 
 
-def test_short_runs_claim_the_optima_alone(columns: Columns) -> None:
+def test_short_runs_make_claims_only_about_the_optima(columns: Columns) -> None:
     judged = claims(SMALL, columns)
     assert list(judged) == ["lake-optimum", "cliff-optimum"]
     assert all(claim.holds for claim in judged.values())
@@ -145,7 +145,7 @@ def test_a_planted_error_makes_its_claim_fail(
     assert not claims(settings, wrong)[claim].holds
 
 
-def test_walking_without_end_has_no_share_of_the_cliffs_optimum() -> None:
+def test_endless_walking_has_a_share_of_zero_on_the_cliff() -> None:
     columns = learnt(SMALL)
     columns["toy_late"][:, TOYS.index(CLIFF)] = -1.0
     results = Results(SMALL, columns)

@@ -1,4 +1,4 @@
-"""The experiment `maze-zoo`: regret is what it says, and its claims fail where a bug is planted."""
+"""The experiment `maze-zoo`: its regret is correct, and its claims fail for planted bugs."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from bayescontrol.lab import Claim, Columns, run_replicas
 from bayescontrol.mdp.maze import LAYOUTS
 from bayescontrol.seeding import Stream
 
-#: Small: planners play on the chain alone.
+#: Small: planners play only on the chain.
 SMALL = Settings(seed=1, runs=2, steps=400, costly_states=10)
 
 
@@ -45,7 +45,7 @@ def copied(columns: Columns) -> dict[str, Any]:
     return {name: values.copy() for name, values in columns.items()}
 
 
-def test_every_map_and_the_chain_are_played_by_every_agent_that_can(columns: Columns) -> None:
+def test_every_agent_plays_every_map_that_is_small_enough(columns: Columns) -> None:
     assert set(MAPS) == {*LAYOUTS, CHAIN}
     played = ~np.isnan(columns["late"])
     costly = [name in COSTLY for name in AGENTS]
@@ -55,7 +55,7 @@ def test_every_map_and_the_chain_are_played_by_every_agent_that_can(columns: Col
     assert not played[1:, :, costly].any()  # one run of planners
 
 
-def test_regret_is_what_the_best_policy_would_have_earned_more(columns: Columns) -> None:
+def test_regret_is_the_loss_relative_to_the_optimal_policy(columns: Columns) -> None:
     name, label = "corridor", R_LEARNING
     solved = plan(name)
     start = int(Stream.named(1, 0, f"{name}: start").integers(20))
@@ -72,15 +72,15 @@ def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns
         assert np.array_equal(column, columns[name][1], equal_nan=True)
 
 
-def test_short_runs_claim_no_learning_and_what_they_claim_holds(columns: Columns) -> None:
+def test_short_runs_make_no_claims_about_learning(columns: Columns) -> None:
     judged = claims(SMALL, columns)
     assert list(judged) == ["optima-certified", "chain-optimum", "oracle-regret"]
     assert all(claim.holds for claim in judged.values())
 
 
-def test_the_spread_of_the_oracles_reward_is_that_of_many_runs() -> None:
-    """The sum of w_t over 2,000 steps has variance T σ²; 40 runs fix its root to 11 %, and 35 %
-    is missed with probability 1e-3 or less. The seed is fixed.
+def test_the_computed_spread_of_the_oracles_reward_agrees_with_runs() -> None:
+    """The sum of w_t over 2,000 steps has variance T σ². With 40 runs its root has a standard error
+    of 11 %; a deviation of 35 % has probability at most 1e-3. The seed is fixed.
     """
     solved = plan("corridor")
     _, sigma = oracle_spread("corridor")
@@ -127,7 +127,7 @@ def test_tables_and_figure_omit_agents_that_did_not_play(columns: Columns) -> No
     assert [len(panel.series) for panel in panels] == [8] * 7 + [10]
 
 
-def test_planners_play_where_the_settings_let_them() -> None:
+def test_planners_play_only_where_the_settings_allow_it() -> None:
     assert plays(Settings(costly_states=50), COSTLY[0], "three-cups") > 0
     assert plays(Settings(costly_states=48), COSTLY[0], "three-cups") == 0
     assert plays(Settings(costly_steps=10), COSTLY[1], CHAIN) == 10

@@ -1,4 +1,4 @@
-"""The experiment `misspecified`: its claims hold, and fail where a bug is planted."""
+"""The experiment `misspecified`: its claims hold, and fail for planted bugs."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,7 +28,7 @@ from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.live import alarm_evidence
 
-#: As few runs as are judged. Each claim fails by chance with probability of about 1e-3, over seeds.
+#: The fewest runs for which claims are made. Each fails by chance with probability about 1e-3.
 SMALL = Settings(seed=1, runs=FEWEST, steps=800)
 NAMES = [
     "false-alarms", "false-alarm-cost", "power", "delay-bound", "delay-order", "fallback-gain",
@@ -57,7 +57,7 @@ def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns
             assert np.array_equal(column, columns[name][i], equal_nan=True)
 
 
-def test_the_columns_are_what_interact_records(columns: Columns) -> None:
+def test_the_columns_agree_with_records_of_interact(columns: Columns) -> None:
     i, world = 3, "worn 1"
     k = WORLDS.index(world)
     agent = guard(SMALL)
@@ -108,25 +108,25 @@ def test_only_the_modes_have_weight_and_their_distance_is_zero() -> None:
     modes = all_worlds()
     assert modes.prior[: len(INSIDE)].sum() == 1.0
     assert [world for world, D in distances().items() if D == 0.0] == list(INSIDE)
-    # The worn lever wins as often as the good one: .4 ln 4 is all there is to see.
+    # The worn lever wins as often as the good one, so the distance is .4 ln 4.
     assert distances()["worn 1"] == pytest.approx(0.4 * np.log(4.0))
 
 
-def test_streaks_win_and_lose_as_often_as_the_mode_says() -> None:
+def test_streaks_have_the_win_rate_of_the_mode() -> None:
     modes = all_worlds()
     q = modes.hypothesis[-1, :, 0]
     mu = np.array([q[1, :2].sum(), q[0, 2]])
     np.testing.assert_allclose(mu / mu.sum() @ q, modes.hypothesis[0, 0, 0])
 
 
-def test_short_runs_claim_no_power() -> None:
+def test_short_runs_make_no_claims_about_power() -> None:
     short = Settings(runs=FEWEST, steps=20)
     result = conduct(experiment, short)
     assert [claim.name for claim in result.score.claims] == NAMES[:2]
     assert set(experiment.figures(short, result.columns)) == {"evidence", "alarms"}
 
 
-def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+def test_too_few_runs_are_refused_and_make_no_claims() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     single = Settings(seed=5, runs=1)
@@ -135,17 +135,17 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     assert len(experiment.figures(single, result.columns)) == 2
 
 
-def test_a_table_says_what_every_world_is(columns: Columns) -> None:
-    who, alarms = score(SMALL, columns).tables
-    assert [row[0] for row in who.rows] == [row[0] for row in alarms.rows] == list(WORLDS)
-    earns = dict(zip(WORLDS, (row[-1] for row in who.rows), strict=True))
+def test_a_table_describes_every_world(columns: Columns) -> None:
+    overview, alarms = score(SMALL, columns).tables
+    assert [row[0] for row in overview.rows] == [row[0] for row in alarms.rows] == list(WORLDS)
+    earns = dict(zip(WORLDS, (row[-1] for row in overview.rows), strict=True))
     assert earns["worn 0.5"] == pytest.approx(0.6 - 3 * (0.1 + 0.5 * 0.3))
     assert earns["streaks"] == earns["lever 0"] == pytest.approx(0.3)
-    assert "Resting" in who.note
+    assert "Resting" in overview.note
 
 
 @pytest.mark.slow
 def test_the_claims_hold_at_full_size() -> None:
-    """Fixed seed; the worst mode is many standard errors below δ."""
+    """The seed is fixed; the worst mode is many standard errors below δ."""
     result = conduct(experiment, experiment.full)
     assert all(claim.holds for claim in result.score.claims)

@@ -1,7 +1,6 @@
 """The claims of `policy-diagram` hold, and fail if its columns or code are changed.
 
-False alarms: the claims with chance in them fail at a rate of at most 1e-3 together; the seed is
-fixed.
+False alarms: the random claims fail at a rate of at most 1e-3 together; the seed is fixed.
 """
 
 from typing import Any
@@ -36,7 +35,7 @@ from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.problems.examples import core_diagram
 from bayescontrol.problems.tabular import random_modes
 
-#: As few runs as are judged: also then every planted error is found.
+#: The fewest runs for which claims are made; every planted error must still be detected.
 SMALL = Settings(seed=3, runs=FEWEST, steps=400)
 
 
@@ -53,15 +52,15 @@ def test_every_claim_holds(result: Result) -> None:
     assert [claim.name for claim in result.score.claims if not claim.holds] == []
 
 
-def test_each_policy_selects_four_states_and_both_by_turns_all_eight() -> None:
-    assert [len(selected(who)) for who in POLICIES] == [4, 4, 8]
+def test_each_policy_visits_four_states_and_both_in_turns_visit_all_eight() -> None:
+    assert [len(selected(policy_name)) for policy_name in POLICIES] == [4, 4, 8]
     assert set(selected("P1")) & set(selected("P2")) == {3}
     assert (entered_by("P1"), entered_by("P2")) == (2, 2)
 
 
-@pytest.mark.parametrize("who", POLICIES)
-def test_the_exact_shares_are_kept_by_the_chain(who: str) -> None:
-    P, mu = markov_chain(modes(), action_probabilities(who), 0), time_shares(who)
+@pytest.mark.parametrize("policy_name", POLICIES)
+def test_the_exact_shares_are_stationary(policy_name: str) -> None:
+    P, mu = markov_chain(modes(), action_probabilities(policy_name), 0), time_shares(policy_name)
     np.testing.assert_allclose(mu @ P, mu, atol=1e-14)
     np.testing.assert_allclose([mu.sum(), *P.sum(1)], 1.0, atol=1e-14)
 
@@ -74,7 +73,7 @@ def test_a_chain_sums_the_terms_of_every_action_and_observation() -> None:
     np.testing.assert_allclose(markov_chain(some, some.policy[1], 0), P, atol=1e-15)
 
 
-def test_an_agent_with_one_policy_still_learns_by_all_hypotheses() -> None:
+def test_an_agent_with_one_policy_still_learns_about_all_hypotheses() -> None:
     known = core_diagram()
     same = with_policy(known, known.policy[0])
     agent = same.agent()
@@ -85,14 +84,14 @@ def test_an_agent_with_one_policy_still_learns_by_all_hypotheses() -> None:
     assert [known.labels.situations[i] for i in x[:6]] == ["A0", "A1", "A2", "B0", "B1", "A0"]
 
 
-def test_shares_of_a_periodic_chain_are_those_of_its_states() -> None:
+def test_shares_of_a_periodic_chain_are_averages_over_its_period() -> None:
     assert stationary_shares(np.roll(np.eye(3), 1, axis=1)) == pytest.approx(np.full(3, 1 / 3))
 
 
-def test_the_arrows_of_a_graph_carry_all_probability_from_every_state() -> None:
-    for who in POLICIES:
+def test_the_arrows_from_every_state_have_total_probability_one() -> None:
+    for policy_name in POLICIES:
         out: dict[str, float] = {}
-        for edge in chain_edges(modes(), action_probabilities(who), 0):
+        for edge in chain_edges(modes(), action_probabilities(policy_name), 0):
             out[edge.source] = out.get(edge.source, 0.0) + edge.probability
         assert list(out.values()) == pytest.approx([1.0] * 8)
     edges = transitions(modes(), 0, [("blue", "solid"), ("vermillion", "dash")])
@@ -101,40 +100,40 @@ def test_the_arrows_of_a_graph_carry_all_probability_from_every_state() -> None:
     assert (both.label, both.probability) == ("a", 1.0)
 
 
-def _elsewhere(columns: dict[str, Any]) -> None:
+def _visit_another_state(columns: dict[str, Any]) -> None:
     columns["visits"][0, 0, 7] += 1
 
 
-def _longer(columns: dict[str, Any]) -> None:
+def _stay_longer(columns: dict[str, Any]) -> None:
     columns["visits"][:, 1, 3] += 30
 
 
-def _oftener(columns: dict[str, Any]) -> None:
+def _move_more_often(columns: dict[str, Any]) -> None:
     columns["moves"][:, 2, 0, 3] += 10
 
 
-def _impossible(columns: dict[str, Any]) -> None:
+def _make_an_impossible_move(columns: dict[str, Any]) -> None:
     columns["moves"][0, 0, 0, 7] += 1
 
 
-def _outside(columns: dict[str, Any]) -> None:
+def _leave_the_subset(columns: dict[str, Any]) -> None:
     columns["inside"][0, 1, 5] = False
 
 
-def _seldom(columns: dict[str, Any]) -> None:
+def _visit_less_often(columns: dict[str, Any]) -> None:
     columns["visits"][:, 2, 7] //= 2
 
 
 @pytest.mark.parametrize(
     ("tamper", "claim"),
     [
-        (_elsewhere, "subset-p1"),
-        (_longer, "time-p2"),
-        (_oftener, "transition-frequencies"),
-        (_impossible, "transition-frequencies"),
-        (_outside, "wherever-it-starts"),
-        (_seldom, "by-turns-leads-elsewhere"),
-        (_seldom, "time-by-turns"),
+        (_visit_another_state, "subset-p1"),
+        (_stay_longer, "time-p2"),
+        (_move_more_often, "transition-frequencies"),
+        (_make_an_impossible_move, "transition-frequencies"),
+        (_leave_the_subset, "wherever-it-starts"),
+        (_visit_less_often, "by-turns-leads-elsewhere"),
+        (_visit_less_often, "time-by-turns"),
     ],
 )
 def test_a_planted_error_makes_its_claim_fail(result: Result, tamper: Any, claim: str) -> None:
@@ -144,7 +143,7 @@ def test_a_planted_error_makes_its_claim_fail(result: Result, tamper: Any, claim
     assert not claims(wrong)[claim].holds
 
 
-def test_the_margin_of_chance_grows_with_the_spread_and_shrinks_with_the_runs() -> None:
+def test_the_random_margin_grows_with_the_spread_and_shrinks_with_the_runs() -> None:
     rng = np.random.default_rng(0)
     runs = rng.normal(0.5, 0.1, (400, 3))
     assert compare_means(runs, np.full(3, 0.5), 1e-3).holds
@@ -152,10 +151,10 @@ def test_the_margin_of_chance_grows_with_the_spread_and_shrinks_with_the_runs() 
     assert compare_means(runs[:4], np.full(3, 0.53), 1e-3).holds
     assert not compare_means(
         np.full((4, 1), 0.5), np.array([0.53]), 1e-3
-    ).holds  # no spread, no margin
+    ).holds  # without spread the margin is zero
 
 
-def test_a_mean_is_beyond_chance_from_two_standard_errors_on() -> None:
+def test_a_mean_is_significant_from_two_standard_errors_on() -> None:
     noise = np.tile([-1.0, 1.0], 50)  # a standard error of 0.1005
     assert clearly_positive(noise + 0.21)
     assert not clearly_positive(noise + 0.19)
@@ -178,22 +177,22 @@ def test_an_exact_value_is_shown_without_an_error(runs: list[float], words: str)
     assert format_mean(np.array(runs)) == words
 
 
-def test_rounding_is_not_taken_for_a_standard_error() -> None:
+def test_rounding_errors_are_not_shown_as_a_standard_error() -> None:
     assert measured(np.array([0.1 + 0.2, 0.3] * 50)) == (0.3, None)
 
 
-def test_the_drawing_encloses_what_is_exact(result: Result) -> None:
+def test_the_drawing_encloses_the_exact_states(result: Result) -> None:
     world, *policies = experiment.figures(SMALL, result.columns)["diagram"].panels
-    for panel, who in zip(policies, POLICIES, strict=False):
+    for panel, policy_name in zip(policies, POLICIES, strict=False):
         (area,) = panel.graphs[0].areas
-        assert list(area.nodes) == [modes().labels.situations[x] for x in selected(who)]
+        assert list(area.nodes) == [modes().labels.situations[x] for x in selected(policy_name)]
         shaded = {node.name for node in panel.graphs[0].nodes if node.shade > 0}
         assert shaded == set(area.nodes)
     assert len(world.graphs[0].areas) == 2
     assert {(p.xlim, p.ylim) for p in (world, *policies)} == {(world.xlim, world.ylim)}
 
 
-def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+def test_too_few_runs_are_refused_and_make_no_claims() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=19: .*>= 20.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     assert parse(Settings, {"runs": str(FEWEST)}).runs == FEWEST
@@ -206,5 +205,5 @@ def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
     assert len(experiment.figures(single, separate_run.columns)) == 2
 
 
-def test_every_table_says_what_its_symbols_mean(result: Result) -> None:
+def test_every_table_explains_its_symbols(result: Result) -> None:
     assert all(table.note for table in result.score.tables)

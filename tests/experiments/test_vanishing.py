@@ -1,4 +1,4 @@
-"""The experiment `vanishing`: its claims hold, and find out weights of other modes."""
+"""The experiment `vanishing`: its claims hold, and detect weights of other modes."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ from bayescontrol.lab import Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.report.folder import as_object
 
-#: As few runs as are judged: also then every planted error is found.
+#: The fewest runs for which claims are made; every planted error must still be detected.
 SMALL = Settings(runs=FEWEST, steps=300, long_steps=2000)
 
 
@@ -41,7 +41,7 @@ def claims(columns: Columns) -> dict[str, Any]:
 
 
 def test_every_claim_holds(columns: Columns) -> None:
-    """The bound is deterministic; what is simulated is far from its threshold, the seed fixed."""
+    """The bound is deterministic; simulated values are far from their thresholds. Fixed seed."""
     found = claims(columns)
     assert list(found) == [
         "outside-the-core-five-modes", "outside-the-core-core-diagram",
@@ -59,16 +59,16 @@ def test_modes_inside_the_core_and_modes_that_act_differently_are_listed() -> No
     assert pair(BIASES, TWIN).outcome is Outcome.THEOREM
 
 
-def test_weights_of_modes_that_are_mixed_up_are_found_out(columns: Columns) -> None:
-    """A planted bug: the two outside the core in the place of the two inside."""
+def test_swapped_weights_are_detected(columns: Columns) -> None:
+    """Planted bug: modes outside the core are swapped with modes inside."""
     name = f"{FIVE} posterior"
     found = claims({**columns, name: columns[name][:, :, [0, 3, 4, 1, 2]]})
     assert not found["outside-the-core-five-modes"].holds
     assert not found["inside-the-core-stays"].holds
 
 
-def test_weights_that_fall_exponentially_or_stay_are_found_out(columns: Columns) -> None:
-    """A planted bug: a mode outside the core, or m* itself, in the place of the rival."""
+def test_weights_that_fall_exponentially_or_stay_are_detected(columns: Columns) -> None:
+    """Planted bug: the weight of the rival falls exponentially, or stays constant."""
     name = f"{BIASES} posterior"
     for wrong in (np.exp(-times(SMALL, BIASES) / 100.0), np.full(times(SMALL, BIASES).size, 0.1)):
         v = columns[name].copy()
@@ -77,13 +77,13 @@ def test_weights_that_fall_exponentially_or_stay_are_found_out(columns: Columns)
     assert not claims({**columns, name: v})["refuted-by-its-own-policy"].holds
 
 
-def test_an_exponent_is_read_off_a_power_of_time(columns: Columns) -> None:
+def test_the_exponent_of_a_power_of_time_is_recovered(columns: Columns) -> None:
     v = columns[f"{BIASES} posterior"].copy()
     v[:, :, RIVAL] = times(SMALL, BIASES) ** -1.5
     assert exponents(SMALL, {f"{BIASES} posterior": v}) == pytest.approx(-1.5, rel=1e-12)
 
 
-def test_bounds_lie_above_posteriors_and_start_at_the_odds_of_the_priors(columns: Columns) -> None:
+def test_bounds_are_above_posteriors_and_start_at_the_prior_odds(columns: Columns) -> None:
     for name, true in CLASSES.items():
         v, bound = columns[f"{name} posterior"], columns[f"{name} bound"]
         assert (v <= bound * (1.0 + 1e-12)).all()
@@ -93,22 +93,22 @@ def test_bounds_lie_above_posteriors_and_start_at_the_odds_of_the_priors(columns
 
 
 def test_weights_that_do_not_vanish_refute_the_paper(columns: Columns) -> None:
-    """A planted bug: weights stay where they were at the start."""
+    """Planted bug: weights stay at their initial values."""
     for name in CLASSES:
         stuck = np.repeat(columns[f"{name} posterior"][:, :1], times(SMALL, name).size, axis=1)
         found = claims({**columns, f"{name} posterior": stuck})
         assert found[f"outside-the-core-{name.replace(' ', '-')}"].verdict == "refuted"
 
 
-def test_a_power_of_time_with_the_spread_of_runs_and_no_fall_is_found_out(columns: Columns) -> None:
-    """A planted bug: weights that on average do not fall, as noisy as those that do."""
+def test_noisy_weights_without_a_trend_are_detected(columns: Columns) -> None:
+    """Planted bug: weights with realistic noise that do not fall on average."""
     noise = np.random.default_rng(0).normal(0.0, 0.9, FEWEST)
     v = columns[f"{BIASES} posterior"].copy()
     v[:, :, RIVAL] = times(SMALL, BIASES) ** noise[:, None]
     assert not claims({**columns, f"{BIASES} posterior": v})["slower-like-one-over-t"].holds
 
 
-def test_too_few_runs_are_refused_by_the_settings_and_never_judged() -> None:
+def test_too_few_runs_are_refused_and_make_no_claims() -> None:
     with pytest.raises(InvalidSettings, match=r"runs=99: .*>= 100.* explain every claim"):
         parse(Settings, {"runs": str(FEWEST - 1)})
     result = conduct(experiment, Settings(runs=2, steps=200, long_steps=500))
@@ -121,9 +121,9 @@ def test_at_the_smallest_size_every_claim_holds() -> None:
     assert {claim.verdict for claim in result.score.claims} == {"holds"}
 
 
-def test_tables_say_what_the_classes_are_and_tell_no_weights_of_1e_232(columns: Columns) -> None:
-    who, weights = experiment.score(SMALL, columns).tables
-    assert [row[0] for row in who.rows] == list(CLASSES)
+def test_tables_describe_the_classes_and_cut_off_tiny_weights(columns: Columns) -> None:
+    overview, weights = experiment.score(SMALL, columns).tables
+    assert [row[0] for row in overview.rows] == list(CLASSES)
     assert "Core:" in weights.note
     outside = [row[4] for row in weights.rows if row[0] == BIASES and row[2] == "outside"]
     assert outside == ["below 1e-12"] * 6
@@ -137,7 +137,7 @@ def test_a_replica_depends_only_on_the_seed_and_its_number() -> None:
     assert any(once[k].tobytes() != other[k].tobytes() for k in once)
 
 
-def test_the_figure_says_of_every_mode_where_it_stands(columns: Columns) -> None:
+def test_the_figure_labels_every_mode_as_inside_or_outside_the_core(columns: Columns) -> None:
     chart = experiment.figures(SMALL, columns)["vanishing"]
     assert [panel.title[:3] for panel in chart.panels] == ["(a)", "(b)", "(c)", "(d)"]
     labels = [series.label for series in chart.panels[0].series]
