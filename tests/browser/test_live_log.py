@@ -31,7 +31,7 @@ def tab(chromium: Browser) -> Iterator[Open]:
 
 
 def history(steps: int = 90) -> tuple[list[Event], Any]:
-    """A log of a bandit, feedback late and for two of three decisions; and the belief it makes."""
+    """A bandit log with late feedback for two of three decisions, and the resulting belief."""
     bandit = BernoulliBandit(["red", "blue", "never"], prior=[[2, 1], [1, 1], [1, 3]])
     model, belief = as_model(bandit), bandit.belief()
     settings = dict(model.settings)
@@ -49,7 +49,7 @@ def history(steps: int = 90) -> tuple[list[Event], Any]:
 
 
 @pytest.fixture
-def alone(tab: Open, tmp_path: Path) -> Page:
+def offline_page(tab: Open, tmp_path: Path) -> Page:
     """The page saved as a file, without a server."""
     path = tmp_path / "page.html"
     path.write_text(page(), "utf-8")
@@ -57,7 +57,7 @@ def alone(tab: Open, tmp_path: Path) -> Page:
     return created
 
 
-def give(page: Page, text: str | bytes, name: str = "shop.jsonl") -> None:
+def open_log(page: Page, text: str | bytes, name: str = "shop.jsonl") -> None:
     body = text.encode() if isinstance(text, str) else text
     page.locator("#file").set_input_files(
         {"name": name, "mimeType": "application/x-ndjson", "buffer": body}
@@ -68,13 +68,15 @@ def as_lines(events: list[Event]) -> str:
     return "".join(to_line(event) + "\n" for event in events)
 
 
-def test_without_a_server_the_page_opens_a_log(alone: Page) -> None:
-    expect(alone.locator("#state")).to_have_text("Opened from a file: no server")
+def test_without_a_server_the_page_opens_a_log(offline_page: Page) -> None:
+    expect(offline_page.locator("#state")).to_have_text("Opened from a file: no server")
     events, _ = history()
-    give(alone, as_lines(events))
-    expect(alone.locator("#history h2")).to_have_text("shop.jsonl")
-    expect(alone.locator("#history")).to_contain_text("model bernoulli-bandit, version 1, seed 7")
-    facts = alone.locator("#history .facts").inner_text().split("\n")
+    open_log(offline_page, as_lines(events))
+    expect(offline_page.locator("#history h2")).to_have_text("shop.jsonl")
+    expect(offline_page.locator("#history")).to_contain_text(
+        "model bernoulli-bandit, version 1, seed 7"
+    )
+    facts = offline_page.locator("#history .facts").inner_text().split("\n")
     assert facts[:8] == ["events", "151", "decisions", "90", "observations", "60",
                          "without feedback", "30"]  # fmt: skip
     for title, marks in (
@@ -83,16 +85,16 @@ def test_without_a_server_the_page_opens_a_log(alone: Page) -> None:
         ("Means by counts", "circle.dot"),
         ("Means by counts as they moved", "path.band"),
     ):
-        assert figure(alone, title).locator(".canvas").locator(marks).count() >= 2
-    expect(figure(alone, "Feedback delay")).to_contain_text("half within 1.00 s")
-    assert rows(alone, "Actions")[0][:3] == ["blue", "18", "12"]
+        assert figure(offline_page, title).locator(".canvas").locator(marks).count() >= 2
+    expect(figure(offline_page, "Feedback delay")).to_contain_text("half within 1.00 s")
+    assert rows(offline_page, "Actions")[0][:3] == ["blue", "18", "12"]
 
 
-def test_posteriors_by_counts_are_those_of_the_agent(alone: Page) -> None:
+def test_posteriors_by_counts_equal_those_of_the_agent(offline_page: Page) -> None:
     events, belief = history()
-    give(alone, as_lines(events))
-    expect(alone.locator("#history h2")).to_be_visible()
-    table = {row[0]: row[3:] for row in rows(alone, "Actions")}
+    open_log(offline_page, as_lines(events))
+    expect(offline_page.locator("#history h2")).to_be_visible()
+    table = {row[0]: row[3:] for row in rows(offline_page, "Actions")}
     arrays = belief.save()
     posterior = next(v for v in arrays.values() if v.shape == (3, 2) and v.max() > 3)
     for arm, (a, b) in zip(("red", "blue", "never"), posterior, strict=True):
@@ -100,25 +102,25 @@ def test_posteriors_by_counts_are_those_of_the_agent(alone: Page) -> None:
         assert table[arm] == [f"{a / (a + b):#.3g}", f"{low:#.3g} to {high:#.3g}"]
 
 
-def test_decisions_are_listed_newest_first_and_pages_are_turned(alone: Page) -> None:
+def test_decisions_are_listed_newest_first_on_several_pages(offline_page: Page) -> None:
     events, _ = history()
-    give(alone, as_lines(events))
-    where = alone.locator(".pages [role=status]")
+    open_log(offline_page, as_lines(events))
+    where = offline_page.locator(".pages [role=status]")
     expect(where).to_have_text("66 to 90 of 90")
-    first = rows(alone, "Decisions")[0]
+    first = rows(offline_page, "Decisions")[0]
     decided = [event for event in events if isinstance(event, Decided)]
     assert first == [str(decided[-1].seq), "2001-09-09 02:01:30", "–", "red", "0.500", "0",
                      "1.00 s"]  # fmt: skip
-    older, newer = (alone.get_by_role("button", name=name) for name in ("Older", "Newer"))
+    older, newer = (offline_page.get_by_role("button", name=name) for name in ("Older", "Newer"))
     expect(newer).to_be_disabled()
     for _ in range(3):
         older.click()
     expect(where).to_have_text("1 to 15 of 90")
     expect(older).to_be_disabled()
-    assert rows(alone, "Decisions")[-1][5] == "none yet"
+    assert rows(offline_page, "Decisions")[-1][5] == "none yet"
 
 
-def test_a_log_may_be_dropped_on_the_page(tab: Open, stub: Stub) -> None:
+def test_a_log_can_be_dropped_on_the_page(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     data = page.evaluate_handle(
         """text => {
@@ -150,22 +152,24 @@ def test_a_log_may_be_dropped_on_the_page(tab: Open, stub: Stub) -> None:
         ),
     ],
 )
-def test_a_value_that_is_not_a_log_is_refused_with_its_reason(
-    alone: Page, text: str | bytes, why: str
+def test_a_file_that_is_not_a_log_is_refused_with_a_reason(
+    offline_page: Page, text: str | bytes, why: str
 ) -> None:
-    give(alone, text, "odd.txt")
-    expect(alone.locator("#reading")).to_have_text(f"odd.txt was not opened: {why}.")
-    expect(alone.locator("#history")).to_be_hidden()
-    give(alone, as_lines(history()[0]))
-    expect(alone.locator("#history h2")).to_have_text("shop.jsonl")
-    expect(alone.locator("#reading")).to_be_empty()
+    open_log(offline_page, text, "odd.txt")
+    expect(offline_page.locator("#reading")).to_have_text(f"odd.txt was not opened: {why}.")
+    expect(offline_page.locator("#history")).to_be_hidden()
+    open_log(offline_page, as_lines(history()[0]))
+    expect(offline_page.locator("#history h2")).to_have_text("shop.jsonl")
+    expect(offline_page.locator("#reading")).to_be_empty()
 
 
-def test_a_log_with_a_torn_end_a_gap_and_unknown_events_is_shown_with_warnings(alone: Page) -> None:
+def test_a_log_with_a_torn_end_a_gap_and_unknown_events_is_shown_with_warnings(
+    offline_page: Page,
+) -> None:
     events, _ = history()
     lines = as_lines(events[4:22] + events[23:]).splitlines()
-    give(alone, "\n".join([*lines, lines[-1][:30]]))
-    expect(alone.locator(".remarks li")).to_have_text(
+    open_log(offline_page, "\n".join([*lines, lines[-1][:30]]))
+    expect(offline_page.locator(".remarks li")).to_have_text(
         [
             "The last line is cut off and was left out.",
             "The file starts at event 5: what came before is not in it.",
@@ -173,25 +177,25 @@ def test_a_log_with_a_torn_end_a_gap_and_unknown_events_is_shown_with_warnings(a
             "1 observation of decisions that are not in the file: left out.",
         ]
     )
-    expect(alone.locator("#history")).to_contain_text("model unknown")
+    expect(offline_page.locator("#history")).to_contain_text("model unknown")
 
 
-def test_a_log_of_situations_and_texts_is_shown_without_means(alone: Page) -> None:
+def test_a_log_with_text_observations_is_shown_without_means(offline_page: Page) -> None:
     events: list[Event] = [
         Decided(seq=1, x=(0.5, "a"), a=("go", 1), p=None, key=None, time=5.0),
         Observed(seq=2, n=1, o="far", time=5.0),
     ]
-    give(alone, as_lines(events))
-    expect(alone.locator("#history h2")).to_be_visible()
-    assert rows(alone, "Decisions") == [
+    open_log(offline_page, as_lines(events))
+    expect(offline_page.locator("#history h2")).to_be_visible()
+    assert rows(offline_page, "Decisions") == [
         ["1", "1970-01-01 00:00:05", "(0.5, a)", "(go, 1)", "–", "far", "0 ms"]
     ]
-    expect(figure(alone, "Means by counts")).to_be_hidden()
-    expect(figure(alone, "Action shares")).to_be_visible()
+    expect(figure(offline_page, "Means by counts")).to_be_hidden()
+    expect(figure(offline_page, "Action shares")).to_be_visible()
 
 
 def axis(page: Page, title: str) -> tuple[list[str], str]:
-    """The marks of the horizontal axis, and its name."""
+    """Return the tick labels of the horizontal axis, and its name."""
     drawn = figure(page, title).locator(".canvas svg")
     expect(drawn).to_be_visible()
     marks: list[str] = drawn.locator(".tick.middle").all_text_contents()
@@ -208,8 +212,8 @@ def axis(page: Page, title: str) -> tuple[list[str], str]:
         (1, 0.0, "decision (number)"),
     ],
 )
-def test_however_short_a_log_is_its_axes_hold_it_and_nothing_before_it(
-    alone: Page, steps: int, apart: float, name: str
+def test_the_axes_of_a_short_log_fit_its_decisions(
+    offline_page: Page, steps: int, apart: float, name: str
 ) -> None:
     events: list[Event] = []
     for i in range(steps):
@@ -217,22 +221,22 @@ def test_however_short_a_log_is_its_axes_hold_it_and_nothing_before_it(
         a = ("red", "blue")[i % 2]
         events.append(Decided(seq=seq, x=None, a=a, p=0.5, key=None, time=now))
         events.append(Observed(seq=seq + 1, n=seq, o=1, time=now + 0.001))
-    give(alone, as_lines(events))
-    marks, named = axis(alone, "Action shares")
+    open_log(offline_page, as_lines(events))
+    marks, named = axis(offline_page, "Action shares")
     assert named == name
     assert marks[0] == ("1" if apart == 0.0 else "0")
-    areas = figure(alone, "Action shares").locator("path.area")
+    areas = figure(offline_page, "Action shares").locator("path.area")
     boxes = [box for area in areas.all() if (box := area.bounding_box()) is not None]
-    grid = figure(alone, "Action shares").locator("line.axis").last.bounding_box()
+    grid = figure(offline_page, "Action shares").locator("line.axis").last.bounding_box()
     assert grid is not None
     left, right = min(b["x"] for b in boxes), max(b["x"] + b["width"] for b in boxes)
     assert left == pytest.approx(grid["x"], abs=2.0)
     assert right == pytest.approx(grid["x"] + grid["width"], abs=2.0)
-    marks, named = axis(alone, "Means by counts as they moved")
+    marks, named = axis(offline_page, "Means by counts as they moved")
     assert (marks[0], named) == ("0", "observations (count)")
 
 
-def test_the_state_none_differs_from_no_situation(alone: Page) -> None:
+def test_the_state_none_differs_from_no_situation(offline_page: Page) -> None:
     def log(model: Any, situations: list[Any]) -> str:
         saved = as_model(model)
         settings = dict(saved.settings)
@@ -248,35 +252,37 @@ def test_the_state_none_differs_from_no_situation(alone: Page) -> None:
         (GibbsMDP(["red", "blue"], "home"), ["home", None], ["None", "home"]),
         (BernoulliBandit(["red", "blue"]), [None, None], ["–", "–"]),
     ):
-        give(alone, log(model, situations), f"{result[-1]}-{len(situations)}.jsonl")
-        expect(alone.locator("#history h2")).to_have_text(f"{result[-1]}-2.jsonl")
-        assert [row[2] for row in rows(alone, "Decisions")] == result
+        open_log(offline_page, log(model, situations), f"{result[-1]}-{len(situations)}.jsonl")
+        expect(offline_page.locator("#history h2")).to_have_text(f"{result[-1]}-2.jsonl")
+        assert [row[2] for row in rows(offline_page, "Decisions")] == result
 
 
-def test_actions_made_of_numbers_are_drawn_and_have_no_shares(alone: Page) -> None:
+def test_actions_made_of_numbers_are_drawn_and_have_no_shares(offline_page: Page) -> None:
     events: list[Event] = []
     for i in range(30):
         u = np.array([0.1 * i, 1.0 / 3.0])
         events.append(Decided(seq=i + 1, x=u, a=u, p=None, key=None, time=1e9 + i))
-    give(alone, as_lines(events))
-    drawn = figure(alone, "Actions as they were taken")
+    open_log(offline_page, as_lines(events))
+    drawn = figure(offline_page, "Actions as they were taken")
     expect(drawn.locator(".canvas path.line")).to_have_count(2)
     expect(drawn.locator(".legend")).to_have_text("last:entry 0 2.90entry 1 0.333")
-    expect(figure(alone, "Action shares")).to_be_hidden()
-    expect(alone.locator("table:has(caption:text-is('Actions'))")).to_be_hidden()
-    assert rows(alone, "Decisions")[0][2:4] == ["[2.90, 0.333]", "[2.90, 0.333]"]
+    expect(figure(offline_page, "Action shares")).to_be_hidden()
+    expect(offline_page.locator("table:has(caption:text-is('Actions'))")).to_be_hidden()
+    assert rows(offline_page, "Decisions")[0][2:4] == ["[2.90, 0.333]", "[2.90, 0.333]"]
 
 
-def test_a_hundred_thousand_events_are_opened_in_seconds(alone: Page, tmp_path: Path) -> None:
+def test_a_hundred_thousand_events_are_opened_in_seconds(
+    offline_page: Page, tmp_path: Path
+) -> None:
     path = tmp_path / "long.jsonl"
     path.write_text(as_lines(history(60_000)[0]), "utf-8")
     started = time.monotonic()
-    alone.locator("#file").set_input_files(path)
-    expect(alone.locator("#history .facts")).to_contain_text("60,000")
+    offline_page.locator("#file").set_input_files(path)
+    expect(offline_page.locator("#history .facts")).to_contain_text("60,000")
     assert time.monotonic() - started < 10
 
 
-def test_actions_that_read_alike_stay_apart(alone: Page) -> None:
+def test_actions_with_equal_text_stay_distinct(offline_page: Page) -> None:
     model = as_model(BernoulliBandit([1, "1"]))
     settings = dict(model.settings)
     events: list[Event] = [
@@ -284,7 +290,7 @@ def test_actions_that_read_alike_stay_apart(alone: Page) -> None:
     ]
     for seq, a in enumerate((1, "1", "1"), start=2):
         events.append(Decided(seq=seq, x=None, a=a, p=0.5, key=None, time=1e9 + seq))
-    give(alone, as_lines(events))
-    expect(alone.locator("#history h2")).to_have_text("shop.jsonl")
-    result = {row[0]: row[1] for row in rows(alone, "Actions")}
+    open_log(offline_page, as_lines(events))
+    expect(offline_page.locator("#history h2")).to_have_text("shop.jsonl")
+    result = {row[0]: row[1] for row in rows(offline_page, "Actions")}
     assert result == {"1": "1", '"1"': "2"}

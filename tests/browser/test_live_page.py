@@ -1,4 +1,4 @@
-"""The live page in a real browser: what it shows, how it listens, and who can read it."""
+"""The live page in a real browser: its content, its event stream and its accessibility."""
 
 import json
 import time
@@ -35,7 +35,7 @@ def tab(chromium: Browser) -> Iterator[Open]:
     yield from tabs(chromium)
 
 
-# -- what it shows -----------------------------------------------------------------------------
+# -- content -----------------------------------------------------------------------------------
 
 
 def test_every_figure_is_drawn_without_console_errors_or_foreign_requests(
@@ -60,7 +60,7 @@ def test_every_figure_is_drawn_without_console_errors_or_foreign_requests(
     assert {path for path, _, _ in stub.asked} == {"/", "/events"}
 
 
-def test_numbers_are_those_that_were_sent(tab: Open, stub: Stub) -> None:
+def test_the_page_shows_the_numbers_that_were_sent(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     expect(page.locator("#totals")).to_have_text("2 agents, 81.0 decisions per second")
     facts = page.locator("#agent .facts").inner_text().split("\n")
@@ -111,7 +111,7 @@ def test_modes_of_a_finite_class_show_weights_and_evidence_and_no_regret(
 
 
 def numbered(means: dict[str, float], **other: Any) -> dict[str, Any]:
-    """An agent whose posterior is made of numbers without intervals, and has no probabilities."""
+    """An agent whose posterior has numbers without intervals, and no action probabilities."""
     modes = [
         {"name": name, "weight": None, "mean": m, "low": None, "high": None}
         for name, m in means.items()
@@ -119,7 +119,7 @@ def numbered(means: dict[str, float], **other: Any) -> dict[str, Any]:
     return agent(modes=modes, probabilities=None, regret=None, surprise_bits=None) | other
 
 
-def test_a_posterior_of_other_numbers_is_drawn_by_its_name_and_without_an_interval(
+def test_a_posterior_without_intervals_is_drawn_with_its_name_and_unit(
     tab: Open, stub: Stub
 ) -> None:
     page: Page = tab(stub.url)
@@ -137,12 +137,12 @@ def test_a_posterior_of_other_numbers_is_drawn_by_its_name_and_without_an_interv
     expect(head).to_have_text(["name", "mean"])
     assert "–" not in page.locator("#agent").inner_text()
     plain = numbered({"red": 1.0}, measure={"name": "mean reward", "unit": "reward"})
-    stub.say("agents", [plain])  # as of categorical arms
+    stub.say("agents", [plain])  # as for categorical arms
     expect(posterior.locator("svg .name").last).to_have_text("mean reward (reward)")
     expect(page.locator("#agent .remarks li")).to_have_count(0)
 
 
-def test_there_is_no_table_of_dashes(tab: Open, stub: Stub) -> None:
+def test_a_table_without_values_is_hidden(tab: Open, stub: Stub) -> None:
     page: Page = tab(stub.url)
     connected(page)
     nothing = {"name": "a", "weight": None, "mean": None, "low": None, "high": None}
@@ -152,7 +152,7 @@ def test_there_is_no_table_of_dashes(tab: Open, stub: Stub) -> None:
     expect(figure(page, "Posterior now")).to_be_hidden()
 
 
-def test_without_probabilities_what_was_done_is_drawn(tab: Open, stub: Stub) -> None:
+def test_without_probabilities_the_actions_taken_are_drawn(tab: Open, stub: Stub) -> None:
     page: Page = tab(stub.url)
     connected(page)
     stub.say("agents", [numbered({"rho": 0.5})])
@@ -200,7 +200,7 @@ def test_an_alarm_is_announced_once_and_visible_on_every_view(tab: Open, stub: S
     expect(alert).to_be_empty()
 
 
-def test_a_pause_holds_the_figures_but_no_alarm(tab: Open, stub: Stub) -> None:
+def test_a_pause_stops_the_figures_but_not_the_alarms(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     pause = page.get_by_role("button", name="Pause")
     pause.click()
@@ -213,7 +213,7 @@ def test_a_pause_holds_the_figures_but_no_alarm(tab: Open, stub: Stub) -> None:
     expect(page.locator("#agent .facts")).to_contain_text("4,000")
 
 
-def test_missing_numbers_odd_names_and_agents_that_come_and_go_are_shown_in_silence(
+def test_missing_numbers_odd_names_and_changing_agents_give_no_console_messages(
     tab: Open, stub: Stub
 ) -> None:
     messages: list[str] = []
@@ -263,12 +263,10 @@ def test_many_modes_and_a_long_time_stay_within_bounds(tab: Open, stub: Stub) ->
     expect(figure(page, "Regret").locator(".legend b")).to_have_text("1.25")
 
 
-# -- how it listens ----------------------------------------------------------------------------
+# -- event stream ------------------------------------------------------------------------------
 
 
-def test_it_says_when_it_is_disconnected_and_connects_again_by_itself(
-    tab: Open, stub: Stub
-) -> None:
+def test_the_page_reports_a_lost_connection_and_reconnects_by_itself(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     stub.refusal = (503, {})
     stub.drop()
@@ -280,7 +278,7 @@ def test_it_says_when_it_is_disconnected_and_connects_again_by_itself(
     connected(page)
     stub.say("agents", [agent(step=50), modal(step=50)])
     expect(page.locator("#agent .facts")).to_contain_text("2,000")
-    # A reader in a hurry need not wait.
+    # A user can reconnect without waiting.
     stub.refusal = (403, {"Retry-After": "60"})
     stub.drop()
     again = page.get_by_role("button", name="Try again now")
@@ -292,7 +290,7 @@ def test_it_says_when_it_is_disconnected_and_connects_again_by_itself(
     expect(again).to_be_hidden()
 
 
-def test_it_waits_as_long_as_the_server_asks(tab: Open, stub: Stub) -> None:
+def test_the_page_waits_as_long_as_the_server_asks(tab: Open, stub: Stub) -> None:
     stub.refusal = (429, {"Retry-After": "2"})
     page: Page = tab(stub.url)
     expect(page.locator("#state")).to_contain_text("429")
@@ -321,7 +319,7 @@ def test_an_unreadable_event_ends_the_connection_and_not_the_page(tab: Open, stu
     connected(page)
 
 
-def test_a_server_that_falls_silent_is_taken_for_gone(tab: Open, stub: Stub) -> None:
+def test_a_silent_server_counts_as_disconnected(tab: Open, stub: Stub) -> None:
     page: Page = tab("about:blank")
     page.clock.install()
     page.goto(stub.url)
@@ -362,14 +360,14 @@ def test_a_token_is_requested_once_and_never_put_in_a_url(tab: Open, stub: Stub)
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_a_server_without_a_token_asks_for_none(tab: Open, stub: Stub) -> None:
+def test_no_token_is_requested_if_the_server_needs_none(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     expect(page.locator("#ask")).to_be_hidden()
     expect(page.get_by_role("button", name="Forget the token")).to_be_hidden()
     assert {auth for _, auth, _ in stub.asked} == {None}
 
 
-def test_the_browser_would_refuse_other_servers_and_other_scripts(tab: Open, stub: Stub) -> None:
+def test_the_browser_refuses_other_servers_and_injected_markup(tab: Open, stub: Stub) -> None:
     messages: list[str] = []
     page: Page = tab(stub.url, messages=messages)
     connected(page)
@@ -384,10 +382,10 @@ def test_the_browser_would_refuse_other_servers_and_other_scripts(tab: Open, stu
     assert any("Content Security Policy" in text for text in messages)
 
 
-# -- for every reader --------------------------------------------------------------------------
+# -- accessibility -----------------------------------------------------------------------------
 
 
-def test_a_keyboard_reaches_everything_in_order_sees_where_it_is_and_is_not_trapped(
+def test_the_keyboard_reaches_everything_in_order_with_visible_focus_and_no_trap(
     tab: Open, stub: Stub
 ) -> None:
     page = live(tab, stub)
@@ -405,7 +403,7 @@ def test_a_keyboard_reaches_everything_in_order_sees_where_it_is_and_is_not_trap
         if met[-1] is None:
             break
     names = [name for name, _ in met[:-1]]
-    assert met[-1] is None  # out again at the end
+    assert met[-1] is None  # focus leaves the page at the end
     assert all(observed for _, observed in met[:-1])
     assert names[:6] == ["Skip to the figures", "Live", "Log file", "Pause",
                          "checkout40.5 decisions/s", "door40.5 decisions/s"]  # fmt: skip
@@ -414,7 +412,7 @@ def test_a_keyboard_reaches_everything_in_order_sees_where_it_is_and_is_not_trap
     assert names[-2:] == ["Arms, modes and actions", "Last decisions (a sample)"]
 
 
-def test_focus_stays_while_the_page_moves(tab: Open, stub: Stub) -> None:
+def test_focus_stays_while_the_page_is_updated(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     door = page.get_by_role("button", name="door")
     door.focus()
@@ -425,7 +423,7 @@ def test_focus_stays_while_the_page_moves(tab: Open, stub: Stub) -> None:
     expect(door).to_have_attribute("aria-pressed", "true")
 
 
-def test_arrows_read_values_off_a_chart_and_the_cursor_stays_at_its_moment(
+def test_arrow_keys_read_values_off_a_chart_and_the_cursor_keeps_its_time(
     tab: Open, stub: Stub
 ) -> None:
     page = live(tab, stub)
@@ -449,7 +447,7 @@ def test_arrows_read_values_off_a_chart_and_the_cursor_stays_at_its_moment(
     expect(regret.locator(".legend b")).to_have_text("1.25")
 
 
-#: The contrast of every text with what lies behind it.
+#: The contrast of every text with its background.
 CONTRAST = """() => {
   const parts = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
   const light = (c) => c.map(v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
@@ -474,7 +472,7 @@ CONTRAST = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_enough_contrast(tab: Open, stub: Stub, scheme: str) -> None:
-    """4.5 to 1, as the accessibility guidelines ask, and the ground follows the reader's wish."""
+    """At least 4.5 to 1, as the accessibility guidelines require, in the preferred scheme."""
     page = live(tab, stub, color_scheme=scheme)
     stub.say("agents", [agent(step=9), modal(step=9, raised=True)])
     expect(page.get_by_role("alert")).to_contain_text("door")
@@ -499,7 +497,9 @@ def test_on_a_phone_nothing_is_wider_than_the_window(tab: Open, stub: Stub) -> N
     expect(figure(page, "Regret").locator(".cursor")).to_have_count(1)
 
 
-@pytest.mark.parametrize(("wish", "moving"), [("reduce", 0), ("no-preference", 1)])
-def test_reduced_motion_is_respected(tab: Open, stub: Stub, wish: str, moving: int) -> None:
-    page = live(tab, stub, reduced_motion=wish)
-    assert page.evaluate("document.getAnimations().length") == moving
+@pytest.mark.parametrize(("preference", "animations"), [("reduce", 0), ("no-preference", 1)])
+def test_reduced_motion_is_respected(
+    tab: Open, stub: Stub, preference: str, animations: int
+) -> None:
+    page = live(tab, stub, reduced_motion=preference)
+    assert page.evaluate("document.getAnimations().length") == animations

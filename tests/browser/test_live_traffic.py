@@ -1,4 +1,4 @@
-"""The live page beside a real server with real traffic: two agents, one of which goes wrong."""
+"""The live page with a real server and real traffic: two agents, one of which breaks."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.browser.live_stub import Open, figure, tabs
 
-_PATIENCE = 60_000.0  # milliseconds, after which it has hung
+_TIMEOUT = 60_000.0  # timeout in milliseconds
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def tab(chromium: Browser) -> Iterator[Open]:
 
 @pytest.fixture
 def demo() -> Iterator[str]:
-    """The address of a demo that ends by itself; in a process of its own, as a user starts it."""
+    """The address of a demo that ends by itself, in a separate process."""
     code = "from bayescontrol.cli.main import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", code, "demo", "--seconds", "21", "--rate", "120"],
@@ -32,7 +32,7 @@ def demo() -> Iterator[str]:
 
 
 def facts(page: Page) -> dict[str, str]:
-    """What the page says of the agent that is looked at."""
+    """Return the facts of the selected agent."""
     lines = page.locator("#agent .facts").inner_text().split("\n")
     return dict(zip(lines[::2], lines[1::2], strict=True))
 
@@ -44,18 +44,18 @@ def fact(page: Page, name: str) -> float:
 def require_drawn(page: Page, *drawn: tuple[str, str]) -> None:
     for title, marks in drawn:
         expect(figure(page, title).locator(".canvas svg").locator(marks).first).to_be_visible(
-            timeout=_PATIENCE
+            timeout=_TIMEOUT
         )
 
 
-def test_the_page_shows_real_traffic_as_it_comes_and_the_alarm_of_the_lever_that_breaks(
+def test_the_page_shows_real_traffic_and_the_alarm_of_the_broken_lever(
     tab: Open, demo: str
 ) -> None:
-    """Pulled fifty times before it breaks, the lever raises no alarm with a chance below 3e-3."""
+    """The lever is pulled fifty times before it breaks; the alarm fails with probability < 3e-3."""
     assert demo.startswith("http://127.0.0.1:")
     messages: list[str] = []
     page = tab(demo, messages=messages)
-    expect(page.locator("#agents button")).to_have_count(2, timeout=_PATIENCE)
+    expect(page.locator("#agents button")).to_have_count(2, timeout=_TIMEOUT)
     page.get_by_role("button", name="checkout").click()
     first = fact(page, "decisions")
     page.wait_for_function(
@@ -68,7 +68,7 @@ def test_the_page_shows_real_traffic_as_it_comes_and_the_alarm_of_the_lever_that
             && number("regret (reward)") > 0;
         }""",
         arg=first,
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT,
     )
     assert "no mode fits" not in facts(page)
     require_drawn(
@@ -80,7 +80,7 @@ def test_the_page_shows_real_traffic_as_it_comes_and_the_alarm_of_the_lever_that
         ("Regret", "path.line"),
     )
     alert = page.get_by_role("alert")
-    expect(alert).to_have_text("dispenser: no mode fits what is observed.", timeout=_PATIENCE)
+    expect(alert).to_have_text("dispenser: no mode fits what is observed.", timeout=_TIMEOUT)
     assert page.title() == "Alarm: dispenser · bayescontrol"
     page.get_by_role("button", name="dispenser").click()
     expect(page.locator("#agent h2")).to_have_text("dispenser")

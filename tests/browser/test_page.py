@@ -22,7 +22,7 @@ GROWING = "figure:has(h3:text-is('The growing chain'))"
 MARKS = """plot => [...plot.querySelectorAll('[data-group]')]
     .filter(mark => mark.getBoundingClientRect().height + mark.getBoundingClientRect().width > 0)
     .length"""
-#: The contrast of every text in tables and captions with what lies behind it.
+#: The contrast of every text in tables and captions with its background.
 CONTRAST = """() => {
   const parts = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
   const light = (c) => c.map(v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
@@ -109,14 +109,14 @@ def test_dark_mode_changes_page_and_figures_and_keeps_hidden_series(
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_text_has_enough_contrast(wide_page: Any, scheme: Any) -> None:
-    """4.5 to 1, as the accessibility guidelines ask; and no text is small."""
+    """At least 4.5 to 1, as the accessibility guidelines require; and no text is small."""
     wide_page.page.emulate_media(color_scheme=scheme)
     assert min(wide_page.page.evaluate(CONTRAST)) >= 4.5
     size = "cells => Math.min(...cells.map(cell => parseFloat(getComputedStyle(cell).fontSize)))"
     assert wide_page.page.locator("td, th").evaluate_all(size) >= 14
 
 
-def test_the_printed_figures_lie_where_the_page_says(wide_page: Any) -> None:
+def test_the_links_to_the_figure_files_work(wide_page: Any) -> None:
     links = wide_page.page.locator(".files a").all()
     assert len(links) == 6
     for link in links:
@@ -139,7 +139,7 @@ def test_on_a_phone_tables_scroll_and_the_page_does_not(visit: Open, report: Pat
     assert phone.messages == []
 
 
-def test_a_finger_on_the_legend_hides_a_series_too(visit: Open, report: Path) -> None:
+def test_a_tap_on_the_legend_hides_a_series(visit: Open, report: Path) -> None:
     phone = visit(report, 390, "dark", phone=True)
     left = phone.page.locator(f"{GROWING} .plot").first
     before = left.evaluate(MARKS)
@@ -148,7 +148,7 @@ def test_a_finger_on_the_legend_hides_a_series_too(visit: Open, report: Path) ->
     assert phone.messages == []
 
 
-def test_panels_stand_side_by_side_on_a_screen_and_below_each_other_if_it_is_narrow(
+def test_panels_are_side_by_side_on_a_wide_screen_and_stacked_on_a_narrow_one(
     wide_page: Any,
 ) -> None:
     left, right = wide_page.page.locator(f"{GROWING} .plot").all()
@@ -162,7 +162,7 @@ def test_missing_values_and_odd_names_are_drawn_without_a_message(
     visit: Open, tmp_path: Path
 ) -> None:
     x = np.arange(1.0, 6.0)
-    nothing = np.full(5, np.inf)  # of the error of a single run
+    nothing = np.full(5, np.inf)  # the error of a single run
     y = np.array([1.0, np.nan, 3.0, np.inf, 0.0])
     high = np.array([2, 3, np.nan, 5, 6])
     odd = "</script><b>%{x} $a$ & #0072b2"
@@ -190,7 +190,7 @@ def test_missing_values_and_odd_names_are_drawn_without_a_message(
     assert odd in opened.page.locator(".legend button").all_text_contents()
 
 
-def test_the_browser_would_refuse_to_fetch_anything(visit: Open, tmp_path: Path) -> None:
+def test_the_browser_refuses_to_fetch_anything(visit: Open, tmp_path: Path) -> None:
     opened = visit(write_page("Empty", [], tmp_path))
     refused = "url => fetch(url).then(() => 'fetched', () => 'refused')"
     assert opened.page.evaluate(refused, "http://127.0.0.1:9/") == "refused"

@@ -1,4 +1,4 @@
-"""A chart says what is drawn, and refuses what could not be drawn or read."""
+"""Charts: invalid or unreadable content is refused, and visible values are computed."""
 
 import subprocess
 import sys
@@ -51,7 +51,10 @@ def panel(*series: Series, **other: Any) -> Panel:
         (lambda: Panel("", "", "regret", [LINE]), "the xlabel is empty"),
         (lambda: Panel("", "step t", "regret", []), "it has nothing to draw"),
         (lambda: panel(ylim=(1, 1)), r"panel 'Regret': ylim is \(1, 1\); it must increase"),
-        (lambda: panel(yscale="log", ylim=(0, None)), r"ylim is \(0, None\), not positive on a log"),
+        (
+            lambda: panel(yscale="log", ylim=(0, None)),
+            r"ylim is \(0, None\), not positive on a log",
+        ),
         (lambda: panel(Series("rule", X - 1, X), xscale="log"), "x = 0 or less cannot be drawn"),
         (lambda: panel(yscale="cube"), "yscale is 'cube'; it must be linear, log or log2"),
         (lambda: Chart("", [panel()], "Lower is better."), "chart '': the title is empty"),
@@ -87,7 +90,7 @@ def test_points_have_a_marker_and_every_mark_a_group() -> None:
     assert Guide("prior").group == "prior"
 
 
-def test_regions_lie_under_all_else_and_words_above() -> None:
+def test_regions_are_drawn_first_and_words_last() -> None:
     word, guide = Word("m₁", 1.0, 1.0), Guide("prior")
     marks = panel(LINE, regions=[FLAT], words=[word], guides=[guide]).marks
     assert marks == (FLAT, LINE, guide, word)

@@ -1,4 +1,4 @@
-"""Pieces in any order and cut become the same columns."""
+"""Chunks of runs give the same columns, however they are cut and ordered."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_any_cut_of_the_runs_gives_the_same_bytes(data: st.DataObject) -> None:
     assert columns["word"].dtype == whole["word"].dtype
 
 
-def test_a_piece_may_hold_more_than_is_wanted_and_longer_words_that_are_not() -> None:
+def test_surplus_runs_and_their_longer_words_are_left_out() -> None:
     columns = assemble("cut", range(2), [RowsInMemory(range(4), JOB(range(4)).columns)])
     assert columns["word"].tolist() == ["", "a"]
     assert columns["word"].dtype == np.dtype("U1")
@@ -73,7 +73,7 @@ def test_a_run_that_no_shard_holds_is_missing() -> None:
         (np.array(["a"]), np.array([b"a"])),
     ],
 )
-def test_shards_that_do_not_fit_are_named_by_run(one: Any, other: Any) -> None:
+def test_incompatible_columns_are_reported_with_their_run(one: Any, other: Any) -> None:
     with pytest.raises(ExperimentFailed, match=r"cut: run 1 has columns .*, run 0 has"):
         assemble(
             "cut",

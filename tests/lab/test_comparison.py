@@ -1,4 +1,4 @@
-"""Nobody is called better by chance more often than stated, looked at once or after every run."""
+"""Comparisons keep their error rate, whether evaluated once or after every run."""
 
 import itertools
 import math
@@ -41,7 +41,7 @@ def test_a_p_value_is_the_share_of_sign_patterns_that_reach_the_sum() -> None:
 
 
 def test_random_flips_agree_with_all_flips(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To 4.5 standard deviations of 9,999 flips."""
+    """Within 4.5 standard deviations of 9,999 flips."""
     d = Stream(2).normal(0.5, size=14)
     exact = sign_flip_p_value(d)
     monkeypatch.setattr(comparison, "_COUNT_ALL_UP_TO", 4)
@@ -54,7 +54,7 @@ def test_random_flips_agree_with_all_flips(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_sign_flips_keep_their_level_for_any_symmetric_distribution() -> None:
-    """Normal times a power of ten: wilder than Cauchy. R = 4,000 samples of 8."""
+    """Normal times a power of ten: heavier tails than Cauchy. R = 4,000 samples of 8."""
     samples = 4000
     d = Stream(3).normal(size=(samples, 8)) * 10.0 ** Stream(4).integers(5, size=(samples, 8))
     p = np.array([sign_flip_p_value(row) for row in d])
@@ -62,13 +62,13 @@ def test_sign_flips_keep_their_level_for_any_symmetric_distribution() -> None:
         assert (p <= alpha).mean() < alpha + slack(samples, alpha)
 
 
-def test_equal_differences_of_few_runs_prove_nothing() -> None:
-    """Student's t has no spread to divide by, and would be certain."""
+def test_equal_differences_of_few_runs_are_not_significant() -> None:
+    """Student's t has zero variance to divide by, and would report certainty."""
     assert compare([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]).verdict == "undecided"
     assert compare(np.arange(8.0) + 1, np.arange(8.0)).verdict == "better"
 
 
-def test_runs_without_a_difference_say_nothing() -> None:
+def test_runs_without_a_difference_carry_no_evidence() -> None:
     same = np.arange(40.0)
     assert compare(same, same).p_value == 1.0
     few = same + (same < 4)
@@ -90,8 +90,8 @@ def test_a_value_that_is_not_a_p_value_is_refused(p: list[float]) -> None:
         holm(p)
 
 
-def test_no_agent_of_four_equals_is_called_better_more_often_than_stated() -> None:
-    """Six comparisons, R = 300; planted bug: without the correction it is 1 in 5."""
+def test_four_equal_agents_are_called_different_no_more_often_than_stated() -> None:
+    """Six comparisons, R = 300; planted bug: without the correction the rate is 1 in 5."""
     samples, some, uncorrected = 300, 0, 0
     values = Stream(5).normal(size=(samples, 4, 10))
     for four in values:
@@ -105,23 +105,23 @@ def test_no_agent_of_four_equals_is_called_better_more_often_than_stated() -> No
 # -- pairs -----------------------------------------------------------------------------------
 
 
-def test_common_random_numbers_show_a_difference_that_hides_without_them() -> None:
-    """Planted bug: pairs torn apart, or the variances of both agents added."""
-    luck, local = Stream(6).normal(size=50), Stream(7).normal(scale=0.1, size=(2, 50))
-    new, old = luck + local[0] + 0.2, luck + local[1]
+def test_common_random_numbers_reveal_a_difference_hidden_without_them() -> None:
+    """Planted bugs: shuffled pairs, and adding the variances of both agents."""
+    common_noise, local = Stream(6).normal(size=50), Stream(7).normal(scale=0.1, size=(2, 50))
+    new, old = common_noise + local[0] + 0.2, common_noise + local[1]
     paired = compare(new, old, names=("new", "old"))
     assert paired.verdict == "better"
     assert paired.removed == pytest.approx(0.99, abs=0.01)
-    torn = compare(new, np.roll(old, 1))
-    assert torn.verdict == "undecided"
-    assert torn.difference.mean == pytest.approx(paired.difference.mean)
+    unpaired = compare(new, np.roll(old, 1))
+    assert unpaired.verdict == "undecided"
+    assert unpaired.difference.mean == pytest.approx(paired.difference.mean)
     half = (paired.difference.high - paired.difference.low) / 2
     apart = np.hypot(*(mean_and_error(values)[1] for values in (new, old)))
     assert half == pytest.approx(t_quantile(0.975, 49) * mean_and_error(new - old)[1])
     assert half < 0.2 * apart
 
 
-def test_the_share_that_pairing_removed_is_that_of_the_covariance() -> None:
+def test_the_variance_removed_by_pairing_is_given_by_the_covariance() -> None:
     a = Stream(8).normal(size=30)
     for b in (2 * a, -a, Stream(9).normal(size=30)):
         expected = 2 * np.cov(a, b)[0, 1] / (a.var(ddof=1) + b.var(ddof=1))
@@ -131,18 +131,18 @@ def test_the_share_that_pairing_removed_is_that_of_the_covariance() -> None:
 
 @pytest.mark.parametrize(("higher", "verdict"), [(True, "better"), (False, "worse")])
 @pytest.mark.parametrize("bounds", [None, (-1.0, 2.0)])
-def test_the_verdict_knows_which_way_is_up(
+def test_the_verdict_respects_the_direction_of_the_metric(
     higher: bool, verdict: str, bounds: tuple[float, float] | None
 ) -> None:
     b = Stream(10).random(size=60)
     a = b + 0.5
     found = compare(a, b, higher_is_better=higher, bounds=bounds)
     assert found.verdict == verdict
-    turned = compare(b, a, higher_is_better=higher, bounds=bounds)
-    assert {found.verdict, turned.verdict} == {"better", "worse"}
+    swapped = compare(b, a, higher_is_better=higher, bounds=bounds)
+    assert {found.verdict, swapped.verdict} == {"better", "worse"}
 
 
-def test_better_is_printed_only_with_its_numbers() -> None:
+def test_a_verdict_is_printed_with_its_numbers() -> None:
     b = Stream(11).random(size=40)
     worse = compare(b + 0.25, b, names=("new", "old"), higher_is_better=False).sentence
     assert worse.startswith("new is worse than old by 0.25 (95 % interval ")
@@ -156,7 +156,7 @@ def test_better_is_printed_only_with_its_numbers() -> None:
     assert "corrected for 2 comparisons" in str(many[0])
 
 
-def test_a_comparison_that_cannot_be_is_refused() -> None:
+def test_an_invalid_comparison_is_refused() -> None:
     with pytest.raises(InvalidSample, match="for the same runs in the same order"):
         compare([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(InvalidSample, match="one value per run"):
@@ -204,7 +204,7 @@ def test_the_ends_of_a_confidence_sequence_are_where_the_capital_reaches_two_ove
 def test_a_confidence_sequence_covers_at_all_times_at_once_and_peeking_at_t_does_not(
     distribution: Callable[..., FloatArray], truth: float
 ) -> None:
-    """R = 1,000 samples watched from 1 to 300 values; planted bug: t after every value."""
+    """R = 1,000 samples of up to 300 values; planted bug: a t interval after every value."""
     samples, n = 1000, 300
     x = distribution(Stream(13), (samples, n))
     missed = np.array([anytime_p_value(row, (0, 1), mean=truth) <= 0.05 for row in x])
@@ -217,7 +217,7 @@ def test_a_confidence_sequence_covers_at_all_times_at_once_and_peeking_at_t_does
     assert peeked.mean() > 0.2
 
 
-def test_the_p_value_and_the_sequence_rule_out_the_same_means() -> None:
+def test_the_p_value_and_the_sequence_exclude_the_same_means() -> None:
     x = Stream(14).random(size=(20, 80))
     for row in x:
         observed = confidence_sequence(row, (0, 1))
@@ -242,13 +242,13 @@ def test_a_confidence_sequence_uses_only_the_past_and_never_widens(
 
 
 def test_looking_after_every_run_rarely_calls_an_equal_agent_better() -> None:
-    """R = 400 pairs of equals, looked at after runs 5, 10, … 60 until somebody wins."""
-    samples, looks = 400, range(5, 65, 5)
+    """R = 400 pairs of equal agents, compared after runs 5, 10, … 60 until one wins."""
+    samples, checkpoints = 400, range(5, 65, 5)
     a, b = Stream(16).random(size=(2, samples, 60))
-    betting = sum(any(_wins(x[:n] - y[:n]) for n in looks) for x, y in zip(a, b, strict=True))
+    betting = sum(any(_wins(x[:n] - y[:n]) for n in checkpoints) for x, y in zip(a, b, strict=True))
     flips = sum(
         any(sign_flip_p_value(x[:n] - y[:n]) <= 0.05 for n in (5, 10, 15))
-        or any(_t_wins(x[:n] - y[:n]) for n in looks if n > 15)
+        or any(_t_wins(x[:n] - y[:n]) for n in checkpoints if n > 15)
         for x, y in zip(a, b, strict=True)
     )
     assert betting / samples < 0.05 + slack(samples)
@@ -276,7 +276,7 @@ def test_a_sequential_comparison_stops_at_a_clear_winner() -> None:
 
 
 @pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.0, math.inf), (math.nan, 1.0)])
-def test_bounds_that_bound_nothing_are_refused(bounds: tuple[float, float]) -> None:
+def test_invalid_bounds_are_refused(bounds: tuple[float, float]) -> None:
     with pytest.raises(InvalidSample, match="least and the greatest"):
         confidence_sequence([0.5, 0.5], bounds)
 

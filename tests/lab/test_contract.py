@@ -1,4 +1,4 @@
-"""The experiments we ship keep the contract: a replica does not depend on how many there are."""
+"""A replica of a shipped experiment does not depend on the number of replicas."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +22,9 @@ def depends_on_runs(experiment: Experiment[Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_a_replica_is_the_same_whatever_the_number_of_runs(name: str) -> None:
+def test_a_replica_does_not_depend_on_the_number_of_runs(name: str) -> None:
     assert not depends_on_runs(find(name))
 
 
-def test_one_that_looks_at_the_number_of_runs_is_noticed(study: Path) -> None:
+def test_dependence_on_the_number_of_runs_is_detected(study: Path) -> None:
     assert depends_on_runs(find(f"{study.with_name('paced_study.py')}:impure"))

@@ -1,4 +1,4 @@
-"""Processes, a Dask cluster, shards: the bytes of one core, and errors that name what is wrong."""
+"""Processes, a Dask cluster and shards give the bytes of one core, and report their errors."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ PACED = f"{STUDIES / 'paced_study.py'}:paced"
 @pytest.fixture(scope="module")
 def dask() -> Iterator[Dask]:
     path = [*sys.path]
-    sys.path.append(str(STUDIES))  # the workers of a local cluster look where we look
+    sys.path.append(str(STUDIES))  # the workers of a local cluster use the same path
     try:
         with Dask("local", workers=2) as executor:
             yield executor
@@ -35,16 +35,16 @@ def dask() -> Iterator[Dask]:
         sys.path[:] = path
 
 
-class Heard:
-    """Progress, remembered."""
+class RecordedProgress:
+    """Progress that counts its compilation messages."""
 
     def __init__(self) -> None:
-        self.words = 0
+        self.messages = 0
 
     def advance(self, done: int, total: int, /) -> None: ...
 
     def compiling(self) -> None:
-        self.words += 1
+        self.messages += 1
 
 
 def stored(folder: Path, experiment: Experiment[Any], settings: Any, **how: Any) -> bytes:
@@ -68,7 +68,7 @@ def test_serial_processes_dask_and_merged_shards_leave_the_same_bytes(
     assert (tmp_path / "merged" / "columns.npz").read_bytes() == serial
 
 
-def test_a_broken_replica_on_the_cluster_is_named_with_where_it_broke(dask: Dask) -> None:
+def test_a_failed_replica_on_the_cluster_is_reported_with_its_cause(dask: Dask) -> None:
     faulty = find(f"{STUDIES / 'paced_study.py'}:faulty")
     with pytest.raises(ExperimentFailed, match="faulty: run 7 raised ValueError: seven") as caught:
         run_replicas(faulty, faulty.quick, executor=dask)
@@ -76,16 +76,16 @@ def test_a_broken_replica_on_the_cluster_is_named_with_where_it_broke(dask: Dask
 
 
 def test_the_cluster_reports_a_compilation_once(dask: Dask) -> None:
-    compiled, reported = find(f"{STUDIES / 'coin_study.py'}:compiled"), Heard()
+    compiled, reported = find(f"{STUDIES / 'coin_study.py'}:compiled"), RecordedProgress()
     run_replicas(compiled, compiled.settings(runs=3), executor=dask, progress=reported)
     deadline = time.monotonic() + 5
     while not dask.compiling() and time.monotonic() < deadline:
-        time.sleep(0.05)  # the word travels beside the results
+        time.sleep(0.05)  # the message is sent separately from the results
     assert dask.compiling()
-    assert reported.words <= 1
+    assert reported.messages <= 1
 
 
-def test_a_cluster_that_does_not_answer_is_named() -> None:
+def test_a_cluster_that_does_not_answer_is_reported() -> None:
     with pytest.raises(
         ClusterUnavailable, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:"
     ):
@@ -94,7 +94,7 @@ def test_a_cluster_that_does_not_answer_is_named() -> None:
         Dask("nonsense://", patience=0.2)
 
 
-def test_a_cluster_without_workers_is_named() -> None:
+def test_a_cluster_without_workers_is_reported() -> None:
     from distributed import LocalCluster
 
     with (
@@ -110,7 +110,7 @@ def test_without_dask_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
         Dask("local")
 
 
-def test_processes_are_as_wide_as_they_are_asked_to_be_and_end_with_an_error() -> None:
+def test_processes_have_the_requested_width_and_stop_on_an_error() -> None:
     begun = time.monotonic()
     with pytest.raises(ZeroDivisionError), Processes(2) as pool:  # noqa: PT012 - it is the with
         assert pool.width == 2
@@ -121,7 +121,7 @@ def test_processes_are_as_wide_as_they_are_asked_to_be_and_end_with_an_error() -
     assert time.monotonic() - begun < 30
 
 
-# -- a cluster that knows nothing of us ---------------------------------------------------------
+# -- a cluster without our files ----------------------------------------------------------------
 
 
 def free_port() -> int:
@@ -132,7 +132,7 @@ def free_port() -> int:
 
 @pytest.fixture
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A scheduler and a worker in processes of their own, in another folder."""
+    """A scheduler and a worker in separate processes, in another folder."""
     place = tmp_path_factory.mktemp("cluster")
     address = f"tcp://127.0.0.1:{free_port()}"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": place}
@@ -150,8 +150,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             process.wait(timeout=20)
 
 
-def test_a_study_in_a_file_travels_to_a_cluster_that_lacks_it(address: str, tmp_path: Path) -> None:
-    away = tmp_path / "away_study.py"  # where no worker looks
+def test_a_study_in_a_file_is_sent_to_the_workers_of_a_cluster(
+    address: str, tmp_path: Path
+) -> None:
+    away = tmp_path / "away_study.py"  # not on the path of any worker
     away.write_text((STUDIES / "paced_study.py").read_text())
     command = [sys.executable, "-m", "bayescontrol.cli", "run", f"{away}:paced", "--runs", "21"]
     for out, how in (("far", ["--dask", address]), ("near", [])):
@@ -175,7 +177,7 @@ def test_ctrl_c_stops_a_local_cluster_quietly_and_keeps_what_is_done(tmp_path: P
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob("pending/*.npz")) and time.monotonic() < deadline:
             time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everyone
+        os.killpg(process.pid, signal.SIGINT)  # to the whole group, as a terminal does
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert out == ""

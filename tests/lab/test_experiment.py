@@ -1,4 +1,4 @@
-"""Experiments are checked when they are made, and found by name or by file."""
+"""Experiments are validated on construction, and found by name or by file."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_an_installed_experiment_is_found_by_its_name(installed: Installed) -> N
     assert find("coin").summary == "how often a biased coin falls on heads"
 
 
-def test_an_unknown_name_gets_the_near_ones(installed: Installed) -> None:
+def test_an_unknown_name_gets_suggestions(installed: Installed) -> None:
     installed({"coin": "coin_study:coin"})
     with pytest.raises(UnknownExperiment, match=r"no experiment is called 'coim'.* coin"):
         find("coim")
@@ -52,7 +52,7 @@ def test_an_unknown_name_gets_the_near_ones(installed: Installed) -> None:
         ("coin_study:broken", "holds experiment 'broken'"),
     ],
 )
-def test_a_wrong_entry_point_is_named(installed: Installed, value: str, message: str) -> None:
+def test_an_invalid_entry_point_is_reported(installed: Installed, value: str, message: str) -> None:
     installed({"coin": value})
     with pytest.raises(UnknownExperiment, match=message):
         find("coin")
@@ -77,7 +77,7 @@ def test_one_name_for_two_experiments_is_refused(installed: Installed) -> None:
         ("{folder}/empty_study.py:coin", "it defines no Experiment"),
     ],
 )
-def test_a_wrong_file_is_named_with_a_hint(
+def test_an_invalid_file_is_reported_with_a_hint(
     study: Path, tmp_path: Path, name: str, message: str
 ) -> None:
     (tmp_path / "faulty.py").write_text("coin = coun\n")
@@ -97,7 +97,7 @@ def test_a_wrong_file_is_named_with_a_hint(
         ({"quick": 3}, "quick is 3; it must be a Settings"),
     ],
 )
-def test_parts_that_do_not_fit_are_refused(
+def test_invalid_parts_of_an_experiment_are_refused(
     coin: Experiment[Any], changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidExperiment, match=message):
@@ -147,7 +147,7 @@ def test_numpy_scalars_become_plain_numbers() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"source": "theirs"}, {"error": -0.1}])
-def test_a_claim_that_cannot_be_meant_is_refused(changes: dict[str, object]) -> None:
+def test_an_invalid_claim_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(InvalidClaim, match="claim 'time'"):
         claim(**changes)
 
@@ -173,7 +173,7 @@ def test_a_claim_of_ours_cannot_avoid_a_verdict_and_not_comparable_needs_a_reaso
         claim(source="paper", holds=None)
 
 
-def test_exact_claims_are_counted_apart() -> None:
+def test_exact_claims_are_counted_separately() -> None:
     claims = [
         claim(),
         claim(exact=True),

@@ -1,4 +1,4 @@
-"""Records and results reach xarray, pandas, polars and arviz with names, types and every bit."""
+"""Records and results are exported to xarray, pandas, polars and arviz bit for bit."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ def every_type() -> Record:
 
 
 def same(found: Any, array: npt.NDArray[Any]) -> bool:
-    """Equal in type, shape and every bit; texts, which have no one type, in every letter."""
+    """Compare type, shape and bytes; for text, whose type varies, compare the characters."""
     other = np.asarray(found)
     if array.dtype.kind == "U":
         return bool(other.tolist() == array.tolist())
@@ -112,7 +112,7 @@ def test_a_value_per_run_is_repeated_in_each_of_its_rows() -> None:
 # -- results ----------------------------------------------------------------------------------
 
 
-def test_results_carry_their_settings_and_know_their_steps(coin: Experiment[Any]) -> None:
+def test_exported_results_have_their_settings_and_a_step_axis(coin: Experiment[Any]) -> None:
     result = conduct(coin, coin.settings(runs=4, steps=6, marks=(1, 5)))
     result = replace(result, columns={**result.columns, "sides": np.ones((4, 2))})
     data, frame = to_xarray(result), to_pandas(result)
@@ -127,7 +127,7 @@ def test_results_carry_their_settings_and_know_their_steps(coin: Experiment[Any]
         assert attrs["marks"] == [1, 5]
 
 
-def test_results_read_from_a_folder_know_their_runs_and_their_manifest(
+def test_results_read_from_a_folder_have_their_runs_and_manifest(
     coin: Experiment[Any], tmp_path: Path
 ) -> None:
     settings = coin.settings(runs=5, steps=6)
@@ -140,7 +140,7 @@ def test_results_read_from_a_folder_know_their_runs_and_their_manifest(
     assert json.loads(data.attrs["manifest"])["experiment"] == data.attrs["experiment"] == "coin"
 
 
-def test_attributes_are_what_netcdf_takes(tmp_path: Path) -> None:
+def test_attributes_can_be_written_to_netcdf(tmp_path: Path) -> None:
     pytest.importorskip("h5netcdf", exc_type=ImportError)
     import xarray as xr
 
@@ -181,7 +181,7 @@ def test_chains_are_runs_and_draws_are_steps_for_arviz() -> None:
     assert summary["mean"].to_numpy(dtype=float) == pytest.approx(expected, abs=0.01)
 
 
-def test_one_record_is_one_chain_and_texts_stand_aside() -> None:
+def test_one_record_is_one_chain_and_text_goes_to_constant_data() -> None:
     data = to_arviz(every_type(), group="prior")
     assert dict(data.prior.sizes) == {"chain": 1, "draw": 5}
     assert list(data.prior.data_vars) == ["observations", "large", "small", "half", "seen"]
@@ -194,8 +194,8 @@ def test_a_chain_needs_at_least_one_step() -> None:
         to_arviz({"total": np.array([3.0, 4.0])})
 
 
-def test_an_arviz_that_speaks_datatree_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arviz 1, which needs Python 3.12, stood in for by the one name that tells it apart."""
+def test_arviz_1_gets_a_datatree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arviz 1 needs Python 3.12; a stub has the one name by which it is recognised."""
     import xarray as xr
 
     monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(convert_to_datatree=None))
@@ -209,7 +209,7 @@ def test_an_arviz_that_speaks_datatree_gets_one(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("export", EXPORTS)
-def test_python_objects_are_refused_unless_it_is_said_what_to_write(
+def test_python_objects_are_refused_unless_a_conversion_is_given(
     export: Callable[..., Any],
 ) -> None:
     record = Record([("left", 1), ("right", 2)], [1.0, 2.0])
@@ -236,14 +236,12 @@ def test_python_objects_are_refused_unless_it_is_said_what_to_write(
         ([Record([1], [1]), Record([1], [1.0])], {}, "record 1 has columns"),
     ],
 )
-def test_axes_that_do_not_fit_their_names_are_refused(
-    columns: Any, options: dict[str, Any], problem: str
-) -> None:
+def test_inconsistent_axes_are_refused(columns: Any, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(Unexportable, match=problem):
         to_xarray(columns, **options)
 
 
-def test_polars_is_not_handed_what_it_cannot_hold() -> None:
+def test_types_that_polars_cannot_hold_are_refused() -> None:
     record = Record([0], [1.0], {"wave": np.array([1 + 2j])})
     assert same(to_pandas(record)["wave"].to_numpy(), record["wave"])
     with pytest.raises(Unexportable, match="'wave' is complex128"):
@@ -251,7 +249,7 @@ def test_polars_is_not_handed_what_it_cannot_hold() -> None:
 
 
 @pytest.mark.parametrize("export", EXPORTS)
-def test_a_missing_library_is_named_with_the_way_to_get_it(
+def test_a_missing_library_is_reported_with_the_install_command(
     export: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = export.__name__.removeprefix("to_")

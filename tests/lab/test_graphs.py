@@ -1,4 +1,4 @@
-"""A graph says where everything is, keeps arrows apart, and refuses what would mislead."""
+"""Graphs: the positions of all parts, arrows that do not overlap, and invalid graphs."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def distance(points: Any, node: Node) -> Any:
 
 
 @pytest.mark.parametrize("bend", [-0.4, 0.0, 0.17, 0.6])
-def test_an_arrow_runs_from_the_border_of_one_node_to_that_of_the_other(bend: float) -> None:
+def test_an_arrow_connects_the_borders_of_its_nodes(bend: float) -> None:
     drawn = graph(Edge("A", "B", bend=bend))
     (arrow,) = drawn.arrows
     assert distance(arrow.line[:1], A) == pytest.approx(drawn.radius, abs=1e-3)
@@ -38,25 +38,25 @@ def test_a_head_points_along_its_line() -> None:
     assert left[1] > 0
 
 
-def test_two_arrows_that_run_both_ways_lie_on_either_side() -> None:
+def test_arrows_in_both_directions_bend_to_opposite_sides() -> None:
     there, back = graph(Edge("A", "B"), Edge("B", "A")).arrows
     assert there.point(0.5)[1] > 0.1
     assert back.point(0.5)[1] < -0.1
 
 
-def test_arrows_from_and_to_the_same_nodes_lie_apart() -> None:
+def test_parallel_arrows_do_not_overlap() -> None:
     arrows = graph(*[Edge("A", "B", label=str(k)) for k in range(3)], Edge("B", "A")).arrows
     heights = sorted(arrow.point(0.5)[1] for arrow in arrows)
     assert np.diff(heights).min() > 0.2
 
 
-def test_a_lone_arrow_is_straight_unless_a_node_is_in_its_way() -> None:
+def test_a_single_arrow_is_straight_unless_a_node_blocks_it() -> None:
     near, far = graph(Edge("A", "B"), Edge("A", "C")).arrows
     assert np.abs(near.line[:, 1]).max() < 1e-12
     assert distance(far.line, B).min() > 0.5
 
 
-def test_a_loop_starts_and_ends_at_its_node_and_leaves_where_there_is_room() -> None:
+def test_a_loop_starts_and_ends_at_its_node_on_the_free_side() -> None:
     drawn = graph(Edge("A", "B"), Edge("A", "A"))
     loop = drawn.arrows[1]
     assert distance(loop.line[:1], A) == pytest.approx(drawn.radius, abs=1e-3)
@@ -65,13 +65,13 @@ def test_a_loop_starts_and_ends_at_its_node_and_leaves_where_there_is_room() -> 
     assert graph(Edge("A", "A")).arrows[0].aside.round(9).tolist() == [0.0, 1.0]
 
 
-def test_an_arrow_is_as_wide_as_its_edge_is_probable_and_half_as_wide_if_faint() -> None:
+def test_the_width_of_an_arrow_grows_with_its_probability_and_is_halved_if_faint() -> None:
     widths = [Edge("A", "B", p).width for p in (0.1, 0.5, 1.0)]
     assert widths == [0.84, 1.8, 3.0]
     assert Edge("A", "B", 0.5, faint=True).width == 0.9
 
 
-def test_an_outline_holds_its_nodes_with_room_and_no_other() -> None:
+def test_an_outline_encloses_its_nodes_with_a_margin_and_no_others() -> None:
     drawn = graph(areas=[Area("left", ["A", "B"], room=0.5), Area("all", ["A", "B", "C"])])
     left, every = drawn.outlines
     for node in (A, B):
@@ -81,12 +81,12 @@ def test_an_outline_holds_its_nodes_with_room_and_no_other() -> None:
     assert contains(every, (C.x, C.y))
 
 
-def test_an_outline_that_would_enclose_a_stranger_is_refused() -> None:
+def test_an_outline_that_would_enclose_another_node_is_refused() -> None:
     with pytest.raises(InvalidChart, match="area 'ends' encloses 'B', which is not in it"):
         graph(areas=[Area("ends", ["A", "C"])])
 
 
-def test_the_label_of_an_outline_stands_over_or_under_it_and_may_be_left_to_the_title() -> None:
+def test_the_label_of_an_outline_is_above_or_below_it_or_omitted() -> None:
     areas = [Area("over", ["A"]), Area("under", ["B"], side="below"),
              Area("no", ["C"], named=False)]  # fmt: skip
     (over, x, y, _), (_, _, z, _) = graph(areas=areas).area_words
@@ -96,7 +96,7 @@ def test_the_label_of_an_outline_stands_over_or_under_it_and_may_be_left_to_the_
     assert z < -0.43
 
 
-def test_the_label_of_an_arrow_stands_beside_it_where_it_is_wanted() -> None:
+def test_the_label_of_an_arrow_is_beside_it_at_the_given_position() -> None:
     (_, x, y), (_, u, v) = graph(Edge("A", "B", label="go"), Edge("B", "A", label="back",
                                                                   at=0.9)).edge_words  # fmt: skip
     assert x == pytest.approx(1.0, abs=1e-3)
@@ -105,7 +105,7 @@ def test_the_label_of_an_arrow_stands_beside_it_where_it_is_wanted() -> None:
     assert v < 0
 
 
-def test_a_graph_is_as_large_as_all_its_parts_and_words() -> None:
+def test_the_extent_of_a_graph_includes_all_parts_and_words() -> None:
     small = graph(nodes=[A])
     assert small.x.tolist() == [-0.27, 0.27]
     named = graph(nodes=[A], areas=[Area("a rather long label", ["A"])])

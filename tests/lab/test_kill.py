@@ -1,4 +1,4 @@
-"""Killed at any moment and started again: the same bytes, and nobody left behind.
+"""Killed at any moment and restarted, a job gives the same bytes and leaves no process behind.
 
 Moments come from generators with fixed seeds; what a moment hits depends on the machine's
 timing, and the result must not. There is no false alarm: every outcome is exact.
@@ -16,7 +16,7 @@ import pytest
 
 PACED = f"{Path(__file__).parent / 'studies' / 'paced_study.py'}:paced"
 
-# Small groups, so that there is much to hit.
+# Small groups, so that a kill hits many different moments.
 DRIVER = """
 import sys
 from pathlib import Path
@@ -49,7 +49,7 @@ def reference(folder: Path, runs: int, seconds: float = 0.005) -> bytes:
 
 
 def kill_and_resume(tmp_path: Path, kills: int, longest: float, seed: int) -> None:
-    """Kill so often, at a random moment after the folder was opened; finished ones start anew."""
+    """Kill this often, at random moments after the folder is opened; restart finished jobs."""
     runs, rng = 60, random.Random(seed)
     whole = reference(tmp_path / "whole", runs)
     killed = finished = 0
@@ -72,16 +72,16 @@ def kill_and_resume(tmp_path: Path, kills: int, longest: float, seed: int) -> No
     assert killed == kills
 
 
-def test_killed_a_few_times_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+def test_a_job_killed_a_few_times_ends_with_the_same_bytes(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, kills=4, longest=0.6, seed=1)
 
 
 @pytest.mark.slow
-def test_killed_sixty_times_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
+def test_a_job_killed_sixty_times_ends_with_the_same_bytes(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, kills=60, longest=1.2, seed=2)
 
 
-# A process that dies at the n-th touch of the disk: before it, with what was written torn.
+# A process that exits before its n-th disk operation, and leaves a partial write.
 CRASHING = """
 import os, sys
 from dataclasses import replace
@@ -148,8 +148,8 @@ print(crashes)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork to die often in little time")
-def test_a_crash_before_any_touch_of_the_disk_misleads_nobody_and_loses_one_group(
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork to crash often in little time")
+def test_a_crash_before_any_disk_operation_loses_at_most_one_group(
     tmp_path: Path,
 ) -> None:
     done = subprocess.run(
@@ -176,7 +176,7 @@ def children_of(process: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-def test_the_workers_of_a_killed_process_end(tmp_path: Path) -> None:
+def test_the_workers_of_a_killed_process_exit(tmp_path: Path) -> None:
     process = start(tmp_path, 60, workers=2, seconds=0.2)
     deadline = time.monotonic() + 20
     while len(workers := children_of(process.pid)) < 3 and time.monotonic() < deadline:

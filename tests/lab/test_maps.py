@@ -1,4 +1,4 @@
-"""Marks of maps say what they show, and refuse what cannot be shown."""
+"""Marks of maps: shades, borders, arrows and invalid values."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 from bayescontrol.lab.chart import Chart, Heat, InvalidChart, Panel, Strokes, arrows
 
 
-def test_a_shade_is_the_share_of_the_highest_value_and_never_more_than_all_colour() -> None:
+def test_a_shade_is_the_share_of_the_highest_value_and_at_most_1() -> None:
     heat = Heat("share", np.array([[0.0, 0.05, 0.2, 0.9]]), 0.2)
     assert heat.shade(heat.values).tolist() == [[0.0, 0.25, 1.0, 1.0]]
 
@@ -18,7 +18,7 @@ def test_a_power_below_one_lifts_small_values() -> None:
     np.testing.assert_allclose(heat.shade(heat.values), [[0.1, 1.0]])
 
 
-def test_borders_go_round_every_cell_and_leave_walls_out() -> None:
+def test_borders_surround_every_cell_but_not_walls() -> None:
     heat = Heat("share", np.array([[0.0, np.nan], [0.0, 0.0]]), 1.0)
     x, y = (points.reshape(-1, 6) for points in heat.outline())
     assert len(x) == 3
@@ -29,9 +29,7 @@ def test_borders_go_round_every_cell_and_leave_walls_out() -> None:
 
 @pytest.mark.parametrize("high", [0.013, 0.2, 0.25, 1.0, 7.0])
 @pytest.mark.parametrize("power", [0.5, 1.0])
-def test_the_scale_is_marked_at_nothing_at_all_colour_and_between(
-    high: float, power: float
-) -> None:
+def test_the_colour_scale_has_ticks_at_both_ends_and_between(high: float, power: float) -> None:
     ticks = Heat("share", np.zeros((1, 1)), high, power=power).ticks()
     assert (ticks[0], ticks[-1]) == (0.0, high)
     assert (np.diff(ticks) > 0).all()
@@ -39,7 +37,7 @@ def test_the_scale_is_marked_at_nothing_at_all_colour_and_between(
 
 
 @pytest.mark.parametrize("d", [(0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0), (0.6, 0.8)])
-def test_an_arrow_runs_through_its_middle_and_its_barbs_lie_behind_its_tip(
+def test_an_arrow_is_centred_and_its_barbs_are_behind_its_tip(
     d: tuple[float, float],
 ) -> None:
     strokes = arrows("action", [2.0], [-3.0], [d[0]], [d[1]])
@@ -66,9 +64,7 @@ def test_an_arrow_runs_through_its_middle_and_its_barbs_lie_behind_its_tip(
         (np.zeros((1, 1)), {"label": " "}, "the label is empty"),
     ],
 )
-def test_a_heat_that_cannot_be_read_is_refused(
-    values: Any, changes: dict[str, Any], message: str
-) -> None:
+def test_an_invalid_heat_map_is_refused(values: Any, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidChart, match=message):
         Heat(**{"label": "share", "values": values, "high": 1.0, **changes})
 
@@ -78,7 +74,7 @@ def test_strokes_of_unequal_length_are_refused() -> None:
         Strokes("membrane", np.zeros(2), np.zeros(3))
 
 
-def test_marks_do_not_follow_the_arrays_that_they_were_made_of() -> None:
+def test_marks_copy_their_arrays() -> None:
     values, x = np.zeros((1, 1)), np.zeros(2)
     heat, strokes = Heat("share", values, 1.0), Strokes("edge", x, x)
     values[:], x[:] = 1.0, 1.0
@@ -94,7 +90,7 @@ def test_a_panel_with_a_heat_is_a_map_as_large_as_its_cells() -> None:
     assert Chart("A map", [panel], "Look.").panels[0].marks == tuple(panel.heats)
 
 
-def test_a_map_cannot_stand_on_a_logarithmic_axis() -> None:
+def test_a_map_on_a_logarithmic_axis_is_refused() -> None:
     heats = [Heat("share", np.zeros((2, 3)), 1.0)]
     with pytest.raises(InvalidChart, match="logarithmic"):
         Panel("", "column", "row", [], heats=heats, xscale="log")

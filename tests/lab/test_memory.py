@@ -1,7 +1,7 @@
-"""Memory holds the results once and a bounded amount beside, however many replicas there are.
+"""Memory holds the results once plus a bounded amount, for any number of replicas.
 
-The peak is the kernel's high-water mark of a fresh process: `getrusage` would report that of
-the process that started it, if it was higher.
+The peak is the kernel's high-water mark of a fresh process: `getrusage` would report the peak of
+the parent process if that was higher.
 """
 
 import subprocess
@@ -36,7 +36,7 @@ with ResultStore(Path(sys.argv[2]), Study.of(large, settings)) as store:
 print(peak())
 """
 
-# The command line, and nothing of what it prints but the last line.
+# The command line; only the last line of its output is used.
 SWEPT = f"""{PEAK}
 import sys
 from bayescontrol.cli.main import main

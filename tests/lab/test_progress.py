@@ -7,7 +7,7 @@ from rich.console import Console
 from bayescontrol.lab.progress import Lines, live
 
 
-def test_lines_come_at_most_every_few_seconds_and_always_at_the_end() -> None:
+def test_lines_are_printed_every_few_seconds_and_at_the_end() -> None:
     out = io.StringIO()
     times = iter([0.0, *(0.1 * i for i in range(1, 101))])
     lines = Lines("coin", Console(file=out), every=3.0, clock=times.__next__)
@@ -31,7 +31,7 @@ def test_long_waits_are_shown_in_minutes_and_hours() -> None:
     assert "0.1 a second, 2 h 44 min left" in out.getvalue()
 
 
-def test_the_first_batch_says_nothing_about_the_rest() -> None:
+def test_the_first_batch_gives_no_estimate_of_the_remaining_time() -> None:
     out = io.StringIO()
     lines = Lines("coin", Console(file=out), clock=iter([0.0, 60.0, 64.0]).__next__)
     for done in (0, 1, 5):

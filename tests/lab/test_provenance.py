@@ -1,4 +1,4 @@
-"""Results say with what they were made, and with which commit."""
+"""Results record the versions, the code and the commit that produced them."""
 
 import subprocess
 from pathlib import Path
@@ -52,13 +52,13 @@ def test_a_machine_without_git_has_no_commit(
     assert git_state(repository / "study.py") is None
 
 
-def test_looking_leaves_the_repository_as_it_was(repository: Path) -> None:
+def test_reading_the_state_does_not_change_the_repository(repository: Path) -> None:
     before = {p: p.stat().st_mtime_ns for p in (repository / ".git").rglob("*")}
     git_state(repository / "study.py")
     assert before == {p: p.stat().st_mtime_ns for p in (repository / ".git").rglob("*")}
 
 
-def test_the_code_is_that_of_the_file_that_defines_run(tmp_path: Path) -> None:
+def test_the_code_hash_is_of_the_file_that_defines_run(tmp_path: Path) -> None:
     source = source_of(versions)
     assert source is not None
     assert source.name == "provenance.py"

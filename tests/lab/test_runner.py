@@ -1,4 +1,4 @@
-"""Replicas give the same bytes however they are run, and say which one broke."""
+"""Replicas give the same bytes however they are run, and failures are reported by run."""
 
 import multiprocessing
 import subprocess
@@ -19,29 +19,29 @@ from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.store import Shard
 
 
-class Heard:
-    """Progress, remembered."""
+class RecordedProgress:
+    """Progress that records its calls."""
 
     def __init__(self) -> None:
         self.counts: list[tuple[int, int]] = []
-        self.words = 0
+        self.messages = 0
 
     def advance(self, done: int, total: int, /) -> None:
         self.counts.append((done, total))
 
     def compiling(self) -> None:
-        self.words += 1
+        self.messages += 1
 
 
 def as_bytes(columns: Columns) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
     return {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in columns.items()}
 
 
-def test_two_workers_give_the_bytes_of_one_though_the_first_run_comes_last(
+def test_two_workers_give_the_bytes_of_one_although_run_0_finishes_last(
     coin: Experiment[Any], study: Path
 ) -> None:
     settings = coin.settings(runs=37, steps=11)
-    single, reported = run_replicas(coin, settings), Heard()
+    single, reported = run_replicas(coin, settings), RecordedProgress()
     shared = run_replicas(find(f"{study}:uneven"), settings, workers=2, progress=reported)
     assert as_bytes(single) == as_bytes(shared)
     assert single["share"].shape == (37, 11)
@@ -56,13 +56,13 @@ def test_runs_are_stacked_in_their_order(coin: Experiment[Any]) -> None:
 
 
 def test_each_finished_replica_is_reported(coin: Experiment[Any]) -> None:
-    reported = Heard()
+    reported = RecordedProgress()
     run_replicas(coin, coin.settings(runs=3), progress=reported)
     assert reported.counts == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_broken_replica_is_named_with_its_settings(study: Path, workers: int) -> None:
+def test_a_failed_replica_is_reported_with_its_settings(study: Path, workers: int) -> None:
     broken = find(f"{study}:broken")
     message = r"broken: run 3 raised ZeroDivisionError: the coin .*, with Settings\(seed=5, runs=9"
     with pytest.raises(ExperimentFailed, match=message) as caught:
@@ -88,7 +88,7 @@ def test_columns_of_python_objects_are_refused(coin: Experiment[Any]) -> None:
         run_replicas(odd, coin.settings())
 
 
-def test_a_run_that_cannot_travel_says_so(coin: Experiment[Any]) -> None:
+def test_a_run_that_cannot_be_pickled_is_reported(coin: Experiment[Any]) -> None:
     local = replace(coin, run=lambda settings, i: {"i": np.array(i)})
     with pytest.raises(ExperimentFailed, match="cannot be sent to another process"):
         run_replicas(local, coin.settings(), workers=2)
@@ -101,13 +101,13 @@ def test_columns_of_records_are_refused(coin: Experiment[Any]) -> None:
 
 
 def test_columns_that_change_type_are_refused(coin: Experiment[Any]) -> None:
-    """Else what a run gives would depend on which runs it was grouped with."""
+    """Otherwise the result of a run would depend on the runs it is grouped with."""
     odd = replace(coin, run=lambda settings, i: {"y": np.array(1.5 if i else 1)})
     with pytest.raises(ExperimentFailed, match=r"run 1 has columns .*float64.*, run 0 .*int64"):
         run_replicas(odd, coin.settings())
 
 
-def test_any_executor_will_do_and_stays_open(coin: Experiment[Any]) -> None:
+def test_any_executor_works_and_stays_open(coin: Experiment[Any]) -> None:
     settings = coin.settings(runs=23)
     local = replace(coin, run=lambda settings, i: coin.run(settings, i))
     with ThreadPoolExecutor(2) as threads:
@@ -119,33 +119,33 @@ def test_any_executor_will_do_and_stays_open(coin: Experiment[Any]) -> None:
     assert as_bytes(first) == as_bytes(second) == as_bytes(run_replicas(coin, settings))
 
 
-def test_an_executor_that_fails_is_named_with_the_experiment(coin: Experiment[Any]) -> None:
+def test_a_failed_executor_is_reported_with_the_experiment(coin: Experiment[Any]) -> None:
     with ThreadPoolExecutor(1) as threads:
         threads.shutdown()
         with pytest.raises(ExperimentFailed, match="coin: the executor failed with RuntimeError"):
             run_replicas(coin, coin.settings(), executor=threads)
 
 
-def test_after_an_error_nothing_more_is_begun(study: Path) -> None:
-    broken, begun = find(f"{study}:broken"), list[int]()
+def test_no_more_runs_are_started_after_an_error(study: Path) -> None:
+    broken, started = find(f"{study}:broken"), list[int]()
 
     def run(settings: Any, i: int) -> Columns:
-        begun.append(i)
+        started.append(i)
         return broken.run(settings, i)
 
     with ThreadPoolExecutor(1) as threads, pytest.raises(ExperimentFailed, match="run 3 raised"):
         run_replicas(replace(broken, run=run), broken.settings(runs=1000), executor=threads)
-    assert len(begun) < 50
+    assert len(started) < 50
 
 
-def test_a_shard_of_the_runs_can_be_had_without_a_folder(coin: Experiment[Any]) -> None:
+def test_a_shard_can_be_run_without_a_folder(coin: Experiment[Any]) -> None:
     settings = coin.settings(runs=10)
     part = run_replicas(coin, settings, shard=Shard(2, 3))
     whole = run_replicas(coin, settings)
     assert part["share"].tobytes() == whole["share"][1::3].tobytes()
 
 
-def test_a_broken_score_is_named(coin: Experiment[Any]) -> None:
+def test_a_failed_score_is_reported(coin: Experiment[Any]) -> None:
     odd = replace(coin, score=lambda settings, columns: Score((columns["absent"],)))  # type: ignore[arg-type]
     with pytest.raises(ExperimentFailed, match="coin: score raised KeyError: 'absent', with Set"):
         conduct(odd, coin.settings(runs=1))
@@ -165,7 +165,7 @@ def test_no_runs_and_no_workers_are_refused(coin: Experiment[Any]) -> None:
         run_replicas(coin, coin.settings(), workers=0)
 
 
-def test_workers_may_be_started_from_a_thread(coin: Experiment[Any]) -> None:
+def test_workers_can_be_started_from_a_thread(coin: Experiment[Any]) -> None:
     found: list[Columns] = []
     thread = threading.Thread(
         target=lambda: found.append(run_replicas(coin, coin.settings(runs=2), workers=2))
@@ -177,23 +177,23 @@ def test_workers_may_be_started_from_a_thread(coin: Experiment[Any]) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_first_compilation_is_announced_once(study: Path, workers: int) -> None:
-    compiled, reported = find(f"{study}:compiled"), Heard()
+    compiled, reported = find(f"{study}:compiled"), RecordedProgress()
     run_replicas(compiled, compiled.settings(runs=2), workers, reported)
-    assert reported.words == 1
+    assert reported.messages == 1
 
 
 def test_compilation_is_reported_and_numba_is_loaded_only_when_needed(study: Path) -> None:
     code = f"""
 import sys
 from bayescontrol.lab import find, run_replicas
-class Heard:
+class RecordedProgress:
     def advance(self, done, total): pass
     def compiling(self): print("compiling")
 coin, compiled = find({str(study)!r} + ":coin"), find({str(study)!r} + ":compiled")
-run_replicas(coin, coin.quick, progress=Heard())
+run_replicas(coin, coin.quick, progress=RecordedProgress())
 print("numba" in sys.modules)
-run_replicas(compiled, compiled.quick, progress=Heard())
-run_replicas(coin, coin.quick, progress=Heard())
+run_replicas(compiled, compiled.quick, progress=RecordedProgress())
+run_replicas(coin, coin.quick, progress=RecordedProgress())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "compiling"]
@@ -207,8 +207,8 @@ class Clock:
         return self.now
 
 
-def grown(sizer: GroupSizer, seconds: float, nbytes: int = 8, times: int = 30) -> int:
-    """The size after many groups of replicas that take so long each."""
+def size_after_growth(sizer: GroupSizer, seconds: float, nbytes: int = 8, times: int = 30) -> int:
+    """Return the group size after many groups of replicas that take `seconds` each."""
     size = 1
     for _ in range(times):
         size = sizer.size(left=10**9, workers=2)
@@ -217,14 +217,14 @@ def grown(sizer: GroupSizer, seconds: float, nbytes: int = 8, times: int = 30) -
 
 
 def test_groups_grow_to_about_a_second() -> None:
-    assert 900 <= grown(GroupSizer(Clock()), 0.001) <= 1100
-    assert grown(GroupSizer(Clock()), 5.0) == 1
+    assert 900 <= size_after_growth(GroupSizer(Clock()), 0.001) <= 1100
+    assert size_after_growth(GroupSizer(Clock()), 5.0) == 1
 
 
-def test_a_slow_first_replica_that_compiles_is_soon_forgotten() -> None:
+def test_a_slow_first_replica_soon_stops_affecting_the_group_size() -> None:
     sizer = GroupSizer(Clock())
     sizer.record(1, 20.0, 8)
-    assert 900 <= grown(sizer, 0.001) <= 1100
+    assert 900 <= size_after_growth(sizer, 0.001) <= 1100
 
 
 def test_groups_are_longer_in_a_long_job_up_to_a_minute() -> None:
@@ -235,22 +235,22 @@ def test_groups_are_longer_in_a_long_job_up_to_a_minute() -> None:
     assert sizer.target() == 10.0
     clock.now = 1e6
     assert sizer.target() == 60.0
-    assert 50_000 <= grown(sizer, 0.001) <= 61_000
+    assert 50_000 <= size_after_growth(sizer, 0.001) <= 61_000
 
 
-def test_large_replicas_travel_in_small_groups() -> None:
-    assert grown(GroupSizer(Clock()), 1e-6, nbytes=1 << 23) == 4
+def test_large_replicas_are_sent_in_small_groups() -> None:
+    assert size_after_growth(GroupSizer(Clock()), 1e-6, nbytes=1 << 23) == 4
     assert GroupSizer(Clock()).is_full(seconds=0.0, nbytes=1 << 25)
 
 
-def test_towards_the_end_there_is_something_for_everyone() -> None:
+def test_towards_the_end_groups_shrink_so_that_every_worker_has_one() -> None:
     sizer = GroupSizer(Clock())
-    grown(sizer, 0.001)
+    size_after_growth(sizer, 0.001)
     assert sizer.size(left=100, workers=5) == 10
     assert sizer.size(left=3, workers=5) == 1
 
 
-def test_replicas_that_take_no_time_are_no_division_by_zero() -> None:
+def test_replicas_that_take_no_time_do_not_divide_by_zero() -> None:
     sizer = GroupSizer(Clock())
     sizer.record(1, 0.0, 0)
     assert sizer.size(left=10**9, workers=1) == 4

@@ -1,4 +1,4 @@
-"""A sealed file is found whole or not used: any change to any byte shows."""
+"""A sealed file is intact or not used: a change of any byte is detected."""
 
 import zipfile
 from pathlib import Path
@@ -24,20 +24,20 @@ COLUMNS: dict[str, np.ndarray[Any, Any]] = {
     "nothing": np.zeros((4, 0, 2)),
     "file": np.array([True, False, True, False]),
 }
-NOTE = Header(
+HEADER = Header(
     "5e1f", (2, 9, 2), Provenance({"numpy": "2.0"}, {}, "c0de"), "2026-01-01T00:00:00+00:00"
 )
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    write_sealed(tmp_path / "some.npz", COLUMNS, NOTE)
+    write_sealed(tmp_path / "some.npz", COLUMNS, HEADER)
     return tmp_path / "some.npz"
 
 
-def test_columns_note_and_runs_come_back(path: Path) -> None:
+def test_columns_header_and_runs_round_trip(path: Path) -> None:
     file = open_sealed(path)
-    assert file.header == NOTE
+    assert file.header == HEADER
     assert file.runs == range(2, 9, 2)
     assert file.layout() == layout_of(COLUMNS)
     for name, array in assemble("x", file.runs, [file]).items():
@@ -52,12 +52,12 @@ def test_numpy_reads_the_columns_without_pickle_and_nothing_else_is_in_the_file(
 
 def test_equal_columns_give_equal_bytes_and_a_digest(path: Path) -> None:
     again = path.with_name("again.npz")
-    assert write_sealed(again, COLUMNS, NOTE).sha256 == open_sealed(path).sha256
+    assert write_sealed(again, COLUMNS, HEADER).sha256 == open_sealed(path).sha256
     assert again.read_bytes() == path.read_bytes()
 
 
-def test_every_flipped_byte_is_noticed(path: Path) -> None:
-    write_sealed(path, {"word": COLUMNS["word"]}, NOTE)
+def test_every_flipped_byte_is_detected(path: Path) -> None:
+    write_sealed(path, {"word": COLUMNS["word"]}, HEADER)
     whole = path.read_bytes()
     for position in range(len(whole)):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
@@ -65,7 +65,7 @@ def test_every_flipped_byte_is_noticed(path: Path) -> None:
             open_sealed(path)
 
 
-def test_every_torn_end_is_noticed(path: Path) -> None:
+def test_every_truncation_is_detected(path: Path) -> None:
     whole = path.read_bytes()
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
@@ -73,7 +73,7 @@ def test_every_torn_end_is_noticed(path: Path) -> None:
             open_sealed(path)
 
 
-def test_a_file_of_somebody_else_is_named(path: Path) -> None:
+def test_a_foreign_or_missing_file_is_reported(path: Path) -> None:
     np.savez(path, y=np.zeros(3))
     with pytest.raises(Damaged, match=r"some\.npz"):
         open_sealed(path)
@@ -82,13 +82,13 @@ def test_a_file_of_somebody_else_is_named(path: Path) -> None:
         open_sealed(path)
 
 
-def test_columns_that_do_not_fit_their_note_are_refused(path: Path) -> None:
+def test_columns_that_do_not_match_their_header_are_refused(path: Path) -> None:
     write_sealed(path, COLUMNS, Header("5e1f", (0, 3, 1)))
     with pytest.raises(Damaged, match="column 'walk' does not hold 3 runs"):
         open_sealed(path).layout()
 
 
-def test_a_file_that_changes_while_it_is_in_use_is_noticed(path: Path) -> None:
+def test_a_file_that_changes_while_in_use_is_detected(path: Path) -> None:
     file = open_sealed(path)
     whole = bytearray(path.read_bytes())
     whole[whole.index(np.float64(7.0).tobytes())] ^= 1

@@ -1,4 +1,4 @@
-"""Text becomes checked settings, or a message that says what would."""
+"""Text is parsed into validated settings, or a helpful error is raised."""
 
 import json
 import math
@@ -38,20 +38,20 @@ def test_values_are_converted_to_the_type_of_their_field(coin: Experiment[Any]) 
 
 
 @pytest.mark.parametrize("text", ["[3]", "3"])
-def test_several_values_may_be_json_or_separated_by_commas(
+def test_several_values_can_be_json_or_separated_by_commas(
     coin: Experiment[Any], text: str
 ) -> None:
     assert parse(coin.settings, {"marks": text}).marks == (3,)
 
 
 @pytest.mark.parametrize(("text", "value"), [(".5", 0.5), ("1e-2", 0.01), ("1", 1.0)])
-def test_numbers_may_be_written_as_people_write_them(
+def test_numbers_can_be_written_in_common_notations(
     coin: Experiment[Any], text: str, value: float
 ) -> None:
     assert parse(coin.settings, {"bias": text}).bias == value
 
 
-def test_settings_are_read_back_from_what_was_written(coin: Experiment[Any]) -> None:
+def test_stored_settings_round_trip(coin: Experiment[Any]) -> None:
     settings = coin.settings(seed=3, bias=0.125, marks=(2, 4), side="tails")
     written = json.loads(json.dumps(plain(settings), allow_nan=False))
     assert restore(coin.settings, written) == settings
@@ -59,12 +59,12 @@ def test_settings_are_read_back_from_what_was_written(coin: Experiment[Any]) -> 
     assert math.isnan(restore(_Odd, plain(_Odd(math.nan, 0.0))).low)
 
 
-def test_settings_of_another_version_are_named(coin: Experiment[Any]) -> None:
+def test_settings_of_another_version_are_reported(coin: Experiment[Any]) -> None:
     with pytest.raises(InvalidSettings, match="another version of the experiment"):
         restore(coin.settings, {"bias": "much"})
 
 
-def test_the_key_knows_every_setting_but_the_number_of_runs(coin: Experiment[Any]) -> None:
+def test_the_key_depends_on_every_setting_except_the_number_of_runs(coin: Experiment[Any]) -> None:
     one = coin.settings()
     assert key("coin", one) == key("coin", replace(one, runs=7))
     others = [replace(one, **change) for change in ({"seed": 1}, {"bias": 0.4}, {"marks": (1,)})]
@@ -72,17 +72,17 @@ def test_the_key_knows_every_setting_but_the_number_of_runs(coin: Experiment[Any
 
 
 def test_the_key_does_not_change_from_version_to_version() -> None:
-    """Results of yesterday must be found tomorrow."""
+    """Stored results must be found by later versions."""
     settings = {"seed": 1, "runs": 9, "C": 2.5, "depths": (1, 2), "eps": math.inf, "on": True}
     assert key("maze", settings).startswith("a4eb7a6c7ffaf52b64e1b42179e65199")
 
 
-def test_settings_that_cannot_be_written_down_are_refused() -> None:
+def test_settings_that_cannot_be_stored_are_refused() -> None:
     with pytest.raises(InvalidSettings, match=r"maze: .* cannot be stored"):
         key("maze", {"table": np.zeros(3)})
 
 
-def test_without_values_the_defaults_stand(coin: Experiment[Any]) -> None:
+def test_without_values_the_defaults_apply(coin: Experiment[Any]) -> None:
     assert parse(coin.settings, {}) == coin.settings()
 
 
@@ -98,7 +98,7 @@ def test_without_values_the_defaults_stand(coin: Experiment[Any]) -> None:
         ({"marks": "99"}, "marks=99: a mark at 99 lies beyond steps=25"),
     ],
 )
-def test_a_wrong_value_is_named_with_its_field_and_the_allowed_ones(
+def test_an_invalid_value_is_reported_with_its_field_and_the_allowed_ones(
     coin: Experiment[Any], values: dict[str, str], message: str
 ) -> None:
     with pytest.raises(InvalidSettings, match=message) as caught:
@@ -142,7 +142,7 @@ def test_lists_of_lists_are_written_as_json(paced: Experiment[Any]) -> None:
     assert [point.settings.words for point in chosen] == [("a",), ("b", "c")]
 
 
-def test_the_number_of_runs_can_be_swept_though_the_key_does_not_know_it(
+def test_the_number_of_runs_can_be_swept_although_the_key_omits_it(
     paced: Experiment[Any],
 ) -> None:
     ten, twenty = points(paced, {}, values_of(["runs=10,20"]))

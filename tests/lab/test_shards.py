@@ -1,4 +1,4 @@
-"""Parts of a job are joined when they fit, and what does not fit is named."""
+"""Shards of a job are merged if they match; mismatches are reported."""
 
 import shutil
 from dataclasses import replace
@@ -31,17 +31,17 @@ def fill(folder: Path, experiment: Experiment[Any], shard: str | None, **setting
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10])
-def test_the_shards_of_a_job_are_its_runs_once_each(n: int) -> None:
+def test_the_shards_of_a_job_contain_each_run_once(n: int) -> None:
     parts = [Shard(i, n).of(10) for i in range(1, n + 1)]
     assert sorted(run for runs in parts for run in runs) == list(range(10))
 
 
-def test_with_more_runs_a_shard_keeps_those_it_had() -> None:
+def test_a_shard_keeps_its_runs_when_there_are_more() -> None:
     assert set(Shard(2, 3).of(10)) < set(Shard(2, 3).of(20))
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "1/", "a/b", "-1/3", "1/0", "1.5/3"])
-def test_a_shard_that_cannot_be_is_refused(text: str) -> None:
+def test_an_invalid_shard_is_refused(text: str) -> None:
     with pytest.raises(InvalidSettings, match=r"shard .*: .*1 <= i <= n, say 1/4"):
         Shard.parse(text)
 
@@ -64,14 +64,14 @@ def test_shards_of_any_number_merge_to_the_bytes_of_one_job(
     assert again == manifest
 
 
-def test_a_shard_says_that_it_is_not_all(paced: Experiment[Any], tmp_path: Path) -> None:
+def test_the_manifest_of_a_shard_is_incomplete(paced: Experiment[Any], tmp_path: Path) -> None:
     manifest = read(fill(tmp_path, paced, "2/3")).manifest
     assert not manifest.complete
     assert manifest.replicas == (1, 8, 3)
     assert manifest.runs == 10
 
 
-def test_a_gap_is_named(paced: Experiment[Any], tmp_path: Path) -> None:
+def test_missing_runs_are_reported(paced: Experiment[Any], tmp_path: Path) -> None:
     parts = [fill(tmp_path / f"part-{i}", paced, f"{i}/3") for i in (1, 3)]
     with pytest.raises(CannotMerge, match="3 of 10 runs are missing: 1-7 in steps of 3; run the"):
         merge(tmp_path / "merged", parts)
@@ -90,7 +90,7 @@ def test_shards_of_different_lengths_leave_a_gap(paced: Experiment[Any], tmp_pat
         merge(tmp_path / "merged", parts)
 
 
-def test_runs_that_are_there_twice_must_be_equal(paced: Experiment[Any], tmp_path: Path) -> None:
+def test_duplicate_runs_must_be_equal(paced: Experiment[Any], tmp_path: Path) -> None:
     whole = fill(tmp_path / "whole", paced, None)
     odd = fill(tmp_path / "odd", paced, "2/2")
     merge(tmp_path / "merged", [whole, odd])
@@ -107,7 +107,9 @@ def test_runs_that_are_there_twice_must_be_equal(paced: Experiment[Any], tmp_pat
     assert not (tmp_path / "conflict" / "columns.npz").exists()
 
 
-def test_minus_zero_is_not_zero_and_nan_is_nan(paced: Experiment[Any], tmp_path: Path) -> None:
+def test_minus_zero_differs_from_zero_and_nan_equals_nan(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
     whole = fill(tmp_path / "whole", paced, None)
     other = replace(
         paced,
@@ -132,7 +134,7 @@ def test_parts_of_different_studies_are_refused(paced: Experiment[Any], tmp_path
         merge(other, [one, fill(tmp_path / "two", paced, "2/2")])
 
 
-def test_parts_that_are_unfinished_damaged_or_no_results_are_named(
+def test_unfinished_damaged_or_invalid_parts_are_reported(
     paced: Experiment[Any], tmp_path: Path
 ) -> None:
     one = fill(tmp_path / "one", paced, "1/2")
@@ -142,14 +144,18 @@ def test_parts_that_are_unfinished_damaged_or_no_results_are_named(
     with pytest.raises(NoResults, match="nothing holds no results"):
         merge(tmp_path / "merged", [one, tmp_path / "nothing"])
     write_manifest(tmp_path, Reproduction(folders=("one",)))
-    with pytest.raises(CannotMerge, match="holds several results: pass the folders of single shards"):
+    with pytest.raises(
+        CannotMerge, match="holds several results: pass the folders of single shards"
+    ):
         merge(tmp_path / "merged", [one, tmp_path])
     (one / "columns.npz").write_bytes(b"PK")
     with pytest.raises(Damaged, match=r"one/columns\.npz is truncated or was altered"):
         merge(tmp_path / "merged", [one])
 
 
-def test_more_shards_join_what_was_merged_before(paced: Experiment[Any], tmp_path: Path) -> None:
+def test_more_shards_can_be_merged_into_an_earlier_merge(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
     first = fill(tmp_path / "first", paced, None, runs=4)
     merge(tmp_path / "merged", [first])
     parts = [fill(tmp_path / str(i), paced, f"{i}/2", runs=9) for i in (1, 2)]

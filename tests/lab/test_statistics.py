@@ -1,6 +1,6 @@
-"""Means and proportions cover the truth as often as they say.
+"""Intervals of means and proportions have their nominal coverage.
 
-Coverage is counted over R simulated samples of a known law; the bounds are 4.5 binomial
+Coverage is counted over R simulated samples of a known distribution; the bounds are 4.5 binomial
 standard deviations wide, a false-alarm rate of 7e-6 each. Seeds are fixed.
 """
 
@@ -48,7 +48,7 @@ def test_the_error_of_a_mean_is_its_standard_error_along_the_runs() -> None:
     assert mean_and_error(values, axis=1)[0].tolist() == [5.5, 11.0, 16.5]
 
 
-def test_one_value_bounds_nothing() -> None:
+def test_the_interval_of_one_value_is_unbounded() -> None:
     mean, error = mean_and_error([4.0])
     assert (float(mean), float(error)) == (4.0, np.inf)
     interval = mean_interval([4.0])
@@ -67,7 +67,7 @@ def test_the_mean_of_nothing_is_refused(values: object) -> None:
         mean_interval(values)  # type: ignore[arg-type]
 
 
-def test_a_value_that_is_not_finite_is_refused_by_its_place() -> None:
+def test_a_value_that_is_not_finite_is_reported_with_its_position() -> None:
     with pytest.raises(InvalidSample, match=r"inf at \(1, 0\)"):
         mean_interval([[1.0, 2.0], [np.inf, 3.0]])
 
@@ -87,14 +87,14 @@ def test_a_level_outside_zero_and_one_is_refused(alpha: float) -> None:
         (0.995, 30, 2.7499956536),
     ],
 )
-def test_quantiles_of_t_are_the_closed_forms_and_the_printed_tables(
+def test_quantiles_of_t_match_closed_forms_and_printed_tables(
     p: float, nu: int, quantile: float
 ) -> None:
     assert t_quantile(p, nu) == pytest.approx(quantile, rel=1e-9)
     assert t_quantile(1 - p, nu) == pytest.approx(-quantile, rel=1e-9)
 
 
-def test_the_t_interval_covers_as_often_as_it_says_and_a_wrong_quantile_is_noticed() -> None:
+def test_the_t_interval_covers_at_its_level_and_a_wrong_quantile_is_detected() -> None:
     """Planted bugs: n degrees of freedom instead of n - 1, and the normal quantile."""
     n, samples = 5, 20_000
     x = Stream(1).normal(size=(n, samples))
@@ -109,7 +109,7 @@ def test_the_t_interval_covers_as_often_as_it_says_and_a_wrong_quantile_is_notic
 
 
 def test_bootstrap_bounds_are_the_quantiles_over_all_resamples() -> None:
-    """Against all 6⁶ resamples, to 4.5 standard deviations of 1,999 draws."""
+    """Against all 6⁶ resamples, within 4.5 standard deviations of 1,999 draws."""
     x = np.array([0.1, 0.5, 0.9, 2.0, 5.0, 13.0])
     n, alpha = len(x), 0.2
     every = x[np.array(list(itertools.product(range(n), repeat=n)))]
@@ -124,7 +124,7 @@ def test_bootstrap_bounds_are_the_quantiles_over_all_resamples() -> None:
 
 
 def test_bootstrap_bounds_are_order_statistics_of_t_from_the_stream() -> None:
-    """The definition in plain words, from the same random numbers: k = 50 of 1,999."""
+    """The definition, computed from the same random numbers: k = 50 of 1,999."""
     x = np.exp(Stream(10).normal(size=12))
     drawn = x[Stream(Stream(3).integers(2**62)).integers(12, size=(1999, 12))]
     t = np.sort((drawn.mean(axis=1) - x.mean()) / (drawn.std(axis=1, ddof=1) / np.sqrt(12)))
@@ -153,10 +153,10 @@ def test_the_bootstrap_covers_skewed_means_where_t_does_not() -> None:
         (lambda s, size: np.exp(s.normal(size=size)), LOGNORMAL_MEAN, 0.90),
     ],
 )
-def test_the_method_chosen_by_itself_covers(
+def test_the_automatic_method_has_coverage(
     distribution: Callable[..., FloatArray], truth: float, least: float
 ) -> None:
-    """n = 30; the choice looks at the sample itself, so its coverage is counted as well."""
+    """n = 30; the choice depends on the sample, so its coverage is tested as well."""
     samples = 2000
     x = distribution(Stream(3), (30, samples))
     t, resampled = (mean_interval(x, method=method) for method in ("t", "bootstrap"))
@@ -178,7 +178,7 @@ def test_the_method_follows_cochrans_rule() -> None:
     assert fitting_method(curves[:, :2].T, axis=1) == fitting_method(curves[:, :2])
 
 
-def test_the_same_call_gives_the_same_interval_and_a_stream_moves_on() -> None:
+def test_the_same_call_gives_the_same_interval_and_a_stream_advances() -> None:
     x = np.exp(Stream(4).normal(size=30))
     first, again = (mean_interval(x, method="bootstrap") for _ in range(2))
     assert (first.low, first.high) == (again.low, again.high)
@@ -212,7 +212,7 @@ def test_the_bootstrap_refuses_a_level_it_cannot_reach() -> None:
 
 
 def test_a_band_covers_the_whole_curve_and_pointwise_intervals_do_not() -> None:
-    """Random walks, 15 runs of 40 steps, R = 300; planted bug: pointwise sold as a band."""
+    """Random walks, 15 runs of 40 steps, R = 300; planted bug: pointwise intervals as a band."""
     samples = 300
     walks = Stream(7).normal(size=(samples, 15, 40)).cumsum(axis=2)
     whole = [

@@ -1,4 +1,4 @@
-"""A finished replica is never run twice, a damaged one never used, and nothing finished is lost."""
+"""Finished replicas are never repeated or lost, and damaged ones are never used."""
 
 import json
 import logging
@@ -33,7 +33,7 @@ def paced(study: Path) -> Experiment[Any]:
 
 
 class Counted:
-    """An experiment that remembers which runs were run."""
+    """An experiment that records which runs were run."""
 
     def __init__(self, experiment: Experiment[Any]) -> None:
         self.runs: list[int] = []
@@ -45,7 +45,7 @@ class Counted:
         self.experiment = replace(experiment, run=run)
 
 
-def into(folder: Path, experiment: Experiment[Any], settings: Any) -> Columns:
+def run_in(folder: Path, experiment: Experiment[Any], settings: Any) -> Columns:
     with ResultStore(folder, Study.of(experiment, settings)) as store:
         return run_replicas(experiment, settings, store=store)
 
@@ -55,7 +55,7 @@ def as_bytes(columns: Columns) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
 
 
 def half_done(folder: Path, experiment: Experiment[Any], settings: Any, *groups: range) -> None:
-    """The folder as a killed command leaves it."""
+    """Leave the folder as a killed command does."""
     job = Job(experiment.name, experiment.run, settings)
     with ResultStore(folder, Study.of(experiment, settings)) as store:
         for runs in groups:
@@ -77,7 +77,7 @@ def test_a_short_run_writes_its_columns_once(
 
     monkeypatch.setattr(sealed_npz, "write_sealed", count)
     settings = paced.settings(runs=1)
-    into(tmp_path, paced, settings)
+    run_in(tmp_path, paced, settings)
     assert written == ["columns.npz"]
     manifest = read_manifest(tmp_path)
     assert isinstance(manifest, Manifest)
@@ -92,31 +92,31 @@ def test_the_last_group_is_kept_if_finish_is_not_reached(
     columns = Job(paced.name, paced.run, settings)(range(3)).columns
     with ResultStore(tmp_path, Study.of(paced, settings)) as store:
         store.put(range(3), columns, MADE, last=True)  # and then, say, an interrupt
-    assert as_bytes(into(tmp_path, counted.experiment, settings)) == as_bytes(columns)
+    assert as_bytes(run_in(tmp_path, counted.experiment, settings)) == as_bytes(columns)
     assert counted.runs == []
 
 
-# -- what is there is not run again -----------------------------------------------------------
+# -- finished runs are not repeated -----------------------------------------------------------
 
 
 def test_stored_results_are_reused(paced: Experiment[Any], tmp_path: Path) -> None:
     settings, counted = paced.settings(runs=9), Counted(paced)
-    first = into(tmp_path, counted.experiment, settings)
+    first = run_in(tmp_path, counted.experiment, settings)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    again = into(tmp_path, counted.experiment, settings)
+    again = run_in(tmp_path, counted.experiment, settings)
     assert counted.runs == list(range(9))
     assert as_bytes(first) == as_bytes(again) == as_bytes(read(tmp_path).columns)
     assert as_bytes(first) == as_bytes(run_replicas(paced, settings))
     assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
 
 
-def test_with_more_runs_only_the_new_ones_are_run_and_with_fewer_none_is_lost(
+def test_only_new_runs_are_run_and_fewer_runs_delete_none(
     paced: Experiment[Any], tmp_path: Path
 ) -> None:
     counted = Counted(paced)
     for runs in (5, 8, 3, 8, 10):
-        columns = into(tmp_path / "grown", counted.experiment, paced.settings(runs=runs))
-        into(tmp_path / str(runs), paced, paced.settings(runs=runs))
+        columns = run_in(tmp_path / "grown", counted.experiment, paced.settings(runs=runs))
+        run_in(tmp_path / str(runs), paced, paced.settings(runs=runs))
         fresh = (tmp_path / str(runs) / "columns.npz").read_bytes()
         assert (tmp_path / "grown" / "columns.npz").read_bytes() == fresh
         assert columns["walk"].shape[0] == runs
@@ -125,11 +125,13 @@ def test_with_more_runs_only_the_new_ones_are_run_and_with_fewer_none_is_lost(
     assert not (tmp_path / "grown" / "pending").exists()
 
 
-def test_a_killed_command_goes_on_where_it_stopped(paced: Experiment[Any], tmp_path: Path) -> None:
+def test_a_killed_command_continues_where_it_stopped(
+    paced: Experiment[Any], tmp_path: Path
+) -> None:
     settings, counted = paced.settings(runs=12), Counted(paced)
     half_done(tmp_path / "torn", paced, settings, range(3), range(7, 9), range(4, 7, 2))
-    into(tmp_path / "torn", counted.experiment, settings)
-    into(tmp_path / "whole", paced, settings)
+    run_in(tmp_path / "torn", counted.experiment, settings)
+    run_in(tmp_path / "whole", paced, settings)
     assert counted.runs == [3, 5, 9, 10, 11]
     torn, whole = (tmp_path / name / "columns.npz" for name in ("torn", "whole"))
     assert torn.read_bytes() == whole.read_bytes()
@@ -142,7 +144,7 @@ def test_a_killed_command_goes_on_where_it_stopped(paced: Experiment[Any], tmp_p
 def test_a_failing_command_keeps_its_finished_replicas(study: Path, tmp_path: Path) -> None:
     faulty = find(f"{study.with_name('paced_study.py')}:faulty")
     with pytest.raises(ExperimentFailed, match="run 7 raised ValueError"):
-        into(tmp_path, faulty, faulty.quick)
+        run_in(tmp_path, faulty, faulty.quick)
     with ResultStore(tmp_path, Study.of(faulty, faulty.quick)) as store:
         assert store.missing(range(12)) == [range(7, 12)]
 
@@ -151,7 +153,7 @@ def test_any_executor_fills_the_folder_with_the_same_bytes(
     paced: Experiment[Any], tmp_path: Path
 ) -> None:
     settings = paced.settings(runs=17)
-    into(tmp_path / "serial", paced, settings)
+    run_in(tmp_path / "serial", paced, settings)
     with (
         ThreadPoolExecutor(3) as threads,
         ResultStore(tmp_path / "threads", Study.of(paced, settings)) as store,
@@ -161,7 +163,7 @@ def test_any_executor_fills_the_folder_with_the_same_bytes(
     assert serial.read_bytes() == others.read_bytes()
 
 
-# -- what is torn, altered or foreign is named, and run again ----------------------------------
+# -- damaged and foreign files are reported, their runs repeated ----------------------------------
 
 
 def flip(path: Path) -> None:
@@ -182,34 +184,34 @@ def swap(path: Path) -> None:
     np.savez(path, walk=np.zeros((3, 20)))
 
 
-@pytest.mark.parametrize("harm", [flip, tear, empty, swap])
-@pytest.mark.parametrize("victim", ["pending/runs-00000003-00000005.npz", "columns.npz"])
-def test_a_torn_or_altered_file_is_named_and_its_runs_are_run_again(
+@pytest.mark.parametrize("damage", [flip, tear, empty, swap])
+@pytest.mark.parametrize("damaged_file", ["pending/runs-00000003-00000005.npz", "columns.npz"])
+def test_a_damaged_file_is_reported_and_its_runs_are_repeated(
     paced: Experiment[Any],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
-    harm: Callable[[Path], None],
-    victim: str,
+    damage: Callable[[Path], None],
+    damaged_file: str,
 ) -> None:
     settings, counted = paced.settings(runs=9), Counted(paced)
     folder = tmp_path / "harmed"
-    if victim == "columns.npz":
-        into(folder, paced, settings)
+    if damaged_file == "columns.npz":
+        run_in(folder, paced, settings)
     else:
         half_done(folder, paced, settings, range(3), range(3, 6), range(6, 9))
-    harm(folder / victim)
-    into(folder, counted.experiment, settings)
-    assert counted.runs == (list(range(9)) if victim == "columns.npz" else [3, 4, 5])
+    damage(folder / damaged_file)
+    run_in(folder, counted.experiment, settings)
+    assert counted.runs == (list(range(9)) if damaged_file == "columns.npz" else [3, 4, 5])
     (named,) = (r.getMessage() for r in caplog.records if "renamed to" in r.getMessage())
-    assert str(folder / victim) in named
-    assert (folder / f"{victim}.damaged").is_file()
-    into(tmp_path / "whole", paced, settings)
+    assert str(folder / damaged_file) in named
+    assert (folder / f"{damaged_file}.damaged").is_file()
+    run_in(tmp_path / "whole", paced, settings)
     assert (folder / "columns.npz").read_bytes() == (
         tmp_path / "whole" / "columns.npz"
     ).read_bytes()
 
 
-def test_a_stray_file_of_other_settings_is_named_and_not_used(
+def test_a_file_of_other_settings_is_reported_and_not_used(
     paced: Experiment[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ours, theirs = paced.settings(runs=6), paced.settings(runs=6, seed=1)
@@ -217,31 +219,31 @@ def test_a_stray_file_of_other_settings_is_named_and_not_used(
     half_done(tmp_path / "theirs", paced, theirs, range(3, 6))
     stray = "runs-00000003-00000005.npz"
     shutil.copy(tmp_path / "theirs" / "pending" / stray, tmp_path / "ours" / "pending" / stray)
-    columns = into(tmp_path / "ours", paced, ours)
+    columns = run_in(tmp_path / "ours", paced, ours)
     assert as_bytes(columns) == as_bytes(run_replicas(paced, ours))
     assert f"{stray} belongs to other settings; renamed to {stray}.damaged" in caplog.text
 
 
-def test_a_manifest_that_cannot_be_read_is_named_and_written_again(
+def test_an_unreadable_manifest_is_reported_and_rewritten(
     paced: Experiment[Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings, counted = paced.settings(runs=4), Counted(paced)
-    into(tmp_path, paced, settings)
+    run_in(tmp_path, paced, settings)
     (tmp_path / "manifest.json").write_text('{"kind": "results"')
-    into(tmp_path, counted.experiment, settings)
+    run_in(tmp_path, counted.experiment, settings)
     assert counted.runs == []
     assert "manifest.json cannot be read" in caplog.text
     assert read(tmp_path).manifest.runs == 4
 
 
-def test_reading_refuses_what_is_altered_unfinished_or_not_the_manifests(
+def test_altered_unfinished_or_swapped_results_are_not_read(
     paced: Experiment[Any], tmp_path: Path
 ) -> None:
     half_done(tmp_path / "half", paced, paced.settings(runs=4), range(2))
     with pytest.raises(NoResults, match=r"half holds no results"):
         read(tmp_path / "half")
-    into(tmp_path / "one", paced, paced.settings(runs=4))
-    into(tmp_path / "two", paced, paced.settings(runs=5))
+    run_in(tmp_path / "one", paced, paced.settings(runs=4))
+    run_in(tmp_path / "two", paced, paced.settings(runs=5))
     shutil.copy(tmp_path / "two" / "columns.npz", tmp_path / "one" / "columns.npz")
     with pytest.raises(Damaged, match=r"is not the file listed in manifest\.json"):
         read(tmp_path / "one")
@@ -250,17 +252,17 @@ def test_reading_refuses_what_is_altered_unfinished_or_not_the_manifests(
         read(tmp_path / "two")
 
 
-def test_another_study_is_refused_before_anything_is_touched(
+def test_another_study_is_refused_before_any_file_changes(
     paced: Experiment[Any], tmp_path: Path
 ) -> None:
-    into(tmp_path / "done", paced, paced.settings(runs=2))
+    run_in(tmp_path / "done", paced, paced.settings(runs=2))
     half_done(tmp_path / "half", paced, paced.settings(runs=2), range(1))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     other = paced.settings(runs=2, seed=9)
     with pytest.raises(OtherResults, match=r"done holds paced with .*'seed': 0.*, not paced with"):
-        into(tmp_path / "done", paced, other)
+        run_in(tmp_path / "done", paced, other)
     with pytest.raises(OtherResults, match="half holds unfinished runs of other settings"):
-        into(tmp_path / "half", paced, other)
+        run_in(tmp_path / "half", paced, other)
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
@@ -269,7 +271,7 @@ def test_changed_code_is_reported(
 ) -> None:
     half_done(tmp_path, paced, paced.settings(runs=4), range(2))
     with caplog.at_level(logging.WARNING):
-        into(tmp_path, paced, paced.settings(runs=4))
+        run_in(tmp_path, paced, paced.settings(runs=4))
     assert "the code or the versions have changed since some of these replicas" in caplog.text
 
 
@@ -302,7 +304,7 @@ except Unwritable as error:
 
 
 @pytest.mark.parametrize(("limit", "saved"), [(8000, 60), (3000, 0)])
-def test_a_file_that_cannot_grow_loses_nothing_that_was_finished(
+def test_a_full_disk_loses_no_finished_replica(
     study: Path, paced: Experiment[Any], tmp_path: Path, limit: int, saved: int
 ) -> None:
     """Groups fit under the higher limit and columns.npz does not; under the lower none fits."""
@@ -313,15 +315,15 @@ def test_a_file_that_cannot_grow_loses_nothing_that_was_finished(
     assert "File too large; use another folder, or free disk space" in done.stdout
     assert [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")] == []
     settings, counted = paced.settings(runs=60), Counted(paced)
-    columns = into(tmp_path, counted.experiment, settings)
+    columns = run_in(tmp_path, counted.experiment, settings)
     assert len(counted.runs) == 60 - saved
     assert as_bytes(columns) == as_bytes(run_replicas(paced, settings))
 
 
-def test_a_file_in_the_way_of_the_folder_is_named(paced: Experiment[Any], tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_folder_is_reported(paced: Experiment[Any], tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(Unwritable, match=r"cannot write to .*taken"):
-        into(tmp_path / "taken", paced, paced.quick)
+        run_in(tmp_path / "taken", paced, paced.quick)
 
 
 def test_columns_that_change_between_commands_are_refused(
@@ -331,7 +333,7 @@ def test_columns_that_change_between_commands_are_refused(
     half_done(tmp_path, paced, settings, range(2))
     changed = replace(paced, run=lambda settings, i: {"walk": np.zeros(3)})
     with pytest.raises(ExperimentFailed, match=r"paced: run 2 has columns .*, run 0 has"):
-        into(tmp_path, changed, settings)
+        run_in(tmp_path, changed, settings)
 
 
 # -- the manifest ---------------------------------------------------------------------------------
@@ -341,7 +343,7 @@ def test_the_manifest_holds_settings_seed_key_versions_machine_hashes_and_dates(
     paced: Experiment[Any], tmp_path: Path
 ) -> None:
     settings = paced.settings(runs=3, seed=5)
-    into(tmp_path, paced, settings)
+    run_in(tmp_path, paced, settings)
     content = json.loads((tmp_path / "manifest.json").read_text("utf-8"))
     assert content["kind"] == "results"
     assert (content["experiment"], content["seed"], content["runs"]) == ("paced", 5, 3)
@@ -360,8 +362,8 @@ def test_the_manifest_records_which_code_made_which_runs(
 ) -> None:
     settings = paced.settings(runs=6)
     half_done(tmp_path, paced, settings, range(0, 6, 2))
-    into(tmp_path, paced, settings)
-    into(tmp_path, paced, replace(settings, runs=8))
+    run_in(tmp_path, paced, settings)
+    run_in(tmp_path, paced, replace(settings, runs=8))
     manifest = read_manifest(tmp_path)
     assert isinstance(manifest, Manifest)
     assert {part.provenance.code == "c0de": part.runs for part in manifest.provenance} == {

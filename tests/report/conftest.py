@@ -1,4 +1,4 @@
-"""A chart with every kind of mark; the charts of our experiments; a study that means harm."""
+"""A chart with every kind of mark, the charts of our experiments, and a malicious study."""
 
 import sys
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def result(evil: Experiment[Any]) -> Result:
 
 @pytest.fixture
 def keep(evil: Experiment[Any]) -> Callable[..., None]:
-    """Run the study at some setting, and keep what it gives in a folder."""
+    """Run the study with some settings, and store its results in a folder."""
 
     def keep(folder: Path, **changes: Any) -> None:
         settings = replace(evil.quick, **changes)
@@ -75,7 +75,7 @@ def chart() -> Chart:
 
 @pytest.fixture
 def drawing() -> Chart:
-    """Regions, one upon the other, and words; with axes and without."""
+    """Overlapping regions and words, with and without axes."""
     square = np.array([0, 2, 2, 0]), np.array([0, 0, 1, 1])
     triangle = np.array([0, 1, 1]), np.array([0, 0, 1])
     regions = [
@@ -93,7 +93,7 @@ def drawing() -> Chart:
 
 @pytest.fixture
 def maps() -> Chart:
-    """Shaded cells with a wall, strokes and arrows over them; and a map that is all ground."""
+    """Shaded cells with a wall, strokes and arrows over them; and a map without values."""
     values = np.array([[0.0, 0.1, np.nan], [0.4, 0.025, 0.2]])
     edge = np.array([1.0, 1.0, np.nan, 0.0, 2.0]), np.array([0.0, -1.0, np.nan, -1.0, -1.0])
     strokes = [
@@ -112,7 +112,7 @@ def maps() -> Chart:
 
 @pytest.fixture
 def graphs() -> Chart:
-    """Arrows there and back, a loop, a faint one, outlines one over the other; and a lone node."""
+    """Arrows in both directions, a loop, a faint one, overlapping outlines; and a single node."""
     nodes = [
         Node("A <b>", 0.0, 0.0, 0.5, "green", "here $x_1$ {y}"),
         Node("B", 2.0, 0.0),

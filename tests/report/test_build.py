@@ -1,4 +1,4 @@
-"""A report comes out of the folder alone: one result, a sweep, several experiments."""
+"""A report is built from a folder alone: of one result, a sweep, or several experiments."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ from bayescontrol.report.build import build, charts_of, section, write_page
 Keep = Callable[..., None]
 
 
-def test_one_result_gets_its_page_and_figures_where_it_lies(keep: Keep, tmp_path: Path) -> None:
+def test_one_result_gets_its_page_and_figures_in_its_folder(keep: Keep, tmp_path: Path) -> None:
     keep(tmp_path)
     page = build(tmp_path)
     assert page == tmp_path / "index.html"
@@ -33,7 +33,7 @@ def test_one_result_gets_its_page_and_figures_where_it_lies(keep: Keep, tmp_path
     assert str(Path(__file__).parent) not in html
 
 
-def test_a_report_can_be_made_elsewhere_and_is_the_same(keep: Keep, tmp_path: Path) -> None:
+def test_a_report_in_another_folder_is_the_same(keep: Keep, tmp_path: Path) -> None:
     keep(tmp_path / "results")
     held = sorted(path.name for path in (tmp_path / "results").iterdir())
     pages = [build(tmp_path / "results", tmp_path / name) for name in ("a", "deep/er")]
@@ -45,7 +45,7 @@ def test_a_report_can_be_made_elsewhere_and_is_the_same(keep: Keep, tmp_path: Pa
         ]  # fmt: skip
 
 
-def test_several_experiments_share_a_page_and_the_broken_one_is_named(
+def test_several_experiments_share_a_page_and_a_failed_one_is_listed(
     keep: Keep, tmp_path: Path
 ) -> None:
     keep(tmp_path / "evil")
@@ -92,7 +92,7 @@ def test_a_shard_is_not_a_result(keep: Keep, tmp_path: Path) -> None:
         build(tmp_path)
 
 
-def test_no_results_are_no_report(tmp_path: Path) -> None:
+def test_a_folder_without_results_gives_no_report(tmp_path: Path) -> None:
     with pytest.raises(NoResults, match="holds no results"):
         build(tmp_path)
 
@@ -109,7 +109,7 @@ def test_a_section_does_not_hold_the_columns(result: Result, tmp_path: Path) -> 
         ({"x": "picture"}, "evil: figure 'x' is a str; return a Chart"),
     ],
 )
-def test_a_figure_that_is_no_chart_or_has_no_place_is_refused(
+def test_a_figure_that_is_not_a_chart_or_has_an_invalid_name_is_refused(
     result: Result, evil: Experiment[Any], drawn: dict[str, Any], message: str
 ) -> None:
     wrong = replace(evil, figures=lambda settings, columns: drawn)
@@ -117,7 +117,7 @@ def test_a_figure_that_is_no_chart_or_has_no_place_is_refused(
         charts_of(replace(result, experiment=wrong))
 
 
-def test_a_figure_that_breaks_is_named(result: Result, evil: Experiment[Any]) -> None:
+def test_a_failed_figure_is_reported(result: Result, evil: Experiment[Any]) -> None:
     def figures(settings: Any, columns: Columns) -> dict[str, Chart]:
         raise KeyError("absent")
 
@@ -126,7 +126,7 @@ def test_a_figure_that_breaks_is_named(result: Result, evil: Experiment[Any]) ->
         charts_of(replace(result, experiment=broken))
 
 
-def test_a_file_in_the_way_is_named(result: Result, tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(result: Result, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(Unwritable, match=r"cannot write to .*taken: "):
         section(replace(result, score=Score(())), tmp_path / "taken")

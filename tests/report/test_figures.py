@@ -28,7 +28,7 @@ SVG: Final = "{http://www.w3.org/2000/svg}"
 
 
 def lines_of(ax: Axes) -> list[Line2D]:
-    """The lines that are no part of error bars."""
+    """Return the lines that are not part of error bars."""
     parts = [part for bars in ax.containers for part in (bars[0], *bars[1])]
     return [line for line in ax.get_lines() if line not in parts]
 
@@ -40,7 +40,7 @@ def check_series(panel: Panel, series: Series, drawn: Line2D) -> None:
 
 
 def check_band(panel: Panel, series: Series, band: Any) -> None:
-    """Every corner of the band is one of its polygons', at no other height is there one."""
+    """The corners of the polygons are those of the band, and there are no other heights."""
     _, low, high = panel.visible(series)
     x = np.tile(series.x, 2)[np.isfinite(np.r_[low, high])]
     y = np.r_[low, high][np.isfinite(np.r_[low, high])]
@@ -59,7 +59,7 @@ def check_bars(panel: Panel, series: Series, bars: ErrorbarContainer) -> None:
 
 
 def check(chart: Chart) -> None:
-    """Everything that the chart says is in the figure, and no line or bar besides."""
+    """Assert that the figure shows everything in the chart, and no other line or bar."""
     for ax, panel in axes_of(chart):
         lines, bars, patches = iter(lines_of(ax)), iter(ax.containers), iter(ax.patches)
         texts = iter(ax.texts[:-1])  # the last one holds the notes of the panel
@@ -97,7 +97,7 @@ def check(chart: Chart) -> None:
 
 
 def axes_of(chart: Chart) -> Iterable[tuple[Axes, Panel]]:
-    """The axes of each panel; beside those of maps there may be one more, the scale of shades."""
+    """Return the axes of each panel; figures with maps may have one more, the colour scale."""
     axes = figures.figure(chart).axes
     assert len(axes) - len(chart.panels) in (0, int(any(panel.is_map for panel in chart.panels)))
     return zip(axes, chart.panels, strict=False)
@@ -116,12 +116,12 @@ def check_heat(heat: Heat, mesh: QuadMesh, borders: Line2D) -> None:
 def check_graph(
     graph: Graph, lines: Iterator[Line2D], patches: Iterator[Any], texts: Iterator[Any]
 ) -> None:
-    """Outlines, arrows with their heads, nodes and words, where the graph says they are."""
+    """Assert that outlines, arrows, nodes and words are at the positions of the graph."""
     for area, hull in zip(graph.areas, graph.outlines, strict=True):
         patch = next(patches)
         np.testing.assert_array_equal(patch.get_xy()[:-1], hull)
         assert to_hex(patch.get_edgecolor()) == LIGHT[area.colour]
-        assert patch.get_facecolor()[3] == 0.1  # what is inside, and other outlines, are seen
+        assert patch.get_facecolor()[3] == 0.1  # the inside and other outlines stay visible
     for edge, arrow in zip(graph.edges, graph.arrows, strict=True):
         line, head = next(lines), next(patches)
         np.testing.assert_array_equal(np.array(line.get_data()).T, arrow.line)
@@ -153,7 +153,7 @@ def check_guide(guide: Guide, drawn: Line2D) -> None:
 
 
 def check_filled(under: Any, over: Any, corners: Any, colour: Colour, shade: float) -> None:
-    """A shade of a colour over the opaque background, which hides what is behind."""
+    """Assert a shade of the colour over an opaque background, which hides other marks."""
     for patch in (under, over):
         assert isinstance(patch, Polygon)
         np.testing.assert_array_equal(patch.get_xy(), [*corners, corners[0]])
@@ -169,7 +169,7 @@ def test_a_drawing_shows_its_regions_and_words(drawing: Chart) -> None:
     check(drawing)
 
 
-def test_a_drawing_has_equal_units_and_axes_only_where_it_is_framed(drawing: Chart) -> None:
+def test_a_drawing_has_equal_units_and_axes_only_if_framed(drawing: Chart) -> None:
     a, b = figures.figure(drawing).axes
     assert (a.get_aspect(), b.get_aspect()) == (1.0, 1.0)
     assert len(a.get_xticks()) > 0
@@ -178,7 +178,7 @@ def test_a_drawing_has_equal_units_and_axes_only_where_it_is_framed(drawing: Cha
     assert b.get_xlabel() == "u"
 
 
-def test_a_region_is_named_in_the_legend_where_the_chart_wants_it(drawing: Chart) -> None:
+def test_a_region_is_in_the_legend_if_the_chart_says_so(drawing: Chart) -> None:
     legend = figures.figure(drawing).axes[0].get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["below <b>", "edge"]
@@ -192,7 +192,7 @@ def test_maps_show_their_shades_and_strokes_and_no_axes(maps: Chart) -> None:
     assert not a.spines["left"].get_visible()
 
 
-def test_maps_that_are_shaded_alike_share_one_scale_of_shades(maps: Chart) -> None:
+def test_maps_with_equal_shading_share_one_colour_scale(maps: Chart) -> None:
     *_, scale = figures.figure(maps).axes
     assert scale.get_ylabel() == "share of the steps"
     labels = [text.get_text() for text in scale.get_yticklabels()]
@@ -200,13 +200,13 @@ def test_maps_that_are_shaded_alike_share_one_scale_of_shades(maps: Chart) -> No
     np.testing.assert_allclose(scale.get_yticks(), np.sqrt([0, 0.1, 0.25, 0.5, 1]))
 
 
-def test_maps_with_different_scales_have_none_that_would_mislead(maps: Chart) -> None:
+def test_maps_with_different_shading_have_no_colour_scale(maps: Chart) -> None:
     a, b = maps.panels
     other = replace(b, heats=[Heat("share of the steps", np.ones((2, 3)), 1.0, "green", 0.5)])
     assert len(figures.figure(replace(maps, panels=[a, other])).axes) == 2
 
 
-def test_a_stroke_is_named_in_the_legend_where_the_chart_wants_it(maps: Chart) -> None:
+def test_a_stroke_is_in_the_legend_if_the_chart_says_so(maps: Chart) -> None:
     (legend,) = figures.figure(maps).legends
     assert [text.get_text() for text in legend.get_texts()] == ["membrane <b>"]
 
@@ -262,7 +262,7 @@ def test_legends_use_the_labels_of_the_chart(chart: Chart) -> None:
     assert len(fig.legends[0].get_texts()) == 7
 
 
-def test_bounds_that_are_not_finite_leave_the_axes_finite() -> None:
+def test_infinite_bounds_leave_the_axes_finite() -> None:
     x = np.arange(2.0)
     series = Series("one run", x, x, x - np.inf, x + np.inf)
     (ax,) = figures.figure(Chart("One run", [Panel("", "t", "y", [series])], "Up.")).axes
@@ -333,7 +333,7 @@ def test_panels_of_a_page_have_no_ids_in_common(chart: Chart) -> None:
     assert figures.panel_svgs(chart, "a") == svgs[:3]
 
 
-def test_a_text_that_looks_like_a_colour_or_a_tag_is_shown_as_it_is() -> None:
+def test_text_that_looks_like_a_colour_or_a_tag_is_shown_unchanged() -> None:
     x = np.arange(2.0)
     odd = "</svg><b>#0072b2 $a$ & id="
     (svg,) = figures.panel_svgs(Chart("A", [Panel("", odd, odd, [Series(odd, x, x)])], "Up."), "a")
@@ -347,7 +347,7 @@ def test_nodes_and_edges_of_a_graph_have_tooltips_on_a_page(graphs: Chart) -> No
     assert "A <b> → B, go/$1$: probability 0.25" in titles
 
 
-def test_a_map_on_a_page_has_its_colour_scale_apart(maps: Chart, chart: Chart) -> None:
+def test_a_map_on_a_page_has_a_separate_colour_scale(maps: Chart, chart: Chart) -> None:
     texts = {
         "".join(text.itertext())
         for text in svg_tree(figures.scale_svg(maps, "a")).iter(f"{SVG}text")
@@ -356,7 +356,7 @@ def test_a_map_on_a_page_has_its_colour_scale_apart(maps: Chart, chart: Chart) -
     assert figures.scale_svg(chart, "a") == ""
 
 
-def test_a_printed_graph_is_as_wide_as_a_row_allows_and_no_wider_than_it_needs(
+def test_a_printed_graph_is_as_wide_as_needed_up_to_its_row(
     graphs: Chart,
 ) -> None:
     a, b = graphs.panels
@@ -366,7 +366,7 @@ def test_a_printed_graph_is_as_wide_as_a_row_allows_and_no_wider_than_it_needs(
     assert (width / 2, height) == figures.graph_size(graphs.panels, 2)
 
 
-def test_a_graph_may_stand_beside_curves(graphs: Chart) -> None:
+def test_a_graph_can_be_beside_curves(graphs: Chart) -> None:
     t = np.arange(3.0)
     curve = Panel("(b)", "t", "y", [Series("y", t, t)])
     mixed = replace(graphs, panels=[graphs.panels[0], curve])
@@ -374,7 +374,7 @@ def test_a_graph_may_stand_beside_curves(graphs: Chart) -> None:
     assert figures.page_size(mixed) == (4.8, 3.4)
 
 
-def test_a_missing_matplotlib_is_named_with_the_command_that_installs_it(
+def test_a_missing_matplotlib_is_reported_with_the_install_command(
     chart: Chart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -1,4 +1,4 @@
-"""What lies beside the columns can be read back, and says the same each time."""
+"""The files beside the columns can be read back, and are reproducible."""
 
 import csv
 import json
@@ -34,7 +34,7 @@ def test_the_object_has_exactly_the_promised_keys(result: Result) -> None:
     assert content["claims"][1]["place"] == EVIL
 
 
-def test_numbers_that_json_lacks_become_words_that_read_back(result: Result) -> None:
+def test_nan_and_infinity_become_strings_that_can_be_parsed(result: Result) -> None:
     content = json.loads(json.dumps(as_object(result), allow_nan=False))
     assert content["settings"]["eps"] == "NaN"
     assert [content["claims"][0][key] for key in ("ours", "error")] == ["Infinity", "NaN"]
@@ -42,7 +42,7 @@ def test_numbers_that_json_lacks_become_words_that_read_back(result: Result) -> 
     assert float(plain(-math.inf)) == -math.inf
 
 
-def test_the_claims_on_disk_carry_reasons_and_versions(result: Result, tmp_path: Path) -> None:
+def test_the_stored_claims_have_reasons_and_versions(result: Result, tmp_path: Path) -> None:
     path = write_claims(result, tmp_path)
     content = json.loads(path.read_text("utf-8"))
     assert content["claims"][1]["reason"] == EVIL
@@ -92,7 +92,7 @@ def test_the_claims_of_a_sweep_can_be_read_by_a_spreadsheet(
     assert math.isnan(float(rows[0]["error"]))
 
 
-def test_a_file_in_the_way_is_named(tmp_path: Path, result: Result) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(tmp_path: Path, result: Result) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(Unwritable, match=r"cannot write to .*taken: .*; use another folder"):
         create_folder(tmp_path / "taken")

@@ -49,7 +49,7 @@ def shown(result: Result, tmp_path: Path) -> Section:
 
 
 def with_evil_claims(shown: Section) -> Section:
-    """The same section; the names of its claims, and what they expect and find, are tags too."""
+    """The same section, but the names and values of its claims are tags too."""
     claims = tuple(
         replace(claim, name=EVIL, expected=EVIL, ours=EVIL) for claim in shown.result.score.claims
     )
@@ -100,7 +100,7 @@ def test_the_page_shows_the_verdicts_and_the_reason_of_a_refusal(shown: Section)
     assert html.count('<i class="reason">') == 3  # the place, a reason, an origin of a threshold
 
 
-def test_the_page_counts_exact_claims_apart_and_shows_what_is_not_comparable(
+def test_the_page_counts_exact_claims_separately_and_shows_incomparable_ones(
     shown: Section,
 ) -> None:
     sum_, printed = shown.result.score.claims
@@ -116,7 +116,7 @@ def test_the_page_counts_exact_claims_apart_and_shows_what_is_not_comparable(
     assert '<span class="holds">holds</span>, exact' in html
 
 
-def test_every_figure_says_how_to_read_it_and_where_its_prints_are(shown: Section) -> None:
+def test_every_figure_has_reading_instructions_and_links_to_its_files(shown: Section) -> None:
     html = page("Report", [replace(shown, folder="a b/c")], {})
     assert html.count("How to read this.") == 1
     assert 'href="a%20b/c/line.pdf"' in html
@@ -135,7 +135,7 @@ def test_panels_with_different_legends_have_one_each_and_those_below_share_one(
 ) -> None:
     first, last = ["prior $x_1$ & <b>", "bound"], ["bound"]
     series = ["rule", "naive", "runs", "open", "marked", "one run"]
-    # (a) and (c) have their own legends, then follows the one below, which is (b)'s.
+    # The separate legends of (a) and (c), then the one below, which is of (b).
     labels = [label for _, label in buttons(chart, shown)]
     assert labels == [*series, *first, *series, *series, *last]
 
@@ -163,13 +163,13 @@ def test_drawings_maps_and_graphs_are_well_formed(
     assert [tag for tag, _ in tags.seen].count("b") == 1 + len(shown.result.score.claims)
 
 
-def test_a_page_says_to_a_screen_reader_what_a_graph_shows(graphs: Chart, shown: Section) -> None:
+def test_graphs_have_labels_for_screen_readers(graphs: Chart, shown: Section) -> None:
     html = page("Report", [replace(shown, charts={"a": graphs})], {})
     assert 'aria-label="(a): three"' in html
     assert 'aria-label="(b): one"' in html
 
 
-def test_settings_come_with_their_meaning_and_provenance_as_it_is(shown: Section) -> None:
+def test_settings_are_shown_with_their_meaning_and_provenance(shown: Section) -> None:
     text = Tags(page("Report", [shown], {})).text
     assert text.index("slope") < text.index("1.0")
     for word in ("setting", "value", "meaning", "eps", "NaN", "runs 0 to 2", "3.11"):
@@ -197,6 +197,6 @@ def test_several_experiments_are_listed_with_their_verdicts(shown: Section) -> N
     assert "Our numbers, side by side" not in text
 
 
-def test_a_broken_experiment_is_named_with_the_reason() -> None:
+def test_a_failed_experiment_is_listed_with_the_reason() -> None:
     text = Tags(page("Report", [], {}, {"maze": "run 3 raised ZeroDivisionError"})).text
     assert text[text.index("Broken") :][1:3] == ["maze", "run 3 raised ZeroDivisionError"]

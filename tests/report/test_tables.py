@@ -1,4 +1,4 @@
-"""Numbers are printed as far as they are known, and verdicts as they are."""
+"""Numbers are printed to the precision of their error, and verdicts unchanged."""
 
 import io
 import math
@@ -79,7 +79,7 @@ def test_the_place_in_the_paper_and_the_origin_of_the_threshold_are_shown() -> N
     assert "; threshold: theory: [two] standard errors" in text
 
 
-def test_exact_claims_are_counted_apart_and_not_comparable_is_no_refutation() -> None:
+def test_exact_claims_are_counted_separately_and_incomparable_ones_are_not_refuted() -> None:
     text = printed(claims_table([result("coin", HOLDS, REFUTED, FAILS, LOST)]))
     assert "map (section 5.2) is not comparable: the map is lost" in text
     summary = (

@@ -41,7 +41,7 @@ def run(settings: Settings, i: int) -> Columns:
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """The share is the bias; the paper, in this tale, says that it is 0.9."""
+    """The share is the bias; in this example the paper says 0.9."""
     mean, error = mean_and_error(columns["share"][:, -1])
     ours = Claim(
         name="share",

@@ -1,4 +1,4 @@
-"""Replicas of every kind of column, at a chosen pace and size, to be killed, moved and joined."""
+"""Replicas with every type of column, of a chosen duration and size, to be killed and merged."""
 
 import time
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A study whose every word is a tag, and whose numbers JSON cannot hold."""
+"""A study whose texts are tags, and whose numbers JSON cannot represent."""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class Settings:
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """Columns with the names of a function's own parameters."""
+    """Columns whose names are those of function parameters."""
     return {"file": settings.slope * np.arange(3) + i, "self": np.array(f"run {i}")}
 
 
