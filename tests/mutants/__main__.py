@@ -31,7 +31,7 @@ class _Progress:
 
 
 def print_table(results: Sequence[Result]) -> None:
-    """Print what became of every bug, survivors first, then a line of counts."""
+    """Print the verdict on every bug, survivors first, then a line of counts."""
     for result in sorted(results, key=lambda one: (_rank(one), one.bug.file)):
         bug = result.bug
         print(f"{result.verdict:14} {result.seconds:6.1f} s  {bug.name} ({bug.file})")
@@ -80,13 +80,13 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds for one bug")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     requested = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the tests under way end too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that running tests stop too
     bugs = chosen(load_bugs(), requested.only)
     if requested.list:
         for bug in bugs:
             print(f"{bug.name:40} {bug.file:36} {bug.what}")
         return 0
-    print(f"Running the tests of {len(bugs)} bugs, at first without a bug", file=sys.stderr)
+    print(f"Running the tests of {len(bugs)} bugs, first without any bug", file=sys.stderr)
     began = time.perf_counter()
     try:
         results = run(

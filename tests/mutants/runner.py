@@ -106,7 +106,7 @@ def find_problem(bug: Bug, repository: Path = REPOSITORY, package: str = PACKAGE
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one bug."""
+    """The verdict on one bug."""
 
     bug: Bug
     verdict: Verdict
@@ -116,7 +116,7 @@ class Result:
 
 
 class Workspace:
-    """A copy of the sources with caches of its own, for one worker."""
+    """A copy of the sources with separate caches, for one worker."""
 
     def __init__(self, folder: Path, repository: Path, package: str) -> None:
         self.repository, self.package = repository, package
@@ -170,7 +170,7 @@ class Workspace:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,  # so that the processes that a test starts end with it
+            start_new_session=True,  # so that processes started by a test stop with it
         )
         try:
             output, _ = process.communicate(timeout=timeout)
@@ -183,7 +183,7 @@ class Workspace:
         return output, process.returncode
 
     def stop(self) -> None:
-        """End the tests under way, with all processes that they have started."""
+        """Stop the running tests, with all processes that they have started."""
         process = self._process
         if process is not None:
             with suppress(ProcessLookupError):
@@ -191,7 +191,7 @@ class Workspace:
 
     @contextmanager
     def planted(self, bug: Bug) -> Iterator[None]:
-        """Have the bug in the copy, and restore the file at the end."""
+        """Plant the bug in the copy, and restore the file at the end."""
         path = self.source / self.package / bug.file
         text, before = path.read_text("utf-8"), path.stat()
         mutated = bug.planted(text)
@@ -230,7 +230,7 @@ class Workspace:
 
 
 def user_cache() -> Path | None:
-    """Return the folder in which the user's compiled kernels are kept; None if none are kept."""
+    """Return the folder of the user's compiled kernels; None if they are not stored."""
     from bayescontrol.kernels._jit import cache_folder
 
     return None if cache_folder is None else cache_folder.parent
@@ -281,7 +281,7 @@ def _judge_all(
     free: SimpleQueue[Workspace] = SimpleQueue()
     for space in spaces:
         free.put(space)
-    stopped, speaking = threading.Event(), threading.Lock()
+    stopped, report_lock = threading.Event(), threading.Lock()
 
     def judged(bug: Bug) -> Result:
         space = free.get()
@@ -291,7 +291,7 @@ def _judge_all(
             result = space.judge(bug, timeout)
         finally:
             free.put(space)
-        with speaking:
+        with report_lock:
             report(result)
         return result
 

@@ -1,4 +1,4 @@
-"""Every planted bug still applies, they cover all folders, and the runner tells the truth."""
+"""Every planted bug still applies, the bugs cover all folders, and the runner judges correctly."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,17 +19,17 @@ from tests.mutants.runner import (
 
 BUGS = load_bugs()
 SOURCE = REPOSITORY / "src" / PACKAGE
-#: Folders that need no bug of their own: those of one experiment, and files for a browser.
-PART_OF_ANOTHER = ("experiments/", "serve/page")
+#: Folders that need no bug: those of one experiment, and files for a browser.
+WITHOUT_BUGS = ("experiments/", "serve/page")
 
 
 def folders() -> list[str]:
     """Every folder of the package that must have a bug, relative to the package."""
     found = [path.parent.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("__init__.py")]
-    return sorted(name for name in found if not name.startswith(PART_OF_ANOTHER))
+    return sorted(name for name in found if not name.startswith(WITHOUT_BUGS))
 
 
-def test_there_are_at_least_sixty_with_distinct_names() -> None:
+def test_there_are_at_least_sixty_bugs_with_distinct_names() -> None:
     names = [bug.name for bug in BUGS]
     assert len(names) >= 60
     assert sorted(set(names)) == sorted(names)
@@ -77,7 +77,7 @@ def test_it_takes_no_time():
 def test_that_is_skipped():
     assert larger(1, 2) == 1
 """
-FOUND = "tests/test_tiny.py::test_the_larger_number_is_found"
+KILLING_TEST = "tests/test_tiny.py::test_the_larger_number_is_found"
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def bug(old: str, new: str, test: str = FOUND, name: str = "bug") -> Bug:
+def bug(old: str, new: str, test: str = KILLING_TEST, name: str = "bug") -> Bug:
     return Bug(name, "It is wrong.", "numbers.py", old, new, (test,))
 
 
@@ -117,18 +117,18 @@ def test_the_runner_distinguishes_killed_survived_broken_skipped_and_not_applica
         ("killed", "killed"), ("survived", "survived"), ("broken", "broken"),
         ("skipped", "skipped"), ("gone", "not applicable"), ("twice", "not applicable"),
     ]  # fmt: skip
-    assert results[0].detail == FOUND
+    assert results[0].detail == KILLING_TEST
     assert "occurs 2 times" in results[5].detail
     assert (repository / "src" / "tiny" / "numbers.py").read_text() == TINY
 
 
-def test_two_bugs_of_one_length_in_one_file_are_not_mixed_up(repository: Path) -> None:
+def test_two_bugs_of_equal_length_in_one_file_are_not_mixed_up(repository: Path) -> None:
     pair = [bug("a > b", "a < b", name="wrong"), bug("a > b", "b < a", name="the same")]
     results = run([*pair, pair[0]], repository=repository, package="tiny", workers=1)
     assert [r.verdict for r in results] == ["killed", "survived", "killed"]
 
 
-def test_tests_that_run_too_long_kill_only_where_that_is_declared(repository: Path) -> None:
+def test_a_timeout_kills_only_if_that_is_declared(repository: Path) -> None:
     sleeps = bug("a > b", "a < b", "tests/test_tiny.py::test_it_takes_no_time")
     sleeps = replace(sleeps, old="return a if a > b else b", new="return 600", name="sleeps")
     declared = replace(sleeps, timeout_kills=True, name="declared")
@@ -154,11 +154,11 @@ def test_without_a_bug_the_tests_must_pass(repository: Path) -> None:
         (replace(bug("a > b", "a"), file="letters.py"), "no file letters.py"),
     ],
 )
-def test_an_entry_that_cannot_work_is_refused(repository: Path, entry: Bug, words: str) -> None:
+def test_an_invalid_entry_is_reported(repository: Path, entry: Bug, words: str) -> None:
     assert words in (find_problem(entry, repository, "tiny") or "")
 
 
-def test_a_sound_entry_has_no_problem(repository: Path) -> None:
+def test_a_valid_entry_has_no_problem(repository: Path) -> None:
     assert find_problem(bug("a > b", "a < b"), repository, "tiny") is None
 
 
@@ -167,7 +167,7 @@ def test_the_table_begins_with_survivors_and_ends_with_counts(
 ) -> None:
     one = bug("a > b", "a < b", name="one")
     two = replace(one, name="two")
-    print_table([Result(one, "killed", 1.0, FOUND), Result(two, "survived", 1.0)])
+    print_table([Result(one, "killed", 1.0, KILLING_TEST), Result(two, "survived", 1.0)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("survived")
     assert "two" in lines[0]
