@@ -1,11 +1,11 @@
-// What is known of each agent, and how it came to be: a bounded history from the time on when
-// this page was opened. When it is full every second sample goes, and samples come half as often.
+// The current state of each agent, and a bounded history since this page was opened. When the
+// history is full, every second sample is dropped and samples are taken half as often.
 const LAST_DECISIONS = 15;
 const ALL_SAMPLES = 40_000;
 const MOST_VECTORS = 600;
 const MOST_ACTIONS = 1000;
 
-// An action that is no text comes as its JSON.
+// Parse an action that is not text: it is sent as JSON.
 function meant(action) {
   if (typeof action !== "string" || !action.startsWith("{")) return action;
   try {
@@ -20,15 +20,15 @@ class Agent {
     this.name = name;
     this.samples = [];
     this.decisions = [];
-    this.taken = new Map(); // action -> how often, of the decisions that were seen
-    this.vectors = []; // of actions made of numbers: the last few, with their times
+    this.taken = new Map(); // action -> its count among the decisions received
+    this.vectors = []; // the last few numeric actions, with their times
     this.slots = new Map();
     this.heard = 0;
     this.stride = 1;
     this.now = null;
   }
 
-  // A name keeps its colour, as arm, as mode and as action.
+  // A name has the same colour as arm, as mode and as action.
   slot(name) {
     if (!this.slots.has(name)) this.slots.set(name, this.slots.size);
     return this.slots.get(name);
@@ -48,7 +48,7 @@ class Agent {
       modes: new Map(now.modes.map((mode) => [String(mode.name), mode])),
       probabilities: now.probabilities ?? {},
     };
-    // Between two samples that stay, the last one follows the present.
+    // Between two permanent samples, the last one is overwritten by the current state.
     if (this.heard % this.stride === 0 || this.samples.length < 2) this.samples.push(sample);
     else this.samples[this.samples.length - 1] = sample;
     this.heard += 1;
@@ -98,7 +98,7 @@ class Agents {
     this.known.get(String(decision.agent))?.decided(decision);
   }
 
-  // The one that the reader chose, as long as it is there; else the first.
+  // The selected agent if it still exists, otherwise the first.
   get shown() {
     return this.known.get(this.chosen) ?? this.known.values().next().value ?? null;
   }

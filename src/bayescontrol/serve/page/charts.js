@@ -1,8 +1,8 @@
-// Charts out of plain SVG: axes with names and units, lines with bands, stacks, rows, columns.
-// A pointer or the arrow keys read values off. Nothing here knows what is drawn.
+// Charts in plain SVG: axes with names and units, lines with bands, stacks, rows, columns.
+// A pointer or the arrow keys read values off. This file is independent of the data shown.
 const COLOURS = 8;
 const HEIGHT = 210;
-const CHARACTER = 6.7; // about the width of a figure at the size of the labels
+const CHARACTER = 6.7; // approximate width of a digit in the labels
 
 const mark = (slot) => `c${slot % COLOURS} d${Math.floor(slot / COLOURS) % 3}`;
 
@@ -22,7 +22,7 @@ function ticks(from, to, most, least = 0) {
   return found;
 }
 
-// What must be seen, with some air; a side that is given stays.
+// The range of the values with a margin; a given end is used unchanged.
 function domain(values, [from, to] = []) {
   let low = Infinity;
   let high = -Infinity;
@@ -65,7 +65,7 @@ function gutter(yTicks) {
   return 10 + CHARACTER * Math.max(...yTicks.map(([, text]) => text.length), 1);
 }
 
-// The stretches of indices without a hole: of values that are there, close in time.
+// Split the indices into runs without gaps: values that exist and are close in time.
 function stretches(x, there, gap) {
   const found = [];
   let open = null;
@@ -135,7 +135,7 @@ function drawLines(spec, width, at) {
   return f;
 }
 
-// spec: xLabel, bounds, bars, items {name, slot, value, low, high}: one row each, as it is now.
+// spec: xLabel, bounds, bars, items {name, slot, value, low, high}: one row for each current value.
 function drawRows(spec, width) {
   const row = 24;
   const height = spec.items.length * row + 64;
@@ -145,7 +145,7 @@ function drawRows(spec, width) {
   const left = room * CHARACTER + 12;
   const values = spec.items.flatMap(({ value, low, high }) => [value, low, high]);
   const [from, to] = domain(spec.bars ? [0, ...values] : values, spec.bounds);
-  const inner = width - 52; // the numbers stand at the right
+  const inner = width - 52; // room for the numbers on the right
   const xTicks = ticks(from, to, Math.max(3, (inner - left) / 70));
   const y = { from: spec.items.length, to: 0, ticks: [], label: "" };
   const f = frame(inner, height, { from, to, ticks: xTicks, label: spec.xLabel }, y, left);

@@ -1,4 +1,4 @@
-// Nodes and numbers. Text is only ever set as text: a name can say what it likes and does nothing.
+// Nodes and numbers. Text is always set as text content, so names cannot inject markup.
 const SVG = "http://www.w3.org/2000/svg";
 const DRAWN = new Set(["svg", "g", "path", "line", "rect", "circle", "text", "title"]);
 
@@ -14,7 +14,7 @@ function h(tag, attributes = {}, ...children) {
 
 const $ = (id) => document.getElementById(id);
 
-// Only what differs is written: a reader's focus and selection survive a page that moves.
+// Write only if the text differs, so that focus and selection survive updates.
 function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -34,11 +34,11 @@ function table(caption, ...names) {
   const body = h("tbody");
   const head = h("tr", {}, ...names.map((name) => h("th", { scope: "col" }, name)));
   const grid = h("table", {}, h("caption", {}, caption), h("thead", {}, head), body);
-  // A wide table scrolls by itself, so a keyboard must be able to reach it.
+  // A wide table scrolls separately, so it must be reachable by keyboard.
   const node = h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption }, grid);
   return {
     node,
-    // Tidy: a column that says nothing in any row is not shown, nor a table of names alone.
+    // Tidy: hide columns without any value, and a table that has only names.
     fill(rows, tidy = false) {
       fill(body, rows);
       const told = names.map((_, j) => !tidy || !j || rows.some((cells) => cells[j] !== "–"));
@@ -86,8 +86,8 @@ function moment(seconds) {
   return new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
 }
 
-// A value of a log as a reader would write it: tuples, arrays, dicts and numbers come in tagged.
-// None is a value as any other; "–" stands for what is not there.
+// Format a value of a log for people: tuples, arrays, dicts and some numbers are tagged in JSON.
+// None is an ordinary value; "–" means that there is no value.
 function label(value) {
   if (value === undefined) return "–";
   if (value === null) return "None";
@@ -103,7 +103,7 @@ function label(value) {
   return String(value.float ?? value.int ?? JSON.stringify(value));
 }
 
-// The numbers of an action that is made of numbers, as that of a linear plant is; else null.
+// The numbers of a numeric action, such as the input of a linear plant; otherwise null.
 function vector(value) {
   const numbers = value?.array;
   return Array.isArray(numbers) && numbers.length && numbers.every(isNumber) ? numbers : null;

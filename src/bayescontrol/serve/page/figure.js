@@ -1,5 +1,5 @@
-// A figure: its title, the drawing, and a legend that tells the values at the cursor or, without
-// one, the last. A chart of lines is a slider to a keyboard: arrows move the cursor along it.
+// A figure: its title, the drawing, and a legend with the values at the cursor, or the last values
+// without a cursor. A line chart is a slider for the keyboard: arrow keys move the cursor.
 const DRAW = { lines: drawLines, rows: drawRows, columns: drawColumns };
 
 class Figure {
@@ -10,12 +10,12 @@ class Figure {
     this.node = h("figure", { hidden: true }, h("figcaption", {}, h("h3", {}, title)), this.canvas,
       this.legend, this.remark);
     this.title = title;
-    this.held = null; // x of the cursor: it stays at its moment while the chart moves on
+    this.held = null; // x of the cursor: it keeps its time while the chart advances
     this.width = 0;
     new ResizeObserver(() => { if (this.canvas.clientWidth !== this.width) this.draw(); }).observe(this.canvas);
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     this.canvas.addEventListener("pointerdown", (event) => this.point(event));
-    // A finger that is lifted leaves too, and the reader wants to look.
+    // Lifting a finger also fires this event; keep the cursor so that the value can be read.
     this.canvas.addEventListener("pointerleave", ({ pointerType }) => {
       if (pointerType !== "touch") this.hold(null);
     });
@@ -23,7 +23,7 @@ class Figure {
     this.canvas.addEventListener("keydown", (event) => this.key(event));
   }
 
-  // Null hides the figure: there is nothing to be shown.
+  // Null hides the figure.
   show(spec) {
     this.spec = spec;
     this.node.hidden = !spec;
@@ -56,7 +56,7 @@ class Figure {
     this.canvas.setAttribute("aria-valuemin", 1);
     this.canvas.setAttribute("aria-valuemax", x.length);
     this.canvas.setAttribute("aria-valuenow", i + 1);
-    // Without a cursor the text stays as it is, or a screen reader would speak every second.
+    // Without a cursor the text is constant; otherwise a screen reader would speak every second.
     const rest = "arrow keys read values off";
     this.canvas.setAttribute("aria-valuetext", at === null ? rest : `${when(x[i])}: ${told}`);
     const swatch = (slot) => h("svg", { class: "swatch", width: 22, height: 10, "aria-hidden": "true" },

@@ -1,4 +1,4 @@
-// The log view: what a log that was opened says, replayed by counts.
+// The log view: the content of an opened log, and posteriors replayed from counts.
 const BINS = 60;
 const PAGE = 25;
 const DELAYS = [[1e-3, "1 ms"], [1e-2, "10 ms"], [0.1, "0.1 s"], [1, "1 s"], [10, "10 s"], [60, "1 min"],
@@ -21,7 +21,7 @@ const past = {
   where: h("span", { role: "status" }),
 };
 
-// Where decision i stands on the axis of time: seconds since the first, or its number.
+// The position of decision i on the time axis: seconds since the first, or its number.
 function timeline(log) {
   const size = log.time.length;
   const span = log.time.at(-1) - log.time[0];
@@ -52,14 +52,14 @@ function shares(log, { names, drawn, remark }) {
   const taken = Array.from({ length: bins }, () => new Map());
   const totals = Array(bins).fill(0);
   log.action.forEach((a, i) => {
-    // A clock that was set back must not throw a decision off the axis.
+    // A clock that was set back must not move a decision off the axis.
     const bin = Math.min(bins - 1, Math.max(0, Math.floor((at(i) - from) / size)));
     taken[bin].set(names[a], (taken[bin].get(names[a]) ?? 0) + 1);
     totals[bin] += 1;
   });
-  // A bin without a decision says nothing: the stack goes on with the shares of the one before.
+  // Skip bins without decisions: the stack continues with the shares of the bin before.
   const told = totals.flatMap((n, bin) => (n ? [bin] : []));
-  // The first and the last reach to the ends of the axis, a single one to both.
+  // The first and the last bin extend to the ends of the axis, a single one to both.
   const kept = told.length > 1 ? told : [told[0], told[0]];
   const x = kept.map((bin, i) => (i === 0 ? from : i === kept.length - 1 ? to : from + (bin + 0.5) * size));
   const series = drawn.map((name) => ({
@@ -68,7 +68,7 @@ function shares(log, { names, drawn, remark }) {
   return { kind: "lines", x, ...axis, stacked: true, yLabel: "share of decisions, stacked", bounds: [0, 1], series, remark };
 }
 
-// Of actions made of numbers: each entry, of as many decisions as can be told apart.
+// Numeric actions: a line for each entry, for as many decisions as can be distinguished.
 function vectorsOf(log) {
   if (!log.ofNumbers) return null;
   const every = Math.ceil(log.id.length / (10 * BINS));
@@ -99,7 +99,7 @@ function delays(log) {
     yLabel: "observations (count)", told, remark: `Of ${many(sorted.length, "observation")} ${told}.` };
 }
 
-// Counts by action after each stretch of the feedback, in the order of the log.
+// Counts by action at regular points of the feedback, in the order of the log.
 function replay(log, drawn) {
   const names = [...log.names.keys()];
   const counts = new Map(drawn.map((name) => [name, { n: 0, sum: 0, squares: 0 }]));
@@ -123,7 +123,7 @@ function replay(log, drawn) {
 
 function means(log, { drawn, remark }) {
   if (!log.rewarded) return [null, null, null];
-  // Arms that were never tried have a posterior too: their prior.
+  // The posterior of an untried arm is its prior.
   const known = [...new Set([...log.names.keys(), ...(log.priors?.keys() ?? [])])];
   const arms = [...new Set([...drawn, ...known])].slice(0, log.priors ? MOST_DRAWN : drawn.length);
   const points = replay(log, arms);
@@ -150,7 +150,7 @@ function means(log, { drawn, remark }) {
 }
 
 let opened = null;
-let newest = 0; // of the decisions in the table: how many are newer than its first
+let newest = 0; // the number of decisions newer than the first one in the table
 
 function showDecisions() {
   const size = opened.id.length;

@@ -1,4 +1,4 @@
-// The live view: who is there, and of the agent that is looked at all that it knows.
+// The live view: the list of agents, and the details of the selected one.
 const MOST_DRAWN = 12;
 const MOST_LISTED = 60;
 
@@ -25,7 +25,7 @@ $("agent").append(live.name, live.model, live.remarks, live.facts,
   h("div", { class: "charts" }, ...Object.values(live).filter((one) => one instanceof Figure).map(({ node }) => node)),
   h("div", { class: "charts" }, live.numbers.node, live.decisions.node));
 
-// The largest few, in the order in which they came.
+// The largest few, in their original order.
 function fewest(names, size) {
   const first = new Set([...names].sort((a, b) => size(b) - size(a)).slice(0, MOST_DRAWN));
   return names.filter((name) => first.has(name));
@@ -41,7 +41,7 @@ function upTo(what, x, yLabel, series, more = {}) {
     when: (time) => `at ${clock(time)}`, yLabel, series, ...more };
 }
 
-// The same since the page was opened.
+// The same for the samples since the page was opened.
 function path(agent, yLabel, series, more = {}) {
   const gap = Math.max(5, 3 * agent.stride);
   return upTo("now", agent.samples.map(({ time }) => time), yLabel, series, { gap, ...more });
@@ -94,7 +94,7 @@ function actions(agent) {
   ];
 }
 
-// Where there are no probabilities: what was done, of the decisions that came by.
+// Without probabilities: the shares of the actions among the decisions received.
 function taken(agent) {
   const total = [...agent.taken.values()].reduce((sum, n) => sum + n, 0);
   if (Object.keys(agent.now.probabilities ?? {}).length || !total) return null;
@@ -192,7 +192,7 @@ function showAgents() {
   });
 }
 
-// Written only when it changes: whoever listens hears of an alarm once.
+// Written only when it changes, so that a screen reader announces an alarm once.
 function showAlarms() {
   const raised = agents.alarmed.map((agent) => `${agent.name}: no mode fits what is observed.`);
   const told = [...$("alarms").children].map((line) => line.textContent);

@@ -2,7 +2,7 @@
 //   created    format, model, version, settings, seed
 //   decided    x, a, p, key           its seq is the decision's id
 //   observed   n, o                   n is the seq of the decision
-// Columns by decision; an observation is kept with its decision.
+// Columns by decision; an observation is stored with its decision.
 const FORMAT = 1;
 
 class BadLog extends Error {}
@@ -21,19 +21,19 @@ class Log {
     this.lines = 0;
     this.first = null;
     this.last = null;
-    this.places = new Map(); // id -> place of the decision
+    this.places = new Map(); // id -> index of the decision
     this.names = new Map(); // action -> its number, in the order of appearance
     this.called = new Map(); // the JSON of an action -> its name
-    this.callings = new Set(); // the names that are given
+    this.callings = new Set(); // the names in use
     this.id = [];
     this.time = [];
     this.x = [];
     this.action = [];
-    this.vector = []; // the numbers of an action that is made of them, or null
+    this.vector = []; // the numbers of a numeric action, or null
     this.p = [];
     this.o = [];
-    this.answered = []; // when
-    this.order = []; // of the decisions that have feedback, as it came
+    this.answered = []; // time of the observation
+    this.order = []; // indices of the decisions with feedback, in the order of arrival
     this.gaps = 0;
     this.strangers = 0;
     this.repeated = 0;
@@ -62,7 +62,7 @@ class Log {
     this.created = event;
   }
 
-  // What an action is called: of two that read alike, as 1 and "1" do, the second by its JSON.
+  // The name of an action: if two have the same text, such as 1 and "1", the second gets its JSON.
   nameOf(a) {
     const json = JSON.stringify(a);
     if (!this.called.has(json)) {
@@ -109,7 +109,7 @@ class Log {
     return told;
   }
 
-  // Whether null is a situation, as a state may be, or there is none.
+  // Whether null is a situation (the state None) rather than no situation.
   get situated() {
     return this.created?.model === "gibbs-mdp" || this.x.some((x) => x !== null);
   }
@@ -118,7 +118,7 @@ class Log {
     return this.vector.length > 0 && this.vector.every((v) => v !== null);
   }
 
-  // Rewards as numbers, true and false as 1 and 0; null if an observation is none.
+  // The reward as a number, true and false as 1 and 0; null if the observation is not a number.
   reward(i) {
     const o = this.o[i];
     if (typeof o === "boolean") return o ? 1 : 0;
@@ -129,7 +129,7 @@ class Log {
     return this.order.length > 0 && this.order.every((i) => this.reward(i) !== null);
   }
 
-  // Of Bernoulli arms: (α, β) by the name of the arm, as the log states them; else null.
+  // The priors (α, β) of Bernoulli arms by name, from the log; null for other models.
   get priors() {
     if (this.created?.model !== "bernoulli-bandit") return null;
     const { arms, prior } = Object.fromEntries(this.created.settings?.dict ?? []);
@@ -138,7 +138,7 @@ class Log {
   }
 }
 
-// Reads a file in pieces, so that the page goes on living; `progress` gets the share that is read.
+// Read a file in chunks, so that the page stays responsive; `progress` gets the share read so far.
 async function readLog(file, progress, stopped) {
   const log = new Log();
   const reader = file.stream().getReader();
@@ -161,7 +161,7 @@ async function readLog(file, progress, stopped) {
     progress(size / file.size);
   }
   if (rest.trim()) {
-    // A writer that was stopped leaves half a line.
+    // An interrupted writer leaves a partial line.
     log.torn = log.lines > 0 && parsed(rest) === undefined;
     if (!log.torn) log.take(rest);
   }

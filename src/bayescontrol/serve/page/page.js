@@ -1,10 +1,10 @@
-// The page itself: two views, one stream, the token, the pause and files that are dropped.
+// The page itself: two views, the event stream, the token, the pause button and dropped files.
 const REDRAW = 250; // milliseconds: decisions may come twenty times a second
 
 let paused = false;
 let due = null;
 let since = null; // when the stream was lost
-let reading = 0; // the file that is being read, by number: a later one takes its place
+let reading = 0; // the number of the file being read: a later one replaces it
 
 function view(name) {
   for (const one of ["live", "log"]) {
@@ -61,7 +61,7 @@ const stream = new Stream(new URL("events", location.href.split(/[?#]/)[0]), {
     if (kind === "agents" && Array.isArray(value)) agents.take(value, Date.now() / 1000);
     else if (kind === "decision") agents.decided(value);
     else return;
-    // An alarm does not wait for the reader to go on.
+    // Alarms are shown even while paused.
     if (paused) showAlarms();
     redraw();
   },
@@ -99,7 +99,7 @@ $("pause").addEventListener("click", () => {
   $("pause").setAttribute("aria-pressed", paused);
   redraw();
 });
-$("file").addEventListener("click", ({ target }) => { target.value = ""; }); // the same one again
+$("file").addEventListener("click", ({ target }) => { target.value = ""; }); // so that the same file can be chosen again
 $("file").addEventListener("change", ({ target }) => {
   if (target.files[0]) openFile(target.files[0]);
 });

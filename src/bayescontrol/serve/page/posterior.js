@@ -1,4 +1,4 @@
-// The posterior of a bias by counts, m ~ Beta(α + r, β + f), and its central interval:
+// The posterior of a bias from counts, m ~ Beta(α + r, β + f), and its central interval:
 //   I_m(a, b) = ∫_0^m t^(a-1) (1-t)^(b-1) dt / B(a, b)
 const LANCZOS = [676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
   12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7];
@@ -45,7 +45,7 @@ function betaQuantile(p, a, b) {
   return (low + high) / 2;
 }
 
-// Of one action: how many observations, their sum and sum of squares -> mean and 95 % interval.
+// For one action: count, sum and sum of squares of the observations -> mean and 95 % interval.
 function byCounts({ n, sum, squares }, prior) {
   if (prior) {
     const [a, b] = [prior[0] + sum, prior[1] + n - sum];

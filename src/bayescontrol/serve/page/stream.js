@@ -1,11 +1,11 @@
 // Server-sent events read by fetch, because EventSource cannot send a token in a header and a
-// token in an address ends up in logs. Connects again by itself, less and less eagerly.
-const SILENCE = 12_000; // the server speaks every second: after this it is taken for gone
+// token in a URL ends up in logs. Reconnects automatically, with growing delays.
+const SILENCE = 12_000; // the server sends every second: after this time it counts as lost
 const SLOWEST = 30_000;
-const LONGEST = 300_000; // whatever a server asks for
+const LONGEST = 300_000; // upper limit of Retry-After
 const KEPT = "bayescontrol-token";
 
-// Text in pieces of any size -> events {kind, data}.
+// Text in chunks of any size -> events {kind, data}.
 class EventParser {
   constructor() {
     this.rest = "";
@@ -15,7 +15,7 @@ class EventParser {
 
   *push(text) {
     this.rest += text;
-    // A carriage return at the very end may be half of a pair.
+    // A carriage return at the end may be the first half of CRLF.
     const whole = this.rest.endsWith("\r") ? this.rest.slice(0, -1) : this.rest;
     const lines = whole.split(/\r\n|\n|\r/);
     this.rest = lines.pop() + this.rest.slice(whole.length);
@@ -42,7 +42,7 @@ class Trouble extends Error {
   }
 }
 
-// Where a tab may not store anything the token lives as long as the page.
+// If the browser refuses to store the token, it is kept until the page is closed.
 const wallet = {
   token: null,
   load() {
@@ -89,7 +89,7 @@ class Stream {
     }
   }
 
-  // Start anew: with another token, or with none.
+  // Reconnect with another token, or with none.
   restart() {
     this.again = true;
     this.stop?.abort();
