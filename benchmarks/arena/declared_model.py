@@ -1,4 +1,4 @@
-"""What agents for MDPs with declared states share: names, masks, validation and named arrays.
+"""Shared by agents for MDPs with declared states: names, masks, validation, named arrays.
 
 x ∈ X and a ∈ A(x) ⊆ A declared        o = (r, y), r finite, y ∈ X
 """
@@ -19,7 +19,7 @@ from bayescontrol.values import pack, require_arrays, unpack
 COUNTS = ("n", "tried", "t", "visits")
 
 
-def whole(name: str, value: Any, least: int) -> int:
+def require_integer(name: str, value: Any, least: int) -> int:
     """Return a setting as an int if it is a whole number of at least `least`."""
     plain = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not plain or value < least:

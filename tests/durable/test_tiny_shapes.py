@@ -18,7 +18,6 @@ from tests.durable.logs.make_tiny_shapes import BANDITS, HELD
 from tests.durable.test_formats import SNAPSHOTS, copy_store
 
 from bayescontrol import GaussianBandit
-from bayescontrol.bandits.best_arm import QuadratureFailed
 from bayescontrol.durable import (
     Created,
     DurableAgent,
@@ -32,7 +31,7 @@ from bayescontrol.durable import (
 from bayescontrol.durable.events import Event
 from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.models import Model, as_model, model_of
-from bayescontrol.errors import ModelMismatch
+from bayescontrol.errors import ModelMismatch, QuadratureFailed
 from bayescontrol.schedules import Geometric, every_step
 from bayescontrol.serve.registry import AgentRegistry
 
