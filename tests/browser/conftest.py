@@ -1,4 +1,4 @@
-"""A real Chromium without a window, and pages as a reader gets them.
+"""A headless Chromium, and fixtures that open pages in it.
 
 The browser is open for one test file only: while Playwright's synchronous API is in use, no other
 event loop can run in this process, and other tests need theirs.

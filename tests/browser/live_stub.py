@@ -21,7 +21,7 @@ class Stub:
     def __init__(self) -> None:
         self.token: str | None = None
         self.refusal: tuple[int, dict[str, str]] | None = None
-        self.asked: list[tuple[str, str | None, float]] = []  # path, Authorization, when
+        self.requests: list[tuple[str, str | None, float]] = []  # path, Authorization, time
         self.greeting: list[bytes] = []
         self._open: list[queue.Queue[bytes | None]] = []
         stub = self
@@ -31,7 +31,7 @@ class Stub:
                 pass
 
             def do_GET(self) -> None:
-                stub.asked.append((self.path, self.headers["Authorization"], time.monotonic()))
+                stub.requests.append((self.path, self.headers["Authorization"], time.monotonic()))
                 if self.path == "/":
                     self.answer(200, headers(), page().encode())
                 elif self.path != "/events":

@@ -135,7 +135,7 @@ def test_a_log_can_be_dropped_on_the_page(tab: Open, stub: Stub) -> None:
     expect(page.locator("#live")).to_be_hidden()
     page.get_by_role("button", name="Live").click()
     expect(page.locator("#agent h2")).to_have_text("checkout")
-    assert {path for path, _, _ in stub.asked} == {"/", "/events"}
+    assert {path for path, _, _ in stub.requests} == {"/", "/events"}
 
 
 @pytest.mark.parametrize(

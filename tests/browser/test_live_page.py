@@ -57,7 +57,7 @@ def test_every_figure_is_drawn_without_console_errors_or_foreign_requests(
         expect(figure(page, title).locator("svg .name").last).not_to_be_empty()
     expect(figure(page, "Evidence that no mode fits")).to_be_hidden()
     assert messages == []
-    assert {path for path, _, _ in stub.asked} == {"/", "/events"}
+    assert {path for path, _, _ in stub.requests} == {"/", "/events"}
 
 
 def test_the_page_shows_the_numbers_that_were_sent(tab: Open, stub: Stub) -> None:
@@ -184,8 +184,8 @@ def test_actions_made_of_numbers_are_drawn_by_entry(tab: Open, stub: Stub) -> No
 def test_an_alarm_is_announced_once_and_visible_on_every_view(tab: Open, stub: Stub) -> None:
     page = live(tab, stub)
     page.evaluate("""() => {
-      window.told = 0;
-      new MutationObserver((changes) => { window.told += changes.length; })
+      window.announcements = 0;
+      new MutationObserver((changes) => { window.announcements += changes.length; })
         .observe(document.getElementById("alarms"), {childList: true, subtree: true});
     }""")
     for step in range(9, 13):
@@ -193,7 +193,7 @@ def test_an_alarm_is_announced_once_and_visible_on_every_view(tab: Open, stub: S
         page.wait_for_timeout(300)
     alert = page.get_by_role("alert")
     expect(alert).to_have_text("door: no mode fits what is observed.")
-    assert page.evaluate("window.told") == 1
+    assert page.evaluate("window.announcements") == 1
     assert page.title() == "Alarm: door · bayescontrol"
     expect(page.locator("#agents button").nth(1)).to_contain_text("alarm")
     stub.say("agents", [agent(step=14), modal(step=14)])
@@ -296,7 +296,7 @@ def test_the_page_waits_as_long_as_the_server_asks(tab: Open, stub: Stub) -> Non
     expect(page.locator("#state")).to_contain_text("429")
     stub.refusal = None
     connected(page)
-    first, second = (when for path, _, when in stub.asked if path == "/events")
+    first, second = (when for path, _, when in stub.requests if path == "/events")
     assert second - first >= 1.9
 
 
@@ -348,10 +348,10 @@ def test_a_token_is_requested_once_and_never_put_in_a_url(tab: Open, stub: Stub)
     page.reload()
     connected(page)
     expect(field).to_be_hidden()
-    sent = [auth for path, auth, _ in stub.asked if path == "/events"]
+    sent = [auth for path, auth, _ in stub.requests if path == "/events"]
     assert sent == [None, "Bearer wrong", "Bearer s3cret", "Bearer s3cret"]
-    assert all(path in ("/", "/events") for path, _, _ in stub.asked)
-    assert all(auth is None for path, auth, _ in stub.asked if path == "/")
+    assert all(path in ("/", "/events") for path, _, _ in stub.requests)
+    assert all(auth is None for path, auth, _ in stub.requests if path == "/")
     assert page.evaluate("Object.values(sessionStorage)") == ["s3cret"]
     assert page.evaluate("localStorage.length + document.cookie.length") == 0
     assert page.url == stub.url
@@ -364,7 +364,7 @@ def test_no_token_is_requested_if_the_server_needs_none(tab: Open, stub: Stub) -
     page = live(tab, stub)
     expect(page.locator("#ask")).to_be_hidden()
     expect(page.get_by_role("button", name="Forget the token")).to_be_hidden()
-    assert {auth for _, auth, _ in stub.asked} == {None}
+    assert {auth for _, auth, _ in stub.requests} == {None}
 
 
 def test_the_browser_refuses_other_servers_and_injected_markup(tab: Open, stub: Stub) -> None:

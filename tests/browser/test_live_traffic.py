@@ -60,9 +60,9 @@ def test_the_page_shows_real_traffic_and_the_alarm_of_the_broken_lever(
     first = fact(page, "decisions")
     page.wait_for_function(
         """before => {
-          const told = [...document.querySelectorAll("#agent .facts div")];
+          const facts = [...document.querySelectorAll("#agent .facts div")];
           const of = Object.fromEntries(
-            told.map((row) => [...row.children].map((cell) => cell.innerText)));
+            facts.map((row) => [...row.children].map((cell) => cell.innerText)));
           const number = (name) => Number((of[name] ?? "").replace(",", ""));
           return number("decisions") > before && number("surprise (bits)") > 0
             && number("regret (reward)") > 0;

@@ -92,7 +92,7 @@ def alike(one: Any, two: Any) -> bool:
 
 
 def require_as_expected(store: LogStore, folder: str) -> None:
-    """Every agent opens with the expected state, continues, and opens again where it stopped."""
+    """Assert that every agent opens with the expected state, continues, and opens again."""
     assert store.names() == sorted(NEWEST[folder])
     for name, expected in NEWEST[folder].items():
         then = expected["then"]
@@ -107,7 +107,7 @@ def require_as_expected(store: LogStore, folder: str) -> None:
 
 
 def require_replay_matches(agent: DurableAgent) -> None:
-    """A replay reaches the same state and decisions, and observations are recognised."""
+    """Assert that a replay reaches the same state and decisions, and observations are known."""
     again, state = replay(agent.log(), agent.model), agent.state()
     decisions = [event for event in agent.log() if isinstance(event, Decided)]
     assert again.drawn == len(decisions)

@@ -1,4 +1,4 @@
-"""A original is an immutable value with equality."""
+"""A decision is an immutable value with equality."""
 
 import copy
 import pickle

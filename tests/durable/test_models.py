@@ -95,7 +95,7 @@ def test_defaults_are_written_to_the_log_in_full(stated: Any, implied: Any) -> N
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
-def test_feedback_is_independent_where_no_observation_moves_the_agent() -> None:
+def test_late_feedback_is_accepted_if_no_observation_moves_the_agent() -> None:
     accepts_late = {
         name: as_model(problem).driver().accepts_late_feedback for name, problem in PROBLEMS.items()
     }

@@ -110,7 +110,7 @@ CONTRADICTIONS: dict[str, Event] = {
 
 
 def history(store: SqliteStore) -> list[Event]:
-    """Events 1 to 5: decisions 2 and 4 under the keys visit-1 and visit-2, each answered by 1."""
+    """Events 1 to 5: decisions 2 and 4 with keys visit-1 and visit-2, each with observation 1."""
     with open_agent(store, "shop", SHOP, seed=1) as agent:
         for key in "visit-1", "visit-2":
             agent.observe(agent.act(key=key), 1)

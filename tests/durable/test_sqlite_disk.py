@@ -52,16 +52,16 @@ try:
         filler.write(b"x" * 4096)
 except OSError:
     pass
-made = 0
+count = 0
 try:
-    for made in range(100_000):
+    for count in range(100_000):
         agent.act()
 except DiskFull as error:
     print(type(error).__name__)
 os.unlink(f"{place}/filler")
 filler.close()
 head = agent.head
-assert head == made + 1, (head, made)
+assert head == count + 1, (head, count)
 agent.act()
 agent.close()
 again = open_agent(f"sqlite:///{place}/shop.db", "shop")
@@ -75,9 +75,9 @@ def test_a_really_full_disk_loses_nothing(tmp_path: Path) -> None:
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
     if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("making a small disk needs to be root")
+        pytest.skip("mounting a small disk needs root")
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("this machine does not let us make a small disk")
+        pytest.skip("mounting a small disk is not permitted here")
     try:
         done = subprocess.run(
             [sys.executable, "-c", SMALL_DISK, str(place)],

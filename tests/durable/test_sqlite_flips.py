@@ -1,8 +1,8 @@
 """A flipped bit in a store is either without consequence or reported as `DamagedLog`.
 
 Each trial copies a store, flips one bit, and runs the same session on it: read every event, repeat
-every key, repeat every answer, contradict an answer, and go on. The session must end with exactly
-what the intact store gives, or with `DamagedLog` (`NewerFormat`, if the flip is in the version
+every key, repeat every observation, contradict one, and continue. The session must give exactly
+the results of the intact store, or raise `DamagedLog` (`NewerFormat`, if the flip is in the version
 number of the layout: a later release could have written that). Anything else is silently wrong.
 """
 
@@ -36,7 +36,7 @@ def decide_all(agent: DurableAgent, x: Any) -> list[Decision]:
 
 
 def build(path: Path) -> None:
-    """Two agents; every decision has a key, and three of four an answer."""
+    """Write two agents; every decision has a key, and three of four have an observation."""
     store = open_store(f"sqlite:///{path}", durable=False)
     for name, (model, x) in AGENTS.items():
         with open_agent(store, name, model, seed=3) as agent:

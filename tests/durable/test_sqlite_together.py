@@ -73,7 +73,7 @@ def test_logs_that_append_while_the_disk_is_busy_share_a_transaction(store: Sqli
     logs, counted = [store.log(f"agent {i}") for i in range(8)], commits(store)
     result = call_together(store, [lambda log=log: log.append(ROWS) for log in logs])  # type: ignore[misc]
     assert result == [None] * 8
-    assert len(counted) == 2  # the slow one, and all of them
+    assert len(counted) == 2  # the slow transaction, and one for all of them
     assert [list(log.read()) for log in logs] == [ROWS] * 8
 
 

@@ -170,7 +170,7 @@ def test_a_study_in_a_file_is_sent_to_the_workers_of_a_cluster(
     assert near.read_bytes() == far.read_bytes()
 
 
-def test_ctrl_c_stops_a_local_cluster_quietly_and_keeps_what_is_done(tmp_path: Path) -> None:
+def test_ctrl_c_stops_a_local_cluster_quietly_and_keeps_finished_replicas(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bayescontrol.cli", "run", PACED, "--dask", "local"]
     command += ["--workers", "2", "--set", "seconds=0.2", "--runs", "500", "--out", str(tmp_path)]
     with interruptible(command) as process:

@@ -1,7 +1,7 @@
 """Killed at any moment and restarted, a job gives the same bytes and leaves no process behind.
 
-Moments come from generators with fixed seeds; what a moment hits depends on the machine's
-timing, and the result must not. There is no false alarm: every outcome is exact.
+The moments come from generators with fixed seeds. The operation hit by a kill depends on the
+machine's timing, but the result must not. The checks are exact, so there are no false alarms.
 """
 
 import os

@@ -21,18 +21,18 @@ class Tags(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.open: list[str] = []
         self.text: list[str] = []
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
         if tag not in {"meta", "br"}:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -61,7 +61,7 @@ def test_the_page_is_well_formed_and_escapes_every_word(shown: Section) -> None:
     evil = with_evil_claims(shown)
     tags = Tags(page(EVIL, [evil, evil], {EVIL: EVIL}, {EVIL: EVIL}))
     assert tags.open == []
-    assert [tag for tag, _ in tags.seen].count("script") == 1
+    assert [tag for tag, _ in tags.elements].count("script") == 1
     assert sum(EVIL in text for text in tags.text) > 20
 
 
@@ -69,8 +69,8 @@ def test_the_page_fetches_nothing(shown: Section) -> None:
     html = page("Report", [shown], {})
     tags = Tags(html)
     loading = {"link", "iframe", "object", "embed", "img", "image"}
-    assert not [tag for tag, _ in tags.seen if tag in loading]
-    for tag, attrs in tags.seen:
+    assert not [tag for tag, _ in tags.elements if tag in loading]
+    for tag, attrs in tags.elements:
         for name in ("src", "href", "xlink:href"):
             address = attrs.get(name) or ""
             assert "//" not in address, f"<{tag} {name}={address}>"
@@ -159,8 +159,8 @@ def test_drawings_maps_and_graphs_are_well_formed(
     chart: Chart = request.getfixturevalue(kind)
     tags = Tags(page("Report", [replace(shown, charts={"a": chart})], {}))
     assert tags.open == []
-    assert "image" not in [tag for tag, _ in tags.seen]
-    assert [tag for tag, _ in tags.seen].count("b") == 1 + len(shown.result.score.claims)
+    assert "image" not in [tag for tag, _ in tags.elements]
+    assert [tag for tag, _ in tags.elements].count("b") == 1 + len(shown.result.score.claims)
 
 
 def test_graphs_have_labels_for_screen_readers(graphs: Chart, shown: Section) -> None:

@@ -139,9 +139,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
     if os.name != "posix" or os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("making a small disk needs to be root")
+        pytest.skip("mounting a small disk needs root")
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("this machine does not let us make a small disk")
+        pytest.skip("mounting a small disk is not permitted here")
     try:
         yield place
     finally:

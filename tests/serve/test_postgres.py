@@ -42,7 +42,7 @@ def test_a_server_without_its_database_stops_soon_and_loses_nothing(
     postgres: Postgres, under_way: bool
 ) -> None:
     url = postgres.url(schema=f"down_{under_way}")
-    limits = Limits(grace=60.0, deadline=60.0)  # the time if it waited for the database
+    limits = Limits(grace=60.0, deadline=60.0)  # the time to wait if it waited for the database
     with warnings.catch_warnings(record=True) as warned, ExitStack() as stack:
         warnings.simplefilter("always")
         server = stack.enter_context(Server(url, port=0, limits=limits))

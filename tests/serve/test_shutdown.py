@@ -123,7 +123,7 @@ def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: 
 
 
 def test_open_event_streams_do_not_keep_a_server_from_stopping() -> None:
-    limits = Limits(grace=120.0)  # the time if they did
+    limits = Limits(grace=120.0)  # the time to wait if they did
     with (
         Server("sqlite:///:memory:", port=0, limits=limits) as server,
         Client(server.url) as client,

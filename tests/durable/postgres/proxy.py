@@ -18,7 +18,7 @@ _NAME: Final = ".s.PGSQL.5432"
 
 
 class Proxy:
-    """Between a client and the server in a folder, on a socket in another folder."""
+    """A proxy between a client and the server, on a Unix socket in a separate folder."""
 
     def __init__(self, server: Path) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="bayescontrol-wire-"))

@@ -137,10 +137,10 @@ def test_an_agent_on_a_bad_connection_does_everything_once(
             result.append(agent.act(key=f"visit-{i}" if i % 2 else None))
             cuts += CUTS[i % 3 : i % 3 + 1]
             assert agent.observe(result[-1], i % 2)
-        mine = digest(agent.state())
+        expected = digest(agent.state())
     with open_agent(url, "shop") as agent:
         events = list(agent.log())
-        assert digest(replay(events).state) == digest(agent.state()) == mine
+        assert digest(replay(events).state) == digest(agent.state()) == expected
     assert len(events) == 1 + 2 * len(result)
     assert [(d.id, d.action) for d in result] == [
         (str(e.seq), e.a) for e in events if isinstance(e, Decided)

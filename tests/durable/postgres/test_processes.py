@@ -1,4 +1,4 @@
-"""Several processes, one agent: every acknowledged operation exactly once."""
+"""Several processes share one agent: every acknowledged operation happens exactly once."""
 
 from pathlib import Path
 

@@ -33,7 +33,7 @@ class Settings:
 
 
 def run(settings: Settings, i: int) -> Columns:
-    """One replica: the share of heads after each throw, and how it began."""
+    """One replica: the share of heads after each throw, and the first throw."""
     rng = np.random.default_rng([settings.seed, i])
     heads = rng.random(settings.steps) < settings.bias
     share = np.cumsum(heads) / np.arange(1, settings.steps + 1)
