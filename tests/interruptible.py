@@ -1,4 +1,4 @@
-"""A command that can be stopped by Ctrl-C, also where whoever runs the tests ignores it."""
+"""A command that can be stopped by Ctrl-C, even if the test process ignores the signal."""
 
 import os
 import signal
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def interruptible(command: Sequence[str]) -> Iterator["subprocess.Popen[str]"]:
-    """Start the command in a session of its own; at the end it is gone, with its pipes.
+    """Start the command in a new session; at the end, kill it and close its pipes.
 
-    An ignored signal stays ignored in a child (a background job, `nohup`); one that has a handler
-    gets its default back.
+    A child process inherits ignored signals (as in a background job or with `nohup`), but resets
+    handled signals to their default.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -30,4 +30,4 @@ def interruptible(command: Sequence[str]) -> Iterator["subprocess.Popen[str]"]:
             yield process
         finally:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)  # and those that it has started
+                os.killpg(process.pid, signal.SIGKILL)  # including its child processes

@@ -1,4 +1,4 @@
-"""Bumpless transfer: with an alarm inside or outside, saved, loaded and copied."""
+"""Bumpless transfer, with and without an alarm: blending, saving, loading and copying."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ class World:
 
 
 def drift(b: float) -> SimulatorMode:
-    """x' = x + b u, and a controller that brings x half of the way to zero."""
+    """x' = x + b u, with a controller that halves x."""
     return SimulatorMode(
         lambda x, u: x + b * u, lambda x: float(-x[0] / (2 * b)), SimulatorNoise(0.1), f"b = {b:g}"
     )
@@ -67,7 +67,7 @@ def particles() -> Any:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("at", [0, 1, 2, 3, 5, 17])
-def test_a_run_goes_on_after_a_save(order: str, at: int) -> None:
+def test_a_run_can_be_saved_and_resumed(order: str, at: int) -> None:
     check_resume(ORDERS[order], World, 20, at=at, seed=3)
 
 
@@ -82,8 +82,8 @@ def test_a_copy_is_independent(order: str) -> None:
     assert [agent.act(Stream(t)) for t in range(6)] == first
 
 
-def test_an_input_is_blended_when_the_mode_changes_and_when_the_fallback_takes_over() -> None:
-    """The alarm is raised by hand: the fallback is approached in steps, as a mode would be."""
+def test_inputs_are_blended_when_the_fallback_takes_over() -> None:
+    """The alarm is raised by hand; the input approaches the fallback in steps, as for a mode."""
     agent = Bumpless(Guarded(rule(0.5), alarm(), fallback=5.0), steps=4)
     assert agent.act(Stream(0)) == -1.0
     agent.agent.alarm.fast_forward(1, np.array([np.inf]))
@@ -91,7 +91,7 @@ def test_an_input_is_blended_when_the_mode_changes_and_when_the_fallback_takes_o
     assert [agent.act(Stream(0)) for _ in range(5)] == [0.5, 2.0, 3.5, 5.0, 5.0]
 
 
-def test_a_guarded_bumpless_agent_falls_back_at_once_and_learns_what_was_applied() -> None:
+def test_a_guarded_bumpless_agent_falls_back_at_once_and_learns_from_applied_inputs() -> None:
     agent = Guarded(Bumpless(rule(0.5), steps=4), alarm(), fallback=5.0)
     u = agent.act(Stream(0))
     agent.observe(u, np.array([0.5]))
@@ -103,7 +103,7 @@ def test_a_guarded_bumpless_agent_falls_back_at_once_and_learns_what_was_applied
     assert agent.x.tolist() == [3.0]
 
 
-def test_an_impossible_observation_moves_a_guarded_bumpless_agent() -> None:
+def test_an_impossible_observation_updates_the_situation_of_a_guarded_bumpless_agent() -> None:
     class Sure:
         def act(self, x: Any, rng: Stream) -> float:
             return 1.0
@@ -119,8 +119,8 @@ def test_an_impossible_observation_moves_a_guarded_bumpless_agent() -> None:
     assert (agent.x, agent.belief.count) == (11, 0)
 
 
-def test_an_agent_of_one_gain_is_not_blended_at_every_step() -> None:
-    """A belief over systems has no number for the mode drawn: the mode itself counts."""
+def test_an_agent_with_a_constant_gain_is_not_blended() -> None:
+    """A belief over systems has no mode numbers, so modes are compared by identity."""
     system = double_integrator()
     plain = LinearQuadratic.on(system, start=[1.0, 0.0]).agent(schedule=Every(1000))
     agent = Bumpless(
@@ -148,10 +148,10 @@ def test_an_agent_of_one_gain_is_not_blended_at_every_step() -> None:
     ],
     ids=str,
 )
-def test_a_damaged_state_is_refused_and_nothing_changes(damage: Arrays) -> None:
+def test_a_damaged_state_is_refused_and_changes_nothing(damage: Arrays) -> None:
     agent, world = ORDERS["plain"](), World()
     interact(agent, world, 1)
-    agent.belief.retire(agent.belief.drawn)  # the next action begins to blend
+    agent.belief.retire(agent.belief.drawn)  # the next action starts blending
     interact(agent, world, 1)
     before = agent.save()
     assert before["blend"].tolist() == [3, 1, 1]

@@ -1,4 +1,4 @@
-"""The experts on matching plants and on others."""
+"""Experts on matching and on other plants, limits, and bumpless transfer."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -46,7 +46,9 @@ def pendulum_modes(noise: SimulatorNoise | None = None) -> list[SimulatorMode]:
     return [hypothesis.mode(noise) for hypothesis in PENDULUM_HYPOTHESES]
 
 
-def lasts(agent: Any, plant: Plant, steps: int, change: Callable[[], None] | None = None) -> int:
+def steps_survived(
+    agent: Any, plant: Plant, steps: int, change: Callable[[], None] | None = None
+) -> int:
     for t, _ in enumerate(play(agent, plant, seed=1), start=1):
         if plant.terminated or t == steps:
             break
@@ -55,8 +57,8 @@ def lasts(agent: Any, plant: Plant, steps: int, change: Callable[[], None] | Non
     return plant.steps
 
 
-def test_the_linear_plant_near_a_point_is_the_one_on_paper() -> None:
-    # CartPole about the upright, Euler's steps of .02 s: gravity over the moving mass.
+def test_linearisation_agrees_with_the_formula() -> None:
+    # CartPole about the upright, with Euler steps of .02 s.
     m, M, half, g, tau = 0.5, 1.0, 0.8, 9.8, 0.02
     step = CARTPOLE.simulator(**CartPole(half, m).attributes())
     A, _ = linearise(lambda s, u: 0.5 * (np.array(step(s, 1)) + np.array(step(s, 0))), np.zeros(4))
@@ -76,21 +78,21 @@ def test_the_linear_plant_near_a_point_is_the_one_on_paper() -> None:
         CARTPOLE_HYPOTHESES[19],
     ],
 )
-def test_an_expert_keeps_its_own_pole_up_and_drops_it_with_the_other_force(pole: CartPole) -> None:
+def test_an_expert_balances_its_own_pole_and_fails_with_the_opposite_force(pole: CartPole) -> None:
     plant = CARTPOLE.environment(1, process=SHAKEN, **pole.attributes())
-    assert lasts(FixedExperts([pole.expert()], plant.start), plant, 500) == 500
+    assert steps_survived(FixedExperts([pole.expert()], plant.start), plant, 500) == 500
     other = pole._replace(sign=-pole.sign)
     plant = CARTPOLE.environment(1, process=SHAKEN, **other.attributes())
-    assert lasts(FixedExperts([pole.expert()], plant.start), plant, 500) < 50
+    assert steps_survived(FixedExperts([pole.expert()], plant.start), plant, 500) < 50
 
 
-def test_the_twenty_are_twenty_with_both_signs_of_the_force() -> None:
+def test_the_twenty_hypotheses_are_distinct_with_both_signs_of_the_force() -> None:
     assert len(set(CARTPOLE_HYPOTHESES)) == len({pole.name for pole in CARTPOLE_HYPOTHESES}) == 20
     assert sum(pole.sign for pole in CARTPOLE_HYPOTHESES) == 0
 
 
 @pytest.mark.parametrize("true", [1, 8, 12, 17])
-def test_the_rule_keeps_an_unknown_pole_up_where_mean_and_vote_drop_it(true: int) -> None:
+def test_the_rule_balances_an_unknown_pole_where_mean_and_vote_fail(true: int) -> None:
     modes = cartpole_modes(SimulatorNoise(SHAKEN))
 
     def plant() -> Plant:
@@ -100,19 +102,19 @@ def test_the_rule_keeps_an_unknown_pole_up_where_mean_and_vote_drop_it(true: int
 
     world = plant()
     rule = ControlRule(FiniteBelief(modes), world.start, next_state)
-    assert lasts(rule, world, 500) == 500
+    assert steps_survived(rule, world, 500) == 500
     assert rule.belief.posterior()[true] > 0.99
     for combine in (dithered_mean, vote):
         world = plant()
         fixed = FixedExperts([mode.policy for mode in modes], world.start, combine)
-        assert lasts(fixed, world, 500) < 100
+        assert steps_survived(fixed, world, 500) < 100
 
 
 def test_without_noise_one_step_refutes_every_wrong_hypothesis() -> None:
     modes = cartpole_modes()
     plant = CARTPOLE.environment(2, **CARTPOLE_HYPOTHESES[13].attributes())
     rule = ControlRule(FiniteBelief(modes), plant.start, next_state)
-    lasts(rule, plant, 1)
+    steps_survived(rule, plant, 1)
     assert rule.belief.posterior()[13] > 0.999
 
 
@@ -124,18 +126,18 @@ def test_without_noise_one_step_refutes_every_wrong_hypothesis() -> None:
         (lambda modes: FadingBelief(modes, forgetting=0.7), True),
     ],
 )
-def test_a_rewired_motor_is_followed_by_switching_and_fading_and_not_by_a_static_belief(
+def test_switching_and_fading_beliefs_adapt_to_a_rewired_motor_and_a_static_one_does_not(
     make: Callable[[Any], Any], follows: bool
 ) -> None:
     pole = CARTPOLE_HYPOTHESES[4]
     plant = CARTPOLE.environment(7, process=SHAKEN, **pole.attributes())
     rule = ControlRule(make(cartpole_modes(SimulatorNoise(SHAKEN))), plant.start, next_state)
-    steps = lasts(rule, plant, 300, lambda: plant.become(force_mag=-10.0))
+    steps = steps_survived(rule, plant, 300, lambda: plant.become(force_mag=-10.0))
     assert (steps == 300) == follows
 
 
 @pytest.mark.parametrize("rod", [PENDULUM_HYPOTHESES[0], PENDULUM_HYPOTHESES[8]])
-def test_a_rod_is_swung_up_and_held_by_its_expert_and_by_the_rule(rod: Pendulum) -> None:
+def test_expert_and_rule_swing_up_and_hold_a_rod(rod: Pendulum) -> None:
     modes = pendulum_modes(SimulatorNoise((0.0, 0.0, 0.05)))
     for make in (
         lambda x: FixedExperts([rod.expert()], x),
@@ -162,18 +164,18 @@ def test_a_car_reaches_the_goal_on_an_unknown_hill(true: int) -> None:
     )
     modes = mountain_car_modes(SimulatorNoise((1e-4, 1e-4), floor=1e-5))
     rule = ControlRule(FiniteBelief(modes), plant.start, next_state)
-    assert lasts(rule, plant, 300) < 300
+    assert steps_survived(rule, plant, 300) < 300
     assert plant.terminated
     assert rule.belief.posterior()[true] > 0.99
 
 
-def test_an_expert_for_a_light_hill_does_not_get_up_a_heavy_one() -> None:
+def test_an_expert_for_weak_gravity_fails_with_strong_gravity() -> None:
     plant = MOUNTAIN_CAR.environment(1, **MountainCar(0.0035).attributes())
     light = FixedExperts([MountainCar(0.0015).expert()], plant.start)
-    assert lasts(light, plant, 300) == 300
+    assert steps_survived(light, plant, 300) == 300
 
 
-def test_limits_hold_for_numbers_and_for_arrays() -> None:
+def test_limits_apply_to_numbers_and_arrays() -> None:
     both = limited(lambda x: np.array([5.0, -5.0]), [-1.0, -2.0], [1.0, 2.0])
     assert both(None).tolist() == [1.0, -2.0]
     assert limited(lambda x: np.array([5.0, -5.0]), -1.0, 1.0)(None).tolist() == [1.0, -1.0]
@@ -181,7 +183,7 @@ def test_limits_hold_for_numbers_and_for_arrays() -> None:
 
 
 class Push:
-    """Always the same input."""
+    """A mode with a constant input."""
 
     def __init__(self, u: float) -> None:
         self.u = u
@@ -190,8 +192,8 @@ class Push:
         return self.u
 
 
-class Sudden:
-    """A belief that changes its mind after three observations, for good."""
+class SwitchesOnce:
+    """A belief that switches to another mode after three observations."""
 
     drawn, observed, learnt = 0, 0, 0.0
 
@@ -204,7 +206,7 @@ class Sudden:
 
 
 def test_bumpless_blends_from_the_input_in_force_and_learns_from_what_was_applied() -> None:
-    plant, belief = PENDULUM.environment(3), Sudden()
+    plant, belief = PENDULUM.environment(3), SwitchesOnce()
     agent = Bumpless(ControlRule(belief, plant.start, next_state), steps=4)
     inputs = []
     for u, _ in islice(play(agent, plant), 9):
@@ -227,13 +229,13 @@ def test_bumpless_treats_a_newly_drawn_particle_as_a_new_mode() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 2.5])
-def test_bumpless_takes_a_whole_number_of_steps(steps: Any) -> None:
+def test_bumpless_needs_an_integer_number_of_steps(steps: Any) -> None:
     with pytest.raises(ValueError, match="an integer of at least 1"):
         Bumpless(ControlRule(FiniteBelief(pendulum_modes())), steps)
 
 
 @pytest.mark.parametrize("u", [np.nan, None, "full", [0.0, np.nan], 1j])
-def test_limits_let_nothing_through_that_is_no_number(u: Any) -> None:
+def test_limits_refuse_inputs_that_are_not_numbers(u: Any) -> None:
     def broken(x: Any) -> Any:
         return u
 
@@ -242,19 +244,19 @@ def test_limits_let_nothing_through_that_is_no_number(u: Any) -> None:
 
 
 @pytest.mark.parametrize("u", [0.5, [0.5], [0.5, 0.5, 0.5], [[0.5, 0.5]]])
-def test_limits_for_two_inputs_take_two_inputs(u: Any) -> None:
+def test_limits_for_two_inputs_need_two_inputs(u: Any) -> None:
     with pytest.raises(UnknownAction, match=r"expected \(2,\)"):
         limited(lambda x: u, [-1.0, -1.0], [1.0, 1.0])(None)
     with pytest.raises(ValueError, match="the same shape"):
         limited(lambda x: u, [-1.0, -1.0], [1.0, 1.0, 1.0])
 
 
-def test_an_infinite_wish_is_limited_too() -> None:
+def test_an_infinite_input_is_limited() -> None:
     assert limited(lambda x: np.inf, -1.0, 1.0)(None) == 1.0
 
 
 @pytest.mark.parametrize("u", [1, "left", np.array([1])])
-def test_choices_are_not_blended(u: Any) -> None:
+def test_discrete_actions_cannot_be_blended(u: Any) -> None:
     mode = SimulatorMode(lambda x, u: x, lambda x: u)
     agent = Bumpless(ControlRule(FiniteBelief([mode]), [0.0], next_state), steps=2)
     with pytest.raises(MissingCapability, match="cannot blend"):
@@ -262,6 +264,6 @@ def test_choices_are_not_blended(u: Any) -> None:
 
 
 @pytest.mark.parametrize("steps", [np.nan, np.inf, "two", None])
-def test_steps_that_are_no_number_are_refused(steps: Any) -> None:
+def test_non_numeric_steps_are_refused(steps: Any) -> None:
     with pytest.raises(ValueError, match="an integer of at least 1"):
         Bumpless(ControlRule(FiniteBelief(pendulum_modes())), steps)

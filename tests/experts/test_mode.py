@@ -17,7 +17,7 @@ NOISE = SimulatorNoise(0.1)
 
 
 def drift(b: float) -> SimulatorMode:
-    """x' = x + b u, and the controller that brings x to zero at once."""
+    """x' = x + b u, with a controller that brings x to zero in one step."""
     return SimulatorMode(
         lambda x, u: [x[0] + b * u], lambda x: float(-x[0] / b), NOISE, f"b = {b:g}"
     )
@@ -37,7 +37,7 @@ def agent(kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule) -> Any:
 
 
 @pytest.mark.parametrize(("b", "m"), [(0.5, 0), (-0.5, 1), (2.0, 2)])
-def test_the_rule_finds_the_simulator_that_is_right(b: float, m: int) -> None:
+def test_the_rule_identifies_the_right_simulator(b: float, m: int) -> None:
     rule = agent()
     interact(rule, World(b), 60, seed=1)
     assert rule.belief.posterior()[m] > 0.999
@@ -57,17 +57,17 @@ def test_the_posterior_is_the_product_of_densities() -> None:
     assert rule.belief.posterior() == pytest.approx(expected / expected.sum(), rel=1e-9)
 
 
-def test_the_naive_mixture_takes_its_first_input_for_proof() -> None:
+def test_the_naive_mixture_treats_its_first_input_as_proof() -> None:
     naive = agent(NaiveMixture)
     naive.act(Stream(0))
     assert sorted(naive.belief.posterior().tolist()) == [0.0, 0.0, 1.0]
 
 
-def test_probabilities_of_actions_are_those_of_the_drawn_controllers() -> None:
+def test_action_probabilities_are_those_of_the_controllers() -> None:
     assert agent().action_probabilities() == pytest.approx({-2.0: 1 / 3, 2.0: 1 / 3, -0.5: 1 / 3})
 
 
-def test_a_controller_that_answers_with_arrays_acts_but_has_no_table_of_probabilities() -> None:
+def test_a_controller_that_returns_arrays_has_no_action_probabilities() -> None:
     mode = SimulatorMode(lambda x, u: x + u, lambda x: -np.asarray(x), NOISE, "array")
     x = np.array([1.0, 2.0])
     assert mode.act(x, Stream(0)).tolist() == [-1.0, -2.0]
@@ -87,7 +87,7 @@ def test_the_laws_of_a_belief_hold() -> None:
     check_bad_evidence(make, events, [([1.0], 1.0, [float("nan")])])
 
 
-def test_an_observation_that_is_no_number_changes_nothing_and_names_the_mode() -> None:
+def test_a_non_finite_observation_changes_nothing_and_the_error_names_the_mode() -> None:
     rule = agent()
     before = rule.belief.posterior()
     with pytest.raises(BadEvidence, match=r"b = 0\.5"):
@@ -96,7 +96,7 @@ def test_an_observation_that_is_no_number_changes_nothing_and_names_the_mode() -
     assert rule.x.tolist() == [1.0]
 
 
-def test_parts_that_are_no_functions_are_refused() -> None:
+def test_parts_that_are_not_callable_are_refused() -> None:
     with pytest.raises(MissingCapability, match="policy"):
         SimulatorMode(lambda x, u: x, 3, NOISE)  # type: ignore[arg-type]
     with pytest.raises(MissingCapability, match="step"):
@@ -110,10 +110,10 @@ def simulated(answer: Any, policy: Any = lambda x: 0.0) -> SimulatorMode:
 
 
 @pytest.mark.parametrize("u", [None, np.nan, np.inf, np.array([0.0, np.nan]), [np.nan]])
-def test_a_policy_that_asks_for_no_number_is_named_before_anything_is_sent(u: Any) -> None:
+def test_an_invalid_input_raises_before_it_is_applied_and_names_the_policy(u: Any) -> None:
     class Silent:
         def respond(self, u: Any, rng: Stream) -> Any:
-            raise AssertionError("sent")
+            raise AssertionError("the invalid input was applied")
 
     mode = simulated([0.0], lambda x: u)
     rule: Any = ControlRule(FiniteBelief([mode]), np.zeros(1), next_state)
@@ -124,12 +124,12 @@ def test_a_policy_that_asks_for_no_number_is_named_before_anything_is_sent(u: An
 
 
 @pytest.mark.parametrize("u", ["left", ("left", 1), 1, np.array([1.0]), 0.5])
-def test_names_and_numbers_are_actions(u: Any) -> None:
+def test_names_and_numbers_are_valid_actions(u: Any) -> None:
     assert simulated([0.0], lambda x: u).act(np.zeros(1), Stream(0)) is u
 
 
 @pytest.mark.parametrize("answer", [np.inf, -np.inf, np.nan])
-def test_a_simulator_without_finite_numbers_is_bad_evidence_that_names_the_mode(
+def test_a_non_finite_simulation_is_bad_evidence_and_the_error_names_the_mode(
     answer: float,
 ) -> None:
     good = simulated([0.0])
@@ -141,12 +141,12 @@ def test_a_simulator_without_finite_numbers_is_bad_evidence_that_names_the_mode(
         assert belief.posterior().tolist() == [0.5, 0.5]
 
 
-def test_an_observation_without_numbers_is_laid_to_the_sensor() -> None:
+def test_the_error_for_a_non_finite_observation_mentions_the_sensor() -> None:
     with pytest.raises(BadEvidence, match="sensor"):
         FiniteBelief([simulated([0.0])]).observe(np.zeros(1), 0.0, np.array([np.nan]))
 
 
-def test_a_number_is_a_step_of_one_component() -> None:
+def test_a_number_is_a_state_with_one_component() -> None:
     x, o = np.zeros(1), np.array([0.1])
     expected = simulated([0.2]).log_likelihood(x, 0.0, o)
     for answer in (0.2, np.float64(0.2), np.array(0.2), np.array([0.2]), (0.2,)):
@@ -155,7 +155,7 @@ def test_a_number_is_a_step_of_one_component() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, [None], np.zeros((1, 1)), [[0.0]], "0", [[0.0], 1.0]])
-def test_a_step_of_another_shape_is_refused_by_the_name_of_the_mode(answer: Any) -> None:
+def test_a_simulated_step_with_another_shape_is_refused_and_names_the_mode(answer: Any) -> None:
     with pytest.raises(BadEvidence, match=r"SimulatorMode\('odd'\): the simulated step is"):
         simulated(answer).log_likelihood(np.zeros(1), 0.0, np.zeros(1))
 
@@ -172,7 +172,7 @@ def test_a_wrong_length_of_std_has_a_specific_message() -> None:
         SimulatorNoise([0.1, 0.1]).log_density(np.zeros(3), np.zeros(3))
 
 
-# -- what is no simulator, no policy and no action is refused at once ------------------------------
+# -- invalid simulators, policies and actions ------------------------------------------------------
 
 
 def test_a_function_of_a_module_named_control_is_accepted() -> None:
@@ -185,7 +185,7 @@ def test_a_function_of_a_module_named_control_is_accepted() -> None:
     assert SimulatorMode(step, lambda x: 0.0, NOISE).step is step
 
 
-def test_a_transfer_function_is_no_simulator_and_no_policy() -> None:
+def test_a_transfer_function_is_refused_as_simulator_and_policy() -> None:
     control = pytest.importorskip("control")
     for system in (control.tf([1.0], [1.0, 1.0]), control.ss([[0.5]], [[1.0]], [[1.0]], 0, 1)):
         with pytest.raises(MissingCapability, match=r"frequency response.* A @ x \+ B @ u"):
@@ -196,7 +196,7 @@ def test_a_transfer_function_is_no_simulator_and_no_policy() -> None:
             limited(system, -1.0, 1.0)
 
 
-def test_a_mode_is_no_policy() -> None:
+def test_a_mode_is_refused_as_a_policy() -> None:
     system = LinearSystem([[0.5]], [[1.0]], [[1.0]], [[1.0]])
     mode: Any = OutputMode(system, C=[[1.0]], V=[[1.0]])
     with pytest.raises(MissingCapability, match=r"policy\(x\).* is a mode"):
@@ -206,20 +206,20 @@ def test_a_mode_is_no_policy() -> None:
 
 
 @pytest.mark.parametrize("policy", [lambda: 0.0, lambda x, rng: 0.0])
-def test_functions_of_other_arguments_are_refused(policy: Any) -> None:
+def test_functions_with_other_arguments_are_refused(policy: Any) -> None:
     with pytest.raises(MissingCapability, match=r"policy\(x\)"):
         SimulatorMode(lambda x, u: x, policy, NOISE)
     with pytest.raises(MissingCapability, match=r"policy\(x\)"):
         limited(policy, -1.0, 1.0)
     with pytest.raises(MissingCapability, match=r"step\(x, u\)"):
         SimulatorMode(lambda x: x, lambda x: 0.0, NOISE)  # type: ignore[misc, arg-type]
-    SimulatorMode(np.add, float, NOISE)  # built in: no signature to look at
+    SimulatorMode(np.add, float, NOISE)  # built-in functions have no signature
 
 
 @pytest.mark.parametrize(
     "answer", [(np.array([0.5]), None), (0.5, None), (np.zeros(2), np.ones(2))]
 )
-def test_the_pair_that_predict_returns_is_no_action(answer: Any) -> None:
+def test_the_pair_returned_by_predict_is_refused_as_an_action(answer: Any) -> None:
     mode = simulated([0.0], lambda x: answer)
     with pytest.raises(UnknownAction, match=r"predict\(x\)\[0\]"):
         mode.act(np.zeros(1), Stream(0))
@@ -227,7 +227,7 @@ def test_the_pair_that_predict_returns_is_no_action(answer: Any) -> None:
         limited(lambda x: answer, -1.0, 1.0)(np.zeros(1))
 
 
-def test_the_density_is_that_of_independent_normals_with_the_floor_added() -> None:
+def test_the_density_is_of_independent_normals_with_the_noise_floor() -> None:
     noise = SimulatorNoise(std=[0.0, 0.3, 2.0], floor=0.4)
     o, mean = np.array([1.0, -2.0, 0.5]), (1.3, -2.5, 4.0)
     scales = (0.4, 0.5, math.hypot(2.0, 0.4))
@@ -239,14 +239,14 @@ def test_the_density_is_that_of_independent_normals_with_the_floor_added() -> No
     assert noise.log_density(o.tolist(), mean) == noise.log_density(o, mean)
 
 
-def test_one_number_serves_every_component() -> None:
+def test_one_standard_deviation_applies_to_every_component() -> None:
     one, each = SimulatorNoise(0.2), SimulatorNoise([0.2, 0.2, 0.2])
     assert one.log_density([1, 2, 3], [1, 2, 4]) == pytest.approx(
         each.log_density([1, 2, 3], [1, 2, 4]), abs=1e-12
     )
 
 
-def test_draws_have_the_noise_of_the_world_without_the_floor() -> None:
+def test_draws_have_the_noise_without_the_floor() -> None:
     w = np.array([SimulatorNoise([0.0, 0.5], floor=10.0).draw(2, Stream(i)) for i in range(2000)])
     assert not w[:, 0].any()
     # Five standard errors of a standard deviation: a false alarm in 1.7 million.
@@ -260,12 +260,12 @@ def test_an_invalid_standard_deviation_is_refused(std: object) -> None:
 
 
 @pytest.mark.parametrize("floor", [0.0, -1.0, math.nan, math.inf])
-def test_without_a_floor_a_simulator_would_refute_itself(floor: float) -> None:
+def test_a_noise_floor_must_be_positive_and_finite(floor: float) -> None:
     with pytest.raises(ValueError, match="floor"):
         SimulatorNoise(0.1, floor)
 
 
-def test_components_must_agree() -> None:
+def test_numbers_of_components_must_agree() -> None:
     with pytest.raises(BadEvidence, match="2 components, but the simulated step has 3"):
         SimulatorNoise(0.1).log_density([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(BadEvidence, match="give one std, or 3"):

@@ -1,4 +1,4 @@
-"""Real Gymnasium environments as plants and as simulators, none patched."""
+"""Unmodified Gymnasium environments as plants and as simulators."""
 
 import builtins
 from typing import Any
@@ -27,7 +27,7 @@ KINDS: list[tuple[PlantModel, dict[str, float], Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "theta", "u"), KINDS)
-def test_the_plant_is_the_environment_as_gymnasium_makes_it(
+def test_the_plant_equals_the_gymnasium_environment(
     kind: PlantModel, theta: dict[str, float], u: Any
 ) -> None:
     plant = kind.environment(Stream(3), **theta)
@@ -42,7 +42,7 @@ def test_the_plant_is_the_environment_as_gymnasium_makes_it(
 
 
 @pytest.mark.parametrize(("kind", "theta", "u"), KINDS)
-def test_the_simulator_foretells_the_plant_far_below_any_floor(
+def test_the_simulator_predicts_the_plant_far_below_the_noise_floor(
     kind: PlantModel, theta: dict[str, float], u: Any
 ) -> None:
     plant, step = kind.environment(1, **theta), kind.simulator(**theta)
@@ -59,11 +59,11 @@ def test_a_simulator_has_no_memory(kind: PlantModel, theta: dict[str, float], u:
     once = step(x, u)
     far = (x[0], x[1], 30.0) if kind is PENDULUM else tuple(5.0 + x)
     for _ in range(3):
-        step(far, u)  # CartPole has long ended its episode there
+        step(far, u)  # a CartPole episode would have ended there
     assert step(x, u) == once
 
 
-def test_a_plant_that_has_ended_answers_no_more() -> None:
+def test_a_terminated_plant_raises_an_error() -> None:
     plant = CARTPOLE.environment()
     while not plant.terminated:
         plant.respond(1, Stream(0))
@@ -73,7 +73,7 @@ def test_a_plant_that_has_ended_answers_no_more() -> None:
     assert np.array_equal(plant.state, before)
 
 
-def test_noise_of_the_process_moves_the_state_and_noise_of_the_measurement_does_not() -> None:
+def test_process_noise_changes_the_state_and_measurement_noise_does_not() -> None:
     still, moved, observed = (
         CARTPOLE.environment(5, **noise)
         for noise in ({}, {"process": (0.0, 0.1, 0.0, 0.1)}, {"measurement": 0.1})
@@ -86,7 +86,7 @@ def test_noise_of_the_process_moves_the_state_and_noise_of_the_measurement_does_
     assert (q != o).all()
 
 
-def test_a_plant_may_change_while_it_runs() -> None:
+def test_parameters_of_a_plant_can_change_during_a_run() -> None:
     plant, twin = CARTPOLE.environment(1), CARTPOLE.environment(1, force_mag=-10.0)
     plant.become(force_mag=-10.0)
     assert np.array_equal(plant.respond(1, Stream(0)), twin.respond(1, Stream(0)))
@@ -102,12 +102,14 @@ def test_a_missing_attribute_of_the_environment_cannot_be_set(name: str) -> None
     )  # nothing was set
 
 
-def test_a_parameter_is_a_finite_number() -> None:
+def test_a_parameter_must_be_a_finite_number() -> None:
     with pytest.raises(ValueError, match="length=nan"):
         CARTPOLE.simulator(length=float("nan"))
 
 
-def test_without_gymnasium_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_gymnasium_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     real = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:
@@ -120,7 +122,7 @@ def test_without_gymnasium_the_error_says_how_to_get_it(monkeypatch: pytest.Monk
         CARTPOLE.make()
 
 
-def test_a_users_environment_needs_a_state_and_no_more() -> None:
+def test_a_user_environment_needs_only_a_state() -> None:
     acrobot = PlantModel(
         "Acrobot-v1",
         observe=lambda s: (np.cos(s[0]), np.sin(s[0]), np.cos(s[1]), np.sin(s[1]), s[2], s[3]),

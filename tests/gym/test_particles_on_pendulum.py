@@ -1,9 +1,9 @@
-"""Unknown mass and length of Gymnasium's own pendulum, by particles, against a fine grid.
+"""Unknown mass and length of Gymnasium's pendulum: particles compared with a fine grid.
 
     v' ~ N(v + (3g/(2l) sin φ + 3u/(m l²)) Δt, σ²),   φ' = φ + v' Δt,   θ = (ln m, ln l)
 
-The environment is as it comes; between its steps its speed is jolted by noise, as its `state` may
-be set. There is no conjugate form for θ.
+The environment is unmodified; between steps noise is added to its speed by setting `state`. There
+is no conjugate form for θ.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ SIGMA, WIDTH, STEPS = 0.05, 0.5, 80
 
 
 class JoltedPendulum:
-    """Pendulum-v1 with noise on its speed; what is seen is (φ, v)."""
+    """Pendulum-v1 with noise on its speed; observations are (φ, v)."""
 
     def __init__(self, seed: int) -> None:
         env: Any = gymnasium.make("Pendulum-v1")
@@ -63,8 +63,8 @@ def make(kind: str, n: int = 2000, seed: int = 0) -> ParticleBelief:
     return ParticleBelief(draw, log_likelihoods, act, n, seed=seed)
 
 
-def lived(kind: str, seed: int) -> tuple[ParticleBelief, FloatArray, Record]:
-    """The belief after STEPS of its own agent, the start and the record."""
+def run_agent(kind: str, seed: int) -> tuple[ParticleBelief, FloatArray, Record]:
+    """Return the belief after STEPS steps of its agent, the start and the record."""
     world = JoltedPendulum(seed)
     start = world.x
     agent: ControlRule[Any, Any, Any, Any] = ControlRule(
@@ -76,7 +76,7 @@ def lived(kind: str, seed: int) -> tuple[ParticleBelief, FloatArray, Record]:
 
 
 def on_grid(start: FloatArray, record: Record) -> tuple[FloatArray, FloatArray]:
-    """Mean and sds of θ, exact but for the 401 × 401 points."""
+    """Mean and sds of θ on a grid of 401 × 401 points."""
     side = np.linspace(-0.4, 0.4, 401)
     theta = np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)
     log_p, x = log_prior(theta), start
@@ -89,9 +89,9 @@ def on_grid(start: FloatArray, record: Record) -> tuple[FloatArray, FloatArray]:
     return mean, np.sqrt(p @ (theta - mean) ** 2)
 
 
-def off(kind: str, seed: int) -> tuple[FloatArray, FloatArray]:
-    """(mean - exact) / sd and sd / exact, of ln m and ln l."""
-    belief, start, record = lived(kind, seed)
+def errors(kind: str, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Errors of ln m and ln l: (mean - exact) / sd and sd / exact."""
+    belief, start, record = run_agent(kind, seed)
     assert belief.renewals >= 2
     assert belief.effective_size > 100
     mean, sd = on_grid(start, record)
@@ -102,25 +102,27 @@ def off(kind: str, seed: int) -> tuple[FloatArray, FloatArray]:
     ("kind", "shift", "scale"), [("resample-move", 0.15, 0.1), ("Liu-West", 0.5, 0.25)]
 )
 def test_particles_agree_with_a_fine_grid(kind: str, shift: float, scale: float) -> None:
-    """Of 20 other seeds, means were off by .03 sds, with Liu and West's move by .10; sds by 1.7 %
-    and 4.9 %, as standard deviations: each bound is 4.8 of them away or more.
+    """The bounds are at least 4.8 standard deviations of the error away.
+
+    Over 20 other seeds these deviations were .03 sds for a mean (.10 with Liu and West's move), and
+    1.7 % (4.9 %) for an sd.
     """
-    mean, sd = off(kind, seed=0)
+    mean, sd = errors(kind, seed=0)
     assert np.abs(mean).max() < shift
     assert np.abs(sd - 1.0).max() < scale
 
 
-def test_the_truth_is_found() -> None:
+def test_the_true_parameters_are_identified() -> None:
     """m = l = 1: within 4 posterior sds, and the sds are small."""
-    belief, start, record = lived("resample-move", seed=0)
+    belief, start, record = run_agent("resample-move", seed=0)
     _, sd = on_grid(start, record)
     assert sd.max() < 0.1
     assert np.abs(belief.mean() / sd).max() < 4.0
 
 
-def test_a_log_of_another_controller_gives_the_same_posterior() -> None:
-    """The same bound; the agent is at the end of the log, ready to take over."""
-    _, start, record = lived("Liu-West", seed=3)
+def test_the_log_of_another_controller_gives_the_same_posterior() -> None:
+    """The bounds are the same; the agent ends in the last state of the log."""
+    _, start, record = run_agent("Liu-West", seed=3)
     agent: ControlRule[Any, Any, Any, Any] = ControlRule(
         make("resample-move", seed=4), start, advance=lambda x, a, o: o
     )

@@ -1,4 +1,4 @@
-"""Agents in Gymnasium environments: as one endless stream, and in parallel lanes."""
+"""Agents in Gymnasium environments: one endless stream, and parallel environments."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,12 +32,12 @@ LAKE, CLIFF, TAXI = (newest(name) for name in ("FrozenLake", "CliffWalking", "Ta
 
 
 def make(name: str, **options: Any) -> Any:
-    """The registered world, without its limit of steps unless one is given."""
+    """Make the registered environment, without a step limit unless one is given."""
     return gymnasium.make(name, **{"max_episode_steps": -1, **options})
 
 
 def table(name: str) -> MDP:
-    """P of the world, of the states that can be reached, an end leading to the start at once."""
+    """The MDP of the environment's reachable states; the end of an episode leads to the start."""
     P = make(name).unwrapped.P
     first = make(name).unwrapped.initial_state_distrib
     starts = {int(x): float(first[x]) for x in np.flatnonzero(first)}
@@ -70,7 +70,7 @@ AGENTS: dict[str, Callable[[Continuing], Any]] = {
 
 @pytest.mark.parametrize("name", [LAKE, CLIFF])
 @pytest.mark.parametrize("kind", AGENTS)
-def test_every_agent_sees_only_what_the_table_allows(name: str, kind: str) -> None:
+def test_every_agent_observes_only_transitions_of_the_table(name: str, kind: str) -> None:
     mdp = table(name)
     world = Continuing(make(name), seed=3)
     agent, x = AGENTS[kind](world), world.x
@@ -81,8 +81,8 @@ def test_every_agent_sees_only_what_the_table_allows(name: str, kind: str) -> No
     assert x == agent.x == world.x
 
 
-def test_along_the_cliff_every_step_is_that_of_the_compiled_loop() -> None:
-    """The cliff has no luck: `step` and the table agree to the bit."""
+def test_on_the_cliff_every_step_equals_that_of_the_compiled_loop() -> None:
+    """The cliff is deterministic, so `step` and the table agree bit for bit."""
     mdp, world = table(CLIFF), Continuing(make(CLIFF))
     start = world.x
     real = interact(GibbsMDP(4, start).agent(), world, 4000)
@@ -94,7 +94,7 @@ def test_along_the_cliff_every_step_is_that_of_the_compiled_loop() -> None:
 
 
 def share(name: str, steps: int, run: int) -> float:
-    """(mean reward of the last quarter) / (the best one)."""
+    """The mean reward of the last quarter divided by the optimum."""
     world = Continuing(make(name), seed=run)
     record = interact(GibbsMDP(world.actions, world.x).agent(), world, steps, run=run)
     late = float(record.observations["reward"][-steps // 4 :].mean())
@@ -102,10 +102,10 @@ def share(name: str, steps: int, run: int) -> float:
 
 
 def test_the_agent_learns_to_drive_a_taxi() -> None:
-    """400 of 500 states can be met. At random a taxi earns about -3.9 a step, the best .607.
+    """400 of 500 states are reachable. Random play earns about -3.9 per step, the optimum is .607.
 
-    In the last quarter of 24,000 steps 12 other seeds earned .756 ± .023 of the best, .711 at
-    least: if that is normal, .6 is missed in fewer than 1e-9.
+    In the last quarter of 24,000 steps 12 other seeds earned .756 ± .023 of the optimum, at least
+    .711. If that is normal, fewer than 1e-9 of the seeds earn less than .6.
     """
     mdp = table(TAXI)
     assert len(mdp.states) == 400
@@ -115,8 +115,8 @@ def test_the_agent_learns_to_drive_a_taxi() -> None:
 
 
 @pytest.mark.slow
-def test_a_taxi_comes_to_95_percent_of_the_best() -> None:
-    """Mean of four runs of 200,000 steps; they had .98 to 1.02: luck is left over a quarter."""
+def test_a_taxi_reaches_95_percent_of_the_optimum() -> None:
+    """Mean of four runs of 200,000 steps, which had .98 to 1.02; a quarter is still noisy."""
     assert np.mean([share(TAXI, 200_000, run) for run in range(4)]) > 0.95
 
 
@@ -130,7 +130,7 @@ def test_the_same_seed_gives_the_same_record() -> None:
 
 
 def test_a_truncated_step_leads_to_the_start_or_is_a_step_like_any_other() -> None:
-    """Along the cliff's upper edge, with a limit of three steps."""
+    """Walk up from the start of the cliff, with a limit of three steps."""
     limited = make(CLIFF, max_episode_steps=3)
     cut = Continuing(limited)
     assert [cut.respond(0, Stream(0)).state for _ in range(4)] == [24, 12, 36, 24]
@@ -148,8 +148,8 @@ def test_an_end_pays_as_it_came() -> None:
     assert world.respond(1, Stream(0)) == Step(-100.0, 36)
 
 
-def test_with_a_pause_the_last_state_is_visited_and_left_without_reward() -> None:
-    """The same stream as Gymnasium's own `Autoreset`, to the bit."""
+def test_with_a_pause_the_final_state_is_visited_and_left_without_reward() -> None:
+    """The stream equals that of Gymnasium's `Autoreset` bit for bit."""
     world = Continuing(make(CLIFF), pause=True)
     steps = [world.respond(a, Stream(0)) for a in [0, *[1] * 11, 2, 3, 0]]
     assert steps[-3:] == [Step(-1.0, 47), Step(0.0, 36), Step(-1.0, 24)]
@@ -162,14 +162,14 @@ def test_with_a_pause_the_last_state_is_visited_and_left_without_reward() -> Non
     assert paused.ends > 10
 
 
-def test_without_a_pause_a_cost_per_step_makes_an_end_worthless() -> None:
-    """Along the cliff any walk that never falls earns -1 a step, the way to the goal included."""
+def test_without_a_pause_reaching_the_cliffs_goal_earns_nothing() -> None:
+    """Every walk that never falls earns -1 per step, including the path to the goal."""
     assert policy_iteration(table(CLIFF)).gain == pytest.approx(-1.0, abs=1e-12)
 
 
-def test_composite_actions_and_states_are_driven_by_tuples() -> None:
+def test_composite_actions_and_states_are_tuples() -> None:
     class Locks(gymnasium.Env[Any, Any]):
-        """Two dials; (1, 2) opens, and pays."""
+        """Two dials; (1, 2) opens the lock and pays."""
 
         observation_space = gymnasium.spaces.Dict(dials=gymnasium.spaces.MultiDiscrete([3, 3]))
         action_space = gymnasium.spaces.Tuple(
@@ -204,7 +204,7 @@ def test_invalid_arguments_of_continuing_are_refused() -> None:
         _ = Continuing(gymnasium.make("Pendulum-v1")).actions
 
 
-def test_a_box_world_goes_on_for_ever_and_its_past_does_not_change() -> None:
+def test_a_continuing_box_environment_never_ends_and_copies_observations() -> None:
     world = Continuing(gymnasium.make("Pendulum-v1"), truncated="go on", reward=False)
     rng = Stream.named(0, 0, "agent")
     observed = [world.respond(rng.random() - 0.5, rng) for _ in range(300)]
@@ -223,7 +223,7 @@ def lanes(n: int, mode: AutoresetMode, name: str = LAKE, **options: Any) -> Any:
 
 
 def allowed() -> dict[tuple[int, int], set[tuple[float, int]]]:
-    """What the lake's own table says may follow (x, a), an end leading to the start."""
+    """The possible (r, y) after (x, a) in the lake's table; episodes end in the start."""
     lake: Any = gymnasium.make(LAKE).unwrapped
     P = lake.P
     return {
@@ -239,8 +239,8 @@ def rows(record: Record) -> list[Any]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("envs", [1, 5])
-def test_the_step_that_resets_is_never_learnt_from(mode: AutoresetMode, envs: int) -> None:
-    """Its transition, from a hole to the start whatever is done, is not in the table."""
+def test_reset_steps_are_not_learnt(mode: AutoresetMode, envs: int) -> None:
+    """Their transitions, from a hole to the start, are not in the table."""
     agent = GibbsMDP(4, 0).agent()
     record = drive(agent, lanes(envs, mode, max_episode_steps=-1), 400)
     may = allowed()
@@ -252,8 +252,8 @@ def test_the_step_that_resets_is_never_learnt_from(mode: AutoresetMode, envs: in
         assert len(record) == 400 * envs
 
 
-def test_one_lane_is_the_same_stream_in_both_modes_and_in_a_single_environment() -> None:
-    """To the bit, as far as the shorter one goes: a step that only resets takes its time."""
+def test_both_autoreset_modes_and_a_single_environment_give_the_same_stream() -> None:
+    """They agree bit for bit up to the shorter length, since reset steps count as steps."""
     records = [drive(GibbsMDP(4, 0).agent(), lanes(1, mode), 500) for mode in MODES]
     records.append(drive(GibbsMDP(4, 0).agent(), gymnasium.make(LAKE), 500))
     n = len(records[0])
@@ -262,13 +262,13 @@ def test_one_lane_is_the_same_stream_in_both_modes_and_in_a_single_environment()
     assert records[1] == records[2]
 
 
-def test_a_single_environment_is_what_a_continuing_world_is() -> None:
-    """Same agent, same luck: `drive` with every end a transition is `interact`."""
+def test_driving_a_single_environment_equals_a_continuing_world() -> None:
+    """With the same random numbers, `drive` with ends as transitions equals `interact`."""
     driven = drive(
         GibbsMDP(4, 0).agent(), gymnasium.make(LAKE), 300, seed=5, truncated="transition"
     )
-    luck = both_streams(5, 0)[1].integers(2**31 - 1)
-    world = Continuing(gymnasium.make(LAKE), seed=luck)
+    environment_seed = both_streams(5, 0)[1].integers(2**31 - 1)
+    world = Continuing(gymnasium.make(LAKE), seed=environment_seed)
     played = interact(GibbsMDP(4, 0).agent(), world, 300, seed=5)
     assert np.array_equal(driven.actions, played.actions)
     assert np.array_equal(driven.observations["state"], played.observations["state"])
@@ -276,8 +276,8 @@ def test_a_single_environment_is_what_a_continuing_world_is() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_truncated_episode_is_cut_or_ends_as_the_user_says(mode: AutoresetMode) -> None:
-    """Along the cliff's left edge, with a limit of three steps: up, up, up, and again."""
+def test_a_truncated_episode_is_masked_or_ends_as_requested(mode: AutoresetMode) -> None:
+    """Always walk up from the start of the cliff, with a limit of three steps."""
 
     class Up:
         x: Any = None
@@ -296,9 +296,9 @@ def test_a_truncated_episode_is_cut_or_ends_as_the_user_says(mode: AutoresetMode
         assert record["ended"].tolist()[:3] == [False, False, True]
 
 
-def test_composite_observations_are_found_where_gymnasium_puts_the_last_one() -> None:
+def test_final_composite_observations_are_read_in_both_modes() -> None:
     class Count(gymnasium.Env[Any, Any]):
-        """Counts up to 3; then it ends."""
+        """An environment that counts up to 3 and then ends."""
 
         observation_space = gymnasium.spaces.Dict(n=gymnasium.spaces.Discrete(4))
         action_space = gymnasium.spaces.Discrete(2)
@@ -321,18 +321,18 @@ def test_composite_observations_are_found_where_gymnasium_puts_the_last_one() ->
         assert pairs == {((0,), (1,)), ((1,), (2,)), ((2,), (3,))}
 
 
-def test_value_learners_share_the_lanes_too() -> None:
+def test_value_learners_support_parallel_environments() -> None:
     for agent in (RLearning(None, 4, start=0), QLearning(16, 4)):
         record = drive(agent, lanes(3, AutoresetMode.NEXT_STEP), 100)
         assert 250 < len(record) <= 300
 
 
-def test_an_agent_with_a_plan_for_one_history_is_refused() -> None:
+def test_an_agent_that_plans_for_one_history_is_refused() -> None:
     with pytest.raises(MissingCapability, match="cannot set the situation"):
         drive(UCRL2(16, 4, bounds=(0.0, 1.0)), gymnasium.make(LAKE), 1)
 
 
-def test_placing_an_agent_teaches_it_nothing() -> None:
+def test_setting_the_situation_is_not_evidence() -> None:
     mdp = chain_mdp(3)
     learner = RLearning(None, 2, start=0)
     before = learner.q_values(0)
@@ -351,7 +351,7 @@ def test_placing_an_agent_teaches_it_nothing() -> None:
 
 
 class Push:
-    """A cart whose motor pushes to the right (+1) or the left: simulator and regulator."""
+    """A mode for CartPole whose motor pushes to the right (+1) or left: simulator and regulator."""
 
     def __init__(self, sign: int) -> None:
         self.name, self.sign = f"{sign:+d}", sign
@@ -375,10 +375,10 @@ def balancer() -> ControlRule[Any, Any, Any, Any]:
 
 @pytest.mark.parametrize("kind", ["single", "vector", "sync"])
 def test_an_expert_mixture_balances_the_real_cart_pole(kind: str) -> None:
-    """Every lane survives to the limit of 500 steps, the jump to the next start is masked.
+    """Every environment survives to the limit of 500 steps; the jump to the next start is masked.
 
-    A mode is drawn at every step, and the wrong one is refuted by the first: one in two lanes
-    starts with a wrong push, from which the right expert recovers.
+    A mode is drawn at every step, and the first step refutes the wrong one. Half of the
+    environments start with a wrong push, from which the right expert recovers.
     """
     name = "CartPole-v1"
     env = (
@@ -397,8 +397,8 @@ def test_an_expert_mixture_balances_the_real_cart_pole(kind: str) -> None:
     assert record["reward"].sum() == len(record)
 
 
-def test_a_reset_that_is_learnt_from_upsets_an_expert_mixture() -> None:
-    """What `mask` is for: no simulator expects the jump, and its evidence is about nothing."""
+def test_learning_from_resets_misleads_an_expert_mixture() -> None:
+    """`mask` prevents this: no simulator expects the jump, so its evidence is meaningless."""
     env = gymnasium.make("CartPole-v1", max_episode_steps=50)
     agent = balancer()
     drive(agent, env, 300, reward=False)
@@ -409,7 +409,7 @@ def test_a_reset_that_is_learnt_from_upsets_an_expert_mixture() -> None:
 
 
 class Swing:
-    """A pendulum of mass m: energy, then a regulator about the upright; |u| ≤ 2."""
+    """A mode for a pendulum of mass m: energy control, then a regulator near the top; |u| ≤ 2."""
 
     def __init__(self, m: float) -> None:
         self.name, self.m = f"mass {m}", m
@@ -430,7 +430,7 @@ class Swing:
 
 
 def test_an_expert_mixture_swings_the_real_pendulum_up() -> None:
-    """Of five masses it finds the right one; after two episodes of 200 steps it is upright."""
+    """It identifies one of five masses; after two episodes of 200 steps it is upright."""
     agent: ControlRule[Any, Any, Any, Any] = ControlRule(
         FiniteBelief([Swing(m) for m in (0.25, 0.5, 1.0, 2.0, 4.0)]),
         advance=lambda x, a, o: o.state,

@@ -1,4 +1,4 @@
-"""Elements of Gymnasium's spaces have plain names, and names lead back to elements."""
+"""Elements of Gymnasium's spaces convert to plain names and back."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ SPACES = [
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
-def test_every_name_leads_to_an_element_and_back(space: Any) -> None:
+def test_names_and_elements_convert_to_each_other(space: Any) -> None:
     finite = FiniteSpace(space)
     names = finite.names()
     assert len(set(names)) == len(names) == finite.size
@@ -42,14 +42,14 @@ def test_samples_of_a_space_have_plain_names(space: Any, seed: int) -> None:
 
 
 @pytest.mark.parametrize("wrong", [5, -1, 1.5, "a", None, (1,), [1, 2], np.nan])
-def test_a_name_of_nothing_is_refused(wrong: Any) -> None:
+def test_an_unknown_name_is_refused(wrong: Any) -> None:
     with pytest.raises(UnknownAction, match="is not the name of an element"):
         FiniteSpace(Discrete(5)).element(wrong)
     with pytest.raises(UnknownAction, match="is not the name of an element"):
         FiniteSpace(MultiDiscrete([2, 2, 2])).element(wrong)
 
 
-def test_a_space_too_large_to_list_can_still_be_named() -> None:
+def test_elements_of_a_space_too_large_to_list_have_names() -> None:
     space = FiniteSpace(MultiBinary(40))
     assert space.name(np.ones(40, np.int8)) == (1,) * 40
     with pytest.raises(InvalidTable, match="too many to list"):

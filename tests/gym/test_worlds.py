@@ -1,4 +1,4 @@
-"""Our worlds under Gymnasium's interface are the same worlds, and pass its checker."""
+"""Our environments behave the same through Gymnasium's interface, and pass its checker."""
 
 from typing import Any
 
@@ -21,24 +21,24 @@ from bayescontrol.mdp import GibbsMDP, Maze
 from bayescontrol.seeding import as_stream
 
 
-def luck(seed: int) -> Any:
-    """The stream that `reset(seed=seed)` makes."""
+def stream_of_reset(seed: int) -> Any:
+    """Return the stream that `reset(seed=seed)` creates."""
     return as_stream(gymnasium.utils.seeding.np_random(seed)[0])
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_the_checker_of_gymnasium_has_nothing_to_say(name: str) -> None:
-    """Warnings are errors here."""
+def test_the_checker_of_gymnasium_passes(name: str) -> None:
+    """Warnings are treated as errors."""
     check_env(gymnasium.make(name).unwrapped)
 
 
-def test_to_register_twice_does_no_harm() -> None:
+def test_registering_twice_is_harmless() -> None:
     register()
     assert set(WORLDS) <= gymnasium.registry.keys()
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_a_seed_fixes_the_world_and_its_luck(name: str) -> None:
+def test_a_seed_determines_the_environment_and_its_random_numbers(name: str) -> None:
     def play(seed: int) -> list[Any]:
         env = gymnasium.make(name)
         first, _ = env.reset(seed=seed)
@@ -51,10 +51,10 @@ def test_a_seed_fixes_the_world_and_its_luck(name: str) -> None:
     assert len({str(play(seed)) for seed in range(8)}) > 1
 
 
-def test_the_maze_is_the_maze_to_the_bit() -> None:
+def test_the_maze_equals_the_library_maze_bit_for_bit() -> None:
     env = gymnasium.make("bayescontrol/Maze-v0", start=0)
     assert env.reset(seed=7)[0] == 0
-    rng, ours = luck(7), Maze("three-cups").environment(0)
+    rng, ours = stream_of_reset(7), Maze("three-cups").environment(0)
     for t in range(500):
         y, r, terminated, truncated, _ = env.step(t % 4)
         assert (r, y) == ours.respond(t % 4, rng)
@@ -62,10 +62,10 @@ def test_the_maze_is_the_maze_to_the_bit() -> None:
         assert not truncated
 
 
-def test_the_bandit_is_a_draw_from_its_prior_or_the_one_given() -> None:
+def test_the_bandit_is_drawn_from_its_prior_or_given() -> None:
     env: Any = gymnasium.make("bayescontrol/Bandit-v0", arms=4)
     env.reset(seed=2)
-    rng = luck(2)
+    rng = stream_of_reset(2)
     ours = BernoulliBandit(4).draw(rng)
     assert np.array_equal(env.unwrapped.world.means, ours.means)
     assert [env.step(2)[1] for _ in range(50)] == [ours.respond(2, rng) for _ in range(50)]
@@ -84,12 +84,12 @@ def test_in_the_chain_only_k_equal_actions_of_the_right_kind_pay() -> None:
     assert paid == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
 
-def test_the_linear_plant_is_the_plant_to_the_bit() -> None:
+def test_the_linear_plant_equals_the_library_plant_bit_for_bit() -> None:
     env: Any = gymnasium.make("bayescontrol/LinearPlant-v0", plant="aircraft", start=[0.1, 0, 0, 0])
     x, _ = env.reset(seed=3)
     assert x.tolist() == [0.1, 0.0, 0.0, 0.0]
     system = env.unwrapped.system
-    rng, ours, u = luck(3), LinearPlant(system, x), np.array([0.1, -0.2])
+    rng, ours, u = stream_of_reset(3), LinearPlant(system, x), np.array([0.1, -0.2])
     for _ in range(50):
         cost = system.costs.of(x, u)
         y, r, *_ = env.step(u)
@@ -98,8 +98,8 @@ def test_the_linear_plant_is_the_plant_to_the_bit() -> None:
         x = y
 
 
-def test_the_adaptive_regulator_holds_the_plant_through_gymnasium() -> None:
-    """Its gain costs within 20 % of the best after 1000 steps; 20 other seeds had 0 to 7 %."""
+def test_the_adaptive_regulator_controls_the_plant_through_gymnasium() -> None:
+    """After 1000 steps the cost is within 20 % of the optimum; 20 other seeds had 0 to 7 %."""
     env = gymnasium.make("bayescontrol/LinearPlant-v0", limit=1e6)
     assert regulator_cost(env, 0) < 1.2
 
@@ -112,9 +112,9 @@ def regulator_cost(env: Any, run: int) -> float:
     return float(system.cost(agent.gain) / system.best_cost)
 
 
-def test_our_agent_earns_in_our_world_through_gymnasium_what_it_earns_without() -> None:
-    """In the last half of 20,000 steps 8 other seeds earned .334 ± .005 through it, .331 ± .007
-    without: both bounds are 4 spreads away or more.
+def test_an_agent_earns_the_same_with_and_without_gymnasium() -> None:
+    """In the second half of 20,000 steps 8 other seeds earned .334 ± .005 with it and .331 ± .007
+    without. The bound is at least 4 standard deviations away from both.
     """
     world = Continuing(gymnasium.make("bayescontrol/Maze-v0", start=0), seed=1)
     through = interact(GibbsMDP(4, 0).agent(), world, 20_000).observations["reward"]
@@ -123,7 +123,7 @@ def test_our_agent_earns_in_our_world_through_gymnasium_what_it_earns_without() 
         assert reward[10_000:].mean() > 0.3
 
 
-def test_our_worlds_can_be_driven_in_lanes() -> None:
+def test_our_environments_can_be_driven_in_parallel() -> None:
     envs = gymnasium.make_vec("bayescontrol/Maze-v0", 3, vectorization_mode="sync")
     record = drive(GibbsMDP(4, 0).agent(), envs, 40)
     assert len(record) == 120

@@ -1,8 +1,8 @@
-"""The kernels of every family: drawn means, learnt rows and rewards against their exact laws.
+"""Kernels of every family: drawn means, learnt rows and rewards, compared with exact values.
 
 Kolmogorov-Smirnov tests compare √n sup|F_n - F| with 2.69, chi-square tests the statistic with
-its quantile: false-alarm rate 1e-6 each. The seeds are fixed, so a test that passes once passes
-always.
+its quantile: false-alarm rate 1e-6 each. The seeds are fixed, so results are
+reproducible.
 """
 
 import math
@@ -51,7 +51,7 @@ def distance(x: FloatArray, cdf: Cdf) -> float:
 
 
 def chi_square(counts: FloatArray, expected: FloatArray) -> float:
-    """The p-value of Pearson's statistic; cells expected below 10 go together."""
+    """The p-value of Pearson's statistic; cells with expected counts below 10 are merged."""
     small = expected < 10.0
     counts = np.append(counts[~small], counts[small].sum())
     expected = np.append(expected[~small], max(expected[small].sum(), 1e-9))
@@ -69,7 +69,7 @@ def responses(kind: int, constants: FloatArray, truth: list[float], n: int = N) 
     return np.array([arms.respond(kind, constants, row, state) for _ in range(n)])
 
 
-def test_the_families_have_the_numbers_that_the_kernels_know_them_by() -> None:
+def test_families_and_kernels_use_the_same_numbers() -> None:
     kinds: list[Family] = [
         Bernoulli(),
         GaussianRewards(),
@@ -99,7 +99,7 @@ DRAWS: dict[str, tuple[int, FloatArray, list[float], Cdf]] = {
         [2.0, 0.5],
         lambda x: sc.betainc(0.5, 2.0, (x + 1.0) / 4.0),
     ),
-    # With all α = 1 the mean of the values 0, 1, 2 has the density of a sum of spacings: a tent.
+    # With all α = 1 the mean of the values 0, 1, 2 has a triangular density.
     "Dirichlet, three values": (
         CATEGORICAL,
         np.array([0.0, 1.0, 2.0]),
@@ -111,7 +111,7 @@ DRAWS: dict[str, tuple[int, FloatArray, list[float], Cdf]] = {
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_mean_reward_is_drawn_with_the_distribution_of_its_row(name: str) -> None:
-    """And a planted bug: draws of a row whose last parameter is a fifth too large."""
+    """A planted bug, a last parameter that is a fifth too large, is detected."""
     kind, constants, row, cdf = DRAWS[name]
     x = drawn(kind, constants, np.array(row))
     assert distance(x, cdf) < LIMIT
@@ -121,7 +121,7 @@ def test_a_mean_reward_is_drawn_with_the_distribution_of_its_row(name: str) -> N
 
 
 @pytest.mark.parametrize("alpha", [0.099, 1e-3, 1e-12, 1e-300, 5e-324])
-def test_a_dirichlet_with_tiny_alphas_sits_in_its_corners_with_the_right_chances(
+def test_a_dirichlet_with_tiny_alphas_is_in_its_corners_with_the_right_probabilities(
     alpha: float,
 ) -> None:
     values, row = np.array([-1.0, 0.0, 4.0]), np.array([1.0, 2.0, 3.0]) * alpha
@@ -138,8 +138,8 @@ def test_a_dirichlet_with_tiny_alphas_sits_in_its_corners_with_the_right_chances
         assert chi_square(counts, N * np.array([1.0, 2.0, 3.0]) / 6.0) > RATE
 
 
-def test_the_two_ways_of_drawing_a_dirichlet_agree_where_they_meet() -> None:
-    """Two samples by Kolmogorov and Smirnov: 2.69 for the scaled distance, false alarm 1e-6."""
+def test_both_ways_of_drawing_a_dirichlet_agree() -> None:
+    """Two-sample Kolmogorov-Smirnov test: 2.69 for the scaled distance, false alarm 1e-6."""
     values = np.array([0.0, 1.0, 5.0])
     below, above = np.array([0.0999999, 0.05, 0.09]), np.array([0.1000001, 0.05, 0.09])
     one, two = (np.sort(drawn(CATEGORICAL, values, row)) for row in (below, above))
@@ -149,7 +149,7 @@ def test_the_two_ways_of_drawing_a_dirichlet_agree_where_they_meet() -> None:
 
 
 def posteriors() -> Iterator[tuple[str, int, FloatArray, list[float], list[float], list[Fraction]]]:
-    """A row, rewards, and the row that the closed form of all of them at once gives."""
+    """Yield a row, rewards, and the posterior row by the closed form for all rewards."""
     F = Fraction
     zeros_ones = [1.0, 0.0, 1.0, 1.0]
     yield "Beta", BERNOULLI, NONE, [1.0, 2.0], zeros_ones, [F(4), F(3)]
@@ -199,12 +199,12 @@ def test_poisson_rewards_follow_their_distribution_at_every_mean(mean: float) ->
     counts = np.bincount(x.astype(int)).astype(float)
     assert chi_square(counts, N * p) > RATE
     shifted = N * np.exp(k * math.log(1.05 * mean) - 1.05 * mean - sc.gammaln(k + 1.0))
-    assert chi_square(counts, shifted) < RATE, "a mean 5 % off goes unseen"
+    assert chi_square(counts, shifted) < RATE, "a mean that is 5 % off should be detected"
 
 
 @pytest.mark.parametrize("mean", [1e7, 1e12, 2.0**53])
-def test_poisson_rewards_of_huge_means_come_at_once_and_with_the_right_spread(mean: float) -> None:
-    """Normal to 1e-3 of a standard deviation at such means."""
+def test_poisson_rewards_with_huge_means_are_fast_and_have_the_right_spread(mean: float) -> None:
+    """For such means the distribution is normal to 1e-3 of a standard deviation."""
     x = responses(POISSON, NONE, [mean], 5_000)
     assert distance(x, lambda t: sc.ndtr((t + 0.5 - mean) / math.sqrt(mean))) < LIMIT
 
@@ -221,7 +221,7 @@ def test_continuous_rewards_follow_their_distribution(name: str) -> None:
     kind, constants, truth, cdf = REWARDS[name]
     x = responses(kind, constants, truth)
     assert distance(x, cdf) < LIMIT
-    assert distance(1.05 * x, cdf) > LIMIT, "rewards 5 % too large go unseen"
+    assert distance(1.05 * x, cdf) > LIMIT, "rewards that are 5 % too large should be detected"
 
 
 def test_finite_rewards_follow_their_distribution() -> None:
@@ -247,7 +247,7 @@ def test_only_active_arms_are_drawn_and_chosen() -> None:
 def test_arms_equal_in_double_precision_are_chosen_equally_often(
     kind: int, row: list[float]
 ) -> None:
-    """Beta(1e-4, 1e-4) draws 0 and 1: of equal arms the first must not win every tie."""
+    """Beta(1e-4, 1e-4) draws 0 or 1: the first of equal arms must not win every tie."""
     rows, means, state = np.array([row] * 4), np.empty(4), Stream(4).state
     active = np.arange(4)
     chosen = [arms.draw_action(kind, NONE, rows, active, means, state) for _ in range(N)]
@@ -255,7 +255,7 @@ def test_arms_equal_in_double_precision_are_chosen_equally_often(
     assert chi_square(counts, np.full(4, N / 4)) > RATE
 
 
-def test_the_loop_is_the_kernels_one_after_another() -> None:
+def test_the_loop_equals_calling_the_kernels_in_turn() -> None:
     rows, truth = np.ones((3, 2)), np.array([[0.2], [0.5], [0.8]])
     actions, rewards = np.empty(200, np.int64), np.empty(200)
     p, q = Stream(5), Stream(6)
@@ -271,8 +271,8 @@ def test_the_loop_is_the_kernels_one_after_another() -> None:
     assert again.tobytes() == rows.tobytes()
 
 
-def test_compiled_and_interpreted_give_the_same_bits() -> None:
-    """Draws and rewards of every family, with the interpreter in place of the compiler."""
+def test_compiled_and_interpreted_kernels_agree_bit_for_bit() -> None:
+    """Draws and rewards of every family, with and without the compiler."""
     cases = [(kind, constants, np.array(row)) for kind, constants, row, _ in DRAWS.values()] + [
         (CATEGORICAL, np.array([0.0, 1.0]), np.array([1e-3, 1e-5]))
     ]

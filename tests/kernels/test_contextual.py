@@ -14,7 +14,7 @@ def test_the_mode_of_a_score_solves_its_equation(s: float, q: float) -> None:
     t = K.margin(s, q)
     assert s <= t <= s + q
     g = K.sigmoid(-t)
-    # What is left is rounding: of the terms, and of t through the slope.
+    # The residual is due to rounding of the terms, and of t through the slope.
     assert abs(t - s - q * g) <= 1e-15 * (abs(s) + q * g + (1 + abs(t)) * (1 + q * g * (1 - g)))
 
 
@@ -38,7 +38,7 @@ def test_learning_a_logistic_reward_moves_to_the_mode_and_its_curvature(
     np.testing.assert_allclose(R.T @ R, Lambda + p * (1 - p) * np.outer(x, x), rtol=1e-7, atol=1e-9)
 
 
-def test_a_reward_that_was_all_but_impossible_still_leaves_numbers() -> None:
+def test_an_almost_impossible_reward_leaves_finite_values() -> None:
     R, z, v = np.eye(1), np.array([-5000.0]), np.empty(1)
     K.learn(K.LOGIT, np.empty(0), R, z, np.ones(1), 1.0, v)
     assert np.isfinite(R).all()

@@ -1,4 +1,4 @@
-"""Log-likelihood ratios and their sums against sixty digits, and at zero and infinity."""
+"""Log-likelihood ratios and their sums, compared with 60-digit arithmetic; zero and infinity."""
 
 import math
 
@@ -17,7 +17,7 @@ def exact_log_ratio(p: float, q: float) -> float:
 
 
 def pairs() -> list[tuple[float, float]]:
-    """Likelihoods far apart, close together, one unit apart, and at the ends of doubles."""
+    """Likelihoods far apart, close together, one unit apart, and at the limits of doubles."""
     rng = np.random.default_rng(0)
     far = [(float(p), float(q)) for p, q in rng.random((300, 2))]
     near = [
@@ -29,15 +29,15 @@ def pairs() -> list[tuple[float, float]]:
     return far + near + ends + last
 
 
-def test_a_log_ratio_keeps_its_digits_however_close_or_far_the_two_are() -> None:
+def test_a_log_ratio_is_accurate_for_close_and_distant_likelihoods() -> None:
     for p, q in pairs():
         assert divergence.weight_of_evidence(p, q) == pytest.approx(
             exact_log_ratio(p, q), rel=2e-15, abs=0.0
         )
 
 
-def test_the_logarithm_of_a_rounded_ratio_would_not_keep_them() -> None:
-    """The test above would have caught it."""
+def test_the_logarithm_of_a_rounded_ratio_is_inaccurate() -> None:
+    """The test above detects this error."""
     p, q = 0.3 * (1.0 + 3e-12), 0.3
     assert abs(math.log(p / q) / exact_log_ratio(p, q) - 1.0) > 1e-6
 
@@ -54,22 +54,22 @@ def accumulated(terms: FloatArray) -> FloatArray:
     return out
 
 
-def test_a_sum_of_many_terms_is_right_to_the_last_digit() -> None:
+def test_a_sum_of_many_terms_is_accurate_to_the_last_digit() -> None:
     rng = np.random.default_rng(1)
     terms = rng.normal(size=20_000) * 10.0 ** rng.uniform(-8, 8, 20_000)
     sums = accumulated(terms)
     for t in (1, 10, 137, 5_000, 20_000):
         assert sums[t] == pytest.approx(math.fsum(terms[:t]), rel=4e-16)
-    assert abs(np.cumsum(terms)[-1] - sums[-1]) > 0.0  # a plain sum is not
+    assert abs(np.cumsum(terms)[-1] - sums[-1]) > 0.0  # a plain sum is not exact
 
 
-def test_a_sum_stays_infinite_and_opposite_infinities_are_no_number() -> None:
+def test_a_sum_stays_infinite_and_opposite_infinities_give_nan() -> None:
     assert accumulated(np.array([1.0, np.inf, -3.0])).tolist() == [0.0, 1.0, np.inf, np.inf]
     assert np.isnan(accumulated(np.array([np.inf, -np.inf, 1.0]))[2:]).all()
     assert np.isnan(accumulated(np.array([np.nan, 1.0]))[1:]).all()
 
 
-def test_parts_by_mode_in_charge_add_up_to_the_whole() -> None:
+def test_parts_by_drawn_mode_add_up_to_the_total() -> None:
     rng = np.random.default_rng(2)
     terms, drawn = rng.normal(size=500), rng.integers(4, size=500)
     parts = np.empty((501, 4))
@@ -79,11 +79,11 @@ def test_parts_by_mode_in_charge_add_up_to_the_whole() -> None:
         np.testing.assert_array_equal(parts[1:, m], accumulated(np.where(drawn == m, terms, 0))[1:])
 
 
-def test_relative_entropy_is_what_it_is_in_sixty_digits() -> None:
+def test_relative_entropy_agrees_with_sixty_digits() -> None:
     rng = np.random.default_rng(3)
     for n in (1, 2, 5, 50):
         p, q = (np.asarray(rng.dirichlet(np.ones(n))) for _ in range(2))
-        p[0] *= n == 1 or 0.0  # a zero of the first law counts nothing
+        p[0] *= n == 1 or 0.0  # a zero in the first distribution contributes nothing
         with mpmath.workdps(60):
             terms = [
                 mpmath.mpf(a) * mpmath.log(mpmath.mpf(a) / mpmath.mpf(b))
@@ -103,7 +103,7 @@ def test_an_action_that_is_never_taken_adds_nothing_even_if_informative() -> Non
     assert mean[:, 0].tolist() == [[0.0, 0.0], [0.0, math.inf]]
 
 
-def test_posteriors_stop_before_the_evidence_that_nobody_explains() -> None:
+def test_posteriors_stop_before_evidence_that_all_modes_exclude() -> None:
     w, e = np.array([0.5, 0.5]), np.zeros(2, np.int64)
     evidence = np.array([[0.5, 0.0], [0.0, 1.0], [1.0, 1.0]])
     out = np.empty((4, 2))

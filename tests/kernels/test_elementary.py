@@ -1,4 +1,4 @@
-"""exp and log are within one unit in the last place, against 60 digits."""
+"""exp and log are accurate to one unit in the last place, compared with 60 digits."""
 
 import math
 from collections.abc import Callable
@@ -43,8 +43,8 @@ def test_log_is_within_one_unit_in_the_last_place_also_near_one_and_for_denormal
     assert worst < 1.0
 
 
-def test_exp_split_keeps_its_digits_up_to_a_thousand_million() -> None:
-    """A log-likelihood of a large data set is one observation: 2 units of 2^-53 at most."""
+def test_exp_split_is_accurate_up_to_1e9() -> None:
+    """One observation may be a large data set; the error is at most 2 units of 2^-53."""
     rng = np.random.default_rng(3)
     sizes = 10.0 ** rng.uniform(-3, 9, 3000)
     with mpmath.workdps(60):
@@ -75,12 +75,12 @@ def test_special_values_follow_ieee(
     assert function(argument) == value
 
 
-def test_exp_fades_out_through_the_denormals() -> None:
+def test_exp_underflows_gradually_through_denormals() -> None:
     assert exp(-745.0) == 5e-324
     assert exp(-740.0) == pytest.approx(math.exp(-740.0), abs=1e-323)
 
 
-def test_not_a_number_stays_one() -> None:
+def test_nan_stays_nan() -> None:
     assert math.isnan(exp(math.nan))
     assert math.isnan(log(math.nan))
     assert math.isnan(log(-1.0))

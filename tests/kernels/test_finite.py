@@ -1,4 +1,4 @@
-"""The weights at the ends of doubles, in blocks of every size, and their draws."""
+"""Weights at the limits of doubles, in blocks of every size, and their draws."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ LOW, HIGH = 2.0**-400, 2.0**400
 
 
 class Weighed:
-    """w, e and blocks together, as the kernels take them."""
+    """The arrays w and e and the blocks, as used by the kernels."""
 
     def __init__(self, prior: FloatArray) -> None:
         self.w, self.e = prior.copy(), np.zeros(prior.size, np.int64)
@@ -41,18 +41,18 @@ class Weighed:
 
 
 def priors(rng: np.random.Generator, modes: int) -> FloatArray:
-    """Every third prior has a mode that starts 200 orders behind."""
+    """Random priors; in every third one a mode has a weight of 1e-200."""
     p = rng.dirichlet(np.ones(modes))
     if rng.random() < 1 / 3:
         p[-1] *= 1e-200
     return np.asarray(p / p.sum())
 
 
-# -- the ends of doubles ----------------------------------------------------------------------
+# -- limits of doubles ------------------------------------------------------------------------
 
 
-def anything(rng: np.random.Generator, n: int) -> FloatArray:
-    """Likelihoods of every size a double has, zeros and ones among them."""
+def any_likelihood(rng: np.random.Generator, n: int) -> FloatArray:
+    """Likelihoods over the whole range of doubles, including zeros and ones."""
     values = np.where(
         rng.random(n) < 0.7,
         2.0 ** rng.uniform(-1074.0, 1023.9, n),
@@ -71,15 +71,15 @@ def any_logarithm(rng: np.random.Generator, n: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_a_million_fuzzed_steps_leave_no_state_that_is_not_a_number(log: bool) -> None:
+def test_a_million_fuzzed_steps_never_give_nan(log: bool) -> None:
     rng = np.random.default_rng(16)
     condition = finite.condition_log if log else finite.condition
     steps = impossible = 0
     while steps < 1_000_000:
         weighed = Weighed(priors(rng, 5))
         w, e, blocks = weighed.w, weighed.e, weighed.blocks
-        evidence = (any_logarithm if log else anything)(rng, 500 * 5).reshape(500, 5)
-        calm = rng.random(500) < 0.5  # half of the rows rule nothing out, so that modes live on
+        evidence = (any_logarithm if log else any_likelihood)(rng, 500 * 5).reshape(500, 5)
+        calm = rng.random(500) < 0.5  # half of the rows exclude no mode, so that modes survive
         evidence[calm] = np.where(np.isfinite(evidence[calm]), evidence[calm], -1.0)
         evidence[calm] = np.where(evidence[calm] == 0.0, 1.0, evidence[calm])
         for row in evidence:
@@ -97,7 +97,9 @@ def test_a_million_fuzzed_steps_leave_no_state_that_is_not_a_number(log: bool) -
 
 @pytest.mark.parametrize("bad", [math.nan, -1.0, -5e-324, math.inf, -math.inf])
 @pytest.mark.parametrize("size", SIZES)
-def test_the_first_invalid_likelihood_is_named_and_nothing_changes(bad: float, size: int) -> None:
+def test_the_first_invalid_likelihood_is_reported_and_nothing_changes(
+    bad: float, size: int
+) -> None:
     weighed = Weighed(np.full(size, 1.0 / size))
     before = weighed.bits()
     evidence = np.full(size, 0.5)
@@ -107,7 +109,7 @@ def test_the_first_invalid_likelihood_is_named_and_nothing_changes(bad: float, s
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 1.1e9])
-def test_the_first_invalid_logarithm_is_named_and_nothing_changes(bad: float) -> None:
+def test_the_first_invalid_logarithm_is_reported_and_nothing_changes(bad: float) -> None:
     weighed = Weighed(np.full(513, 1.0 / 513))
     before = weighed.bits()
     evidence = np.full(513, -0.5)
@@ -117,13 +119,13 @@ def test_the_first_invalid_logarithm_is_named_and_nothing_changes(bad: float) ->
 
 
 @pytest.mark.parametrize(("log", "nothing"), [(False, 0.0), (False, -0.0), (True, -math.inf)])
-def test_an_observation_ruled_out_by_every_mode_raises_and_changes_nothing(
+def test_an_observation_that_all_modes_exclude_is_reported_and_changes_nothing(
     log: bool, nothing: float
 ) -> None:
     prior = np.full(600, 1.0 / 599)
     prior[7] = 0.0
     weighed, evidence = Weighed(prior), np.full(600, nothing)
-    evidence[7] = 0.9  # the only one that expects it has no weight
+    evidence[7] = 0.9  # the only mode that allows it has no weight
     before = weighed.bits()
     assert weighed.see(evidence, log) == finite.IMPOSSIBLE
     assert weighed.bits() == before
@@ -137,7 +139,7 @@ def steady(rng: np.random.Generator, size: int) -> FloatArray:
 
 
 def scattered(rng: np.random.Generator, size: int) -> FloatArray:
-    """In the second block, and now and then elsewhere, modes are hundreds of orders apart."""
+    """In the second block, and sometimes elsewhere, weights differ by hundreds of orders."""
     row = rng.uniform(0.2, 1.0, size)
     row[512:1024] *= 10.0 ** rng.uniform(-100.0, 0.0, row[512:1024].size)
     row[rng.integers(size)] = 1e-200
@@ -147,7 +149,7 @@ def scattered(rng: np.random.Generator, size: int) -> FloatArray:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("rows", [steady, scattered])
 @pytest.mark.parametrize("log", [False, True])
-def test_blocks_flat_or_spread_do_not_show_in_the_posterior(
+def test_the_posterior_does_not_depend_on_flat_or_spread_blocks(
     size: int, rows: Callable[[np.random.Generator, int], FloatArray], log: bool
 ) -> None:
     rng = np.random.default_rng(size)
@@ -165,7 +167,7 @@ def test_blocks_flat_or_spread_do_not_show_in_the_posterior(
     assert relative_error(weighed.posterior(), exact_posterior(prior, given, log=log)) <= 1e-12
 
 
-def test_a_block_whose_modes_are_all_dead_stays_out_of_the_way() -> None:
+def test_a_block_without_weight_is_ignored() -> None:
     rng = np.random.default_rng(5)
     for log in (False, True):
         weighed = Weighed(np.full(1025, 1.0 / 1025))
@@ -183,7 +185,7 @@ def test_a_block_whose_modes_are_all_dead_stays_out_of_the_way() -> None:
         assert not drawn & set(range(512, 1024))
 
 
-def test_rebuilding_from_saved_arrays_gives_the_same_blocks_to_the_last_bit() -> None:
+def test_rebuilding_from_saved_arrays_gives_the_same_blocks_bit_for_bit() -> None:
     rng = np.random.default_rng(6)
     weighed = Weighed(rng.dirichlet(np.ones(1025)))
     for _ in range(30):
@@ -194,7 +196,7 @@ def test_rebuilding_from_saved_arrays_gives_the_same_blocks_to_the_last_bit() ->
 
 
 def test_the_total_is_the_probability_of_the_evidence() -> None:
-    """ln Σ v after t steps is ln Σ_m P(m) Π ℓ_m, far below what a double can hold."""
+    """ln Σ v after t steps is ln Σ_m P(m) Π ℓ_m, also if the product underflows a double."""
     rng = np.random.default_rng(7)
     for _ in range(50):
         prior, rows = rng.dirichlet(np.ones(3)), 10.0 ** rng.uniform(-40.0, 3.0, (200, 3))
@@ -208,7 +210,7 @@ def test_the_total_is_the_probability_of_the_evidence() -> None:
             assert float(abs(finite.log_ratio(weighed.blocks, start) / exact - 1)) < 1e-14
 
 
-def test_merging_is_a_product_over_the_prior_in_exact_arithmetic() -> None:
+def test_merging_multiplies_posteriors_and_divides_by_the_prior() -> None:
     rng = np.random.default_rng(8)
     for _ in range(300):
         prior = priors(rng, 3)
@@ -228,7 +230,7 @@ def test_merging_is_a_product_over_the_prior_in_exact_arithmetic() -> None:
 
 
 def chi_square_p_value(counts: Any, expected: Any) -> float:
-    """P(χ² ≥ observed), cells with fewer than 5 expected taken together."""
+    """P(χ² ≥ observed); cells with expected counts below 5 are merged."""
     counts, expected = np.asarray(counts, float), np.asarray(expected, float)
     small = expected < 5.0
     if small.any():
@@ -243,7 +245,7 @@ def chi_square_p_value(counts: Any, expected: Any) -> float:
 def test_draws_follow_the_posterior(
     size: int, rows: Callable[[np.random.Generator, int], FloatArray]
 ) -> None:
-    """χ² at 100,000 draws; seeds are fixed, false alarms 1e-6 a case over seeds."""
+    """χ² of 100,000 draws with a fixed seed; false alarms 1e-6 per case over seeds."""
     rng = np.random.default_rng(size)
     weighed = Weighed(rng.dirichlet(np.ones(size)))
     for _ in range(2):
@@ -252,8 +254,8 @@ def test_draws_follow_the_posterior(
     assert chi_square_p_value(drawn, 100_000 * weighed.posterior()) > 1e-6
 
 
-def test_the_chi_square_test_notices_a_draw_by_the_prior() -> None:
-    """The planted bug: draws that ignore the evidence."""
+def test_the_chi_square_test_detects_draws_from_the_prior() -> None:
+    """Planted bug: draws that ignore the evidence."""
     rng = np.random.default_rng(1)
     weighed = Weighed(np.array([0.3, 0.7]))
     drawn = np.bincount([weighed.draw(u) for u in rng.random(10_000)], minlength=2)
@@ -262,8 +264,8 @@ def test_the_chi_square_test_notices_a_draw_by_the_prior() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_evenly_spaced_numbers_draw_each_mode_as_often_as_its_weight_says(size: int) -> None:
-    """The inverse of the cumulative sum, so counts are right to within one at either end."""
+def test_evenly_spaced_numbers_draw_each_mode_in_proportion_to_its_weight(size: int) -> None:
+    """Draws invert the cumulative sum, so counts are exact to within one at either end."""
     rng = np.random.default_rng(size)
     weighed = Weighed(rng.dirichlet(np.ones(size)))
     weighed.see(scattered(rng, size) if size > 1 else np.ones(1))
@@ -275,7 +277,7 @@ def test_evenly_spaced_numbers_draw_each_mode_as_often_as_its_weight_says(size: 
 
 
 @pytest.mark.parametrize("size", [3, 1030])
-def test_the_ends_of_the_unit_interval_draw_the_first_and_the_last_mode_with_weight(
+def test_zero_and_one_draw_the_first_and_last_mode_with_weight(
     size: int,
 ) -> None:
     prior = np.full(size, 1.0)
@@ -298,8 +300,8 @@ def test_a_mode_without_weight_is_never_drawn() -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("far", [-4e8, -6e8, -1e9, -1e9 - 0.5, -2e9, -1e13, -1e300])
-def test_evidence_far_from_every_mode_still_discriminates(far: float, size: int) -> None:
-    gap = max(3.0, 4.0 * abs(far) * 2.0**-52)  # what the double itself can tell
+def test_evidence_far_from_every_mode_still_separates_modes(far: float, size: int) -> None:
+    gap = max(3.0, 4.0 * abs(far) * 2.0**-52)  # the resolution of the double
     evidence = np.full(size, far)
     evidence[size // 2] += gap
     weighed = Weighed(np.full(size, 1.0 / size))

@@ -1,4 +1,4 @@
-"""The weights against exact arithmetic: rationals for short histories, 60 digits for long ones."""
+"""Weights compared with exact arithmetic: rationals for short histories, 60 digits for long."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ def ratios_of_many_orders(rng: np.random.Generator, shape: tuple[int, int]) -> F
 
 
 def the_whole_range_of_doubles(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    """Within a row the modes stay close, or all but one would vanish at once."""
+    """Likelihoods within a row are close, since otherwise all modes but one would vanish."""
     return np.asarray(2.0 ** (rng.uniform(-1040, 1010, (shape[0], 1)) + rng.normal(0, 3, shape)))
 
 
@@ -49,7 +49,7 @@ STYLES: tuple[Rows, ...] = (
 
 
 def priors(rng: np.random.Generator, modes: int) -> FloatArray:
-    """Every third prior has a mode that starts 200 orders behind."""
+    """Random priors; in every third one a mode has a weight of 1e-200."""
     p = rng.dirichlet(np.ones(modes))
     if rng.random() < 1 / 3:
         p[-1] *= 1e-200
@@ -78,7 +78,7 @@ def test_two_thousand_short_histories_match_rational_arithmetic(style: Rows) -> 
         worst = max(worst, relative_error(ours, exact))
         smallest = min(smallest, *(p for p in ours if p > 0.0))
     assert worst <= 1e-12
-    assert smallest < 1e-190  # the small weights were there
+    assert smallest < 1e-190  # the test covers small weights
 
 
 def log_probabilities(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
@@ -90,7 +90,7 @@ def log_densities(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArra
 
 
 def log_of_large_data(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
-    """A million data in one observation: a huge common term, small differences."""
+    """Observations of a million data points: a huge common term and small differences."""
     return rng.uniform(-2e6, 2e6, (shape[0], 1)) + rng.normal(0.0, 5.0, shape)
 
 
@@ -104,7 +104,7 @@ def log_some_impossible(rng: np.random.Generator, shape: tuple[int, int]) -> Flo
     "style", [log_probabilities, log_densities, log_of_large_data, log_some_impossible]
 )
 def test_twenty_five_hundred_short_histories_of_logarithms_match_sixty_digits(style: Rows) -> None:
-    """4 styles x 2,500 = 10,000 histories; the exact value is that of the floats given."""
+    """4 styles x 2,500 = 10,000 histories; the exact value is computed from the same floats."""
     worst = 0.0
     for prior, rows in islice(histories(style, 12, longest=50), 2500):
         weighed = Weights(prior)
@@ -129,7 +129,7 @@ def error_of(ours: FloatArray, exact: "list[mpmath.mpf]", least: float = 1e-250)
 
 
 def test_a_hundred_histories_of_three_thousand_steps_match_sixty_digits() -> None:
-    """Ratios of up to 10 orders a step: weights wander over hundreds of orders, and return."""
+    """Ratios of up to 1e10 per step: weights vary over hundreds of orders of magnitude."""
     rng = np.random.default_rng(13)
     worst, small = 0.0, 0
     with mpmath.workdps(60):
@@ -143,7 +143,7 @@ def test_a_hundred_histories_of_three_thousand_steps_match_sixty_digits() -> Non
             worst = max(worst, error_of(weighed.posterior(), exact))
             small += sum(1e-250 <= q < 1e-50 for q in exact)
     assert worst <= 1e-12
-    assert small > 20  # of 200 that are not the leader
+    assert small > 20  # of 200 modes other than the leading ones
 
 
 def test_a_hundred_histories_of_three_thousand_logarithms_match_sixty_digits() -> None:
@@ -161,8 +161,8 @@ def test_a_hundred_histories_of_three_thousand_logarithms_match_sixty_digits() -
     assert worst <= 1e-12
 
 
-def test_plain_sums_of_logarithms_would_not_pass() -> None:
-    """The planted bug: `lw += np.log(l)`, as it is usually written, on such a history."""
+def test_plain_sums_of_logarithms_fail_this_test() -> None:
+    """Planted bug: `lw += np.log(l)`, the usual implementation."""
     rng = np.random.default_rng(13)
     prior, rows = np.full(3, 1 / 3), 10.0 ** rng.uniform(-5.0, 0.0, (3000, 3))
     lw = np.log(prior) + np.log(rows).cumsum(axis=0)[-1]
@@ -173,7 +173,7 @@ def test_plain_sums_of_logarithms_would_not_pass() -> None:
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_a_mode_that_falls_ten_to_the_minus_2000_behind_comes_back_to_one_half(log: bool) -> None:
+def test_a_mode_with_weight_1e_minus_2000_recovers_to_one_half(log: bool) -> None:
     against = np.array([1.0, 1e-5])
     if log:
         against = np.log(against)
@@ -187,8 +187,8 @@ def test_a_mode_that_falls_ten_to_the_minus_2000_behind_comes_back_to_one_half(l
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_after_a_million_steps_nine_digits_are_left(log: bool) -> None:
-    """Thirty different rows in long runs, so that modes fall 10^-100000 behind and return."""
+def test_after_a_million_steps_nine_digits_are_correct(log: bool) -> None:
+    """Thirty different rows in long runs, so that weights fall to 10^-100000 and recover."""
     rng = np.random.default_rng(15)
     rows = rng.uniform(0.1, 1.0, (30, 4))
     rows[1::2] = 0.05 / rows[::2] * (1.0 + rng.normal(0.0, 3e-6, (15, 4)))

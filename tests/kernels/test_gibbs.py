@@ -1,9 +1,9 @@
-"""The sampler against the printed joint, written out term by term.
+"""The sampler, compared with the printed joint density, written out term by term.
 
     P(m | ·) ∝ exp( -½ Σ λ(x,a,y) (ξ(x,a,y) - μ(x,a,y))² ),    ξ = Q(x,a) + ρ - M(y), M held fixed
 
-A term is (x, a, y, λ, μ): under prior A one for every y, under prior B one for each transition
-seen, and one onto x itself for an untried pair.
+A term is (x, a, y, λ, μ). Prior A has one for every y. Prior B has one for each observed
+transition, and one from x to x for an untried pair.
 """
 
 import math
@@ -32,15 +32,15 @@ class Term(NamedTuple):
 
 
 def masked_mdp(states: int = 5, actions: int = 3, seed: int = 3) -> MDP:
-    """A random problem in which some states lack some actions, never the first."""
+    """A random problem in which some states do not offer all actions, but always the first."""
     mdp = random_mdp(states, actions, concentration=0.3, seed=seed)
     may = np.asarray(Stream(seed).random(size=(states, actions))) < 0.7
     may[:, 0] = True
     return MDP(mdp.transition, mdp.reward, allowed=may)
 
 
-def wanderer(mdp: MDP, steps: int, belief: GibbsBelief, seed: int = 0) -> list[tuple[Any, ...]]:
-    """A walk at random, learnt by the belief; gives what happened."""
+def random_walk(mdp: MDP, steps: int, belief: GibbsBelief, seed: int = 0) -> list[tuple[Any, ...]]:
+    """Train the belief on a random walk; return the transitions."""
     p, q = both_streams(seed, 0)
     world, observed = mdp.environment(), []
     for _ in range(steps):
@@ -54,12 +54,12 @@ def wanderer(mdp: MDP, steps: int, belief: GibbsBelief, seed: int = 0) -> list[t
 
 def learnt(mdp: MDP, steps: int, **options: Any) -> GibbsBelief:
     belief = GibbsBelief(len(mdp.actions), PRIOR, allowed=mdp.actions_in, **options)
-    wanderer(mdp, steps, belief)
+    random_walk(mdp, steps, belief)
     return belief
 
 
 def terms_of(belief: GibbsBelief) -> list[Term]:
-    """The joint, term by term, from the counts alone."""
+    """The terms of the joint density, computed from the counts."""
     mu0, lambda0, p = (float(v) for v in belief.ledger.prior[:3])
     names = belief.states
     place = {x: i for i, x in enumerate(names)}
@@ -81,7 +81,7 @@ def terms_of(belief: GibbsBelief) -> list[Term]:
 def reference_sweep(
     terms: list[Term], Q: FloatArray, M: FloatArray, sigma: float, states: list[int], rng: Stream
 ) -> float:
-    """ρ, then these states in order, M(x) refreshed after each: as plain as can be."""
+    """Draw ρ, then the given states in order, and update M(x) after each; in plain Python."""
 
     def z() -> float:
         return kernels.random.normal(rng.state)
@@ -105,12 +105,12 @@ def reference_sweep(
 
 
 def moments(log_density: Any, low: float, high: float) -> tuple[float, float]:
-    """Mean and variance by the trapezoidal rule, which is exact to rounding for such bells."""
+    """Mean and variance by the trapezoidal rule, which is exact to rounding for such densities."""
     v = np.linspace(low, high, 1001)
     logs = np.array([log_density(float(u)) for u in v])
     mass = np.exp(logs - logs.max())
     mass /= mass.sum()
-    assert max(mass[0], mass[-1]) < 1e-14  # the whole bell is inside
+    assert max(mass[0], mass[-1]) < 1e-14  # the density is negligible at both ends
     mean = float(mass @ v)
     return mean, float(mass @ (v - mean) ** 2)
 
@@ -135,13 +135,13 @@ def log_joint(terms: list[Term], Q: FloatArray, rho: float, M: FloatArray) -> fl
 def test_rho_and_every_q_are_drawn_from_the_printed_joint_with_m_fixed(
     states: int | None, steps: int
 ) -> None:
-    """With σ = 0 a draw is its mean; with σ = 1 the same normal number shows the spread."""
+    """With σ = 0 a draw is its mean; with σ = 1 the same normal number gives the spread."""
     mdp = masked_mdp()
     belief = learnt(mdp, steps, states=states)
     belief.sample(Stream(1))
     terms = terms_of(belief)
     e, c, size = chain_of(belief)
-    assert any(e.known[:size] == 0)  # an untried pair is among them
+    assert any(e.known[:size] == 0)  # includes an untried pair
     Q0, M0, scalars0 = (a.copy() for a in c)
     how = kernels.gibbs.GibbsSettings(1, 1, False, 1.0, 0.0)
     for x in range(size):
@@ -176,7 +176,7 @@ def test_rho_and_every_q_are_drawn_from_the_printed_joint_with_m_fixed(
 
 
 def test_an_untried_pair_is_centred_on_the_value_of_staying() -> None:
-    """Q(x,a) ~ N(μ0 - ρ + M(x), 1/λ0): not N(μ0, 1/λ0), which forgets the gauge.
+    """Q(x,a) ~ N(μ0 - ρ + M(x), 1/λ0), not N(μ0, 1/λ0), which would ignore the gauge.
 
     20,000 draws; each bound is 5 standard errors: false alarms below 1e-5.
     """
@@ -195,7 +195,7 @@ def test_an_untried_pair_is_centred_on_the_value_of_staying() -> None:
     n, variance = len(excess), 1.0 / PRIOR.lambda0
     assert abs(np.mean(excess)) < 5.0 * math.sqrt(variance / n)
     assert abs(np.var(excess) / variance - 1.0) < 5.0 * math.sqrt(2.0 / n)
-    # The pseudo-transition enters ρ's conditional too: one more term of weight λ0.
+    # The pseudo-transition adds a term of weight λ0 to ρ's conditional.
     lam = PRIOR.lambda0 + 2.1 * 50
     mu = (PRIOR.lambda0 * PRIOR.mu0 + 2.1 * 50 * 1.0) / lam
     S = lam + PRIOR.lambda0
@@ -203,11 +203,11 @@ def test_an_untried_pair_is_centred_on_the_value_of_staying() -> None:
     assert abs(np.mean(rhos) - mean) < 5.0 / math.sqrt(S * n)
 
 
-# -- order and refresh, against a plain re-implementation with the same normals --------------------
+# -- order of updates, compared with a plain implementation using the same normal numbers ----------
 
 
 def compare_while_learning(steps: int, plant: Any = None, **options: Any) -> float:
-    """The largest gap between the kernel's chain and the reference's, over a walk."""
+    """The largest difference between the kernel's chain and the reference over a walk."""
     mdp = masked_mdp(6)
     belief = GibbsBelief(3, PRIOR, allowed=mdp.actions_in, **options)
     p, q = both_streams(5, 0)
@@ -219,7 +219,7 @@ def compare_while_learning(steps: int, plant: Any = None, **options: Any) -> flo
         x, a = world.x, p.choice(mdp.actions_in(world.x))
         belief.observe(x, a, world.respond(a, q))
         e, c, size = chain_of(belief)
-        # New states enter at the level of the one before them, whatever the reference would do.
+        # Copy the initial values of new states from the kernel.
         new = range(len(M), size)
         Q, M = np.vstack([Q, c.Q[list(new)]]), np.append(M, c.M[list(new)])
         now = belief.ledger.place(world.x)
@@ -237,7 +237,7 @@ def compare_while_learning(steps: int, plant: Any = None, **options: Any) -> flo
         gaps = [abs(rho - c.scalars[RHO]), *np.abs(M - c.M[:size])]
         gaps += list(np.abs(Q - c.Q[:size])[offered])
         worst = max(worst, *gaps)
-    assert rng == twin  # not one number more
+    assert rng == twin  # both used the same number of random numbers
     return worst
 
 
@@ -251,12 +251,12 @@ def test_a_sweep_is_rho_then_the_states_in_order_each_refreshed_after_its_action
     assert gap < 1e-12
 
 
-def test_another_order_would_be_noticed() -> None:
+def test_another_order_is_detected() -> None:
     assert compare_while_learning(20, plant=lambda order: order[::-1]) > 1e-3
 
 
 @pytest.mark.parametrize("states", [None, 6], ids=["prior B", "prior A"])
-def test_the_sums_of_partial_sweeps_stay_what_adding_up_would_give(states: int | None) -> None:
+def test_cached_sums_of_partial_sweeps_stay_correct(states: int | None) -> None:
     mdp = masked_mdp(6)
     belief = GibbsBelief(3, PRIOR, allowed=mdp.actions_in, states=states, partial=1)
     rng = Stream(0)
@@ -280,7 +280,7 @@ def test_the_sums_of_partial_sweeps_stay_what_adding_up_would_give(states: int |
 def linear_map(
     terms: list[Term], size: int, refresh: bool = True
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Q' = A Q + b + B z of one sweep with one action per state, column by column."""
+    """Return A, b and B of one sweep Q' = A Q + b + B z with one action per state."""
 
     def sweep(Q: FloatArray, z: FloatArray, with_mu: float) -> FloatArray:
         M = Q = Q.copy()
@@ -302,13 +302,13 @@ def linear_map(
 
 
 def stationary(A: FloatArray, b: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance of Q - Q(0), which is free of the gauge."""
+    """Mean and covariance of Q - Q(0), which does not depend on the gauge."""
     C = np.eye(len(A)) - np.outer(np.ones(len(A)), np.eye(len(A))[0])
-    # C A = C A C, for a sweep commutes with shifts: the centred chain is a chain of its own.
+    # C A = C A C, since a sweep commutes with shifts: the centred process is a Markov chain.
     assert np.allclose(C @ A, C @ A @ C)
     assert np.abs(np.linalg.eigvals(C @ A)).max() < 1.0
     mean = np.linalg.solve(np.eye(len(A)) - C @ A, C @ b)
-    # Σ = (C A) Σ (C A)' + (C B) (C B)', as one linear system.
+    # Solve Σ = (C A) Σ (C A)' + (C B) (C B)' as one linear system.
     noise = C @ B @ B.T @ C.T
     covariance = np.linalg.solve(np.eye(len(A) ** 2) - np.kron(C @ A, C @ A), noise.reshape(-1))
     return np.asarray(mean), np.asarray(covariance).reshape(len(A), len(A))
@@ -324,7 +324,7 @@ def test_with_one_action_the_chain_has_the_moments_of_the_lyapunov_equation(
     """
     mdp = random_mdp(5, 1, concentration=0.5, seed=2)
     belief = GibbsBelief(1, PRIOR, states=states)
-    wanderer(mdp, 100, belief)  # the counts of a real trajectory
+    random_walk(mdp, 100, belief)  # counts of a simulated trajectory
     e, c, size = chain_of(belief)
     rng = Stream(4)
     for _ in range(1_000):
@@ -336,7 +336,7 @@ def test_with_one_action_the_chain_has_the_moments_of_the_lyapunov_equation(
             q[:] = c.Q[:size, 0]
 
     def errors(refresh: bool) -> float:
-        """The largest deviation from the closed form, in standard errors."""
+        """Return the largest deviation from the closed form, in standard errors."""
         mean, covariance = stationary(*linear_map(terms_of(belief), size, refresh))
         centred = batches - mean
         products = np.einsum("nti,ntj->nij", centred, centred) / centred.shape[1]
@@ -347,7 +347,7 @@ def test_with_one_action_the_chain_has_the_moments_of_the_lyapunov_equation(
         return worst
 
     assert errors(refresh=True) < 6.0
-    assert errors(refresh=False) > 20.0  # a sweep that refreshes M only at its end is another one
+    assert errors(refresh=False) > 20.0  # planted bug: M is updated only at the end of a sweep
 
 
 # -- the unknown precision -------------------------------------------------------------------------
@@ -355,12 +355,12 @@ def test_with_one_action_the_chain_has_the_moments_of_the_lyapunov_equation(
 
 @BOTH
 def test_the_precision_is_drawn_from_its_conditional(states: int | None) -> None:
-    """Shape and rate by quadrature of the joint over p, reward by reward; then the same gamma."""
+    """Compare with quadrature of the joint density over p, and with the same gamma variable."""
     prior = GibbsPrior(mu0=0.7, lambda0=1.3, precision=None, shape=1.5, rate=0.8)
     mdp = masked_mdp()
     belief = GibbsBelief(3, prior, allowed=mdp.actions_in, states=states)
-    observed = wanderer(mdp, 40, belief)
-    # Rewards that differ on one transition, far from zero: sums of squares would cancel.
+    observed = random_walk(mdp, 40, belief)
+    # Rewards far from zero that differ on one transition: plain sums of squares would cancel.
     for r in (1000.0, 1002.0, 1001.0):
         belief.observe(observed[0][0], observed[0][1], (r, observed[0][2]))
         observed.append((*observed[0][:3], r))
@@ -395,7 +395,7 @@ def test_the_precision_is_drawn_from_its_conditional(states: int | None) -> None
 
 @pytest.mark.parametrize("states", [None, 6], ids=["prior B", "prior A"])
 @pytest.mark.parametrize("partial", [0, 2])
-def test_recentring_changes_no_action_and_rho_by_rounding_alone(
+def test_recentring_changes_no_action_and_rho_only_by_rounding(
     states: int | None, partial: int
 ) -> None:
     mdp = masked_mdp(6)
@@ -416,7 +416,7 @@ def test_recentring_changes_no_action_and_rho_by_rounding_alone(
     (one, rhos, _), (two, others, drift) = runs
     assert one == two
     np.testing.assert_allclose(rhos, others, atol=1e-9)
-    assert drift > 0.1  # there was something to take out
+    assert drift > 0.1  # recentring had an effect
 
 
 def test_a_shift_commutes_with_a_sweep() -> None:
@@ -430,5 +430,5 @@ def test_a_shift_commutes_with_a_sweep() -> None:
     kernels.gibbs.draw_mode(
         twin.ledger.evidence, other, twin.draw_settings, size, -1, Stream(0).state
     )
-    np.testing.assert_allclose(other.Q[:size], c.Q[:size], atol=1e-12)  # both recentred
+    np.testing.assert_allclose(other.Q[:size], c.Q[:size], atol=1e-12)  # both are recentred
     assert other.scalars[RHO] == pytest.approx(c.scalars[RHO], abs=1e-12)

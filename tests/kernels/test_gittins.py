@@ -1,4 +1,4 @@
-"""The passes bound a plain dynamic programme from above and below; the policy picks the best."""
+"""Passes bound a plain dynamic programme from above and below; the policy picks the best."""
 
 import math
 
@@ -14,7 +14,7 @@ from bayescontrol.seeding import Stream
 
 
 def plain(problem: Problem, levels: int, lam: float, terminal: str) -> list[FloatArray]:
-    """D of all states below the last level, no band, no bounds: the equation and nothing else."""
+    """D of all states below the last level by the plain equation, without band or bounds."""
     a, m0, g = problem.alpha, problem.m0, problem.gamma
     y = (a + np.arange(levels + 1.0)) / (m0 + levels) - lam
     if terminal == "keep":
@@ -71,7 +71,7 @@ def test_a_pass_and_its_gap_enclose_the_plain_dynamic_programme(
                     assert found.near[n, j] - first.e[n, k] <= most[n][s] + 1e-15
 
 
-def test_the_gap_is_small_where_passes_begin_late() -> None:
+def test_the_gap_is_small_if_passes_start_late() -> None:
     workspace = Workspace(Problem(1.0, 1.0, 0.9, 20), 200, 1e-12)
     workspace.open(0.6, 0.6)
     found = workspace.sweep(0.6)
@@ -85,10 +85,10 @@ def test_the_gap_is_small_where_passes_begin_late() -> None:
     lam=st.floats(0.0, 1.0),
     gamma=st.floats(0.05, 0.999),
 )
-def test_the_bound_of_what_follows_is_a_supersolution(
+def test_the_bound_on_later_values_is_a_supersolution(
     m: float, p: float, lam: float, gamma: float
 ) -> None:
-    """h ≥ λ - μ and h ≥ γ E h: with these two, h ≥ g at every state."""
+    """h ≥ λ - μ and h ≥ γ E h imply h ≥ g at every state."""
     kappa = gittins.rate(gamma) * (m + 1.0)
 
     def h(mu: float) -> float:
@@ -103,7 +103,7 @@ def test_the_bound_of_what_follows_is_a_supersolution(
 def one_level(
     lam: float, b: int = 0, below: float = 0.0, near: float = 0.0, e: float = 0.0
 ) -> gittins.Sweep:
-    """A pass over the first level only, (0, 0), in an interval that begins with it."""
+    """A pass over the first level (0, 0) only, in an interval that starts there."""
     zero = np.zeros(1, np.int64)
     return gittins.Sweep(
         lam, zero + b, np.full(1, below), np.full((1, 1), near), zero, np.full((1, 1), e)
@@ -116,7 +116,7 @@ def test_a_chord_below_the_index_lifts_its_lower_bound() -> None:
     assert lower[0] == pytest.approx(0.4, abs=1e-12)
 
 
-def test_chords_over_and_above_the_index_settle_both_bounds() -> None:
+def test_chords_above_the_index_tighten_both_bounds() -> None:
     workspace = Workspace(Problem(1.0, 1.0, 0.9, 0), 1, 1e-6)
     before, now = one_level(0.6, near=0.01), one_level(0.7, b=1, below=-0.03)
     lower, upper = np.full(1, 0.5), np.ones(1)
@@ -146,7 +146,7 @@ def test_slack_is_the_effect_of_the_gap_on_an_index() -> None:
     assert gittins.slack(before, now) == pytest.approx(0.001)
 
 
-def test_places_count_the_states_level_by_level() -> None:
+def test_places_number_the_states_level_by_level() -> None:
     places = [gittins.state_index(s, n - s) for n in range(30) for s in range(n + 1)]
     assert places == list(range(len(places)))
 
@@ -175,7 +175,7 @@ def test_equal_indices_are_chosen_equally_often() -> None:
     assert ((counts[[0, 2, 3]] - 4000) ** 2 / 4000).sum() < 20.7
 
 
-def test_a_sole_best_arm_and_an_outgrown_table_draw_nothing() -> None:
+def test_a_unique_best_arm_and_an_outgrown_table_use_no_random_numbers() -> None:
     nu, stream = np.array([0.7, 0.5, 0.8]), Stream(5)
     before = stream.copy()
     assert gittins.highest_index_arm(nu, 1, np.array([0.0, 1.0]), np.zeros(2), stream.state) == 1
@@ -184,7 +184,7 @@ def test_a_sole_best_arm_and_an_outgrown_table_draw_nothing() -> None:
 
 
 @pytest.mark.parametrize("lam", [0.3, 0.62])
-def test_a_pass_is_the_same_to_the_last_bit_in_plain_python(lam: float) -> None:
+def test_a_pass_equals_plain_python_bit_for_bit(lam: float) -> None:
     problem = Problem(0.7, 1.3, 0.9, 10)
     workspace = Workspace(problem, 60, 1e-8)
     workspace.open(lam, lam)

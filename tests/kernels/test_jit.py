@@ -1,4 +1,4 @@
-"""Compiled kernels are kept under the digest of every source that they were made from."""
+"""Compiled kernels are cached under the digest of all sources that they depend on."""
 
 import ast
 import importlib.util
@@ -22,7 +22,7 @@ def sources(tmp_path: Path) -> Path:
 
 
 def jit_of(sources: Path) -> ModuleType:
-    """The module `_jit`, imported anew from these sources."""
+    """Import the module `_jit` from these sources."""
     spec = importlib.util.spec_from_file_location("copied_jit", sources / "_jit.py")
     assert spec is not None
     assert spec.loader is not None
@@ -31,7 +31,7 @@ def jit_of(sources: Path) -> ModuleType:
     return module
 
 
-def test_a_changed_kernel_gives_those_that_call_it_another_digest(sources: Path) -> None:
+def test_a_changed_kernel_changes_the_digest_of_its_callers(sources: Path) -> None:
     names = ("elementary", "finite", "riccati", "tabular")
     before = {name: jit_of(sources)._digest(sources / f"{name}.py") for name in names}
     assert before == {name: _jit._digest(SOURCES / f"{name}.py") for name in names}
@@ -43,7 +43,7 @@ def test_a_changed_kernel_gives_those_that_call_it_another_digest(sources: Path)
 
 
 def imported_kernels(path: Path) -> set[str]:
-    """The kernel modules that a module imports, in whichever way it writes that."""
+    """The kernel modules that a module imports, with any import syntax."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bayescontrol"):

@@ -1,7 +1,7 @@
-"""Compiled kernels are read only from a folder that nobody else can write to.
+"""Compiled kernels are read only from a folder that no other user can write to.
 
-Numba unpickles what it finds in its cache. Each planted index below creates a file when it is
-unpickled, as an attacker's would run a program.
+Numba unpickles the files of its cache. Each planted index below creates a file when it is
+unpickled, as an attacker's index could run a program.
 """
 
 import os
@@ -25,7 +25,7 @@ CALL = "from bayescontrol.kernels.elementary import exp; print(exp(0.0))"
 
 
 def run(**env: str) -> subprocess.CompletedProcess[str]:
-    """Call a kernel in a process without a home, save for what `env` says."""
+    """Call a kernel in a process without a home, with the environment variables `env`."""
     clean = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
     return subprocess.run(
         [sys.executable, "-c", CALL],
@@ -46,7 +46,7 @@ class Payload:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that a real process has filled."""
+    """A cache filled by a real process."""
     home = tmp_path_factory.mktemp("cache")
     result = run(XDG_CACHE_HOME=str(home))
     assert (result.stdout, result.stderr) == ("1.0\n", "")
@@ -55,7 +55,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def planted(filled: Path, tmp_path: Path) -> tuple[Path, Path]:
-    """A folder whose cache holds a payload, and the file which that would create."""
+    """A folder whose cache contains a payload, and the file that the payload would create."""
     home, marker = tmp_path / "cache", tmp_path / "marker"
     home.mkdir()
     shutil.copytree(filled, home / "bayescontrol")
@@ -76,7 +76,7 @@ def test_a_new_cache_is_private_and_the_next_process_reads_it(filled: Path) -> N
 
 
 def test_the_planted_file_runs_in_the_owners_folder(planted: tuple[Path, Path]) -> None:
-    """Otherwise the tests below would show nothing."""
+    """Otherwise the tests below would be meaningless."""
     home, marker = planted
     run(XDG_CACHE_HOME=str(home))
     assert marker.exists()
@@ -117,16 +117,16 @@ def test_a_cache_of_another_user_is_not_used(what: str, planted: tuple[Path, Pat
 
 
 def open_to_readers(outer: Path) -> None:
-    """The modes with which most systems make folders and files, unless asked otherwise."""
+    """Set the default permissions of most systems: readable by everybody."""
     for path in (outer, *outer.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-# -- each thing that is checked ----------------------------------------------------------------
+# -- individual checks -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"])
-def test_every_way_to_name_the_folder_is_checked(
+def test_every_environment_variable_for_the_folder_is_checked(
     variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
@@ -161,7 +161,7 @@ PARTS = [".", "kernels_0", "kernels_0/exp.nbi"]
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("mode", [0o020, 0o002])
-def test_no_part_of_a_module_s_folder_may_be_writable(
+def test_no_part_of_a_module_folder_may_be_writable(
     part: str, mode: int, module_folder: Path
 ) -> None:
     assert _jit._risk_within(module_folder) is None
@@ -170,13 +170,13 @@ def test_no_part_of_a_module_s_folder_may_be_writable(
     assert _jit._risk_within(module_folder) == f"{wrong} can be written by other users"
 
 
-def test_files_in_a_private_folder_are_not_served(module_folder: Path) -> None:
+def test_permissions_of_files_in_a_private_folder_do_not_matter(module_folder: Path) -> None:
     (module_folder / "kernels_0").chmod(0o777)
     module_folder.chmod(0o700)
     assert _jit._risk_within(module_folder) is None
 
 
-def test_a_link_in_a_module_s_folder_is_risky(module_folder: Path) -> None:
+def test_a_link_in_a_module_folder_is_refused(module_folder: Path) -> None:
     link = module_folder / "kernels_0" / "log.nbi"
     link.symlink_to(module_folder / "kernels_0" / "exp.nbi")
     assert _jit._risk_within(module_folder) == f"{link} is a symbolic link"
@@ -190,7 +190,7 @@ def test_no_part_may_belong_to_another_user(part: str, module_folder: Path) -> N
 
 
 @as_root
-def test_nor_may_a_parent_or_a_link_on_the_way(tmp_path: Path) -> None:
+def test_parents_and_links_in_the_path_may_not_belong_to_another_user(tmp_path: Path) -> None:
     folder, link = tmp_path / "bayescontrol", tmp_path / "link"
     folder.mkdir(mode=0o700)
     link.symlink_to(folder)
@@ -201,17 +201,17 @@ def test_nor_may_a_parent_or_a_link_on_the_way(tmp_path: Path) -> None:
     assert _jit._risk(folder) == f"{tmp_path} belongs to another user"
 
 
-def test_a_folder_that_others_can_replace_is_risky(tmp_path: Path) -> None:
+def test_a_folder_that_others_can_replace_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "bayescontrol"
     folder.mkdir(mode=0o700)
     assert _jit._risk(folder) is None
     tmp_path.chmod(0o777)
     assert _jit._risk(folder) == f"every user can replace what lies in {tmp_path}"
-    tmp_path.chmod(0o1777)  # as /tmp: only the owner can
+    tmp_path.chmod(0o1777)  # sticky bit, as for /tmp: only the owner can replace it
     assert _jit._risk(folder) is None
 
 
-def test_a_user_link_is_followed(tmp_path: Path) -> None:
+def test_a_link_that_belongs_to_the_user_is_followed(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir(mode=0o700)
     (tmp_path / "cache").symlink_to(tmp_path / "scratch")
     assert _jit._risk(tmp_path / "cache") is None

@@ -1,4 +1,4 @@
-"""The square-root form of regression is regression, and keeps its digits."""
+"""The square-root form of regression is correct and accurate."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def random_precision(d: int, seed: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 100])
-def test_the_factor_is_numpys_cholesky_factor(d: int) -> None:
+def test_the_factor_equals_numpys_cholesky_factor(d: int) -> None:
     Lambda, R = random_precision(d, d), np.empty((d, d))
     assert K.cholesky(Lambda, R)
     np.testing.assert_allclose(R, np.linalg.cholesky(Lambda).T, rtol=1e-9, atol=1e-9)
@@ -50,8 +50,8 @@ def test_rotations_add_the_evidence_of_a_row(d: int) -> None:
     assert variance == pytest.approx(x @ np.linalg.solve(Lambda, x), rel=1e-10)
 
 
-def test_a_hundred_thousand_near_copies_of_one_row_leave_the_other_direction_its_digits() -> None:
-    """Along (1, -1) nothing is ever learnt: an updated covariance loses that precision of 1e-6."""
+def test_nearly_equal_rows_do_not_lose_precision_in_other_directions() -> None:
+    """Nothing is learnt along (1, -1); an updated covariance would lose the precision of 1e-6."""
     R, z, v = 1e-3 * np.eye(2), np.zeros(2), np.empty(2)
     x = np.array([1.0, 1.0])
     for _ in range(100_000):
@@ -72,6 +72,6 @@ def test_weights_are_drawn_from_the_posterior() -> None:
     assert np.abs(white.mean(0)).max() * np.sqrt(n) <= 5
     second = white.T @ white / n - np.eye(d)
     assert np.abs(second).max() * np.sqrt(n / 2) <= 5
-    # Planted: a solve with the wrong triangle has the wrong covariance.
+    # Planted bug: solving with the wrong triangle gives the wrong covariance.
     wrong = (w - mu) @ R
     assert np.abs(wrong.T @ wrong / n - np.eye(d)).max() * np.sqrt(n / 2) > 5

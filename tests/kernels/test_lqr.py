@@ -1,4 +1,4 @@
-"""The laws of the draws: matrix normal and inverse Wishart, against their moments and SciPy."""
+"""Matrix normal and inverse Wishart draws, compared with their moments and SciPy."""
 
 import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
@@ -22,8 +22,8 @@ MEAN = np.arange(15.0).reshape(3, 5) / 10
 F = SystemPrior(mean=MEAN, precision=LAMBDA, scatter=PSI, dof=8.0).factor(N, M)
 
 
-def test_the_noise_drawn_is_inverse_wishart() -> None:
-    """Each diagonal entry of W⁻¹ Ψ-whitened is χ²: Kolmogorov-Smirnov, false alarm 1e-6 each."""
+def test_drawn_noise_is_inverse_wishart() -> None:
+    """Each diagonal entry of the whitened W⁻¹ is χ²: Kolmogorov-Smirnov, false alarm 1e-6 each."""
     rng, V = Stream(1), np.empty((N, N))
     draws = []
     for _ in range(4000):
@@ -39,7 +39,7 @@ def test_the_noise_drawn_is_inverse_wishart() -> None:
     assert stats.kstest(corner, stats.chi2(8.0).cdf).pvalue > 1e-6
 
 
-def test_the_system_drawn_is_matrix_normal() -> None:
+def test_drawn_systems_are_matrix_normal() -> None:
     """z-scores of random projections are standard normal; false alarm 1e-6 each."""
     rng, V = Stream(2), np.linalg.cholesky(PSI).T.copy()
     A, B = np.empty((N, N)), np.empty((N, M))
@@ -55,7 +55,7 @@ def test_the_system_drawn_is_matrix_normal() -> None:
         assert stats.kstest(z, "norm").pvalue > 1e-6
 
 
-def test_the_mean_noise_and_the_growth_are_what_they_say() -> None:
+def test_the_mean_noise_and_the_growth_are_correct() -> None:
     V = np.empty((N, N))
     mean_noise(F, 8.0, V)
     assert np.allclose(V.T @ V, PSI / 4.0)

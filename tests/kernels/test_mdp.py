@@ -1,4 +1,4 @@
-"""One uniform number picks the transition, each with its probability."""
+"""One uniform number selects a transition with its probability."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ WEIGHTS = st.lists(st.integers(1, 50), min_size=1, max_size=40)
 
 
 def one_row(weights: list[int]) -> MDP:
-    """State 0 leads to every state with these weights; all others stay."""
+    """State 0 leads to every state with these weights; all other states stay."""
     X = len(weights)
     p = np.eye(X)[:, None, :].copy()
     p[0, 0] = np.array(weights) / sum(weights)
@@ -34,7 +34,7 @@ def test_the_entry_is_the_first_whose_cumulative_probability_exceeds_the_uniform
     for _ in range(20):
         entry = kernels.mdp.respond(tables, 0, 0, 1, rng.state)
         assert entry == first_above(tables.cumulative[: len(weights)], twin.random())
-    assert rng == twin  # one number a step
+    assert rng == twin  # one random number per step
 
 
 def frequencies_are_off(tables: kernels.mdp.Tables, mdp: MDP, pair: int, n: int) -> bool:
@@ -54,14 +54,14 @@ def test_transitions_occur_with_their_probabilities(pair: int) -> None:
     assert not frequencies_are_off(mdp.tables, mdp, pair, 20_000)
 
 
-def test_a_table_cumulated_in_the_wrong_order_is_noticed() -> None:
+def test_a_table_cumulated_in_the_wrong_order_is_detected() -> None:
     mdp = random_mdp(5, 2, seed=1)
     bad = mdp.tables._replace(cumulative=mdp.tables.cumulative.copy())
     bad.cumulative[:5] = np.cumsum(mdp.probability[:5][::-1])
     assert frequencies_are_off(bad, mdp, 0, 20_000)
 
 
-def test_a_pair_that_does_not_exist_gives_no_number() -> None:
+def test_a_pair_that_does_not_exist_is_reported() -> None:
     mdp = MDP(np.ones((1, 2, 1)), [[5.0, 7.0]], allowed=[[True, False]])
     entry = kernels.mdp.respond(mdp.tables, 0, 1, 2, Stream(0).state)
     assert mdp.tables.successor[entry] == -1
@@ -69,7 +69,7 @@ def test_a_pair_that_does_not_exist_gives_no_number() -> None:
 
 
 def test_long_rows_lose_no_precision() -> None:
-    """Cumulated within each pair: the last F is 1, and no step of F is off by more than 1e-15."""
+    """Probabilities are cumulated per pair: the last F is 1, and steps of F are exact to 1e-15."""
     mdp = Maze("open-20").mdp()
     tables = mdp.tables
     for i, n in zip(tables.first, tables.size, strict=True):

@@ -1,4 +1,4 @@
-"""Resampling keeps the weights' law; the move keeps mean and covariance."""
+"""Resampling preserves the weights on average; the move preserves mean and covariance."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ K = kernels.particles
     u=st.floats(0, 1, exclude_max=True),
     n=st.integers(1, 40),
 )
-def test_each_particle_is_taken_its_share_of_times_to_within_one(
+def test_each_particle_is_copied_in_proportion_to_its_weight(
     p: list[float], u: float, n: int
 ) -> None:
     chosen, weights = np.empty(n, np.int64), np.array(p)
@@ -55,13 +55,13 @@ def test_the_move_keeps_mean_and_covariance() -> None:
         white = np.linalg.solve(C, (out - m).T)
         assert np.abs(white.mean(1)).max() * np.sqrt(n) <= 5
         assert np.abs(white @ white.T / n - np.eye(d)).max() * np.sqrt(n / 2) <= 5
-    # Planted: noise without shrinkage widens the cloud.
+    # Planted bug: noise without shrinkage increases the variance.
     wide = theta[chosen] + np.asarray(rng.normal(size=(n, d))) @ (0.2 * C).T
     white = np.linalg.solve(C, (wide - m).T)
     assert np.abs(white @ white.T / n - np.eye(d)).max() * np.sqrt(n / 2) > 5
 
 
-def test_a_direction_without_spread_stays_without() -> None:
+def test_a_direction_without_spread_keeps_zero_spread() -> None:
     V, C = np.diag([4.0, 0.0, 9.0]), np.empty((3, 3))
     K.spread(V, C)
     np.testing.assert_array_equal(C, np.diag([2.0, 0.0, 3.0]))

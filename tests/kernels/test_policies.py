@@ -1,4 +1,4 @@
-"""Every index against its formula in plain Python or 30 digits; the choices made of them."""
+"""Every index, compared with its formula in plain Python or 30 digits; the resulting choices."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from bayescontrol.seeding import Stream
 
 
 def counts(seed: int, arms: int = 6, most: int = 200, whole: bool = True) -> Any:
-    """n, s, q of arms that have all been pulled; rewards 0 and 1, or anything in between."""
+    """n, s, q of arms that have all been pulled; rewards are 0 and 1, or real in [0, 1]."""
     rng = np.random.default_rng(seed)
     n = rng.integers(1, most, arms).astype(float)
     rewards = [rng.random(int(k)) < rng.random() if whole else rng.random(int(k)) for k in n]
@@ -35,7 +35,7 @@ def filled(kernel: Callable[..., None], *arguments: Any, arms: int = 6) -> Float
 
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("seed", range(5))
-def test_ucb1_ucb_tuned_and_moss_are_their_formulas(seed: int, whole: bool) -> None:
+def test_ucb1_ucb_tuned_and_moss_equal_their_formulas(seed: int, whole: bool) -> None:
     n, s, q = counts(seed, whole=whole)
     t = n.sum()
     x = s / n
@@ -51,11 +51,11 @@ def test_ucb1_ucb_tuned_and_moss_are_their_formulas(seed: int, whole: bool) -> N
     )
 
 
-def test_ucb1_ucb_tuned_and_moss_by_hand() -> None:
+def test_ucb1_ucb_tuned_and_moss_agree_with_hand_calculations() -> None:
     """t = 8: √(2 ln 8 / 2) = √(ln 8), and so on."""
     n, s, q = np.array([2.0, 6.0]), np.array([1.0, 3.0]), np.array([1.0, 1.5])
     assert filled(policies.ucb1, 8.0, n, s, arms=2) == pytest.approx([1.942026, 1.332555])
-    # The variances seen are 1/4 and 0; with √(2 ln 8 / n) both are above the 1/4 of any arm.
+    # The sample variances are 1/4 and 0; with √(2 ln 8 / n) added both exceed the limit of 1/4.
     assert filled(optimism.ucb_tuned, 8.0, n, s, q, arms=2) == pytest.approx(
         [0.5 + math.sqrt(math.log(8) / 8), 0.5 + math.sqrt(math.log(8) / 24)]
     )
@@ -65,7 +65,7 @@ def test_ucb1_ucb_tuned_and_moss_by_hand() -> None:
     )
 
 
-def test_the_variance_of_ucb_tuned_shows_once_an_arm_is_known() -> None:
+def test_ucb_tuned_uses_the_variance_of_well_known_arms() -> None:
     n, s, q = np.full(2, 1e5), np.full(2, 5e4), np.array([5e4, 2.5e4])
     noisy, steady = filled(optimism.ucb_tuned, 2e5, n, s, q, arms=2)
     assert noisy - 0.5 == pytest.approx(math.sqrt(math.log(2e5) / 1e5 / 4), rel=1e-12)
@@ -74,7 +74,7 @@ def test_the_variance_of_ucb_tuned_shows_once_an_arm_is_known() -> None:
 
 
 @pytest.mark.parametrize("c", [0.0, 3.0])
-def test_kl_ucb_is_the_root_in_thirty_digits(c: float) -> None:
+def test_kl_ucb_agrees_with_the_root_in_thirty_digits(c: float) -> None:
     with mpmath.workdps(30):
         for seed in range(5):
             n, s, _ = counts(seed, whole=seed % 2 == 0)
@@ -95,7 +95,7 @@ def test_kl_ucb_is_the_root_in_thirty_digits(c: float) -> None:
                 assert abs(x - root) < 3e-16
 
 
-def test_kl_ucb_leaves_ln_ln_out_while_it_is_negative() -> None:
+def test_kl_ucb_omits_ln_ln_while_it_is_negative() -> None:
     n, s = np.array([1.0]), np.array([0.0])
     for c in (0.0, 3.0):
         out = filled(policies.kl_ucb, 1.0, c, n, s, arms=1)
@@ -104,7 +104,7 @@ def test_kl_ucb_leaves_ln_ln_out_while_it_is_negative() -> None:
 
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.5, 2.5)])
 @pytest.mark.parametrize("c", [0.0, 5.0])
-def test_bayes_ucb_is_the_quantile(c: float, prior: tuple[float, float]) -> None:
+def test_bayes_ucb_equals_the_quantile(c: float, prior: tuple[float, float]) -> None:
     for seed in range(5):
         n, s, _ = counts(seed)
         t = n.sum()
@@ -115,7 +115,7 @@ def test_bayes_ucb_is_the_quantile(c: float, prior: tuple[float, float]) -> None
 
 
 def gradient(n: FloatArray, s: FloatArray, prior: tuple[float, float], h: float) -> list[float]:
-    """E max_i m_i after a reward of arm j, by writing out both rewards."""
+    """E max_i m_i after a reward of arm j, by summing over both rewards."""
 
     def means(n: FloatArray, s: FloatArray) -> FloatArray:
         return np.asarray((prior[0] + s) / (sum(prior) + n))
@@ -137,7 +137,7 @@ def gradient(n: FloatArray, s: FloatArray, prior: tuple[float, float], h: float)
         (10.0, 1.0, lambda t: 0.0),
     ],
 )
-def test_the_knowledge_gradient_is_the_expectation(
+def test_the_knowledge_gradient_equals_its_expectation(
     horizon: float, discount: float, h: Callable[[float], float]
 ) -> None:
     for seed in range(20):
@@ -155,7 +155,7 @@ def test_equal_arms_have_equal_knowledge_gradients_to_the_last_bit() -> None:
         assert len(set(out.tolist())) == 1
 
 
-def test_one_arm_alone_has_nothing_to_learn() -> None:
+def test_the_knowledge_gradient_of_a_single_arm_is_zero() -> None:
     one = np.array([5.0])
     out = filled(arena.knowledge_gradient, 5.0, 100.0, 1.0, 1.0, 1.0, one, 0 * one, arms=1)
     assert out == pytest.approx([1 / 7])
@@ -167,7 +167,7 @@ def test_one_arm_alone_has_nothing_to_learn() -> None:
 def pull(
     kind: int, parameters: Sequence[float], n: Any, s: Any, q: Any, draws: int, seed: int = 0
 ) -> FloatArray:
-    """How often each arm is chosen."""
+    """Return how often each arm is chosen."""
     arms = len(n)
     scratch = np.empty((arena.ROWS + arms if kind == arena.INFORMATION else 1, arms))
     state, chosen = Stream(seed).state, np.zeros(arms)
@@ -180,8 +180,8 @@ def pull(
     return chosen / draws
 
 
-def assert_law(shares: FloatArray, distribution: Sequence[float], draws: int) -> None:
-    """Within five standard errors each: a false alarm in 6e-7 of the seeds for each arm."""
+def assert_shares(shares: FloatArray, distribution: Sequence[float], draws: int) -> None:
+    """Each share is within five standard errors: false alarm 6e-7 for each arm."""
     p = np.array(distribution)
     assert (np.abs(shares - p) <= 5.0 * np.sqrt(p * (1.0 - p) / draws) + 1e-12).all()
 
@@ -208,7 +208,7 @@ def test_equal_arms_are_chosen_equally_often(
 ) -> None:
     n = np.full(4, observed)
     shares = pull(kind, parameters, n, n / 3, n / 3, 4000)
-    assert_law(shares, [0.25] * 4, 4000)
+    assert_shares(shares, [0.25] * 4, 4000)
 
 
 @pytest.mark.parametrize(
@@ -216,16 +216,16 @@ def test_equal_arms_are_chosen_equally_often(
 )
 def test_untried_arms_come_first_in_any_order(kind: int) -> None:
     shares = pull(kind, [100.0], [3, 0, 5, 0], [3, 0, 5, 0], [3, 0, 5, 0], 4000)
-    assert_law(shares, [0.0, 0.5, 0.0, 0.5], 4000)
+    assert_shares(shares, [0.0, 0.5, 0.0, 0.5], 4000)
 
 
-def test_epsilon_greedy_takes_an_untried_arm_for_a_half() -> None:
-    assert_law(
+def test_epsilon_greedy_assumes_a_mean_of_one_half_for_untried_arms() -> None:
+    assert_shares(
         pull(policies.EPSILON_GREEDY, [0.0, 1.0], [5, 0, 5], [2, 0, 2], [2, 0, 2], 500),
         [0.0, 1.0, 0.0],
         500,
     )
-    assert_law(
+    assert_shares(
         pull(policies.EPSILON_GREEDY, [0.0, 1.0], [5, 0, 5], [3, 0, 2], [3, 0, 2], 500),
         [1.0, 0.0, 0.0],
         500,
@@ -237,24 +237,24 @@ def test_epsilon_greedy_explores_with_its_probability(decay: float) -> None:
     """After 6 rewards the seventh decision explores with probability ε α^7."""
     epsilon = 0.6 * decay**7
     shares = pull(policies.EPSILON_GREEDY, [0.6, decay], [2, 2, 2], [2, 1, 0], [2, 1, 0], 20000)
-    assert_law(shares, [1 - epsilon * 2 / 3, epsilon / 3, epsilon / 3], 20000)
+    assert_shares(shares, [1 - epsilon * 2 / 3, epsilon / 3, epsilon / 3], 20000)
 
 
 @pytest.mark.parametrize("decay", [1.0, 0.9])
-def test_softmax_is_boltzmann_s_distribution(decay: float) -> None:
+def test_softmax_has_the_boltzmann_distribution(decay: float) -> None:
     tau = 0.5 * decay**7
     distribution = np.exp(np.array([1.0, 0.5, 0.5]) / tau)
     shares = pull(policies.SOFTMAX, [0.5, decay], [2, 4, 0], [2, 2, 0], [2, 2, 0], 20000)
-    assert_law(shares, (distribution / distribution.sum()).tolist(), 20000)
+    assert_shares(shares, (distribution / distribution.sum()).tolist(), 20000)
 
 
-def test_softmax_freezes_into_the_best_arm() -> None:
+def test_softmax_converges_to_the_best_arm() -> None:
     n = np.full(3, 1e5)
     shares = pull(policies.SOFTMAX, [0.5, 0.5], n, [0, 5e4, 4e4], [0, 5e4, 4e4], 100)
     assert shares.tolist() == [0.0, 1.0, 0.0]
 
 
-def test_arg_max_finds_the_largest_wherever_it_stands() -> None:
+def test_arg_max_finds_the_largest_value() -> None:
     rng = np.random.default_rng(0)
     state = Stream(0).state
     for _ in range(200):
@@ -263,14 +263,14 @@ def test_arg_max_finds_the_largest_wherever_it_stands() -> None:
         assert values[j] == values.max()
 
 
-def test_a_clear_choice_draws_nothing() -> None:
+def test_a_unique_maximum_uses_no_random_numbers() -> None:
     state = Stream(0).state
     before = state.copy()
     policies.arg_max(np.array([0.1, 0.3]), state)
     assert (state == before).all()
 
 
-def test_the_supports_are_what_they_say() -> None:
+def test_each_support_accepts_its_rewards() -> None:
     values = [-1.0, -0.0, 0.0, 0.5, 1.0, 1.0 + 1e-15, math.inf, math.nan, 1e151]
     taken = {
         policies.BINARY: [-0.0, 0.0, 1.0],

@@ -1,4 +1,4 @@
-"""The kernels under P(arm i is best): nodes, laws, series, and the checks that refuse."""
+"""Kernels of P(arm i is best): nodes, densities, series, and validation."""
 
 import mpmath
 import numpy as np
@@ -17,11 +17,17 @@ from bayescontrol.kernels.posteriors import (
     K,
 )
 
-LAWS = {"beta": BETA, "gamma": GAMMA, "inverse": INVERSE_GAMMA, "normal": NORMAL, "t": STUDENT}
+DISTRIBUTIONS = {
+    "beta": BETA,
+    "gamma": GAMMA,
+    "inverse": INVERSE_GAMMA,
+    "normal": NORMAL,
+    "t": STUDENT,
+}
 
 
 def log_density(kind: int, a: float, b: float, nu: float, y: float) -> "mpmath.mpf":
-    """ln f(y) as textbooks write it, to the digits mpmath is set to."""
+    """ln f(y) by the textbook formula, in the current precision of mpmath."""
     a, b, nu, y = (mpmath.mpf(v) for v in (a, b, nu, y))
     if kind == BETA:
         kernel = -a * mpmath.log1p(mpmath.exp(-y)) - b * mpmath.log1p(mpmath.exp(y))
@@ -41,7 +47,7 @@ def log_density(kind: int, a: float, b: float, nu: float, y: float) -> "mpmath.m
     )
 
 
-def random_laws(kind: int, count: int) -> list[tuple[float, float, float]]:
+def random_parameters(kind: int, count: int) -> list[tuple[float, float, float]]:
     rng = np.random.default_rng(kind)
     a, b = 10.0 ** rng.uniform(-3, 7, (2, count))
     if kind in (NORMAL, STUDENT):
@@ -51,7 +57,7 @@ def random_laws(kind: int, count: int) -> list[tuple[float, float, float]]:
     )
 
 
-def test_nodes_and_weights_are_those_of_gauss_and_legendre() -> None:
+def test_nodes_and_weights_are_those_of_gauss_legendre_quadrature() -> None:
     x, w = np.polynomial.legendre.leggauss(K)
     np.testing.assert_allclose(NODE, x, rtol=0, atol=3e-16)
     np.testing.assert_allclose(WEIGHT, w, rtol=0, atol=1e-15)
@@ -69,17 +75,17 @@ def test_coefficients_are_those_of_the_legendre_series() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", LAWS.values(), ids=LAWS)
-def test_densities_keep_their_digits_from_a_thousandth_to_ten_million(kind: int) -> None:
-    """ln f within 3e-13 of the density of 40 digits, out to where e^-34 is left."""
+@pytest.mark.parametrize("kind", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
+def test_densities_are_accurate_for_parameters_from_1e_minus_3_to_1e7(kind: int) -> None:
+    """ln f is within 3e-13 of 40-digit arithmetic, out to where the density has fallen by e^-34."""
     with mpmath.workdps(40):
-        for a, b, nu in random_laws(kind, 60):
+        for a, b, nu in random_parameters(kind, 60):
             mode, height, scale = posteriors.peak(kind, a, b, nu)
             for side in (-1.0, 0.0, 1.0):
                 d = side and side * posteriors.reach(kind, a, b, nu, mode, scale, side, 34.0)
                 ours = np.log(height) - posteriors.fall(kind, a, b, nu, mode, d)[0]
                 exact = log_density(kind, a, b, nu, mpmath.mpf(mode) + mpmath.mpf(d))
-                # The mode is rounded: what that shifts is not the kernel's.
+                # Allow for the rounding error of the mode.
                 slope = abs(posteriors.fall(kind, a, b, nu, mode, d)[1])
                 assert abs(ours - exact) < 3e-13 + 4e-16 * slope * (abs(mode) + abs(d)), (
                     a,
@@ -89,19 +95,19 @@ def test_densities_keep_their_digits_from_a_thousandth_to_ten_million(kind: int)
                 )
 
 
-@pytest.mark.parametrize("kind", LAWS.values(), ids=LAWS)
-def test_no_more_than_its_share_lies_beyond_the_reach(kind: int) -> None:
-    """n D = T at the reach or beyond it: by log-concavity less than e^-T is left there."""
-    for a, b, nu in random_laws(kind, 300):
+@pytest.mark.parametrize("kind", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
+def test_the_mass_beyond_the_reach_is_negligible(kind: int) -> None:
+    """n D ≥ T at the reach: by log-concavity less than e^-T of the mass lies beyond."""
+    for a, b, nu in random_parameters(kind, 300):
         mode, _, scale = posteriors.peak(kind, a, b, nu)
         for side in (-1.0, 1.0):
             d = posteriors.reach(kind, a, b, nu, mode, scale, side, 34.0)
             assert posteriors.fall(kind, a, b, nu, mode, side * d)[0] >= 34.0 - 1e-9
-            if kind != STUDENT:  # and the reach is not far beyond
+            if kind != STUDENT:  # the reach is not much too large
                 assert posteriors.fall(kind, a, b, nu, mode, side * d)[0] < 150.0
 
 
-def test_the_shared_part_of_a_panel_loses_no_digits() -> None:
+def test_the_shared_part_of_a_panel_is_accurate() -> None:
     rng = np.random.default_rng(3)
     D, u = np.empty(K), np.empty(K)
     with mpmath.workdps(40):
@@ -121,7 +127,7 @@ def test_the_shared_part_of_a_panel_loses_no_digits() -> None:
                     assert abs(D[k] / exact - 1) < 4e-15
 
 
-def test_the_stirling_remainder_and_the_excess_of_exp() -> None:
+def test_the_stirling_remainder_and_the_excess_of_exp_are_accurate() -> None:
     rng = np.random.default_rng(4)
     with mpmath.workdps(40):
         for x in 10.0 ** rng.uniform(-3, 8, 300):
@@ -138,7 +144,7 @@ def test_the_stirling_remainder_and_the_excess_of_exp() -> None:
             assert abs(elementary.log_excess_series(x) / exact - 1) < 2e-15
 
 
-def test_a_kink_is_missed_and_a_cubic_is_not() -> None:
+def test_the_error_estimate_detects_a_kink_and_accepts_a_cubic() -> None:
     assert quadrature.gauss_error(NODE**3) < 1e-15
     assert quadrature.gauss_error(np.abs(NODE - 0.3)) > 1e-4
 
@@ -150,15 +156,15 @@ def call(kind: int, a: list[float], b: list[float]) -> tuple[int, list[float]]:
     return quadrature.best(kind, A, B, B, P, scratch), P.tolist()
 
 
-def test_bad_laws_are_refused_and_nothing_is_written() -> None:
+def test_invalid_parameters_are_refused_and_nothing_is_written() -> None:
     for bad in (np.nan, np.inf, 0.0, -1.0):
         assert call(BETA, [1.0, bad], [1.0, 1.0]) == (quadrature.INVALID, [7.0, 7.0])
         assert call(NORMAL, [1.0, 1.0], [bad, 1.0]) == (quadrature.INVALID, [7.0, 7.0])
 
 
-def test_scales_beyond_doubles_are_refused_rather_than_answered_wrongly() -> None:
+def test_scales_beyond_the_range_of_doubles_are_reported_as_failed() -> None:
     assert call(NORMAL, [0.0, 1e-300], [1e-300, 1e300]) == (quadrature.FAILED, [7.0, 7.0])
 
 
-def test_scratch_need_not_be_clean() -> None:
+def test_the_scratch_array_need_not_be_initialised() -> None:
     assert call(BETA, [3.0, 2.0], [2.0, 3.0])[1] == pytest.approx([53 / 70, 17 / 70], abs=1e-14)

@@ -1,7 +1,7 @@
-"""Laws of the random numbers: exact distribution functions, edges, and planted bugs.
+"""Distributions of the random numbers: exact cdfs, edge cases, and planted bugs.
 
 Kolmogorov-Smirnov tests compare √n sup|F_n - F| with 2.69: false-alarm rate 1e-6 each.
-The seeds are fixed, so a test that passes once passes always.
+The seeds are fixed, so results are reproducible.
 """
 
 import math
@@ -82,7 +82,7 @@ def beta_cdf(a: float, b: float) -> Callable[[FloatArray], FloatArray]:
     return cdf
 
 
-def test_the_distribution_functions_of_these_tests_are_right() -> None:
+def test_the_distribution_functions_of_this_file_are_correct() -> None:
     x = np.array([0.01, 0.3, 0.7, 0.99])
     for shape in (0.05, 1.0, 2.5, 40.0):
         for scale in (0.5, 1.0, 2.0):
@@ -117,7 +117,7 @@ def test_gamma_numbers_have_the_gamma_distribution(shape: float) -> None:
     assert distance(x, gamma_cdf(1.05 * shape)) > LIMIT
 
 
-def test_gamma_numbers_of_huge_shape_have_mean_and_variance_of_their_shape() -> None:
+def test_gamma_numbers_of_huge_shape_have_the_right_mean_and_variance() -> None:
     """z-scores, limit 4.9: false-alarm rate 1e-6 each."""
     shape = 1e12
     z = (drawn(random.fill_gamma, shape) - shape) / math.sqrt(shape)
@@ -139,7 +139,7 @@ def proposals(shape: float, size: int) -> tuple[FloatArray, FloatArray, FloatArr
 
 
 @pytest.mark.parametrize("shape", [1.0, 1.2, 2.0, 10.0, 300.0])
-def test_the_squeeze_changes_no_decision_and_spares_most_logarithms(shape: float) -> None:
+def test_the_squeeze_changes_no_decision_and_avoids_most_logarithms(shape: float) -> None:
     u, c2x4, bound = proposals(shape, 1_000_000)
     squeezed = u < 1 - 0.1986 * c2x4
     assert np.all(np.log(u[squeezed]) < bound[squeezed])
@@ -182,11 +182,11 @@ def test_beta_numbers_have_the_beta_distribution(a: float, b: float) -> None:
 
 
 @pytest.mark.parametrize(("a", "b"), [(1e-3, 1e-3), (1e-3, 3e-3), (1e-12, 2e-12), (1e-310, 3e-310)])
-def test_beta_of_tiny_parameters_is_nearly_a_coin_with_odds_a_to_b(a: float, b: float) -> None:
+def test_beta_with_tiny_parameters_is_nearly_a_coin_with_odds_a_to_b(a: float, b: float) -> None:
     """z-score of the count above 1/2, limit 4.9: false-alarm rate 1e-6 each."""
     x = drawn(random.fill_beta, a, b)
     assert np.all((x >= 0) & (x <= 1))
-    # Where mpmath's digits end the limit is exact.
+    # The limit is exact where mpmath runs out of digits.
     p = a / (a + b) if a < 1e-9 else 1 - float(mpmath.betainc(a, b, 0, 0.5, regularized=True))
     assert abs(np.count_nonzero(x > 0.5) - N * p) / math.sqrt(N * p * (1 - p)) < 4.9
 
@@ -206,7 +206,7 @@ SHAPES = [5e-324, 1e-308, 1e-3, 0.3, 1.0, 7.0, 1e16]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_logarithm_of_a_gamma_is_that_of_the_number_drawn(shape: float) -> None:
+def test_the_logarithm_of_a_gamma_agrees_with_the_drawn_number(shape: float) -> None:
     one, two = state(), state()
     for _ in range(100):
         x, log_x = random.gamma(one, shape), random.log_gamma(two, shape) / random.LOG_UNIT
@@ -219,7 +219,7 @@ def test_the_logarithm_of_a_gamma_is_that_of_the_number_drawn(shape: float) -> N
 
 @pytest.mark.parametrize("a", SHAPES)
 @pytest.mark.parametrize("b", SHAPES)
-def test_the_log_odds_of_a_beta_are_those_of_the_number_drawn(a: float, b: float) -> None:
+def test_the_log_odds_of_a_beta_agree_with_the_drawn_number(a: float, b: float) -> None:
     one, two = state(), state()
     for _ in range(50):
         x, y = random.beta(one, a, b), random.log_odds(two, a, b)
@@ -233,7 +233,7 @@ def test_the_log_odds_of_a_beta_are_those_of_the_number_drawn(a: float, b: float
 
 @pytest.mark.parametrize("shape", [1e-310, 1e-12])
 def test_the_logarithm_of_a_gamma_of_tiny_shape_is_exponential(shape: float) -> None:
-    """-α ln G is so, but for one part in 1/α."""
+    """-α ln G is exponential up to a relative error of α."""
     words = state()
     logs = np.array([random.log_gamma(words, shape) for _ in range(N // 5)])
     x = -logs * (shape / random.LOG_UNIT)
@@ -242,7 +242,7 @@ def test_the_logarithm_of_a_gamma_of_tiny_shape_is_exponential(shape: float) -> 
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.0, -1.0, math.nan, -math.inf])
-def test_outside_their_domain_gamma_and_beta_are_nan_and_draw_nothing(bad: float) -> None:
+def test_outside_their_domain_gamma_and_beta_are_nan_and_use_no_random_numbers(bad: float) -> None:
     words = state()
     assert math.isnan(random.gamma(words, bad))
     assert math.isnan(random.log_gamma(words, bad))
@@ -252,7 +252,7 @@ def test_outside_their_domain_gamma_and_beta_are_nan_and_draw_nothing(bad: float
     assert np.array_equal(words, state())
 
 
-def test_categories_come_with_their_weights() -> None:
+def test_categories_have_probabilities_proportional_to_their_weights() -> None:
     """χ² with 3 degrees of freedom, limit 30.7: false-alarm rate 1e-6. Weights sum to 20."""
     p = np.array([0.0, 2.0, 12.0, 0.0, 5.0, 1.0])
     out = np.empty(N, dtype=np.int64)
@@ -288,7 +288,7 @@ def test_the_extreme_uniform_numbers_never_choose_a_weight_of_zero(
 @pytest.mark.parametrize(
     "p", [[], [0.0], [0.0, 0.0], [1.0, -1e-9], [1.0, math.nan], [math.inf, 1.0], [1.7e308, 1.7e308]]
 )
-def test_weights_that_are_no_distribution_give_minus_one_and_draw_nothing(p: list[float]) -> None:
+def test_invalid_weights_give_minus_one_and_use_no_random_numbers(p: list[float]) -> None:
     words = state()
     assert random.categorical(words, np.array(p, dtype=np.float64)) == -1
     assert np.array_equal(words, state())

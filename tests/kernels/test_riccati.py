@@ -1,4 +1,4 @@
-"""Riccati and Lyapunov by doubling, against SciPy (and python-control where it is installed)."""
+"""Riccati and Lyapunov by doubling, compared with SciPy and, if installed, python-control."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -40,7 +40,7 @@ def ours(A: FloatArray, B: FloatArray, Q: FloatArray, R: FloatArray) -> Any:
 
 
 def plants(count: int) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
-    """Random ones, stable and not, whose solutions are of moderate size; seed fixed."""
+    """Random plants, stable and unstable, whose solutions have moderate size; the seed is fixed."""
     rng = np.random.default_rng(3)
     found: list[Any] = []
     while len(found) < count:
@@ -80,13 +80,17 @@ def test_the_solution_satisfies_its_equation_and_stabilises() -> None:
 @pytest.mark.parametrize(
     ("A", "B", "Q"),
     [
-        ([[2.0, 0.0], [0.0, 0.5]], [[0.0], [1.0]], np.eye(2)),  # what grows cannot be reached
-        ([[1.0]], [[0.0]], [[1.0]]),  # neither grows nor settles
-        ([[1.0]], [[1.0]], [[0.0]]),  # drifting costs nothing, so the best gain lets it drift
+        (
+            [[2.0, 0.0], [0.0, 0.5]],
+            [[0.0], [1.0]],
+            np.eye(2),
+        ),  # the unstable mode is not controllable
+        ([[1.0]], [[0.0]], [[1.0]]),  # marginally stable and not controllable
+        ([[1.0]], [[1.0]], [[0.0]]),  # states cost nothing, so the best gain lets the state drift
         ([[2.0]], [[1.0]], [[0.0]]),  # the cheapest solution does not stabilise
     ],
 )
-def test_where_no_solution_stabilises_it_says_so(A: Any, B: Any, Q: Any) -> None:
+def test_without_a_stabilising_solution_failure_is_reported(A: Any, B: Any, Q: Any) -> None:
     A, B, Q = (np.array(part, float) for part in (A, B, Q))
     assert ours(A, B, Q, np.eye(1)) is None
 
@@ -113,5 +117,5 @@ def test_lyapunov_agrees_with_scipy_to_1e_9() -> None:
 
 
 @pytest.mark.parametrize("radius", [1.0, 1.0 + 1e-6, 3.0])
-def test_lyapunov_has_no_answer_for_a_loop_that_is_not_stable(radius: float) -> None:
+def test_lyapunov_has_no_solution_for_an_unstable_loop(radius: float) -> None:
     assert not lyapunov(radius * np.eye(2), np.eye(2), np.empty((2, 2)), room(2, 1))

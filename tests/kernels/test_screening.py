@@ -1,4 +1,4 @@
-"""Exact screening: the bounds hold, the tails are exact, and the law is that of drawing all arms.
+"""Exact screening: bounds hold, tails are exact, and actions have the right probabilities.
 
 Chi-square tests have a false-alarm rate of 1e-6 each. Seeds are fixed.
 """
@@ -25,7 +25,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 STEPS = np.array([*range(-40, -12, 4), *range(-12, 13), *range(16, 41, 4)])
 
 
-# -- exact answers by another way -----------------------------------------------------------------
+# -- exact values by quadrature -------------------------------------------------------------------
 
 
 def winners(rows: FloatArray, v: float = 0.0) -> FloatArray:
@@ -33,7 +33,7 @@ def winners(rows: FloatArray, v: float = 0.0) -> FloatArray:
     alpha, beta = rows.T[:, :, None]
     n = alpha + beta
     mean, sd = alpha / n, np.sqrt(alpha * beta / (n * n * (n + 1.0)))
-    v = max(v, float((mean - 40.0 * sd).max()))  # below, one of the F is nothing
+    v = max(v, float((mean - 40.0 * sd).max()))  # below this, one of the F is negligible
     cuts = (mean + sd * STEPS).ravel()
     edges = np.unique(np.concatenate([[v], cuts[(cuts > v) & (cuts < 1.0)], [1.0]]))
     half = np.diff(edges)[:, None] / 2.0
@@ -47,7 +47,7 @@ def winners(rows: FloatArray, v: float = 0.0) -> FloatArray:
 
 
 def chi_square(counts: FloatArray, expected: FloatArray) -> float:
-    """The p-value of Pearson's statistic; cells expected below 10 go together."""
+    """The p-value of Pearson's statistic; cells with expected counts below 10 are merged."""
     small = expected < 10.0
     counts = np.append(counts[~small], counts[small].sum())
     expected = np.append(expected[~small], max(expected[small].sum(), 1e-9))
@@ -76,7 +76,7 @@ def small_and_large() -> Iterator[tuple[float, float]]:
     yield from ((1.0, 1e9), (1e9, 1.0), (1e9, 1e9), (5.0, 1e9), (1e9, 5.0))
 
 
-def test_the_bound_is_above_the_tail_at_the_ceiling_and_anywhere() -> None:
+def test_the_bound_is_above_the_tail_everywhere() -> None:
     """P(X > h) ≤ b for all whole numbers up to 80, for random ones up to 1e6, and for 1e9."""
     pairs = np.array(list(small_and_large()))
     cache = prepared(pairs)
@@ -88,7 +88,7 @@ def test_the_bound_is_above_the_tail_at_the_ceiling_and_anywhere() -> None:
     assert (h > 0.0).all()
     assert (h <= 1.0).all()
     assert (tails <= bound * (1.0 + 1e-9)).all()
-    # A ceiling is of use only if little lies above it.
+    # A ceiling is useful only if little mass lies above it.
     assert (bound < 0.2).all()
     assert np.median(bound) < 0.02
     rng = np.random.default_rng(2)
@@ -138,13 +138,13 @@ def test_tails_end_with_the_support_and_decrease() -> None:
         assert all(a >= b for a, b in itertools.pairwise(tails))
 
 
-# -- the law ---------------------------------------------------------------------------------------
+# -- action probabilities --------------------------------------------------------------------------
 
 
-def law_of_draws(
+def p_value_of_draws(
     kernel: Any, rows: FloatArray, draws: int, active: IntArray | None = None
 ) -> float:
-    """The p-value of the actions that screening draws, against exact probabilities."""
+    """The p-value of the actions drawn by screening, given exact probabilities."""
     active = np.arange(len(rows)) if active is None else active
     cache, undrawn, state = prepared(rows, kernel), np.empty(len(rows), np.int64), Stream(7).state
     chosen = [kernel.draw_action(rows, cache, active, undrawn, state) for _ in range(draws)]
@@ -160,14 +160,14 @@ def posteriors() -> Iterator[FloatArray]:
         for _ in range(6):
             yield random_rows(rng, size, most)
     for size in (2, 3, 10, 80):
-        # Within two standard deviations of each other: here the slow way is taken often.
+        # Means within two standard deviations of each other: the slow branch is taken often.
         centre = np.array([3000.0, 2000.0]) + rng.normal(0.0, 50.0, (size, 2))
         yield np.floor(centre)
     yield np.ones((100, 2))
     yield np.array([[900.0, 100.0], *[[80.0, 20.0]] * 20, *[[1.0, 1.0]] * 3])
 
 
-def test_the_exact_answers_of_this_file_and_of_the_library_agree() -> None:
+def test_the_exact_values_of_this_file_and_of_the_library_agree() -> None:
     for rows in posteriors():
         exact = winners(rows)
         assert abs(exact.sum() - 1.0) < 1e-8  # ln B(1e6, 1e6) has no more digits in SciPy
@@ -176,7 +176,7 @@ def test_the_exact_answers_of_this_file_and_of_the_library_agree() -> None:
 
 def test_screening_chooses_with_the_exact_probabilities() -> None:
     for rows in posteriors():
-        assert law_of_draws(screening, rows, 20_000) > RATE, rows
+        assert p_value_of_draws(screening, rows, 20_000) > RATE, rows
 
 
 def ceilings(rows: FloatArray, kernel: Any = screening) -> FloatArray:
@@ -187,11 +187,11 @@ def ceilings(rows: FloatArray, kernel: Any = screening) -> FloatArray:
     return cache
 
 
-def law_of_exceeding(kernel: Any, rows: FloatArray, above: float, draws: int) -> float:
-    """The slow way alone: U below the bound each time, all arms undrawn.
+def p_value_of_exceeding(kernel: Any, rows: FloatArray, above: float, draws: int) -> float:
+    """The p-value of the slow branch only: U is always below the bound, and all arms are undrawn.
 
-    V lies at the highest ceiling, or a share `above` of the way from there to 1. Arm j must come
-    with P(X_j largest and above V) / Σ b, the leader (-1) with the rest.
+    V is the highest ceiling plus a share `above` of its distance to 1. Arm j must have the
+    probability P(X_j largest and above V) / Σ b, the leader (-1) the remaining probability.
     """
     cache, places = ceilings(rows, kernel), np.arange(len(rows))
     v = cache[kernel.CEILING].max()
@@ -219,14 +219,12 @@ EXCEEDING = {
 
 @pytest.mark.parametrize("above", [0.0, 0.01, 0.3])
 @pytest.mark.parametrize("name", EXCEEDING)
-def test_the_distribution_is_exact_even_if_no_bound_excludes_the_rest(
-    name: str, above: float
-) -> None:
-    assert law_of_exceeding(screening, EXCEEDING[name], above, 20_000) > RATE
+def test_the_slow_branch_has_the_exact_probabilities(name: str, above: float) -> None:
+    assert p_value_of_exceeding(screening, EXCEEDING[name], above, 20_000) > RATE
 
 
 def interpreted(*changes: tuple[str, str]) -> Any:
-    """The module with some lines changed, run by the interpreter on the other compiled kernels."""
+    """The module with some lines changed, interpreted, with the other kernels compiled."""
     assert screening.__file__
     source = Path(screening.__file__).read_text(encoding="utf-8")
     source = source.replace("import leaf", "import leaf as _unused\nleaf = lambda kernel: kernel")
@@ -242,8 +240,8 @@ CLOSE = np.array([[300.0, 200.0], [270.0, 230.0], [268.0, 230.0], [55.0, 50.0]])
 RIVALS = np.array([[2.0, 1.0]] * 8)
 
 
-def test_every_way_through_the_slow_branch_is_taken() -> None:
-    """U is placed by hand, V too; the state decides about rivals."""
+def test_every_path_through_the_slow_branch_is_tested() -> None:
+    """U and V are set by hand; the state decides about rivals."""
     plain, cache, v, best = interpreted(), ceilings(RIVALS), 0.99, -1
     tail, bound = screening.beta_tail(2.0, 1.0, v), screening.tail_bound(2.0, 1.0, v)
     assert tail < bound < cache[screening.BOUND, 0]
@@ -253,19 +251,19 @@ def test_every_way_through_the_slow_branch_is_taken() -> None:
         state = Stream(seed).state
         return int(plain._exceeding(RIVALS, cache, np.arange(8), best, where, u, state))
 
-    assert at(8 * bound * 1.001) == best  # the bounds at V clear them
-    assert at(0.9 * 8 * bound + 0.1 * reached) == best  # some tails do
-    assert at(reached + 1e-12) == best  # only all the tails do
+    assert at(8 * bound * 1.001) == best  # excluded by the bounds at V
+    assert at(0.9 * 8 * bound + 0.1 * reached) == best  # excluded by some tails
+    assert at(reached + 1e-12) == best  # excluded only by all tails
     assert at(0.0, where=1.0) == best  # nothing exceeds 1
     chosen = [at(0.5 * tail, seed) for seed in range(300)]
-    assert chosen.count(0) > 200  # the first to exceed
+    assert chosen.count(0) > 200  # the first arm that exceeds V
     assert set(range(1, 8)) & set(chosen)  # or a rival
     assert best not in chosen
-    assert 0 not in {at(1.5 * tail, seed) for seed in range(300)}  # the first is ruled out
-    assert at(reached - 1e-12) == 7  # all but the last are
+    assert 0 not in {at(1.5 * tail, seed) for seed in range(300)}  # the first is excluded
+    assert at(reached - 1e-12) == 7  # all but the last are excluded
 
 
-def test_the_interpreted_module_is_the_compiled_one() -> None:
+def test_the_interpreted_module_equals_the_compiled_one() -> None:
     plain, undrawn = interpreted(), np.empty(4, np.int64)
     one, two = prepared(CLOSE), prepared(CLOSE)
     p, q = Stream(1), Stream(1)
@@ -278,29 +276,29 @@ def test_the_interpreted_module_is_the_compiled_one() -> None:
 PLANTED: dict[str, tuple[tuple[str, str], Callable[[Any], float]]] = {
     "the undrawn are cleared without a look": (
         ("if u < bound:", "if u < -1.0:"),
-        lambda kernel: law_of_draws(kernel, np.ones((40, 2)), 10_000),
+        lambda kernel: p_value_of_draws(kernel, np.ones((40, 2)), 10_000),
     ),
     "a bound is a third of what it should be": (
         ("u >= bound * SAFETY:", "u >= bound * 0.33:"),
-        lambda kernel: law_of_exceeding(kernel, RIVALS, 0.0, 20_000),
+        lambda kernel: p_value_of_exceeding(kernel, RIVALS, 0.0, 20_000),
     ),
     "the first to exceed wins over every rival": (
         ("return int(rival)", "return int(j)"),
-        lambda kernel: law_of_exceeding(kernel, RIVALS, 0.0, 20_000),
+        lambda kernel: p_value_of_exceeding(kernel, RIVALS, 0.0, 20_000),
     ),
     "each tail counts from zero": (
         ("reached += (1.0 - reached) * tail", "reached = tail"),
-        lambda kernel: law_of_exceeding(kernel, RIVALS, 0.0, 20_000),
+        lambda kernel: p_value_of_exceeding(kernel, RIVALS, 0.0, 20_000),
     ),
     "arms below their ceiling are not drawn": (
         ("if v < cache[CEILING, j]:", "if v < cache[MEAN, j]:"),
-        lambda kernel: law_of_draws(kernel, CLOSE, 20_000),
+        lambda kernel: p_value_of_draws(kernel, CLOSE, 20_000),
     ),
 }
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_bug_shows(name: str) -> None:
+def test_a_planted_bug_is_detected(name: str) -> None:
     change, distribution = PLANTED[name]
     assert distribution(interpreted()) > RATE
     assert distribution(interpreted(change)) < RATE
@@ -320,7 +318,7 @@ def test_a_planted_bug_shows(name: str) -> None:
         [[2.0**32, 2.0**32]] * 2,
     ],
 )
-def test_equal_arms_are_chosen_alike_however_large_their_counts(rows: list[list[float]]) -> None:
+def test_equal_arms_are_chosen_equally_often_for_any_counts(rows: list[list[float]]) -> None:
     table, draws = np.array(rows), 20_000
     cache, undrawn, state = prepared(table), np.empty(len(rows), np.int64), Stream(3).state
     active = np.arange(len(rows))
@@ -329,8 +327,8 @@ def test_equal_arms_are_chosen_alike_however_large_their_counts(rows: list[list[
     assert chi_square(counts, np.full(len(rows), draws / len(rows))) > RATE
 
 
-def test_two_large_counts_are_compared_as_normals_are() -> None:
-    """A billion pulls: Φ is exact to 1e-4, chance to 1e-2."""
+def test_two_arms_with_large_counts_are_compared_like_normals() -> None:
+    """A billion pulls: Φ is accurate to 1e-4, the sampled share to 1e-2."""
     rows, draws = np.array([[5e8 + 15_000, 5e8], [5e8, 5e8]]), 20_000
     mean, variance = rows[:, 0] / rows.sum(1), rows.prod(1) / rows.sum(1) ** 3
     p = sc.ndtr((mean[0] - mean[1]) / math.sqrt(variance.sum()))
@@ -342,12 +340,12 @@ def test_two_large_counts_are_compared_as_normals_are() -> None:
     assert chi_square(counts, draws * np.array([p, 1.0 - p])) > RATE
 
 
-def test_one_arm_two_arms_and_retired_arms() -> None:
+def test_one_two_and_retired_arms_are_supported() -> None:
     one = np.array([[3.0, 4.0]])
-    assert law_of_draws(screening, one, 100) > 0.99
-    assert law_of_draws(screening, CLOSE[:2], 20_000) > RATE
+    assert p_value_of_draws(screening, one, 100) > 0.99
+    assert p_value_of_draws(screening, CLOSE[:2], 20_000) > RATE
     for active in ([0, 2], [1, 3], [1, 2, 3], [3]):
-        assert law_of_draws(screening, CLOSE, 20_000, np.array(active)) > RATE
+        assert p_value_of_draws(screening, CLOSE, 20_000, np.array(active)) > RATE
 
 
 def test_learning_updates_the_cache_of_an_arm() -> None:

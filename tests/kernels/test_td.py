@@ -1,4 +1,4 @@
-"""R-learning and Q-learning against their equations, written out in plain Python."""
+"""R-learning and Q-learning, compared with their equations in plain Python."""
 
 import math
 from typing import Any
@@ -28,8 +28,8 @@ def r_how(**changes: Any) -> td.RSettings:
     return td.RSettings(**{**usual, "otherwise_random": False, "greedy_only": False, **changes})
 
 
-def test_r_learning_uses_the_old_values_on_the_right_hand_side_also_where_a_state_returns() -> None:
-    """Q(x,a) = 3 is M(y) too, since y = x. With the new Q(x,a) = 3.4 in ρ, ρ would be .24."""
+def test_r_learning_uses_the_old_values_on_the_right_hand_side() -> None:
+    """M(y) = Q(x,a) = 3, since y = x. With the new Q(x,a) = 3.4, ρ would be .24."""
     v = r_values([[1.0, 3.0]], rho=0.2)
     assert td.r_learn(v, r_how(), 0, 1, 1.0, 0)
     assert v.Q[0, 1] == pytest.approx(0.5 * 3.0 + 0.5 * (1.0 - 0.2 + 3.0))
@@ -64,11 +64,11 @@ def test_untried_actions_come_first_in_order_then_the_bonus_decides() -> None:
     assert td.r_choose(r_values(Q, F=[[2.0, 2.0, 2.0, 0.0]]), r_how(), 0, rng.state) == 1
     # 0 + 30/2 = 15 against 5 + 30/4 = 12.5 and 1 + 30/3 = 11.
     assert td.r_choose(r_values(Q, F=[[2.0, 4.0, 3.0, 0.0]]), r_how(), 0, rng.state) == 0
-    assert rng == Stream(0)  # and nothing was drawn
+    assert rng == Stream(0)  # no random number was used
 
 
 @pytest.mark.parametrize("random", [False, True])
-def test_exploration_has_its_probability_and_the_rest_is_what_was_asked_for(random: bool) -> None:
+def test_exploration_has_its_probability_and_selects_as_requested(random: bool) -> None:
     """False-alarm rate: each count is off by 5 standard deviations, below 1e-5 in all."""
     v = r_values([[0.0, 5.0, 1.0, -INF]], F=[[1.0, 50.0, 50.0, 0.0]])  # uncertain: 0; best: 1
     how, rng, n = r_how(p_exp=0.7, otherwise_random=random), Stream(3), 20_000
@@ -101,7 +101,7 @@ def test_the_best_action_is_the_first_of_the_largest(row: list[float]) -> None:
     assert td.top(Q, 0) == max(row)
 
 
-def test_values_beyond_the_doubles_are_refused_and_nothing_changes() -> None:
+def test_overflowing_values_are_refused_and_change_nothing() -> None:
     v = r_values([[1e308, 0.0]], rho=-1e308)
     before = [array.copy() for array in v]
     assert not td.r_learn(v, r_how(), 0, 1, 1e308, 0)
@@ -112,7 +112,7 @@ def test_values_beyond_the_doubles_are_refused_and_nothing_changes() -> None:
 
 
 def plain_r_learning(mdp: Any, steps: int, C: float, *, bug: str = "") -> tuple[list[Any], float]:
-    """The printed equations with lists and dictionaries; `bug` plants a mistake."""
+    """The printed equations with lists and dictionaries; `bug` plants a bug."""
     X, A = range(len(mdp.states)), range(len(mdp.actions))
     Q = {(x, a): 0.0 for x in X for a in A}
     F = dict.fromkeys(Q, 0)
@@ -136,7 +136,7 @@ def plain_r_learning(mdp: Any, steps: int, C: float, *, bug: str = "") -> tuple[
 
 
 @pytest.mark.parametrize("bug", ["", "new Q in rho", "no Q in rho"])
-def test_the_loop_does_what_the_equations_say_and_not_what_a_planted_bug_says(bug: str) -> None:
+def test_the_loop_follows_the_equations_and_planted_bugs_are_detected(bug: str) -> None:
     mdp, steps = random_mdp(5, 3, seed=1), 3_000
     expected, rho = plain_r_learning(mdp, steps, 3.0, bug=bug)
     v = r_values(np.zeros((5, 3)))

@@ -1,4 +1,4 @@
-"""The words of xoshiro256++ against the published algorithm, in Python's own integers."""
+"""The words of xoshiro256++, compared with the published algorithm in Python integers."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_state_1_2_3_4_gives_the_published_words() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(states)
-def test_every_state_gives_the_words_and_the_next_state_of_the_published_algorithm(
+def test_words_and_states_agree_with_the_published_algorithm(
     s: tuple[int, ...],
 ) -> None:
     state, reference = as_state(s), list(s)
@@ -70,9 +70,7 @@ def test_uniform_is_never_one_and_reaches_both_ends() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(states, st.integers(1, 2**63 - 1))
-def test_below_is_the_upper_half_of_the_product_of_the_first_word_that_is_not_redrawn(
-    s: tuple[int, ...], n: int
-) -> None:
+def test_below_uses_the_first_word_that_is_not_rejected(s: tuple[int, ...], n: int) -> None:
     state, reference = as_state(s), list(s)
     word = published(reference)
     while word * n % WORD < WORD % n:
@@ -81,7 +79,7 @@ def test_below_is_the_upper_half_of_the_product_of_the_first_word_that_is_not_re
     assert state.tolist() == reference
 
 
-def test_integers_have_no_bias_where_multiplying_without_redrawing_has() -> None:
+def test_integers_are_unbiased_unlike_multiplication_without_rejection() -> None:
     """χ² with 2 degrees of freedom, limit 27.6: false-alarm rate 1e-6.
 
     With n = 3·2^61, ⌊word·n/2^64⌋ mod 3 is 0, 1, 2 with probabilities 3/8, 3/8, 2/8.

@@ -1,4 +1,4 @@
-"""The layers against 40 digits, and the tails, where a wrong ziggurat hides."""
+"""The layers, compared with 40 digits, and the tails, where ziggurat errors are hard to see."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +16,7 @@ def state() -> UIntArray:
 
 
 def beyond(r: float, draws: int) -> FloatArray:
-    """The |x| > r among so many normal numbers, in pieces that fit the cache."""
+    """Return the |x| > r among `draws` normal numbers, drawn in blocks that fit the cache."""
     words, piece, tail = state(), np.empty(100_000), []
     for _ in range(draws // piece.size):
         random.fill_normal(words, piece)
@@ -43,7 +43,7 @@ def body_z(x: FloatArray, r: float, cdf: Callable[[float], float]) -> float:
 
 
 def without_wedges(layers: random.Layers, draws: int) -> FloatArray:
-    """The planted bug: every point of a layer counts, whether it lies under f or not."""
+    """Planted bug: every point of a layer is accepted, even if it is not under f."""
     words, u, place = state(), np.empty(draws), np.empty(draws)
     random.fill_uniform(words, u)
     random.fill_uniform(words, place)
@@ -51,7 +51,7 @@ def without_wedges(layers: random.Layers, draws: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("distribution", ["normal", "exponential"])
-def test_the_wedges_between_the_layers_are_filled_by_the_density(distribution: str) -> None:
+def test_the_wedges_between_the_layers_follow_the_density(distribution: str) -> None:
     """Limit 4.75: false-alarm rate 1e-6. It fails if the wedges are not tested against f."""
     x = np.empty(4_000_000)
     if distribution == "normal":
@@ -132,7 +132,7 @@ def test_exponential_tail_beyond_the_last_layer_has_no_memory() -> None:
     tail = x[x > r] - r
     assert abs(tail.size - draws * math.exp(-r)) / math.sqrt(draws * math.exp(-r)) < 4.9
     assert abs(tail.mean() - 1) * math.sqrt(tail.size) < 4.9
-    assert tail.max() > 5  # a second layer of tail would be cut off at r
+    assert tail.max() > 5  # drawing the tail from a layer again would cut it off at r
 
 
 def test_normal_numbers_have_both_signs_in_body_and_tail() -> None:
