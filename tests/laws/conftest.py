@@ -45,7 +45,7 @@ def coin(p: float, guess: str) -> DiscreteMode[None, str, int]:
 
 
 class Filter:
-    """A hidden state observed with noise; the private state is that of the filter."""
+    """A hidden state observed with noise; the private state is the state of the filter."""
 
     def __init__(self, stay: float, show: float) -> None:
         self.stay, self.show = stay, show
@@ -73,7 +73,7 @@ class Filter:
 
 
 class Valve:
-    """The tutorial's mode: a continuous world, log-likelihoods, a policy without noise."""
+    """The mode of the tutorial: a continuous world, log-likelihoods, a deterministic policy."""
 
     def __init__(self, gain: int) -> None:
         self.gain = gain
@@ -99,7 +99,7 @@ class Room:
 
 
 class Bandit:
-    """A model to be tailored to: P(1 | a)."""
+    """A model for which policies are tailored: P(1 | a)."""
 
     def __init__(self, *pays: float) -> None:
         self.pays = pays
@@ -149,12 +149,12 @@ SHIPPED: dict[str, Class] = {
 
 @pytest.fixture(params=list(SHIPPED.values()), ids=list(SHIPPED))
 def shipped(request: pytest.FixtureRequest) -> Class:
-    """Each class that is shipped, or shown in the documentation."""
+    """Each class that is shipped or shown in the documentation."""
     kind: Class = request.param
     return kind
 
 
 @pytest.fixture
 def classes() -> dict[str, Class]:
-    """All of them, by name."""
+    """All classes by name."""
     return SHIPPED

@@ -1,4 +1,4 @@
-"""Test that each law fails on a bug that was planted for it."""
+"""Test that each law detects a planted bug."""
 
 import math
 from collections.abc import Callable
@@ -183,7 +183,7 @@ def test_a_compiled_loop_that_does_not_update_the_environment_is_detected(
         check_fused(modes.agent, lambda: modes.environment(0))
 
 
-# -- what a user meets ---------------------------------------------------------------------------
+# -- mistakes of users ---------------------------------------------------------------------------
 
 
 class Coin:
@@ -210,7 +210,7 @@ def test_modes_in_a_world_that_they_do_not_describe_violate_the_identities() -> 
 
 
 class Mistaken(Coin):
-    """Expects heads with probability p, but after `sound` tosses they come with `truth`."""
+    """Expects heads with probability p; after `sound` tosses the true probability is `truth`."""
 
     def __init__(self, p: float, truth: float, sound: int = 0) -> None:
         super().__init__(p)
@@ -241,9 +241,9 @@ class TossedCoin:
 def test_modes_that_are_wrong_late_are_detected(
     coins: list[Mistaken], steps: int, runs: int
 ) -> None:
-    """Twenty steps do not show it, not even in 500 runs; the steps that are asked for do.
+    """Twenty steps do not show the error, not even in 500 runs; the requested number of steps does.
 
-    At the end more than nine runs in ten favour the wrong coin.
+    At the end more than nine of ten runs favour the wrong coin.
     """
 
     def worlds(m: int) -> TossedCoin:
@@ -255,7 +255,7 @@ def test_modes_that_are_wrong_late_are_detected(
 
 
 def test_correct_modes_pass_over_many_steps() -> None:
-    """Seeds are fixed; over seeds, a false alarm in 1e-6 of the runs."""
+    """Seeds are fixed; the false-alarm rate over seeds is 1e-6."""
     check_modes([Coin(0.45), Coin(0.55)], steps=600, runs=60)
 
 

@@ -32,7 +32,7 @@ from bayescontrol.testing.identities import (
 
 
 def test_every_law_holds_for_every_class_of_modes(shipped: Any) -> None:
-    """Seeds are fixed; over seeds, a false alarm in 1e-6 of the runs of each class."""
+    """Seeds are fixed; the false-alarm rate over seeds is 1e-6 for each class."""
     check_modes(
         shipped.modes,
         prior=shipped.prior,
@@ -46,20 +46,20 @@ def test_every_law_holds_for_every_class_of_modes(shipped: Any) -> None:
 
 @pytest.mark.parametrize("schedule", [Every(4), Geometric(0.3), MinimumDwell(3), doubling])
 def test_the_laws_of_acting_hold_while_modes_are_held(schedule: Any) -> None:
-    """The match rate then counts only the times of drawing; false alarms as above."""
+    """The match rate counts only steps at which a mode is drawn; false alarms as above."""
     modes = random_modes(3, situations=2, seed=6)
     check_agent(lambda: modes.agent(schedule=schedule), modes.environment, runs=400)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 500])
 @pytest.mark.parametrize("count", [1, 2, 512, 513])
-def test_the_compiled_loop_is_the_readable_one_at_every_size(count: int, steps: int) -> None:
+def test_the_compiled_loop_equals_the_readable_one_at_every_size(count: int, steps: int) -> None:
     modes = random_modes(count, situations=3, actions=3, observations=4, seed=count)
     for seed in range(3):
         check_fused(modes.agent, lambda: modes.environment(0), steps, seed=seed)
 
 
-def test_a_run_may_be_saved_at_any_step_also_around_the_ends() -> None:
+def test_a_run_can_be_saved_at_any_step() -> None:
     modes = random_modes(4, situations=3, concentration=0.1, seed=7)
     for at in (0, 1, 2, 59, 60):
         check_resume(modes.agent, lambda: modes.environment(2), 60, at=at)
@@ -105,8 +105,8 @@ def sound() -> Runs:
 
 
 def test_sharp_posteriors_over_many_modes_raise_no_false_alarm() -> None:
-    """A mode that is never the true one in 200 runs has a mean far below its prior, and no
-    spread at all: a test by standard errors would cry out.
+    """A mode that is never the true one in 200 runs has a mean far below its prior and no spread,
+    so a test based on standard errors would raise a false alarm.
     """
     shows = np.full((200, 1, 1, 200), 1e-4 / 199)
     shows[np.arange(200), 0, 0, np.arange(200)] = 1.0 - 1e-4
@@ -134,7 +134,7 @@ def test_a_naive_agent_that_contradicts_itself_raises_law_broken() -> None:
     assert isinstance(caught.value.__cause__, ImpossibleObservation)
 
 
-def test_the_naive_agent_keeps_the_laws_that_are_not_about_causality() -> None:
+def test_the_naive_agent_satisfies_the_laws_that_are_not_about_causality() -> None:
     modes = random_modes(3, situations=2, seed=8)
 
     def make() -> Any:

@@ -1,4 +1,4 @@
-"""The rule at a linear plant: laws, schedules, compiled loops, and what it learns."""
+"""The rule on a linear plant: laws, schedules, compiled loops, and learning."""
 
 from functools import partial
 from typing import Any
@@ -67,7 +67,9 @@ def test_the_laws_of_acting_hold(schedule: Any, noise: str) -> None:
 
 @pytest.mark.parametrize("name", PLANTS)
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_the_compiled_loop_is_the_readable_one_at_every_plant(name: str, schedule: Any) -> None:
+def test_the_compiled_loop_equals_the_readable_one_for_every_plant(
+    name: str, schedule: Any
+) -> None:
     system = PLANTS[name]()
     for steps in (0, 1, 2, 80):
         check_fused(
@@ -79,7 +81,7 @@ def test_the_compiled_loop_is_the_readable_one_at_every_plant(name: str, schedul
 
 @pytest.mark.parametrize("options", [{}, {"exploration": 1.0}, {"warm_up": 10}])
 @pytest.mark.parametrize("schedule", [every_step, DeterminantDoubling()])
-def test_the_compiled_loop_of_certainty_equivalence_is_the_readable_one(
+def test_the_compiled_loop_of_certainty_equivalence_equals_the_readable_one(
     options: Any, schedule: Any
 ) -> None:
     for noise in ("known", "unknown"):
@@ -88,7 +90,7 @@ def test_the_compiled_loop_of_certainty_equivalence_is_the_readable_one(
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_the_compiled_loop_of_the_optimal_controller_is_the_readable_one(name: str) -> None:
+def test_the_compiled_loop_of_the_optimal_controller_equals_the_readable_one(name: str) -> None:
     system = PLANTS[name]()
     for steps in (0, 1, 80):
         check_fused(lambda: OptimalController(system), lambda: LinearPlant(system), steps)
@@ -97,10 +99,10 @@ def test_the_compiled_loop_of_the_optimal_controller_is_the_readable_one(name: s
     assert find_loop(agent, LinearPlant(system, start=np.ones(system.states))) is None
 
 
-def test_a_compiled_loop_is_there_just_where_it_fits() -> None:
+def test_a_compiled_loop_requires_a_matching_agent_and_plant() -> None:
     agent = LinearQuadratic.on(SYSTEM).agent()
     assert find_loop(agent, plant()) is not None
-    assert find_loop(agent, LinearPlant(SYSTEM, start=[1.0, 0.0])) is None  # not where the plant is
+    assert find_loop(agent, LinearPlant(SYSTEM, start=[1.0, 0.0])) is None  # another start
     assert find_loop(agent, LinearPlant(SYSTEM, cost_noise=1.0)) is None
     assert find_loop(agent, LinearPlant(random_stable())) is None
     assert find_loop(LinearQuadratic.on(SYSTEM).agent(schedule=Geometric(0.5)), plant()) is None
@@ -108,14 +110,14 @@ def test_a_compiled_loop_is_there_just_where_it_fits() -> None:
 
 
 def diverging() -> tuple[LinearAgent, LinearPlant]:
-    """No input reaches the plant, which grows by 1e30 a step."""
+    """A plant that grows by 1e30 per step and ignores its input."""
     system = LinearSystem([[1e30]], [[0.0]], [[1.0]], [[1.0]], W=[[1.0]])
     prior = SystemPrior(mean=[[0.5, 1.0]], precision=1e90)
     agent = LinearAgent(SystemBelief(system.costs, noise=[[1.0]], prior=prior))
     return agent, LinearPlant(system)
 
 
-def test_a_loop_that_diverges_says_so_and_both_loops_leave_the_same_behind() -> None:
+def test_both_loops_raise_on_divergence_and_end_in_the_same_state() -> None:
     ends = []
     for probes in ({}, {"one": Probe(lambda agent, a, o: 1)}):
         agent, world = diverging()
@@ -128,7 +130,7 @@ def test_a_loop_that_diverges_says_so_and_both_loops_leave_the_same_behind() -> 
     assert all(fused[name].tobytes() == readable[name].tobytes() for name in fused)
 
 
-def test_a_belief_without_a_mode_says_so_in_both_loops() -> None:
+def test_both_loops_raise_if_no_drawn_system_can_be_stabilised() -> None:
     prior = SystemPrior(mean=[[3.0, 1.0]], precision=1e4)
     system = LinearSystem([[0.5]], [[1.0]], [[0.0]], [[1.0]])
     streams = []
@@ -172,7 +174,7 @@ def test_determinant_doubling_needs_a_linear_agent() -> None:
         DeterminantDoubling(1.0)
 
 
-def test_the_plain_rule_over_the_belief_acts_as_the_linear_agent_does() -> None:
+def test_the_plain_rule_acts_like_the_linear_agent() -> None:
     start: Any = np.zeros(2)
     rule: Any = ControlRule(SystemBelief(SYSTEM.costs), start, next_state)
     one, two = (
@@ -183,8 +185,8 @@ def test_the_plain_rule_over_the_belief_acts_as_the_linear_agent_does() -> None:
 
 
 @pytest.mark.parametrize("schedule", [every_step, DeterminantDoubling()])
-def test_the_gain_in_use_comes_near_the_best_cost(schedule: Any) -> None:
-    """Medians of 12 runs of 3,000 steps; typical ones are 1.001 and 1.005."""
+def test_the_final_gain_has_a_nearly_optimal_cost(schedule: Any) -> None:
+    """Medians of 12 runs of 3,000 steps; typical values are 1.001 and 1.005."""
     for system in (double_integrator(), random_stable()):
         excess = []
         for run in range(12):
@@ -194,8 +196,8 @@ def test_the_gain_in_use_comes_near_the_best_cost(schedule: Any) -> None:
         assert 1.0 <= np.median(excess) < 1.02
 
 
-def test_costs_are_learnt_from_what_is_observed() -> None:
-    """At the end the drawn Q and R are near the truth, and so is the gain."""
+def test_costs_are_learnt_from_observations() -> None:
+    """At the end the drawn Q and R and the gain are close to the true ones."""
     system = LinearSystem(SYSTEM.A, SYSTEM.B, np.diag([3.0, 1.0]), [[0.5]])
     agent = LinearAgent(SystemBelief(CostBelief(2, 1, noise=0.1), tries=1000))
     world = LinearPlant(system, cost_noise=0.1)
@@ -206,14 +208,14 @@ def test_costs_are_learnt_from_what_is_observed() -> None:
     assert system.cost(agent.gain) < 1.05 * system.best_cost
 
 
-def test_an_agent_with_unknown_costs_may_be_saved_and_resumed() -> None:
+def test_an_agent_with_unknown_costs_can_be_saved_and_resumed() -> None:
     def make() -> LinearAgent:
         return LinearAgent(SystemBelief(CostBelief(2, 1), tries=1000))
 
     check_resume(make, lambda: LinearPlant(SYSTEM, cost_noise=0.5), 60)
 
 
-def test_a_start_must_fit() -> None:
+def test_a_start_with_the_wrong_shape_is_refused() -> None:
     with pytest.raises(InvalidSystem, match="the start has shape"):
         LinearQuadratic.on(aircraft(), start=[1.0]).agent()
     with pytest.raises(InvalidSystem, match="'known' or 'unknown'"):
@@ -222,7 +224,7 @@ def test_a_start_must_fit() -> None:
 
 
 @pytest.mark.parametrize("noise", ["known", "unknown"])
-def test_a_saved_agent_without_numbers_is_refused_and_changes_nothing(noise: Any) -> None:
+def test_a_saved_state_with_invalid_arrays_is_refused_and_changes_nothing(noise: Any) -> None:
     saved = LinearQuadratic.on(SYSTEM, noise=noise).agent()
     interact(saved, plant(), 5)
     good = saved.save()
@@ -246,7 +248,7 @@ def test_a_value_that_is_not_a_mapping_is_not_loaded(arrays: Any) -> None:
 
 
 @pytest.mark.parametrize("o", ["x", ([0, 0], 1.0), None, [[1.0], 2.0]])
-def test_an_observation_that_is_no_state_is_refused_and_moves_nothing(o: Any) -> None:
+def test_an_invalid_observation_is_refused_and_changes_nothing(o: Any) -> None:
     agent = LinearQuadratic.on(double_integrator(), start=[1.0, 2.0]).agent()
     with pytest.raises(BadEvidence):
         agent.observe(np.zeros(1), o)

@@ -1,4 +1,4 @@
-"""The belief over systems: batch regression, laws of conditioning, draws that are redrawn."""
+"""The belief over systems: batch regression, laws of conditioning, rejected draws."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def make(**options: Any) -> SystemBelief:
 
 
 def batch(Z: FloatArray, Y: FloatArray, prior: SystemPrior) -> Any:
-    """Bayesian regression of Y on Z at once: mean, precision and scatter, by lstsq."""
+    """Bayesian batch regression of Y on Z by lstsq: mean, precision and scatter."""
     n, d = Y.shape[1], Z.shape[1]
     M0, L0, P0 = (
         np.asarray(value) * (unit if np.ndim(value) == 0 else 1.0)
@@ -64,7 +64,7 @@ def batch(Z: FloatArray, Y: FloatArray, prior: SystemPrior) -> Any:
     return M, L0 + Z.T @ Z, P0 + E.T @ E + (M - M0) @ L0 @ (M - M0).T
 
 
-def test_the_posterior_is_batch_regression_to_1e_9_after_thousands_of_steps() -> None:
+def test_the_posterior_equals_batch_regression_to_1e_9() -> None:
     events = history(5000)
     belief = make()
     for x, u, y in events:
@@ -78,8 +78,8 @@ def test_the_posterior_is_batch_regression_to_1e_9_after_thousands_of_steps() ->
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_the_posterior_of_a_run_of_the_rule_is_batch_regression_to_1e_9(name: str) -> None:
-    """Transients included: the first states may be a thousand times the later ones."""
+def test_the_posterior_of_a_run_equals_batch_regression_to_1e_9(name: str) -> None:
+    """Includes transients: the first states may be a thousand times larger than later ones."""
     system = PLANTS[name]()
     agent, plant = LinearQuadratic.on(system).agent(), LinearPlant(system)
     record = interact(agent, plant, 3000, seed=1)
@@ -103,7 +103,7 @@ def test_a_forgotten_update_is_detected() -> None:
 
 
 @pytest.mark.parametrize("noise", [None, np.array([[1.0, 0.3], [0.3, 2.0]])])
-def test_predictions_multiply_to_the_evidence_whatever_the_order(noise: Any) -> None:
+def test_the_product_of_predictions_does_not_depend_on_the_order(noise: Any) -> None:
     """The chain rule: Σ ln P(o_t | past) is the same for any order of the events."""
     events = history(30)
     totals = []
@@ -116,7 +116,7 @@ def test_predictions_multiply_to_the_evidence_whatever_the_order(noise: Any) -> 
     assert np.isclose(totals[0], totals[1], rtol=1e-9)
 
 
-def test_the_prediction_is_students_t_or_gaussian_as_scipy_has_them() -> None:
+def test_predictions_agree_with_scipys_student_and_normal_distributions() -> None:
     events = history(20)
     unknown, known = make(), make(noise=np.diag([1.0, 2.0]))
     for x, u, y in events:
@@ -169,7 +169,7 @@ def test_order_and_merging_do_not_change_the_posterior() -> None:
         assert other.nu == whole.nu
 
 
-def test_beliefs_that_began_otherwise_do_not_merge() -> None:
+def test_beliefs_with_different_settings_do_not_merge() -> None:
     other_prior = SystemBelief(COSTS)
     other_costs = SystemBelief(Costs(2 * np.eye(2), np.eye(1)), prior=PRIOR)
     learning = SystemBelief(CostBelief(2, 1), prior=PRIOR)
@@ -181,7 +181,7 @@ def test_beliefs_that_began_otherwise_do_not_merge() -> None:
         assert all(np.array_equal(before[name], belief.save()[name]) for name in before)
 
 
-def test_a_copy_is_independent_with_the_mode_that_was_drawn() -> None:
+def test_a_copy_is_independent_and_keeps_the_drawn_mode() -> None:
     belief = make()
     mode = belief.sample(Stream(0))
     twin = belief.copy()
@@ -213,23 +213,23 @@ def test_a_damaged_state_is_refused_and_changes_nothing(damage: str) -> None:
     assert fresh.save().keys() == arrays.keys()
 
 
-def free(mean: float, tries: int = 100) -> SystemBelief:
-    """States cost nothing, so that a system stabilises only if it is stable by itself."""
+def stable_only_belief(mean: float, tries: int = 100) -> SystemBelief:
+    """States cost nothing, so that only stable systems have a stabilising gain."""
     prior = SystemPrior(mean=[[mean, 1.0]], precision=100.0)
     return SystemBelief(Costs(np.zeros((1, 1)), np.eye(1)), noise=[[1.0]], prior=prior, tries=tries)
 
 
 def test_a_draw_without_a_stabilising_gain_is_redrawn_and_counted() -> None:
-    """A ~ N(1, 0.1²): half of the draws fail; outside of 5 deviations once in 2e6 seeds."""
-    belief, rng = free(1.0), Stream(0)
+    """A ~ N(1, 0.1²): half of the draws fail; 5 deviations: false alarm 5e-7."""
+    belief, rng = stable_only_belief(1.0), Stream(0)
     for _ in range(1000):
         mode = belief.sample(rng)
         assert abs(mode.A.item()) < 1.0
     assert abs(belief.redrawn - 1000) < 5 * np.sqrt(2 * 1000)
 
 
-def test_after_the_maximal_number_of_tries_it_raises_an_error() -> None:
-    belief = free(3.0, tries=5)
+def test_too_many_failed_draws_raise_an_error() -> None:
+    belief = stable_only_belief(3.0, tries=5)
     with pytest.raises(NotStabilisable, match="none of 5 systems"):
         belief.sample(Stream(0))
     assert belief.redrawn == 0
@@ -251,7 +251,7 @@ def test_costs_that_are_not_definite_are_redrawn_and_counted() -> None:
     assert redrawn > 100
 
 
-def test_every_mode_stabilises_the_system_it_believes_in() -> None:
+def test_every_mode_stabilises_its_own_system() -> None:
     belief, rng = SystemBelief(aircraft().costs), Stream(0)
     for _ in range(300):
         mode = belief.sample(rng)
@@ -284,13 +284,13 @@ def test_an_invalid_prior_is_refused(prior: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["mean", "precision", "scatter", "dof"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_prior_without_numbers_is_refused_where_it_is_made(name: str, value: float) -> None:
+def test_a_non_finite_prior_is_refused_at_construction(name: str, value: float) -> None:
     with pytest.raises(InvalidPrior, match=name):
         SystemPrior(**{name: value})
 
 
 @pytest.mark.parametrize("value", ["much", None, [[np.nan]]])
-def test_a_precision_of_no_numbers_is_refused_where_it_is_made(value: Any) -> None:
+def test_a_non_numeric_precision_is_refused_at_construction(value: Any) -> None:
     with pytest.raises(InvalidPrior, match="precision"):
         SystemPrior(precision=value)
 
@@ -305,7 +305,7 @@ def test_a_belief_is_not_merged_with_itself() -> None:
     assert belief.posterior().tobytes() == before.tobytes()
 
 
-def test_a_state_that_is_no_number_is_not_called_divergence() -> None:
+def test_the_error_for_a_nan_state_does_not_mention_divergence() -> None:
     belief = SystemBelief(COSTS)
     with pytest.raises(BadEvidence, match=r"the next state is .*with NaN at \[1\]") as raised:
         belief.observe(np.ones(2), np.ones(1), [0.0, np.nan])
@@ -313,7 +313,7 @@ def test_a_state_that_is_no_number_is_not_called_divergence() -> None:
     assert belief.count == 0
 
 
-def test_one_of_a_thing_is_in_the_singular() -> None:
+def test_the_repr_uses_the_singular_for_one() -> None:
     belief = SystemBelief(Costs(np.eye(1), np.eye(1)))
     belief.observe([1.0], [1.0], [1.0])
     assert repr(belief) == "SystemBelief(1 state, 1 input, unknown noise, after 1 observation)"

@@ -1,4 +1,4 @@
-"""Unknown costs: batch regression, definite draws, and states that travel."""
+"""Unknown costs: batch regression, definite draws, and saved states."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ Q = np.array([[2.0, 0.5], [0.5, 1.0]])
 R = np.array([[0.7]])
 
 
-def seen(count: int) -> list[tuple[FloatArray, FloatArray, float]]:
+def random_events(count: int) -> list[tuple[FloatArray, FloatArray, float]]:
     rng = np.random.default_rng(0)
     events = []
     for _ in range(count):
@@ -28,8 +28,8 @@ def learnt(events: list[tuple[FloatArray, FloatArray, float]]) -> CostBelief:
     return belief
 
 
-def test_the_posterior_is_batch_regression_to_1e_9() -> None:
-    events = seen(2000)
+def test_the_posterior_equals_batch_regression_to_1e_9() -> None:
+    events = random_events(2000)
     rows = [[x[0] ** 2, 2 * x[0] * x[1], x[1] ** 2, u[0] ** 2] for x, u, _ in events]
     prior = np.array([1.0, 0.0, 1.0, 1.0])
     stacked = np.vstack([np.eye(4), np.array(rows) / 0.1])
@@ -41,8 +41,8 @@ def test_the_posterior_is_batch_regression_to_1e_9() -> None:
     assert np.abs(mean.Q - Q).max() < 0.05
 
 
-def test_merged_beliefs_have_seen_what_both_saw() -> None:
-    events = seen(100)
+def test_merging_combines_the_evidence_of_both_beliefs() -> None:
+    events = random_events(100)
     one, two, whole = learnt(events[::2]), learnt(events[1::2]), learnt(events)
     one.merge(two)
     assert np.allclose(one.posterior(), whole.posterior(), rtol=1e-10)
@@ -54,7 +54,7 @@ def test_merged_beliefs_have_seen_what_both_saw() -> None:
 
 
 def test_a_loaded_belief_draws_the_same() -> None:
-    belief = learnt(seen(10))
+    belief = learnt(random_events(10))
     twin = CostBelief(2, 1, noise=0.1).restored(belief.save())
     one, two = (b.draw(Stream(5), 100)[0] for b in (belief, twin))
     assert one is not None
@@ -67,7 +67,7 @@ def test_a_loaded_belief_draws_the_same() -> None:
         belief.restored({})
 
 
-def test_no_definite_draw_is_no_draw() -> None:
+def test_without_a_definite_draw_none_is_returned() -> None:
     belief = CostBelief(1, 1, noise=1e-3)
     for _ in range(50):
         belief.learn(np.ones(1), np.zeros(1), -5.0)
@@ -76,7 +76,7 @@ def test_no_definite_draw_is_no_draw() -> None:
 
 @pytest.mark.parametrize("cost", [np.nan, np.inf, "dear", None, 1e300])
 def test_an_invalid_cost_is_refused_and_changes_nothing(cost: float) -> None:
-    belief = learnt(seen(3))
+    belief = learnt(random_events(3))
     before = belief.save()
     with pytest.raises(BadEvidence):
         belief.learn(np.ones(2), np.ones(1), cost)

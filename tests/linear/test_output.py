@@ -1,4 +1,4 @@
-"""Kalman filters as private states: against the joint Gaussian, and over a finite class."""
+"""Kalman filters as private states, compared with the joint Gaussian; finite classes."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ MODES = [cart(push) for push in (-1.0, 0.5, 1.0)]
 
 
 def joint(mode: OutputMode, start: FloatArray, inputs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance of (y_1, …, y_T) for given inputs, without any filter."""
+    """Mean and covariance of (y_1, …, y_T) for given inputs, computed without a filter."""
     A, B, W = mode.system.A, mode.system.B, mode.system.W
     n, T = len(A), len(inputs)
     mean, m = [], np.zeros(n)
@@ -59,7 +59,7 @@ def test_innovations_multiply_to_the_joint_density_of_all_outputs(covariance: An
     assert np.isclose(total, stats.multivariate_normal(mean, cov).logpdf(outputs[:, 0]), rtol=1e-10)
 
 
-def test_the_stationary_filter_is_scipys_and_stays_where_it_is() -> None:
+def test_the_stationary_filter_agrees_with_scipy_and_is_a_fixed_point() -> None:
     mode = MODES[0]
     P = solve_discrete_are(mode.system.A.T, C.T, mode.system.W, V)
     L = P @ C.T / (C @ P @ C.T + V)
@@ -69,7 +69,7 @@ def test_the_stationary_filter_is_scipys_and_stays_where_it_is() -> None:
     assert np.allclose(after[:, 1:], s[:, 1:], rtol=1e-10)
 
 
-def test_any_start_ends_in_the_stationary_filter() -> None:
+def test_every_start_converges_to_the_stationary_filter() -> None:
     mode = OutputMode(MODES[0].system, C, V, covariance=np.diag([50.0, 50.0]))
     s = mode.start()
     for _ in range(200):
@@ -78,7 +78,7 @@ def test_any_start_ends_in_the_stationary_filter() -> None:
 
 
 def test_the_laws_hold_for_filters_as_private_states() -> None:
-    """All know where the plant starts. Over seeds, a false alarm in 1e-6 of them."""
+    """All modes know the start of the plant. The false-alarm rate over seeds is 1e-6."""
     modes = [
         OutputMode(mode.system, C, V, covariance=np.zeros((2, 2)), name=mode.name) for mode in MODES
     ]
@@ -91,8 +91,8 @@ def test_the_laws_hold_for_filters_as_private_states() -> None:
     )
 
 
-def test_the_agent_finds_its_plant_and_controls_it_at_the_cost_of_lqg() -> None:
-    """30 runs; the mean cost is within 5 standard errors of LQG's own with the same luck."""
+def test_the_agent_identifies_its_plant_and_reaches_the_cost_of_lqg() -> None:
+    """30 runs; the mean cost is within 5 standard errors of LQG's with the same random numbers."""
     truth, gaps = MODES[2], []
     for run in range(30):
         agent: Any = ControlRule(FiniteBelief(MODES))
@@ -104,7 +104,7 @@ def test_the_agent_finds_its_plant_and_controls_it_at_the_cost_of_lqg() -> None:
     assert abs(np.mean(gaps)) <= 5 * np.std(gaps, ddof=1) / np.sqrt(30) + 1e-9
 
 
-def test_runs_repeat_and_resume() -> None:
+def test_runs_are_reproducible_and_can_be_resumed() -> None:
     def make() -> Any:
         return ControlRule(FiniteBelief(MODES))
 

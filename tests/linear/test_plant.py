@@ -1,4 +1,4 @@
-"""Systems and plants: exact costs against long simulations, and what is refused."""
+"""Systems and plants: exact costs compared with long simulations, and validation."""
 
 from typing import Any
 
@@ -21,15 +21,15 @@ from bayescontrol.linear import (
 
 
 @pytest.mark.parametrize("name", PLANTS)
-def test_the_exact_cost_is_what_a_long_run_costs(name: str) -> None:
-    """500,000 steps in pieces; 5 standard errors of the pieces' means, once in 1e6 seeds."""
+def test_the_exact_cost_agrees_with_a_long_run(name: str) -> None:
+    """500,000 steps in blocks; 5 standard errors of the block means: false alarm 1e-6."""
     system = PLANTS[name]()
     K = 0.9 * system.K if system.cost(0.9 * system.K) < 3 * system.best_cost else system.K
     plant, rng = LinearPlant(system), np.random.default_rng(0)
     F, noise = system.A - system.B @ K, rng.standard_normal((100, 500, system.states))
     x, total = np.zeros((100, system.states)), np.zeros(100)
     stage, V = system.Q + K.T @ system.R @ K, np.linalg.cholesky(system.W)
-    for t in range(-500, 500):  # the first half is forgotten
+    for t in range(-500, 500):  # the first half is discarded
         if t >= 0:
             total += np.einsum("ri,ij,rj->r", x, stage, x)
         x = x @ F.T + noise[:, t % 500] @ V.T
@@ -38,15 +38,15 @@ def test_the_exact_cost_is_what_a_long_run_costs(name: str) -> None:
     assert plant.system is system
 
 
-def test_the_best_gain_costs_least_and_no_other_gain_costs_less() -> None:
+def test_the_optimal_gain_has_the_least_cost() -> None:
     system, rng = aircraft(), np.random.default_rng(1)
     assert np.isclose(system.cost(system.K), system.best_cost, rtol=1e-12)
     for _ in range(50):
         assert system.cost(system.K + 1e-3 * rng.normal(size=(2, 4))) > system.best_cost
 
 
-def test_a_plant_answers_with_its_distribution() -> None:
-    """Mean and covariance of 20,000 answers; 5 standard errors."""
+def test_responses_have_the_distribution_of_the_plant() -> None:
+    """Mean and covariance of 20,000 responses; 5 standard errors."""
     system = LinearSystem(
         [[0.9, 0.2], [0.0, 0.5]], [[1.0], [2.0]], np.eye(2), [[1.0]], W=[[2.0, 0.5], [0.5, 1.0]]
     )
@@ -56,7 +56,7 @@ def test_a_plant_answers_with_its_distribution() -> None:
     assert np.abs(np.cov(answers.T) - system.W).max() < 0.1
 
 
-def test_costs_of_a_record_are_those_of_its_steps() -> None:
+def test_costs_of_a_record_equal_those_of_its_steps() -> None:
     system = double_integrator()
     plant = LinearPlant(system, start=[1.0, 2.0])
     record = interact(OptimalController(system, start=[1.0, 2.0]), plant, 20)
@@ -69,7 +69,7 @@ def test_costs_of_a_record_are_those_of_its_steps() -> None:
     assert np.allclose(observed.costs(record, start=[1.0, 2.0]), expected)
 
 
-def test_an_answer_may_be_written_over_without_moving_the_plant() -> None:
+def test_overwriting_a_response_does_not_change_the_plant() -> None:
     plant = LinearPlant(double_integrator())
     y = plant.respond([1.0], Stream(0))
     before = plant.x
@@ -87,7 +87,7 @@ def test_a_mode_predicts_the_behaviour_of_its_plant() -> None:
 
 
 @pytest.mark.parametrize("u", [[np.nan], [1.0, 2.0], "push", [1e200], None])
-def test_an_invalid_input_is_refused_and_moves_nothing(u: Any) -> None:
+def test_an_invalid_input_is_refused_and_changes_nothing(u: Any) -> None:
     plant, rng = LinearPlant(double_integrator()), Stream(0)
     before = plant.x, rng.copy()
     with pytest.raises(UnknownAction, match="the input"):
@@ -108,7 +108,7 @@ def test_an_invalid_input_is_refused_and_moves_nothing(u: Any) -> None:
         ({"W": np.full((2, 2), np.nan)}, "W has an entry"),
     ],
 )
-def test_matrices_that_do_not_fit_are_refused(changed: Any, message: str) -> None:
+def test_invalid_matrices_are_refused(changed: Any, message: str) -> None:
     parts: Any = {"A": np.eye(2), "B": [[0.0], [1.0]], "Q": np.eye(2), "R": [[1.0]]}
     with pytest.raises(InvalidSystem, match=message):
         LinearSystem(**(parts | changed))

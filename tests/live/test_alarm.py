@@ -1,4 +1,4 @@
-"""The alarm: an e-process against every mode at once, with the errors it promises."""
+"""The alarm: an e-process against all modes, with the stated false-alarm rate."""
 
 import math
 from typing import Any
@@ -31,7 +31,7 @@ def alarm(modes: TabularModes, delta: float = DELTA) -> Alarm:
 
 
 def rate(modes: TabularModes, m: int, runs: int, steps: int, make: Any = alarm) -> float:
-    """The share of runs in world m with an alarm."""
+    """The share of runs in the world of mode m that raise an alarm."""
     raised = 0
     for run in range(runs):
         agent = Guarded(modes.agent(), make(modes))
@@ -60,7 +60,7 @@ def test_the_evidence_is_q_over_the_likelihood_of_the_best_mode() -> None:
 
 
 class Peeking(KrichevskyTrofimov):
-    """A planted bug: it counts o before it predicts it."""
+    """Planted bug: a predictor that counts o before it predicts it."""
 
     def log_predict(self, x: Any, a: Any, o: Any) -> float:
         twin = self.copy()
@@ -69,7 +69,7 @@ class Peeking(KrichevskyTrofimov):
 
 
 def chance_of_false_alarm(bell: Alarm, heads: tuple[float, ...], m: int, tosses: int) -> float:
-    """Over all sequences of so many tosses, each with its probability under m."""
+    """The exact probability of a false alarm under mode m, over all sequences of tosses."""
     if bell.raised or tosses == 0:
         return float(bell.raised)
     total = 0.0
@@ -93,7 +93,7 @@ def test_the_exact_chance_of_a_false_alarm_is_at_most_delta(
 
 @pytest.mark.parametrize("m", [0, 1, 2])
 def test_false_alarms_are_at_most_delta_under_every_mode(m: int) -> None:
-    """A sound alarm fails with probability below 2e-3 for each mode, over seeds."""
+    """A correct alarm fails with probability below 2e-3 for each mode, over seeds."""
     modes = random_modes(3, situations=2, observations=3, seed=5)
     assert rate(modes, m, runs=1000, steps=150) <= DELTA + margin(1000)
 
@@ -104,8 +104,8 @@ def test_a_predictor_that_counts_before_it_predicts_raises_false_alarms() -> Non
     assert share > DELTA + margin(60)
 
 
-def test_the_mixture_instead_of_the_best_mode_would_raise_false_alarms() -> None:
-    """Why E divides by the maximum: under an unlikely mode the mixture predicts badly."""
+def test_comparing_with_the_mixture_would_raise_false_alarms() -> None:
+    """E divides by the maximum, because the mixture predicts badly under an unlikely mode."""
     modes, runs = coins(0.8, 0.2, prior=[0.001, 0.999]), 100
     wrong = 0
     for run in range(runs):
@@ -120,14 +120,14 @@ def test_the_mixture_instead_of_the_best_mode_would_raise_false_alarms() -> None
     assert rate(modes, 0, 1000, 30) <= DELTA + margin(1000)
 
 
-def test_in_a_world_outside_the_class_the_alarm_is_raised_for_sure() -> None:
+def test_in_a_world_outside_the_class_the_alarm_is_always_raised() -> None:
     modes = coins(0.2, 0.8, 0.5, prior=[0.5, 0.5, 0.0])
     shares = [rate(modes, 2, 100, steps) for steps in (5, 50, 400)]
     assert shares[0] < shares[1] < shares[2] == 1.0
 
 
 def test_evidence_grows_by_the_relative_entropy_from_the_nearest_mode() -> None:
-    """Within four standard errors of 4,000 tosses, and what q pays to learn."""
+    """Within four standard errors of 4,000 tosses, plus the cost of learning q."""
     modes = coins(0.2, 0.7, 0.5, prior=[0.5, 0.5, 0.0])
     agent = Guarded(modes.agent(), alarm(modes))
     interact(agent, modes.environment(2), 4000)
@@ -149,11 +149,11 @@ def test_it_stays_raised_until_it_is_reset_and_then_starts_again() -> None:
     bell.reset()
     assert (bell.raised, bell.step, bell.evidence_bits) == (False, None, 0.0)
     bell.observe(0, 0, 1, [math.log(0.5)])
-    # What q has learnt it keeps: 48 of 88.
+    # q keeps what it has learnt: 48 of 88.
     assert bell.evidence_bits == pytest.approx(math.log2(48.5 / 89 / 0.5))
 
 
-def test_a_mode_once_ruled_out_stays_out_and_the_others_are_judged() -> None:
+def test_an_excluded_mode_stays_excluded_and_the_others_are_tested() -> None:
     bell = Alarm(KrichevskyTrofimov(2), DELTA)
     bell.observe(0, 0, 1, [-math.inf, math.log(0.5)])
     assert bell.mode_bits.tolist() == [math.inf, 0.0]
@@ -166,7 +166,7 @@ def test_a_mode_once_ruled_out_stays_out_and_the_others_are_judged() -> None:
     assert bell.evidence_bits == math.inf
 
 
-def test_a_mode_that_joins_later_is_judged_from_then_on() -> None:
+def test_a_mode_that_joins_later_is_tested_from_then_on() -> None:
     bell = Alarm(KrichevskyTrofimov(2), DELTA)
     for _ in range(3):
         bell.observe(0, 0, 1, [math.log(0.1)])
@@ -176,9 +176,9 @@ def test_a_mode_that_joins_later_is_judged_from_then_on() -> None:
     assert bell.evidence_bits == pytest.approx(math.log2(3.5 / 4 / 0.9))
 
 
-def test_a_mode_that_joins_unannounced_is_bad_evidence_and_changes_nothing() -> None:
+def test_an_unannounced_mode_is_refused_and_changes_nothing() -> None:
     bell = Alarm(KrichevskyTrofimov(2), DELTA)
-    bell.join()  # before the first observation there is nothing to say
+    bell.join()  # no effect before the first observation
     bell.observe(0, 0, 1, [math.log(0.5), math.log(0.1)])
     before = bell.save()
     with pytest.raises(BadEvidence, match=r"3 log-likelihoods for 2 modes.*call join\(1\)"):
@@ -192,8 +192,8 @@ def test_a_mode_that_joins_unannounced_is_bad_evidence_and_changes_nothing() -> 
             bell.join(bad)  # type: ignore[arg-type]
 
 
-def test_probabilities_are_not_held_against_densities() -> None:
-    """A mode that gives more than one gives no probability; rounding is none of that."""
+def test_probabilities_are_not_compared_with_densities() -> None:
+    """A likelihood above one is a density and is refused; rounding errors are allowed."""
     bell = Alarm(KrichevskyTrofimov(2), DELTA)
     bell.observe(0, 0, 1, [1e-10, math.log(0.5)])
     before = bell.save()
@@ -204,12 +204,12 @@ def test_probabilities_are_not_held_against_densities() -> None:
 
 
 @pytest.mark.parametrize("log_p", ["text", [None], [object()], None])
-def test_evidence_that_is_no_number_is_named(log_p: Any) -> None:
+def test_errors_name_evidence_that_is_not_a_number(log_p: Any) -> None:
     with pytest.raises(BadEvidence, match="log-likelihood"):
         Alarm(KrichevskyTrofimov(2), DELTA).observe(0, 0, 1, log_p)
 
 
-def test_an_alarm_reads_as_one_would_say_it() -> None:
+def test_the_repr_of_an_alarm() -> None:
     bell = Alarm(KrichevskyTrofimov(2), DELTA)
     assert repr(bell) == "Alarm(δ = 0.1, silent after 0 steps, 0 bits against the best mode)"
     bell.observe(0, 0, 1, [math.log(0.25)])
@@ -236,13 +236,13 @@ def test_bad_evidence_changes_nothing(o: int, log_p: Any) -> None:
     assert same_bits(before, bell.save())
 
 
-def test_a_predictor_that_gives_no_number_is_bad_evidence() -> None:
+def test_a_predictor_that_returns_nan_is_refused() -> None:
     class Broken:
         def log_predict(self, x: Any, a: Any, o: Any) -> float:
             return math.nan
 
         def update(self, x: Any, a: Any, o: Any) -> None:
-            raise AssertionError("it must not learn")
+            raise AssertionError("the predictor must not learn")
 
     with pytest.raises(BadEvidence, match="nan"):
         Alarm(Broken(), DELTA).observe(0, 0, 0, [0.0])
@@ -257,7 +257,7 @@ def test_delta_must_be_a_probability(delta: Any) -> None:
         Alarm(KrichevskyTrofimov(2), delta)
 
 
-def test_an_object_without_predictions_is_not_a_predictor() -> None:
+def test_an_object_without_predictions_is_refused() -> None:
     with pytest.raises(MissingCapability, match="KrichevskyTrofimov"):
         Alarm(object(), DELTA)  # type: ignore[arg-type]
 

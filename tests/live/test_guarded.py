@@ -1,4 +1,4 @@
-"""A guarded agent is its rule until the alarm, and its fallback from then on."""
+"""A guarded agent acts like its rule until the alarm, and like its fallback afterwards."""
 
 import math
 from typing import Any
@@ -33,7 +33,7 @@ from bayescontrol.situations import stay
 from bayescontrol.testing.agent_laws import check_fused, check_resume, check_same_seed
 from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
 
-#: Two modes that rule the third observation out, and a world that shows it at times.
+#: Two modes that exclude the third observation, and a world that sometimes shows it.
 HYPOTHESES = np.array(
     [
         [[[0.7, 0.3, 0.0], [0.4, 0.6, 0.0]], [[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]]],
@@ -50,7 +50,7 @@ RARE = TabularModes(
 
 
 def outside(seed: int = 0) -> TabularModes:
-    """Three modes, and a world that is none of them."""
+    """Three modes with weight, and a world outside the class."""
     free = random_modes(4, situations=2, actions=3, seed=seed)
     prior = [0.5, 0.3, 0.2, 0.0]
     return TabularModes(free.policy, free.hypothesis, free.successor, prior=prior)
@@ -64,7 +64,7 @@ def guarded(modes: TabularModes, fallback: Any = None, delta: float = 0.05, **mo
 # -- before and after -----------------------------------------------------------------------
 
 
-def test_until_the_alarm_it_is_the_rule_and_then_the_fallback_acts_and_the_belief_learns() -> None:
+def test_the_rule_acts_until_the_alarm_and_then_the_fallback_acts_while_the_belief_learns() -> None:
     modes = outside()
     agent = guarded(modes, fallback=2)
     free = interact(modes.agent(), modes.environment(3), 300, seed=1)
@@ -97,7 +97,7 @@ def test_a_policy_can_be_the_fallback() -> None:
     assert set(observed) == {(0, 1), (1, 0)}
 
 
-def test_a_function_of_situation_and_chance_can_be_the_fallback() -> None:
+def test_a_function_of_situation_and_stream_can_be_the_fallback() -> None:
     modes = outside()
     agent = guarded(modes, fallback=lambda x, rng: 1 - x)
     interact(agent, modes.environment(3), 300, seed=1)
@@ -126,7 +126,7 @@ class WithoutMethod:
         (WithoutMethod(), "not a method"),
     ],
 )
-def test_a_fallback_that_could_not_act_is_refused_at_once(fallback: Any, words: str) -> None:
+def test_a_fallback_that_cannot_act_is_refused_at_once(fallback: Any, words: str) -> None:
     with pytest.raises(MissingCapability, match=words):
         guarded(outside(), fallback=fallback)
 
@@ -164,7 +164,7 @@ def test_the_probabilities_of_the_fallback_match_its_actions() -> None:
         assert (drawn == a).mean() == pytest.approx(p, abs=4 * math.sqrt(p * (1 - p) / 2000))
 
 
-def test_without_a_fallback_the_rule_goes_on() -> None:
+def test_without_a_fallback_the_rule_continues() -> None:
     modes = outside()
     agent = guarded(modes)
     free = interact(modes.agent(), modes.environment(3), 300, seed=1)
@@ -175,7 +175,9 @@ def test_without_a_fallback_the_rule_goes_on() -> None:
 def test_alarm_callbacks_are_called_once() -> None:
     modes = outside()
     calls: list[Any] = []
-    agent = guarded(modes, on_alarm=lambda who: calls.append((who, who.alarm.step, who.alarm.t)))
+    agent = guarded(
+        modes, on_alarm=lambda guard: calls.append((guard, guard.alarm.step, guard.alarm.t))
+    )
     agent.on_alarm.append(lambda who: calls.append("me too"))
     interact(agent, modes.environment(3), 300, seed=1)
     step = agent.alarm.step
@@ -198,7 +200,9 @@ def test_the_probe_reads_the_evidence_in_bits() -> None:
 # -- impossible observations --------------------------------------------------------------------
 
 
-def test_with_a_fallback_an_impossible_observation_raises_the_alarm_and_the_agent_goes_on() -> None:
+def test_with_a_fallback_an_impossible_observation_raises_the_alarm_and_the_agent_continues() -> (
+    None
+):
     agent = guarded(RARE, fallback=1, delta=1e-9)
     agent.observe(0, 1)
     before = agent.belief.save()
@@ -227,7 +231,7 @@ def test_without_a_fallback_the_alarm_is_raised_and_the_belief_raises_its_error(
     assert agent.x == x
 
 
-def test_a_belief_that_skips_impossible_observations_goes_on_with_the_alarm_raised() -> None:
+def test_a_belief_that_skips_impossible_observations_continues_with_the_alarm_raised() -> None:
     rule = ControlRule(
         FiniteBelief(RARE, RARE.prior, on_impossible="skip"), RARE.start, RARE.advance
     )
@@ -249,7 +253,7 @@ def test_under_a_floor_no_mode_is_impossible_and_evidence_accumulates() -> None:
     assert agent.alarm.raised
 
 
-def test_modes_ruled_out_before_the_alarm_was_attached_do_not_silence_it() -> None:
+def test_modes_excluded_before_the_alarm_was_attached_do_not_silence_it() -> None:
     modes = TabularModes([[[1]]] * 2, [[[[1.0, 0.0]]], [[[0.0, 1.0]]]])
     rule = modes.agent()
     rule.observe(0, 0)
@@ -258,7 +262,7 @@ def test_modes_ruled_out_before_the_alarm_was_attached_do_not_silence_it() -> No
     assert agent.alarm.evidence_bits == math.inf
 
 
-def test_a_retired_mode_no_longer_explains_anything() -> None:
+def test_a_retired_mode_no_longer_prevents_the_alarm() -> None:
     modes = TabularModes([[[1]]] * 2, [[[[0.5, 0.5]]], [[[0.99, 0.01]]]])
     agent = guarded(modes)
     for _ in range(3):
@@ -273,7 +277,7 @@ def test_a_retired_mode_no_longer_explains_anything() -> None:
 
 
 class Filter:
-    """The share of ones so far, plus a bias: a mode with a private state, in logarithms."""
+    """A mode with private state and log-likelihoods: the share of ones so far, plus a bias."""
 
     def __init__(self, bias: float) -> None:
         self.bias = bias
@@ -292,7 +296,7 @@ class Filter:
         return 0
 
 
-def test_modes_with_private_states_are_asked_in_them_before_they_move() -> None:
+def test_modes_with_private_states_are_evaluated_before_they_advance() -> None:
     filters = [Filter(0.5), Filter(4.0)]
     agent = Guarded(ControlRule(FiniteBelief(filters)), Alarm(KrichevskyTrofimov(2), 0.05))
     for o in (1, 1, 1, 1, 1, 1):
@@ -309,7 +313,7 @@ def test_modes_with_private_states_are_asked_in_them_before_they_move() -> None:
     assert same_bits(loaded.save(), twin.save())
 
 
-def test_densities_are_met_by_a_density() -> None:
+def test_densities_are_compared_with_a_density() -> None:
     class Normal:
         def __init__(self, mean: float) -> None:
             self.mean = mean
@@ -335,7 +339,7 @@ def test_densities_are_met_by_a_density() -> None:
 
 
 class Tossed:
-    """A coin that gives what it must, and probabilities if it is asked to."""
+    """A coin with the minimum of methods."""
 
     def __init__(self, p: float) -> None:
         self.p = p
@@ -353,7 +357,7 @@ class Declared(Tossed):
 
 
 class Elements:
-    """An array of modes that gives only likelihoods; the modes themselves declare their laws."""
+    """An array of modes that returns only likelihoods; its modes declare their probabilities."""
 
     def __len__(self) -> int:
         return 2
@@ -368,7 +372,7 @@ class Elements:
 @pytest.mark.parametrize(
     "modes", [outside(), [Declared(0.3), Declared(0.6)], [Tossed(0.3), Declared(0.6)], Elements()]
 )
-def test_a_density_is_not_held_against_probabilities(modes: Any) -> None:
+def test_a_density_is_not_compared_with_probabilities(modes: Any) -> None:
     rule = ControlRule(FiniteBelief(modes), 0, stay)
     bell = Alarm(StudentPredictor(), 0.01)
     with pytest.raises(MissingCapability, match=r"gives densities .* use KrichevskyTrofimov"):
@@ -376,11 +380,11 @@ def test_a_density_is_not_held_against_probabilities(modes: Any) -> None:
     Guarded(rule, Alarm(KrichevskyTrofimov(2), 0.01))
 
 
-def test_such_an_alarm_would_be_false_in_nearly_every_run() -> None:
-    """Why it is refused: with the check out of reach, δ bounds nothing. With a law it does.
+def test_comparing_a_density_with_probabilities_would_raise_false_alarms() -> None:
+    """The combination is refused because δ would not bound the false-alarm rate.
 
-    A coin that mostly shows heads, as the first mode has it: a density may exceed any
-    probability there. A sound alarm is false in at most 1 of 100 runs, so in 2 of 20 with 2 %.
+    The coin mostly shows heads, as the first mode predicts, and a density there may exceed any
+    probability. A correct alarm is false in at most 1 of 100 runs, so in 2 of 20 with 2 %.
     """
     false = {"density": 0, "probability": 0}
     for run in range(20):
@@ -399,7 +403,7 @@ def test_such_an_alarm_would_be_false_in_nearly_every_run() -> None:
     assert false["probability"] <= 1
 
 
-def test_a_predictor_without_a_declared_kind_is_trusted() -> None:
+def test_a_predictor_without_a_declared_kind_is_accepted() -> None:
     class Mine:
         def log_predict(self, x: Any, a: Any, o: Any) -> float:
             return math.log(0.5)
@@ -418,13 +422,13 @@ def test_an_alarm_watches_one_agent() -> None:
     agent = guarded(modes)
     with pytest.raises(IncompatibleState, match="already watches ControlRule"):
         Guarded(modes.agent(), agent.alarm)
-    again = Guarded(agent.agent, agent.alarm, fallback=0)  # the same agent, with a fallback now
+    again = Guarded(agent.agent, agent.alarm, fallback=0)  # the same agent, now with a fallback
     assert again.alarm is agent.alarm
     assert agent.copy().alarm is not agent.alarm
     Guarded(modes.agent(), agent.alarm.copy())
 
 
-def test_an_alarm_that_was_refused_is_free_for_another_agent() -> None:
+def test_an_alarm_that_was_refused_can_be_used_for_another_agent() -> None:
     modes, bell = outside(), Alarm(KrichevskyTrofimov(2), 0.05)
     for wrong in ({"fallback": Stream}, {"on_alarm": 3}):
         with pytest.raises(MissingCapability):
@@ -438,7 +442,7 @@ def test_an_alarm_callback_must_be_callable(on_alarm: Any) -> None:
         guarded(outside(), on_alarm=on_alarm)
 
 
-def test_a_state_of_another_level_is_refused_and_changes_nothing() -> None:
+def test_a_state_with_another_level_is_refused_and_changes_nothing() -> None:
     loose, strict = guarded(outside(), delta=0.5), guarded(outside(), delta=0.001)
     for agent in (loose, strict):
         agent.observe(0, 1)
@@ -452,7 +456,7 @@ def test_a_state_of_another_level_is_refused_and_changes_nothing() -> None:
     assert same_bits(before, strict.save())
 
 
-def test_an_observation_that_cannot_be_looked_up_is_bad_evidence_and_changes_nothing() -> None:
+def test_an_unhashable_observation_is_refused_and_changes_nothing() -> None:
     coin: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5})
     agent = Guarded(ControlRule(FiniteBelief([coin])), Alarm(KrichevskyTrofimov(2), 0.05))
     before = agent.save()
@@ -464,11 +468,13 @@ def test_an_observation_that_cannot_be_looked_up_is_bad_evidence_and_changes_not
 
 
 def test_an_error_of_a_mode_other_than_a_lookup_error_is_not_wrapped() -> None:
-    class Odd(Tossed):
+    class InvalidLikelihood(Tossed):
         def likelihood(self, x: None, a: int, o: int) -> float:
             raise TypeError("an error of its own")
 
-    agent = Guarded(ControlRule(FiniteBelief([Odd(0.5)])), Alarm(KrichevskyTrofimov(2), 0.05))
+    agent = Guarded(
+        ControlRule(FiniteBelief([InvalidLikelihood(0.5)])), Alarm(KrichevskyTrofimov(2), 0.05)
+    )
     with pytest.raises(TypeError, match="of its own"):
         agent.observe(0, 1)
 
@@ -493,7 +499,7 @@ def test_bad_evidence_changes_nothing(o: Any) -> None:
 
 
 def test_an_invalid_likelihood_changes_nothing_and_names_its_mode() -> None:
-    class Odd:
+    class InvalidLikelihood:
         name = "odd"
 
         def likelihood(self, x: None, a: int, o: int) -> float:
@@ -502,7 +508,9 @@ def test_an_invalid_likelihood_changes_nothing_and_names_its_mode() -> None:
         def act(self, x: None, rng: Stream) -> int:
             return 0
 
-    agent = Guarded(ControlRule(FiniteBelief([Odd()])), Alarm(KrichevskyTrofimov(4), 0.05))
+    agent = Guarded(
+        ControlRule(FiniteBelief([InvalidLikelihood()])), Alarm(KrichevskyTrofimov(4), 0.05)
+    )
     before = agent.save()
     for o in (1, 2, 3):
         with pytest.raises(BadEvidence, match=r"mode 0 \(odd\)"):
@@ -510,7 +518,7 @@ def test_an_invalid_likelihood_changes_nothing_and_names_its_mode() -> None:
         assert same_bits(before, agent.save())
 
 
-def test_a_situation_that_cannot_follow_changes_nothing() -> None:
+def test_a_failing_advance_changes_nothing() -> None:
     def stuck(x: Any, a: int, o: int) -> Any:
         raise RuntimeError("no way")
 
@@ -533,7 +541,7 @@ def test_only_a_control_rule_over_finitely_many_modes_can_be_guarded() -> None:
         Guarded(random_modes(2).agent(), 0.05)  # type: ignore[arg-type]
 
 
-def test_a_state_that_does_not_fit_is_refused_as_a_whole() -> None:
+def test_an_incompatible_state_is_refused_and_changes_nothing() -> None:
     agent = guarded(outside())
     agent.observe(0, 1)
     before = agent.save()
@@ -549,7 +557,7 @@ def test_a_state_that_does_not_fit_is_refused_as_a_whole() -> None:
 
 @pytest.mark.parametrize("fallback", [None, 2])
 @pytest.mark.parametrize("m", [0, 3])
-def test_the_compiled_loop_is_the_readable_one(fallback: int | None, m: int) -> None:
+def test_the_compiled_loop_equals_the_readable_one(fallback: int | None, m: int) -> None:
     modes = outside()
 
     def make() -> Guarded:
@@ -563,7 +571,7 @@ def test_the_compiled_loop_is_the_readable_one(fallback: int | None, m: int) -> 
     check_resume(make, lambda: modes.environment(m), 300, at=280)
 
 
-def test_the_compiled_loop_passes_impossible_observations_as_the_readable_one_does() -> None:
+def test_both_loops_handle_impossible_observations_the_same_way() -> None:
     check_fused(lambda: guarded(RARE, 1, 1e-9), lambda: RARE.environment(2), 200)
     agent = guarded(RARE, 1, 1e-9)
     interact(agent, RARE.environment(2), 200)
@@ -572,8 +580,8 @@ def test_the_compiled_loop_passes_impossible_observations_as_the_readable_one_do
 
 
 @pytest.mark.parametrize("delta", [0.9999, 1e-9])
-def test_the_compiled_loop_stops_where_the_readable_one_raises(delta: float) -> None:
-    """With the alarm raised long before, and with none before."""
+def test_both_loops_stop_at_the_same_error(delta: float) -> None:
+    """With and without an alarm that was raised long before."""
     states = []
     for probes in (None, {"bits": alarm_evidence}):
         agent = guarded(RARE, delta=delta)
@@ -583,7 +591,7 @@ def test_the_compiled_loop_stops_where_the_readable_one_raises(delta: float) -> 
     assert same_bits(*states)
 
 
-def test_the_compiled_loop_is_not_used_where_it_does_not_fit() -> None:
+def test_the_compiled_loop_is_used_only_where_it_applies() -> None:
     modes = outside()
     world = modes.environment(0)
     for agent in (
@@ -611,7 +619,7 @@ def test_a_copy_is_independent() -> None:
 
 
 def simulated(noise: SimulatorNoise, f: float = 0.0) -> SimulatorMode:
-    """N(o; f, s²) with a noise floor, from a simulator that always gives f."""
+    """N(o; f, s²) with a noise floor, from a simulator that always returns f."""
     return SimulatorMode(lambda _x, _u: f, lambda _x: 0, noise, f"f = {f}")
 
 
@@ -624,18 +632,20 @@ def simulated(noise: SimulatorNoise, f: float = 0.0) -> SimulatorMode:
     ],
 )
 def test_beliefs_about_changing_worlds_are_refused(belief: Any) -> None:
-    """A change of modes is no false hypothesis, and the alarm cannot tell."""
+    """The alarm cannot distinguish a change of modes from a wrong class."""
     alarm = Alarm(KrichevskyTrofimov(2), 0.01)
     with pytest.raises(MissingCapability, match="one mode explains all"):
         Guarded(ControlRule(belief([Tossed(0.95), Tossed(0.8)])), alarm)
-    Guarded(ControlRule(FiniteBelief([Tossed(0.95), Tossed(0.8)])), alarm)  # not taken
+    Guarded(
+        ControlRule(FiniteBelief([Tossed(0.95), Tossed(0.8)])), alarm
+    )  # accepted, since the refused belief did not claim the alarm
 
 
 @pytest.mark.parametrize(
     "noise", [SimulatorNoise(), SimulatorNoise(0.0, 0.1), SimulatorNoise([1.0, 0.01], 0.001)]
 )
 def test_a_noise_floor_that_is_not_small_is_refused(noise: SimulatorNoise) -> None:
-    """A plant without noise fits better than the floor allows: before, at 570 steps for 1e-6."""
+    """A plant without noise fits better than the floor allows; 1e-6 was reached at 570 steps."""
     alarm = Alarm(StudentPredictor(), 1e-6)
     with pytest.raises(MissingCapability, match=r"mode 1 \(f = 0.0\).* floor"):
         Guarded(
@@ -643,7 +653,7 @@ def test_a_noise_floor_that_is_not_small_is_refused(noise: SimulatorNoise) -> No
         )
 
 
-def test_a_mode_with_a_noise_floor_that_joins_later_is_refused_and_nothing_changes() -> None:
+def test_a_mode_with_a_noise_floor_that_joins_later_is_refused_and_changes_nothing() -> None:
     agent = Guarded(
         ControlRule(FiniteBelief([simulated(SimulatorNoise(1.0))])), Alarm(StudentPredictor(), 0.01)
     )
@@ -670,14 +680,14 @@ def test_the_situation_can_be_set() -> None:
 
 
 @pytest.mark.parametrize("x", [(0.5, 1), 0.5, ((1, 0.5), "left"), [0.5], np.zeros(2)])
-def test_situations_of_real_numbers_need_a_key(x: Any) -> None:
+def test_real_valued_situations_need_a_key(x: Any) -> None:
     rule = ControlRule(FiniteBelief([simulated(SimulatorNoise(1.0))]), x, stay)
     with pytest.raises(MissingCapability, match="key="):
         Guarded(rule, Alarm(StudentPredictor(), 0.01))
     Guarded(rule, Alarm(StudentPredictor(key=lambda _x, a: a), 0.01)).observe(0, 0.5)
 
 
-def test_a_real_situation_or_action_that_comes_later_needs_a_key_too() -> None:
+def test_real_valued_situations_and_actions_that_come_later_need_a_key() -> None:
     for x, a in (((0.5,), 0), ((1, 2), 0.5)):
         rule: Any = ControlRule(FiniteBelief([simulated(SimulatorNoise(1.0))]), (1, 2), stay)
         agent = Guarded(rule, Alarm(StudentPredictor(), 0.01))

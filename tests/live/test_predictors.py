@@ -1,4 +1,4 @@
-"""Predictors are proper laws of what comes next, and learn only from what has come."""
+"""Predictors are normalised distributions of the next observation, given past ones."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
 
 
 def code_length(predictor: Any, observations: Any) -> float:
-    """-ln q(o_1 … o_n), asked before each o is counted."""
+    """-ln q(o_1 … o_n), with each o predicted before it is counted."""
     total = 0.0
     for o in observations:
         total -= predictor.log_predict("x", "a", o)
@@ -23,7 +23,7 @@ def code_length(predictor: Any, observations: Any) -> float:
     return total
 
 
-def test_the_estimate_is_counts_plus_a_half_and_keys_are_apart() -> None:
+def test_the_estimate_is_counts_plus_one_half_for_each_key() -> None:
     q = KrichevskyTrofimov(3)
     for o in (0, 0, 2):
         q.update("x", "a", o)
@@ -35,7 +35,7 @@ def test_the_estimate_is_counts_plus_a_half_and_keys_are_apart() -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 5])
 def test_the_probabilities_of_all_sequences_sum_to_one(length: int) -> None:
-    """Of a predictor that counts o before it predicts it they would not."""
+    """They would not for a predictor that counts o before it predicts it."""
     sequences = itertools.product("abc", repeat=length)
     total = sum(math.exp(-code_length(KrichevskyTrofimov("abc"), s)) for s in sequences)
     assert total == pytest.approx(1.0, abs=1e-12)
@@ -53,7 +53,7 @@ def test_a_predictor_that_counts_before_it_predicts_is_not_normalised() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 24])
-def test_its_loss_against_the_best_fixed_distribution_is_as_stated(n: int) -> None:
+def test_the_loss_against_the_best_fixed_distribution_is_as_stated(n: int) -> None:
     for k in range(n + 1):
         for j in range(n + 1 - k):
             sequence = [0] * k + [1] * j + [2] * (n - k - j)
@@ -86,7 +86,7 @@ def test_an_invalid_alphabet_is_refused(observations: Any) -> None:
         KrichevskyTrofimov(observations)
 
 
-def test_predictors_read_as_one_would_say_them() -> None:
+def test_the_repr_of_predictors() -> None:
     one, two = KrichevskyTrofimov(1), KrichevskyTrofimov(2)
     one.update(0, 0, 0)
     assert repr(one) == "KrichevskyTrofimov(1 observation, 1 key)"
@@ -97,13 +97,13 @@ def test_predictors_read_as_one_would_say_them() -> None:
 
 
 @pytest.mark.parametrize("fresh", [KrichevskyTrofimov(2), StudentPredictor()])
-def test_a_belief_that_was_never_saved_is_not_loaded(fresh: Any) -> None:
+def test_an_object_that_is_not_a_saved_state_is_not_loaded(fresh: Any) -> None:
     for nothing in (None, 3, ["rows"]):
         with pytest.raises(IncompatibleState, match="is not a mapping of arrays"):
             fresh.load(nothing)
 
 
-def test_situations_that_cannot_be_looked_up_need_a_key() -> None:
+def test_unhashable_situations_need_a_key() -> None:
     x = np.array([0.2, 0.7])
     with pytest.raises(MissingCapability, match="pass key="):
         KrichevskyTrofimov(2).update(x, 0, 1)
@@ -112,7 +112,7 @@ def test_situations_that_cannot_be_looked_up_need_a_key() -> None:
     assert binned.predictive(np.array([0.4, 9.0]), 0)[1] == 0.75
 
 
-def test_numbers_of_numpy_and_of_python_are_the_same_key() -> None:
+def test_equal_numpy_and_python_numbers_are_the_same_key() -> None:
     q = KrichevskyTrofimov(2)
     q.update(np.int64(1), np.int64(0), np.int64(1))
     assert q.predictive(1, 0)[1] == 0.75
@@ -123,8 +123,8 @@ def test_numbers_of_numpy_and_of_python_are_the_same_key() -> None:
 # -- Student --------------------------------------------------------------------------------
 
 
-def test_student_is_the_predictive_of_the_stated_prior() -> None:
-    """Against the closed posterior of all observations at once, by another library."""
+def test_the_student_predictor_is_the_predictive_of_the_stated_prior() -> None:
+    """Compare with the closed-form posterior of all observations, using SciPy."""
     q = StudentPredictor(mean=0.3, kappa=0.5, alpha=1.5, beta=2.0)
     observed = np.array([1.0, -0.4, 2.2, 0.9])
     for o in observed:
@@ -153,7 +153,7 @@ def test_student_integrates_to_one_at_every_step(observed: list[float]) -> None:
     assert total == pytest.approx(1.0, abs=1e-7)
 
 
-def test_student_of_vectors_is_a_product_over_coordinates() -> None:
+def test_the_student_predictor_of_vectors_is_a_product_over_coordinates() -> None:
     both = StudentPredictor(mean=[0.0, 5.0], beta=[1.0, 3.0])
     one, two = StudentPredictor(0.0, beta=1.0), StudentPredictor(5.0, beta=3.0)
     for o in ([0.3, 4.0], [-1.0, 7.0], [0.1, 5.5]):
@@ -195,7 +195,7 @@ PREDICTORS = [
 
 
 @pytest.mark.parametrize(("fresh", "first", "then"), PREDICTORS)
-def test_saved_and_copied_predictors_go_on_as_they_would_have(
+def test_saved_and_copied_predictors_continue_identically(
     fresh: Any, first: Any, then: Any
 ) -> None:
     q = fresh.copy()

@@ -1,4 +1,4 @@
-"""Probes read a running agent and leave it alone."""
+"""Probes read a running agent without changing it."""
 
 import math
 import pydoc
@@ -38,7 +38,7 @@ def test_the_effective_number_of_modes_is_two_to_the_entropy() -> None:
     assert effective_modes.measure(agent, 0, 0) == 1.0
 
 
-def test_surprises_are_those_of_the_modes_before_the_update() -> None:
+def test_surprises_are_computed_before_the_update() -> None:
     modes = random_modes(3, situations=2, seed=4)
     record = interact(modes.agent(), modes.environment(1), 30, probes=ALL)
     x = modes.start
@@ -61,7 +61,7 @@ def test_probes_never_change_a_run() -> None:
     )
 
 
-def test_modes_that_answer_in_logarithms_are_read_as_they_are() -> None:
+def test_modes_with_log_likelihoods_can_be_read() -> None:
     class Coin:
         def log_likelihood(self, x: None, a: None, o: int) -> float:
             return -math.inf if o else -2.0
@@ -92,16 +92,16 @@ def test_beliefs_without_finitely_many_modes_raise_a_clear_error() -> None:
         alarm_evidence.measure(agent, 0, 1)
 
 
-def test_the_naive_agent_can_be_read_too() -> None:
+def test_the_naive_agent_can_be_read() -> None:
     modes = random_modes(2)
     record = interact(modes.agent(kind=NaiveMixture), modes.environment(0), 5, probes=ALL)
     assert record["bits"].shape == (5, 2)
 
 
 @pytest.mark.parametrize("probe", [*ALL.values(), alarm_evidence])
-def test_help_says_what_a_probe_measures_in_which_unit_and_shape(probe: Probe) -> None:
+def test_help_states_the_quantity_unit_and_shape_of_a_probe(probe: Probe) -> None:
     words = pydoc.plain(pydoc.render_doc(probe))
-    assert "A measurement" not in words  # that of every probe
+    assert "A measurement" not in words  # the generic docstring of all probes
     assert "(T, M)" in words or "(T,)" in words
     assert "bits" in words or "sums to one" in words or "between 1 and M" in words
     assert "before the agent observes" in words or "after the agent has observed" in words

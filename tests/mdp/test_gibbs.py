@@ -1,4 +1,4 @@
-"""The Gibbs belief over (Q, ρ): its laws, and the reward its agent earns in mazes."""
+"""The Gibbs belief over (Q, ρ): laws, evidence, and the reward of its agent in mazes."""
 
 import math
 from collections.abc import Callable
@@ -36,7 +36,7 @@ UNKNOWN = GibbsPrior(mu0=0.5, precision=None)
 
 
 def masked() -> MDP:
-    """Five states and three actions by name; some states lack some actions."""
+    """Five named states and three named actions; some states do not offer all actions."""
     full = random_mdp(5, 3, seed=3)
     allowed = np.ones((5, 3), bool)
     allowed[0, 0] = allowed[2, 1] = allowed[2, 2] = allowed[4, 2] = False
@@ -77,7 +77,7 @@ def agent_for(
 
 
 def walk(mdp: MDP, steps: int, seed: int = 0) -> list[Any]:
-    """(x, a, o) of a walk at random."""
+    """(x, a, o) of a random walk."""
     p, q = both_streams(seed, 1)
     environment, history = mdp.environment(), []
     for _ in range(steps):
@@ -88,7 +88,7 @@ def walk(mdp: MDP, steps: int, seed: int = 0) -> list[Any]:
 
 
 class InOrder(GibbsBelief):
-    """Its posterior by name: the numbers of states depend on which was found first."""
+    """A belief with its posterior in the order of names, not of discovery."""
 
     def posterior(self) -> FloatArray:
         return super().posterior()[np.argsort([repr(key) for key in self.transitions()])]
@@ -111,7 +111,7 @@ def test_the_laws_of_acting_hold(world: MDP, options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("steps", [1, 2, 400])
-def test_the_compiled_loop_is_the_readable_one(
+def test_the_compiled_loop_equals_the_readable_one(
     world: MDP, options: dict[str, Any], steps: int
 ) -> None:
     assert find_loop(agent_for(world, **options), world.environment()) is not None
@@ -119,7 +119,7 @@ def test_the_compiled_loop_is_the_readable_one(
 
 
 @pytest.mark.parametrize("schedule", [Every(4), doubling])
-def test_a_mode_may_be_held_saved_and_resumed(world: MDP, schedule: Any) -> None:
+def test_a_held_mode_can_be_saved_and_resumed(world: MDP, schedule: Any) -> None:
     def make() -> Any:
         return agent_for(world, schedule=schedule)
 
@@ -143,7 +143,7 @@ def test_the_laws_of_conditioning_hold(world: MDP, prior: GibbsPrior, declare: b
     check_merge(make, history)
 
 
-def test_two_calls_of_a_compiled_run_are_one(world: MDP) -> None:
+def test_a_compiled_run_in_parts_equals_a_single_run(world: MDP) -> None:
     whole, parts = agent_for(world), agent_for(world)
     streams, environment = both_streams(0, 0), world.environment()
     chunks = [list(interact(parts, environment, n, streams=streams)) for n in (1, 59, 140)]
@@ -156,7 +156,7 @@ def test_two_calls_of_a_compiled_run_are_one(world: MDP) -> None:
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_no_action_is_taken_that_the_state_does_not_offer(options: dict[str, Any]) -> None:
+def test_only_actions_that_the_state_offers_are_taken(options: dict[str, Any]) -> None:
     mdp = masked()
     record = interact(agent_for(mdp, **options), mdp.environment(), 500, seed=1)
     x, taken = mdp.states[0], set()
@@ -164,11 +164,11 @@ def test_no_action_is_taken_that_the_state_does_not_offer(options: dict[str, Any
         taken.add((x, a))
         x = o.state
     assert taken <= {(x, a) for x in mdp.states for a in mdp.actions_in(x)}
-    assert len(taken) >= 10  # of 11: they are all of interest
+    assert len(taken) >= 10  # of 11 pairs: nearly all are tried
 
 
-def test_the_first_action_in_a_new_state_is_any_of_its_own() -> None:
-    """300 draws of one in two: all alike in 1e-90 of the seeds."""
+def test_the_first_action_in_a_new_state_is_random() -> None:
+    """300 draws of one of two actions: all are equal with probability 1e-90."""
     belief = GibbsBelief(3, allowed=lambda x: [0, 2])
     rng = Stream(0)
     assert {belief.draw_action("new", rng) for _ in range(300)} == {0, 2}
@@ -176,7 +176,7 @@ def test_the_first_action_in_a_new_state_is_any_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("name", ["prior B", "prior A", "sweeps", "precision"])
-def test_drawing_an_action_is_drawing_a_mode_and_asking_it(world: MDP, name: str) -> None:
+def test_drawing_an_action_equals_drawing_a_mode_and_acting(world: MDP, name: str) -> None:
     one, two = agent_for(world, **OPTIONS[name]).belief, agent_for(world, **OPTIONS[name]).belief
     p, q = Stream(5), Stream(5)
     for x, a, o in walk(world, 100):
@@ -190,7 +190,7 @@ def test_drawing_an_action_is_drawing_a_mode_and_asking_it(world: MDP, name: str
     assert same_bits(one.save(), two.save())
 
 
-def test_a_partial_sweep_draws_the_state_of_now_whatever_its_turn() -> None:
+def test_a_partial_sweep_always_draws_the_current_state() -> None:
     belief = GibbsBelief(2, partial=1)
     for x in range(9):
         belief.observe(x, 0, (0.0, (x + 1) % 9))
@@ -204,7 +204,7 @@ def test_a_partial_sweep_draws_the_state_of_now_whatever_its_turn() -> None:
 # -- evidence ----------------------------------------------------------------------------------
 
 
-def test_states_are_found_on_the_way_whatever_their_names() -> None:
+def test_states_with_any_names_are_discovered() -> None:
     belief = GibbsBelief(["go"])
     names: list[Any] = ["home", (1, 2), 3, 2.5, None, frozenset({1}), True]
     for x, y in pairwise(names):
@@ -216,7 +216,7 @@ def test_states_are_found_on_the_way_whatever_their_names() -> None:
     assert len(belief.sample(Stream(0)).Q) == 8
 
 
-def test_the_posterior_is_the_conjugate_one() -> None:
+def test_the_posterior_is_conjugate() -> None:
     belief = GibbsBelief(1, GibbsPrior(mu0=0.5, lambda0=2.0, precision=4.0))
     for r in (1.0, 2.0, 6.0):
         belief.observe("x", 0, (r, "y"))
@@ -224,7 +224,7 @@ def test_the_posterior_is_the_conjugate_one() -> None:
     np.testing.assert_allclose(belief.posterior(), [[(2 * 0.5 + 4 * 9.0) / 14, 14.0]])
 
 
-def test_merging_leaves_the_chain_and_adds_what_the_other_has_seen() -> None:
+def test_merging_adds_evidence_and_keeps_the_chain() -> None:
     mdp = masked()
     history = walk(mdp, 100)
     one, two, all_of_it = (agent_for(mdp, prior=UNKNOWN).belief for _ in range(3))
@@ -250,7 +250,7 @@ def test_merging_leaves_the_chain_and_adds_what_the_other_has_seen() -> None:
     assert mine == pytest.approx(its, rel=1e-12)
 
 
-def test_different_beliefs_do_not_merge_and_nothing_changes() -> None:
+def test_different_beliefs_do_not_merge_and_change_nothing() -> None:
     def belief(**options: Any) -> GibbsBelief:
         created = GibbsBelief(2, **options)
         created.observe("x", 0, (1.0, "x"))
@@ -274,8 +274,9 @@ def test_different_beliefs_do_not_merge_and_nothing_changes() -> None:
 
 
 def test_the_chain_finds_an_unknown_precision() -> None:
-    """Rewards of precision 25 in one state: 4,000 of them leave 2.2 % to p; the bound is 5 times
-    that, and the mean of 200 draws is closer still: false alarms below 1e-6.
+    """Rewards of precision 25 in one state: after 4,000 of them p has a relative error of 2.2 %.
+
+    The bound is 5 times that, and the mean of 200 draws is even closer: false alarms below 1e-6.
     """
     belief, rng = GibbsBelief(1, GibbsPrior(precision=None)), Stream(1)
     for _ in range(4_000):
@@ -313,7 +314,7 @@ LAST = 10_000
 
 
 def ratios(layout: str, steps: int, runs: int, **options: Any) -> list[float]:
-    """Reward of the last 10,000 steps over the optimum, run by run."""
+    """The reward of the last 10,000 steps divided by the optimum, for each run."""
     mdp = Maze(layout).mdp()
     best = relative_value_iteration(mdp).gain
     earned = []
@@ -329,17 +330,18 @@ def ratios(layout: str, steps: int, runs: int, **options: Any) -> list[float]:
     ids=["prior B", "partial", "prior A"],
 )
 def test_three_cups_are_learnt_in_60_000_steps(options: dict[str, Any], least: float) -> None:
-    """Measured on 12 seeds: .974 (B), .978 (partial), .895 (A, whose prior weighs more), each
-    run with a spread of .016: the mean of 4 is below the bound in fewer than 2e-4 of the seeds.
+    """Measured on 12 seeds: .974 (B), .978 (partial), .895 (A, whose prior weighs more), with a
+    standard deviation of .016 per run. The mean of 4 runs is below the bound in < 2e-4 of seeds.
     """
     assert np.mean(ratios("three-cups", 60_000, 4, **options)) > least
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("states", [None, 49], ids=["prior B", "prior A"])
-def test_three_cups_are_all_but_solved_in_500_000_steps(states: int | None) -> None:
-    """Measured: .998 (B), .995 (A), each run with a spread of .013, the luck of 10,000 steps: the
-    mean of 12 runs is below the bound in fewer than 1e-4 of the seeds.
+def test_three_cups_are_almost_solved_in_500_000_steps(states: int | None) -> None:
+    """Measured: .998 (B), .995 (A), with a standard deviation of .013 per run.
+
+    The mean of 12 runs is below the bound in fewer than 1e-4 of the seeds.
     """
     assert np.mean(ratios("three-cups", 500_000, 12, states=states)) >= 0.98
 
@@ -347,16 +349,17 @@ def test_three_cups_are_all_but_solved_in_500_000_steps(states: int | None) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("partial", [0, 40, 8])
 def test_an_open_grid_of_400_states_is_learnt_in_400_000_steps(partial: int) -> None:
-    """Measured: .90 to .93 with full sweeps, .90 to .96 with partial ones. The spread between
-    runs is .02, so that one of two is below the bound in about 1e-2 of the seeds.
+    """Measured: .90 to .93 with full sweeps, .90 to .96 with partial ones.
+
+    The standard deviation of a run is .02, so one of two is below the bound in about 1e-2 of seeds.
     """
     assert min(ratios("open-20", 400_000, 2, partial=partial)) >= 0.85
 
 
 @pytest.mark.slow
-def test_an_unknown_precision_costs_nothing_and_on_the_open_grid_it_pays() -> None:
-    """Measured: .99 to 1 on three cups, with p = 4.1, and .98 to 1 on the grid, with p = 10; the
-    spread of a run is .013 and .02, so a false alarm in fewer than 1e-3 of the seeds.
+def test_an_unknown_precision_costs_nothing_and_helps_on_the_open_grid() -> None:
+    """Measured: .99 to 1 on three cups, with p = 4.1, and .98 to 1 on the grid, with p = 10. The
+    standard deviation of a run is .013 and .02: false alarms below 1e-3.
     """
     prior = GibbsPrior(precision=None)
     assert np.mean(ratios("three-cups", 500_000, 6, prior=prior)) >= 0.975

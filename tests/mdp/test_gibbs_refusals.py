@@ -1,4 +1,4 @@
-"""What the belief over (Q, ρ) refuses: by type and by name, and nothing has changed."""
+"""Invalid input to the belief over (Q, ρ) raises a typed error and changes nothing."""
 
 import math
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def test_bad_evidence_is_refused_by_name_and_changes_nothing(name: str) -> None:
     with pytest.raises(error, match=message):
         make().observe(x, a, o)
     agent = GibbsMDP(3, "x", allowed=offers).agent()
-    agent.x = x  # also where no agent would start
+    agent.x = x  # including states in which no agent can start
     before = agent.belief.save()
     with pytest.raises(error):
         agent.observe(a, o)
@@ -96,7 +96,7 @@ def test_an_undeclared_state_is_refused_under_prior_a() -> None:
         ({"actions": 1, "states": 1, "allowed": lambda x: [3]}, UnknownAction, "state 0: no act"),
     ],
 )
-def test_a_belief_that_makes_no_sense_is_not_built(
+def test_invalid_settings_of_a_belief_are_refused(
     options: dict[str, Any], error: type[BayesControlError], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -105,7 +105,7 @@ def test_a_belief_that_makes_no_sense_is_not_built(
 
 @pytest.mark.parametrize("name", ["mu0", "lambda0", "precision", "shape", "rate"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e200, "1"])
-def test_a_prior_that_makes_no_sense_is_not_built(name: str, value: Any) -> None:
+def test_an_invalid_prior_is_refused(name: str, value: Any) -> None:
     with pytest.raises(InvalidPrior, match=f"{name}="):
         GibbsPrior(**{name: value})
     if name != "mu0":
@@ -114,13 +114,13 @@ def test_a_prior_that_makes_no_sense_is_not_built(name: str, value: Any) -> None
 
 
 @pytest.mark.parametrize("start", [9, [0], math.nan], ids=["undeclared", "unhashable", "nan"])
-def test_an_agent_does_not_start_where_it_could_not_go_on(start: Any) -> None:
+def test_an_invalid_start_is_refused(start: Any) -> None:
     with pytest.raises(BadEvidence, match="given as start"):
         GibbsMDP(2, start, states=[0, 1]).agent()
 
 
-def test_a_chain_that_has_left_the_doubles_says_so_in_either_loop() -> None:
-    """No real history leads there; the chain is broken by hand."""
+def test_both_loops_raise_if_the_chain_overflows() -> None:
+    """No real history leads to an overflow, so the chain is damaged by hand."""
     mdp, ends = random_mdp(4, 2), []
     for compiled in (True, False):
         agent, environment = GibbsMDP(2, 0).agent(), mdp.environment()
@@ -134,12 +134,12 @@ def test_a_chain_that_has_left_the_doubles_says_so_in_either_loop() -> None:
     assert ends[0][1] == ends[1][1]
 
 
-def test_a_world_that_does_not_offer_the_action_says_so_in_either_loop() -> None:
+def test_both_loops_raise_if_the_environment_does_not_offer_the_action() -> None:
     full, may = random_mdp(5, 3, seed=3), np.ones((5, 3), bool)
     may[2, 1:] = False
     mdp, ends = MDP(full.transition, full.reward, allowed=may), []
     for compiled in (True, False):
-        agent = GibbsMDP(3, 0).agent()  # it thinks that every state offers everything
+        agent = GibbsMDP(3, 0).agent()  # it assumes that every state offers all actions
         environment, streams = mdp.environment(), both_streams(3, 0)
         look = None if compiled else {"looked": Probe(lambda _p, _a, _o: True)}
         with pytest.raises(UnknownAction, match="is not available in state"):
@@ -149,7 +149,7 @@ def test_a_world_that_does_not_offer_the_action_says_so_in_either_loop() -> None
     assert ends[0][1:] == ends[1][1:]
 
 
-def test_a_world_with_a_state_that_was_not_declared_says_so_in_either_loop() -> None:
+def test_both_loops_raise_for_an_undeclared_state() -> None:
     mdp, ends = chain_mdp(3), []
     for compiled in (True, False):
         agent, environment = GibbsMDP(2, 0, states=[0, 1]).agent(), mdp.environment()
@@ -162,7 +162,7 @@ def test_a_world_with_a_state_that_was_not_declared_says_so_in_either_loop() -> 
     assert ends[0][1:] == ends[1][1:]
 
 
-def test_where_agent_and_world_do_not_fit_there_is_no_compiled_loop() -> None:
+def test_no_compiled_loop_exists_if_agent_and_environment_do_not_match() -> None:
     mdp = chain_mdp(3)
     assert find_loop(GibbsMDP(2, 1).agent(), mdp.environment()) is None
     assert find_loop(GibbsMDP(2, "elsewhere").agent(), mdp.environment()) is None
@@ -212,7 +212,7 @@ def test_damaged_arrays_are_refused_and_change_nothing(name: str) -> None:
     assert same_bits(before, belief.save())
 
 
-def test_a_transition_that_comes_twice_is_refused() -> None:
+def test_a_repeated_transition_is_refused() -> None:
     belief = GibbsBelief(1)
     belief.observe(0, 0, (1.0, 1))
     belief.observe(0, 0, (1.0, 0))
@@ -222,7 +222,7 @@ def test_a_transition_that_comes_twice_is_refused() -> None:
         belief.load(arrays)
 
 
-def test_a_state_that_cannot_be_written_down_stops_saving_not_acting() -> None:
+def test_a_state_that_cannot_be_saved_does_not_prevent_acting() -> None:
     belief = GibbsBelief(1)
     belief.observe(object(), 0, (1.0, object()))
     belief.sample(Stream(0))
@@ -230,7 +230,7 @@ def test_a_state_that_cannot_be_written_down_stops_saving_not_acting() -> None:
         belief.save()
 
 
-def test_kernels_say_when_there_is_no_room() -> None:
+def test_kernels_report_full_arrays() -> None:
     belief = GibbsBelief(1)
     for y in range(4):
         belief.observe(0, 0, (1.0, y))
@@ -240,7 +240,7 @@ def test_kernels_say_when_there_is_no_room() -> None:
     assert same_bits(before, belief.save())
 
 
-def test_a_state_saved_with_other_actions_is_refused() -> None:
+def test_a_state_with_other_actions_is_refused() -> None:
     free, bound = GibbsBelief(2), GibbsBelief(2, allowed=lambda x: [1])
     free.observe("a", 0, (1.0, "a"))
     before = bound.save()

@@ -1,9 +1,9 @@
-"""Gymnasium's own FrozenLake and CliffWalking, as they come, made continuing by its `Autoreset`.
+"""Gymnasium's FrozenLake and CliffWalking, unmodified and made continuing by `Autoreset`.
 
-    x ends an episode    the next step, whatever is done, leads to the start and pays nothing
+    x ends an episode    the next step leads to the start and pays nothing, for every action
 
-Shares of the optimum are those of `maze-sensitivity`, over the last tenth of the steps: ρ/ρ* on
-the lake; along the cliff (ρ + 1)/(ρ* + 1), what is gained over walking without end.
+Shares of the optimum are defined as in `maze-sensitivity`, over the last tenth of the steps: ρ/ρ*
+on the lake; on the cliff (ρ + 1)/(ρ* + 1), the gain relative to endless walking.
 """
 
 from collections.abc import Callable
@@ -25,33 +25,33 @@ gymnasium = pytest.importorskip("gymnasium")
 LAKE = "FrozenLake-v1"
 CLIFF = max(key for key in gymnasium.registry if key.startswith("CliffWalking-v"))
 OPTIONS: dict[str, dict[str, Any]] = {LAKE: {"map_name": "4x4", "is_slippery": True}, CLIFF: {}}
-#: What is earned by never reaching anything, and the start.
+#: The reward per step of endless walking, and the start.
 NOTHING, START = {LAKE: 0.0, CLIFF: -1.0}, {LAKE: 0, CLIFF: 36}
 
 precisions = pytest.mark.parametrize("precision", [None, 100.0], ids=["p unknown", "p = 100"])
 
 
 def make(name: str) -> Any:
-    """The registered world without its limit of steps."""
+    """Make the registered environment without its step limit."""
     return gymnasium.make(name, max_episode_steps=-1, **OPTIONS[name])
 
 
 class Continuing:
-    """A Gymnasium world as an environment Q; its luck is its own, from `seed`."""
+    """A Gymnasium environment as an environment Q, with its own random numbers from `seed`."""
 
     def __init__(self, name: str, seed: int) -> None:
         self.world = gymnasium.wrappers.Autoreset(make(name))
         self.start, _ = self.world.reset(seed=seed)
 
     def respond(self, a: int, rng: Stream) -> Step:
-        """(r, y) of one `step`."""
+        """Return (r, y) of one `step`."""
         y, r, _, truncated, _ = self.world.step(a)
         assert not truncated
         return Step(float(r), y)
 
 
 def table(name: str) -> MDP:
-    """P of the world, of the states that can be reached, made continuing."""
+    """The MDP of the reachable states of the environment, made continuing."""
     P = make(name).unwrapped.P
     ends = {int(y) for x in P for a in P[x] for _, y, _, end in P[x][a] if end}
     start, entries = START[name], []
@@ -73,7 +73,7 @@ def table(name: str) -> MDP:
 def learn(
     name: str, precision: float | None, world: Any, steps: int, run: int
 ) -> tuple[GibbsBelief, Record]:
-    """What the default agent believes after a run, and the run."""
+    """Run the default agent; return its belief and the record."""
     agent = GibbsMDP(4, START[name], GibbsPrior(precision=precision)).agent()
     record = interact(agent, world, steps, run=run)
     assert isinstance(agent.belief, GibbsBelief)
@@ -81,7 +81,7 @@ def learn(
 
 
 def share(name: str, mdp: MDP, record: Record) -> float:
-    """Of the optimum, over the last tenth."""
+    """The share of the optimum over the last tenth of the steps."""
     reward = np.asarray(record.observations["reward"])
     late = float(reward[-(reward.size // 10) :].mean())
     return (late - NOTHING[name]) / (policy_iteration(mdp).gain - NOTHING[name])
@@ -92,10 +92,10 @@ def share(name: str, mdp: MDP, record: Record) -> float:
     [(LAKE, frozen_lake, 0.01755505904883499), (CLIFF, cliff_walk, -13 / 14)],
     ids=[LAKE, CLIFF],
 )
-def test_the_table_of_the_real_world_is_ours(
+def test_the_tables_of_gymnasium_equal_ours(
     name: str, ours: Callable[[], MDP], gain: float
 ) -> None:
-    """Exactly, but for the last bit of the lake's thirds: Gymnasium has (1 - 1/3)/2."""
+    """They are equal except for the last bit of the lake's thirds: Gymnasium uses (1 - 1/3)/2."""
     real, mine = table(name), ours()
     np.testing.assert_allclose(real.transition, mine.transition, rtol=3e-16, atol=0.0)
     np.testing.assert_allclose(real.reward, mine.reward, rtol=3e-16, atol=0.0)
@@ -109,16 +109,16 @@ def test_the_table_of_the_real_world_is_ours(
 
 
 @pytest.mark.parametrize("name", [LAKE, CLIFF])
-def test_the_real_world_begins_where_the_table_does(name: str) -> None:
+def test_gymnasium_starts_where_the_table_starts(name: str) -> None:
     world = make(name)
     assert {world.reset(seed=seed)[0] for seed in range(5)} == {START[name]}
 
 
 @precisions
-def test_along_the_real_cliff_every_step_is_that_of_the_compiled_loop(
+def test_on_gymnasiums_cliff_every_step_equals_that_of_the_compiled_loop(
     precision: float | None,
 ) -> None:
-    """The cliff has no luck, so `step` and the table, readable and compiled, agree to the bit."""
+    """The cliff is deterministic, so `step` and both loops over the table agree bit for bit."""
     stepped, real = learn(CLIFF, precision, Continuing(CLIFF, 0), 4000, 0)
     looped, ours = learn(CLIFF, precision, table(CLIFF).environment(START[CLIFF]), 4000, 0)
     assert np.array_equal(real.actions, ours.actions)
@@ -130,10 +130,10 @@ def test_along_the_real_cliff_every_step_is_that_of_the_compiled_loop(
 
 
 @precisions
-def test_on_the_real_lake_the_agent_sees_what_the_table_says(precision: float | None) -> None:
-    """Every transition is one of the table's, with its reward, and as often as it says.
+def test_on_gymnasiums_lake_transitions_agree_with_the_table(precision: float | None) -> None:
+    """Every transition is in the table with its reward, and has the right frequency.
 
-    All 16 states are found, in the world and in the compiled loop. False alarm: see `pearson`.
+    All 16 states are visited, in Gymnasium and in the compiled loop. False alarm: see `pearson`.
     """
     mdp = table(LAKE)
     stepped, real = learn(LAKE, precision, Continuing(LAKE, 1), 5000, 1)
@@ -149,10 +149,10 @@ def test_on_the_real_lake_the_agent_sees_what_the_table_says(precision: float | 
 
 
 def pearson(observed: dict[tuple[int, int, int], tuple[int, float]], mdp: MDP) -> float:
-    """(χ² - degrees of freedom) / its standard deviation, over all pairs with a choice.
+    """(χ² - degrees of freedom) / its standard deviation, over all random pairs.
 
-    As if how often a pair is met were given; 30 seeds have mean .5 and spread .9, so it is beyond
-    5 in fewer than 1e-3. With slips of .3, .4, .3 in place of thirds it is 7.
+    The numbers of visits are taken as given. Over 30 seeds it has mean .5 and standard deviation
+    .9, so it exceeds 5 with probability below 1e-3. With slips of .3, .4, .3 it is 7.
     """
     chi2 = freedom = variance = 0.0
     for x in mdp.states:
@@ -181,10 +181,10 @@ def pearson(observed: dict[tuple[int, int, int], tuple[int, float]], mdp: MDP) -
 def test_95_percent_of_the_optimum_is_reached_in_500_000_steps(
     name: str, precision: float | None, runs: int
 ) -> None:
-    """Measured on 40 other seeds, mean and spread of a run: lake .994 ± .024, with p = 100
-    .986 ± .033; cliff .978 ± .012, with p = 100 .995 ± .008. Means of `runs` are below the bound
-    in fewer than 1e-3 of the seeds; in about 5e-3 where single runs fall behind now and then: on
-    the lake with p = 100, and in only two runs along the cliff with p unknown.
+    """Measured on 40 other seeds, mean and standard deviation of a run: lake .994 ± .024, with
+    p = 100 .986 ± .033; cliff .978 ± .012, with p = 100 .995 ± .008. Means of `runs` are below the
+    bound in fewer than 1e-3 of the seeds. Where single runs sometimes fall behind it is about
+    5e-3: on the lake with p = 100, and for two runs on the cliff with p unknown.
     """
     mdp = table(name)
     records = [

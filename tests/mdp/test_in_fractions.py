@@ -1,4 +1,4 @@
-"""Structure, evaluation and planning against small MDPs solved in fractions, policy by policy."""
+"""Structure, evaluation and planning, compared with small MDPs solved in fractions."""
 
 from fractions import Fraction
 from itertools import product
@@ -59,7 +59,7 @@ def reach(edges: list[set[int]], x: int) -> set[int]:
 
 
 def closed(edges: list[set[int]]) -> list[list[int]]:
-    """Sets of states that reach each other and nothing else."""
+    """Return the closed communicating classes of states."""
     reached = [reach(edges, x) for x in range(len(edges))]
     found = {frozenset(r) for r in reached if all(reached[y] == r for y in r)}
     return sorted(sorted(c) for c in found)
@@ -74,7 +74,7 @@ def union_edges(weights: Weights) -> list[set[int]]:
 
 
 def solve(matrix: list[list[Fraction]], b: list[Fraction]) -> list[Fraction]:
-    """Gauss, in fractions."""
+    """Gaussian elimination in fractions."""
     n = len(b)
     rows = [[*row, value] for row, value in zip(matrix, b, strict=True)]
     for i in range(n):
@@ -90,7 +90,7 @@ def solve(matrix: list[list[Fraction]], b: list[Fraction]) -> list[Fraction]:
 def class_gain(
     weights: Weights, rewards: Rewards, policy: tuple[int, ...], states: list[int]
 ) -> Fraction:
-    """Σ d(x) r(x), d stationary on a recurrent class."""
+    """Σ d(x) r(x), with d the stationary distribution on a recurrent class."""
     P = {
         (x, y): Fraction(weights[x][policy[x]][y], sum(weights[x][policy[x]]))
         for x in states
@@ -103,7 +103,7 @@ def class_gain(
 
 
 def best_gain(weights: Weights, rewards: Rewards) -> Fraction:
-    """The best of all policies and all their recurrent classes."""
+    """The best gain over all policies and all their recurrent classes."""
     return max(
         class_gain(weights, rewards, policy, states)
         for policy in policies(weights)
@@ -115,7 +115,7 @@ def best_gain(weights: Weights, rewards: Rewards) -> Fraction:
 
 
 @given(problems())
-def test_the_classes_are_those_found_by_walking(problem: tuple[Weights, Rewards]) -> None:
+def test_the_classes_agree_with_graph_search(problem: tuple[Weights, Rewards]) -> None:
     weights, _ = problem
     mdp = mdp_of(*problem)
     assert [c.tolist() for c in closed_classes(mdp)] == closed(union_edges(weights))
@@ -125,7 +125,7 @@ def test_the_classes_are_those_found_by_walking(problem: tuple[Weights, Rewards]
 
 
 def weakly_communicating(weights: Weights) -> bool:
-    """By definition: every recurrent class of every policy lies in the one closed set."""
+    """By definition, every recurrent class of every policy lies in the single closed class."""
     sets = closed(union_edges(weights))
     return len(sets) == 1 and all(
         set(states) <= set(sets[0])
@@ -135,7 +135,7 @@ def weakly_communicating(weights: Weights) -> bool:
 
 
 @given(problems())
-def test_weakly_communicating_is_decided_as_defined(problem: tuple[Weights, Rewards]) -> None:
+def test_weakly_communicating_agrees_with_its_definition(problem: tuple[Weights, Rewards]) -> None:
     mdp = mdp_of(*problem)
     if weakly_communicating(problem[0]):
         require_weakly_communicating(mdp)

@@ -1,4 +1,4 @@
-"""The book of transitions says what was written into it, however it had to grow."""
+"""The ledger returns the recorded transitions, also after it has grown."""
 
 from collections import defaultdict
 from typing import Any
@@ -21,7 +21,7 @@ EVENTS = st.lists(
 DECLARED = st.sampled_from([None, 31])
 
 
-def written(events: list[Any], states: int | None = None) -> Ledger:
+def ledger_of(events: list[Any], states: int | None = None) -> Ledger:
     ledger = Ledger(3, PRIOR, states)
     for x, a, y, r in events:
         ledger.record(x, a, y, r)
@@ -36,17 +36,17 @@ def counted(events: list[Any]) -> dict[Any, tuple[int, float]]:
 
 
 @given(EVENTS, DECLARED)
-def test_counts_and_sums_are_those_of_the_events(events: list[Any], states: int | None) -> None:
-    ledger = written(events, states)
+def test_counts_and_sums_equal_those_of_the_events(events: list[Any], states: int | None) -> None:
+    ledger = ledger_of(events, states)
     assert {(x, a, y): (n, total) for x, a, y, n, total in ledger} == counted(events)
     assert ledger.count == len(events)
 
 
 @given(EVENTS, DECLARED)
 def test_cached_values_equal_fresh_ones(events: list[Any], states: int | None) -> None:
-    ledger = written(events, states)
+    ledger = ledger_of(events, states)
     mu0, lambda0, unit = PRIOR
-    into, pairs = np.zeros(len(ledger)), 3 * len(ledger)
+    inflow, pairs = np.zeros(len(ledger)), 3 * len(ledger)
     for x in range(len(ledger)):
         name = list(ledger.places)[x]
         for a in range(3):
@@ -59,22 +59,22 @@ def test_cached_values_equal_fresh_ones(events: list[Any], states: int | None) -
             assert e.inverse[i] * e.s[i] == pytest.approx(1.0)
             assert e.spread[i] ** 2 * e.s[i] == pytest.approx(1.0)
             for entry in local:
-                into[ledger.places[entry.y]] += unit * entry.n + (0.0 if states else lambda0)
+                inflow[ledger.places[entry.y]] += unit * entry.n + (0.0 if states else lambda0)
             if not local and not states:
-                into[x] += lambda0
+                inflow[x] += lambda0
     e = ledger.evidence
     flow = lambda0 * e.from_prior[: len(ledger)] + unit * e.from_data[: len(ledger)]
-    np.testing.assert_allclose(flow, into)
-    # What flows in is what flows out: the gauge is free.
+    np.testing.assert_allclose(flow, inflow)
+    # Inflow equals outflow, so the gauge is free.
     out = e.s[:pairs].sum() - (lambda0 * pairs * len(ledger) if states else 0.0)
     assert flow.sum() == pytest.approx(out)
 
 
 @given(EVENTS, DECLARED, st.integers(0, 200))
-def test_saved_at_any_point_it_goes_on_bit_for_bit(
+def test_it_can_be_saved_and_resumed_at_any_point_bit_for_bit(
     events: list[Any], states: int | None, at: int
 ) -> None:
-    whole, half = written(events, states), written(events[:at], states)
+    whole, half = ledger_of(events, states), ledger_of(events[:at], states)
     resumed = from_arrays(to_arrays(half), template=half)
     for x, a, y, r in events[at:]:
         resumed.record(x, a, y, r)
@@ -88,11 +88,11 @@ def test_saved_at_any_point_it_goes_on_bit_for_bit(
 
 
 @given(EVENTS, EVENTS)
-def test_absorbing_is_recording(one: list[Any], two: list[Any]) -> None:
-    ledger = written(one)
-    ledger.absorb(written(two))
+def test_absorbing_a_ledger_equals_recording_its_events(one: list[Any], two: list[Any]) -> None:
+    ledger = ledger_of(one)
+    ledger.absorb(ledger_of(two))
     assert {(x, a, y): (n, total) for x, a, y, n, total in ledger} == counted(one + two)
-    mine, together = ledger, written(one + two)
+    mine, together = ledger, ledger_of(one + two)
     for name in together.places:
         i, j = 3 * mine.places[name], 3 * together.places[name]
         np.testing.assert_allclose(
@@ -101,18 +101,18 @@ def test_absorbing_is_recording(one: list[Any], two: list[Any]) -> None:
 
 
 def test_one_pair_may_have_any_number_of_successors() -> None:
-    ledger = written([(0, 1, y, float(y)) for y in range(1000)] * 2)
+    ledger = ledger_of([(0, 1, y, float(y)) for y in range(1000)] * 2)
     assert len(ledger) == 1000
     assert list(ledger)[-1] == Entry(0, 1, 999, 2, 1998.0)
 
 
 def test_the_scatter_of_rewards_far_from_zero_does_not_cancel() -> None:
-    ledger = written([(0, 0, 1, 1e9 + r) for r in (0.0, 1.0, 2.0, 1.0)])
+    ledger = ledger_of([(0, 0, 1, 1e9 + r) for r in (0.0, 1.0, 2.0, 1.0)])
     assert ledger.evidence.scatter[0] == pytest.approx(2.0, rel=1e-6)
 
 
-def test_a_copy_shares_nothing() -> None:
-    ledger = written([(0, 0, 1, 1.0)])
+def test_a_copy_is_independent() -> None:
+    ledger = ledger_of([(0, 0, 1, 1.0)])
     before, twin = to_arrays(ledger), ledger.copy()
     twin.record(5, 1, 0, 2.0)
     assert same_bits(before, to_arrays(ledger))

@@ -1,4 +1,4 @@
-"""The grid-world: every cell checked by hand where it matters, every reading a parameter."""
+"""The grid-world: transitions checked by hand, and every interpretation as a parameter."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ Cell = tuple[int, int]
 
 #: Cell and move -> (reward, next cell): probability, by hand.
 BY_HAND: dict[tuple[Cell, str], dict[tuple[float, Cell], float]] = {
-    # A corner: two neighbours. Blocked, it stays.
+    # A corner has two neighbours; blocked moves stay.
     ((0, 0), "up"): {(0, (0, 0)): 0.9, (0, (1, 0)): 0.05, (0, (0, 1)): 0.05},
     ((0, 0), "right"): {(0, (0, 1)): 0.95, (0, (1, 0)): 0.05},
-    # Above a cup: down goes through its top.
+    # Above a cup: down enters through its top.
     ((2, 1), "down"): {(1, (3, 1)): 0.925, (0, (1, 1)): 0.025, (0, (2, 0)): 0.025,
                        (0, (2, 2)): 0.025},
-    # Between two cups: both sides are membranes, slips through them pay.
+    # Between two cups: both sides are membranes, and slips through them pay.
     ((4, 2), "up"): {(0, (3, 2)): 0.925, (0, (5, 2)): 0.025, (1, (4, 1)): 0.025,
                      (1, (4, 3)): 0.025},
     # In a cup: only down from its top, up and down below.
@@ -27,9 +27,9 @@ BY_HAND: dict[tuple[Cell, str], dict[tuple[float, Cell], float]] = {
     ((3, 1), "down"): {(0, (4, 1)): 1.0},
     ((4, 1), "left"): {(0, (4, 1)): 0.9, (0, (3, 1)): 0.05, (0, (5, 1)): 0.05},
     ((5, 1), "down"): {(0, (6, 1)): 0.95, (0, (4, 1)): 0.05},
-    # From below: free, and for nothing.
+    # From below: entering is free and pays nothing.
     ((6, 1), "up"): {(0, (5, 1)): 0.9 + 0.1 / 3, (0, (6, 0)): 0.1 / 3, (0, (6, 2)): 0.1 / 3},
-    # Beside the goal.
+    # Next to the goal.
     ((1, 2), "right"): {(2.5, (1, 3)): 0.925, (0, (0, 2)): 0.025, (0, (2, 2)): 0.025,
                         (0, (1, 1)): 0.025},
     ((2, 3), "down"): {(1, (3, 3)): 0.925, (2.5, (1, 3)): 0.025, (0, (2, 2)): 0.025,
@@ -38,7 +38,7 @@ BY_HAND: dict[tuple[Cell, str], dict[tuple[float, Cell], float]] = {
 
 
 @pytest.mark.parametrize(("cell", "move"), BY_HAND)
-def test_a_step_is_what_one_finds_by_hand(cell: Cell, move: str) -> None:
+def test_transitions_agree_with_those_derived_by_hand(cell: Cell, move: str) -> None:
     found = Maze("three-cups").mdp(named=True).outcomes(cell, move)
     assert {tuple(step): pytest.approx(p, abs=1e-15) for step, p in found.items()} == BY_HAND[
         cell, move
@@ -52,15 +52,15 @@ def test_from_the_goal_every_action_leads_anywhere_and_pays_nothing(move: str) -
     assert all(step.reward == 0.0 and p == pytest.approx(1 / 49) for step, p in found.items())
 
 
-def test_the_optimum_of_three_cups() -> None:
+def test_the_optimum_of_three_cups_has_its_known_value() -> None:
     plan = policy_iteration(Maze("three-cups").mdp())
     assert plan.gain == pytest.approx(0.36516191550, abs=1e-9)
     assert plan.lower < 0.36516191550274 < plan.upper
     assert plan.upper - plan.lower < 1e-12
 
 
-def test_going_round_through_a_cup_for_ever_earns_two_thirds_of_it() -> None:
-    """What is best where the goal pays nothing: in at the side, out below, up beside the cup."""
+def test_the_cup_cycle_earns_two_thirds_of_the_optimum() -> None:
+    """The best policy without a goal reward: in at the side, out below, up next to the cup."""
     round_and_round = policy_iteration(Maze("three-cups", goal_reward=0.0).mdp()).policy
     gain = gain_and_bias(Maze("three-cups").mdp(), round_and_round).gain
     assert gain[0] == pytest.approx(0.2252, abs=1e-4)
@@ -86,14 +86,14 @@ VARIANTS: list[tuple[dict[str, Any], Cell, str, dict[tuple[float, Cell], float]]
 
 
 @pytest.mark.parametrize(("rules", "cell", "move", "expected"), VARIANTS)
-def test_every_reading_is_a_parameter(
+def test_every_interpretation_is_a_parameter(
     rules: dict[str, Any], cell: Cell, move: str, expected: dict[tuple[float, Cell], float]
 ) -> None:
     found = Maze("three-cups", **rules).mdp(named=True).outcomes(cell, move)
     assert {tuple(step): pytest.approx(p, abs=1e-15) for step, p in found.items()} == expected
 
 
-def test_the_reset_is_a_parameter_too() -> None:
+def test_the_reset_is_a_parameter() -> None:
     def goal_row(**rules: Any) -> dict[Any, float]:
         return Maze("three-cups", **rules).mdp(named=True).outcomes((1, 3), "up")
 
@@ -122,14 +122,12 @@ def test_the_reset_is_a_parameter_too() -> None:
         ("three-cups", {"goal_reward": float("inf")}, "goal_reward=inf"),
     ],
 )
-def test_a_value_that_is_not_a_maze_is_refused(
-    layout: str, rules: dict[str, Any], complaint: str
-) -> None:
+def test_an_invalid_maze_is_refused(layout: str, rules: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InvalidTable, match=complaint):
         Maze(layout, **rules).mdp()
 
 
-def test_walls_are_no_states_and_block() -> None:
+def test_walls_block_moves_and_are_not_states() -> None:
     maze = Maze(". # G\n. . .", p=1.0)
     assert maze.cells == [(0, 0), (0, 2), (1, 0), (1, 1), (1, 2)]
     assert maze.mdp(named=True).outcomes((0, 0), "right") == {(0.0, (0, 0)): 1.0}
@@ -137,7 +135,7 @@ def test_walls_are_no_states_and_block() -> None:
         maze.state(0, 1)
 
 
-def test_cups_side_by_side_are_apart_and_one_below_another_is_entered_through_its_top() -> None:
+def test_adjacent_cups_are_separate_and_a_lower_cup_is_entered_through_its_top() -> None:
     maze = Maze("n n .\nn . .\n. . G")
     assert maze.passage((0, 0), "right") is None
     assert maze.passage((0, 0), "down") == ((1, 0), True)
@@ -151,7 +149,7 @@ def test_membranes_are_the_tops_and_the_sides_of_the_cups() -> None:
     assert ((6, 1), (5, 1)) not in membranes
 
 
-def test_a_maze_is_drawn_as_it_was_given() -> None:
+def test_a_maze_is_rendered_as_given() -> None:
     maze = Maze("three-cups")
     assert maze.render() == LAYOUTS["three-cups"].strip()
     plan = policy_iteration(maze.mdp())
@@ -161,7 +159,7 @@ def test_a_maze_is_drawn_as_it_was_given() -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_every_map_has_an_optimum_above_what_chance_earns(name: str) -> None:
+def test_the_optimum_of_every_map_is_above_random_play(name: str) -> None:
     mdp = Maze(name).mdp()
     X = len(mdp.states)
     by_chance = gain_and_bias(mdp, np.full((X, 4), 0.25)).gain[0]

@@ -22,7 +22,7 @@ from bayescontrol.record import Probe
 
 
 def goals(side: int) -> list[MDP]:
-    """Open squares, each with its goal in another cell."""
+    """Open squares, each with the goal in a different cell."""
     floor = "." * (side * side)
     maps = (floor[:g] + "G" + floor[g + 1 :] for g in range(side * side))
     return [
@@ -32,8 +32,9 @@ def goals(side: int) -> list[MDP]:
 
 
 def standard_deviation(modes: MDPModes, m: int) -> float:
-    """σ of the optimal policy's average reward, times √t: that of the martingale
-    r + h(y) - ρ - h(x), under d(x) π(a | x) P(r, y | x, a).
+    """√t times the standard deviation of the optimal policy's average reward.
+
+    It is that of the martingale r + h(y) - ρ - h(x) under d(x) π(a | x) P(r, y | x, a).
     """
     plan = modes.plans[m]
     x_a = np.repeat(np.arange(plan.mdp.size.size), plan.mdp.size)
@@ -51,7 +52,7 @@ def last_rewards(modes: MDPModes, m: int, steps: int, last: int) -> tuple[Any, f
 
 
 def earns_the_optimum(modes: MDPModes, m: int) -> bool:
-    """Average of 10,000 steps after 3,000; 4.9 errors and the ends of the martingale."""
+    """The average of 10,000 steps after 3,000 is within 4.9 errors plus the martingale's ends."""
     last = 10_000
     _, mean = last_rewards(modes, m, 3_000 + last, last)
     plan = modes.plans[m]
@@ -68,13 +69,13 @@ def test_the_rule_finds_the_goal_and_earns_the_optimum(m: int) -> None:
     assert earns_the_optimum(modes, m)
 
 
-def test_modes_with_the_wrong_policies_are_noticed() -> None:
+def test_modes_with_the_wrong_policies_are_detected() -> None:
     modes = MDPModes(goals(4))
     modes.policy[:] = modes.policy[::-1].copy()
     assert not earns_the_optimum(modes, 0)
 
 
-def test_the_loop_is_compiled_and_equal_to_the_readable_one() -> None:
+def test_the_compiled_loop_equals_the_readable_one() -> None:
     modes = MDPModes(goals(3))
     assert find_loop(modes.agent(), modes.environment(0)) is not None
     one = interact(modes.agent(), modes.environment(4), 300, seed=2)
@@ -98,7 +99,7 @@ def test_a_hypothesis_has_the_probabilities_of_its_mdp() -> None:
 
 
 def test_ties_are_shared_or_go_to_the_lowest() -> None:
-    """At the goal all four actions do the same."""
+    """At the goal all four actions have the same effect."""
     maze = Maze("no-cups")
     mdp, [goal] = maze.mdp(), maze.goals
     shared, lowest = MDPModes([mdp]), MDPModes([mdp], ties="lowest")
@@ -107,7 +108,7 @@ def test_ties_are_shared_or_go_to_the_lowest() -> None:
     assert (lowest.policy.max(-1) == 1.0).all()
 
 
-def test_names_prior_and_start_are_kept() -> None:
+def test_names_prior_and_start_are_preserved() -> None:
     modes = MDPModes(
         [chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.75, 0.25], start=2, names=["A", "B"]
     )
@@ -127,7 +128,7 @@ def test_actions_that_no_state_offers_are_never_taken() -> None:
     interact(modes.agent(), modes.environment(0), 50)
 
 
-def test_a_value_that_is_not_a_class_is_refused() -> None:
+def test_an_invalid_class_is_refused() -> None:
     one = chain_mdp(3)
     with pytest.raises(InvalidTable, match="at least one"):
         MDPModes([])
@@ -152,7 +153,7 @@ def test_by_default_every_cell_is_a_goal() -> None:
     assert modes.labels.situations[modes.start] == "(1, 2)"
 
 
-def test_a_few_goals_are_spread_from_the_corners_inwards() -> None:
+def test_a_few_goals_are_spread_out_from_the_corners() -> None:
     assert goal_cells(5, 5, 1) == [(0, 0)]
     assert goal_cells(5, 5, 4) == [(0, 0), (0, 4), (4, 0), (4, 4)]
     assert goal_cells(5, 5, 5)[2] == (2, 2)
@@ -161,8 +162,8 @@ def test_a_few_goals_are_spread_from_the_corners_inwards() -> None:
         assert len(set(goal_cells(4, 5, n))) == n
 
 
-def test_two_hypotheses_differ_only_on_the_way_to_a_goal_or_from_it() -> None:
-    """From the goals, and from the cells beside them, by a move or by a slip."""
+def test_two_hypotheses_differ_only_at_and_next_to_their_goals() -> None:
+    """They differ in the goals and in the cells next to them, for moves and slips."""
     modes = goal_worlds(5, 5, goals=4)
     differ = (modes.hypothesis[0] != modes.hypothesis[3]).any((-1, -2))
     where = {modes.labels.situations[x] for x in np.flatnonzero(differ)}
@@ -175,8 +176,8 @@ def test_each_mode_heads_for_its_own_goal() -> None:
     assert modes.policy[3, modes.start] == pytest.approx(np.eye(4)[[right, down]].mean(0))
 
 
-def test_the_agent_finds_out_where_the_goal_is() -> None:
-    """Once the goal is reached it is known for certain; 2,000 steps are plenty. Seed 0."""
+def test_the_agent_identifies_the_goal() -> None:
+    """Once reached, the goal is known with certainty; 2,000 steps are plenty. Seed 0."""
     modes = goal_worlds(4, 4)
     for m in (0, 6, 15):
         agent = modes.agent()

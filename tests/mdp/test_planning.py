@@ -20,13 +20,13 @@ from bayescontrol.mdp.structure import as_policy, induced
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 17])
-def test_the_chain_pays_one_in_k_though_its_policy_is_periodic(k: int) -> None:
+def test_the_chain_has_gain_one_over_k_although_its_policy_is_periodic(k: int) -> None:
     for plan in (policy_iteration(chain_mdp(k)), relative_value_iteration(chain_mdp(k), 1e-9)):
         assert plan.lower <= 1 / k <= plan.upper <= plan.lower + 1e-9
         assert plan.policy.tolist() == [0] * k
 
 
-def test_without_damping_a_periodic_chain_never_settles() -> None:
+def test_without_damping_a_periodic_chain_does_not_converge() -> None:
     with pytest.raises(NotConverged, match="after 1000 sweeps the gain lies between"):
         relative_value_iteration(chain_mdp(3), tau=1.0, limit=1_000)
 
@@ -65,7 +65,7 @@ def test_shifting_or_scaling_rewards_shifts_or_scales_the_gain() -> None:
     )
 
 
-def test_an_action_that_is_not_offered_is_never_best() -> None:
+def test_an_action_that_is_not_offered_is_never_optimal() -> None:
     mdp = MDP(np.ones((1, 2, 1)), [[0.0, 9.0]], allowed=[[True, False]])
     for plan in (policy_iteration(mdp), relative_value_iteration(mdp)):
         assert plan.policy.tolist() == [0]
@@ -74,8 +74,8 @@ def test_an_action_that_is_not_offered_is_never_best() -> None:
         assert plan.optimal_actions().tolist() == [[True, False]]
 
 
-def test_a_policy_may_be_stuck_and_iteration_gets_it_out() -> None:
-    """Greedy for the first reward stays in each of three states: three recurrent classes."""
+def test_policy_iteration_escapes_several_recurrent_classes() -> None:
+    """The initial greedy policy stays in each of three states: three recurrent classes."""
     stay, go = np.eye(3), np.roll(np.eye(3), 1, axis=1)
     mdp = MDP(np.stack([stay, go], axis=1), [[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])
     assert len(stationary_distribution(mdp, [0, 0, 0])) == 3
@@ -95,7 +95,7 @@ def test_ties_are_all_optimal_and_any_mixture_of_them_earns_the_gain() -> None:
 
 
 def test_a_stochastic_policy_earns_what_its_chain_earns() -> None:
-    """Against the average of 2^20 powers of the matrix, by repeated squaring."""
+    """Compare with the average of 2^20 powers of the matrix, by repeated squaring."""
     mdp = random_mdp(6, 3, seed=4)
     policy = np.full((6, 3), 1 / 3)
     P, r = induced(mdp, policy)
@@ -114,7 +114,7 @@ def test_a_plan_acts_by_name() -> None:
     assert plan.act((4, 3), Stream(0)) == "down"
 
 
-def test_a_large_grid_is_solved_as_well() -> None:
+def test_a_large_grid_is_solved() -> None:
     side = 40
     text = "\n".join("." * side for _ in range(side - 1)) + "\n" + "." * (side - 1) + "G"
     mdp = Maze(text).mdp()
@@ -134,9 +134,7 @@ def test_a_large_grid_is_solved_as_well() -> None:
         ([0, 1], UnknownAction, "action 1 in state 1, where it is not available"),
     ],
 )
-def test_a_value_that_is_not_a_policy_is_refused(
-    policy: object, error: type, complaint: str
-) -> None:
+def test_an_invalid_policy_is_refused(policy: object, error: type, complaint: str) -> None:
     mdp = MDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), allowed=[[True, True], [True, False]])
     with pytest.raises(error, match=complaint):
         as_policy(mdp, policy)  # type: ignore[arg-type]
@@ -148,7 +146,7 @@ def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
         relative_value_iteration(chain_mdp(2), **settings)  # type: ignore[arg-type]
 
 
-def test_the_bounds_hold_for_h_however_large() -> None:
-    """An h of 1e12 costs digits; the margin says so, and 1/4 stays inside."""
+def test_the_bounds_hold_for_huge_h() -> None:
+    """An h of 1e12 loses digits; the bounds allow for it and contain 1/4."""
     lower, upper = gain_bounds(chain_mdp(4), policy_iteration(chain_mdp(4)).bias + 1e12)
     assert lower <= 0.25 <= upper

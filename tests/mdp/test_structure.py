@@ -1,4 +1,4 @@
-"""What cannot be reached is said, by name."""
+"""Errors name the states that cannot be reached."""
 
 import numpy as np
 import pytest
@@ -14,29 +14,29 @@ from bayescontrol.mdp.maze import LAYOUTS
 from bayescontrol.mdp.structure import require_weakly_communicating
 
 
-def shelter() -> MDP:
-    """A is left by action 1 only, for B, which is never left: ρ* is 1 from A and 0 from B."""
+def one_way_mdp() -> MDP:
+    """Action 1 leads from A to B, which is never left: ρ* is 1 from A and 0 from B."""
     return MDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[1, 0], [0, 0]], states=["A", "B"])
 
 
-def test_a_state_that_cannot_be_reached_again_is_named() -> None:
+def test_errors_name_a_state_that_cannot_be_reached_again() -> None:
     with pytest.raises(NotCommunicating, match="no policy leads from state 'B' to state 'A'"):
-        require_communicating(shelter())
+        require_communicating(one_way_mdp())
 
 
-def test_a_place_to_stay_without_a_way_back_makes_the_gain_depend_on_the_start() -> None:
+def test_a_recurrent_state_without_a_way_back_is_refused() -> None:
     with pytest.raises(NotCommunicating, match="for ever in state 'A', but no policy leads back"):
-        require_weakly_communicating(shelter())
+        require_weakly_communicating(one_way_mdp())
 
 
-def test_two_worlds_apart_are_named() -> None:
+def test_errors_name_disconnected_sets_of_states() -> None:
     p = np.zeros((8, 1, 8))
     p[:5, 0, :5], p[5:, 0, 5:] = 1 / 5, 1 / 3
     with pytest.raises(NotCommunicating, match="states 0, 1, 2 and 2 more to states 5, 6, 7, nor"):
         require_weakly_communicating(MDP(p, np.zeros((8, 1))))
 
 
-def test_a_state_on_the_way_in_does_no_harm_to_the_gain() -> None:
+def test_a_transient_state_is_allowed() -> None:
     entry = MDP([[[0, 1]], [[0, 1]]], [[0], [0]])
     with pytest.raises(NotCommunicating):
         require_communicating(entry)
@@ -44,7 +44,7 @@ def test_a_state_on_the_way_in_does_no_harm_to_the_gain() -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_every_map_shipped_is_communicating(name: str) -> None:
+def test_every_shipped_map_is_communicating(name: str) -> None:
     require_communicating(Maze(name).mdp())
 
 

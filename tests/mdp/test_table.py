@@ -69,7 +69,7 @@ def test_an_invalid_mdp_is_refused_with_state_and_action(
         (([0, 1], [0, 0], [0, 0], [1.0, 0.0], [0.0, 0.0]), "state 1, action 0: .* sum to 0,"),
     ],
 )
-def test_columns_that_are_no_mdp_are_refused(columns: Any, complaint: str) -> None:
+def test_invalid_columns_are_refused(columns: Any, complaint: str) -> None:
     with pytest.raises(InvalidTable, match=complaint):
         MDP.from_transitions(*columns, states=2, actions=1)
 
@@ -100,7 +100,7 @@ def test_dense_and_sparse_forms_agree(seed: int, states: int, actions: int) -> N
     assert np.allclose(mdp.expected(h), dense @ h, rtol=1e-13, atol=1e-13)
 
 
-def test_each_transition_may_pay_another_reward() -> None:
+def test_each_transition_may_have_its_own_reward() -> None:
     r = np.arange(8.0).reshape(2, 2, 2)
     mdp = MDP(P, r, **NAMED)
     assert mdp.outcomes("cold", "work") == {Step(3.0, "warm"): 0.9, Step(2.0, "cold"): 0.1}
@@ -123,7 +123,7 @@ def test_the_likeliest_transition_of_a_pair_comes_first() -> None:
         assert (np.diff(mdp.probability[i : i + n]) <= 0.0).all()
 
 
-def test_unknown_names_are_named() -> None:
+def test_errors_name_unknown_states_and_actions() -> None:
     mdp = MDP(P, R, **NAMED)
     with pytest.raises(UnknownState, match="no state 'hot': the states are 'cold', 'warm'"):
         mdp.actions_in("hot")
@@ -131,7 +131,7 @@ def test_unknown_names_are_named() -> None:
         mdp.outcomes("cold", 2)
 
 
-def test_tables_are_copies_and_cannot_be_changed_behind_the_back() -> None:
+def test_tables_are_read_only_copies() -> None:
     p = np.array(P)
     mdp = MDP(p, R)
     p[:] = 7.0
@@ -140,7 +140,7 @@ def test_tables_are_copies_and_cannot_be_changed_behind_the_back() -> None:
         mdp.probability[0] = 0.5
 
 
-def test_small_integers_do_not_wrap_round() -> None:
+def test_small_integer_types_do_not_overflow() -> None:
     xs = [0, *range(1, 86), 85]
     actions = [2] + [0] * 84 + [0, 1]
     x, a = np.array(xs, np.uint8), np.array(actions, np.uint8)
@@ -150,7 +150,7 @@ def test_small_integers_do_not_wrap_round() -> None:
 
 
 @pytest.mark.parametrize("names", [{"a", "b"}, None, 2.5])
-def test_names_without_order_or_number_are_refused(names: Any) -> None:
+def test_invalid_names_are_refused(names: Any) -> None:
     with pytest.raises(InvalidTable):
         Names("action", names)
 
@@ -162,7 +162,7 @@ def lamp() -> MDP:
     )  # fmt: skip
 
 
-def test_it_goes_where_the_table_says_and_pays_what_it_says() -> None:
+def test_the_environment_follows_the_table() -> None:
     world, rng = lamp().environment(), Stream(0)
     assert world.x == "off"
     assert world.respond("wait", rng) == Step(1.0, "on")
@@ -170,7 +170,7 @@ def test_it_goes_where_the_table_says_and_pays_what_it_says() -> None:
     assert world.respond("press", rng) == Step(5.0, "off")
 
 
-def test_it_starts_where_one_wants() -> None:
+def test_the_environment_starts_in_the_given_state() -> None:
     assert lamp().environment("on").x == "on"
     with pytest.raises(UnknownState, match="no state 'broken'"):
         lamp().environment("broken")
@@ -184,7 +184,7 @@ def test_it_starts_where_one_wants() -> None:
         (["press"], "no action"),
     ],
 )
-def test_an_action_it_does_not_offer_changes_nothing(action: str, complaint: str) -> None:
+def test_an_unavailable_action_is_refused_and_changes_nothing(action: str, complaint: str) -> None:
     world, rng = lamp().environment("on"), Stream(0)
     before = rng.copy()
     with pytest.raises(UnknownAction, match=complaint):
@@ -197,7 +197,7 @@ def test_the_situation_is_the_last_observed_state() -> None:
     assert advance("off", "press", Step(0.0, "on")) == "on"
 
 
-def test_it_answers_with_the_probabilities_of_its_table() -> None:
+def test_responses_have_the_probabilities_of_the_table() -> None:
     """Frequencies over 20,000 steps; 4.9 errors: false alarm 1e-6 a cell."""
     mdp = random_mdp(3, 2, seed=5)
     world, rng = mdp.environment(), Stream(0)
@@ -219,7 +219,7 @@ def test_the_chain_pays_for_k_right_actions_in_a_row() -> None:
 
 
 @pytest.mark.parametrize(("k", "pays"), [(0, 0), (3, 2)])
-def test_a_chain_has_states_and_one_of_two_actions_pays(k: int, pays: int) -> None:
+def test_an_invalid_chain_is_refused(k: int, pays: int) -> None:
     with pytest.raises(InvalidTable, match=f"k={k}, pays={pays}"):
         chain_mdp(k, pays)
 
