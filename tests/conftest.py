@@ -1,4 +1,4 @@
-"""Property tests are the same on every machine and every day, and do not race a clock."""
+"""Make property tests deterministic, and disable their deadlines."""
 
 from hypothesis import settings
 

@@ -1,4 +1,4 @@
-"""Posteriors without rounding: P(m) Π_t ℓ_t(m) / Σ_m' P(m') Π_t ℓ_t(m')."""
+"""Exact posteriors P(m) Π_t ℓ_t(m) / Σ_m' P(m') Π_t ℓ_t(m')."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal, localcontext
@@ -9,7 +9,7 @@ from math import prod
 def exact_posterior(
     prior: Iterable[float], likelihoods: Iterable[Sequence[float]], *, log: bool = False
 ) -> list[Fraction]:
-    """Return P(m | ·) for these floats in rational arithmetic; 60 digits for logarithms.
+    """Return P(m | ·) in rational arithmetic, or with 60 digits for log-likelihoods.
 
     >>> exact_posterior([0.5, 0.5], [[0.75, 0.25], [0.5, 0.25]])
     [Fraction(6, 7), Fraction(1, 7)]

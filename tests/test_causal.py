@@ -34,7 +34,7 @@ Tables = dict[str, npt.NDArray[Any]]
 
 
 def random_table(rng: np.random.Generator, *shape: int) -> npt.NDArray[Any]:
-    """Positive rational rows: every world is possible."""
+    """Random positive rational rows, so that every world is possible."""
     weights = rng.integers(1, 10, shape).astype(object)
     rows = weights * F(1) / weights.sum(axis=-1, keepdims=True)
     return np.asarray(rows, dtype=object)
@@ -153,11 +153,11 @@ def test_two_factorisations_of_one_joint_intervene_differently(p: Tables) -> Non
     x3 = forwards.joint().marginal("X3").as_dict()
     for x1, x2, x3_ in worlds(p):
         world = {"X1": x1, "X3": x3_}
-        # Backwards θ listens to X2, so setting it and seeing it say the same of θ, ...
+        # Backwards θ depends on X2, so setting and observing X2 say the same about θ, ...
         assert backwards.query("theta", given=world, do={"X2": x2}) == forwards.query(
             "theta", given=world | {"X2": x2}
         )
-        # ... and X3 comes before X2, so setting X2 cannot move it.
+        # ... and X3 comes before X2, so setting X2 cannot change it.
         assert backwards.query("X3", do={"X2": x2}) == x3
 
 
@@ -173,7 +173,7 @@ def test_the_two_intervened_joints_of_the_example_differ() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(tables())
-def test_factorising_in_the_models_own_order_gives_the_model_back(p: Tables) -> None:
+def test_factorising_in_the_models_order_returns_the_model(p: Tables) -> None:
     model = statistician(p)
     again = CausalModel.factorise(model.joint(), ORDER)
     for name in ("X1", "X2", "theta"):
@@ -202,7 +202,7 @@ def test_a_joint_does_not_determine_factors_at_impossible_values() -> None:
         read.query("Z", do={"Y": 1})
 
 
-# -- which way does the arrow point? ----------------------------------------------------------
+# -- causal direction -------------------------------------------------------------------------
 
 
 def arrow(strength: Fraction) -> CausalMixture:
@@ -236,13 +236,13 @@ def test_the_direction_is_learnt_only_through_the_strength_of_the_link(s: Fracti
 
 
 def test_one_order_for_both_directions_gets_the_experiment_wrong() -> None:
-    # The joint of H, X, Y is the mixture's, yet setting X now moves Y under both hypotheses.
+    # The joint of H, X, Y is that of the mixture, but setting X changes Y under both hypotheses.
     flat = CausalModel.factorise(arrow(F(3, 4)).joint(), ["H", "X", "Y"])
     assert flat.joint().as_dict() == arrow(F(3, 4)).joint().as_dict()
     assert flat.query("H", given={"Y": 1}, do={"X": 1})["X→Y"] == HALF
 
 
-def test_a_mixture_can_set_its_hypothesis_and_hold_mixtures() -> None:
+def test_a_mixture_can_set_its_hypothesis_and_contain_mixtures() -> None:
     model = arrow(F(3, 4))
     assert model.intervene(H="X→Y", X=1).joint().probability(Y=1) == F(3, 4)
     outer = CausalMixture(
@@ -272,7 +272,7 @@ def prize_or_frog() -> CausalModel:
 
 
 @pytest.mark.parametrize("a", ["left", "right"])
-def test_an_imitator_that_believes_its_own_choice_is_sure_of_the_prize(a: str) -> None:
+def test_an_imitator_that_conditions_on_its_choice_is_certain_of_the_prize(a: str) -> None:
     model = prize_or_frog()
     assert model.query("box", given={"a": a})[a] == 1
     assert model.query("o", given={"a": a})["prize"] == 1
@@ -297,7 +297,7 @@ def test_the_weights_of_the_control_rule_are_the_intervened_posterior() -> None:
         assert model.query("m", **past) == normalised(p["m"] * hypotheses)
         observed = {"a1": a1, "o1": o1, "a2": a2, "o2": o2}
         assert model.query("m", given=observed) == normalised(p["m"] * hypotheses * policies)
-        # P(a2 | âo) mixes the policies with those weights: the rule itself.
+        # P(a2 | âo) mixes the policies with those weights: this is the control rule.
         weights = p["m"] * p["o1"][:, a1, o1]
         rule = (weights[:, None] * p["a2"][:, a1, o1]).sum(axis=0)
         assert model.query("a2", given={"o1": o1}, do={"a1": a1}) == normalised(rule)
@@ -382,7 +382,7 @@ def test_intervening_does_not_change_the_model() -> None:
         model.joint().p[0, 0, 0] = 1
 
 
-# -- what can go wrong --------------------------------------------------------------------
+# -- errors -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -443,7 +443,7 @@ def test_an_invalid_table_raises_a_specific_error(make: Callable[[], object], me
         make()
 
 
-def test_rows_of_floats_may_be_off_by_rounding_and_rows_of_fractions_not_at_all() -> None:
+def test_rows_of_floats_may_have_rounding_errors_and_rows_of_fractions_not() -> None:
     Factor("X", BIT, [0.5, 0.5 + 1e-14])
     with pytest.raises(InvalidTable, match="sums to"):
         Factor("X", BIT, [0.5, 0.5 + 1e-11])
@@ -495,14 +495,14 @@ def test_conditioning_on_the_impossible_raises_and_intervening_does_not() -> Non
         chosen.query("omega", given={"pi": "bet"}, do={"pi": "pass"})
 
 
-def test_every_error_is_one_of_the_librarys() -> None:
+def test_every_error_derives_from_the_base_error_of_the_library() -> None:
     assert all(
         issubclass(error, BayesControlError)
         for error in (ImpossibleCondition, InvalidTable, UnknownVariable)
     )
 
 
-# -- what the reader sees -------------------------------------------------------------------
+# -- representations ------------------------------------------------------------------------
 
 
 def test_models_print_as_their_factorisation() -> None:
@@ -511,7 +511,7 @@ def test_models_print_as_their_factorisation() -> None:
     assert repr(model.intervene(a="left")) == "CausalModel: P(box) δ(a = 'left') P(o | box, a)"
 
 
-def test_distributions_show_what_can_happen_and_say_what_they_leave_out() -> None:
+def test_distributions_show_possible_values_and_count_the_omitted_ones() -> None:
     observed = prize_or_frog().condition(a="left")
     assert repr(observed) == "box   o      P\nleft  prize  1"
     assert observed._repr_html_() == (

@@ -1,4 +1,4 @@
-"""`bayescontrol check`, as a person and as a machine would call it."""
+"""The command `bayescontrol check`: text and JSON output, settings, errors."""
 
 import json
 from pathlib import Path
@@ -23,14 +23,14 @@ def test_the_exit_code_says_which_outcome(name: str, code: int) -> None:
     assert call(name, "--runs", "5").exit_code == code
 
 
-def test_the_page_shows_what_the_command_prints_today() -> None:
+def test_the_documentation_shows_the_current_output() -> None:
     printed = [line.rstrip() for line in call("consistency").stdout.splitlines()]
     shown = (_DOCS / "check_consistency.txt").read_text("utf-8").splitlines()
     assert shown[0] == "$ bayescontrol check consistency"
     assert printed == shown[1:]
 
 
-def test_the_screen_names_the_modes_the_places_and_a_hint() -> None:
+def test_the_output_names_the_modes_the_situations_and_a_remedy() -> None:
     text = call("trap", "--runs", "5").stdout
     assert "It may never settle" in text
     assert "once it is in pit" in text
@@ -100,14 +100,14 @@ nothing = 3
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    # A module keeps its name for as long as the process lives.
+    # A module stays imported under its name, so every test needs its own name.
     path = tmp_path / f"modes_{tmp_path.name.replace('-', '_')}.py"
     path.write_text(_FILE)
     return path
 
 
 @pytest.mark.parametrize("what", ["", ":modes", ":agent", ":several"])
-def test_a_file_gives_its_modes_a_list_an_agent_or_a_function(file: Path, what: str) -> None:
+def test_a_file_may_contain_modes_a_list_an_agent_or_a_function(file: Path, what: str) -> None:
     found = json.loads(call(f"{file}{what}", "--runs", "2", "--json").stdout)
     assert found["outcome"] == "theorem"
     assert found["prior"] == ([0.9, 0.1] if what == ":agent" else [0.5, 0.5])
@@ -130,9 +130,7 @@ def test_a_function_of_a_file_takes_settings(file: Path) -> None:
         (("core", "--runs", "-1"), "runs"),
     ],
 )
-def test_a_wrong_call_exits_with_2_and_says_what_to_do(
-    arguments: tuple[str, ...], says: str
-) -> None:
+def test_an_invalid_call_exits_with_2_and_a_remedy(arguments: tuple[str, ...], says: str) -> None:
     answer = call(*arguments)
     assert answer.exit_code == 2
     assert says in answer.output
@@ -147,32 +145,32 @@ def test_a_wrong_call_exits_with_2_and_says_what_to_do(
         (":bare", "has no default"),
     ],
 )
-def test_a_file_that_holds_no_modes_of_the_rule_says_so(file: Path, what: str, says: str) -> None:
+def test_a_file_without_modes_raises_a_clear_error(file: Path, what: str, says: str) -> None:
     answer = call(f"{file}{what}")
     assert answer.exit_code == 2
     assert says in answer.output
 
 
-def test_settings_of_a_value_that_is_not_a_function_are_refused(file: Path) -> None:
+def test_settings_for_a_value_that_is_not_a_function_are_refused(file: Path) -> None:
     answer = call(f"{file}:agent", "--set", "p=1")
     assert answer.exit_code == 2
     assert "not a function" in answer.output
     assert "there is no setting 'z'" in call(f"{file}:several", "--set", "z=1").output
 
 
-def test_modes_that_raise_exit_with_3_and_show_where(file: Path) -> None:
+def test_an_error_in_the_modes_exits_with_3_and_shows_its_location(file: Path) -> None:
     answer = call(f"{file}:broken")
     assert answer.exit_code == 3
     assert "KeyError: 'oops'" in answer.output
 
 
-def test_one_mode_alone_has_nothing_to_settle(file: Path) -> None:
+def test_a_single_mode_needs_no_check(file: Path) -> None:
     answer = call(f"{file}:one")
     assert answer.exit_code == 0
     assert "nothing to check" in answer.stdout
 
 
-def test_an_agent_that_holds_its_modes_is_simulated_so(file: Path) -> None:
+def test_an_agent_that_holds_its_modes_is_simulated_with_holding(file: Path) -> None:
     assert "each mode held for 3 steps" in call(f"{file}:held", "--runs", "2").stdout
     assert "held" not in call(f"{file}:agent", "--runs", "2").stdout
     assert "each mode held for 2 steps" in call("chain", "--hold", "2", "--runs", "2").stdout

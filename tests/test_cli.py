@@ -1,4 +1,4 @@
-"""The command line as a user meets it: output, exit codes, and no traceback for a wrong call."""
+"""The command line: output, exit codes, and no traceback for invalid calls."""
 
 import csv
 import json
@@ -61,7 +61,7 @@ def shell(*words: object) -> "subprocess.CompletedProcess[str]":
 # -- in a real shell ---------------------------------------------------------------------
 
 
-def test_only_json_is_on_standard_output_whatever_the_workers_print(tmp_path: Path) -> None:
+def test_standard_output_contains_only_json_even_if_workers_print(tmp_path: Path) -> None:
     done = shell("run", f"{STUDY}:talking", "--json", "--workers", 2, "--runs", 5)
     assert done.returncode == 0
     assert json.loads(done.stdout)["settings"]["runs"] == 5
@@ -69,7 +69,7 @@ def test_only_json_is_on_standard_output_whatever_the_workers_print(tmp_path: Pa
     assert "talking: 5/5 runs" in done.stderr
 
 
-def test_any_number_of_workers_writes_the_same_files(tmp_path: Path) -> None:
+def test_the_files_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     for workers in (1, 2):
         out = tmp_path / str(workers)
         done = shell("run", COIN, "--runs", 21, "--workers", workers, "--out", out)
@@ -91,7 +91,7 @@ def test_ctrl_c_stops_cleanly(workers: int) -> None:
         assert process.stderr is not None
         assert process.stderr.readline() == "slow: 40 runs to do\n"
         time.sleep(0.3)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everyone
+        os.killpg(process.pid, signal.SIGINT)  # to the whole process group, like a terminal
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert out == ""
@@ -99,9 +99,7 @@ def test_ctrl_c_stops_cleanly(workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
-    workers: int, tmp_path: Path
-) -> None:
+def test_after_ctrl_c_the_same_command_continues(workers: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bayescontrol.cli", "run", f"{PACED}", "--json"]
     command += ["--set", "seconds=0.05", "--runs", "120", "--workers", str(workers)]
     command += ["--out", str(tmp_path)]
@@ -121,7 +119,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
     assert json.loads(done.stdout)["settings"]["runs"] == 120
 
 
-def test_a_screen_without_the_symbols_still_gets_the_table() -> None:
+def test_an_ascii_terminal_still_gets_the_table() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bayescontrol.cli", "run", COIN],
         capture_output=True,
@@ -232,7 +230,7 @@ def test_the_path_of_the_report_is_printed(call: Call, tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("installed")
-def test_a_wrong_call_exits_2_with_a_message_and_no_traceback(
+def test_an_invalid_call_exits_2_with_a_message_and_no_traceback(
     call: Call, words: tuple[Any, ...], message: str
 ) -> None:
     done = call(*words)
@@ -242,14 +240,14 @@ def test_a_wrong_call_exits_2_with_a_message_and_no_traceback(
     assert "Traceback" not in done.stderr
 
 
-def test_a_broken_replica_exits_3_and_shows_where_it_broke(call: Call) -> None:
+def test_an_error_in_a_replica_exits_3_and_shows_its_location(call: Call) -> None:
     done = call("run", f"{STUDY}:broken")
     assert done.exit_code == 3
     assert "Error: broken: run 3 raised ZeroDivisionError" in done.stderr
     assert "_broken_run" in done.stderr
 
 
-# -- results that are there -------------------------------------------------------------------
+# -- existing results -------------------------------------------------------------------------
 
 
 def test_more_runs_in_the_same_folder_run_only_the_new_ones(call: Call, tmp_path: Path) -> None:
@@ -261,7 +259,7 @@ def test_more_runs_in_the_same_folder_run_only_the_new_ones(call: Call, tmp_path
     assert grown.read_bytes() == fresh.read_bytes()
 
 
-def test_an_altered_file_is_named_on_standard_error_and_run_again(tmp_path: Path) -> None:
+def test_an_altered_file_is_reported_on_standard_error_and_run_again(tmp_path: Path) -> None:
     command = ("run", PACED, "--runs", 5, "--out", tmp_path)
     shell(*command)
     before = (tmp_path / "columns.npz").read_bytes()
@@ -451,7 +449,7 @@ def test_reproduce_runs_at_the_chosen_size(call: Call, size: str, runs: int) -> 
 
 
 @pytest.mark.usefixtures("installed")
-def test_reproduce_goes_on_where_it_stopped(call: Call, tmp_path: Path) -> None:
+def test_reproduce_continues_where_it_stopped(call: Call, tmp_path: Path) -> None:
     words = ("reproduce", "--only", "coin", "false", "--workers", "1")
     call(*words)
     shutil.rmtree(tmp_path / "report" / "false")
@@ -500,7 +498,7 @@ def test_an_experiment_that_cannot_be_loaded_does_not_prevent_the_others(
 
 
 @pytest.mark.usefixtures("installed")
-def test_reproduce_at_another_size_does_not_overwrite_what_is_there(call: Call) -> None:
+def test_reproduce_at_another_size_does_not_overwrite_existing_results(call: Call) -> None:
     settings = ("reproduce", "--only", SIZED, "--workers", "1")
     assert call(*settings).exit_code == 0
     done = call(*settings, "--full")
@@ -508,14 +506,14 @@ def test_reproduce_at_another_size_does_not_overwrite_what_is_there(call: Call) 
     assert "report/sized holds sized with" in done.stderr
 
 
-def test_help_and_version_speak(call: Call) -> None:
+def test_help_and_version_are_available(call: Call) -> None:
     assert "reproduce" in call("--help").stdout
     assert "--workers" in call("run", "--help").stdout
     assert call("--version").stdout.startswith("bayescontrol, version ")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_under_standard_output_is_no_verdict_on_a_claim() -> None:
+def test_a_full_disk_exits_4_without_a_traceback() -> None:
     command = [sys.executable, "-m", "bayescontrol.cli", "list"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -523,7 +521,7 @@ def test_a_full_disk_under_standard_output_is_no_verdict_on_a_claim() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_closed_pipe_is_no_verdict_on_a_claim() -> None:
+def test_a_closed_pipe_exits_4_without_a_traceback() -> None:
     command = [sys.executable, "-m", "bayescontrol.cli", "list", "chain"]
     reader, writer = os.pipe()
     os.close(reader)

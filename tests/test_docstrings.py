@@ -1,4 +1,4 @@
-"""Every public name says what it is, and shows it in an example that runs."""
+"""Every public name has a docstring, and an example that runs."""
 
 import importlib
 import inspect
@@ -11,7 +11,7 @@ import pytest
 
 import bayescontrol
 
-#: Names without an example of their own, each with the reason.
+#: Names without an example, each with the reason.
 EXEMPT: dict[str, str] = {}
 
 
@@ -30,7 +30,7 @@ def public_names() -> list[tuple[str, Any]]:
 
 
 def needs_example(thing: Any) -> bool:
-    """Protocols and exceptions say enough in a sentence."""
+    """Protocols and exceptions need only a sentence."""
     is_error = inspect.isclass(thing) and issubclass(thing, Exception)
     return documented(thing) and not is_error and not getattr(thing, "_is_protocol", False)
 
@@ -46,7 +46,7 @@ def test_there_is_something_to_check() -> None:
     assert len(NAMES) > 100
 
 
-def test_every_module_opens_with_what_it_is_about() -> None:
+def test_every_module_has_a_docstring() -> None:
     assert [m.__name__ for m in modules() if not (m.__doc__ or "").strip()] == []
 
 
@@ -54,21 +54,21 @@ def test_every_public_name_has_a_docstring() -> None:
     silent = [
         name
         for name, thing in NAMES
-        if (documented(thing) or isinstance(thing, ModuleType)) and not own_doc(thing)
+        if (documented(thing) or isinstance(thing, ModuleType)) and not direct_docstring(thing)
     ]
     assert silent == []
 
 
-def own_doc(thing: Any) -> str:
-    """The docstring of the thing itself, not one that it inherits."""
+def direct_docstring(thing: Any) -> str:
+    """The docstring of the object itself, not an inherited one."""
     doc = vars(thing).get("__doc__") if inspect.isclass(thing) else getattr(thing, "__doc__", None)
     if inspect.isclass(thing) and doc and doc.startswith(f"{thing.__name__}("):
-        return ""  # what dataclasses write by themselves
+        return ""  # the generated docstring of a dataclass
     return (doc or "").strip()
 
 
 def has_example(thing: Any) -> bool:
-    if ">>>" in own_doc(thing):
+    if ">>>" in direct_docstring(thing):
         return True
     if not inspect.isclass(thing):
         return False
@@ -81,13 +81,13 @@ def test_every_public_class_and_function_has_an_example() -> None:
     assert [name for name in bare if name not in EXEMPT] == []
 
 
-def test_no_exemption_is_left_over() -> None:
+def test_every_exemption_is_needed() -> None:
     known = dict(NAMES)
     assert [name for name in EXEMPT if name not in known or has_example(known[name])] == []
 
 
 @pytest.mark.parametrize("module", list(modules()), ids=lambda m: m.__name__)
-def test_public_names_exist_and_stand_once(module: ModuleType) -> None:
+def test_public_names_exist_and_are_unique(module: ModuleType) -> None:
     names = list(getattr(module, "__all__", ()))
     assert all(hasattr(module, name) for name in names)
     assert len(set(names)) == len(names)

@@ -56,7 +56,7 @@ def test_the_lock_of_a_killed_process_is_taken_over(locks: str, tmp_path: Path) 
         pass
 
 
-def test_a_lock_made_by_another_machine_is_respected(
+def test_a_lock_of_another_machine_is_respected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "fcntl", None)

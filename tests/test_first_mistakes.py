@@ -1,4 +1,4 @@
-"""What a newcomer gets wrong first: a clear error, or no harm done."""
+"""Common mistakes of new users raise a clear error or do no harm."""
 
 import re
 from typing import Any, cast
@@ -22,7 +22,7 @@ from bayescontrol.testing import LawBroken, check_modes
 
 
 class Goal:
-    """Reach for a number; believe that the world answers with noise around it."""
+    """A mode that aims at a number and expects it with normal noise."""
 
     def __init__(self, goal: float, name: str = "") -> None:
         self.goal, self.name = goal, name
@@ -71,7 +71,7 @@ def test_a_world_that_reuses_its_array_does_not_change_the_past() -> None:
     assert results[0][0] == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
-def test_a_hand_written_loop_over_such_a_world_learns_the_same() -> None:
+def test_a_hand_written_loop_over_such_a_world_learns_the_same_belief() -> None:
     posteriors = []
     for world in (Reuses(), Fresh()):
         agent: Any = ControlRule(FiniteBelief(goals(0.5, 1.0, 2.0)), np.zeros(1), follow)
@@ -101,7 +101,7 @@ def test_a_copy_does_not_share_private_states_that_a_mode_changes_in_place() -> 
     assert twin._hypotheses.states == [[0], [0]]
 
 
-def test_a_start_without_an_advance_is_named() -> None:
+def test_a_mode_with_start_but_without_advance_is_named() -> None:
     class Filter(Goal):
         def start(self) -> int:
             return 0
@@ -110,7 +110,7 @@ def test_a_start_without_an_advance_is_named() -> None:
         FiniteBelief([Filter(1.0, "kalman")])
 
 
-def test_another_class_with_the_same_prior_does_not_take_the_weights_over() -> None:
+def test_weights_are_not_loaded_into_another_class_with_the_same_prior() -> None:
     here, there = FiniteBelief(goals(0, 1)), FiniteBelief(goals(5, 6))
     with pytest.raises(IncompatibleState, match="goal 5 in this belief, but goal 0 in the saved"):
         there.load(here.save())
@@ -124,7 +124,7 @@ def test_a_probe_may_not_take_the_name_of_a_column() -> None:
         interact(agent, Fresh(), 1, probes={"actions": posterior})
 
 
-def test_bad_evidence_names_the_mode_and_the_place() -> None:
+def test_bad_evidence_names_the_mode_and_the_event() -> None:
     class Forgets(Goal):
         def log_likelihood(self, x: Any, a: Any, o: Any) -> Any:
             return None
@@ -139,7 +139,7 @@ def test_bad_evidence_names_the_mode_and_the_place() -> None:
         FiniteBelief([Goal(0), Divides(1, "bad")]).observe(0, 1, 2)
 
 
-def test_text_is_no_likelihood() -> None:
+def test_a_text_likelihood_is_refused() -> None:
     class Writes(Goal):
         def log_likelihood(self, x: Any, a: Any, o: Any) -> Any:
             return "0.3"
@@ -163,7 +163,7 @@ def test_continuous_actions_can_be_witnessed_through_a_density() -> None:
     )
 
 
-# The type checker would find these too; here they are made by someone who has none.
+# A type checker would find these mistakes too; the casts hide them.
 belief_, rule_, interact_, every_, mode_ = (
     cast("Any", x) for x in (FiniteBelief, ControlRule, interact, Every, DiscreteMode)
 )
@@ -203,20 +203,20 @@ belief_, rule_, interact_, every_, mode_ = (
         ),
     ],
 )
-def test_a_common_mistake_is_named_with_its_fix(
+def test_the_error_for_a_common_mistake_contains_the_fix(
     make: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=re.escape(words)):
         make()
 
 
-def test_a_mode_is_retired_by_name() -> None:
+def test_a_mode_can_be_retired_by_name() -> None:
     belief = FiniteBelief(goals(0, 1))
     assert belief.retire("goal 1") == 0.5
     assert belief.posterior().tolist() == [1.0, 0.0]
 
 
-def test_an_error_in_mid_run_says_at_which_step() -> None:
+def test_an_error_during_a_run_states_the_step() -> None:
     class Breaks(Fresh):
         def respond(self, a: float, rng: Stream) -> Any:
             o = super().respond(a, rng)

@@ -1,4 +1,4 @@
-"""Which pairs of agent and environment have a compiled loop."""
+"""Pairs of agent and environment with and without a compiled loop."""
 
 from collections.abc import Callable
 from typing import Any
@@ -70,7 +70,7 @@ PAIRS: dict[str, Callable[[], tuple[Any, Any]]] = {
 
 
 def make_subclass(instance: Any) -> None:
-    """Turn the instance into one of a subclass that changes nothing."""
+    """Change the class of the instance to a subclass without changes."""
     kind = type(instance)
     instance.__class__ = type(f"Sub{kind.__name__}", (kind,), {"__slots__": ()})
 
@@ -100,7 +100,7 @@ def test_an_agent_has_no_compiled_loop_with_the_environment_of_another(name: str
             assert find_loop(agent, stranger) is None
 
 
-def test_a_class_of_a_user_declares_its_loop_and_a_subclass_does_not_inherit_it() -> None:
+def test_a_user_defined_class_can_declare_a_loop_that_subclasses_do_not_inherit() -> None:
     class Agent:
         @staticmethod
         def fused_loop(agent: Any, environment: Any) -> Any:

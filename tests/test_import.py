@@ -1,4 +1,4 @@
-"""`import bayescontrol` is light: compilers, plotting, servers and clusters stay out."""
+"""`import bayescontrol` does not import compilers, plotting, servers or clusters."""
 
 import json
 import subprocess
@@ -26,18 +26,18 @@ def test_importing_the_library_loads_nothing_heavy() -> None:
     assert loaded_by("import bayescontrol") & HEAVY == set()
 
 
-def test_the_laws_need_no_test_library() -> None:
+def test_the_laws_do_not_import_a_test_library() -> None:
     assert loaded_by("import bayescontrol.testing") & {"pytest", "hypothesis", "mpmath"} == set()
 
 
 @pytest.mark.parametrize("name", ["Stream(0).random()", "FiniteBelief"])
-def test_numba_arrives_with_the_first_number_and_not_before(name: str) -> None:
+def test_numba_is_imported_with_the_first_random_number(name: str) -> None:
     modules = loaded_by(f"import bayescontrol; bayescontrol.{name}")
     assert ("numba" in modules) == name.endswith("random()")
     assert not modules & {"matplotlib", "rich", "click"}
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_can_be_imported() -> None:
     import bayescontrol
 
     for name in bayescontrol.__all__:

@@ -1,4 +1,4 @@
-"""The coupling: one stream, lazy or recorded, with probes that only look."""
+"""Interaction of agent and environment: lazy or recorded, with read-only probes."""
 
 from itertools import islice
 from typing import Any
@@ -18,15 +18,15 @@ MODES = random_modes(3, situations=3, observations=3, seed=2)
 LOOK = {"looked": Probe(lambda _agent, _a, _o: True)}
 
 
-def test_the_lazy_stream_is_the_recorded_one() -> None:
+def test_lazy_and_recorded_runs_are_equal() -> None:
     lazy = list(islice(play(MODES.agent(), MODES.environment(1), seed=4, run=2), 60))
     assert lazy == list(interact(MODES.agent(), MODES.environment(1), 60, seed=4, run=2))
 
 
 def test_agent_and_environment_have_independent_randomness() -> None:
-    """An environment that draws twice as often leaves the agent's numbers alone."""
+    """An environment that draws more numbers does not change the agent's numbers."""
 
-    class Wasteful:
+    class DrawsMore:
         def __init__(self) -> None:
             self.world = MODES.environment(1)
 
@@ -34,15 +34,15 @@ def test_agent_and_environment_have_independent_randomness() -> None:
             rng.random()
             return 0
 
-    class Constant(Wasteful):
+    class Constant(DrawsMore):
         def respond(self, a: int, rng: Stream) -> int:
             return 0
 
-    one = interact(MODES.agent(), Wasteful(), 40, seed=1)
+    one = interact(MODES.agent(), DrawsMore(), 40, seed=1)
     assert one == interact(MODES.agent(), Constant(), 40, seed=1)
 
 
-def test_seeds_and_runs_are_different_luck() -> None:
+def test_seeds_and_runs_give_different_random_numbers() -> None:
     records = [
         interact(MODES.agent(), MODES.environment(0), 40, seed=s, run=r)
         for s, r in [(0, 0), (0, 1), (1, 0)]
@@ -53,14 +53,14 @@ def test_seeds_and_runs_are_different_luck() -> None:
 
 
 @pytest.mark.parametrize("probes", [None, LOOK])
-def test_two_calls_with_the_same_streams_are_one_run(probes: Any) -> None:
+def test_calls_with_the_same_streams_continue_one_run(probes: Any) -> None:
     whole = interact(MODES.agent(), MODES.environment(0), 50, seed=3)
     agent, world, streams = MODES.agent(), MODES.environment(0), both_streams(3, 0)
     parts = [interact(agent, world, n, streams=streams, probes=probes) for n in (20, 0, 30)]
     assert [step for part in parts for step in part] == list(whole)
 
 
-def test_probes_see_the_agent_before_and_after_the_observation() -> None:
+def test_probes_read_the_agent_before_or_after_the_observation() -> None:
     agent: Any = MODES.agent()
     record = interact(
         agent,
@@ -78,7 +78,7 @@ def test_probes_see_the_agent_before_and_after_the_observation() -> None:
     assert sum(record["bits"]) == pytest.approx(agent.belief.code_length(), rel=1e-12)
 
 
-def test_no_steps_are_a_record_too_and_less_is_refused() -> None:
+def test_zero_steps_give_an_empty_record_and_negative_steps_are_refused() -> None:
     agent = MODES.agent()
     before = agent.save()
     assert len(interact(agent, MODES.environment(0), 0)) == 0
@@ -91,7 +91,7 @@ def test_no_steps_are_a_record_too_and_less_is_refused() -> None:
 # -- compiled loops -----------------------------------------------------------------
 
 
-def test_only_the_plain_rule_over_the_environment_s_own_class_has_a_compiled_loop() -> None:
+def test_only_the_plain_rule_over_the_environments_class_has_a_compiled_loop() -> None:
     world = MODES.environment(0)
     assert find_loop(MODES.agent(), world) is not None
     for agent in (
@@ -109,8 +109,8 @@ def test_a_situation_outside_the_table_never_reaches_the_compiled_loop() -> None
         assert find_loop(agent, MODES.environment(0)) is None
 
 
-def test_the_compiled_loop_keeps_the_situations_of_agent_and_world_apart() -> None:
-    """A new agent joins a world that has moved on, so the two are not in the same situation."""
+def test_the_compiled_loop_keeps_the_situations_of_agent_and_environment_separate() -> None:
+    """A new agent joins an environment that has advanced, so their situations differ."""
     records, states = [], []
     for probes in (None, LOOK):
         agent, world = MODES.agent(), MODES.environment(1)
@@ -123,8 +123,8 @@ def test_the_compiled_loop_keeps_the_situations_of_agent_and_world_apart() -> No
     assert same_bits(*states)
 
 
-def test_the_compiled_loop_stops_at_the_impossible_as_the_readable_one_does() -> None:
-    """Mode 1's world shows what mode 0, alone with weight, rules out: both stop at one step."""
+def test_both_loops_stop_at_the_same_impossible_observation() -> None:
+    """The world of mode 1 shows an observation that mode 0, which has all weight, excludes."""
     sure = TabularModes(
         policy=[[[0.5, 0.5]]] * 2,
         hypothesis=[[[[0.9, 0.1, 0.0]] * 2], [[[0.6, 0.3, 0.1]] * 2]],
@@ -142,7 +142,7 @@ def test_the_compiled_loop_stops_at_the_impossible_as_the_readable_one_does() ->
     assert x == y
 
 
-def test_a_user_may_declare_a_loop_of_their_own() -> None:
+def test_a_user_can_declare_a_loop() -> None:
     class World:
         def respond(self, a: int, rng: object) -> int:
             return 0

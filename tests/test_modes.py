@@ -1,4 +1,4 @@
-"""Modes out of functions, out of pairs, out of models and a planner."""
+"""Modes from functions, from pairs, and from models with a planner."""
 
 import math
 
@@ -39,13 +39,13 @@ def test_outcomes_are_drawn_with_their_probabilities() -> None:
     assert abs(drawn.count("a") / n - 0.2) < 4.9 * math.sqrt(0.16 / n)
 
 
-def test_a_certain_outcome_takes_no_luck() -> None:
+def test_a_certain_outcome_uses_no_random_numbers() -> None:
     rng = Stream(0)
     assert draw_from({"only": 1.0}, rng) == "only"
     assert rng == Stream(0)
 
 
-def test_no_outcome_cannot_be_drawn() -> None:
+def test_drawing_from_no_outcomes_is_refused() -> None:
     with pytest.raises(ValueError, match="p"):
         draw_from({}, Stream(0))
 
@@ -59,7 +59,7 @@ def test_an_observation_not_listed_by_a_discrete_mode_has_likelihood_zero() -> N
     assert mode.log_likelihood(None, "go", 1) == math.log(0.25)
 
 
-def test_a_pair_has_the_capabilities_of_its_parts_and_no_more() -> None:
+def test_a_pair_has_exactly_the_capabilities_of_its_parts() -> None:
     pair = PairedMode(Model(0.9), Do(1))
     assert isinstance(pair, Likelihood)
     for capability in (ActionProbabilities, ObservationProbabilities, Stateful):
@@ -77,7 +77,7 @@ def test_a_pair_needs_a_policy_and_a_hypothesis() -> None:
         PairedMode(Do(0), Do(0))
 
 
-def test_a_filter_paired_with_a_policy_hands_it_its_state() -> None:
+def test_a_policy_paired_with_a_filter_receives_its_state() -> None:
     class Counting(Model):
         def start(self) -> int:
             return 0
@@ -95,7 +95,7 @@ def test_a_filter_paired_with_a_policy_hands_it_its_state() -> None:
     assert belief.sample(Stream(0)).act(None, Stream(0)) == 3
 
 
-def test_tailoring_plans_for_every_model() -> None:
+def test_tailor_plans_for_every_model() -> None:
     modes = tailor({"low": Model(0.1), "high": Model(0.8)}, lambda m: Do(int(m.p > 0.5)))
     assert [(m.name, m.act(None, Stream(0))) for m in modes] == [("low", 0), ("high", 1)]
     assert [m.name for m in tailor([Model(0.1)], lambda _m: Do(0))] == [""]

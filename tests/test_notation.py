@@ -1,4 +1,4 @@
-"""docs/notation.md names things that exist, where it says they are."""
+"""The names in docs/notation.md exist in the stated files."""
 
 import importlib
 import re

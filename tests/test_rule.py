@@ -1,4 +1,4 @@
-"""The rule: draw a mode, do what it would do; observations are evidence, own actions are not."""
+"""The control rule: the drawn mode acts; observations are evidence, the agent's actions are not."""
 
 import math
 from typing import Any
@@ -46,8 +46,8 @@ def test_the_drawn_mode_acts() -> None:
         assert agent.mode.name == a
 
 
-def test_actions_are_drawn_with_the_probabilities_the_rule_states() -> None:
-    """10,000 decisions against P(a) = .818, false alarm 1e-6 (normal law, 4.9 errors)."""
+def test_actions_have_the_stated_probabilities() -> None:
+    """10,000 decisions with P(a) = .818; false alarm 1e-6 (normal approximation, 4.9 errors)."""
     agent: ControlRule[Lever, None, str, int] = ControlRule(belief())
     agent.observe("left", 1)
     p, rng, n = agent.action_probabilities()["left"], Stream(0), 10_000
@@ -56,7 +56,7 @@ def test_actions_are_drawn_with_the_probabilities_the_rule_states() -> None:
     assert abs(share - p) < 4.9 * math.sqrt(p * (1.0 - p) / n)
 
 
-def test_acting_keeps_the_causal_belief_and_deludes_the_naive_one() -> None:
+def test_acting_changes_only_the_naive_belief() -> None:
     causal, naive = belief(), belief()
     ControlRule(causal).issue("left")
     NaiveMixture(naive).issue("left")
@@ -75,7 +75,7 @@ def test_witnessing_another_agent_is_evidence_about_its_mode() -> None:
 
 
 class Follower:
-    """Goes `step` to the right, with a Gaussian density of what it does instead."""
+    """A mode that goes `step` to the right, with a Gaussian density of actions."""
 
     def __init__(self, step: float) -> None:
         self.step = step
@@ -91,7 +91,7 @@ class Follower:
 
 
 def test_a_witnessed_action_counts_in_its_situation() -> None:
-    """The agent is in situation 0; the other one was seen in situation 1, where roles differ."""
+    """The agent is in situation 0; the action is witnessed in 1, where policies differ."""
 
     def expert(p: float) -> DiscreteMode[int, str, int]:
         def policy(x: int) -> dict[str, float]:
@@ -112,7 +112,7 @@ def test_a_witnessed_action_counts_in_its_situation() -> None:
     assert other.x == 0.0
 
 
-def test_a_situation_moves_only_when_the_evidence_was_good() -> None:
+def test_the_situation_advances_only_after_valid_evidence() -> None:
     modes = random_modes(3, situations=4, seed=2)
     agent = modes.agent()
     before = agent.save()
@@ -136,10 +136,10 @@ def test_an_observation_is_learnt_in_the_situation_of_its_action() -> None:
 
 
 def test_an_advance_that_fails_changes_nothing() -> None:
-    def stumble(_x: None, _a: str, _o: int) -> None:
-        raise RuntimeError("no way on")
+    def failing_advance(_x: None, _a: str, _o: int) -> None:
+        raise RuntimeError("advance failed")
 
-    agent: ControlRule[Lever, None, str, int] = ControlRule(belief(), None, stumble)
+    agent: ControlRule[Lever, None, str, int] = ControlRule(belief(), None, failing_advance)
     before = agent.save()
     with pytest.raises(RuntimeError):
         agent.observe("left", 1)
@@ -157,8 +157,8 @@ def test_a_held_mode_is_still_held_after_saving_and_loading(schedule: Schedule) 
         check_resume(make, lambda: modes.environment(1), 40, at=at)
 
 
-def test_the_check_of_resuming_notices_a_forgotten_mode() -> None:
-    """The planted bug: an agent that loads everything but the mode it held."""
+def test_check_resume_detects_a_forgotten_mode() -> None:
+    """Planted bug: an agent that does not load the held mode."""
 
     class Forgetful(ControlRule[TabularMode, int, int, int]):
         def load(self, arrays: Arrays) -> None:
@@ -197,7 +197,7 @@ def test_the_check_of_resuming_notices_a_forgotten_mode() -> None:
     ],
     ids=lambda d: next(iter(d)),
 )
-def test_a_damaged_agent_is_refused_and_nothing_changes(damage: Arrays) -> None:
+def test_a_damaged_state_is_refused_and_changes_nothing(damage: Arrays) -> None:
     modes = random_modes(3, situations=2, seed=1)
     agent = modes.agent()
     interact(agent, modes.environment(0), 20)
@@ -244,16 +244,16 @@ def test_stay_keeps_the_state() -> None:
     assert stay(5, "a", "o") == 5
 
 
-def test_an_agent_shows_itself_in_a_terminal_and_in_a_notebook() -> None:
+def test_the_text_and_html_repr_of_an_agent() -> None:
     agent = ControlRule(belief(), 3, stay)
     assert repr(agent).startswith("ControlRule(FiniteBelief(2 modes")
     assert "situation 3, t=0" in repr(agent)
     assert "<table>" in agent._repr_html_()
 
 
-def test_capabilities_are_checked_again_for_another_belief() -> None:
+def test_capabilities_are_checked_again_when_the_belief_is_replaced() -> None:
     class Bare:
-        """A belief that knows two verbs and nothing else."""
+        """A belief with only `sample` and `observe`."""
 
         def sample(self, rng: Stream) -> Lever:
             return lever("left")
@@ -271,11 +271,11 @@ def test_capabilities_are_checked_again_for_another_belief() -> None:
     assert agent.action_probabilities() == {"left": 0.5, "right": 0.5}
 
 
-def test_a_belief_that_draws_actions_may_take_the_place_of_one_that_does_not() -> None:
+def test_a_belief_can_be_replaced_by_one_that_draws_actions() -> None:
     agent: ControlRule[Lever, None, str, int] = ControlRule(belief())
     agent.act(Stream(0))
     agent.belief = BernoulliBandit(["red"]).belief()
     assert agent.act(Stream(0)) == "red"
-    assert agent.mode is None  # drawn without one
+    assert agent.mode is None  # the action was drawn without a mode
     agent.belief = belief()
     assert agent.act(Stream(0)) in ("left", "right")

@@ -1,4 +1,4 @@
-"""When a mode is drawn again."""
+"""Schedules: when a new mode is drawn."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ from bayescontrol.schedules import (
 def draws(
     schedule: Schedule, steps: int, situation: Callable[[int], Any] = lambda t: t
 ) -> list[int]:
-    """The times t at which an agent with this schedule draws."""
+    """Return the times t at which an agent with this schedule draws a mode."""
 
     class Counting(FiniteBelief[DiscreteMode[Any, int, int]]):
         def sample(self, rng: Any) -> DiscreteMode[Any, int, int]:
@@ -59,21 +59,21 @@ def test_doubling_draws_at_powers_of_two() -> None:
     assert draws(doubling, 40) == [0, 1, 2, 4, 8, 16, 32]
 
 
-def test_when_the_situation_returns_a_loop_of_three_draws_every_third_step() -> None:
+def test_when_situation_returns_draws_every_third_step_of_a_cycle_of_three() -> None:
     assert draws(WhenSituationReturns(), 10, lambda t: t % 3) == [0, 3, 6, 9]
 
 
-def test_a_home_is_where_drawing_happens_wherever_the_mode_was_drawn() -> None:
+def test_with_a_home_modes_are_drawn_when_the_home_is_visited() -> None:
     assert draws(WhenSituationReturns(home=2), 10, lambda t: t % 4) == [0, 2, 6]
 
 
-def test_situations_that_are_arrays_return_too() -> None:
+def test_array_situations_are_compared_by_value() -> None:
     assert draws(WhenSituationReturns(), 7, lambda t: np.array([t % 3, 1])) == [0, 3, 6]
     home = WhenSituationReturns(home=np.array([1, 1]))
     assert draws(home, 7, lambda t: np.array([t % 3, 1])) == [0, 1, 4]
 
 
-def test_a_minimum_dwell_holds_and_then_asks_the_other_schedule() -> None:
+def test_a_minimum_dwell_holds_and_then_follows_the_other_schedule() -> None:
     assert draws(MinimumDwell(4), 10) == [0, 4, 8]
     assert draws(MinimumDwell(4, Every(3)), 13) == [0, 4, 8, 12]
     assert draws(MinimumDwell(4, WhenSituationReturns()), 16, lambda t: t % 3) == [0, 6, 12]
@@ -96,12 +96,12 @@ def test_any_function_is_a_schedule() -> None:
 
 
 @pytest.mark.parametrize(
-    "nonsense",
+    "make_invalid",
     [lambda: Every(0), lambda: Geometric(0.0), lambda: Geometric(1.5), lambda: MinimumDwell(0)],
 )
-def test_a_schedule_that_makes_no_sense_is_refused(nonsense: Callable[[], object]) -> None:
+def test_an_invalid_schedule_is_refused(make_invalid: Callable[[], object]) -> None:
     with pytest.raises(ValueError, match=r"="):
-        nonsense()
+        make_invalid()
 
 
 # -- retired while held ------------------------------------------------------------------------
@@ -111,7 +111,7 @@ HOLDING = [doubling, MinimumDwell(50, doubling), Geometric(1e-9), WhenSituationR
 
 @pytest.mark.parametrize("schedule", HOLDING, ids=range(len(HOLDING)))
 def test_a_retired_mode_no_longer_acts_while_it_is_held(schedule: Schedule) -> None:
-    """Before, at and after the retirement the actions are those that the agent says it takes."""
+    """Before, at and after the retirement the actions have the stated probabilities."""
 
     def always(name: str) -> DiscreteMode[Any, str, int]:
         return DiscreteMode(lambda _x: {name: 1.0}, lambda _x, _a: {0: 1.0}, name)
@@ -120,7 +120,7 @@ def test_a_retired_mode_no_longer_acts_while_it_is_held(schedule: Schedule) -> N
         FiniteBelief([always("left"), always("right")]), schedule=schedule
     )
     rng = Stream(1)
-    for _ in range(9):  # doubling has drawn at 8 and holds until 16
+    for _ in range(9):  # `doubling` draws at 8 and holds until 16
         held = agent.act(rng)
         agent.observe(held, 0)
     copied, loaded = agent.copy(), agent.copy()
@@ -134,7 +134,7 @@ def test_a_retired_mode_no_longer_acts_while_it_is_held(schedule: Schedule) -> N
     assert [copied.batch(5, twins[0]), loaded.batch(5, twins[1])] == [[other] * 5] * 2
 
 
-def test_a_held_mode_stays_in_charge_when_another_one_is_retired() -> None:
+def test_a_held_mode_is_kept_when_another_one_is_retired() -> None:
     modes = random_modes(4, actions=4, seed=3)
     agent, rng = modes.agent(schedule=Every(50)), Stream(2)
     agent.act(rng)
@@ -144,7 +144,7 @@ def test_a_held_mode_stays_in_charge_when_another_one_is_retired() -> None:
     assert agent.mode is held
 
 
-def test_a_held_mode_stays_in_charge_when_actions_are_drawn_without_a_mode() -> None:
+def test_a_held_mode_is_kept_when_actions_are_drawn_without_a_mode() -> None:
     agent, rng = BernoulliBandit(5).agent(schedule=Every(50)), Stream(3)
     held = agent.act(rng)
     for _ in range(20):
@@ -154,7 +154,7 @@ def test_a_held_mode_stays_in_charge_when_actions_are_drawn_without_a_mode() -> 
     assert held not in agent.batch(20, rng)
 
 
-def test_a_mode_that_knew_only_a_retired_arm_is_drawn_again() -> None:
+def test_a_mode_that_has_only_a_retired_arm_is_redrawn() -> None:
     agent, rng = BernoulliBandit(["red"]).agent(schedule=doubling), Stream(0)
     agent.batch(9, rng)
     agent.belief.add("blue")

@@ -1,4 +1,4 @@
-"""Streams: the same numbers for the same seed, others for every other, and exact resume."""
+"""Streams: reproducible numbers, independent streams, and exact resuming."""
 
 import copy
 import io
@@ -17,8 +17,8 @@ from bayescontrol.errors import IncompatibleState
 from bayescontrol.protocols import Persistent
 from bayescontrol.seeding import Stream, as_stream
 
-# The first four numbers of Stream.named(0, 0, "agent"), frozen: a change of the stream is a break
-# of every saved seed, and must be meant.
+# The first four numbers of Stream.named(0, 0, "agent"), frozen: changing the stream invalidates
+# every saved seed, so it must be intentional.
 GOLDEN: list[tuple[str, tuple[Any, ...], list[float]]] = [
     (
         "random",
@@ -97,9 +97,9 @@ def test_the_first_numbers_of_a_stream_never_change(
     assert [getattr(rng, method)(*arguments) for _ in expected] == expected
 
 
-def test_orders_and_generators_never_change_either() -> None:
+def test_permutations_and_generators_never_change() -> None:
     assert agent().permutation(6).tolist() == [5, 3, 4, 0, 2, 1]
-    # Raw words: NumPy keeps those, but not what its distributions make of them.
+    # NumPy guarantees the raw words, but not the output of its distributions.
     assert agent().generator().bit_generator.random_raw() == 13847752250147267281
 
 
@@ -114,7 +114,7 @@ def test_size_equals_repeated_single_draws(
     assert one == many
 
 
-def test_location_and_scale_shift_and_stretch_the_same_draw() -> None:
+def test_location_and_scale_transform_the_same_draw() -> None:
     assert agent().normal(3.0, 2.0) == 3.0 + 2.0 * agent().normal()
     assert agent().normal(3, 2, size=5).tolist() == (3.0 + 2.0 * agent().normal(size=5)).tolist()
     assert agent().exponential(4.0) == 4.0 * agent().exponential()
@@ -122,7 +122,7 @@ def test_location_and_scale_shift_and_stretch_the_same_draw() -> None:
     assert agent().normal(1.0, 0.0) == 1.0
 
 
-def test_single_draws_are_plain_numbers_of_python() -> None:
+def test_single_draws_are_python_numbers() -> None:
     rng = agent()
     assert type(rng.random()) is type(rng.normal()) is type(rng.beta(1, 1)) is float
     assert type(rng.integers(5)) is type(rng.categorical([1, 1])) is type(rng.choice(5)) is int
@@ -136,7 +136,7 @@ def test_integers_cover_the_whole_range_and_nothing_else() -> None:
     assert rng.integers(2**63 - 1, 2**63) == 2**63 - 1
 
 
-def test_choice_returns_the_option_itself_and_heeds_the_weights() -> None:
+def test_choice_returns_the_option_itself_and_uses_the_weights() -> None:
     rng = agent()
     options = [("a", 1), ("b", 2), ("c", 3)]
     assert rng.choice(options) in options
@@ -192,7 +192,7 @@ def test_every_seed_run_and_role_has_a_separate_stream() -> None:
 
 
 def test_streams_of_neighbouring_runs_are_independent() -> None:
-    """Smoke: 40 streams of 2000; the 780 correlations times √2000, limit 5.8: 780 · 7e-9 = 5e-6.
+    """40 streams of 2000 numbers: the 780 correlations times √2000 are below 5.8; false alarm 5e-6.
 
     The first numbers of 2000 runs: √n sup|F_n - F|, limit 2.69: false-alarm rate 1e-6.
     """
@@ -277,19 +277,19 @@ def test_a_copy_gives_the_same_numbers_and_is_independent(
         {"xoshiro256++": np.zeros(4, dtype=np.uint64)},
     ],
 )
-def test_foreign_arrays_are_refused_and_the_stream_stays(arrays: dict[str, Any]) -> None:
+def test_incompatible_arrays_are_refused_and_change_nothing(arrays: dict[str, Any]) -> None:
     rng = agent()
     with pytest.raises(IncompatibleState):
         rng.load(arrays)
     assert rng == agent()
 
 
-def test_the_stream_is_what_the_protocols_ask_for() -> None:
+def test_the_stream_satisfies_the_protocols() -> None:
     rng: Stream = agent()
     assert isinstance(rng, Persistent)
 
 
-def test_repr_shows_the_state_and_equality_looks_at_nothing_else() -> None:
+def test_repr_shows_the_state_and_equality_compares_it() -> None:
     assert repr(agent()) == (
         "<Stream xoshiro256++ d51c20144250dbac fd068cfeccd80e10 b94832f003ac46a0 ca6f62c724b657ae>"
     )
@@ -335,7 +335,7 @@ def test_repr_shows_the_state_and_equality_looks_at_nothing_else() -> None:
         (lambda s: s.permutation(-1), "n = -1"),
     ],
 )
-def test_bad_arguments_name_themselves_and_draw_nothing(
+def test_errors_name_invalid_arguments_and_use_no_random_numbers(
     draw: Callable[[Stream], object], message: str
 ) -> None:
     rng = agent()
@@ -345,14 +345,14 @@ def test_bad_arguments_name_themselves_and_draw_nothing(
 
 
 @pytest.mark.parametrize("seed", [-1, 2**128, 1.0, "7", None, [1]])
-def test_a_seed_is_a_non_negative_integer(seed: Any) -> None:
+def test_a_seed_must_be_a_non_negative_integer(seed: Any) -> None:
     with pytest.raises(ValueError, match="seed = "):
         Stream(seed)
     with pytest.raises(ValueError, match="seed = "):
         Stream.named(seed, 0, "agent")
 
 
-def test_a_run_is_a_non_negative_integer_and_a_role_a_name() -> None:
+def test_a_run_must_be_a_non_negative_integer_and_a_role_a_name() -> None:
     with pytest.raises(ValueError, match="run = -1"):
         Stream.named(0, -1, "agent")
     with pytest.raises(ValueError, match="role=3"):

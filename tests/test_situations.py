@@ -1,4 +1,4 @@
-"""The situation: how it moves on, and that agent and world begin in the same one."""
+"""The situation: how it advances, and that agent and environment start in the same one."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -31,7 +31,7 @@ from bayescontrol.situations import stay
 from bayescontrol.systems import Situated
 from bayescontrol.testing import check_modes, same_bits
 
-# -- a situation without a map --------------------------------------------------------------------
+# -- a situation without an advance function ------------------------------------------------------
 
 
 def coin(p: float) -> DiscreteMode[Any, str, int]:
@@ -60,7 +60,7 @@ def belief() -> FiniteBelief[Any]:
     ],
     ids=["rule", "naive", "situated", "parametric", "tabulate", "check_modes", "rate", "sampled"],
 )
-def test_a_situation_without_a_map_is_refused(careless: Callable[[], object]) -> None:
+def test_a_situation_without_an_advance_function_is_refused(careless: Callable[[], object]) -> None:
     with pytest.raises(BadSituation, match=r"advance=bayescontrol\.stay"):
         careless()
 
@@ -73,12 +73,12 @@ def test_a_situation_that_never_changes_is_reported_as_constant() -> None:
     assert tabulate([coin(0.2), coin(0.7)], 5.0, stay).policy.shape == (2, 1, 1)
 
 
-def test_a_value_that_is_not_a_map_is_refused() -> None:
+def test_an_invalid_advance_function_is_refused() -> None:
     with pytest.raises(TypeError, match=r"advance=7 .* function"):
         ControlRule(belief(), 5.0, 7)  # type: ignore[arg-type]
 
 
-# -- agent and world begin in the same state -----------------------------------------------------
+# -- agent and environment start in the same state -----------------------------------------------
 
 MDP = chain_mdp(4)
 SYSTEM = double_integrator()
@@ -108,7 +108,7 @@ AGENTS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize(
     "probes", [None, {"n": Probe(lambda _agent, _a, _o: 1)}], ids=["", "probe"]
 )
-def test_an_agent_that_starts_elsewhere_than_its_mdp_is_refused(name: str, probes: Any) -> None:
+def test_an_agent_with_another_start_than_its_mdp_is_refused(name: str, probes: Any) -> None:
     agent, world = AGENTS[name](0), MDP.environment(start=2)
     before = agent.save()
     with pytest.raises(BadSituation, match="agent starts in state 0, the environment in state 2"):
@@ -120,9 +120,9 @@ def test_an_agent_that_starts_elsewhere_than_its_mdp_is_refused(name: str, probe
     assert len(interact(AGENTS[name](2), world, 10, probes=probes)) == 10
 
 
-# UCRL2 and BAMCP plan for one history: they cannot be moved.
+# UCRL2 and BAMCP plan for one history, so their state cannot be set.
 @pytest.mark.parametrize("name", [name for name in AGENTS if name not in ("ucrl2", "bamcp")])
-def test_an_agent_that_has_learnt_can_be_moved_to_the_state_of_another_world(name: str) -> None:
+def test_a_trained_agent_can_be_moved_to_the_state_of_another_environment(name: str) -> None:
     agent = AGENTS[name](0)
     interact(agent, MDP.environment(start=0), 7)
     world = MDP.environment(start=next(x for x in MDP.states if x != agent.x))
@@ -132,7 +132,7 @@ def test_an_agent_that_has_learnt_can_be_moved_to_the_state_of_another_world(nam
     assert len(interact(agent, world, 7)) == 7
 
 
-def test_a_run_may_go_on_where_it_ended_and_not_in_a_new_world() -> None:
+def test_a_run_can_continue_in_its_environment_but_not_in_a_new_one() -> None:
     agent, world = GibbsMDP(2, start=0).agent(), MDP.environment()
     interact(agent, world, 7)
     interact(agent, world, 7)
@@ -142,7 +142,7 @@ def test_a_run_may_go_on_where_it_ended_and_not_in_a_new_world() -> None:
     assert agent.belief.count == 14
 
 
-def test_an_agent_with_its_own_map_may_be_anywhere() -> None:
+def test_an_agent_with_its_own_advance_function_may_start_anywhere() -> None:
     modes = [coin(0.2), coin(0.7)]
     agent: Any = ControlRule(FiniteBelief(modes), 0, lambda t, _a, _o: t + 1)
 
@@ -163,13 +163,13 @@ def test_an_agent_with_its_own_map_may_be_anywhere() -> None:
     ],
     ids=["linear agent", "controller", "expert", "bumpless"],
 )
-def test_an_agent_that_starts_elsewhere_than_its_plant_is_refused(make: Any) -> None:
+def test_an_agent_with_another_start_than_its_plant_is_refused(make: Any) -> None:
     with pytest.raises(BadSituation, match="environment"):
         interact(make([0.0, 0.0]), LinearPlant(SYSTEM, start=[1.0, 0.0]), 5)
     assert len(interact(make([1.0, 0.0]), LinearPlant(SYSTEM, start=[1.0, 0.0]), 5)) == 5
 
 
-def test_an_expert_that_starts_elsewhere_than_the_simulated_plant_is_refused() -> None:
+def test_an_expert_with_another_start_than_the_simulated_plant_is_refused() -> None:
     pytest.importorskip("gymnasium")
     plant = MOUNTAIN_CAR.environment(seed=1)
     with pytest.raises(BadSituation):
@@ -179,7 +179,7 @@ def test_an_expert_that_starts_elsewhere_than_the_simulated_plant_is_refused() -
     assert len(interact(agent, plant, 3)) == 3
 
 
-def test_an_agent_that_starts_elsewhere_than_a_gymnasium_world_is_refused() -> None:
+def test_an_agent_with_another_start_than_a_gymnasium_environment_is_refused() -> None:
     gymnasium = pytest.importorskip("gymnasium")
     from bayescontrol.gym import Continuing
 

@@ -1,4 +1,4 @@
-"""I/O systems: coupling, known, tailored, and agents seen as systems."""
+"""I/O systems: coupling, known and tailored systems, and agents as systems."""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def reward(a: int, o: int) -> float:
 
 
 def probability(system: Any, history: list[tuple[int, int]]) -> float:
-    """P(ao_≤t), the product over the steps."""
+    """P(ao_≤t), as a product over the steps."""
     p, s = 1.0, system.start()
     for a, o in history:
         p *= system.action_probabilities(s).get(a, 0.0)
@@ -52,7 +52,7 @@ def test_an_agent_as_a_system_is_a_distribution_over_histories(kind: type[Any]) 
 
 
 def test_the_naive_agent_is_the_plain_mixture_of_the_systems() -> None:
-    """P(ao_≤t) = Σ_m P(m) P_m(ao_≤t), exactly what the rule is not."""
+    """P(ao_≤t) = Σ_m P(m) P_m(ao_≤t), which does not hold for the rule."""
     prior = [0.5, 0.3, 0.2]
     naive = AgentSystem(MODES.agent(prior, kind=NaiveMixture))
     causal = AgentSystem(MODES.agent(prior))
@@ -65,7 +65,7 @@ def test_the_naive_agent_is_the_plain_mixture_of_the_systems() -> None:
     assert differ > 50
 
 
-def test_looking_at_a_system_never_changes_the_agent() -> None:
+def test_evaluating_a_system_does_not_change_the_agent() -> None:
     agent = MODES.agent()
     system = AgentSystem(agent)
     start = system.start()
@@ -89,7 +89,7 @@ def test_the_coupling_takes_actions_from_one_and_observations_from_the_other() -
     assert g.advance(s, 1, 0) == (p.advance(0, 1, 0), q.advance(0, 1, 0))
 
 
-def test_a_mode_knows_the_environment_it_was_created_for() -> None:
+def test_a_mode_knows_its_environment() -> None:
     p, q = MODES.systems()[:2]
     assert known(p, p, [0, 1], horizon=3)
     check = known(p, q, [0, 1], horizon=3)
@@ -98,9 +98,9 @@ def test_a_mode_knows_the_environment_it_was_created_for() -> None:
     assert check.history[-1][1] is None
 
 
-def test_a_difference_deep_in_the_tree_is_found_at_its_depth() -> None:
+def test_a_difference_deep_in_the_tree_is_found() -> None:
     class Late:
-        """Fair, until two heads in a row."""
+        """A fair coin until two heads in a row."""
 
         def __init__(self, then: float) -> None:
             self.then = then
@@ -124,7 +124,7 @@ def test_a_difference_deep_in_the_tree_is_found_at_its_depth() -> None:
     assert check.gap == 0.25
 
 
-def test_systems_that_never_answer_know_each_other() -> None:
+def test_systems_without_observations_know_each_other() -> None:
     mute = Situated(DiscreteMode(lambda _x: {"a": 1.0}, lambda _x, _a: {}))
     assert known(mute, mute, ["a"], horizon=2)
 
@@ -143,7 +143,7 @@ def test_a_mode_is_tailored_if_its_world_is_known_and_the_outcome_is_desired() -
     assert not tailored(p, q, [0, 1], 3, lambda _g: True)
 
 
-def test_a_mode_with_private_state_keeps_it_as_a_system() -> None:
+def test_a_mode_with_private_state_keeps_its_state_as_a_system() -> None:
     class Alternating:
         def start(self) -> int:
             return 0
@@ -165,7 +165,7 @@ def test_a_mode_with_private_state_keeps_it_as_a_system() -> None:
 
 
 class _Sure:
-    """A system as a mode, with the likelihood it needs."""
+    """A system as a mode, with the required likelihood."""
 
     def __init__(self, system: Any) -> None:
         self.start, self.advance = system.start, system.advance

@@ -1,4 +1,4 @@
-"""Situations and states as arrays: plain data comes back as it was, code does not travel."""
+"""Situations and states as arrays: plain data is restored exactly, and code is not stored."""
 
 import math
 from fractions import Fraction
@@ -34,25 +34,25 @@ plain = st.recursive(
 
 
 @given(plain)
-def test_plain_values_come_back_as_they_were(value: Any) -> None:
+def test_plain_values_are_restored_exactly(value: Any) -> None:
     saved = npy_round_trip({"x": pack(value, "x")})["x"]
     assert unpack(saved) == value
     assert repr(unpack(saved)) == repr(value)
 
 
 @given(hnp.arrays(st.sampled_from([np.float64, np.int64, np.bool_]), hnp.array_shapes()))
-def test_numeric_arrays_come_back_bit_for_bit(value: Any) -> None:
+def test_numeric_arrays_are_restored_bit_for_bit(value: Any) -> None:
     saved = unpack(npy_round_trip({"x": pack(value, "x")})["x"])
     assert saved.dtype == value.dtype
     assert saved.tobytes() == value.tobytes()
 
 
-def test_numbers_of_numpy_come_back_as_numbers() -> None:
+def test_numpy_numbers_are_restored_as_numbers() -> None:
     assert unpack(pack(np.int64(3), "x")) == 3
     assert unpack(pack(np.float64(0.1), "x")) == 0.1
 
 
-def test_packed_arrays_are_copies_and_so_are_unpacked_ones() -> None:
+def test_packed_and_unpacked_arrays_are_copies() -> None:
     value = np.zeros(2)
     packed = pack(value, "x")
     unpacked = unpack(packed)
@@ -80,6 +80,6 @@ def test_objects_other_than_plain_data_cannot_be_saved(value: object) -> None:
         np.array(None),
     ],
 )
-def test_foreign_bytes_are_refused_and_never_run(array: Any) -> None:
+def test_invalid_bytes_are_refused_and_never_executed(array: Any) -> None:
     with pytest.raises(IncompatibleState):
         unpack(array)

@@ -1,4 +1,4 @@
-"""A log of another controller is evidence of the world; its choices are none, unless they show."""
+"""Warm starts: outcomes in a log are evidence; its choices only if they are a demonstration."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,8 +30,8 @@ MODES = random_modes(5, situations=3, actions=2, seed=1)
 CHAIN = chain_mdp(3)
 
 
-class Anything:
-    """Somebody who tries all actions alike."""
+class RandomAgent:
+    """An agent that tries all actions equally often."""
 
     def __init__(self, actions: int) -> None:
         self.actions = actions
@@ -44,7 +44,7 @@ class Anything:
 
 
 class Regulator:
-    """Somebody else's controller of the plant."""
+    """Another controller of the plant."""
 
     x = np.zeros(2)
 
@@ -56,7 +56,7 @@ class Regulator:
 
 
 def particles() -> ControlRule[Any, Any, Any, Any]:
-    """The bias of a coin by its logit."""
+    """A belief over the logit of the bias of a coin."""
 
     def log_likelihoods(theta: Any, x: Any, a: Any, o: int) -> Any:
         if o not in (0, 1):
@@ -77,22 +77,22 @@ def log_of(agent: Any, world: Any, steps: int = 60) -> Record:
     return interact(agent, world, steps, seed=9)
 
 
-#: kind -> a fresh agent, a log, an entry that it must refuse
+#: kind -> a constructor of the agent, a log, an invalid entry
 CASES: dict[str, tuple[Callable[[], Any], Record, Any]] = {
-    "finite": (MODES.agent, log_of(Anything(2), MODES.environment(2)), (0, "wrong")),
+    "finite": (MODES.agent, log_of(RandomAgent(2), MODES.environment(2)), (0, "wrong")),
     "bandit": (
         BernoulliBandit(3).agent,
-        log_of(Anything(3), BernoulliBandit(3).draw(1)),
+        log_of(RandomAgent(3), BernoulliBandit(3).draw(1)),
         (7, 1),
     ),
     "MDP": (
         lambda: GibbsMDP(2, 0).agent(),
-        log_of(Anything(2), CHAIN.environment()),
+        log_of(RandomAgent(2), CHAIN.environment()),
         (0, (np.nan, 1)),
     ),
     "model": (
         lambda: PosteriorSampling.on(CHAIN),
-        log_of(Anything(2), CHAIN.environment()),
+        log_of(RandomAgent(2), CHAIN.environment()),
         (0, (np.nan, 1)),
     ),
     "linear": (
@@ -106,17 +106,17 @@ cases = pytest.mark.parametrize("kind", CASES)
 
 
 @cases
-def test_the_belief_is_what_it_would_be_if_the_agent_had_seen_it_all(kind: str) -> None:
+def test_the_belief_equals_that_of_an_agent_that_observed_the_log(kind: str) -> None:
     make, log, _ = CASES[kind]
-    warm, lived = make(), make()
+    warm, observing = make(), make()
     assert warm_start(warm, log) == 60
     rng = Stream(0)
     for a, o in log:
-        lived.observe(a, o)
-        if isinstance(lived.belief, Renewing):
-            lived.belief.renew(rng)
-    assert same_bits(warm.belief.save(), lived.belief.save())
-    assert np.array_equal(warm.x, lived.x)
+        observing.observe(a, o)
+        if isinstance(observing.belief, Renewing):
+            observing.belief.renew(rng)
+    assert same_bits(warm.belief.save(), observing.belief.save())
+    assert np.array_equal(warm.x, observing.x)
 
 
 @cases
@@ -132,7 +132,7 @@ def test_a_log_with_a_bad_entry_changes_nothing(kind: str) -> None:
 
 
 @cases
-def test_a_warm_agent_goes_on_as_usual(kind: str) -> None:
+def test_an_agent_can_act_and_observe_after_a_warm_start(kind: str) -> None:
     make, log, _ = CASES[kind]
     agent = make()
     belief = agent.belief
@@ -142,8 +142,8 @@ def test_a_warm_agent_goes_on_as_usual(kind: str) -> None:
     agent.observe(a, next(o for b, o in log if kind in ("linear", "particles") or b == a))
 
 
-def test_triples_say_the_situation_and_leave_the_agent_where_it_is() -> None:
-    """A record with a column `situation` is read likewise; the order does not matter."""
+def test_triples_contain_the_situation_and_do_not_move_the_agent() -> None:
+    """A record with a column `situation` is read the same way; the order does not matter."""
     log = interact(MODES.agent(), MODES.environment(2), 50, probes={"situation": situation})
     triples = [(x, a, o) for x, (a, o) in zip(log["situation"].tolist(), log, strict=True)]
     plain, stated, shuffled = MODES.agent(), MODES.agent(), MODES.agent()
@@ -157,7 +157,7 @@ def test_triples_say_the_situation_and_leave_the_agent_where_it_is() -> None:
 
 
 def expert(good: str) -> DiscreteMode[Any, str, int]:
-    """The lever `good` pays a little more often; an expert for it pulls it nine times in ten."""
+    """A mode in which lever `good` pays more often, and is pulled nine times in ten."""
     bad = {"left": "right", "right": "left"}[good]
     return DiscreteMode(
         lambda x: {good: 0.9, bad: 0.1},
@@ -166,8 +166,8 @@ def expert(good: str) -> DiscreteMode[Any, str, int]:
     )
 
 
-def test_choices_are_no_evidence_unless_they_are_a_demonstration() -> None:
-    """Exactly: 0.6 against 0.4 for what was seen, and 0.9 against 0.1 for what was shown."""
+def test_choices_are_evidence_only_if_they_are_a_demonstration() -> None:
+    """The likelihood ratio is 0.6 to 0.4 for outcomes, and 0.9 to 0.1 for demonstrated actions."""
     log = [("left", 1), ("left", 0)]
 
     def after(**how: Any) -> float:
@@ -187,8 +187,8 @@ def test_a_demonstration_needs_modes_with_action_probabilities() -> None:
     assert same_bits(agent.save(), before)
 
 
-def test_particles_keep_up_with_a_long_log() -> None:
-    """Without renewals the weights would rest on a few of them; the exact mean is Beta-like."""
+def test_particles_are_renewed_during_a_long_log() -> None:
+    """Without renewal a few particles would have all the weight; the mean is close to ln 2."""
     agent = particles()
     warm_start(agent, [("toss", 1), ("toss", 1), ("toss", 0)] * 300)
     assert agent.belief.renewals > 1
@@ -204,7 +204,7 @@ def test_particles_keep_up_with_a_long_log() -> None:
     "log",
     [3, "a log", [1, 2], [("a",)], [("left", 1), (None, "left", 1)], [("left", 1, 2, 3)], ["ab"]],
 )
-def test_a_value_that_is_not_a_log_is_refused(log: Any) -> None:
+def test_an_invalid_log_is_refused(log: Any) -> None:
     agent = ControlRule(FiniteBelief([expert("left"), expert("right")]))
     with pytest.raises(BadEvidence, match="log"):
         warm_start(agent, log)
@@ -216,23 +216,23 @@ def test_an_agent_without_a_belief_is_refused() -> None:
         warm_start(RLearning(2, 2), [])  # type: ignore[arg-type]
 
 
-def test_a_warm_start_saves_the_agent_its_first_mistakes() -> None:
-    """Three levers, 200 steps of somebody who tries all, then 100 of ours; mean of 50 runs.
+def test_a_warm_start_reduces_regret() -> None:
+    """Three levers, a log of 200 random steps, then 100 steps of the agent; mean of 50 runs.
 
     Over 20 other seeds the cold agent lost 5.8 ± .5, the warm one .06 ± .04: the bound is more
-    than 5 spreads away.
+    than 5 standard deviations away.
     """
     cold, warm = regret(seed=1)
     assert cold > warm + 3.0
 
 
 def regret(seed: int) -> tuple[float, float]:
-    """Of 100 steps, after nothing and after a log."""
+    """The regret of 100 steps without and with a warm start."""
     bandit = BernoulliBandit(3)
     world = bandit.environment([0.2, 0.5, 0.8])
     lost = np.zeros(2)
     for run in range(50):
-        log = interact(Anything(3), world, 200, seed=seed, run=run)
+        log = interact(RandomAgent(3), world, 200, seed=seed, run=run)
         for i in range(2):
             agent = bandit.agent()
             if i:
@@ -242,7 +242,7 @@ def regret(seed: int) -> tuple[float, float]:
     return float(lost[0]), float(lost[1])
 
 
-def test_a_regression_has_no_modes_that_a_demonstration_could_weigh() -> None:
+def test_a_belief_without_modes_refuses_a_demonstration() -> None:
     agent = LinearQuadratic.on(double_integrator()).agent()
     log = [(np.zeros(1), np.zeros(2))]
     with pytest.raises(MissingCapability, match="cannot do that"):
@@ -250,7 +250,7 @@ def test_a_regression_has_no_modes_that_a_demonstration_could_weigh() -> None:
     assert warm_start(agent, log) == 1
 
 
-def test_rows_of_an_array_are_a_log() -> None:
+def test_an_array_of_rows_is_a_log() -> None:
     rows, pairs = BernoulliBandit(2).agent(), BernoulliBandit(2).agent()
     assert warm_start(rows, np.array([[0, 1], [0, 1], [1, 0]])) == 3
     warm_start(pairs, [(0, 1), (0, 1), (1, 0)])
@@ -259,7 +259,7 @@ def test_rows_of_an_array_are_a_log() -> None:
         warm_start(rows, np.zeros((2, 4)))
 
 
-def test_pairs_of_vectors_in_one_array_are_a_log() -> None:
+def test_an_array_of_vector_pairs_is_a_log() -> None:
     system = LinearSystem(np.eye(2), np.eye(2), np.eye(2), np.eye(2))
     stacked, pairs = LinearQuadratic.on(system).agent(), LinearQuadratic.on(system).agent()
     log = np.arange(12.0).reshape(3, 2, 2)

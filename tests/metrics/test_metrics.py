@@ -1,4 +1,4 @@
-"""The delusion meter, regret, and the share of the best arm."""
+"""Delusion, regret, and the share of the best arm."""
 
 import math
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ from bayescontrol.situations import stay
 
 
 def bits(p: FloatArray, q: FloatArray) -> float:
-    """KL(p ‖ q), as it is printed."""
+    """KL(p ‖ q) in bits, as printed in the paper."""
     return math.fsum(a * math.log2(a / b) for a, b in zip(p, q, strict=True) if a > 0)
 
 
@@ -58,7 +58,7 @@ def random_class(seed: int) -> tuple[TabularModes, FloatArray]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_it_equals_its_definition(seed: int) -> None:
+def test_delusion_equals_its_definition(seed: int) -> None:
     modes, prior = random_class(seed)
     record = interact(modes.agent(prior), modes.environment(seed % 4), 12, seed=seed)
     read = delusion(record, modes.agent(prior))
@@ -78,7 +78,7 @@ def test_it_equals_its_definition(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_on_the_agents_own_records_it_agrees_bit_for_bit(seed: int) -> None:
+def test_on_records_of_the_agent_posteriors_agree_bit_for_bit(seed: int) -> None:
     modes, prior = random_class(seed)
     probes = {"v": posterior}
     causal = interact(modes.agent(prior), modes.environment(0), 30, seed=seed, probes=probes)
@@ -89,7 +89,7 @@ def test_on_the_agents_own_records_it_agrees_bit_for_bit(seed: int) -> None:
     assert delusion(naive, modes.agent(prior)).naive.tobytes() == naive["v"].tobytes()
 
 
-def test_the_expected_reading_of_a_step_is_the_information_of_the_action() -> None:
+def test_the_expected_value_of_a_step_is_the_information_of_the_action() -> None:
     """Σ_a P(a | âo_<t) step(a) = I(m; a_t | âo_<t) = H(a_t) - H(a_t | m)."""
     modes, prior = random_class(7)
     policy = modes.policy[:, modes.start]
@@ -102,7 +102,7 @@ def test_the_expected_reading_of_a_step_is_the_information_of_the_action() -> No
     assert expected == pytest.approx(float(entropy), abs=1e-12)
 
 
-def test_modes_with_one_policy_inject_nothing() -> None:
+def test_modes_with_the_same_policy_give_no_delusion() -> None:
     modes, prior = random_class(1)
     same = TabularModes(
         np.broadcast_to(modes.policy[:1], modes.policy.shape), modes.hypothesis, modes.successor
@@ -112,7 +112,7 @@ def test_modes_with_one_policy_inject_nothing() -> None:
     assert max(read.step_bits.max(), read.total_bits.max(), np.abs(read.log_odds).max()) < 1e-12
 
 
-def test_a_passive_observer_injects_exactly_nothing() -> None:
+def test_a_passive_observer_has_exactly_zero_delusion() -> None:
     modes = random_modes(5, situations=2, actions=1, observations=3, seed=4)
     record = interact(modes.agent(), modes.environment(1), 50, seed=2)
     read = delusion(record, modes.agent())
@@ -133,7 +133,7 @@ def test_the_agent_is_never_changed(kind: type[Any]) -> None:
     assert read.total_bits.tobytes() == delusion(record, modes.agent(prior)).total_bits.tobytes()
 
 
-def test_a_list_of_modes_reads_as_the_array_does() -> None:
+def test_a_list_and_an_array_of_modes_give_the_same_values() -> None:
     modes = three_modes()
     record = interact(modes.agent(THREE_MODES_PRIOR), modes.environment(1), 25)
     listed = ControlRule(FiniteBelief([modes[m] for m in range(3)], THREE_MODES_PRIOR), 0, stay)
@@ -143,7 +143,7 @@ def test_a_list_of_modes_reads_as_the_array_does() -> None:
 
 
 class Repeater:
-    """Does mostly what it did last, or mostly the other thing; learns nothing from o."""
+    """A mode that repeats its last action with probability `faith`; o carries no evidence."""
 
     def __init__(self, faith: float) -> None:
         self.faith = faith
@@ -164,7 +164,7 @@ class Repeater:
         return 0.5
 
 
-def test_modes_with_private_state_are_asked_in_their_state() -> None:
+def test_modes_with_private_state_are_evaluated_in_their_state() -> None:
     agent = ControlRule(FiniteBelief([Repeater(0.9), Repeater(0.3)]))
     read = delusion(Record([0, 1, 1, 0], [0, 0, 0, 0]), agent)
     saved = [1, 0, 1, 0]  # the state is the last action, 0 before the first
@@ -176,7 +176,7 @@ def test_modes_with_private_state_are_asked_in_their_state() -> None:
     assert read.naive[-1] == pytest.approx(normalised(np.prod(odds, axis=0)))
 
 
-def test_an_action_that_some_modes_rule_out_speaks_infinitely_against_them() -> None:
+def test_an_action_that_a_mode_excludes_has_infinite_log_odds_against_it() -> None:
     read = delusion(Record([0, 0], [PRIZE, FROG]), prize_or_frog(0.75).agent())
     assert read.log_odds[0].tolist() == [1.0, -math.inf]
     assert read.step_bits == pytest.approx([1.0, math.log2(4 / 3)])
@@ -184,7 +184,7 @@ def test_an_action_that_some_modes_rule_out_speaks_infinitely_against_them() -> 
     assert read.total_bits == pytest.approx([math.log2(4 / 3), 1.0])
 
 
-def test_a_mode_that_is_ruled_out_already_has_no_odds_to_change() -> None:
+def test_the_log_odds_of_an_excluded_mode_are_nan() -> None:
     read = delusion(Record([0, 0], [PRIZE, PRIZE]), prize_or_frog(1.0).agent())
     assert np.isnan(read.log_odds[1]).tolist() == [False, True]
     assert read.log_odds[1, 0] == 0.0
@@ -193,12 +193,12 @@ def test_a_mode_that_is_ruled_out_already_has_no_odds_to_change() -> None:
 
 
 def prize_with_a_third_box() -> TabularModes:
-    """No mode ever picks the third box."""
+    """A class in which no mode picks the third box."""
     r, s = [0.25, 0.75], [0.75, 0.25]
     return TabularModes([[[1, 0, 0]], [[0, 1, 0]]], [[[r, s, s]], [[s, r, s]]])
 
 
-def test_an_action_that_every_mode_rules_out_is_named_with_its_place() -> None:
+def test_the_error_for_an_impossible_action_names_its_step() -> None:
     record = Record([0, 2], [PRIZE, FROG])
     with pytest.raises(
         ImpossibleCondition, match=r"step 2: action 2 .* situation 0 under every mode"
@@ -213,7 +213,7 @@ def test_an_action_that_every_mode_rules_out_is_named_with_its_place() -> None:
         (1.0, Record([1, 0, 0], [FROG, PRIZE, PRIZE])),  # sees a frog where the prize must be
     ],
 )
-def test_a_self_contradiction_is_infinite_and_leaves_no_naive_posterior(
+def test_a_contradiction_is_infinite_and_leaves_no_naive_posterior(
     reliability: float, record: Record
 ) -> None:
     read = delusion(record, prize_or_frog(reliability).agent())
@@ -224,8 +224,8 @@ def test_a_self_contradiction_is_infinite_and_leaves_no_naive_posterior(
     assert np.isfinite(read.step_bits).all()
 
 
-def test_thousands_of_bits_are_counted_and_not_lost_to_underflow() -> None:
-    """Causal evidence against mode 0 and false evidence for it, in every step."""
+def test_thousands_of_bits_do_not_underflow() -> None:
+    """Every step has causal evidence against mode 0 and false evidence for it."""
     modes = TabularModes([[[0.99, 0.01]], [[0.01, 0.99]]], [[[[0.7, 0.3]] * 2], [[[0.3, 0.7]] * 2]])
     steps = 3000
     read = delusion(Record([0] * steps, [1] * steps), modes.agent())
@@ -234,7 +234,7 @@ def test_thousands_of_bits_are_counted_and_not_lost_to_underflow() -> None:
     assert read.total_bits[-1] == pytest.approx(steps * math.log2(7 / 3), rel=1e-9)
 
 
-def test_evidence_that_the_belief_skips_or_floors_is_read_so() -> None:
+def test_skip_and_floor_options_apply_to_delusion() -> None:
     record = Record([0, 2], [PRIZE, FROG])
     skips = ControlRule(FiniteBelief(prize_with_a_third_box(), on_impossible="skip"), 0, stay)
     assert delusion(record, skips).step_bits.tolist() == [1.0, 0.0]
@@ -244,7 +244,7 @@ def test_evidence_that_the_belief_skips_or_floors_is_read_so() -> None:
     assert delusion(record, floors).log_odds[0] @ [1, -1] == pytest.approx(10.0)
 
 
-def test_an_impossible_observation_is_the_records_fault_and_raises() -> None:
+def test_an_impossible_observation_in_the_record_raises() -> None:
     coin: DiscreteMode[Any, str, str] = DiscreteMode(
         lambda x: {"toss": 1.0}, lambda x, a: {"H": 1.0}
     )
@@ -252,7 +252,7 @@ def test_an_impossible_observation_is_the_records_fault_and_raises() -> None:
         delusion(Record(["toss"], ["T"]), ControlRule(FiniteBelief([coin])))
 
 
-def test_a_record_of_nothing_reads_nothing() -> None:
+def test_an_empty_record_has_zero_delusion() -> None:
     read = delusion(Record([], []), three_modes().agent())
     assert read.log_odds.shape == (0, 3)
     assert repr(read) == "Delusion(0 steps: 0 bits step by step, 0 bits in all)"
@@ -267,21 +267,21 @@ def test_a_belief_without_weights_is_refused() -> None:
         delusion(Record([0], [0]), ControlRule(Blind()))
 
 
-def test_regret_counts_the_means_that_were_passed_over() -> None:
+def test_regret_is_the_difference_of_means() -> None:
     world = BernoulliBandit(3).environment([0.1, 0.9, 0.4])
     record = Record([1, 0, 2], [0, 0, 1])
     assert regret(record, world) == pytest.approx([0.0, 0.8, 1.3], abs=1e-15)
     assert best_share(record, world).tolist() == [1.0, 0.0, 0.0]
 
 
-def test_regret_does_not_depend_on_luck() -> None:
+def test_regret_does_not_depend_on_random_rewards() -> None:
     world = BernoulliBandit(2).environment([0.5, 0.5])
     record = interact(BernoulliBandit(2).agent(), world, 50)
     assert not regret(record, world).any()
     assert best_share(record, world).all()
 
 
-def test_regret_is_the_same_under_names() -> None:
+def test_regret_does_not_depend_on_the_names_of_arms() -> None:
     numbered, named = BernoulliBandit(3), BernoulliBandit(["a", "b", "c"])
     biases = [0.2, 0.7, 0.5]
     one = interact(numbered.agent(), numbered.environment(biases), 200, seed=3)
@@ -300,7 +300,7 @@ def test_an_arm_of_another_world_is_refused() -> None:
 # -- worlds with contexts --------------------------------------------------------------------
 
 
-def test_regret_with_contexts_is_cumulative_too() -> None:
+def test_regret_with_contexts_is_cumulative() -> None:
     """Arm "up" pays x, arm "down" pays -x; the contexts are 1, 2, -3, and then 5."""
     world = LinearBandit(["up", "down"], features=1).environment([[1.0], [-1.0]], start=[1.0])
     contexts = [RewardAndContext(0.0, (x,)) for x in (2.0, -3.0, 5.0)]
@@ -329,7 +329,7 @@ def test_regret_uses_the_context_in_which_each_arm_was_pulled(kind: type, probed
     np.testing.assert_array_equal(regret(record, fresh), regret(record, world))
 
 
-def test_a_world_that_is_used_twice_needs_the_start_of_the_run() -> None:
+def test_an_environment_that_is_used_twice_needs_the_start_of_the_run() -> None:
     bandit = LinearBandit(2, features=1)
     world = bandit.environment([[1.0], [-1.0]])
     first = interact(bandit.agent(world.start), world, 10, seed=1)

@@ -1,6 +1,6 @@
-"""The k-step chain and the growing chain against their definitions, on every short history.
+"""The k-step chain and the growing chain, compared with their definitions on short histories.
 
-Exact identification times against linear algebra, enumeration and real agents.
+Exact identification times, compared with linear algebra, enumeration and simulated agents.
 """
 
 import itertools
@@ -41,7 +41,7 @@ ACTIONS = (0, 1)
 
 
 def rewards_by_definition(actions: tuple[int, ...], right: int, k: int) -> list[int]:
-    """A walk along the hidden states 0 … k-1, as the paper tells it."""
+    """Rewards of a walk along the hidden states 0 … k-1, as defined in the paper."""
     state, rewards = 0, []
     for a in actions:
         state = state + 1 if a == right else 0
@@ -59,7 +59,7 @@ def first_run_by_definition(actions: list[int], k: int) -> int | None:
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("right", ACTIONS)
-def test_the_chain_pays_as_the_hidden_states_say_on_every_history(k: int, right: int) -> None:
+def test_the_chain_pays_as_defined_on_every_history(k: int, right: int) -> None:
     rng = Stream(0)
     for actions in itertools.product(ACTIONS, repeat=9):
         world = chain(k).environment(right)
@@ -69,7 +69,7 @@ def test_the_chain_pays_as_the_hidden_states_say_on_every_history(k: int, right:
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 @pytest.mark.parametrize("right", ACTIONS)
-def test_the_posterior_stays_uniform_until_the_first_run_of_k_and_is_sure_from_then_on(
+def test_the_posterior_is_uniform_until_the_first_run_of_k_and_then_certain(
     k: int, right: int
 ) -> None:
     rng = Stream(0)
@@ -97,7 +97,7 @@ def test_each_mode_always_chooses_its_own_action() -> None:
         assert all(modes[m].action_probabilities(x) == {m: 1.0} for x in range(5))
 
 
-def test_the_compiled_loop_identifies_where_the_probed_posterior_becomes_degenerate() -> None:
+def test_the_compiled_loop_identifies_when_the_posterior_becomes_degenerate() -> None:
     k = 6
     for run in range(20):
         fast = interact(chain(k).agent(), chain(k).environment(0), 400, run=run)
@@ -146,7 +146,7 @@ def test_all_equal_actions_are_first_paid_at_the_square_of_the_scale() -> None:
     assert [world.respond(0, rng) for _ in range(105)] == [0] * 99 + [1] * 6
 
 
-def test_the_growing_chain_gives_the_rule_its_probabilities() -> None:
+def test_the_growing_chain_supports_action_probabilities() -> None:
     agent = GrowingChain(2).agent()
     assert agent.action_probabilities() == {0: 0.5, 1: 0.5}
     for _ in range(3):
@@ -155,7 +155,7 @@ def test_the_growing_chain_gives_the_rule_its_probabilities() -> None:
     assert agent.predictive(1) == {0: 1.0, 1: 0.0}
 
 
-def test_bad_lengths_and_modes_are_named() -> None:
+def test_errors_name_invalid_lengths_and_modes() -> None:
     with pytest.raises(InvalidTable, match=r"chain\(k=0\): k must be at least 1"):
         chain(0)
     with pytest.raises(InvalidTable, match=r"GrowingChain\(scale=0\)"):
@@ -165,7 +165,7 @@ def test_bad_lengths_and_modes_are_named() -> None:
 
 
 def mean_by_elimination(k: int, j: int, p: Fraction) -> Fraction:
-    """E T of the chain on (run, age of the mode): a draw is due at age j, or with chance p.
+    """E T of the Markov chain on (run, age of the mode); draw at age j, or with probability p.
 
     Solved backward in rational numbers: h[n, g] = α + β h[1, 1], since a run that breaks
     starts again at run 1 with a fresh mode.
@@ -186,14 +186,14 @@ def mean_by_elimination(k: int, j: int, p: Fraction) -> Fraction:
 
 @pytest.mark.parametrize("k", range(1, 9))
 @pytest.mark.parametrize("j", range(1, 10))
-def test_blocks_of_j_take_the_closed_form_and_the_rational_value(k: int, j: int) -> None:
+def test_holding_for_j_steps_agrees_with_closed_form_and_rational_value(k: int, j: int) -> None:
     r = -(-k // j)
     assert identification_time(k, Every(j)).mean == (2**r - 1) * j - (r * j - k)
     assert identification_time(k, Every(j)).mean == mean_by_elimination(k, j, Fraction(0))
 
 
 @pytest.mark.parametrize("k", range(1, 31))
-def test_the_rule_takes_two_to_the_k_less_one_and_half_a_chain_more_to_a_reward(k: int) -> None:
+def test_the_rule_takes_2_to_the_k_minus_1_steps_and_longer_to_a_reward(k: int) -> None:
     assert identification_time(k).mean == 2**k - 1
     assert first_reward_time(k).mean == 2**k - 1 + k / 2
     assert identification_time(k, Geometric(1.0)) == identification_time(k)
@@ -202,8 +202,8 @@ def test_the_rule_takes_two_to_the_k_less_one_and_half_a_chain_more_to_a_reward(
 
 @pytest.mark.parametrize("k", [1, 2, 5, 9])
 @pytest.mark.parametrize("p", [Fraction(1, 9), Fraction(1, 2), Fraction(1, 10**9)])
-def test_geometric_holding_takes_the_sum_of_powers(k: int, p: Fraction) -> None:
-    # An age that never falls due: only the coin draws.
+def test_geometric_holding_takes_a_sum_of_powers(k: int, p: Fraction) -> None:
+    # A huge j is never reached, so that only the coin triggers draws.
     s = 1 - p / 2
     exact = sum((s**-i for i in range(k)), Fraction(0))
     assert mean_by_elimination(k, 10**3 if k > 1 else 1, p) == exact
@@ -213,7 +213,7 @@ def test_geometric_holding_takes_the_sum_of_powers(k: int, p: Fraction) -> None:
 
 @pytest.mark.parametrize("schedule", [every_step, Every(2), Every(3), Geometric(0.3), doubling])
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 6])
-def test_mean_and_deviation_are_those_of_the_distribution(schedule: Schedule, k: int) -> None:
+def test_mean_and_deviation_agree_with_the_distribution(schedule: Schedule, k: int) -> None:
     probabilities = identification_probabilities(lambda _t: k, schedule, 4000)
     t = np.arange(1, 4001)
     mean, sd = identification_time(k, schedule)
@@ -224,7 +224,7 @@ def test_mean_and_deviation_are_those_of_the_distribution(schedule: Schedule, k:
 
 
 def draws_of(schedule: Any, steps: int) -> list[bool]:
-    """Where a mode is drawn, written down from the schedules' descriptions."""
+    """The steps at which a mode is drawn, from the definitions of the schedules."""
     if schedule is every_step:
         return [True] * steps
     if schedule is doubling:
@@ -233,7 +233,7 @@ def draws_of(schedule: Any, steps: int) -> list[bool]:
 
 
 def histories(draws: list[bool]) -> Iterator[list[int]]:
-    """All action sequences that the fair draws can give, equally likely."""
+    """All equally likely action sequences for fair draws."""
     for coins in itertools.product((0, 1), repeat=sum(draws)):
         drawn = iter(coins)
         actions: list[int] = []
@@ -243,7 +243,7 @@ def histories(draws: list[bool]) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("schedule", [every_step, Every(3), doubling])
-def test_the_growing_chain_has_the_distribution_over_all_histories(schedule: Schedule) -> None:
+def test_the_growing_chain_agrees_with_enumeration_of_all_histories(schedule: Schedule) -> None:
     growing, steps = GrowingChain(2), 12
     draws = draws_of(schedule, steps)
     count = np.zeros(steps)
@@ -257,7 +257,7 @@ def test_the_growing_chain_has_the_distribution_over_all_histories(schedule: Sch
     assert probabilities.tolist() == (count / 2 ** sum(draws)).tolist()
 
 
-def test_doubling_identifies_surely_within_three_times_k() -> None:
+def test_doubling_always_identifies_within_three_times_k() -> None:
     for k in range(1, 70):
         assert identification_probabilities(lambda _t, k=k: k, doubling, 3 * k).sum() == 1.0  # type: ignore[misc]
 
@@ -265,7 +265,7 @@ def test_doubling_identifies_surely_within_three_times_k() -> None:
 def test_on_the_growing_chain_the_rule_never_identifies_and_doubling_does_by_step_474() -> None:
     growing = GrowingChain(10)
     rule = identification_probabilities(growing.required, every_step, 2000)
-    # The first chance, 100 equal actions out of 100, is two thirds of all there ever is.
+    # The first opportunity, 100 equal actions out of 100, has two thirds of the total probability.
     assert rule[99] == 2.0**-99
     assert rule.sum() + tail_bound(growing, every_step, 2000) < 3e-30
     probabilities = identification_probabilities(growing.required, doubling, 512)
@@ -283,7 +283,7 @@ def test_the_tail_bound_is_above_the_exact_tail(schedule: Schedule) -> None:
 
 
 @pytest.mark.parametrize("schedule", [every_step, Every(2), Every(3), Geometric(0.25), doubling])
-def test_real_agents_take_the_exact_time_and_not_that_of_a_longer_chain(
+def test_simulated_agents_agree_with_the_exact_time(
     schedule: Schedule,
 ) -> None:
     """Within 5 standard errors of 800 runs: false-alarm rate about 1e-6 a schedule.

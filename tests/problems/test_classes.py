@@ -1,4 +1,4 @@
-"""Classes by name: ours and a user's, with settings from code or from a command line."""
+"""Built-in and user-defined classes by name, with settings from code or the command line."""
 
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -44,7 +44,7 @@ number = 3
 
 @pytest.fixture
 def users(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a user had installed classes of their own."""
+    """Simulate classes that a user has installed."""
     here = {name: globals()[name] for name in ("coin", "bare", "greedy", "number")}
 
     class Point(EntryPoint):
@@ -69,7 +69,7 @@ OURS = [
 ]  # fmt: skip
 
 
-def test_ours_are_there() -> None:
+def test_the_built_in_classes_are_listed() -> None:
     assert set(OURS) <= set(names())
 
 
@@ -84,7 +84,7 @@ def test_each_built_in_can_be_created_with_defaults_and_has_a_repr(name: str) ->
         assert again.policy.shape == created.policy.shape
 
 
-def test_the_three_modes_come_with_their_prior() -> None:
+def test_the_class_three_modes_has_its_prior() -> None:
     assert make("three-modes").prior.tolist() == [0.5, 0.3, 0.2]
 
 
@@ -106,7 +106,7 @@ def test_settings_may_be_values_or_text() -> None:
         ("goals", {"goals": "few"}, "goals: goals='few' is not of type int"),
     ],
 )
-def test_a_wrong_setting_is_named(name: str, settings: dict[str, Any], message: str) -> None:
+def test_errors_name_an_invalid_setting(name: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSetting, match=message):
         make(name, **settings)
 
@@ -116,7 +116,7 @@ def test_the_error_of_the_class_is_passed_on() -> None:
         make("chain", k=0)
 
 
-def test_an_unknown_class_is_answered_with_the_known_ones() -> None:
+def test_the_error_for_an_unknown_class_lists_the_known_ones() -> None:
     with pytest.raises(UnknownClass, match=r"'tarp', did you mean trap\? There are: bias-grid, "):
         make("tarp")
     with pytest.raises(UnknownClass, match=r"'xyz'. There are: "):
@@ -124,7 +124,7 @@ def test_an_unknown_class_is_answered_with_the_known_ones() -> None:
 
 
 @pytest.mark.usefixtures("users")
-def test_a_class_of_a_user_comes_through_the_same_door() -> None:
+def test_a_user_defined_class_is_used_like_a_built_in_one() -> None:
     assert "coin" in names()
     assert make("coin", bias="0.25").names == ("0.25", "0.5")
     about = describe("coin")
@@ -151,6 +151,6 @@ def test_without_annotations_the_defaults_give_the_types() -> None:
         ("trap", "registered more than once: bayescontrol.problems.examples:trap, coin"),
     ],
 )
-def test_an_invalid_class_is_refused_by_name(name: str, message: str) -> None:
+def test_the_error_for_an_invalid_class_names_it(name: str, message: str) -> None:
     with pytest.raises(UnknownClass, match=message):
         make(name)

@@ -1,6 +1,6 @@
-"""Prize or frog, and three modes: small classes in which believing one's actions misleads.
+"""Prize or frog, and three modes: classes in which treating actions as evidence misleads.
 
-The paper's diagrams: which states each policy selects, and where hypotheses part.
+The paper's diagrams: the states visited by each policy, and where the hypotheses differ.
 """
 
 import math
@@ -32,7 +32,7 @@ def posterior_of(agent: Any) -> FloatArray:
     return np.asarray(agent.belief.posterior())
 
 
-def test_having_picked_the_naive_agent_is_sure_and_the_causal_agent_is_not() -> None:
+def test_after_acting_only_the_naive_agent_is_certain() -> None:
     modes = prize_or_frog()
     for box in (0, 1):
         naive, causal = modes.agent(kind=NaiveMixture), modes.agent()
@@ -42,7 +42,7 @@ def test_having_picked_the_naive_agent_is_sure_and_the_causal_agent_is_not() -> 
         assert posterior_of(causal)[box] == 0.5
 
 
-def test_the_two_agents_answer_as_conditioning_and_intervening_do() -> None:
+def test_the_two_agents_agree_with_conditioning_and_intervening() -> None:
     r = 0.75
     model = CausalModel(
         [
@@ -70,7 +70,7 @@ def test_the_two_agents_answer_as_conditioning_and_intervening_do() -> None:
         assert posterior_of(causal) == pytest.approx([done[0], done[1]], abs=1e-15)
 
 
-def test_with_certainty_the_frog_leaves_the_naive_agent_without_a_mode() -> None:
+def test_with_certain_outcomes_a_frog_excludes_all_modes_of_the_naive_agent() -> None:
     agent = prize_or_frog(1.0).agent(kind=NaiveMixture)
     box = agent.act(Stream(0))
     before = agent.save()
@@ -81,14 +81,14 @@ def test_with_certainty_the_frog_leaves_the_naive_agent_without_a_mode() -> None
     }
 
 
-def test_with_certainty_one_look_is_enough_for_the_causal_agent() -> None:
+def test_with_certain_outcomes_one_observation_is_enough_for_the_causal_agent() -> None:
     agent = prize_or_frog(1.0).agent()
     agent.observe(0, FROG)
     assert posterior_of(agent).tolist() == [0.0, 1.0]
     assert agent.action_probabilities() == {0: 0.0, 1: 1.0}
 
 
-def test_below_certainty_the_naive_agent_takes_every_frog_for_an_illusion() -> None:
+def test_with_uncertain_outcomes_the_naive_agent_ignores_every_frog() -> None:
     agent, rng = prize_or_frog(0.8).agent(kind=NaiveMixture), Stream(3)
     box = agent.act(rng)
     for _ in range(100):
@@ -98,12 +98,12 @@ def test_below_certainty_the_naive_agent_takes_every_frog_for_an_illusion() -> N
 
 
 @pytest.mark.parametrize("reliability", [0.5, 0.2, 1.1, -1.0, math.nan])
-def test_a_box_that_shows_nothing_or_too_much_is_refused(reliability: float) -> None:
+def test_an_invalid_reliability_is_refused(reliability: float) -> None:
     with pytest.raises(InvalidTable, match=f"reliability={reliability}"):
         prize_or_frog(reliability)
 
 
-def test_each_of_the_three_modes_prefers_the_lever_that_it_thinks_better() -> None:
+def test_each_of_the_three_modes_prefers_its_better_lever() -> None:
     modes = three_modes()
     pays = modes.hypothesis[:, 0, :, 1]
     pulls = modes.policy[:, 0]
@@ -114,18 +114,18 @@ def test_each_of_the_three_modes_prefers_the_lever_that_it_thinks_better() -> No
     assert sum(THREE_MODES_PRIOR) == 1.0
 
 
-def test_three_modes_tell_the_naive_and_the_causal_agent_apart_within_a_few_steps() -> None:
+def test_with_three_modes_the_agents_differ_within_a_few_steps() -> None:
     naive = three_modes().agent(THREE_MODES_PRIOR, kind=NaiveMixture)
     causal = three_modes().agent(THREE_MODES_PRIOR)
     for agent in (naive, causal):
-        for a, o in ((0, 0), (0, 0), (0, 0)):  # the left lever, three times, for nothing
+        for a, o in ((0, 0), (0, 0), (0, 0)):  # the left lever three times, without a reward
             agent.issue(a)
             agent.observe(a, o)
     assert posterior_of(causal)[0] < 0.1 < 0.3 < posterior_of(naive)[0]
 
 
 def selected(modes: TabularModes, m: int, world: int) -> list[str]:
-    """The states that the policy of m visits for ever in a world, from the start."""
+    """The states that the policy of m visits infinitely often in a world."""
     step = np.einsum("xa,xao->xao", modes.policy[m], modes.hypothesis[world])
     chain = np.zeros((len(step), len(step)))
     for (x, a, o), p in np.ndenumerate(step):
@@ -140,14 +140,14 @@ def pays(modes: TabularModes, region: str) -> Any:
     return modes.hypothesis[..., 1][:, inside]
 
 
-def test_each_policy_selects_half_of_the_states_and_they_share_one() -> None:
+def test_each_policy_visits_half_of_the_states_and_they_share_one() -> None:
     modes = policy_diagram()
     assert selected(modes, 0, 0) == ["s0", "s1", "s2", "s3"]
     assert selected(modes, 1, 0) == ["s3", "s4", "s5", "s6"]
     assert (modes.hypothesis[0] == modes.hypothesis[1]).all()
 
 
-def test_the_eighth_state_is_reached_only_by_turns() -> None:
+def test_the_eighth_state_is_reached_only_by_taking_turns() -> None:
     modes = policy_diagram()
     x = modes.start
     for a in (1, 1, 1, 0):
@@ -162,7 +162,7 @@ def test_only_the_first_policy_of_the_core_diagram_leads_into_b() -> None:
     assert selected(modes, 2, 0) == ["A0", "A1"]
 
 
-def test_the_hypotheses_of_the_core_diagram_part_where_they_should() -> None:
+def test_the_hypotheses_of_the_core_diagram_differ_where_expected() -> None:
     modes = core_diagram()
     a, b = pays(modes, "A"), pays(modes, "B")
     assert (a[0] == a[1]).all()
@@ -173,7 +173,7 @@ def test_the_hypotheses_of_the_core_diagram_part_where_they_should() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 6])
-def test_it_takes_that_many_climbs_in_a_row_to_enter_b(steps: int) -> None:
+def test_entering_b_takes_the_given_number_of_climbs_in_a_row(steps: int) -> None:
     modes = core_diagram(steps)
     where = modes.labels.situations
 
@@ -188,7 +188,7 @@ def test_it_takes_that_many_climbs_in_a_row_to_enter_b(steps: int) -> None:
     assert len(where) == steps + 3
 
 
-def test_b_is_at_least_a_step_away() -> None:
+def test_b_must_be_at_least_one_step_away() -> None:
     with pytest.raises(InvalidTable, match="steps=0"):
         core_diagram(0)
 
@@ -210,14 +210,14 @@ def test_the_repair_changes_the_second_policy_in_a_and_nothing_else() -> None:
     assert (repaired.policy[1, 3] == broken.policy[1, 3]).all()
 
 
-def test_in_the_consistency_diagram_no_weight_ever_moves() -> None:
+def test_in_the_consistency_diagram_weights_never_change() -> None:
     for modes in (consistency_diagram(), consistency_repaired()):
         agent = modes.agent([0.3, 0.7])
         interact(agent, modes.environment(0), 1_000, seed=0)
         assert agent.belief.posterior() == pytest.approx([0.3, 0.7], abs=1e-12)
 
 
-def test_nothing_leads_out_of_the_pit_and_nothing_is_learnt_there() -> None:
+def test_the_pit_is_never_left_and_nothing_is_learnt_there() -> None:
     modes = trap()
     pit = modes.labels.situations.index("pit")
     assert (modes.successor[pit] == pit).all()

@@ -11,7 +11,7 @@ from bayescontrol.problems.names import Names
 from bayescontrol.testing import check_fused
 
 
-def test_a_number_of_arms_names_them_by_their_places() -> None:
+def test_a_number_of_arms_names_them_by_index() -> None:
     labels = Names("arm", np.int64(3))  # type: ignore[arg-type]
     assert list(labels) == [0, 1, 2]
     assert labels.are_numbers
@@ -22,7 +22,7 @@ def test_a_number_of_arms_names_them_by_their_places() -> None:
     "names",
     [["red", "blue"], [("a", 1), ("a", 2)], [None, 0], [1, 0], [5, 6], (7.5, "x"), range(3, 5)],
 )
-def test_anything_that_can_be_a_key_can_be_a_name(names: Any) -> None:
+def test_any_hashable_value_can_be_a_name(names: Any) -> None:
     labels = Names("arm", names)
     assert [labels.place(name) for name in names] == list(range(len(names)))
     assert [labels[j] for j in range(len(labels))] == list(names)
@@ -32,7 +32,7 @@ def test_anything_that_can_be_a_key_can_be_a_name(names: Any) -> None:
 
 
 @pytest.mark.parametrize("names", [[False, True], [0.0, 1.0]])
-def test_names_that_only_equal_numbers_stay_what_they_are(names: list[Any]) -> None:
+def test_names_that_equal_numbers_keep_their_type(names: list[Any]) -> None:
     assert not Names("arm", names).are_numbers
     bandit = BernoulliBandit(names)
     check_fused(bandit.agent, lambda: bandit.environment([0.3, 0.6]), 50)
@@ -51,7 +51,7 @@ def test_a_value_without_arms_is_refused_with_a_hint(arms: Any, way_out: str) ->
         Names("arm", arms)
 
 
-def test_an_unknown_arm_is_named_beside_those_there_are() -> None:
+def test_the_error_for_an_unknown_arm_lists_the_known_ones() -> None:
     with pytest.raises(UnknownArm, match="no arm 'pink': the arms are 'red', 'blue'"):
         Names("arm", ["red", "blue"]).place("pink")
     with pytest.raises(UnknownArm, match="…"):

@@ -1,4 +1,4 @@
-"""A user's own functions: compiled once, and the same numbers in the loop and out of it."""
+"""A user's functions are compiled once and give the same numbers inside and outside the loop."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from bayescontrol.schedules import Every
 from bayescontrol.situations import stay
 from bayescontrol.testing import LawBroken, check_fused, check_modes, same_bits
 
-# -- levers: whole numbers, no situation ---------------------------------------------------------
+# -- levers: integers, no situation --------------------------------------------------------------
 
 
 def pays(theta: Any, x: Any, a: Any, o: Any) -> Any:
@@ -74,7 +74,7 @@ def waves(count: int, **options: Any) -> ParametricModes:
     return ParametricModes(theta, **given)
 
 
-# -- one parameter each, single precision, and the last two observations as situation ------------
+# -- one parameter per mode, single precision, the last two observations as situation ------------
 
 
 def fit_memory(theta: Any, x: Any, a: Any, o: Any) -> Any:
@@ -101,12 +101,12 @@ def memories(count: int) -> ParametricModes:
     )  # fmt: skip
 
 
-# -- trouble in the seventh situation, of the kind that θ names ----------------------------------
+# -- an error in the seventh situation, of the kind given by θ -----------------------------------
 
 NAN, IMPOSSIBLE, SHAPE, RAISES, POLICY, WORLD = range(1, 7)
 
 
-def troubled(theta: Any, x: Any, a: Any, o: Any) -> Any:
+def likelihoods_with_error(theta: Any, x: Any, a: Any, o: Any) -> Any:
     answer = np.full(theta.shape[0], 0.5)
     if x == 7:
         if theta[0] == NAN:
@@ -120,21 +120,25 @@ def troubled(theta: Any, x: Any, a: Any, o: Any) -> Any:
     return answer
 
 
-def troubled_act(theta_m: Any, x: Any, state: Any) -> Any:
+def act_with_error(theta_m: Any, x: Any, state: Any) -> Any:
     if x == 7 and theta_m == POLICY:
         raise ValueError("seven is not for me")
     return int(2 * uniform(state))
 
 
-def troubled_respond(theta_m: Any, x: Any, a: Any, state: Any) -> Any:
+def respond_with_error(theta_m: Any, x: Any, a: Any, state: Any) -> Any:
     if x == 7 and theta_m == WORLD:
         raise ValueError("seven is not for me")
     return uniform(state) < 0.5
 
 
-def trouble(kind: int) -> ParametricModes:
+def modes_with_error(kind: int) -> ParametricModes:
     return ParametricModes(
-        [kind] * 3, likelihoods=troubled, act=troubled_act, advance=later, respond=troubled_respond
+        [kind] * 3,
+        likelihoods=likelihoods_with_error,
+        act=act_with_error,
+        advance=later,
+        respond=respond_with_error,
     )
 
 
@@ -146,14 +150,14 @@ LOOK = {"looked": Probe(lambda _agent, _a, _o: True)}
 
 @pytest.mark.parametrize("make", [levers, waves, memories])
 @pytest.mark.parametrize("count", [1, 2, 513])
-def test_the_compiled_loop_is_the_readable_one(make: Any, count: int) -> None:
+def test_the_compiled_loop_equals_the_readable_one(make: Any, count: int) -> None:
     modes = make(count)
     assert find_loop(modes.agent(), modes.environment(0)) is not None
     for steps in (0, 1, 200):
         check_fused(modes.agent, lambda: modes.environment(count - 1), steps)
 
 
-def test_a_loop_around_another_policy_is_found_out() -> None:
+def test_a_loop_with_another_policy_is_detected() -> None:
     modes = levers(5)
     code: Any = modes.code
     wrong = levers(5, act=any_lever).code
@@ -165,7 +169,7 @@ def test_a_loop_around_another_policy_is_found_out() -> None:
 
 @pytest.mark.parametrize("make", [levers, waves, memories])
 def test_every_law_of_modes_holds(make: Any) -> None:
-    """Seeds are fixed; over seeds, a false alarm in 1e-6 of the runs of each class."""
+    """Seeds are fixed; the false-alarm rate over seeds is 1e-6 for each class."""
     modes = make(5)
     check_modes(
         modes, situation=modes.start, advance=modes.advance, environment=modes.environment,
@@ -173,7 +177,7 @@ def test_every_law_of_modes_holds(make: Any) -> None:
     )  # fmt: skip
 
 
-def test_columns_are_of_the_kind_that_the_functions_return() -> None:
+def test_columns_have_the_type_that_the_functions_return() -> None:
     for make, action, observation in (
         (levers, np.int64, np.int64),
         (waves, np.float64, np.float64),
@@ -185,7 +189,7 @@ def test_columns_are_of_the_kind_that_the_functions_return() -> None:
         assert record.observations.dtype == observation
 
 
-def test_a_world_may_be_one_that_no_mode_believes_in() -> None:
+def test_an_environment_may_match_no_mode() -> None:
     modes = levers(50)
     truth = np.array([0.1, 0.1, 0.97, 0.1])
     agent = modes.agent()
@@ -194,14 +198,14 @@ def test_a_world_may_be_one_that_no_mode_believes_in() -> None:
     assert np.argmax(modes.theta[agent.belief.posterior().argmax()]) == 2
 
 
-def test_two_classes_of_the_same_functions_share_one_loop() -> None:
+def test_two_classes_with_the_same_functions_share_one_loop() -> None:
     few, many = levers(3), levers(4)
     assert few.code is not None
     assert many.code is not None
     assert few.code.loop is many.code.loop
 
 
-def test_only_the_plain_rule_over_the_very_class_takes_the_loop() -> None:
+def test_only_the_plain_rule_over_the_same_class_has_a_compiled_loop() -> None:
     modes, world = levers(3), levers(3).environment(0)
     belief: Any = FiniteBelief(modes, on_impossible=Floor(1e-3))
     assert find_loop(modes.agent(), world) is None
@@ -214,7 +218,7 @@ def test_only_the_plain_rule_over_the_very_class_takes_the_loop() -> None:
         assert find_loop(agent, modes.environment(0)) is None
 
 
-# -- trouble -------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -228,10 +232,10 @@ def test_only_the_plain_rule_over_the_very_class_takes_the_loop() -> None:
         (WORLD, ValueError, "seven is not for me"),
     ],
 )
-def test_trouble_in_the_loop_is_the_trouble_of_the_readable_code(
+def test_both_loops_raise_the_same_errors_and_end_in_the_same_state(
     kind: int, error: type[Exception], words: str
 ) -> None:
-    modes = trouble(kind)
+    modes = modes_with_error(kind)
     ends = []
     for probes in (None, LOOK):
         agent, world, streams = modes.agent(), modes.environment(0), both_streams(3, 0)
@@ -265,7 +269,7 @@ def beyond_advance(x: Any, a: Any, o: Any) -> Any:
         ("advance", {"advance": beyond_advance}),
     ],
 )
-def test_an_index_beyond_an_array_raises_in_the_loop_as_out_of_it(
+def test_an_index_beyond_an_array_raises_inside_and_outside_the_loop(
     name: str, changes: dict[str, Any]
 ) -> None:
     modes = levers(3, **changes)
@@ -279,7 +283,7 @@ def test_an_index_beyond_an_array_raises_in_the_loop_as_out_of_it(
     assert ends[0][1] == ends[1][1]
 
 
-def test_an_index_beyond_theta_raises_when_evidence_comes() -> None:
+def test_an_index_beyond_theta_raises_on_observe() -> None:
     modes = levers(3)
     with pytest.raises(IndexError, match="likelihoods: index"):
         modes.agent().observe(7, 1)
@@ -370,7 +374,7 @@ def test_evidence_of_another_type_raises_and_changes_nothing(event: tuple[Any, .
     assert same_bits(before, belief.save())
 
 
-def test_arrays_stand_where_the_situation_is_one() -> None:
+def test_array_situations_are_supported() -> None:
     modes = memories(3)
     assert modes.likelihoods(np.array([1.0, 2.0]), 0, 1).shape == (3,)
     for x in (0, [1.0, 2.0], np.ones((2, 2))):
@@ -378,7 +382,7 @@ def test_arrays_stand_where_the_situation_is_one() -> None:
             modes.likelihoods(x, 0.0, 1.0)  # type: ignore[arg-type]
 
 
-def test_whole_numbers_are_taken_where_floats_are_expected() -> None:
+def test_integers_are_accepted_where_floats_are_expected() -> None:
     modes = waves(3)
     assert modes.likelihoods(0, 1, 1).tobytes() == modes.likelihoods(0, 1.0, 1.0).tobytes()
 
@@ -386,7 +390,7 @@ def test_whole_numbers_are_taken_where_floats_are_expected() -> None:
 # -- without the compiler --------------------------------------------------------------------------
 
 
-def test_plain_python_gives_the_same_run_where_arithmetic_is_exact() -> None:
+def test_plain_python_gives_the_same_run_if_arithmetic_is_exact() -> None:
     modes, plain = levers(20), levers(20, compiled=False)
     assert find_loop(plain.agent(), plain.environment(0)) is None
     records = [interact(k.agent(), k.environment(3), 200) for k in (modes, plain)]
@@ -394,14 +398,14 @@ def test_plain_python_gives_the_same_run_where_arithmetic_is_exact() -> None:
     assert "not compiled" in repr(plain)
 
 
-def test_plain_python_may_do_what_the_compiler_cannot() -> None:
+def test_plain_python_supports_code_that_cannot_be_compiled() -> None:
     modes = levers(3, act=lambda theta_m, x, state: {"first": 0}["first"], compiled=False)
     assert interact(modes.agent(), modes.environment(0), 5).actions.tolist() == [0] * 5
     with pytest.raises(BadEvidence, match="act gives 'left'"):
         levers(3, act=lambda *_: "left", compiled=False).agent().act(Stream(0))
 
 
-def test_names_are_shown() -> None:
+def test_the_repr_shows_names() -> None:
     modes = levers(2, names=["soft", "hard"])
     assert repr(modes[1]) == "ParametricMode(1, 'hard')"
     assert "soft 0.5" in repr(modes.agent())

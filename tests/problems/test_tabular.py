@@ -1,4 +1,4 @@
-"""Tables: validated once, then the same numbers whichever way they are asked."""
+"""Tables are validated once, and single modes and the whole class give the same numbers."""
 
 import math
 from typing import Any
@@ -33,7 +33,7 @@ HYPOTHESIS = [[[[0.5, 0.5], [0.2, 0.8]]], [[[0.9, 0.1], [0.0, 1.0]]]]
         ({"names": ["only one"]}, "1 names for 2 modes"),
     ],
 )
-def test_an_invalid_table_is_refused_and_the_entry_is_named(
+def test_the_error_for_an_invalid_table_names_the_entry(
     changes: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(InvalidTable, match=complaint):
@@ -77,14 +77,14 @@ def test_an_index_outside_the_table_is_bad_evidence_and_never_wraps_around(
         modes.advance(*event)
 
 
-def test_a_zero_in_the_table_rules_a_mode_out() -> None:
+def test_a_zero_in_the_table_excludes_a_mode() -> None:
     agent: Any = TabularModes(POLICY, HYPOTHESIS).agent()
     agent.observe(1, 0)
     assert agent.belief.posterior().tolist() == [1.0, 0.0]
     assert agent.action_probabilities() == {0: 0.25, 1: 0.75}
 
 
-def test_an_environment_answers_with_the_probabilities_of_its_mode() -> None:
+def test_an_environment_responds_with_the_probabilities_of_its_mode() -> None:
     """Frequencies over 20,000 steps of a random walk; 4.9 errors: false alarm 1e-6 a cell."""
     modes = random_modes(2, situations=3, observations=3, seed=4)
     world, rng, n = modes.environment(1), Stream(0), 20_000
@@ -97,7 +97,7 @@ def test_an_environment_answers_with_the_probabilities_of_its_mode() -> None:
     assert (np.abs(observed - visits * p) <= 4.9 * np.sqrt(visits * p * (1 - p)) + 1e-9).all()
 
 
-def test_names_are_shown_and_unknown_modes_are_named() -> None:
+def test_the_repr_shows_names_and_errors_name_unknown_modes() -> None:
     modes = TabularModes(POLICY, HYPOTHESIS, names=["soft", "hard"])
     assert repr(modes[1]) == "TabularMode(1, 'hard')"
     assert "soft 0.5" in repr(modes.agent())
@@ -115,13 +115,13 @@ def test_a_random_class_is_a_function_of_its_seed() -> None:
 
 
 @pytest.mark.parametrize("concentration", [1e-3, 0.1, 10.0])
-def test_a_random_class_rules_nothing_out(concentration: float) -> None:
+def test_a_random_class_has_no_impossible_events(concentration: float) -> None:
     modes = random_modes(4, observations=4, concentration=concentration, seed=3)
     assert (modes.hypothesis > 0.0).all()
     interact(modes.agent(), modes.environment(2), 500)
 
 
-def test_tables_are_copies_of_what_was_given() -> None:
+def test_tables_are_copied() -> None:
     policy = np.array(POLICY)
     modes = TabularModes(policy, HYPOTHESIS)
     policy[:] = 7.0

@@ -1,4 +1,4 @@
-"""Modes of any make as tables: the same laws, the same agent, nothing left out."""
+"""Any modes as tables: the same probabilities and the same agent."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ def lever(good: str) -> DiscreteMode[Any, str, int]:
 
 
 def walker(name: str, step: int, pays: int) -> DiscreteMode[int, int, bool]:
-    """On a ring of five, one place pays."""
+    """A mode on a ring of five places, one of which pays."""
     return DiscreteMode(lambda x: {step: 1.0}, lambda x, a: {x == pays: 1.0}, name)
 
 
@@ -34,7 +34,7 @@ def on(x: int, a: int, o: bool) -> int:
 
 
 class Counter:
-    """A private state: how many ones in a row; after `limit` of them a zero is certain."""
+    """The private state is the number of ones in a row; after `limit` ones a zero is certain."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.name = limit, f"at most {limit}"
@@ -68,7 +68,7 @@ def same_tables(a: TabularModes, b: TabularModes) -> bool:
     )
 
 
-def test_modes_without_a_situation_have_one() -> None:
+def test_modes_without_a_situation_get_one() -> None:
     modes = tabulate([lever("left"), lever("right")], prior=[0.25, 0.75])
     assert modes.policy.tolist() == [[[1, 0]], [[0, 1]]]
     assert modes.hypothesis[0, 0].tolist() == [[0.1, 0.9], [0.8, 0.2]]
@@ -77,7 +77,7 @@ def test_modes_without_a_situation_have_one() -> None:
     assert modes.labels == (("always",), ("left", "right"), ("0", "1"))
 
 
-def test_the_table_says_what_the_modes_say_wherever_one_can_come() -> None:
+def test_the_table_agrees_with_the_modes_in_every_reachable_situation() -> None:
     local = [walker("up", 1, 2), walker("down", -1, 4), walker("two", 2, 0)]
     modes = tabulate(local, 0, on)
     assert sorted(modes.labels.situations) == ["0", "1", "2", "3", "4"]
@@ -95,7 +95,7 @@ def test_the_table_says_what_the_modes_say_wherever_one_can_come() -> None:
                 assert int(y) == on(x, a, False)
 
 
-def test_the_tabulated_agent_is_the_agent_bit_by_bit() -> None:
+def test_the_tabulated_agent_equals_the_agent_bit_for_bit() -> None:
     def fresh() -> ControlRule[Any, Any, Any, Any]:
         belief = FiniteBelief([walker("up", 1, 2), walker("two", 2, 0)], [0.4, 0.6])
         return ControlRule(belief, 0, on)
@@ -115,19 +115,19 @@ def test_the_tabulated_agent_is_the_agent_bit_by_bit() -> None:
         assert modes.labels.situations[tabled.x] == str(local.x)
 
 
-def test_only_what_can_come_up_is_in_the_tables() -> None:
+def test_only_reachable_situations_are_in_the_tables() -> None:
     modes = tabulate([walker("two", 2, 0)], 0, lambda x, a, o: (x + a) % 6)
     assert modes.labels.situations == ("0", "2", "4")
 
 
-def test_an_action_that_nobody_takes_does_nothing() -> None:
+def test_an_action_that_no_mode_takes_has_no_effect() -> None:
     a_then_b = DiscreteMode[int, str, int](lambda x: {"ab"[x]: 1.0}, lambda x, a: {0: 0.5, 1: 0.5})
     modes = tabulate([a_then_b], 0, lambda x, a, o: 1 - x)
     assert modes.successor[0].tolist() == [[1, 1], [0, 0]]
     assert modes.hypothesis[0, 0].tolist() == [[0.5, 0.5], [1.0, 0.0]]
 
 
-def test_a_mode_that_says_nothing_differs_from_one_that_speaks() -> None:
+def test_a_mode_without_observations_differs_from_one_with_observations() -> None:
     silent = DiscreteMode[Any, str, int](lambda x: {"a": 1.0}, lambda x, a: {}, "silent")
     speaks = DiscreteMode[Any, str, int](
         lambda x: {"b": 1.0}, lambda x, a: {0: 0.5, 1: 0.5}, "speaks"
@@ -138,14 +138,14 @@ def test_a_mode_that_says_nothing_differs_from_one_that_speaks() -> None:
     assert check(modes).outcome is Outcome.THEOREM
 
 
-def test_modes_that_all_say_nothing_agree() -> None:
+def test_modes_without_observations_agree() -> None:
     silent = DiscreteMode[Any, str, int](lambda x: {"a": 1.0}, lambda x, a: {}, "silent")
     modes = tabulate([silent, silent])
     assert modes.labels.observations == ("nothing",)
     assert (modes.hypothesis[0] == modes.hypothesis[1]).all()
 
 
-def test_private_states_together_are_the_situation() -> None:
+def test_the_situation_combines_all_private_states() -> None:
     modes = tabulate([Counter(2), Counter(3)])
     assert modes.labels.situations == (
         "(0, 0)", "(1, 1)", "(2, 2)",
@@ -154,7 +154,7 @@ def test_private_states_together_are_the_situation() -> None:
     assert [verdict.outcome for verdict in check(modes).pairs] == [Outcome.THEOREM] * 2
 
 
-def test_a_refuted_mode_predicts_nothing_and_acts_as_the_others() -> None:
+def test_an_excluded_mode_predicts_nothing_and_acts_like_the_others() -> None:
     modes = tabulate([Counter(2), Counter(3)])
     after = modes.labels.situations.index("(ruled out, 3)")
     nothing = modes.labels.observations.index("nothing")
@@ -164,7 +164,7 @@ def test_a_refuted_mode_predicts_nothing_and_acts_as_the_others() -> None:
     assert modes.hypothesis[1, after, odd, nothing] == 0.0
 
 
-def test_private_states_and_a_shared_situation_go_together() -> None:
+def test_private_states_and_a_shared_situation_are_combined() -> None:
     clock: DiscreteMode[int, str, int] = DiscreteMode(
         lambda x: {"even": 1.0}, lambda x, a: {0: 0.5, 1: 0.5}, "clock"
     )
@@ -175,14 +175,14 @@ def test_private_states_and_a_shared_situation_go_together() -> None:
     }  # fmt: skip
 
 
-def test_a_hypothesis_and_a_policy_paired_make_a_mode() -> None:
+def test_paired_modes_can_be_tabulated() -> None:
     one, other = lever("left"), lever("right")
     modes = tabulate([PairedMode(one, other, "crossed"), other])
     assert modes.labels.actions == ("right",)
     assert modes.hypothesis.tolist() == [[[[0.8, 0.2]]], [[[0.1, 0.9]]]]
 
 
-def test_a_tabular_class_comes_back_as_it_is() -> None:
+def test_a_tabular_class_is_returned_unchanged() -> None:
     modes = random_modes(3, situations=4, seed=1)
     assert tabulate(modes) is modes
     assert tabulate(modes.agent()) is modes
@@ -198,7 +198,7 @@ def test_a_tabular_class_takes_another_prior_or_start() -> None:
 
 
 def test_an_array_of_modes_is_evaluated_in_one_call() -> None:
-    """The growing chain has no end of situations, but three steps of it can be told."""
+    """The growing chain has infinitely many situations, but three steps can be tabulated."""
     growing = GrowingChain(1)
     with pytest.raises(TooManySituations, match="limit=50"):
         tabulate(growing, growing.start, growing.advance, limit=50)
@@ -209,14 +209,14 @@ def test_an_array_of_modes_is_evaluated_in_one_call() -> None:
     assert stopped.labels.situations[0] == "(0, 0, 0)"
 
 
-def test_a_table_of_another_class_with_its_own_advance_starts_at_its_start() -> None:
+def test_a_tabular_class_with_another_advance_keeps_its_start() -> None:
     modes = prize_or_frog()
     again = tabulate(modes, advance=lambda x, a, o: x)
     assert again is not modes
     assert same_tables(again, modes)
 
 
-def test_too_many_situations_say_the_limit_and_a_hint() -> None:
+def test_the_error_for_too_many_situations_states_the_limit_and_a_remedy() -> None:
     ticks = DiscreteMode[int, str, int](lambda x: {"wait": 1.0}, lambda x, a: {0: 1.0})
     with pytest.raises(TooManySituations, match=r"limit=10 .* by simulation"):
         tabulate([ticks], 0, lambda x, a, o: x + 1, limit=10)
@@ -233,7 +233,7 @@ def test_a_table_that_would_fill_the_memory_is_refused() -> None:
         tabulate([sees_all, sees_all], 0, lambda x, a, o: o)
 
 
-def test_an_agent_over_something_else_or_with_a_past_is_refused() -> None:
+def test_an_agent_with_another_belief_or_with_observations_is_refused() -> None:
     with pytest.raises(MissingCapability, match="not a finite belief"):
         tabulate(BernoulliBandit(2).agent())
     agent = chain(2).agent()
@@ -250,7 +250,7 @@ class NoPolicy:
 
 
 class Answers:
-    """A mode that answers as it is told."""
+    """A mode with the given probabilities."""
 
     def __init__(self, policy: Any, hypothesis: Any) -> None:
         self.policy, self.hypothesis, self.name = policy, hypothesis, "odd"
