@@ -135,10 +135,10 @@ def test_both_loops_stop_at_the_same_impossible_observation() -> None:
         with pytest.raises(ImpossibleObservation, match="observation 2 after action"):
             interact(agent, world, 1000, streams=streams, probes=probes)
         ends.append((agent.save(), [s.save() for s in streams], world.x))
-    (fused, luck, x), (readable, other, y) = ends
+    (fused, streams_used, x), (readable, other, y) = ends
     assert fused["belief/count"] > 0
     assert same_bits(fused, readable)
-    assert all(same_bits(a, b) for a, b in zip(luck, other, strict=True))
+    assert all(same_bits(a, b) for a, b in zip(streams_used, other, strict=True))
     assert x == y
 
 

@@ -22,7 +22,7 @@ ARENA: dict[str, Experiment[Any]] = {
     study.experiment.name: study.experiment for study in (bandit_zoo, maze_sensitivity, maze_zoo)
 }
 
-#: The settings of the small replicas, and what is changed to score them.
+#: The settings of the small replicas, and the settings that differ when they are scored.
 SMALL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "bandit": ({}, {}),
     "bandit-zoo": ({"steps": 10, "levers": 3}, {"runs": 20}),

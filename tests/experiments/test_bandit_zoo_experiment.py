@@ -93,8 +93,8 @@ def test_an_agent_that_plays_like_another_makes_its_claim_fail(
 
 def test_ranks_are_intervals_if_differences_are_not_significant() -> None:
     """Equal agents share their ranks, for any order of their means; α = 0.05 in all."""
-    luck = np.random.default_rng(0).normal(size=(4, 200))
-    agents = {"a": luck[0], "b": luck[1], "worse": luck[2] + 3, "worst": luck[3] + 6}
+    noise = np.random.default_rng(0).normal(size=(4, 200))
+    agents = {"a": noise[0], "b": noise[1], "worse": noise[2] + 3, "worst": noise[3] + 6}
     assert ranks(agents) == {"a": (1, 2), "b": (1, 2), "worse": (3, 3), "worst": (4, 4)}
 
 

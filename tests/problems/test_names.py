@@ -56,8 +56,8 @@ def test_the_error_for_an_unknown_arm_lists_the_known_ones() -> None:
         Names("arm", ["red", "blue"]).place("pink")
     with pytest.raises(UnknownArm, match="…"):
         Names("arm", 20).place(20)
-    nobody: list[Any] = [-1, None, [], {}, "0"]
-    for arm in nobody:
+    unknown_arms: list[Any] = [-1, None, [], {}, "0"]
+    for arm in unknown_arms:
         with pytest.raises(UnknownArm):
             Names("arm", 3).place(arm)
 
