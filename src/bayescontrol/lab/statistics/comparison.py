@@ -118,6 +118,7 @@ def compare(
     the least and greatest possible value of a run, interval and p-value are valid at every number
     of runs at once.
 
+    >>> from bayescontrol import Stream
     >>> luck = Stream(1).normal(size=30)
     >>> twins = compare(luck + 0.3 + 0.1 * Stream(2).normal(size=30), luck, names=("new", "old"))
     >>> print(twins)
@@ -155,6 +156,7 @@ def compare_all(
 
     P(any verdict other than "undecided" between equally good agents) ≤ α.
 
+    >>> from bayescontrol import Stream
     >>> luck = Stream(1).normal(size=30)
     >>> noise = Stream(2).normal(scale=0.1, size=(3, 30))
     >>> agents = {"new": luck + 0.3 + noise[0], "old": luck + noise[1], "older": luck + noise[2]}
