@@ -27,7 +27,7 @@ def test_rare_large_values_are_beyond_bernsteins_margin_less_often_than_stated()
     """Weights are 1 in 0.5 % of the runs and 0 otherwise: means are not normal. Fixed seed."""
     rng = np.random.default_rng(0)
     p, n = 0.005, 100
-    margin = Pilot(p, float(np.sqrt(p * (1 - p))), 1000).bounded_margin(n, 0.01)
+    margin = Pilot(p, float(np.sqrt(p * (1 - p))), 1000).bernstein_margin(n, 0.01)
     assert (rng.binomial(n, p, 20_000) / n > p + margin).mean() < 0.01
     assert margin < 0.1
 

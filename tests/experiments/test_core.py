@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from bayescontrol.experiments.theory.core import (
+    AGENTS,
     FEWEST,
     HELD,
     SPELLS,
-    WHO,
     Settings,
-    acts,
+    class_of,
     expected_divergences,
     experiment,
     modes,
     rate,
-    spell,
+    spell_class,
     spells,
     times,
 )
@@ -49,10 +49,10 @@ def test_every_claim_holds(result: Result) -> None:
 
 def test_the_exact_rates_follow_from_the_visited_states() -> None:
     """P1 cycles through A0 A1 A2 B0 B1: two of five steps are in B; P2 stays in A."""
-    assert rate(acts("only P1"), 0, 1) == pytest.approx(2 / 5 * FAR)
-    assert rate(acts("only P1"), 0, 2) == pytest.approx((3 * FAR + 2 * NEAR) / 5)
-    assert rate(acts("only P2"), 0, 1) == 0.0
-    assert rate(acts("only P2"), 0, 2) == pytest.approx(FAR)
+    assert rate(class_of("only P1"), 0, 1) == pytest.approx(2 / 5 * FAR)
+    assert rate(class_of("only P1"), 0, 2) == pytest.approx((3 * FAR + 2 * NEAR) / 5)
+    assert rate(class_of("only P2"), 0, 1) == 0.0
+    assert rate(class_of("only P2"), 0, 2) == pytest.approx(FAR)
 
 
 @pytest.mark.parametrize(("k", "share"), [(1, 0), (2, 0), (3, 1 / 4), (4, 2 / 5), (5, 1 / 3)])
@@ -62,7 +62,7 @@ def test_spells_of_p1_reach_b_from_three_steps_on(k: int, share: float) -> None:
 
 
 def test_expected_evidence_is_the_mean_over_all_histories() -> None:
-    T, same = 6, acts("only P1")
+    T, same = 6, class_of("only P1")
     d = np.zeros(T + 1)
     histories = [(same.start, 1.0, 0.0)]
     for t in range(T):
@@ -78,7 +78,7 @@ def test_expected_evidence_is_the_mean_over_all_histories() -> None:
 
 
 def test_a_spell_lets_p1_act_for_its_length_and_p2_once() -> None:
-    same = spell(2)
+    same = spell_class(2)
     x, observed = same.start, []
     for _ in range(6):
         a = int(np.argmax(same.policy[0, x]))
@@ -173,7 +173,7 @@ def test_too_few_runs_are_refused_and_make_no_claims() -> None:
     separate_run = conduct(experiment, single)
     assert separate_run.score.claims == ()
     assert len(experiment.figures(single, separate_run.columns)) == 2
-    assert len(WHO) == 3
+    assert len(AGENTS) == 3
 
 
 def test_figures_and_tables_call_the_hypotheses_by_the_same_names(result: Result) -> None:

@@ -15,8 +15,8 @@ from bayescontrol.experiments.interventions.delusion_replica import (
     IDENTITIES,
     Identity,
     Settings,
-    all_exact,
     all_trajectories,
+    exact_expectations,
     expectations,
     margin,
     margin_ratio,
@@ -104,7 +104,7 @@ def test_the_enumeration_agrees_with_the_coupled_systems(agent: str) -> None:
 
 
 def test_the_causal_agent_satisfies_every_identity_and_the_naive_one_none() -> None:
-    exact = all_exact(0.8)
+    exact = exact_expectations(0.8)
     for identity in IDENTITIES:
         off = {}
         for agent in AGENTS:
@@ -116,7 +116,7 @@ def test_the_causal_agent_satisfies_every_identity_and_the_naive_one_none() -> N
 
 
 def test_in_prize_or_frog_the_naive_agent_is_always_certain_and_half_the_time_right() -> None:
-    naive = all_exact(0.8)["prize", "naive"]
+    naive = exact_expectations(0.8)["prize", "naive"]
     assert naive.match.tolist() == pytest.approx([0.5] * (HORIZON + 1))
     assert naive.squares.tolist() == pytest.approx([0.5] + [1.0] * HORIZON)
     assert naive.ville[1:] == pytest.approx(np.full((HORIZON, 5), 0.5))

@@ -277,7 +277,7 @@ def test_a_sequential_comparison_stops_at_a_clear_winner() -> None:
 
 @pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.0, math.inf), (math.nan, 1.0)])
 def test_invalid_bounds_are_refused(bounds: tuple[float, float]) -> None:
-    with pytest.raises(InvalidSample, match="least and the greatest"):
+    with pytest.raises(InvalidSample, match="smallest and largest"):
         confidence_sequence([0.5, 0.5], bounds)
 
 

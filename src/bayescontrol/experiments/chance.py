@@ -67,7 +67,7 @@ class Pilot(NamedTuple):
     """Mean and standard deviation over the runs of a pilot.
 
     >>> pilot = Pilot(0.9, 0.05, 20)
-    >>> round(pilot.margin(2, 1e-3), 3), round(pilot.bounded_margin(200, 1e-3), 3)
+    >>> round(pilot.margin(2, 1e-3), 3), round(pilot.bernstein_margin(200, 1e-3), 3)
     (0.144, 0.318)
     """
 
@@ -80,9 +80,10 @@ class Pilot(NamedTuple):
         t = float(t_quantile(1 - false_alarm_rate / 2, self.runs - 1))
         return t * self.sd * math.sqrt(1 / n + 1 / self.runs)
 
-    def bounded_margin(self, n: int, false_alarm_rate: float) -> float:
-        """Return the allowed deviation by Bernstein's inequality, for values in [0, 1].
+    def bernstein_margin(self, n: int, false_alarm_rate: float) -> float:
+        """Return how far the mean of n new runs may differ from the pilot's, for values in [0, 1].
 
+        It is the sum of two Bernstein margins, one per sample, each at half the false-alarm rate.
         Use it where the values are far from normally distributed.
         """
         rate = false_alarm_rate / 2

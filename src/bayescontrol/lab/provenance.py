@@ -51,7 +51,7 @@ def versions() -> dict[str, str]:
 
 def provenance_here(run: Callable[..., Any]) -> Provenance:
     """Return the provenance of replicas run in this process, without the commit."""
-    return _provenance_here(source_of(run))
+    return _provenance_of_source(source_of(run))
 
 
 def source_of(run: Callable[..., Any]) -> Path | None:
@@ -62,7 +62,8 @@ def source_of(run: Callable[..., Any]) -> Path | None:
 
 
 @cache
-def _provenance_here(source: Path | None) -> Provenance:
+def _provenance_of_source(source: Path | None) -> Provenance:
+    """Cached part of `provenance_here`: return the provenance, with a digest of the file."""
     system = f"{platform.system()} {platform.release()}"
     machine = {"system": system, "processor": _processor(), "cores": str(os.cpu_count())}
     code = ""
@@ -91,7 +92,10 @@ def git_state(source: Path | None) -> Git | None:
 
 
 def _git(source: Path, *arguments: str) -> str | None:
-    """Return the output of git in the folder of `source`, or None if it fails."""
+    """Return the output of git in the folder of `source`, or None if git fails.
+
+    `check-ignore` returns "" if `source` is not ignored, and None if it is ignored.
+    """
     command = ("git", "--no-optional-locks", "-C", str(source.parent), *arguments)
     try:
         completed = subprocess.run(  # noqa: S603 - fixed arguments, and the name of our own file
@@ -99,6 +103,6 @@ def _git(source: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    # `check-ignore` exits with 1 for "no", and with 0 for "yes".
+    # `check-ignore` exits with 1 for "not ignored", with 0 for "ignored", and above 1 on errors.
     expected_code = 1 if arguments[0] == "check-ignore" else 0
     return completed.stdout.strip() if completed.returncode == expected_code else None

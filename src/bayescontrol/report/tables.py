@@ -110,7 +110,9 @@ def summary(
 
 
 def remarks(claims: Iterable[Claim]) -> "list[Text]":
-    """Return a line for each claim: place in the paper, reason, origin of the threshold.
+    """Return a line with a claim's place in the paper, reason and origin of the threshold.
+
+    Claims that have none of the three get no line.
 
     >>> claim = Claim("x", "x is 1", "paper", 1.0, 2.0, 0.1, False, "a misprint", place="section 1")
     >>> [line.plain for line in remarks([claim])]

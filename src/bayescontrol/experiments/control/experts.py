@@ -159,7 +159,8 @@ def _change_table(settings: Settings, columns: Columns) -> Table:
     rows = []
     for i, name in enumerate(replica.CHANGES):
         steps = columns["changed"][:, i]
-        force, pole = np.moveaxis(columns["after"][:, i, :, settings.change :], 1, 0)
+        after = columns["after"][:, i, :, settings.change :]
+        force, pole = after[:, replica.FORCE], after[:, replica.POLE]
         believes_force = force >= 0.5
         delay = np.where(believes_force.any(axis=1), believes_force.argmax(axis=1) + 1.0, np.inf)
         stood = steps == settings.steps
@@ -304,9 +305,10 @@ def _identified_panel(settings: Settings, columns: Columns) -> Panel:
 def _change_panel(settings: Settings, columns: Columns) -> Panel:
     around = slice(max(0, settings.change - 10), min(settings.steps, settings.change + 40))
     t = np.arange(1, settings.steps + 1)[around]
+    belief_in_force = columns["after"][:, :, replica.FORCE, around]
     series = [
         _quartiles(name, t, values, in_legend=False, **_LOOKS[name])
-        for name, values in by_name(replica.CHANGES, columns["after"][:, :, 0, around]).items()
+        for name, values in by_name(replica.CHANGES, belief_in_force).items()
         if np.isfinite(values).any()
     ]
     return Panel(

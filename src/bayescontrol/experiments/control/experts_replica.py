@@ -194,6 +194,10 @@ def _modes_with_sign(sign: int) -> list[int]:
     return [m for m, pole in enumerate(CARTPOLE_HYPOTHESES) if pole.sign == sign]
 
 
+#: Positions of the probabilities of the new force and of the true pole in the column "after".
+FORCE, POLE = 0, 1
+
+
 def _rewired_columns(scene: _Scene, modes: list[SimulatorMode]) -> Columns:
     """Record episodes in which the sign of the force changes, for each kind of belief."""
     settings, pole = scene.settings, CARTPOLE_HYPOTHESES[scene.true]

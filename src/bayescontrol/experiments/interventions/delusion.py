@@ -90,7 +90,7 @@ def _holds(identity: replica.Identity, settings: Settings, runs: replica.AllTraj
 def _fails(identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories) -> Claim:
     """Claim that an identity fails for the naive agent."""
     ratios = []
-    exact = replica.all_exact(settings.reliability)
+    exact = replica.exact_expectations(settings.reliability)
     for process, (_, prior) in replica.processes(settings.reliability).items():
         left = runs[process, "naive"].sides(prior)[identity.name].left[:, : HORIZON + 1]
         mu = exact[process, "naive"].sides(prior)[identity.name][0][: left.shape[1]]
@@ -110,7 +110,7 @@ def _fails(identity: replica.Identity, settings: Settings, runs: replica.AllTraj
 
 
 def _exact_gap(identity: replica.Identity, settings: Settings, agent: str) -> float:
-    exact = replica.all_exact(settings.reliability)
+    exact = replica.exact_expectations(settings.reliability)
     gaps = [
         identity.gap(*exact[process, agent].sides(prior)[identity.name])
         for process, (_, prior) in replica.processes(settings.reliability).items()
@@ -161,7 +161,8 @@ def tables(
     settings: Settings, columns: Columns, all_runs: replica.AllTrajectories
 ) -> tuple[Table, ...]:
     """Tabulate trust, E[posterior], match rate, Ville's bound and delusion in bits."""
-    exact, first, last = replica.all_exact(settings.reliability), "step 1", f"step {settings.steps}"
+    exact = replica.exact_expectations(settings.reliability)
+    first, last = "step 1", f"step {settings.steps}"
     horizon = f"exact, step {HORIZON}"
     rows: defaultdict[str, Rows] = defaultdict(list)
     for (name, agent), runs in all_runs.items():

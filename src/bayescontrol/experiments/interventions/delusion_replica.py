@@ -124,7 +124,7 @@ Node: TypeAlias = tuple[Any, FloatArray, FloatArray]
 class Exact:
     """Expectations over m* ~ P(m) and all histories, after t = 0 … horizon steps.
 
-    >>> all_exact(0.8)["prize", "causal"].mean[6].round(12)
+    >>> exact_expectations(0.8)["prize", "causal"].mean[6].round(12)
     array([0.5, 0.5])
     """
 
@@ -178,8 +178,8 @@ def expectations(
 
 
 @cache
-def all_exact(reliability: float) -> dict[tuple[str, str], Exact]:
-    """Compute the expectations of both agents in both processes."""
+def exact_expectations(reliability: float) -> dict[tuple[str, str], Exact]:
+    """Return the exact expectations by (process, agent), for example ("prize", "causal")."""
     return {
         (name, agent): expectations(process, agent)
         for name, process in processes(reliability).items()

@@ -187,15 +187,15 @@ def chain_distance(t: IntArray) -> FloatArray:
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the classes, verdicts and distances."""
+    """Return tables of the classes and the distances, and with at least FEWEST runs the claims."""
     tables = _class_table(), _distance_table(columns)
-    if len(columns["trap"]) < FEWEST:
+    if len(columns["trap"]) < FEWEST:  # every column has one row per run
         return Score((), tables)
     claims = (
         *(_verdict_claim(name, case) for name, case in cases().items()),
-        *(_settles_claim(name, columns) for name in _PILOT),
+        *(_convergence_claim(name, columns) for name in _PILOT),
         _chain_claim(settings, columns),
-        *_never_claims(columns),
+        *_non_convergence_claims(columns),
     )
     return Score(claims, tables)
 
@@ -215,13 +215,13 @@ def _verdict_claim(name: str, case: Case) -> Claim:
     )  # fmt: skip
 
 
-def _settles_claim(name: str, columns: Columns) -> Claim:
+def _convergence_claim(name: str, columns: Columns) -> Claim:
     late = columns[f"{name} late"]
     mean, error = measured(late)
     first = float(columns[name][:, 0].mean())
     share_far = float((late > NEAR).mean())
     by_theorem, pilot = cases()[name].outcome is Fate.THEOREM, _PILOT[name]
-    limit = pilot.mean + pilot.bounded_margin(len(late), _ALARMS)
+    limit = pilot.mean + pilot.bernstein_margin(len(late), _ALARMS)
     return Claim(
         f"settles-{_hyphenate(name)}",
         f"{name}: the agent's action probabilities P(a|past) converge to the true mode's policy"
@@ -255,7 +255,7 @@ def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     )  # fmt: skip
 
 
-def _never_claims(columns: Columns) -> tuple[Claim, Claim]:
+def _non_convergence_claims(columns: Columns) -> tuple[Claim, Claim]:
     late = columns["trap late"]
     share = float((late > NEAR).mean())
     return (

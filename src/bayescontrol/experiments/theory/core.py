@@ -50,7 +50,7 @@ TRUE: Final = 0
 OTHERS: Final = (1, 2)
 RULE: Final = "the rule"
 #: The agents whose divergences are recorded at every step.
-WHO: Final = ("only P1", "only P2", RULE)
+AGENTS: Final = ("only P1", "only P2", RULE)
 #: Lengths of the spells of P1.
 SPELLS: Final = (1, 2, 3, 4, 5, 6)
 #: Steps that a mode is held: enough for P1 to enter B and observe there.
@@ -75,16 +75,19 @@ def modes() -> TabularModes:
 
 
 @cache
-def acts(who: str) -> TabularModes:
-    """Return the class in which the agent `who` (one of WHO) always acts, whatever it believes."""
-    if who == RULE:
+def class_of(agent: str) -> TabularModes:
+    """Return the three modes, with the policies replaced by that of `agent`, one of AGENTS.
+
+    The policies are not replaced for the control rule.
+    """
+    if agent == RULE:
         return modes()
-    return diagrams.with_policy(modes(), modes().policy[WHO.index(who)])
+    return diagrams.with_policy(modes(), modes().policy[AGENTS.index(agent)])
 
 
 @cache
-def spell(k: int) -> TabularModes:
-    """Return the class in which P1 acts for k steps and P2 for one, by turns."""
+def spell_class(k: int) -> TabularModes:
+    """Return the three modes with the policy that alternates k steps of P1 and one of P2."""
     return spells(modes(), k)
 
 
@@ -101,13 +104,15 @@ def run(settings: Settings, i: int) -> Columns:
         agent, world = acting.agent(schedule=schedule), acting.environment(TRUE)
         return divergences(interact(agent, world, steps, seed=seed, run=i), acting.agent())
 
-    by_agent = {who: play(acts(who), settings.steps if who == RULE else watched) for who in WHO}
+    by_agent = {
+        who: play(class_of(who), settings.steps if who == RULE else watched) for who in AGENTS
+    }
     held = play(modes(), settings.held_steps, Every(HELD))
     return {
         "divergence": np.stack(
             [np.stack([d.of(TRUE, m)[: watched + 1] for m in OTHERS], 1) for d in by_agent.values()]
         ),
-        "spells": np.array([play(spell(k), watched).of(TRUE, OTHERS[0])[-1] for k in SPELLS]),
+        "spells": np.array([play(spell_class(k), watched).of(TRUE, OTHERS[0])[-1] for k in SPELLS]),
         "weights": by_agent[RULE].posterior[times(settings.steps)],
         "held": held.posterior[times(settings.held_steps)],
     }
@@ -126,8 +131,13 @@ def expected_divergences(modes: TabularModes, true: int, steps: int) -> FloatArr
     return np.concatenate([np.zeros((1, len(modes))), np.cumsum(terms, axis=0)])
 
 
+def _expected_at_end(modes: TabularModes, T: int) -> FloatArray:
+    """Return E d_T(m*‖m) for each mode m, where m* is the true mode."""
+    return np.asarray(expected_divergences(modes, TRUE, T)[-1])
+
+
 def rate(modes: TabularModes, true: int, other: int) -> float:
-    """Return the long-run evidence against `other`, in nats a step, under the policy of `true`.
+    """Return the long-run evidence against `other`, in nats per step, under the policy of `true`.
 
     >>> from bayescontrol.problems.examples import core_diagram
     >>> round(rate(core_diagram(), 0, 1), 4)
@@ -215,7 +225,7 @@ def _members(m: int) -> str:
 def _policy_claims(columns: Columns) -> Iterator[Claim]:
     d = columns["divergence"]
     T, largest = d.shape[2] - 1, float(np.abs(d[:, 1, :, 0]).max())
-    exact = rate(acts(WHO[1]), TRUE, OTHERS[0])
+    exact = rate(class_of(AGENTS[1]), TRUE, OTHERS[0])
     yield Claim(
         "p2-spares-h2",
         "as long as P2 acts, no evidence against H2 is accumulated; the largest magnitude in all "
@@ -230,8 +240,8 @@ def _policy_claims(columns: Columns) -> Iterator[Claim]:
         is_ours = (who, other) == (0, 1)
         yield Claim(
             f"p{who + 1}-refutes-h{OTHERS[other] + 1}",
-            f"{WHO[who]} acts: evidence for H1 against H{OTHERS[other] + 1} accumulates; its mean "
-            f"at step {T} [nats]",
+            f"{AGENTS[who]} acts: evidence for H1 against H{OTHERS[other] + 1} accumulates; its "
+            f"mean at step {T} [nats]",
             "ours" if is_ours else "paper", "> 0", *chance.measured(d[:, who, -1, other]), grows,
             reason="" if grows else "it is not above 0 by two standard errors",
             place="" if is_ours else _PLACE, threshold_origin="theory: two standard errors above 0",
@@ -241,7 +251,7 @@ def _policy_claims(columns: Columns) -> Iterator[Claim]:
         "evidence grows as fast as computed, P1 against H2 and H3, P2 against H3; shown: P2 "
         f"against H3, its mean at step {T} [nats]",
         np.stack([d[:, k, -1, j] for k, j in pairs], axis=1),
-        np.array([expected_divergences(acts(WHO[k]), TRUE, T)[-1, OTHERS[j]] for k, j in pairs]),
+        np.array([_expected_at_end(class_of(AGENTS[k]), T)[OTHERS[j]] for k, j in pairs]),
         3 * _ALARMS,
     )
     has_evidence = d[:, 0, :, 0] != 0
@@ -266,11 +276,11 @@ def _spell_claims(columns: Columns) -> Iterator[Claim]:
         "P1 for one or two steps at a time, P2 for one in between, never tells H2 from H1; the "
         "largest magnitude of the evidence in all runs [nats]",
         "paper", 0.0, largest, None,
-        largest == 0.0 and all(rate(spell(SPELLS[i]), TRUE, OTHERS[0]) == 0.0 for i in short),
+        largest == 0.0 and all(rate(spell_class(SPELLS[i]), TRUE, OTHERS[0]) == 0.0 for i in short),
         reason="although P1 acts in half or two thirds of all steps",
         place=_PLACE, threshold_origin=_NO_EVIDENCE,
     )  # fmt: skip
-    exact = np.array([expected_divergences(spell(SPELLS[i]), TRUE, T)[-1, OTHERS[0]] for i in long])
+    exact = np.array([_expected_at_end(spell_class(SPELLS[i]), T)[OTHERS[0]] for i in long])
     yield chance.means_claim(
         "longer-spells-tell",
         "P1 for three steps or more at a time tells H2 from H1; mean evidence against H2 at step "
@@ -335,20 +345,22 @@ def _mode_table() -> Table:
 
 
 def _rate_table(columns: Columns) -> Table:
+    """Tabulate the evidence per step, exact and simulated, by agent and for spells of P1."""
     T = columns["divergence"].shape[2] - 1
     rows: list[tuple[str | float, ...]] = []
-    for k, who in enumerate(WHO[:2]):
-        exact = expected_divergences(acts(who), TRUE, T)[-1] / T
+    for k, agent in enumerate(AGENTS[:2]):
+        exact = _expected_at_end(class_of(agent), T) / T
         for j, m in enumerate(OTHERS):
             simulated = chance.format_mean(columns["divergence"][:, k, -1, j] / T)
-            rows.append((who, f"H{m + 1}", rate(acts(who), TRUE, m), float(exact[m]), simulated))
+            long_run = rate(class_of(agent), TRUE, m)
+            rows.append((agent, f"H{m + 1}", long_run, float(exact[m]), simulated))
     for i, k in enumerate(SPELLS):
-        exact = expected_divergences(spell(k), TRUE, T)[-1] / T
-        long_run = rate(spell(k), TRUE, OTHERS[0])
+        exact = _expected_at_end(spell_class(k), T) / T
+        long_run = rate(spell_class(k), TRUE, OTHERS[0])
         simulated = chance.format_mean(columns["spells"][:, i] / T)
         rows.append((f"P1 for {k}, P2 for 1", "H2", long_run, float(exact[OTHERS[0]]), simulated))
     return Table(
-        "Evidence against H2 and H3 when H1 is true, in nats a step",
+        "Evidence against H2 and H3 when H1 is true, in nats per step",
         ("who acts", "against", "exact, in the long run", f"exact, {T} steps", "simulated"),
         tuple(rows),
         "Evidence against H: ln P(o|H1)/P(o|H), summed over the observations. Simulated: "
@@ -426,7 +438,7 @@ def _only(who: int, columns: Columns) -> Panel:
     """Draw the evidence while only policy `who` acts."""
     d = columns["divergence"][:, who]
     t = np.arange(d.shape[1])
-    exact = expected_divergences(acts(WHO[who]), TRUE, t[-1])
+    exact = expected_divergences(class_of(AGENTS[who]), TRUE, t[-1])
     series = []
     for j, m in enumerate(OTHERS):
         against = f"against H{m + 1}"
@@ -444,11 +456,12 @@ def _only(who: int, columns: Columns) -> Panel:
 def _spells(columns: Columns) -> Panel:
     k, T = np.array(SPELLS), columns["divergence"].shape[2] - 1
     # At step T, so that spells cut short by T count as in the runs.
-    exact = [expected_divergences(spell(n), TRUE, T)[-1, OTHERS[0]] / T for n in SPELLS]
-    always, colours = rate(acts(WHO[0]), TRUE, OTHERS[0]), [style["colour"] for style in _LOOKS]
+    exact = [_expected_at_end(spell_class(n), T)[OTHERS[0]] / T for n in SPELLS]
+    always = rate(class_of(AGENTS[0]), TRUE, OTHERS[0])
+    colours = [style["colour"] for style in _LOOKS]
     return Panel(
         "(c) P1 for k steps, then P2 for one, by turns",
-        "k, steps of P1 at a time", "evidence against H2 [nats a step]",
+        "k, steps of P1 at a time", "evidence against H2 [nats per step]",
         [
             Series("exact", k, np.array(exact), colour="ink", dash="dot", marker="square-open"),
             Series.of_runs("simulated", k, columns["spells"] / T, kind="points", colour=colours[1]),

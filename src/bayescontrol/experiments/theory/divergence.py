@@ -193,7 +193,7 @@ def _posterior_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]
     stay, vanish = (" and ".join(MODES[m] for m in group) for group in (inside, outside))
     weight, error = measured(columns["posterior"][:, -1, outside].sum(-1))
     pilot, called = longest_pilot(five.OUTSIDE, settings.steps)
-    limit = pilot.mean + pilot.bounded_margin(n, _VANISH)
+    limit = pilot.mean + pilot.bernstein_margin(n, _VANISH)
     fastest = max(rate(TRUE, m) for m in inside)
     weight_inside = float(np.median(columns["posterior"][:, -1, inside].sum(-1)))
     return (

@@ -166,18 +166,20 @@ def run(settings: Settings, i: int) -> Columns:
     guarded, blind = np.empty(len(WORLDS)), np.empty(len(WORLDS))
     path = np.full((len(PLOTTED_WORLDS), len(checkpoints(settings))), np.nan)
     for k, world in enumerate(WORLDS):
-        agent, modes = guard(settings), all_worlds()
+        agent, worlds = guard(settings), all_worlds()
         seeds: dict[str, Any] = {"seed": settings.seed, "run": i * len(WORLDS) + k}
-        record = interact(agent, modes.environment(k), settings.steps, **seeds)
+        record = interact(agent, worlds.environment(k), settings.steps, **seeds)
         if agent.alarm.step is not None:
             step[k] = agent.alarm.step
-        blind_agent: Any = modes.agent()
+        blind_agent: Any = worlds.agent()
         probes = None
         if i < PATHS and world in PLOTTED_WORLDS:
+            # In plotted replicas the blind agent computes the evidence too, but ignores the alarm.
             blind_agent = guard(settings, fallback=None)
             probes = {"bits": alarm_evidence}
-        seeds["probes"] = probes
-        blind_record = interact(blind_agent, modes.environment(k), settings.steps, **seeds)
+        blind_record = interact(
+            blind_agent, worlds.environment(k), settings.steps, probes=probes, **seeds
+        )
         if probes:
             bits = blind_record["bits"][checkpoints(settings) - 1]
             path[PLOTTED_WORLDS.index(world)] = bits * _LOG10_2

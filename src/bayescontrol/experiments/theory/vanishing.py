@@ -171,7 +171,7 @@ def others(name: str, inside: bool) -> list[int]:
 
 def _outside_claim(settings: Settings, name: str, columns: Columns) -> Claim:
     pilot, called = longest_pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
-    limit = pilot.mean + pilot.bounded_margin(len(columns[f"{name} posterior"]), _ALARMS)
+    limit = pilot.mean + pilot.bernstein_margin(len(columns[f"{name} posterior"]), _ALARMS)
     outside = others(name, inside=False)
     weights = columns[f"{name} posterior"][:, -1, outside].sum(-1)
     mean, error = measured(weights)
@@ -257,8 +257,8 @@ def _rival_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
 
 def _class_table() -> Table:
     rows = tuple(
-        (name, len(class_of(name)), class_of(name).name(true), ABOUT[name])
-        for name, true in CLASSES.items()
+        (name, len(class_of(name)), class_of(name).name(true_mode), ABOUT[name])
+        for name, true_mode in CLASSES.items()
     )
     return Table(
         "Three classes of modes", ("class", "modes", "true mode m*", "what it is"), rows,
@@ -268,10 +268,10 @@ def _class_table() -> Table:
 
 def _weight_table(columns: Columns) -> Table:
     rows = []
-    for name, true in CLASSES.items():
+    for name, true_mode in CLASSES.items():
         v = columns[f"{name} posterior"][:, -1]
         for m in range(len(class_of(name))):
-            if m == true:
+            if m == true_mode:
                 continue
             found = pair(name, m)
             quantiles = np.quantile(v[:, m], (0.05, 0.5, 0.95), method="inverted_cdf")
@@ -282,10 +282,13 @@ def _weight_table(columns: Columns) -> Table:
             rows.append((name, class_of(name).name(m), core_text, acts_text, middle, interval))
     return Table(
         "Posterior weights at the end, inside and outside the core",
-        ("class", "mode", "core of m*", "acts", "median weight", "nine runs in ten"), tuple(rows),
-        "Core: whether the policy of the true mode m* can tell the mode from m* (outside) or not "
-        "(inside). Acts: as m* does, or differently. Both are exact; weights are of "
-        f"{len(v)} runs, (.8, .5) is a bandit whose arms win with .8 and .5.",
+        ("class", "mode", "core of m*", "acts", "median weight", "5 % to 95 % quantile"),
+        tuple(rows),
+        "Core: a mode is inside the core of the true mode m* if the policy of m* never produces "
+        "observations that distinguish the two, and outside otherwise. Acts: whether the mode's "
+        "policy equals that of m* wherever the agent can be late (alike) or not (differently). "
+        f"Both columns are exact. Weights are quantiles over {len(v)} runs. (.8, .5) is a bandit "
+        "whose arms win with probability .8 and .5.",
     )  # fmt: skip
 
 
@@ -302,7 +305,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             [
                 _falls(settings, columns, FIVE, "(a) Five modes: two outside the core of m*", 1e-8),
                 _falls(settings, columns, CORE, "(b) Core diagram: all others are outside", 1e-12),
-                _slow_panel(settings, columns),
+                _bias_grid_panel(settings, columns),
                 _left_panel(settings, columns),
             ],
             "m* is the true mode. Its core contains the modes that its policy cannot tell from it; "
@@ -341,12 +344,12 @@ def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: 
     )  # fmt: skip
 
 
-def _slow_panel(settings: Settings, columns: Columns) -> Panel:
+def _bias_grid_panel(settings: Settings, columns: Columns) -> Panel:
     modes, t = class_of(BIASES), times(settings, BIASES)
     v = columns[f"{BIASES} posterior"]
     shown: tuple[tuple[int, str, Colour], ...] = (
-        (RIVAL, "inside, differs", "vermillion"),
-        (TWIN, "inside, alike", "blue"),
+        (RIVAL, "in core, acts differently", "vermillion"),
+        (TWIN, "in core, acts alike", "blue"),
         (_STRANGER, "outside", "orange"),
     )
     series = [

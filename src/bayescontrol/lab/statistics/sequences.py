@@ -80,7 +80,10 @@ def _offset_and_width(bounds: tuple[float, float]) -> tuple[float, float]:
     """Return the lower bound and the width of the interval; raise if the bounds are invalid."""
     offset, upper = bounds
     if not (math.isfinite(offset) and math.isfinite(upper) and offset < upper):
-        raise InvalidSample(f"bounds = {bounds}: pass the least and the greatest possible value")
+        raise InvalidSample(
+            f"bounds = {bounds}: expected two finite numbers (lower, upper) with lower < upper, "
+            "the smallest and largest possible values"
+        )
     return offset, upper - offset
 
 
