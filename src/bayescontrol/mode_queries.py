@@ -300,7 +300,7 @@ class ModeListQueries(Generic[M]):
                 if np.ndim(value) or not isinstance(value, (int, float, np.number, np.bool_)):
                     raise BadEvidence(
                         f"mode {m} ({_display_name(self.modes[m])}) returned {value!r} for "
-                        f"x={x!r}, a={a!r}, o={o!r}: a likelihood is one number"
+                        f"x={x!r}, a={a!r}, o={o!r}: expected a single number"
                     ) from None
             raise
 

@@ -59,7 +59,7 @@ def test_missing_changed_and_cut_lines_are_detected(exported: tuple[Path, Any, A
         with pytest.raises(DamagedLog):
             replay(read_log(path))
     path.write_text("")
-    with pytest.raises(DamagedLog, match="first event is not `created`"):
+    with pytest.raises(DamagedLog, match="log is empty"):
         replay(read_log(path))
 
 

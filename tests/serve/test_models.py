@@ -64,12 +64,12 @@ def test_a_model_created_over_http_decides_like_a_local_one(client: Client, name
         (
             "gibbs-mdp",
             {"actions": 1000, "start": 0, "states": 1000},
-            "states times actions is 1,000,000: over HTTP up to 100,000",
+            "states times actions is 1,000,000: over HTTP use at most 100,000",
         ),
         (
             "gibbs-mdp",
             {"actions": list("abcdefghijk"), "start": 0, "states": 1000, "sweeps": 1000},
-            "states times actions times sweeps is 11,000,000: over HTTP up to 10,000,000",
+            "states times actions times sweeps is 11,000,000: over HTTP use at most 10,000,000",
         ),
         ("categorical-bandit", {"arms": 1000, "values": [*range(1001)]}, "arms times values"),
         ("bernoulli-bandit", {"arms": np.arange(1001)}, "1001 arms"),

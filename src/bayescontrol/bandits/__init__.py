@@ -10,12 +10,7 @@ from bayescontrol.bandits.contextual import (
     SharedLinearBandit,
 )
 from bayescontrol.bandits.discrete import Bernoulli, BernoulliBandit, Categorical, CategoricalBandit
-from bayescontrol.bandits.gamma import (
-    Exponential,
-    ExponentialBandit,
-    Poisson,
-    PoissonBandit,
-)
+from bayescontrol.bandits.gamma import Exponential, ExponentialBandit, Poisson, PoissonBandit
 from bayescontrol.bandits.gaussian import GaussianBandit, GaussianRewards, NormalGamma
 from bayescontrol.bandits.joint import JointBandit, LogitNormalBandit
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights, SharedLinearBelief

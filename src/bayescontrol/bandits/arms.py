@@ -115,7 +115,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     'by screening'
     >>> belief.add("green", prior=(0.5, 0.5))
     >>> belief.chooses
-    'by drawing every arm: the posterior of green is not of whole numbers'
+    'by drawing every arm: the posterior of green has a parameter that is ...'
     """
 
     format_name: ClassVar[str] = "ArmsBelief"
@@ -168,9 +168,9 @@ class ArmsBelief(HasArms[MeanRewards]):
         if is_screenable.all():
             return None
         j, k = np.argwhere(~is_screenable)[0]
-        large = f"has counts above {_LARGEST_COUNT:g}"
-        why = large if rows[j, k] > _LARGEST_COUNT else "is not of whole numbers"
-        return f"the posterior of {self.labels[j]} {why}"
+        is_large = rows[j, k] > _LARGEST_COUNT
+        why = f"above {_LARGEST_COUNT:g}" if is_large else "not a positive whole number"
+        return f"the posterior of {self.labels[j]} has a parameter that is {why}"
 
     @property
     def chooses(self) -> str:
@@ -423,7 +423,10 @@ class ArmsBelief(HasArms[MeanRewards]):
         if not isinstance(other, ArmsBelief):
             raise IncompatibleState(f"{other!r} is not a belief over arms and cannot be merged")
         if repr(other.family) != repr(self.family):
-            raise IncompatibleState(f"cannot merge {other.family!r} into {self.family!r}")
+            raise IncompatibleState(
+                f"cannot merge {other.family!r} into {self.family!r}: the evidence of different "
+                "families cannot be added; create both beliefs with the same family"
+            )
         if self.labels != other.labels or self._prior.tobytes() != other._prior.tobytes():
             raise IncompatibleState(f"cannot merge {other!r}: its arms or its prior differ")
         self._rows = self.family.merged(self._prior, self._rows, other._rows)

@@ -107,11 +107,7 @@ class Bandit:
         return self._prior_beliefs[options].copy()
 
     def agent(
-        self,
-        *,
-        schedule: Schedule = every_step,
-        screening: bool = True,
-        split_ties: bool = False,
+        self, *, schedule: Schedule = every_step, screening: bool = True, split_ties: bool = False
     ) -> ControlRule[MeanRewards, None, Any, float]:
         """The control rule for this bandit; see `ArmsBelief` for the last two options."""
         belief = self.belief(screening=screening, split_ties=split_ties)

@@ -87,11 +87,11 @@ def _raise_error(kind: int, names: tuple[str, ...], rows: list[FloatArray], stat
     posteriors, quadrature = kernels.posteriors, kernels.quadrature
     if status == quadrature.INVALID:
         least = {"df": quadrature.LEAST_NU}  # other parameters: the smallest positive double
-        location = names[0] if kind in (posteriors.NORMAL, posteriors.STUDENT) else ""
         for name, row in zip(names, rows, strict=True):
+            is_location = name == names[0] and kind in (posteriors.NORMAL, posteriors.STUDENT)
             for j, value in enumerate(row.tolist()):
-                if not np.isfinite(value) or (name != location and value < least.get(name, 5e-324)):
-                    expected = "finite" if name == location else "positive and finite"
+                if not np.isfinite(value) or (not is_location and value < least.get(name, 5e-324)):
+                    expected = "finite" if is_location else "positive and finite"
                     if name in least:
                         expected = f"finite and at least {least[name]}"
                     raise InvalidPrior(f"arm {j}: {name} = {value:g} must be {expected}")

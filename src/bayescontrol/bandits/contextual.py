@@ -155,17 +155,21 @@ class LinearEnvironment:
         return self.link.mean(X @ self.truth.T)
 
     def _start_of(self, next_contexts: FloatArray, start: npt.ArrayLike | None) -> FloatArray:
-        """Return the context at the start of a run that continued with `next_contexts`."""
+        """Return the first context of a run, whose later contexts are `next_contexts`.
+
+        This is `start` if given. Otherwise it is the world's first context, which is right if the
+        run is the complete history of the world; raise `BadEvidence` if it is not.
+        """
         if start is not None:
             return as_context(start, self.truth.shape[1])
         if len(next_contexts) and self._steps:
             ends_here = np.array_equal(next_contexts[-1], self._context)
             if self._steps != len(next_contexts) or not ends_here:
                 raise BadEvidence(
-                    "the context at the start of this run of "
-                    f"{counted(len(next_contexts), 'step')} is unknown, because the world has made "
-                    f"{counted(self._steps, 'step')}: save world.start before a run and pass it as "
-                    "start=..."
+                    "cannot infer the first context of this run of "
+                    f"{counted(len(next_contexts), 'step')}: it is not the complete history of "
+                    f"this world ({counted(self._steps, 'step')} so far). Save world.start before "
+                    "a run and pass it as start=..."
                 )
         return self._first
 

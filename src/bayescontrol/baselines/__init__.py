@@ -20,10 +20,7 @@ from bayescontrol.baselines.bayes_optimal import (
 from bayescontrol.baselines.gittins import GittinsAgent
 from bayescontrol.baselines.gittins_solver import NotCertified, gittins_bounds, gittins_index
 from bayescontrol.baselines.gittins_table import DamagedCache, GittinsTable
-from bayescontrol.baselines.linear import (
-    CertaintyEquivalence,
-    OptimalController,
-)
+from bayescontrol.baselines.linear import CertaintyEquivalence, OptimalController
 from bayescontrol.baselines.naive import NaiveMixture
 from bayescontrol.baselines.non_learning import (
     FixedExperts,

@@ -31,6 +31,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.causal.distribution import check_rows
 from bayescontrol.errors import (
     BayesControlError,
     IncompatibleState,
@@ -454,13 +455,12 @@ def expected_total(
         P = np.ascontiguousarray(
             policy_probabilities(rows + counts.reshape(-1, arms, 2)), np.float64
         )
-        if P.shape != (v.size, arms) or not (
-            (P >= 0.0).all() and (abs(P.sum(1) - 1.0) <= TOLERANCE).all()
-        ):
+        if P.shape != (v.size, arms):
             raise InvalidTable(
-                f"after {t} pulls the policy returns an array of shape {P.shape}: it must return "
-                f"probabilities P(a) of shape {(v.size, arms)}, a row for each posterior"
+                f"after {t} pulls the policy returns an array of shape {P.shape}: expected "
+                f"{(v.size, arms)}, a row of probabilities P(a) for each posterior"
             )
+        check_rows(P, f"after {t} pulls the array P(a) that the policy returns", TOLERANCE)
         after = np.zeros(comb(t + d, d - 1))
         total += kernels.bandit_plan.forward(rows, counts, v, P, C, place, after)
         v = after

@@ -69,8 +69,8 @@ class GittinsTable:
             raise ValueError(f"pulls={pulls}: it must be at most {LARGEST_PULLS}")
         if not 1e-8 <= tolerance <= 0.1:
             raise ValueError(
-                f"tolerance={tolerance}: it must be from 1e-8 to 0.1; gittins_bounds is more "
-                "precise, for one state"
+                f"tolerance={tolerance}: expected 1e-8 to 0.1; for the index of a single state, "
+                "gittins_bounds is more precise"
             )
         self.tolerance = float(tolerance)
         n = self.problem.pulls

@@ -43,7 +43,7 @@ class OptimalPolicy:
             raise ValueError("the plan is for another MDP: pass OptimalPolicy(plan.mdp, plan=plan)")
         self.mdp = mdp
         self.plan = policy_iteration(mdp) if plan is None else plan
-        #: The number of the action π*(x), for each state.
+        #: The index of the action π*(x), for each state.
         self.policy = np.ascontiguousarray(self.plan.policy, np.int64)
         self._x = 0 if start is None else mdp.states.place(start)
 

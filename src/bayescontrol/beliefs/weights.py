@@ -87,7 +87,7 @@ class Weights:
         """
         if evidence.shape != self._w.shape:
             raise BadEvidence(
-                f"evidence has shape {evidence.shape} for {len(self)} modes: give one number each"
+                f"evidence has shape {evidence.shape}: give {len(self)} likelihoods, one per mode"
             )
         floored = False
         if isinstance(self.on_impossible, Floor):
@@ -208,7 +208,7 @@ class Weights:
         >>> v = Weights(np.array([0.5, 0.5]))
         >>> v.load(v.save() | {"mantissa": np.array([0.5, np.nan])})
         Traceback (most recent call last):
-        bayescontrol.errors.IncompatibleState: mantissas must be finite, not negative, ...
+        bayescontrol.errors.IncompatibleState: the saved weights are damaged: mode 1 has ...
         """
         for name, array in self.save().items():
             if name not in arrays:
@@ -220,12 +220,14 @@ class Weights:
                     f"this belief of {len(self)} modes needs {array.dtype}{list(array.shape)}"
                 )
         w, e, flat = (arrays[name].copy() for name in ("mantissa", "exponent", "flat"))
-        alive = w > 0.0
-        if not (alive | (w == 0.0)).all() or not alive.any():
-            raise IncompatibleState("mantissas must be finite, not negative, and not all zero")
         # Saved weights always satisfy these limits, and the kernels rely on them.
-        if w.max() > HIGHEST or w[alive].min() < LOWEST or (abs(e[alive]) > FARTHEST).any():
-            raise IncompatibleState(f"mantissas {w} or exponents {e} are outside the valid range")
+        is_valid = (w == 0.0) | ((w >= LOWEST) & (w <= HIGHEST) & (abs(e) <= FARTHEST))
+        if not is_valid.all() or not w.any():
+            m = is_valid.argmin()
+            raise IncompatibleState(
+                f"the saved weights are damaged: mode {m} has mantissa {w[m]} and exponent {e[m]}; "
+                "expected mantissas 0 or 2^-400 to 2^400, not all 0, and exponents up to ±2^52"
+            )
         if not np.isin(flat, (0.0, 1.0)).all() or arrays["impossible"] < 0:
             raise IncompatibleState("'flat' must be zeros and ones, 'impossible' not negative")
         first_of_block = np.repeat(e[:: kernels.finite.BLOCK], kernels.finite.BLOCK)[: len(e)]

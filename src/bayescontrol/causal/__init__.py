@@ -86,10 +86,4 @@ True
 from bayescontrol.causal.distribution import Distribution
 from bayescontrol.causal.model import Causal, CausalMixture, CausalModel, Factor
 
-__all__ = [
-    "Causal",
-    "CausalMixture",
-    "CausalModel",
-    "Distribution",
-    "Factor",
-]
+__all__ = ["Causal", "CausalMixture", "CausalModel", "Distribution", "Factor"]

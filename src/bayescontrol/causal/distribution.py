@@ -93,7 +93,7 @@ def axis_of(domains: Domains, name: str) -> int:
 
 def index_of(domains: Domains, name: str, value: Hashable) -> int:
     """Return the position of a value on the axis of its variable."""
-    axis_of(domains, name)
+    axis_of(domains, name)  # raises if the variable is unknown
     try:
         return domains[name].index(value)
     except ValueError:

@@ -133,8 +133,8 @@ def _remarks(verdict: Verdict, times: Times) -> list[str]:
         runs = len(times[pair.true].first)
         if pair.outcome is Outcome.UNDECIDED and not time.unfinished:
             lines.append(
-                f"Undecided by proof, but {other} was dropped in all of {counted(runs, 'run')} in "
-                f"the world of {true}: with 95 % confidence, it keeps its weight in at most "
+                f"Not decided by proof, but {other} was dropped in all of {counted(runs, 'run')} "
+                f"in the world of {true}: with 95 % confidence, it keeps its weight in at most "
                 f"{3 / runs:.2g} of all runs."
             )
     slow = [pair for pair in verdict.pairs if _is_slow(pair, times)]

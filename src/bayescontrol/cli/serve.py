@@ -52,7 +52,7 @@ class Finite(click.FloatRange):
 
 @contextmanager
 def user_errors() -> Iterator[None]:
-    """Raise errors of the library and missing extras as `UsageError`, without a traceback.
+    """Raise library errors, `ValueError` and missing extras as `UsageError`, without traceback.
 
     >>> from bayescontrol.errors import UnknownStore
     >>> with user_errors():

@@ -136,7 +136,8 @@ def read_history(source: EventSource) -> tuple[Created, Iterator[Event]]:
     history = check_history(events_from(source))
     first = next(history, None)
     if not isinstance(first, Created):
-        raise DamagedLog("the first event is not `created`: pass the log from its beginning")
+        found = "the log is empty" if first is None else f"the log starts with {short_repr(first)}"
+        raise DamagedLog(f"{found}: pass the log from its first event, `created`")
     return first, history
 
 

@@ -245,8 +245,9 @@ class Turn:
         if not (is_same and same_value(given.action, logged.a)):
             raise errors.UnknownDecision(
                 f"decision {given.id} of {given.agent or 'another log'!r}, action "
-                f"{short_repr(given.action)}, is not decision {logged.seq} of log {self._name!r}, "
-                f"action {short_repr(logged.a)}: pass it to the agent that made it"
+                f"{short_repr(given.action)} at time {given.time}, is not decision {logged.seq} of "
+                f"log {self._name!r}, action {short_repr(logged.a)} at time {logged.time}: pass it "
+                "to the agent that made it"
             )
 
     def _copy_once(self) -> None:

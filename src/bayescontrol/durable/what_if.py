@@ -302,7 +302,7 @@ class _LearningPolicy(_Policy):
         self._driver, self._actions = driver, actions
 
     def probabilities(self, x: Any) -> Probabilities:
-        """Return P(b | âo_<t, x) of every b."""
+        """Return P(b | âo_<t, x) for every action b."""
         pi = self._driver.probabilities(self._situation(x))
         if pi is None:
             raise errors.MissingCapability(

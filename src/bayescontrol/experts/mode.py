@@ -133,7 +133,7 @@ def next_state(x: Any, u: Any, o: Any) -> Any:
 
 def require_function(function: Any, call: str, label: str) -> None:
     """Raise `MissingCapability` unless `function` can be called as `call`, e.g. "policy(x)"."""
-    about = f"{label}: {call} is {function!r}"
+    about = f"{label}: expected a function {call}, got {function!r}"
     if hasattr(function, "frequency_response"):
         raise MissingCapability(
             f"{about}, a python-control system, which evaluates its frequency response if called. "
@@ -142,7 +142,7 @@ def require_function(function: Any, call: str, label: str) -> None:
         )
     if not callable(function):
         reason = "is a mode" if hasattr(function, "act") else "is not callable"
-        raise MissingCapability(f"{about}, which {reason}: give a function {call}")
+        raise MissingCapability(f"{about}, which {reason}")
     try:
         signature = inspect.signature(function)
     except ValueError:  # a built-in without a signature
@@ -212,7 +212,8 @@ class SimulatorMode:
             is_valid = True  # a name, or a tuple of names
         if not is_valid:
             raise UnknownAction(
-                f"{self!r}: the policy returned {u!r} in situation {x!r}: not a valid action"
+                f"{self!r}: the policy returned {u!r} in situation {x!r}: expected finite numbers, "
+                "a name, or a tuple of names; check that the policy covers this situation"
             )
         reject_pair(u, repr(self))
         return u

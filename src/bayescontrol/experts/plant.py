@@ -90,7 +90,11 @@ class PlantModel:
         measurement: float | Sequence[float] = 0.0,
         **attributes: float,
     ) -> "Plant":
-        """Return the plant: the environment with these attributes, reset with `seed`."""
+        """Return the plant: the environment with these attributes, reset with `seed`.
+
+        `process` and `measurement` are the standard deviations of the noise that is added to the
+        state after every step and to every observation: a number, or one for each component.
+        """
         return Plant(self, seed, process, measurement, attributes)
 
 

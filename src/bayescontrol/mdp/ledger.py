@@ -307,8 +307,11 @@ def from_arrays(arrays: Arrays, template: Ledger) -> Ledger:
     ledger = template.empty()
     for x, row in zip(states, arrays["offered"], strict=True):
         if not np.array_equal(template.available(x), row):
+            saved_actions = [a for a, is_offered in zip(actions, row, strict=True) if is_offered]
             raise IncompatibleState(
-                f"the saved actions of state {x!r} differ from {template.actions_of(x)} here"
+                f"state {x!r} was saved with the actions {saved_actions}, and offers "
+                f"{template.actions_of(x)} here: create the belief with the `allowed` of the saved "
+                "one"
             )
         ledger.add_state(x, 0.0, row)
     end = np.cumsum(arrays["known"])

@@ -96,7 +96,7 @@ def _require_small(kind: ModelKind, settings: Mapping[str, Any]) -> None:
             raise BadSettings(f"{sizes[setting]} {setting}: over HTTP give up to {doc.largest:,}")
     for limit in kind.limits:
         if (size := limit.size(sizes)) > limit.largest:
-            raise BadSettings(f"{limit.what} is {size:,}: over HTTP up to {limit.largest:,}")
+            raise BadSettings(f"{limit.what} is {size:,}: over HTTP use at most {limit.largest:,}")
 
 
 def _size(value: Any) -> int:

@@ -98,7 +98,8 @@ class DecisionInfo(msgspec.Struct, frozen=True):
         """Convert to the body of an answer."""
         probabilities = None if d.probabilities is None else probability_list(d.probabilities)
         action, x = as_plain(d.action, "the action"), as_plain(d.situation, "the situation")
-        return cls(d.id, action, _clipped(d.probability), probabilities, x, d.basis, d.time)
+        p = None if d.probability is None else _clipped(d.probability)
+        return cls(d.id, action, p, probabilities, x, d.basis, d.time)
 
 
 class Learnt(msgspec.Struct, frozen=True):
@@ -174,9 +175,9 @@ class Readiness(Status, frozen=True):
     unopened: list[str] = msgspec.field(default_factory=list)
 
 
-def _clipped(p: float | None) -> float | None:
-    # A sum of rounded probabilities may exceed 1 in its last bit.
-    return None if p is None else min(max(p, 0.0), 1.0)
+def _clipped(p: float) -> float:
+    """Return p in [0, 1]: a sum of rounded probabilities may exceed 1 in its last bit."""
+    return min(max(p, 0.0), 1.0)
 
 
 def probability_list(probabilities: Mapping[Any, float]) -> list[Probability]:
@@ -185,9 +186,7 @@ def probability_list(probabilities: Mapping[Any, float]) -> list[Probability]:
     >>> probability_list({("left", 2): 1.0})
     [Probability(action={'tuple': ['left', 2]}, probability=1.0)]
     """
-    return [
-        Probability(as_plain(a, "an action"), _clipped(p) or 0.0) for a, p in probabilities.items()
-    ]
+    return [Probability(as_plain(a, "an action"), _clipped(p)) for a, p in probabilities.items()]
 
 
 def value_of(plain: Any, what: str, error: type[BayesControlError] = BadEvidence) -> Any:

@@ -71,7 +71,7 @@ def page() -> str:
     (True, False)
     """
     style, script = _style(), _script()
-    html = _file("index.html").replace("@policy@", escape(_policy()))
+    html = _file("index.html").replace("@policy@", escape(_content_security_policy()))
     return html.replace("@style@", style).replace("@script@", script)
 
 
@@ -84,14 +84,15 @@ def headers() -> dict[str, str]:
     return {
         "Content-Type": "text/html; charset=utf-8",
         # frame-ancestors only works in a header; it prevents clickjacking.
-        "Content-Security-Policy": f"{_policy()}; frame-ancestors 'none'",
+        "Content-Security-Policy": f"{_content_security_policy()}; frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
         "Cache-Control": "no-cache",
     }
 
 
-def _policy() -> str:
+def _content_security_policy() -> str:
+    """Return the policy that allows only the script and the style of the page, by their digests."""
     return "; ".join(
         (
             "default-src 'none'",
