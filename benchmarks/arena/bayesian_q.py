@@ -33,7 +33,7 @@ from bayescontrol.baselines import TabularLearner
 from bayescontrol.baselines.td_learning import learner_loop, require_between
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
-from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling
+from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling_remainder
 from bayescontrol.kernels.mdp import Tables, respond
 
 #: The columns of a row.
@@ -45,7 +45,7 @@ def _log_density(nu: float, z: float) -> float:
     """ln f_ν(z) = ln Γ(½ν + ½)/Γ(½ν) - ½ ln πν - ½(ν + 1) ln(1 + z²/ν)."""
     h = 0.5 * nu
     # Stirling's formula avoids cancellation: a ln(1 + ½/a) + ½ ln a - ½ for the ratio.
-    ratio = h * log(1.0 + 0.5 / h) - 0.5 + stirling(h + 0.5) - stirling(h)
+    ratio = h * log(1.0 + 0.5 / h) - 0.5 + stirling_remainder(h + 0.5) - stirling_remainder(h)
     return ratio - HALF_LOG_2PI - 0.5 * (nu + 1.0) * log(1.0 + z * z / nu)
 
 

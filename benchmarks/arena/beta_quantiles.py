@@ -10,7 +10,7 @@ ln I, from the mode, passes the quantile at most once.
 
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.beta_distribution import EPS, LAST_LOGIT, divergence
-from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling
+from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling_remainder
 
 #: The most terms of the fraction, which needs about √max(a, b).
 MOST_TERMS = 100_000
@@ -25,7 +25,7 @@ def log_peak(a: float, b: float) -> float:
     """
     n = a + b
     middle = 0.5 * (log(a) + log(b / n)) - HALF_LOG_2PI
-    return middle + stirling(n) - stirling(a) - stirling(b)
+    return middle + stirling_remainder(n) - stirling_remainder(a) - stirling_remainder(b)
 
 
 @leaf

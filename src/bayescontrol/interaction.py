@@ -214,12 +214,7 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
         yield tuple(step)
 
 
-def _replay(
-    agent: Rule,
-    steps: list[tuple[Any, ...]],
-    demonstration: bool,
-    rng: Stream,
-) -> int:
+def _replay(agent: Rule, steps: list[tuple[Any, ...]], demonstration: bool, rng: Stream) -> int:
     """Let the agent learn from the steps of a log; return the number of steps."""
     must_renew = isinstance(agent.belief, Renewing)
     for t, step in enumerate(steps):

@@ -99,10 +99,7 @@ class PairedMode:
     def __init__(self, hypothesis: Any, policy: Any, name: str = "") -> None:
         self.hypothesis, self.policy, self.name = hypothesis, policy, name
         # Copy method by method, so that the pair has exactly the capabilities of its parts.
-        for part, methods in (
-            (hypothesis, self._FROM_HYPOTHESIS),
-            (policy, self._FROM_POLICY),
-        ):
+        for part, methods in ((hypothesis, self._FROM_HYPOTHESIS), (policy, self._FROM_POLICY)):
             for method in methods:
                 if hasattr(part, method):
                     setattr(self, method, getattr(part, method))

@@ -120,7 +120,7 @@ class ControlRule(Generic[M, X, A, O]):
         return a
 
     def batch(self, size: int, rng: Stream) -> list[A]:
-        """Return `size` actions, each drawn as the next one.
+        """Draw `size` actions with `act`, without observations in between.
 
         Actions are not evidence, so they can be drawn before any observation. Pass the feedback
         to `observe` in any order, late, or never.

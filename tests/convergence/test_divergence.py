@@ -321,7 +321,7 @@ def test_modes_with_log_likelihoods_are_supported() -> None:
         FiniteBelief(LogArray(modes), modes.prior), 0, modes.advance
     )
     read, exact = divergences(record, agent), divergences(record, modes.agent())
-    assert read.logs
+    assert read.is_log
     np.testing.assert_allclose(read.pairs(), exact.pairs(), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(read.posterior, exact.posterior, rtol=1e-12)
     with pytest.raises(MissingCapability, match="action_probabilities"):

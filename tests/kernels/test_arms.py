@@ -247,12 +247,16 @@ def test_only_active_arms_are_drawn_and_chosen() -> None:
 def test_arms_equal_in_double_precision_are_chosen_equally_often(
     kind: int, row: list[float]
 ) -> None:
-    """Beta(1e-4, 1e-4) draws 0 or 1: the first of equal arms must not win every tie."""
+    """Beta(1e-4, 1e-4) draws 0 or 1: the first of equal arms must not win every tie.
+
+    `draw_action` compares logarithms here, which are rarely equal; `largest_mean` breaks ties.
+    """
     rows, means, state = np.array([row] * 4), np.empty(4), Stream(4).state
     active = np.arange(4)
-    chosen = [arms.draw_action(kind, NONE, rows, active, means, state) for _ in range(N)]
-    counts = np.bincount(chosen, minlength=4).astype(float)
-    assert chi_square(counts, np.full(4, N / 4)) > RATE
+    for choose in (arms.draw_action, arms.largest_mean):
+        chosen = [choose(kind, NONE, rows, active, means, state) for _ in range(N)]
+        counts = np.bincount(chosen, minlength=4).astype(float)
+        assert chi_square(counts, np.full(4, N / 4)) > RATE
 
 
 def test_the_loop_equals_calling_the_kernels_in_turn() -> None:

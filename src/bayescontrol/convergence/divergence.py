@@ -137,12 +137,12 @@ def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
         raise
 
 
-def _effective(evidence: FloatArray, on_impossible: Any, logs: bool) -> FloatArray:
+def _effective(evidence: FloatArray, on_impossible: Any, is_log: bool) -> FloatArray:
     """Return impossible evidence as the belief uses it: raised to the floor, or 1 if skipped."""
     if isinstance(on_impossible, Floor):
         epsilon = on_impossible.epsilon
-        return np.maximum(evidence, np.log(epsilon) if logs else epsilon)
-    return np.zeros_like(evidence) if logs else np.ones_like(evidence)
+        return np.maximum(evidence, np.log(epsilon) if is_log else epsilon)
+    return np.zeros_like(evidence) if is_log else np.ones_like(evidence)
 
 
 def _mean(hypotheses: Hypotheses, x: Any, drawn: int, true: int, other: int) -> float:
@@ -198,7 +198,7 @@ class Divergences:
     #: P(o_t | m, x_t, a_t) of each step as the belief uses it, or its logarithm; shape (T, M).
     evidence: FloatArray
     #: Whether `evidence` holds logarithms.
-    logs: bool
+    is_log: bool
     #: P(m | âo_≤t); shape (T + 1, M). Row 0 is the prior.
     posterior: FloatArray
     #: L[t, m] = Σ_{τ≤t} ln P(o_τ | m, x_τ, a_τ); shape (T + 1, M).
@@ -219,7 +219,7 @@ class Divergences:
         """Return the T terms of d_t(m*‖m)."""
         m_star, m = (mode_index(i, self.names) for i in (true, other))
         out = np.empty(len(self.evidence))
-        kernels.divergence.log_ratios(self.evidence, self.logs, m_star, m, out)
+        kernels.divergence.log_ratios(self.evidence, self.is_log, m_star, m, out)
         return out
 
     def pairs(self) -> FloatArray:
@@ -296,7 +296,11 @@ class SubDivergences:
 
 
 def divergences(record: Record, agent: Rule) -> Divergences:
-    """Return d_t(m*‖m) = Σ_{τ≤t} ln P(o_τ | m*, x_τ, a_τ) / P(o_τ | m, x_τ, a_τ) for all pairs.
+    """Compute the likelihoods and posteriors of all modes along a record.
+
+    The method `pairs` of the result returns the divergences of all pairs of modes,
+
+        d_t(m*‖m) = Σ_{τ≤t} ln P(o_τ | m*, x_τ, a_τ) / P(o_τ | m, x_τ, a_τ)
 
     `record` may come from any agent and contain actions that no mode takes. (Tables from `tabulate`
     only know the actions that some mode may take.) `agent` defines the modes, the prior, the
@@ -313,16 +317,17 @@ def divergences(record: Record, agent: Rule) -> Divergences:
     array([[ 0.        ,  2.19722458],
            [-2.19722458,  0.        ]])
     """
-    evidence, logs, posterior = _replay(record, agent)
+    evidence, is_log, posterior = _replay(record, agent)
     T, M = evidence.shape
     L = np.empty((M, T + 1))
-    certain = np.zeros(T) if logs else np.ones(T)  # so that each ratio is a likelihood
+    # Probability 1: the ratio to it is the likelihood itself.
+    certain = np.zeros(T) if is_log else np.ones(T)
     for m in range(M):
         pair = np.stack([evidence[:, m], certain], axis=-1)
-        kernels.divergence.log_ratios(pair, logs, 0, 1, terms := np.empty(T))
+        kernels.divergence.log_ratios(pair, is_log, 0, 1, terms := np.empty(T))
         kernels.divergence.accumulate(terms, L[m])
     names = tuple(name_of(agent.belief.modes, m) for m in range(M))
-    return Divergences(evidence, logs, posterior, np.ascontiguousarray(L.T), names)
+    return Divergences(evidence, is_log, posterior, np.ascontiguousarray(L.T), names)
 
 
 def _replay(record: Record, agent: Rule) -> tuple[FloatArray, bool, FloatArray]:

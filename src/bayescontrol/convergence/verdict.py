@@ -32,12 +32,7 @@ from bayescontrol.convergence.core import (
     policies_agree,
     reaches_separation,
 )
-from bayescontrol.convergence.worlds import (
-    DivergenceRate,
-    World,
-    can_reach,
-    divergence_rates,
-)
+from bayescontrol.convergence.worlds import DivergenceRate, World, can_reach, divergence_rates
 from bayescontrol.errors import UnknownMode
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate

@@ -122,10 +122,10 @@ def log_gamma_function(x: float) -> float:
 
 
 @leaf
-def stirling(x: float) -> float:
+def stirling_remainder(x: float) -> float:
     """Return Δ(x) for x > 0, to 1e-14: the remainder of Stirling's formula for ln Γ(x).
 
-    >>> round(stirling(1.0), 13), stirling(1e6)  # 1 - ½ ln 2π, and about 1/12x
+    >>> round(stirling_remainder(1.0), 13), stirling_remainder(1e6)  # 1 - ½ ln 2π, and about 1/12x
     (0.0810614667953, 8.33333333333...e-08)
     """
     if x < 10.0:

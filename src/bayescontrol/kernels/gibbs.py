@@ -285,7 +285,7 @@ def _draw_rho(c: Chain, rng_state: UIntArray) -> None:
 
 
 @leaf
-def _draw_state(e: Evidence, c: Chain, x: int, rng_state: UIntArray) -> None:
+def _draw_state_values(e: Evidence, c: Chain, x: int, rng_state: UIntArray) -> None:
     """Draw Q(x,·) given ρ and M, compute M(x), and update the sums."""
     here, A = np.uint64(x), np.uint64(c.Q.shape[1])  # unsigned, see U0
     rho, sigma, lambda0 = c.scalars[RHO], c.scalars[SIGMA], e.prior[LAMBDA0]
@@ -405,6 +405,7 @@ def best_action(e: Evidence, c: Chain, x: int) -> int:
     actions = c.Q.shape[1]
     best = -1
     for a in range(actions):
+        # s = 0 marks an action that x does not offer.
         if e.s[x * actions + a] > 0.0 and (best < 0 or c.Q[x, a] > c.Q[x, best]):
             best = a
     return best
@@ -416,8 +417,8 @@ def _sweep(
 ) -> None:
     """Run one full or partial sweep, from the state at which the last partial sweep ended.
 
-    A partial sweep also draws x, the current state (-1 for none). When the last state is drawn, the
-    round is complete: draw the precision, recentre, and start the next round at state 0.
+    A partial sweep also resamples Q(x,·) of the current state x (-1 for none). After the last state
+    the round is complete: draw the precision, recentre, and start the next round at state 0.
     """
     first = int(c.scalars[CURSOR])
     if first == 0:
@@ -426,9 +427,9 @@ def _sweep(
     full = settings.partial == 0 or settings.partial >= states
     end = states if full else min(first + settings.partial, states)
     for y in range(first, end):
-        _draw_state(e, c, y, rng_state)
+        _draw_state_values(e, c, y, rng_state)
     if x >= 0 and not first <= x < end:
-        _draw_state(e, c, x, rng_state)
+        _draw_state_values(e, c, x, rng_state)
     c.scalars[CURSOR] = end
     if end == states:
         c.scalars[CURSOR] = 0.0
@@ -444,7 +445,8 @@ def draw_mode(
 ) -> None:
     """Draw (Q, ρ) by `settings.sweeps` sweeps.
 
-    `states` is the number of states. A partial sweep also draws x, the current state (-1 for none).
+    `states` is the number of states. A partial sweep also resamples Q(x,·) of the current state x
+    (-1 for none).
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream

@@ -22,7 +22,7 @@ from bayescontrol.kernels.elementary import (
     exp_excess_series,
     log,
     log_excess_series,
-    stirling,
+    stirling_remainder,
 )
 
 #: The number of nodes of a panel.
@@ -143,16 +143,18 @@ def peak(kind: int, a: float, b: float, nu: float) -> tuple[float, float, float]
     if kind == BETA:
         n = a + b
         scale = math.sqrt(1.0 / a + 1.0 / b)
-        correction = stirling(n) - stirling(a) - stirling(b)
+        correction = stirling_remainder(n) - stirling_remainder(a) - stirling_remainder(b)
         return log(a / b), exp(correction) / (SQRT_2PI * scale), scale
     if kind in (GAMMA, INVERSE_GAMMA):
         scale = 1.0 / math.sqrt(a)
         mode = log(a / b)
-        return mode if kind == GAMMA else -mode, exp(-stirling(a)) / (SQRT_2PI * scale), scale
+        density = exp(-stirling_remainder(a)) / (SQRT_2PI * scale)
+        return mode if kind == GAMMA else -mode, density, scale
     if kind == NORMAL:
         return a, 1.0 / (SQRT_2PI * b), b
     # Γ((ν+1)/2) / (Γ(ν/2) √(ν/2)): the main terms of two Stirling formulas cancel.
-    correction = stirling(0.5 * (nu + 1.0)) - stirling(0.5 * nu) - 0.5 * nu * excess(1.0 / nu)
+    correction = stirling_remainder(0.5 * (nu + 1.0)) - stirling_remainder(0.5 * nu)
+    correction -= 0.5 * nu * excess(1.0 / nu)
     return a, exp(correction) / (SQRT_2PI * b), b * math.sqrt(nu / (nu + 1.0))
 
 

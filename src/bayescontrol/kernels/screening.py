@@ -24,7 +24,7 @@ from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_distribution import divergence
-from bayescontrol.kernels.elementary import exp, stirling
+from bayescontrol.kernels.elementary import exp, stirling_remainder
 from bayescontrol.kernels.random import gamma_attempt, uniform
 
 # Rows of `cache`, a column for each arm: constants of the two gammas, the mean, the ceiling, its
@@ -188,7 +188,7 @@ def _falling_sum(alpha: float, beta: float, v: float) -> float:
     odds = (1.0 - v) / v
     log_term = -divergence(k, beta, v, 1.0 - v)
     if k > 0.0:
-        log_term += stirling(n) - stirling(k) - stirling(beta)
+        log_term += stirling_remainder(n) - stirling_remainder(k) - stirling_remainder(beta)
         term = exp(log_term) * math.sqrt(n / (2.0 * math.pi * k * beta))
     else:
         term = exp(log_term)

@@ -211,12 +211,15 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
 
 
 def _regulate(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
-    """Run the kernel of a fixed gain; if it stops, let the Python code raise the error."""
+    """Run the compiled loop of an agent with a fixed gain.
+
+    If an input is too large, the loop stops there, and the plant raises the error in Python.
+    """
     m, n = agent.gain.shape
     x, inputs, states = plant.x, np.empty((steps, m)), np.empty((steps, n))
     done, stop = kernels.lqr.regulate(agent.gain, *plant.loop_arrays(), x, q.state, inputs, states)
     plant.fast_forward(x)
     agent.x = x
-    if stop == kernels.lqr.INPUT_TOO_LARGE:  # the Python code raises the error
+    if stop == kernels.lqr.INPUT_TOO_LARGE:  # `respond` rejects this input with an error
         plant.respond(inputs[done], q)
     return Record(inputs, states)

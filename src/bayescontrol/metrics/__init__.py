@@ -98,19 +98,20 @@ def delusion(record: Record, agent: Rule) -> Delusion:
         naive=np.full((steps, modes), np.nan),
         causal=np.empty((steps, modes)),
     )
-    log_v = _log_posterior(causal)
+    log_posterior = _log_posterior(causal)  # log2 P(m | âo_<t)
     for t, (a, o) in enumerate(record):
-        log_w = _log_posterior(_condition_on_action(causal, a, t))
+        log_with_action = _log_posterior(_condition_on_action(causal, a, t))
+        # By Bayes' rule, P(m | âo_<t, a) / P(m | âo_<t) = P(a | m, x) / P(a | âo_<t).
         with np.errstate(invalid="ignore"):  # -∞ - (-∞) is nan where m was ruled out before
-            result.log_odds[t] = log_w - log_v
-        result.step_bits[t] = _relative_entropy(log_w, log_v)
+            result.log_odds[t] = log_with_action - log_posterior
+        result.step_bits[t] = _relative_entropy(log_with_action, log_posterior)
         causal.observe(a, o)
-        log_v = _log_posterior(causal)
+        log_posterior = _log_posterior(causal)
         result.causal[t] = causal.belief.posterior()
         naive = None if naive is None else _condition_naive(naive, a, o)
         if naive is not None:
             result.naive[t] = naive.belief.posterior()
-            result.total_bits[t] = _relative_entropy(_log_posterior(naive), log_v)
+            result.total_bits[t] = _relative_entropy(_log_posterior(naive), log_posterior)
     return result
 
 
