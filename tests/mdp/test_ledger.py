@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bayescontrol.mdp.ledger import Entry, Ledger, from_arrays, to_arrays
@@ -88,6 +88,7 @@ def test_it_can_be_saved_and_resumed_at_any_point_bit_for_bit(
 
 
 @given(EVENTS, EVENTS)
+@example([(0, 0, 1, 2.5)], [(0, 0, 1, -1.0), (0, 0, 1, 2.5)])
 def test_absorbing_a_ledger_equals_recording_its_events(one: list[Any], two: list[Any]) -> None:
     ledger = ledger_of(one)
     ledger.absorb(ledger_of(two))
