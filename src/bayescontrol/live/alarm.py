@@ -12,7 +12,7 @@ changing world, nor for a likelihood with a noise floor:
 
     o = f + w, w ~ N(0, σ²)     but the mode assumes     N(o; f, s²),  s² = σ² + φ²
 
-Against N(f, σ²), which the predictor learns, such a mode loses ¼ (φ/σ)⁴ nats a step if φ is small
+Against N(f, σ²), which the predictor learns, such a mode loses ¼ (φ/σ)⁴ nats per step if φ is small
 against σ; if σ = 0, the loss grows with every step.
 """
 

@@ -7,7 +7,7 @@
 Some processes diverge and some stay bounded. Their growth rate depends on who acts. g deviates
 from its mean G like √t, so no single band contains it for all times. Without simulation:
 
-    rate       Σ_x μ(x) Σ_a π(a | x) KL( P(· | m*, x, a) ‖ P(· | m, x, a) )      nats a step
+    rate       Σ_x μ(x) Σ_a π(a | x) KL( P(· | m*, x, a) ‖ P(· | m, x, a) )      nats per step
     variance   σ² = Σ_x μ(x) Var( ln P(o | m*, x, a) / P(o | m, x, a) )          a ~ π, o ~ m*
     C_t        σ (z √t - 0.583),   z = Φ⁻¹(1 - δ/4)          sup_{τ≤t} |g - G| ≤ C_t in 1 - δ
 
@@ -125,7 +125,7 @@ _OVERSHOOT: Final = 0.5826
 
 @cache
 def rate(policy: int, other: int) -> float:
-    """Return the rate of d_t(m*‖m) for m = `other` while mode `policy` acts, in nats a step.
+    """Return the rate of d_t(m*‖m) for m = `other` while mode `policy` acts, in nats per step.
 
     >>> [round(rate(policy, other=3), 4) for policy in (0, 1, 2)]
     [0.0, 0.0236, 0.0811]
@@ -219,7 +219,7 @@ def _posterior_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]
         Claim(
             "two-stay",
             f"the evidence against {stay} stays bounded: once the others are refuted, nothing "
-            "tells them from m*; its rate under the policy of m*, nats a step",
+            "tells them from m*; its rate under the policy of m*, nats per step",
             "paper", 0.0, fastest, None, fastest == 0.0,
             reason=f"in half of the runs they end with a weight of {weight_inside:.2f} or more",
             place="section 4.2, figure 3", exact=True,
@@ -241,7 +241,7 @@ def _part_claims(growth: FloatArray, columns: Columns) -> Iterator[Claim]:
     yield means_claim(
         "rates-by-policy",
         f"the growth rate of evidence against {MODES[SHOWN]} depends on who acts: three policies, "
-        f"three rates; shown: that of {MODES[POLICIES[fastest]]}, nats a step",
+        f"three rates; shown: that of {MODES[POLICIES[fastest]]}, nats per step",
         growth,
         exact,
         _ALARMS,
@@ -331,7 +331,7 @@ def _rate_table(growth: FloatArray) -> Table:
         for k, policy in enumerate(POLICIES)
     )
     return Table(
-        "Growth rate of the evidence d(m*‖m) against each mode, in nats a step, by who acts",
+        "Growth rate of the evidence d(m*‖m) against each mode, in nats per step, by who acts",
         ("who acts", *(f"{MODES[m]}, exact" for m in _OTHERS), f"{MODES[SHOWN]}, simulated"), rows,
         "d(m*‖m) is the sum of ln P(o|m*)/P(o|m) over the observations. Simulated: second halves "
         f"of {len(growth)} runs, mean ± standard error; one number if all runs agree.",
@@ -417,7 +417,7 @@ def _policy_panel(settings: Settings, columns: Columns) -> Panel:
     t = times(settings)
     medians, lines = [], []
     for k, policy in enumerate(POLICIES):
-        label = f"{MODES[policy]} acts: {rate(policy, SHOWN):.3f} nats a step"
+        label = f"{MODES[policy]} acts: {rate(policy, SHOWN):.3f} nats per step"
         colour = ("blue", "vermillion", "orange")[k]
         medians.append(spread_of_runs(label, t, columns["under"][:, k], colour=colour))
         style: Any = {"colour": "ink", "dash": "dot", "in_legend": k == 0}

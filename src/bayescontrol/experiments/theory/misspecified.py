@@ -11,7 +11,7 @@ three worlds in the class and five outside it:
     worn θ     a share θ of the good lever's harmless misses have become losses
     streaks    as many losses as in the class, but a loss makes the next one more probable
 
-    D = min_m Σ_x μ(x) Σ_o Q(o | x, a_m) ln [Q(o | x, a_m) / P(o | m, x, a_m)]     nats a step
+    D = min_m Σ_x μ(x) Σ_o Q(o | x, a_m) ln [Q(o | x, a_m) / P(o | m, x, a_m)]     nats per step
 
 D is the distance of a world from the nearest mode; μ is the stationary distribution of situations
 under the policy of the mode m on which the agent settles. A world outside the class is a row of the
@@ -114,7 +114,7 @@ def all_worlds() -> TabularModes:
 
 @cache
 def distances() -> dict[str, float]:
-    """Return D of every world, in nats a step; 0 inside the class.
+    """Return D of every world, in nats per step; 0 inside the class.
 
     >>> {world: round(D, 3) for world, D in distances().items() if D > 0}
     {'worn 0.25': 0.033, 'worn 0.5': 0.125, 'worn 0.75': 0.279, 'worn 1': 0.555, 'streaks': 0.037}
@@ -412,7 +412,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "predicts. Worn θ: a share θ of the misses of the good lever have become losses. "
             "Streaks: losses come in streaks. (a) The share of false alarms stays below δ at all "
             "times. (b) True alarms are raised with certainty. (c) The farther the world is from "
-            "the nearest mode, D nats a step, the sooner the alarm; on average none can be below "
+            "the nearest mode, D nats per step, the sooner the alarm; on average none can be below "
             "the dashed line. (d) The blind agent ignores the alarm, the other rests: it pulls no "
             "lever and earns 0 from then on. That pays where the lever does harm, and costs where "
             "it does not.",
@@ -465,7 +465,7 @@ def _delay(settings: Settings, columns: Columns) -> Panel:
     D = np.geomspace(0.8 * min(far[w] for w in OUTSIDE), 1.25 * max(far.values()), 40)
     bound = Series("ln(1/δ) / D", D, math.log(1 / settings.delta) / D, colour="ink", dash="dash")
     return Panel(
-        "(c) Steps to the alarm", "D, nats a step", "step of the alarm, median",
+        "(c) Steps to the alarm", "D, nats per step", "step of the alarm, median",
         [*series, bound], yscale="log", xlim=(0.0, None),
         notes=["colours as in (b), bars: the middle half of the runs"], legend="upper right",
     )  # fmt: skip
