@@ -12,7 +12,8 @@ library. The situation x is the state, or what is observed of it. The noise has 
 
 σ is the noise of the world and may be 0. The floor φ covers what a simulator cannot know, such as
 rounding and wear. Without it, a simulator that is right to six digits is refuted by the first
-observation. A smaller floor refutes wrong hypotheses faster: an error r costs r² / 2s² nats per step.
+observation. A smaller floor refutes wrong hypotheses faster: an error r costs r² / 2s² nats per
+step.
 """
 
 import inspect
