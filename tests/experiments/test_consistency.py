@@ -11,11 +11,11 @@ import pytest
 
 from bayescontrol.convergence import Outcome, check
 from bayescontrol.experiments.theory.consistency import (
-    AS_IT_WAS,
     FEWEST,
-    LOOK,
     NAMES,
+    ORIGINAL,
     REPAIRED,
+    VISITS,
     Settings,
     experiment,
     modes,
@@ -70,9 +70,9 @@ def test_the_distance_is_that_of_the_agents_action_probabilities() -> None:
 
 def test_the_verdict_does_not_depend_on_the_prior_or_the_rate_of_looks() -> None:
     for weight in (0.01, 0.5, 0.99):
-        assert check(modes(AS_IT_WAS, weight, 0.1)).outcome is Outcome.NEVER
+        assert check(modes(ORIGINAL, weight, 0.1)).outcome is Outcome.NEVER
         assert check(modes(REPAIRED, weight, 0.1)).outcome is Outcome.THEOREM
-        assert check(modes(LOOK, weight, 1e-3)).outcome is Outcome.THEOREM
+        assert check(modes(VISITS, weight, 1e-3)).outcome is Outcome.THEOREM
 
 
 def _change_a_weight(columns: dict[str, Any]) -> None:

@@ -135,7 +135,7 @@ def _agent_table(settings: Settings, columns: Columns) -> Table:
     return Table(
         f"CartPole, one of twenty: who is up after {settings.steps} steps",
         ("agent", "share of the episodes", "median steps"), tuple(rows),
-        f"{settings.runs} episodes; both velocities disturbed by {settings.noise:g} a step",
+        f"{settings.runs} episodes; both velocities disturbed by {settings.noise:g} per step",
     )  # fmt: skip
 
 

@@ -51,11 +51,11 @@ class Settings:
     seed: Seed = 0
     runs: Runs = 40
     steps: Annotated[int, Meta(ge=2, description="steps of an episode of CartPole")] = 500
-    noise: Annotated[float, Meta(ge=0, description="CartPole: noise of velocities, a step")] = 0.02
+    noise: Annotated[float, Meta(ge=0, description="CartPole: velocity noise per step")] = 0.02
     floor: Annotated[float, Meta(gt=0, description="least deviation of hypotheses")] = 1e-3
     dwell: Annotated[int, Meta(ge=1, description="fewest steps that a mode is held")] = 1
     change: Annotated[int, Meta(ge=1, description="step after which the motor is rewired")] = 250
-    hazard: Annotated[float, Meta(gt=0, le=1, description="switching: P(change), a step")] = 0.002
+    hazard: Annotated[float, Meta(gt=0, le=1, description="switching: P(change) per step")] = 0.002
     forgetting: Annotated[float, Meta(gt=0, le=1, description="fading: decay of evidence")] = 0.7
     rod_steps: Annotated[int, Meta(ge=2, description="steps of an episode of Pendulum")] = 200
     rod_noise: Annotated[float, Meta(ge=0, description="Pendulum: noise of velocity")] = 0.05
@@ -270,7 +270,7 @@ def _height_and_mode(agent: Any, o: FloatArray) -> tuple[float, float]:
 HILL_AGENTS: Final = (RULE, RIGHT, VOTE)
 #: Limit on the steps of an episode of MountainCar.
 HILL_STEPS: Final = 400
-#: Disturbance of position and velocity, a step.
+#: Disturbance of position and velocity, per step.
 _NOISE: Final = (1e-4, 1e-4)
 
 

@@ -450,7 +450,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "gains": Chart(
             "Cost of the gain in use",
             [_gain_panel(results, name) for name in PLANTS],
-            "Lower is better: the extra cost a step of the gain in use, compared with the best "
+            "Lower is better: the extra cost per step of the gain in use, compared with the best "
             "gain, computed from the true plant. A line begins where half of the runs have a gain "
             "that stabilises the plant. The agent that explores most has the best gain in the end, "
             "and has paid for it: see the regret.",

@@ -1,6 +1,6 @@
 """The paper's grid-world: the control rule and R-learning, with suboptimal limit cycles.
 
-    control rule   (Q, ρ) drawn by one Gibbs sweep a step, a = arg max_a Q(x,a); priors A and B
+    control rule   (Q, ρ) drawn by one Gibbs sweep per step, a = arg max_a Q(x,a); priors A and B
     R-learning     a = arg max_a Q(x,a) + C/F(x,a),  C = 200, 30, 5
 
 A replica runs every agent in the same maze, from the same random start, with the same uniform u_t
@@ -267,7 +267,7 @@ def _optimum_claim(results: Results) -> Claim:
     plan = results.world.plan
     return Claim(
         "optimum",
-        f"the best policy of three-cups earns ρ* a step; bounds certified to "
+        f"the best policy of three-cups earns ρ* per step; bounds certified to "
         f"{plan.upper - plan.lower:.0e}",
         "ours", f"{_REFERENCE_OPTIMUM:.10f}", f"{plan.gain:.10f}", None,
         plan.lower - 5e-11 <= _REFERENCE_OPTIMUM <= plan.upper + 5e-11, exact=True,
@@ -335,7 +335,7 @@ def _cup_cycle(results: Results) -> Claim:
     mean, error = mean_and_error(late)
     return Claim(
         "R5-cup-cycle",
-        f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± {_NEAR_CYCLE} a step, in "
+        f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± {_NEAR_CYCLE} per step, in "
         "most runs: share of the runs",
         "ours", "> 0.5", *share_and_error(caught), bool(2 * caught.sum() > caught.size),
         f"{caught.sum()} of {caught.size} runs; mean reward of all runs "
@@ -457,7 +457,7 @@ def _setup_chart(results: Results) -> Chart:
     visits = np.zeros(mdp.allowed.shape)
     visits[np.arange(len(visits)), plan.policy] = best.probability
     layout, lost = results.settings.layout, "ours: the paper's map is lost"
-    exact = f"exact: {plan.gain:.4f} a step"
+    exact = f"exact: {plan.gain:.4f} per step"
     return Chart(
         f"The maze {layout}",
         [

@@ -7,9 +7,9 @@ posterior stays at the prior for ever. The repair gives both modes one policy fo
 correctly at once, and never learns which mode is true. A replica runs three classes of two modes,
 the first of them true:
 
-    as it was     both policies stay in A, where H1 and H2 agree, and act differently there
+    original      both policies stay in A, where H1 and H2 agree, and act differently there
     repaired      the same hypotheses, and one policy for A
-    with a look   as it was, but each policy visits B now and then
+    with visits   original, but each policy visits B now and then
 
 It records P(m1 | âo_≤t) and the total variation distance of the agent's actions from those of m1,
 
@@ -43,10 +43,10 @@ from bayescontrol.problems.tabular import TabularModes
 #: With fewer runs no claims are made.
 FEWEST: Final = 20
 TRUE: Final = 0
-AS_IT_WAS: Final = "as it was"
+ORIGINAL: Final = "original"
 REPAIRED: Final = "repaired"
-LOOK: Final = "with a look"
-NAMES: Final = (AS_IT_WAS, REPAIRED, LOOK)
+VISITS: Final = "with visits"
+NAMES: Final = (ORIGINAL, REPAIRED, VISITS)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def modes(name: str, weight: float, look: float) -> TabularModes:
     """Return one of the three classes, with the prior `weight` of m1."""
     known = consistency_repaired() if name == REPAIRED else consistency_diagram()
     policy = known.policy
-    if name == LOOK:
+    if name == VISITS:
         out = np.array(known.labels.actions) == "out"
         policy = (1 - look) * policy + look * out
     return diagrams.with_policy(known, policy, prior=[weight, 1 - weight])
@@ -95,9 +95,9 @@ _ENOUGH: Final = 5.0
 _WORDS: Final = {"NEVER": "never settles", "THEOREM": "settles, for sure"}
 #: The claim about each class, and its outcome.
 _VERDICTS: Final = {
-    AS_IT_WAS: ("verdict-never", "NEVER"),
+    ORIGINAL: ("verdict-never", "NEVER"),
     REPAIRED: ("verdict-repaired", "THEOREM"),
-    LOOK: ("verdict-with-a-look", "THEOREM"),
+    VISITS: ("verdict-with-a-look", "THEOREM"),
 }
 
 
@@ -112,7 +112,7 @@ def score(settings: Settings, columns: Columns) -> Score:
         *_unrepaired_claims(settings, columns),
         *_repaired_claims(settings, columns),
     ]
-    if settings.steps * rate(_modes_of(settings, LOOK), TRUE, 1 - TRUE) >= _ENOUGH:
+    if settings.steps * rate(_modes_of(settings, VISITS), TRUE, 1 - TRUE) >= _ENOUGH:
         claims.append(_look_claim(settings, columns))
     return Score(tuple(claims), (table,))
 
@@ -122,7 +122,7 @@ def _modes_of(settings: Settings, name: str) -> TabularModes:
 
 
 def _core_claim(settings: Settings) -> Claim:
-    both = _modes_of(settings, AS_IT_WAS)
+    both = _modes_of(settings, ORIGINAL)
     found = "; ".join(
         f"[m{m + 1}] = {{{', '.join(both.name(i) for i in core(both, m))}}}" for m in range(2)
     )
@@ -158,13 +158,13 @@ def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     prior_m2, distance = 1 - settings.weight, columns["distance"][:, 0]
     yield chance.zero_claim(
         "posterior-frozen",
-        f"{AS_IT_WAS}: the posterior equals the prior; largest deviation over all runs and steps",
+        f"{ORIGINAL}: the posterior equals the prior; largest deviation over all runs and steps",
         columns["weight"][:, 0] - settings.weight,
     )
     deviation = float(np.abs(distance - prior_m2).max())
     yield Claim(
         "law-stays-apart",
-        f"{AS_IT_WAS}: the total variation distance between the actions of the agent and of m1 is "
+        f"{ORIGINAL}: the total variation distance between the actions of the agent and of m1 is "
         "the prior weight of m2, at every step of every run; smallest distance",
         "ours", prior_m2, float(distance.min()), None, deviation <= chance.ROUNDING,
         reason=("the same in every run" if deviation == 0.0 else f"off by {deviation:.1g} at most")
@@ -174,7 +174,7 @@ def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
     yield chance.means_claim(
         "wrong-actions-for-ever",
-        f"{AS_IT_WAS}: share of the steps in which the agent takes an action that m1 never takes",
+        f"{ORIGINAL}: share of the steps in which the agent takes an action that m1 never takes",
         columns["strange"][:, 0].mean(axis=1)[:, None],
         np.array([prior_m2]),
         _ALARMS,
@@ -224,7 +224,7 @@ def _table(settings: Settings, columns: Columns) -> Table:
         ("class", "the agent", "why: m1 against m2", "P(m1)", "distance", "wrong actions"),
         tuple(rows),
         "As it was: the modes have different policies for region A, where both predict the same; "
-        "repaired: one policy for A; with a look: as it was, but each policy visits B now and "
+        "repaired: one policy for A; with visits: original, but each policy visits B now and "
         "then. P(m1): posterior of the true mode. Distance: total variation between the actions of "
         "the agent and those of m1, 0 to 1. Wrong actions: share of all steps with an action that "
         "m1 never takes there. One number if all runs agree.",
@@ -235,9 +235,9 @@ _PLACES: Final[diagrams.Places] = {
     "A0": (1.5, 0.0), "A1": (0.0, 1.2), "A2": (0.0, -1.2), "B0": (3.9, 0.0),
 }  # fmt: skip
 _LOOKS: Final[Mapping[str, Any]] = {
-    AS_IT_WAS: {"colour": "vermillion", "dash": "solid"},
+    ORIGINAL: {"colour": "vermillion", "dash": "solid"},
     REPAIRED: {"colour": "green", "dash": "dash"},
-    LOOK: {"colour": "blue", "dash": "dashdot"},
+    VISITS: {"colour": "blue", "dash": "dashdot"},
 }
 
 
@@ -247,7 +247,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 
 def _mode_chart(settings: Settings) -> Chart:
-    was, repaired = _modes_of(settings, AS_IT_WAS), _modes_of(settings, REPAIRED)
+    was, repaired = _modes_of(settings, ORIGINAL), _modes_of(settings, REPAIRED)
     panel = partial(diagrams.mode_panel, places=_PLACES)
     alike: Any = {"title": "H2, repaired", "note": "as P1 in A, where H1 and H2 agree"}
     panels = [

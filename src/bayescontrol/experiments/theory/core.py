@@ -8,7 +8,7 @@ under it H3 is refuted and H2 never. P1 enters B if it acts for long enough: thr
 from A0 into B, two do not, and P2 goes back. A replica measures evidence for H1:
 
     d_t(H1‖H2), d_t(H1‖H3)     while only P1 or only P2 acts, and while the control rule acts
-    spells of P1               d_t(H1‖H2) at the end, with P1 for k steps and P2 for one, by turns
+    spells of P1               d_t(H1‖H2) at the end, with P1 for k steps and P2 for one in turn
     P(m | âo_≤t)               of the rule, and of the rule that holds each mode for some steps
 
 Expected evidence is computed exactly:
@@ -460,7 +460,7 @@ def _spells(columns: Columns) -> Panel:
     always = rate(class_of(AGENTS[0]), TRUE, OTHERS[0])
     colours = [style["colour"] for style in _LOOKS]
     return Panel(
-        "(c) P1 for k steps, then P2 for one, by turns",
+        "(c) P1 for k steps, then P2 for one, in turn",
         "k, steps of P1 at a time", "evidence against H2 [nats per step]",
         [
             Series("exact", k, np.array(exact), colour="ink", dash="dot", marker="square-open"),

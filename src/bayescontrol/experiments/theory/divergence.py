@@ -228,7 +228,7 @@ def _posterior_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]
 
 
 def _growth(settings: Settings, columns: Columns) -> FloatArray:
-    """Return the growth of d_t(m*‖m3) a step over the second half, as [run, policy]."""
+    """Return the growth of d_t(m*‖m3) per step over the second half, as [run, policy]."""
     t = times(settings)
     half = t.size // 2
     d = columns["under"]

@@ -191,7 +191,7 @@ _POWER: Final = 0.95
 #: Upper bound, in nats, on the cost of learning the two cells that are visited.
 _PRICE: Final = 40.0
 _STREAKS: Final = len(WORLDS) - 1
-#: Reward of the good lever a step: the largest possible cost of a false alarm.
+#: Reward of the good lever per step: the largest possible cost of a false alarm.
 _BEST: Final = float(all_worlds().hypothesis[0, 0, 0] @ REWARD)
 
 
@@ -249,7 +249,7 @@ def _inside_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
         Claim(
             "false-alarm-cost",
             "inside the class, where the alarm is false, resting after it costs at most δ times "
-            "the reward of the good lever, a step",
+            "the reward of the good lever per step",
             "ours", f"at most {delta * _BEST:.3g}", mean, error,
             mean <= delta * _BEST + 3.0 * error + _BEST / n,
             threshold_origin="theory: Ville's inequality, three standard errors and one run",
@@ -301,7 +301,7 @@ def _outside_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         ),
         Claim(
             "fallback-gain",
-            "where ignoring the alarm loses, resting after it earns more, a step; here the "
+            "where ignoring the alarm loses, resting after it earns more per step; here the "
             f"smallest gain, {WORLDS[found[smallest]]}",
             "ours", "above 0", gain, gain_error, gain > 3.0 * gain_error,
             threshold_origin="theory: above 0 by three standard errors",
@@ -320,7 +320,7 @@ def _streaks_claim(settings: Settings, columns: Columns) -> Claim:
         "ours", f"above {delta:g}", share, _error(share, n),
         share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n),
         "the alarm shows that the modes are wrong, not that they do harm: here resting costs "
-        f"{cost:.2g} a step",
+        f"{cost:.2g} per step",
         threshold_origin="theory: above the rate of false alarms by three standard errors",
     )  # fmt: skip
 
@@ -364,12 +364,12 @@ def _alarm_table(settings: Settings, columns: Columns) -> Table:
         earned = (format_mean(columns[agent][:, k]) for agent in ("blind", "guarded"))
         rows.append((world, f"{D:.4f}" if D else "0", alarms, median_text, least, *earned))
     return Table(
-        f"Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned a step",
+        f"Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned per step",
         ("world", "D", "runs with an alarm", "median step", "ln(1/δ) / D", "ignores the alarm",
          "rests after the alarm"), tuple(rows),
         "δ: allowed rate of false alarms. D: distance of the world from the nearest mode, nats a "
         "step (0: it is a mode). ln(1/δ) / D: no alarm is quicker on average, whatever it knows of "
-        "the world. Last columns: reward a step of an agent that ignores the alarm, and of one "
+        "the world. Last columns: reward per step of an agent that ignores the alarm, and of one "
         "that pulls no lever after it.",
     )  # fmt: skip
 
@@ -478,7 +478,7 @@ def _earned(columns: Columns) -> Panel:
         points("rests after the alarm", x, columns["guarded"], colour="green", marker="circle"),
     ]
     return Panel(
-        "(d) What was earned", "world, by number", "reward a step", series,
+        "(d) What was earned", "world, by number", "reward per step", series,
         [Guide("resting", 0.0)], xticks=x.tolist(), legend="lower left",
         notes=["0 1 2: levers 0 1 2; 3 to 6: worn 0.25 to 1; 7: streaks"],
     )  # fmt: skip

@@ -6,9 +6,9 @@
 Choosing a policy means choosing a subset of the world. The subsets and shares are computed
 exactly, and long runs are compared with them. A replica runs three agents from a random state:
 
-    P1, P2     one policy acts for ever
-    by turns   the control rule. Both modes have the same hypothesis, so nothing is ever learnt,
-               and each policy acts with probability 1/2 at every step
+    P1, P2        one policy acts for ever
+    alternating   the control rule. Both modes have the same hypothesis, so nothing is ever learnt,
+                  and each policy acts with probability 1/2 at every step
 
 The false-alarm rate of all claims together is at most 1e-3.
 """
@@ -35,8 +35,8 @@ from bayescontrol.problems.examples import policy_diagram
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.seeding import Stream
 
-BY_TURNS: Final = "by turns"
-POLICIES: Final = ("P1", "P2", BY_TURNS)
+ALTERNATING: Final = "alternating"
+POLICIES: Final = ("P1", "P2", ALTERNATING)
 #: Both modes have the same hypothesis, so either may be the true one.
 TRUE: Final = 0
 #: Number of first steps of which `inside` is stored.
@@ -63,7 +63,7 @@ def modes() -> TabularModes:
 @cache
 def action_probabilities(who: str) -> FloatArray:
     """Return P(a | x) of one of POLICIES."""
-    if who == BY_TURNS:
+    if who == ALTERNATING:
         return np.asarray(np.einsum("m,mxa->xa", modes().prior, modes().policy))
     return np.asarray(modes().policy[POLICIES.index(who)])
 
@@ -87,7 +87,7 @@ def time_shares(who: str) -> FloatArray:
 def selected(who: str) -> tuple[int, ...]:
     """Return the states that a policy selects: the support of μ.
 
-    >>> selected("P1"), selected("P2"), len(selected("by turns"))
+    >>> selected("P1"), selected("P2"), len(selected("alternating"))
     ((0, 1, 2, 3), (3, 4, 5, 6), 8)
     """
     return tuple(np.flatnonzero(time_shares(who)).tolist())
@@ -96,7 +96,7 @@ def selected(who: str) -> tuple[int, ...]:
 @cache
 def _class(who: str, start: int) -> TabularModes:
     """Return the class in which `who`, one of POLICIES, acts from the state `start`."""
-    policy = modes().policy if who == BY_TURNS else action_probabilities(who)
+    policy = modes().policy if who == ALTERNATING else action_probabilities(who)
     return diagrams.with_policy(modes(), policy, start)
 
 
@@ -196,7 +196,7 @@ def _time_claim(k: int, columns: Columns) -> Claim:
     who = POLICIES[k]
     x = int(np.argmax(time_shares(who)))
     return means_claim(
-        f"time-{who.lower().replace(' ', '-')}",
+        "time-by-turns" if who == ALTERNATING else f"time-{who.lower()}",
         f"{who}: runs spend the computed share of the time in every state; shown: {_names((x,))}",
         _time_in_states(columns)[:, k],
         time_shares(who),
@@ -249,13 +249,13 @@ def _entering_claims(columns: Columns) -> Iterator[Claim]:
         threshold_origin="theory: by then the exact chain is inside with probability 1",
     )  # fmt: skip
     either = {*selected("P1"), *selected("P2")}
-    new = tuple(x for x in selected(BY_TURNS) if x not in either)
+    new = tuple(x for x in selected(ALTERNATING) if x not in either)
     yield means_claim(
         "by-turns-leads-elsewhere",
-        f"two policies by turns visit {_names(new)}, which neither visits for ever by itself: a "
+        f"two alternating policies visit {_names(new)}, which neither visits for ever by itself: a "
         "mixture of policies selects more than the two subsets; share of the time",
         _time_in_states(columns)[:, 2, list(new)].sum(axis=1)[:, None],
-        time_shares(BY_TURNS)[list(new)].sum(keepdims=True),
+        time_shares(ALTERNATING)[list(new)].sum(keepdims=True),
         _ALARMS,
         also=bool(new),
     )
@@ -280,7 +280,7 @@ def _share_table(columns: Columns) -> Table:
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     "P1": ("blue", "solid"),
     "P2": ("vermillion", "dash"),
-    BY_TURNS: ("green", "dot"),
+    ALTERNATING: ("green", "dot"),
 }
 _MARKERS: Final = ("circle", "triangle-up", "diamond")
 _PLACES: Final[diagrams.Places] = {
@@ -360,12 +360,12 @@ def _policy_panel(who: str) -> Panel:
 def _time_chart(settings: Settings, columns: Columns) -> Chart:
     return Chart(
         "Time spent in each state", [_inside_panel(settings, columns), _state_panel(columns)],
-        "P1 always takes action a, P2 always action b; by turns, either with probability 1/2 at "
+        "P1 always takes action a, P2 always action b; alternating, either with probability 1/2 at "
         "every step. Left: the probability of being inside the subset that a policy selects, after "
         "t steps: from every start a run is soon inside, and it never leaves. Right: the share of "
         "the time in each of the states s0 … s7, exact and simulated. P1 and P2 do not visit the "
-        "states outside their subsets; both by turns visit all states, even s7, which neither "
-        "visits by itself.",
+        "states outside their subsets; both in alternation visit all states, even s7, which "
+        "neither visits by itself.",
         columns=2, note=f"{settings.runs} runs of {settings.steps} steps, from states at random",
     )  # fmt: skip
 
