@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescontrol.baselines import GittinsTable, gittins_bounds, gittins_index
-from bayescontrol.baselines.gittins_solver import Problem, Workspace, march
+from bayescontrol.baselines.gittins_solver import GittinsProblem, Workspace, march
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.kernels.gittins import Sweep
 
@@ -302,7 +302,7 @@ def test_other_invalid_arguments_are_refused() -> None:
 
 
 def test_the_solver_is_deterministic() -> None:
-    one, two = (march(Problem(1.0, 1.0, 0.9, 30), 1e-4) for _ in range(2))
+    one, two = (march(GittinsProblem(1.0, 1.0, 0.9, 30), 1e-4) for _ in range(2))
     assert one[0].tobytes() == two[0].tobytes()
     assert one[1].tobytes() == two[1].tobytes()
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines.gittins_solver import Problem, Workspace
+from bayescontrol.baselines.gittins_solver import GittinsProblem, Workspace
 from bayescontrol.kernels import gittins
 from bayescontrol.seeding import Stream
 
 
-def plain(problem: Problem, levels: int, lam: float, terminal: str) -> list[FloatArray]:
+def plain(problem: GittinsProblem, levels: int, lam: float, terminal: str) -> list[FloatArray]:
     """D of all states below the last level by the plain equation, without band or bounds."""
     a, m0, g = problem.alpha, problem.m0, problem.gamma
     y = (a + np.arange(levels + 1.0)) / (m0 + levels) - lam
@@ -47,7 +47,7 @@ def test_a_pass_and_its_gap_enclose_the_plain_dynamic_programme(
     alpha: float, beta: float, gamma: float, lam: float, ghost: float, ends: bool
 ) -> None:
     rows, levels = 30, 80
-    problem = Problem(alpha, beta, gamma, rows - 1, levels if ends else None)
+    problem = GittinsProblem(alpha, beta, gamma, rows - 1, levels if ends else None)
     workspace = Workspace(problem, levels, ghost)
     workspace.open(lam, lam + 0.01)
     first = workspace.sweep(lam)
@@ -72,7 +72,7 @@ def test_a_pass_and_its_gap_enclose_the_plain_dynamic_programme(
 
 
 def test_the_gap_is_small_if_passes_start_late() -> None:
-    workspace = Workspace(Problem(1.0, 1.0, 0.9, 20), 200, 1e-12)
+    workspace = Workspace(GittinsProblem(1.0, 1.0, 0.9, 20), 200, 1e-12)
     workspace.open(0.6, 0.6)
     found = workspace.sweep(0.6)
     workspace.gap(found)
@@ -117,7 +117,7 @@ def test_a_chord_below_the_index_lifts_its_lower_bound() -> None:
 
 
 def test_chords_above_the_index_tighten_both_bounds() -> None:
-    workspace = Workspace(Problem(1.0, 1.0, 0.9, 0), 1, 1e-6)
+    workspace = Workspace(GittinsProblem(1.0, 1.0, 0.9, 0), 1, 1e-6)
     before, now = one_level(0.6, near=0.01), one_level(0.7, b=1, below=-0.03)
     lower, upper = np.full(1, 0.5), np.ones(1)
     then = one_level(0.8, b=1, below=-0.05)
@@ -185,7 +185,7 @@ def test_a_unique_best_arm_and_an_outgrown_table_use_no_random_numbers() -> None
 
 @pytest.mark.parametrize("lam", [0.3, 0.62])
 def test_a_pass_equals_plain_python_bit_for_bit(lam: float) -> None:
-    problem = Problem(0.7, 1.3, 0.9, 10)
+    problem = GittinsProblem(0.7, 1.3, 0.9, 10)
     workspace = Workspace(problem, 60, 1e-8)
     workspace.open(lam, lam)
     found = workspace.sweep(lam)

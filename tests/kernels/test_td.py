@@ -15,12 +15,12 @@ from bayescontrol.mdp import random_mdp
 INF = math.inf
 
 
-def r_values(Q: Any, C: float = 30.0, F: Any = None, rho: float = 0.0) -> td.RValues:
+def r_values(Q: Any, C: float = 30.0, F: Any = None, rho: float = 0.0) -> td.RArrays:
     values = np.array(Q, np.float64)
     tried = np.zeros_like(values) if F is None else np.array(F, np.float64)
     bonus = np.where(np.isneginf(values), 0.0, INF)
     np.divide(C, tried, out=bonus, where=tried > 0.0)
-    return td.RValues(values, tried, bonus, np.array([rho]))
+    return td.RArrays(values, tried, bonus, np.array([rho]))
 
 
 def r_how(**changes: Any) -> td.RSettings:
@@ -79,7 +79,7 @@ def test_exploration_has_its_probability_and_selects_as_requested(random: bool) 
 
 
 def test_q_learning_follows_its_equation_and_epsilon_decays() -> None:
-    v = td.QValues(np.array([[1.0, 3.0], [4.0, -INF]]), np.array([0.5]))
+    v = td.QArrays(np.array([[1.0, 3.0], [4.0, -INF]]), np.array([0.5]))
     assert td.q_learn(v, td.QSettings(0.9, 0.25, 0.8), 0, 0, 2.0, 1)
     assert v.Q[0, 0] == 0.75 * 1.0 + 0.25 * (2.0 + 0.9 * 4.0)
     assert v.epsilon[0] == 0.5 * 0.8
@@ -87,7 +87,7 @@ def test_q_learning_follows_its_equation_and_epsilon_decays() -> None:
 
 def test_epsilon_greedy_takes_any_offered_action_with_probability_epsilon() -> None:
     """False-alarm rate: each count is off by 5 standard deviations, below 1e-5 in all."""
-    v = td.QValues(np.array([[0.0, 5.0, -INF, 1.0]]), np.array([0.3]))
+    v = td.QArrays(np.array([[0.0, 5.0, -INF, 1.0]]), np.array([0.3]))
     rng, n = Stream(4), 20_000
     counts = np.bincount([td.q_choose(v, 0, rng.state) for _ in range(n)], minlength=4)
     for count, p in zip(counts, [0.1, 0.8, 0.0, 0.1], strict=True):
@@ -106,7 +106,7 @@ def test_overflowing_values_are_refused_and_change_nothing() -> None:
     before = [array.copy() for array in v]
     assert not td.r_learn(v, r_how(), 0, 1, 1e308, 0)
     assert all((a == b).all() for a, b in zip(v, before, strict=True))
-    q = td.QValues(np.array([[1.7e308]]), np.array([0.5]))
+    q = td.QArrays(np.array([[1.7e308]]), np.array([0.5]))
     assert not td.q_learn(q, td.QSettings(0.9, 0.5, 0.5), 0, 0, 1.7e308, 0)
     assert (q.Q[0, 0], q.epsilon[0]) == (1.7e308, 0.5)
 

@@ -41,7 +41,7 @@ NEAR, GAPS = 16, 48
 
 
 @dataclass(frozen=True)
-class Problem:
+class GittinsProblem:
     """One arm with prior Beta(α, β) and discount γ; indices are required up to level `pulls`."""
 
     alpha: float
@@ -73,7 +73,7 @@ class Workspace:
     more exact and needs more states.
     """
 
-    def __init__(self, problem: Problem, levels: int, ghost: float) -> None:
+    def __init__(self, problem: GittinsProblem, levels: int, ghost: float) -> None:
         self.problem, self.levels, self.ghost = problem, levels, ghost
         self.rows = min(problem.pulls + 1, levels)
         self.low, self.high = math.inf, -math.inf
@@ -141,7 +141,7 @@ class NotCertified(BayesControlError, ArithmeticError):
     """Double precision does not suffice to certify the indices to the requested tolerance."""
 
 
-def march(problem: Problem, tolerance: float) -> tuple[FloatArray, FloatArray]:
+def march(problem: GittinsProblem, tolerance: float) -> tuple[FloatArray, FloatArray]:
     """Return proven bounds (lower, upper) of the index of every state up to `problem.pulls`.
 
     Half their distance is at most the tolerance. Raise NotCertified if that is impossible.
@@ -192,7 +192,7 @@ def _split(
     return undecided
 
 
-def _workspace_for(problem: Problem, tolerance: float) -> Workspace:
+def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
     """Return a workspace with enough levels for an index in the middle of the table."""
     # Give the ghost about half of the gap's share: D falls about as fast in λ as g does in μ.
     ghost = 0.4 * SHARE * tolerance * min(kernels.gittins.rate(problem.gamma), 1.0)
@@ -317,7 +317,7 @@ def gittins_bounds(
 
 def checked_problem(
     prior: tuple[float, float], discount: float, pulls: int, lookahead: int | None
-) -> Problem:
+) -> GittinsProblem:
     """Return the problem with these arguments; raise InvalidPrior or ValueError if invalid."""
     alpha, beta = (float(x) for x in prior)
     if not (0.0 < alpha < 1e12 and 0.0 < beta < 1e12):
@@ -333,7 +333,7 @@ def checked_problem(
         lookahead = operator.index(lookahead)
         if lookahead < pulls:
             raise ValueError(f"lookahead={lookahead}: it must be at least pulls={pulls}")
-    return Problem(alpha, beta, float(discount), pulls, lookahead)
+    return GittinsProblem(alpha, beta, float(discount), pulls, lookahead)
 
 
 def _value_at_start(sweep: "Sweep") -> float:

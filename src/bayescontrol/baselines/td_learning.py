@@ -36,7 +36,7 @@ from bayescontrol.seeding import Stream
 from bayescontrol.values import pack, require_arrays, unpack
 
 if TYPE_CHECKING:
-    from bayescontrol.kernels.td import QValues, RValues
+    from bayescontrol.kernels.td import QArrays, RArrays
 
 L = TypeVar("L", bound="TabularLearner")
 
@@ -424,8 +424,8 @@ class QLearning(TabularLearner):
     def _initial_rows(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
         return {"Q": np.where(offered, self._settings["initial"], -np.inf)}
 
-    def _values(self) -> "QValues":
-        return kernels.td.QValues(**self._rows, **self._scalars)
+    def _values(self) -> "QArrays":
+        return kernels.td.QArrays(**self._rows, **self._scalars)
 
     def _choose(self, x: int, rng_state: UIntArray) -> int:
         return kernels.td.q_choose(self._values(), x, rng_state)
@@ -517,8 +517,8 @@ class RLearning(TabularLearner):
         F = self._rows["F"]
         np.divide(self._params.C, F, out=self._rows["bonus"], where=F > 0.0)
 
-    def _values(self) -> "RValues":
-        return kernels.td.RValues(**self._rows, **self._scalars)
+    def _values(self) -> "RArrays":
+        return kernels.td.RArrays(**self._rows, **self._scalars)
 
     def _choose(self, x: int, rng_state: UIntArray) -> int:
         return kernels.td.r_choose(self._values(), self._params, x, rng_state)

@@ -25,7 +25,7 @@ from zlib import crc32
 
 from bayescontrol.durable.faults import fault_point
 from bayescontrol.durable.log import CHUNK, Row, Snapshot, StoredLog, snapshots_to_delete
-from bayescontrol.durable.postgres_server import Connection, Server, parse_address, psycopg
+from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, NewerFormat, StoreFailed
 
 #: After an append that came too late, take turns with other processes for this many appends.
@@ -156,7 +156,7 @@ def _require_tables(connection: Connection, schema: str, place: str) -> None:
 class PostgresLog(StoredLog):
     """One log of a database. Other processes may append to it."""
 
-    def __init__(self, server: Server, schema: str, name: str) -> None:
+    def __init__(self, server: PostgresServer, schema: str, name: str) -> None:
         super().__init__(name)
         self._server, self._schema = server, schema
         self._queued_turns = 0
@@ -267,7 +267,7 @@ class PostgresStore:
         #: The address, without a password.
         self.url, self._schema = address.display, address.schema
         self._logs: weakref.WeakSet[PostgresLog] = weakref.WeakSet()
-        self._server = Server(address, durable=durable, patience=patience)
+        self._server = PostgresServer(address, durable=durable, patience=patience)
         try:
             self._server.run(lambda c: _prepare(c, self._schema, self.url))
         except BaseException:

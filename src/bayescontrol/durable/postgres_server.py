@@ -50,7 +50,7 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'),
 #: Wait for an advisory lock, with a time limit for this statement only.
 _QUEUE: Final = "SELECT set_config('lock_timeout', %s, true), pg_advisory_lock(%s)"
 _LEAVE: Final = "SELECT pg_advisory_unlock(%s)"
-#: The time limit of a turn in the queue, see `Server.queued`.
+#: The time limit of a turn in the queue, see `PostgresServer.queued`.
 _LONGEST_WAIT: Final = "1s"
 _CONFIGURE: Final = """
 SELECT set_config('default_transaction_isolation', 'read committed', false),
@@ -168,7 +168,7 @@ class _Lost(Exception):
         self.error = error
 
 
-class Server:
+class PostgresServer:
     """The connections of one store; any thread may use them."""
 
     def __init__(self, address: Address, *, durable: bool = True, patience: float = 30.0) -> None:

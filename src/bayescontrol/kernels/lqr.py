@@ -23,11 +23,11 @@ from bayescontrol.kernels.riccati import Room, copy, riccati
 LARGEST = 1e100
 
 
-class Mode(NamedTuple):
+class LinearModeArrays(NamedTuple):
     """A system and its solution: A, B, V with W = VᵀV, the costs to go P and the gain K.
 
     >>> import numpy as np
-    >>> Mode(*(np.eye(1) for _ in range(5))).K
+    >>> LinearModeArrays(*(np.eye(1) for _ in range(5))).K
     array([[1.]])
     """
 
@@ -254,8 +254,8 @@ def draw_system(
 
 @leaf
 def draw_mode(
-    F: FloatArray, nu: float, Q: FloatArray, R: FloatArray, mode: Mode, tries: int, room: Room,
-    rng_state: UIntArray,
+    F: FloatArray, nu: float, Q: FloatArray, R: FloatArray, mode: LinearModeArrays, tries: int,
+    room: Room, rng_state: UIntArray,
 ) -> int:  # fmt: skip
     """Draw systems until one has a stabilising gain; write it and its solution to `mode`.
 
@@ -265,7 +265,7 @@ def draw_mode(
     >>> import numpy as np
     >>> from bayescontrol.kernels.riccati import room
     >>> from bayescontrol.seeding import Stream
-    >>> mode, one = Mode(*(np.ones((1, 1)) for _ in range(5))), np.ones((1, 1))
+    >>> mode, one = LinearModeArrays(*(np.ones((1, 1)) for _ in range(5))), np.ones((1, 1))
     >>> draw_mode(np.eye(3), 0.0, one, one, mode, 10, room(1, 1), Stream(0).state)
     0
     >>> bool(abs(mode.A - mode.B * mode.K).item() < 1)
@@ -301,7 +301,7 @@ def mean_noise(F: FloatArray, nu: float, V: FloatArray) -> None:
 
 @leaf
 def mean_mode(
-    F: FloatArray, nu: float, Q: FloatArray, R: FloatArray, mode: Mode, room: Room
+    F: FloatArray, nu: float, Q: FloatArray, R: FloatArray, mode: LinearModeArrays, room: Room
 ) -> bool:
     """Write the mean system and its solution to `mode`; return False if no gain stabilises it.
 
@@ -309,7 +309,7 @@ def mean_mode(
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.riccati import room
-    >>> mode, one = Mode(*(np.ones((1, 1)) for _ in range(5))), np.ones((1, 1))
+    >>> mode, one = LinearModeArrays(*(np.ones((1, 1)) for _ in range(5))), np.ones((1, 1))
     >>> mean_mode(np.eye(3), 0.0, one, one, mode, room(1, 1)), mode.K.item()
     (True, 0.0)
     """
@@ -320,11 +320,11 @@ def mean_mode(
 
 
 @leaf
-def copy_mode(source: Mode, target: Mode) -> None:
+def copy_mode(source: LinearModeArrays, target: LinearModeArrays) -> None:
     """Copy all arrays of `source` to `target`.
 
     >>> import numpy as np
-    >>> one, two = (Mode(*(c * np.ones((1, 1)) for _ in range(5))) for c in (1.0, 2.0))
+    >>> one, two = (LinearModeArrays(*(c * np.ones((1, 1)) for _ in range(5))) for c in (1.0, 2.0))
     >>> copy_mode(two, one)
     >>> one.K.item()
     2.0
@@ -382,7 +382,7 @@ class Rooms(NamedTuple):
     """
 
     riccati: Room
-    trial: Mode
+    trial: LinearModeArrays
     row: FloatArray
     v: FloatArray
     zero: FloatArray
@@ -409,8 +409,8 @@ def is_due(schedule: int, number: float, t: int, drawn_at: int, grown: float) ->
 
 
 @leaf
-def _renew(F: FloatArray, settings: LoopSettings, nu: float, mode: Mode, clock: IntArray,
-           rooms: Rooms, p: UIntArray) -> bool:  # fmt: skip
+def _renew(F: FloatArray, settings: LoopSettings, nu: float, mode: LinearModeArrays,
+           clock: IntArray, rooms: Rooms, p: UIntArray) -> bool:  # fmt: skip
     """Replace the current mode; return False if that fails.
 
     If all draws fail, the generator's state p is restored. If the mean has no stabilising gain, the
@@ -441,7 +441,7 @@ def _renew(F: FloatArray, settings: LoopSettings, nu: float, mode: Mode, clock: 
 
 @leaf
 def interact(
-    F: FloatArray, settings: LoopSettings, mode: Mode, clock: IntArray, rooms: Rooms,
+    F: FloatArray, settings: LoopSettings, mode: LinearModeArrays, clock: IntArray, rooms: Rooms,
     A: FloatArray, B: FloatArray, V: FloatArray, x: FloatArray, drawn_in: FloatArray,
     p: UIntArray, q: UIntArray, inputs: FloatArray, states: FloatArray,
 ) -> tuple[int, int]:  # fmt: skip

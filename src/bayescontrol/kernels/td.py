@@ -47,10 +47,10 @@ def signed(n: int) -> int:
     return number
 
 
-class QValues(NamedTuple):
+class QArrays(NamedTuple):
     """The state of Q-learning: Q[x, a], -∞ where x does not offer a, and [ε].
 
-    >>> QValues(Q=np.zeros((1, 2)), epsilon=np.zeros(1)).epsilon
+    >>> QArrays(Q=np.zeros((1, 2)), epsilon=np.zeros(1)).epsilon
     array([0.])
     """
 
@@ -122,11 +122,11 @@ def top(Q: FloatArray, x: int) -> float:
 
 
 @leaf
-def q_choose(v: QValues, x: int, rng_state: UIntArray) -> int:
+def q_choose(v: QArrays, x: int, rng_state: UIntArray) -> int:
     """Return the action of ε-greedy Q-learning in state x. With ε = 0 nothing is drawn.
 
     >>> from bayescontrol.seeding import Stream
-    >>> q_choose(QValues(np.array([[0.0, 2.0]]), np.zeros(1)), 0, Stream(0).state)
+    >>> q_choose(QArrays(np.array([[0.0, 2.0]]), np.zeros(1)), 0, Stream(0).state)
     1
     """
     if v.epsilon[0] > 0.0 and uniform(rng_state) < v.epsilon[0]:
@@ -135,12 +135,12 @@ def q_choose(v: QValues, x: int, rng_state: UIntArray) -> int:
 
 
 @leaf
-def q_learn(v: QValues, settings: QSettings, x: int, a: int, r: float, y: int) -> bool:
+def q_learn(v: QArrays, settings: QSettings, x: int, a: int, r: float, y: int) -> bool:
     """Update Q(x,a) by Q-learning after reward r and next state y; ε decays.
 
     Returns False, with nothing changed, if the new value would not be finite.
 
-    >>> v = QValues(np.ones((2, 2)), np.array([0.5]))
+    >>> v = QArrays(np.ones((2, 2)), np.array([0.5]))
     >>> q_learn(v, QSettings(0.5, 0.25, 0.9), 0, 1, 2.0, 1)
     True
     >>> float(v.Q[0, 1]), float(v.epsilon[0])
@@ -157,7 +157,7 @@ def q_learn(v: QValues, settings: QSettings, x: int, a: int, r: float, y: int) -
 
 @leaf
 def q_interact(
-    v: QValues,
+    v: QArrays,
     settings: QSettings,
     tables: Tables,
     index_of: IntArray,
@@ -177,7 +177,7 @@ def q_interact(
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
     >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
-    >>> v, settings = QValues(np.ones((2, 2)), np.zeros(1)), QSettings(0.5, 0.5, 1.0)
+    >>> v, settings = QArrays(np.ones((2, 2)), np.zeros(1)), QSettings(0.5, 0.5, 1.0)
     >>> q_interact(v, settings, chain_mdp(2).tables, np.arange(2), 0, 0,
     ...          Stream(1).state, Stream(2).state, actions, rewards, states)[0]
     50
@@ -237,11 +237,11 @@ def follow(
 #     explore: arg max_a Q(x,a) + C/F(x,a), untried actions (F = 0) first
 
 
-class RValues(NamedTuple):
+class RArrays(NamedTuple):
     """The state of R-learning: arrays [x, a], and [ρ].
 
     >>> import numpy as np
-    >>> RValues(Q=np.zeros((1, 2)), F=np.zeros((1, 2)), bonus=np.full((1, 2), np.inf),
+    >>> RArrays(Q=np.zeros((1, 2)), F=np.zeros((1, 2)), bonus=np.full((1, 2), np.inf),
     ...         rho=np.zeros(1)).rho
     array([0.])
     """
@@ -310,12 +310,12 @@ def _r_explore(
 
 
 @leaf
-def r_choose(v: RValues, settings: RSettings, x: int, rng_state: UIntArray) -> int:
+def r_choose(v: RArrays, settings: RSettings, x: int, rng_state: UIntArray) -> int:
     """Return the action of R-learning in state x. With p_exp = 1 nothing is drawn.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> v = RValues(np.array([[0.0, 2.0]]), np.ones((1, 2)), np.full((1, 2), 30.0), np.zeros(1))
+    >>> v = RArrays(np.array([[0.0, 2.0]]), np.ones((1, 2)), np.full((1, 2), 30.0), np.zeros(1))
     >>> r_choose(v, RSettings(30.0, 1.0, 0.5, 0.001, False, False), 0, Stream(0).state)
     1
     """
@@ -325,14 +325,14 @@ def r_choose(v: RValues, settings: RSettings, x: int, rng_state: UIntArray) -> i
 
 
 @leaf
-def r_learn(v: RValues, settings: RSettings, x: int, a: int, r: float, y: int) -> bool:
+def r_learn(v: RArrays, settings: RSettings, x: int, a: int, r: float, y: int) -> bool:
     """Update Q(x,a) and ρ by R-learning after reward r and next state y.
 
     Returns False, with nothing changed, if a value would not be finite. With `greedy_only`, ρ
     learns only from an action with Q(x,a) = M(x).
 
     >>> import numpy as np
-    >>> v = RValues(np.zeros((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.inf), np.zeros(1))
+    >>> v = RArrays(np.zeros((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.inf), np.zeros(1))
     >>> r_learn(v, RSettings(30.0, 1.0, 0.5, 0.25, False, False), 0, 1, 1.0, 1)
     True
     >>> float(v.Q[0, 1]), float(v.F[0, 1]), float(v.bonus[0, 1]), float(v.rho[0])
@@ -353,7 +353,7 @@ def r_learn(v: RValues, settings: RSettings, x: int, a: int, r: float, y: int) -
 
 @leaf
 def r_interact(
-    v: RValues,
+    v: RArrays,
     settings: RSettings,
     tables: Tables,
     index_of: IntArray,
@@ -372,7 +372,7 @@ def r_interact(
     >>> import numpy as np
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
-    >>> v = RValues(np.zeros((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.inf), np.zeros(1))
+    >>> v = RArrays(np.zeros((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.inf), np.zeros(1))
     >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
     >>> settings = RSettings(1.0, 1.0, 0.5, 0.001, False, False)
     >>> r_interact(v, settings, chain_mdp(2).tables, np.arange(2),

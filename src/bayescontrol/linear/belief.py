@@ -73,7 +73,7 @@ class LinearMode:
 
     def arrays(self) -> Any:
         """Return the arrays in the form of the kernels."""
-        return kernels.lqr.Mode(self.A, self.B, self.V, self.P, self.K)
+        return kernels.lqr.LinearModeArrays(self.A, self.B, self.V, self.P, self.K)
 
     def save(self) -> Arrays:
         """Return named arrays with the prefix `drawn/`."""
@@ -221,7 +221,7 @@ class SystemBelief(SystemRegression):
         n, m = self.states, self.inputs
         V = np.empty((n, n)) if self._V is None else self._V.copy()
         A, B, P, K = (np.empty(shape) for shape in ((n, n), (n, m), (n, n), (m, n)))
-        return kernels.lqr.Mode(A, B, V, P, K)
+        return kernels.lqr.LinearModeArrays(A, B, V, P, K)
 
     def _adopt(self, solved: Any, costs: Costs, failed: int) -> LinearMode:
         """Make the solved system the last mode and return it."""
@@ -283,7 +283,7 @@ class SystemBelief(SystemRegression):
     def loop_parts(self) -> tuple[Any, Any, FloatArray, Any, float]:
         """Return the current mode, a blank mode, diag R at the last draw, workspace, and ν."""
         mode = self._blank() if self._last is None else self._last.arrays()
-        copied = kernels.lqr.Mode(*(part.copy() for part in mode))
+        copied = kernels.lqr.LinearModeArrays(*(part.copy() for part in mode))
         return copied, self._blank(), self._diagonal.copy(), self._room, self._freedom()
 
     def fast_forward(self, observed: int, mode: Any, diagonal: FloatArray, failed: int) -> None:

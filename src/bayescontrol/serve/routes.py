@@ -17,7 +17,7 @@ from litestar.datastructures import ResponseHeader
 from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import HeaderParameter, JSONBody, PathParameter, QueryParameter
-from litestar.response import Stream
+from litestar.response import Stream as StreamedResponse
 
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Event, to_line
@@ -168,12 +168,12 @@ async def log(
     registry: Registry,
     name: Name,
     start: Annotated[int, QueryParameter(ge=1, le=2**53, description="The first event.")] = 1,
-) -> Stream:
+) -> StreamedResponse:
     """The events of the log so far, each a line of JSON."""
     queue = await registry.queue(name)
     events = await queue.read(lambda agent: agent.log(start))
     headers = {"Content-Disposition": 'attachment; filename="log.jsonl"'}
-    return Stream(_lines(queue, events), media_type=schemas.LINES, headers=headers)
+    return StreamedResponse(_lines(queue, events), media_type=schemas.LINES, headers=headers)
 
 
 async def _lines(queue: RequestQueue, events: Iterator[Event]) -> AsyncIterator[bytes]:
@@ -214,11 +214,11 @@ async def metrics(registry: Registry) -> Response[str]:
 
 
 @get("/events", include_in_schema=False)
-async def events(registry: Registry) -> Stream:
+async def events(registry: Registry) -> StreamedResponse:
     """The event stream of the live page."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     stream = registry.monitor.listen(registry.queues)
-    return Stream(stream, media_type="text/event-stream", headers=headers)
+    return StreamedResponse(stream, media_type="text/event-stream", headers=headers)
 
 
 @get("/", include_in_schema=False)
