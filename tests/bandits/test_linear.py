@@ -482,6 +482,7 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
         good | {"active": np.array([1, 0])},
         good | {"active": np.array([0, 9])},
         good | {"pulls": np.array([-1, 0])},
+        good | {"drawn": np.zeros(())},
         good | {"drawn": np.zeros((3, 2))},
         good | {"drawn": np.full((2, 2), np.nan)},
         good | {"arms": np.array("nonsense(")},

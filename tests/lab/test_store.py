@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from bayescontrol.files import Busy, Unwritable
-from bayescontrol.lab import sealed_npz
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
 from bayescontrol.lab.manifest import Manifest, NoResults, read_manifest, results_in
 from bayescontrol.lab.provenance import Provenance
@@ -60,40 +59,6 @@ def half_done(folder: Path, experiment: Experiment[Any], settings: Any, *groups:
     with ResultStore(folder, Study.of(experiment, settings)) as store:
         for runs in groups:
             store.put(runs, job(runs).columns, MADE)
-
-
-# -- columns are written once -----------------------------------------------------------------
-
-
-def test_a_short_run_writes_its_columns_once(
-    paced: Experiment[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[str] = []
-    write = sealed_npz.write_sealed
-
-    def count(path: Path, columns: Columns, header: sealed_npz.Header) -> sealed_npz.SealedFile:
-        written.append(path.name)
-        return write(path, columns, header)
-
-    monkeypatch.setattr(sealed_npz, "write_sealed", count)
-    settings = paced.settings(runs=1)
-    run_in(tmp_path, paced, settings)
-    assert written == ["columns.npz"]
-    manifest = read_manifest(tmp_path)
-    assert isinstance(manifest, Manifest)
-    assert [part.runs for part in manifest.provenance] == [((0, 1, 1),)]
-    assert manifest.provenance[0].provenance.versions
-
-
-def test_the_last_group_is_kept_if_finish_is_not_reached(
-    paced: Experiment[Any], tmp_path: Path
-) -> None:
-    settings, counted = paced.settings(runs=3), Counted(paced)
-    columns = Job(paced.name, paced.run, settings)(range(3)).columns
-    with ResultStore(tmp_path, Study.of(paced, settings)) as store:
-        store.put(range(3), columns, MADE, last=True)  # and then, say, an interrupt
-    assert as_bytes(run_in(tmp_path, counted.experiment, settings)) == as_bytes(columns)
-    assert counted.runs == []
 
 
 # -- finished runs are not repeated -----------------------------------------------------------

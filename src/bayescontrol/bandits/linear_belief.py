@@ -282,9 +282,8 @@ class LinearBelief(HasArms[LinearWeights]):
         # One row per arm; NaN marks an arm without drawn weights; no rows: nothing was drawn yet.
         drawn = np.array(arrays["drawn"], np.float64)
         drawn_arms = np.flatnonzero(~np.isnan(drawn).any(-1))
-        expected_shape = (len(roster.labels) if len(drawn) else 0, self.features)
-        has_draw = drawn_arms.size > 0
-        if drawn.shape != expected_shape or (len(drawn) and not has_draw):
+        rows, has_draw = len(roster.labels) if drawn.size else 0, drawn_arms.size > 0
+        if drawn.shape != (rows, self.features) or (rows and not has_draw):
             raise IncompatibleState(f"the saved state is damaged: the drawn weights are {drawn}")
         self._roster, self._posteriors = roster, posteriors
         names = [roster.labels[j] for j in drawn_arms.tolist()]

@@ -295,9 +295,7 @@ class _Memory:
     def missing(self, wanted: range) -> list[range]:
         return [wanted]
 
-    def put(
-        self, runs: range, columns: Columns, provenance: Provenance, *, last: bool = False
-    ) -> None:
+    def put(self, runs: range, columns: Columns, provenance: Provenance) -> None:
         self._groups.append(RowsInMemory(runs, columns))
 
     def finish(self, wanted: range) -> Columns:
@@ -327,8 +325,7 @@ def _run_serially(job: Job[S], queue: RunQueue, sink: _Sink, progress: Progress)
                 finally:  # keep finished replicas also after an error or Ctrl-C
                     if batch:
                         group = runs[: len(batch)]
-                        columns, is_last = stack(job.name, group, batch), done == queue.total
-                        sink.put(group, columns, provenance, last=is_last)
+                        sink.put(group, stack(job.name, group, batch), provenance)
                 runs = runs[len(batch) :]
 
 
@@ -353,10 +350,9 @@ def _run_on_executor(
             for future in sorted(ready, key=_has_failed):  # store finished groups first
                 with _named_errors(job):
                     group = future.result()
-                done += len(group.runs)
-                is_last = done == queue.total
-                sink.put(group.runs, group.columns, group.provenance, last=is_last)
+                sink.put(group.runs, group.columns, group.provenance)
                 sizer.record(len(group.runs), group.seconds, _nbytes(group.columns))
+                done += len(group.runs)
                 progress.advance(done, queue.total)
     finally:
         # `Processes` has already queued every group; cancelling would break its shutdown.

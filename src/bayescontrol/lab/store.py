@@ -33,14 +33,7 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.files import create_folder, leftovers, lock_folder, writing_to
 from bayescontrol.lab import manifest as manifests
 from bayescontrol.lab import sealed_npz
-from bayescontrol.lab.columns import (
-    RowsInMemory,
-    assemble,
-    missing,
-    progressions,
-    require_same,
-    span,
-)
+from bayescontrol.lab.columns import assemble, missing, progressions, require_same, span
 from bayescontrol.lab.experiment import Columns, Experiment
 from bayescontrol.lab.manifest import (
     Manifest,
@@ -174,8 +167,6 @@ class ResultStore:
         self._layout: Layout = {}
         self._manifest: Manifest | None = None
         self._results: StoredResults | None = None
-        # The replicas that complete the study, which only `finish` writes.
-        self._last: tuple[range, Columns, Provenance] | None = None
         self._lock = ExitStack()
 
     def __enter__(self) -> Self:
@@ -189,9 +180,7 @@ class ResultStore:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            if self._last is not None:  # `finish` was not reached
-                self._write_pending(*self._last)
+        self._lock.close()
 
     @property
     def results(self) -> StoredResults:
@@ -204,20 +193,14 @@ class ResultStore:
         """Return the wanted runs that are not yet on disk."""
         return missing(wanted, self.files)
 
-    def put(
-        self, runs: range, columns: Columns, provenance: Provenance, *, last: bool = False
-    ) -> None:
-        """Write some finished replicas to disk; the last ones are written by `finish`."""
+    def put(self, runs: range, columns: Columns, provenance: Provenance) -> None:
+        """Write some finished replicas to disk."""
         first = self.files[0] if self.files else None
         if first is not None:
             self._layout = self._layout or first.layout()
             found = (runs[0], sealed_npz.layout_of(columns))
             require_same(self.study.name, (first.runs[0], self._layout), found)
-        provenance = msgspec.structs.replace(provenance, git=self.study.git)
-        if last:
-            self._last = runs, columns, provenance
-        else:
-            self._write_pending(runs, columns, provenance)
+        self._write_pending(runs, columns, msgspec.structs.replace(provenance, git=self.study.git))
 
     def finish(
         self,
@@ -230,16 +213,13 @@ class ResultStore:
         `others` are files of other folders with the same key, with their provenance.
         """
         files = [*others, *self.files]
-        rows = [] if self._last is None else [RowsInMemory(*self._last[:2])]
-        columns = assemble(self.study.name, wanted, [*files, *rows])
+        columns = assemble(self.study.name, wanted, files)
         previous = self._manifest
         if previous is not None and self._is_finished(previous, wanted):
             self._drop_pending(self.files[0])
             self._results = StoredResults(self.folder, previous, columns)
             return columns
         known = [*provenance, *(previous.provenance if previous else ())]
-        if self._last is not None:
-            known.append(RunsProvenance((span(self._last[0]),), self._last[2]))
         self._keep_unwanted(wanted, known)
         header = Header(self.study.key, span(wanted))
         joined = sealed_npz.write_sealed(self._columns, columns, header)
@@ -258,7 +238,6 @@ class ResultStore:
             finished=_now(),
         )
         manifests.write_manifest(self.folder, self._manifest)
-        self._last = None
         self._drop_pending(joined)
         self._results = StoredResults(self.folder, self._manifest, columns)
         return columns

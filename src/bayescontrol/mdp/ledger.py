@@ -198,7 +198,7 @@ class Ledger:
             )
         if row_x is None:
             row_x = self.add_state(x, float(self.chain.M[0]), available_in_x)
-            row_y = row_x if y == x else row_y
+            row_y = self.place(y)  # y may be the new state x
         if row_y is None:
             # A new state starts with the value of its predecessor, until the next sweep.
             row_y = self.add_state(y, float(self.chain.M[row_x]), available_in_y)

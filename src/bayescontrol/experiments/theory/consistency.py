@@ -223,7 +223,7 @@ def _table(settings: Settings, columns: Columns) -> Table:
         f"Three classes, m1 true, after {settings.steps} steps",
         ("class", "the agent", "why: m1 against m2", "P(m1)", "distance", "wrong actions"),
         tuple(rows),
-        "As it was: the modes have different policies for region A, where both predict the same; "
+        "Original: the modes have different policies for region A, where both predict the same; "
         "repaired: one policy for A; with visits: original, but each policy visits B now and "
         "then. P(m1): posterior of the true mode. Distance: total variation between the actions of "
         "the agent and those of m1, 0 to 1. Wrong actions: share of all steps with an action that "
@@ -277,7 +277,7 @@ def _settling_chart(settings: Settings, columns: Columns) -> Chart:
             _panel("(b) What it believes", "weight of m1, the true mode", columns["weight"]),
         ],
         "Total variation: 0 if the agent acts exactly as the true mode m1, 1 if the two never act "
-        "alike. (a) As it was, it keeps its first value for ever, in every run: the prior mixes "
+        "alike. (a) Originally it keeps its first value for ever, in every run: the prior mixes "
         "the two policies. Repaired, it is zero at once, and (b) the agent never learns which "
         "mode is true, and does not need to. If the policies visit B now and then, the modes are "
         "told apart after some time.",
