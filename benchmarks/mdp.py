@@ -35,7 +35,7 @@ from bayescontrol import Stream, interact
 from bayescontrol.baselines import RLearning
 from bayescontrol.experiments.mdp.maze import AGENTS, RULES, Settings, world
 from bayescontrol.mdp import GibbsMDP, Maze
-from bayescontrol.report import figures
+from bayescontrol.plot import figures
 
 __all__ = ["GYMNASIUM", "NUMPY", "full_table", "gibbs_step", "r_learning_step"]
 

@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.timing import Timing, take_turns
 
 from bayescontrol import Stream, interact
-from bayescontrol.lab.chart import Chart, Colour, Marker, Panel, Series
 from bayescontrol.mdp import MDP, GibbsMDP
+from bayescontrol.plot.chart import Chart, Colour, Marker, Panel, Series
 
 __all__ = ["SIZES", "SWEEPS", "WORLDS", "Growth", "chart", "grid", "growth", "ring"]
 

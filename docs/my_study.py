@@ -11,9 +11,9 @@ import numpy as np
 
 from bayescontrol import NaiveMixture, Stream, TabularModes, interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Colour, Guide, Panel, Series
-from bayescontrol.lab.statistics import compare_all, mean_band, mean_interval
+from bayescontrol.plot.chart import Chart, Colour, Guide, Panel, Series
 from bayescontrol.schedules import Every
+from bayescontrol.statistics import compare_pairs, mean_band, mean_interval
 
 COLOURS: dict[str, Colour] = {"control rule": "blue", "patient": "green", "naive": "vermillion"}
 
@@ -68,7 +68,7 @@ def score(settings: Settings, columns: Columns) -> Score:
             for name, i in intervals.items()
         ),
     )
-    compared = compare_all(earned)
+    compared = compare_pairs(earned)
     pairs = Table(
         "Pairs, on common random numbers",
         ("agent", "against", "verdict", "p, corrected", "in words"),

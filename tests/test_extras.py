@@ -10,7 +10,7 @@ CASES = [
     ("gymnasium", "import bayescontrol.gym", "gym"),
     ("apsw", f"{OPEN}('sqlite:///:memory:')", "durable"),
     ("psycopg", f"{OPEN}('postgresql:///x')", "postgres"),
-    ("matplotlib", "from bayescontrol.report import figures; figures._matplotlib()", "plot"),
+    ("matplotlib", "from bayescontrol.plot import figures; figures._matplotlib()", "plot"),
     ("rich", "from bayescontrol.report import tables; tables._rich()", "lab"),
     ("rich", "from bayescontrol.lab.progress import live; live('x').__enter__()", "lab"),
     ("distributed", "from bayescontrol.lab.executors import Dask; Dask('local')", "cluster"),

@@ -47,11 +47,11 @@ from bayescontrol.baselines import (
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
-from bayescontrol.lab.statistics import Comparison, compare, holm, mean_interval
-from bayescontrol.lab.statistics.intervals import format_interval
 from bayescontrol.metrics import regret
+from bayescontrol.plot.chart import Chart, Colour, Dash, Panel, Series
 from bayescontrol.seeding import Stream
+from bayescontrol.statistics import Comparison, compare_pair, holm, mean_interval
+from bayescontrol.statistics.intervals import format_interval
 
 RULE: Final = "control rule"
 UCB: Final = "UCB1"
@@ -188,7 +188,7 @@ def _paired(agents: Mapping[str, FloatArray], a: str, b: str) -> Comparison | No
     both = ~np.isnan(agents[a] + agents[b])
     if both.sum() < 2:
         return None
-    return compare(agents[a][both], agents[b][both], names=(a, b), higher_is_better=False)
+    return compare_pair(agents[a][both], agents[b][both], names=(a, b), higher_is_better=False)
 
 
 def _beats_ucb1(final: Mapping[str, Mapping[str, FloatArray]]) -> Claim:

@@ -51,9 +51,9 @@ from bayescontrol.experiments.chance import Pilot
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Marker, Panel, Scale, Series
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration
 from bayescontrol.mdp.gibbs import GibbsPrior
+from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Marker, Panel, Scale, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
 

@@ -34,8 +34,6 @@ from bayescontrol.baselines import OptimalPolicy, QLearning, RLearning
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
-from bayescontrol.lab.statistics.intervals import t_quantile
 from bayescontrol.mdp import (
     MDP,
     GibbsMDP,
@@ -47,8 +45,10 @@ from bayescontrol.mdp import (
 )
 from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.mdp.maze import LAYOUTS
+from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
+from bayescontrol.statistics.intervals import t_quantile
 
 RULE: Final = "control rule"
 UNKNOWN: Final = "control rule, p unknown"

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Locator
 
 from bayescontrol.lab import Score
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
 from bayescontrol.lab.runner import Result
+from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 from bayescontrol.report.build import section, write_page
 
 Open: TypeAlias = Callable[..., Any]

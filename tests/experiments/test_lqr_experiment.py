@@ -27,7 +27,7 @@ from bayescontrol.experiments.control.lqr import (
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, run_replicas
 from bayescontrol.linear import PLANTS, LinearPlant
-from bayescontrol.report import figures as printed
+from bayescontrol.plot import figures as printed
 
 #: Small and quick.
 SMALL = Settings(seed=0, runs=4, steps=512)

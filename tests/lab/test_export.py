@@ -259,7 +259,7 @@ def test_a_missing_library_is_reported_with_the_install_command(
 
 
 def test_importing_the_lab_loads_none_of_the_libraries() -> None:
-    look = "import sys, bayescontrol.lab.export, bayescontrol.lab.statistics; print(*sys.modules)"
+    look = "import sys, bayescontrol.lab.export, bayescontrol.statistics; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     loaded = set(out.stdout.split())
     assert not loaded & {"xarray", "pandas", "polars", "arviz", "scipy", "numba", "matplotlib"}

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import conduct, find, names, run_replicas
-from bayescontrol.lab.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes, Word, arrows
 from bayescontrol.lab.experiment import Experiment
-from bayescontrol.lab.graph import Area, Edge, Graph, Node
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.store import ResultStore, Study
+from bayescontrol.plot.chart import Chart, Guide, Heat, Panel, Region, Series, Strokes, Word, arrows
+from bayescontrol.plot.graph import Area, Edge, Graph, Node
 
 STUDY = f"{Path(__file__).parent / 'studies' / 'evil_study.py'}:evil"
 

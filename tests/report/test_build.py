@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from bayescontrol.files import Unwritable
-from bayescontrol.lab.chart import Chart
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
 from bayescontrol.lab.manifest import NoResults, Reproduction, Sweep, read_manifest, write_manifest
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.sealed_npz import Damaged
+from bayescontrol.plot.chart import Chart
 from bayescontrol.report.build import build, charts_of, section, write_page
 
 Keep = Callable[..., None]

@@ -19,10 +19,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
 from bayescontrol.errors import MissingExtra
-from bayescontrol.lab.chart import Chart, Colour, Guide, Heat, Panel, Series, Strokes
-from bayescontrol.lab.graph import Graph
-from bayescontrol.report import figures
-from bayescontrol.report.palette import LIGHT, LIGHT_GROUND
+from bayescontrol.plot import figures
+from bayescontrol.plot.chart import Chart, Colour, Guide, Heat, Panel, Series, Strokes
+from bayescontrol.plot.graph import Graph
+from bayescontrol.plot.palette import LIGHT, LIGHT_GROUND
 
 SVG: Final = "{http://www.w3.org/2000/svg}"
 

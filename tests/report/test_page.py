@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bayescontrol.lab.chart import Chart
 from bayescontrol.lab.runner import Result
+from bayescontrol.plot.chart import Chart
 from bayescontrol.report.build import section
 from bayescontrol.report.page import Section, page
 

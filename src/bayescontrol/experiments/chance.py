@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.lab import Claim, mean_and_error, wilson
-from bayescontrol.lab.statistics import bernstein
-from bayescontrol.lab.statistics.intervals import t_quantile
 from bayescontrol.report.tables import with_error
+from bayescontrol.statistics import bernstein
+from bayescontrol.statistics.intervals import t_quantile
 
 #: Rounding error, relative to the size of a value.
 ROUNDING: Final = 1e-12

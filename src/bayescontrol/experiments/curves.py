@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.lab import wilson
-from bayescontrol.lab.chart import Series
+from bayescontrol.plot.chart import Series
 
 
 def by_name(names: Iterable[str], column: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:

@@ -3,8 +3,8 @@
 from bayescontrol.lab.experiment import Claim, Columns, Experiment, Score, Table
 from bayescontrol.lab.registry import find, names
 from bayescontrol.lab.runner import conduct, run_replicas
-from bayescontrol.lab.statistics import mean_and_error, wilson
 from bayescontrol.lab.store import ResultStore, Shard, Study, merge, read
+from bayescontrol.statistics import mean_and_error, wilson
 
 __all__ = [
     "Claim",

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.chart import Chart
+from bayescontrol.plot.chart import Chart
 
 S = TypeVar("S")
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from bayescontrol.files import create_folder, write_file, writing_to
-from bayescontrol.lab.chart import Chart
 from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.manifest import (
     AnyManifest,
@@ -30,7 +29,8 @@ from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import Result, score
 from bayescontrol.lab.settings import describe, plain, restore
 from bayescontrol.lab.store import StoredResults, read
-from bayescontrol.report import figures
+from bayescontrol.plot import figures
+from bayescontrol.plot.chart import Chart
 from bayescontrol.report.page import Section, page
 
 _FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -84,7 +84,7 @@ def charts_of(result: Result) -> dict[str, Chart]:
         if not isinstance(chart, Chart):
             raise ExperimentFailed(
                 f"{name}: figure {label!r} is a {type(chart).__name__}; return a Chart "
-                "of bayescontrol.lab.chart"
+                "of bayescontrol.plot.chart"
             )
     return charts
 

@@ -14,11 +14,11 @@ from itertools import compress
 from typing import Any, Final
 from urllib.parse import quote
 
-from bayescontrol.lab.chart import Chart, Guide, Panel, Region, Series, Strokes
 from bayescontrol.lab.experiment import Claim, ClaimVerdict, Table
 from bayescontrol.lab.runner import Result
-from bayescontrol.report import figures
-from bayescontrol.report.palette import style_sheet
+from bayescontrol.plot import figures
+from bayescontrol.plot.chart import Chart, Guide, Panel, Region, Series, Strokes
+from bayescontrol.plot.palette import style_sheet
 from bayescontrol.report.tables import number, summary, with_error
 
 #: The browser may load nothing but the script and the style in the page itself.

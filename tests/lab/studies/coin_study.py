@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 
 
 @dataclass(frozen=True)

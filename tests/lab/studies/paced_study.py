@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayescontrol.lab import Claim, Columns, Experiment, Score
-from bayescontrol.lab.chart import Chart
+from bayescontrol.plot.chart import Chart
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta
 
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Panel, Series
+from bayescontrol.plot.chart import Chart, Panel, Series
 
 EVIL = "</script><script>alert('x')</script>"
 

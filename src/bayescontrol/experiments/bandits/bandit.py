@@ -47,10 +47,10 @@ from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
-from bayescontrol.lab.statistics import bernstein, compare
+from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
+from bayescontrol.statistics import bernstein, compare_pair
 
 #: The agents of the paper's figure, as printed or as we read them (docs/errata.md).
 RULE: Final = "control rule"
@@ -340,7 +340,11 @@ def _best_arm(posteriors: FloatArray) -> FloatArray:
 
 
 def _compare_text(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> str:
-    return "one run cannot show a difference" if len(a) < 2 else compare(a, b, names=names).sentence
+    return (
+        "one run cannot show a difference"
+        if len(a) < 2
+        else compare_pair(a, b, names=names).sentence
+    )
 
 
 def _tolerance(sd: float, n: int, reference_runs: int) -> float:

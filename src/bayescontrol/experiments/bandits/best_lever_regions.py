@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart import Chart, Colour, Panel, Region, Series, Word
+from bayescontrol.plot.chart import Chart, Colour, Panel, Region, Series, Word
 
 _COLOURS: Final[tuple[Colour, ...]] = ("blue", "orange", "green")
 #: The visible faces of the pyramids: number of the pyramid, shade, corners.

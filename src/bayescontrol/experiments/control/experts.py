@@ -33,7 +33,7 @@ from bayescontrol.experiments.control.experts_replica import RULE, Settings
 from bayescontrol.experiments.curves import by_name, share_of_runs
 from bayescontrol.experts import CARTPOLE_HYPOTHESES
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Colour, Guide, Panel, Series
+from bayescontrol.plot.chart import Chart, Colour, Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 
 #: A rod counts as held if it is upright for at least this share of the right expert's time.

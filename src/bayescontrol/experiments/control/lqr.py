@@ -46,7 +46,6 @@ from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
-from bayescontrol.lab.chart import Chart, Panel, Region, Series
 from bayescontrol.linear import (
     PLANTS,
     DeterminantDoubling,
@@ -56,6 +55,7 @@ from bayescontrol.linear import (
     LinearSystem,
     SystemPrior,
 )
+from bayescontrol.plot.chart import Chart, Panel, Region, Series
 from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream

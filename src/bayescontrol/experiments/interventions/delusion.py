@@ -25,8 +25,8 @@ from bayescontrol.experiments.curves import share_of_runs
 from bayescontrol.experiments.interventions import delusion_replica as replica
 from bayescontrol.experiments.interventions.delusion_replica import AGENTS, HORIZON, Settings
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.metrics import delusion
+from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.problems.examples import PRIZE
 from bayescontrol.record import Record, posterior
 from bayescontrol.report.tables import with_error

@@ -36,13 +36,13 @@ from bayescontrol.baselines import NaiveMixture
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
-from bayescontrol.lab.statistics import bernstein
 from bayescontrol.metrics import delusion
 from bayescontrol.problems.examples import THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import Probe, Record, drawn_mode, posterior
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
+from bayescontrol.statistics import bernstein
 from bayescontrol.systems import AgentSystem
 
 AGENTS: Final[Mapping[str, type[Any]]] = {"naive": NaiveMixture, "causal": ControlRule}

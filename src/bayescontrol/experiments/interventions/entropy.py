@@ -23,7 +23,7 @@ from bayescontrol.entropy import InteractionTree, entropy_of, mutual_information
 from bayescontrol.entropy import relative_entropy as entropy_on
 from bayescontrol.experiments.settings import Seed
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.seeding import Stream
 from bayescontrol.systems import AgentSystem

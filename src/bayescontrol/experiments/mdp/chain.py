@@ -36,7 +36,7 @@ from bayescontrol.experiments.curves import by_name, share_of_runs
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import both_streams, interact, play
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import PALETTE, Chart, Dash, Panel, Series
+from bayescontrol.plot.chart import PALETTE, Chart, Dash, Panel, Series
 from bayescontrol.problems import chain as chains
 from bayescontrol.problems.chain import GrowingChain, Waiting, first_reward_time
 from bayescontrol.record import Probe

@@ -14,7 +14,7 @@ the first and the last steps.
 The map of the paper's figure is lost; ours, `three-cups`, follows its description. Numbers are
 compared as shares of ρ*, the reward of the best policy. What the paper says about rewards on its
 map is not comparable: such claims show our numbers and are neither held nor refuted. Differences
-are paired, run by run, and judged by `lab.statistics.compare`, corrected by Holm for the three
+are paired, run by run, and judged by `statistics.compare_pair`, corrected by Holm for the three
 opponents. Claims about learning are made only at the default settings and for long enough runs.
 
 Below full size, thresholds come from a pilot on another seed,
@@ -43,13 +43,13 @@ from bayescontrol.experiments.mdp import maze_maps
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
-from bayescontrol.lab.statistics import Comparison, compare, holm
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior
+from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
+from bayescontrol.statistics import Comparison, compare_pair, holm
 
 #: The control rule under both readings of the prior.
 RULES: Final = ("control rule, prior A", "control rule, prior B")
@@ -299,7 +299,7 @@ def _near_optimal_claim(results: Results) -> Claim:
 def _compare_all(results: Results, rule: str) -> dict[int, Comparison]:
     """Compare the rule with each opponent, corrected for all three."""
     pairs = {
-        C: compare(results.late(rule), results.late(learner(C)), names=(rule, f"C = {C}"))
+        C: compare_pair(results.late(rule), results.late(learner(C)), names=(rule, f"C = {C}"))
         for C in CONSTANTS
     }
     corrected = holm([pair.p_value for pair in pairs.values()])
@@ -353,7 +353,7 @@ def _order_claim(results: Results) -> Claim:
     order, ties = names[ours[0]], []
     for above, below in itertools.pairwise(ours):
         runs = results.late(above), results.late(below)
-        differs = results.settings.runs > 1 and compare(*runs).verdict == "better"
+        differs = results.settings.runs > 1 and compare_pair(*runs).verdict == "better"
         order += (" > " if differs else " ≈ ") + names[below]
         if not differs:
             ties.append(f"{names[above]} and {names[below]} do not differ significantly")

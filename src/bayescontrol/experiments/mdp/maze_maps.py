@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart import Heat, Panel, Region, Strokes, Word, arrows
 from bayescontrol.mdp import Maze
 from bayescontrol.mdp.maze import MOVES
+from bayescontrol.plot.chart import Heat, Panel, Region, Strokes, Word, arrows
 
 #: Full colour from this share of the steps on; the power makes small shares visible.
 _HIGH: Final = 0.25

@@ -36,7 +36,7 @@ from bayescontrol.experiments.theory import diagrams
 from bayescontrol.experiments.theory.core import rate
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Panel, Place, Series
+from bayescontrol.plot.chart import Chart, Panel, Place, Series
 from bayescontrol.problems.examples import consistency_diagram, consistency_repaired
 from bayescontrol.problems.tabular import TabularModes
 

@@ -49,13 +49,13 @@ from bayescontrol.experiments.theory.diagrams import state_path
 from bayescontrol.experiments.theory.five_modes import TRUE, five_modes
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Colour, Panel, Series
-from bayescontrol.lab.statistics import bernstein
 from bayescontrol.mdp.modes import goal_worlds
+from bayescontrol.plot.chart import Chart, Colour, Panel, Series
 from bayescontrol.problems.chain import chain, identification_probabilities
 from bayescontrol.problems.examples import consistency_diagram, trap
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import every_step
+from bayescontrol.statistics import bernstein
 
 #: The length of the chain.
 LENGTH: Final = 5

@@ -37,7 +37,7 @@ from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory import diagrams
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Guide, Panel, Series
+from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 from bayescontrol.problems.examples import core_diagram
 from bayescontrol.problems.tabular import Labels, TabularModes
 from bayescontrol.schedules import Every, Schedule, every_step

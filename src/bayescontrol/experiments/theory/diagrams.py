@@ -18,9 +18,9 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.worlds import World
-from bayescontrol.lab.chart import Colour, Dash, Panel
-from bayescontrol.lab.graph import Area, Edge, Graph, Node
 from bayescontrol.mdp import MDP, stationary_distribution
+from bayescontrol.plot.chart import Colour, Dash, Panel
+from bayescontrol.plot.graph import Area, Edge, Graph, Node
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.record import Record
 

@@ -42,9 +42,9 @@ from bayescontrol.experiments.theory import five_modes as five
 from bayescontrol.experiments.theory.diagrams import markov_chain, stationary_shares
 from bayescontrol.experiments.theory.five_modes import MODES, TRUE, five_modes
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
-from bayescontrol.lab.statistics.intervals import normal_quantile
+from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.statistics.intervals import normal_quantile
 
 #: With fewer runs no claims are made.
 FEWEST: Final = 50

@@ -40,10 +40,10 @@ from bayescontrol.experiments.curves import share_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.diagrams import with_policy
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
-from bayescontrol.lab.statistics import bernstein
+from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.problems.examples import prize_or_frog
 from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.statistics import bernstein
 
 #: Probability that a box shows what it contains.
 RELIABILITY: Final = 0.75

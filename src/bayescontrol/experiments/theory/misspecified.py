@@ -49,8 +49,8 @@ from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.diagrams import with_policy
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
-from bayescontrol.lab.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence
+from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.problems.tabular import Labels, TabularModes
 from bayescontrol.report.tables import with_error
 

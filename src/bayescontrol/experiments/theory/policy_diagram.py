@@ -28,12 +28,12 @@ from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory import diagrams
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Colour, Dash, Panel, Series
-from bayescontrol.lab.graph import Area, Edge, Graph
-from bayescontrol.lab.statistics.intervals import normal_quantile
+from bayescontrol.plot.chart import Chart, Colour, Dash, Panel, Series
+from bayescontrol.plot.graph import Area, Edge, Graph
 from bayescontrol.problems.examples import policy_diagram
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.seeding import Stream
+from bayescontrol.statistics.intervals import normal_quantile
 
 ALTERNATING: Final = "alternating"
 POLICIES: Final = ("P1", "P2", ALTERNATING)

@@ -49,7 +49,7 @@ from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.divergence import ROUNDING, bound
 from bayescontrol.experiments.theory.five_modes import OUTSIDE, TRUE, five_modes
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.chart import Chart, Colour, Panel, Series
+from bayescontrol.plot.chart import Chart, Colour, Panel, Series
 from bayescontrol.problems.examples import core_diagram
 from bayescontrol.problems.tabular import TabularModes
 

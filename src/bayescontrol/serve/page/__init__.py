@@ -43,7 +43,7 @@ from html import escape
 from importlib import resources
 from typing import Any, Final
 
-from bayescontrol.report.palette import DARK, DARK_GROUND, LIGHT, LIGHT_GROUND
+from bayescontrol.plot.palette import DARK, DARK_GROUND, LIGHT, LIGHT_GROUND
 
 __all__ = ["headers", "page"]
 

@@ -7,7 +7,7 @@ the background, and ink turns from black to white.
 from collections.abc import Mapping
 from typing import Final
 
-from bayescontrol.lab.chart import Colour
+from bayescontrol.plot.chart import Colour
 
 #: Each colour on a light and on a dark page.
 _COLOURS: Final[Mapping[Colour, tuple[str, str]]] = {

@@ -3,11 +3,11 @@
 means        mean_and_error; mean_interval chooses t, studentised bootstrap or Wilson
 curves       mean_interval point by point, mean_band for all points at once
 bounded      wilson, bernstein, confidence_sequence (valid at every sample size at once)
-agents       compare, compare_all: paired, tested and corrected for the number of comparisons
+agents       compare_pair, compare_pairs: paired, tested and corrected for the number of comparisons
 """
 
-from bayescontrol.lab.statistics.comparison import Comparison, compare, compare_all, holm
-from bayescontrol.lab.statistics.intervals import (
+from bayescontrol.statistics.comparison import Comparison, compare_pair, compare_pairs, holm
+from bayescontrol.statistics.intervals import (
     Interval,
     InvalidSample,
     NoData,
@@ -17,7 +17,7 @@ from bayescontrol.lab.statistics.intervals import (
     mean_interval,
     wilson,
 )
-from bayescontrol.lab.statistics.sequences import confidence_sequence
+from bayescontrol.statistics.sequences import confidence_sequence
 
 __all__ = [
     "Comparison",
@@ -25,8 +25,8 @@ __all__ = [
     "InvalidSample",
     "NoData",
     "bernstein",
-    "compare",
-    "compare_all",
+    "compare_pair",
+    "compare_pairs",
     "confidence_sequence",
     "holm",
     "mean_and_error",

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.chart import Chart, Heat, InvalidChart, Panel, Strokes, arrows
+from bayescontrol.plot.chart import Chart, Heat, InvalidChart, Panel, Strokes, arrows
 
 
 def test_a_shade_is_the_share_of_the_highest_value_and_at_most_1() -> None:

@@ -48,7 +48,7 @@ class InvalidSample(BayesControlError, ValueError):
 
     >>> mean_interval([1.0, float("nan")])
     Traceback (most recent call last):
-    bayescontrol.lab.statistics.intervals.InvalidSample: value nan at (1,): ...
+    bayescontrol.statistics.intervals.InvalidSample: value nan at (1,): ...
     """
 
 
@@ -57,7 +57,7 @@ class NoData(InvalidSample):
 
     >>> mean_and_error([])
     Traceback (most recent call last):
-    bayescontrol.lab.statistics.intervals.NoData: values have shape (0,): a mean needs ...
+    bayescontrol.statistics.intervals.NoData: values have shape (0,): a mean needs ...
     """
 
 

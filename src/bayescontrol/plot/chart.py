@@ -11,9 +11,9 @@
                with (v / high)^power of the colour. A power below 1 makes small values visible:
                with power 1/2, one hundredth of `high` gets a tenth of the colour.
     Strokes    lines drawn over a map; `arrows` builds arrows from (x, y) - d/2 to (x, y) + d/2
-    Graph      nodes and arrows, in `bayescontrol.lab.graph`
+    Graph      nodes and arrows, in `bayescontrol.plot.graph`
 
-`bayescontrol.report.figures` draws a chart with Matplotlib. Values that are not finite are
+`bayescontrol.plot.figures` draws a chart with Matplotlib. Values that are not finite are
 skipped: a line has a gap, a marker is missing, a band or error bar is left out. To add a kind of
 mark, add a class here and a drawing function there.
 """
@@ -29,10 +29,10 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.statistics import mean_and_error
+from bayescontrol.statistics import mean_and_error
 
 if typing.TYPE_CHECKING:
-    from bayescontrol.lab.graph import Graph
+    from bayescontrol.plot.graph import Graph
 
 Colour: TypeAlias = Literal[
     "blue", "vermillion", "green", "orange", "sky", "purple", "ink", "yellow"
@@ -65,7 +65,7 @@ class InvalidChart(BayesControlError, ValueError):
 
     >>> Guide(" ")
     Traceback (most recent call last):
-    bayescontrol.lab.chart.InvalidChart: guide ' ': the label is empty; a reader needs it
+    bayescontrol.plot.chart.InvalidChart: guide ' ': the label is empty; a reader needs it
     """
 
 
@@ -105,7 +105,7 @@ class Series(LabelledMark):
     'oracle'
     >>> Series("oracle", x, x[:2])
     Traceback (most recent call last):
-    bayescontrol.lab.chart.InvalidChart: series 'oracle': x has shape (3,), y (2,)...
+    bayescontrol.plot.chart.InvalidChart: series 'oracle': x has shape (3,), y (2,)...
     """
 
     x: npt.NDArray[Any]
@@ -353,7 +353,7 @@ class Panel:
     'regret'
     >>> Panel("Regret", "step t", "", [Series("rule", x, 1 / x)])
     Traceback (most recent call last):
-    bayescontrol.lab.chart.InvalidChart: panel 'Regret': the ylabel is empty...
+    bayescontrol.plot.chart.InvalidChart: panel 'Regret': the ylabel is empty...
     """
 
     title: str

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.statistics import (
+from bayescontrol.seeding import Stream
+from bayescontrol.statistics import (
     InvalidSample,
     NoData,
-    compare,
-    compare_all,
+    compare_pair,
+    compare_pairs,
     comparison,
     confidence_sequence,
     holm,
     mean_and_error,
     sequences,
 )
-from bayescontrol.lab.statistics.comparison import sign_flip_p_value
-from bayescontrol.lab.statistics.intervals import t_quantile
-from bayescontrol.lab.statistics.sequences import anytime_p_value
-from bayescontrol.seeding import Stream
+from bayescontrol.statistics.comparison import sign_flip_p_value
+from bayescontrol.statistics.intervals import t_quantile
+from bayescontrol.statistics.sequences import anytime_p_value
 
 
 def slack(samples: int, rate: float = 0.05) -> float:
@@ -64,15 +64,15 @@ def test_sign_flips_keep_their_level_for_any_symmetric_distribution() -> None:
 
 def test_equal_differences_of_few_runs_are_not_significant() -> None:
     """Student's t has zero variance to divide by, and would report certainty."""
-    assert compare([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]).verdict == "undecided"
-    assert compare(np.arange(8.0) + 1, np.arange(8.0)).verdict == "better"
+    assert compare_pair([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]).verdict == "undecided"
+    assert compare_pair(np.arange(8.0) + 1, np.arange(8.0)).verdict == "better"
 
 
 def test_runs_without_a_difference_carry_no_evidence() -> None:
     same = np.arange(40.0)
-    assert compare(same, same).p_value == 1.0
+    assert compare_pair(same, same).p_value == 1.0
     few = same + (same < 4)
-    assert compare(few, same).p_value == pytest.approx(2 / 2**4)
+    assert compare_pair(few, same).p_value == pytest.approx(2 / 2**4)
 
 
 def test_holm_steps_down() -> None:
@@ -95,7 +95,7 @@ def test_four_equal_agents_are_called_different_no_more_often_than_stated() -> N
     samples, some, uncorrected = 300, 0, 0
     values = Stream(5).normal(size=(samples, 4, 10))
     for four in values:
-        found = compare_all(dict(zip("abcd", four, strict=True)))
+        found = compare_pairs(dict(zip("abcd", four, strict=True)))
         some += any(one.verdict != "undecided" for one in found)
         uncorrected += any(one.p_value <= 0.05 for one in found)
     assert some / samples < 0.05 + slack(samples)
@@ -109,10 +109,10 @@ def test_common_random_numbers_reveal_a_difference_hidden_without_them() -> None
     """Planted bugs: shuffled pairs, and adding the variances of both agents."""
     common_noise, local = Stream(6).normal(size=50), Stream(7).normal(scale=0.1, size=(2, 50))
     new, old = common_noise + local[0] + 0.2, common_noise + local[1]
-    paired = compare(new, old, names=("new", "old"))
+    paired = compare_pair(new, old, names=("new", "old"))
     assert paired.verdict == "better"
     assert paired.removed == pytest.approx(0.99, abs=0.01)
-    unpaired = compare(new, np.roll(old, 1))
+    unpaired = compare_pair(new, np.roll(old, 1))
     assert unpaired.verdict == "undecided"
     assert unpaired.difference.mean == pytest.approx(paired.difference.mean)
     half = (paired.difference.high - paired.difference.low) / 2
@@ -125,8 +125,8 @@ def test_the_variance_removed_by_pairing_is_given_by_the_covariance() -> None:
     a = Stream(8).normal(size=30)
     for b in (2 * a, -a, Stream(9).normal(size=30)):
         expected = 2 * np.cov(a, b)[0, 1] / (a.var(ddof=1) + b.var(ddof=1))
-        assert compare(a, b).removed == pytest.approx(expected)
-    assert math.isnan(compare(np.ones(5), np.zeros(5)).removed)
+        assert compare_pair(a, b).removed == pytest.approx(expected)
+    assert math.isnan(compare_pair(np.ones(5), np.zeros(5)).removed)
 
 
 @pytest.mark.parametrize(("higher", "verdict"), [(True, "better"), (False, "worse")])
@@ -136,39 +136,39 @@ def test_the_verdict_respects_the_direction_of_the_metric(
 ) -> None:
     b = Stream(10).random(size=60)
     a = b + 0.5
-    found = compare(a, b, higher_is_better=higher, bounds=bounds)
+    found = compare_pair(a, b, higher_is_better=higher, bounds=bounds)
     assert found.verdict == verdict
-    swapped = compare(b, a, higher_is_better=higher, bounds=bounds)
+    swapped = compare_pair(b, a, higher_is_better=higher, bounds=bounds)
     assert {found.verdict, swapped.verdict} == {"better", "worse"}
 
 
 def test_a_verdict_is_printed_with_its_numbers() -> None:
     b = Stream(11).random(size=40)
-    worse = compare(b + 0.25, b, names=("new", "old"), higher_is_better=False).sentence
+    worse = compare_pair(b + 0.25, b, names=("new", "old"), higher_is_better=False).sentence
     assert worse.startswith("new is worse than old by 0.25 (95 % interval ")
     assert "p = 0.0001 by sign flips, 40 paired runs; pairing removed 100 %" in worse
-    undecided = compare(b, b[::-1].copy(), names=("new", "old"), alpha=0.01).sentence
+    undecided = compare_pair(b, b[::-1].copy(), names=("new", "old"), alpha=0.01).sentence
     assert undecided.startswith("new and old cannot be distinguished: the difference is 0")
     assert "99 % interval" in undecided
     assert "better" not in undecided
-    many = compare_all({"x": b, "old": b + 1, "y": b + 2}, baseline="old")
+    many = compare_pairs({"x": b, "old": b + 1, "y": b + 2}, baseline="old")
     assert [one.names for one in many] == [("x", "old"), ("y", "old")]
     assert "corrected for 2 comparisons" in str(many[0])
 
 
 def test_an_invalid_comparison_is_refused() -> None:
     with pytest.raises(InvalidSample, match="for the same runs in the same order"):
-        compare([1.0, 2.0], [1.0, 2.0, 3.0])
+        compare_pair([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(InvalidSample, match="one value per run"):
-        compare(np.ones((4, 2)), np.ones((4, 2)))
+        compare_pair(np.ones((4, 2)), np.ones((4, 2)))
     with pytest.raises(NoData, match="at least 2 values"):
-        compare([1.0], [2.0])
+        compare_pair([1.0], [2.0])
     with pytest.raises(InvalidSample, match="no agent is called 'c': there are a, b"):
-        compare_all({"a": [1.0, 2.0], "b": [1.0, 2.0]}, baseline="c")
+        compare_pairs({"a": [1.0, 2.0], "b": [1.0, 2.0]}, baseline="c")
     with pytest.raises(InvalidSample, match="at least two"):
-        compare_all({"a": [1.0, 2.0]})
+        compare_pairs({"a": [1.0, 2.0]})
     with pytest.raises(InvalidSample, match=r"b has values from 0 to 3, outside the bounds"):
-        compare([0.5, 1.0], [0.0, 3.0], bounds=(0, 1))
+        compare_pair([0.5, 1.0], [0.0, 3.0], bounds=(0, 1))
 
 
 # -- at any time ---------------------------------------------------------------------------------
@@ -267,11 +267,11 @@ def _t_wins(d: FloatArray) -> bool:
 def test_a_sequential_comparison_stops_at_a_clear_winner() -> None:
     b = Stream(17).random(size=200)
     a = 0.7 * b + 0.3
-    verdicts = [compare(a[:n], b[:n], bounds=(0, 1)).verdict for n in (5, 200)]
+    verdicts = [compare_pair(a[:n], b[:n], bounds=(0, 1)).verdict for n in (5, 200)]
     assert verdicts == ["undecided", "better"]
-    message = str(compare(a, b, names=("new", "old"), bounds=(0, 1)))
+    message = str(compare_pair(a, b, names=("new", "old"), bounds=(0, 1)))
     assert "by betting, valid at any time" in message
-    farthest = compare(np.ones(40), np.zeros(40), bounds=(0, 1))
+    farthest = compare_pair(np.ones(40), np.zeros(40), bounds=(0, 1))
     assert (farthest.verdict, float(farthest.difference.high)) == ("better", 1.0)
 
 

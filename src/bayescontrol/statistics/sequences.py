@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.statistics.intervals import Interval, InvalidSample, as_sample, check_level
+from bayescontrol.statistics.intervals import Interval, InvalidSample, as_sample, check_level
 
 _CAP: Final = 0.75  # c < 1: never stake the whole capital
 _GRID: Final = 2000  # bounds are rounded outward to this fraction of the range

@@ -21,7 +21,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import MissingExtra
-from bayescontrol.lab.chart import (
+from bayescontrol.plot.chart import (
     Chart,
     Guide,
     Heat,
@@ -32,8 +32,8 @@ from bayescontrol.lab.chart import (
     Strokes,
     Word,
 )
-from bayescontrol.lab.graph import Edge, Graph
-from bayescontrol.report.palette import LIGHT, LIGHT_GROUND, VARIABLES
+from bayescontrol.plot.graph import Edge, Graph
+from bayescontrol.plot.palette import LIGHT, LIGHT_GROUND, VARIABLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.chart import InvalidChart, Panel
-from bayescontrol.lab.graph import Area, Edge, Graph, Node, contains
+from bayescontrol.plot.chart import InvalidChart, Panel
+from bayescontrol.plot.graph import Area, Edge, Graph, Node, contains
 
 A, B, C = Node("A", 0.0, 0.0), Node("B", 2.0, 0.0), Node("C", 4.0, 0.0)
 

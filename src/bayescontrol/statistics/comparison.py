@@ -27,10 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.statistics import intervals
-from bayescontrol.lab.statistics.intervals import Interval, InvalidSample, as_sample, check_level
-from bayescontrol.lab.statistics.sequences import anytime_p_value, confidence_sequence
 from bayescontrol.seeding import SeedLike, as_stream
+from bayescontrol.statistics import intervals
+from bayescontrol.statistics.intervals import Interval, InvalidSample, as_sample, check_level
+from bayescontrol.statistics.sequences import anytime_p_value, confidence_sequence
 
 Judgement: TypeAlias = Literal["better", "worse", "undecided"]
 TestName: TypeAlias = Literal["sign flips", "betting"]
@@ -73,7 +73,7 @@ class Comparison:
     def verdict(self) -> Judgement:
         """The verdict: better or worse if p̃ ≤ α and the interval excludes 0, else undecided.
 
-        >>> compare([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]).verdict
+        >>> compare_pair([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]).verdict
         'undecided'
         """
         d = self.difference
@@ -102,7 +102,7 @@ class Comparison:
         return self.sentence
 
 
-def compare(
+def compare_pair(
     a: npt.ArrayLike,
     b: npt.ArrayLike,
     *,
@@ -120,7 +120,8 @@ def compare(
 
     >>> from bayescontrol import Stream
     >>> luck = Stream(1).normal(size=30)
-    >>> twins = compare(luck + 0.3 + 0.1 * Stream(2).normal(size=30), luck, names=("new", "old"))
+    >>> new = luck + 0.3 + 0.1 * Stream(2).normal(size=30)
+    >>> twins = compare_pair(new, luck, names=("new", "old"))
     >>> print(twins)
     new is better than old by 0.299 (95 % interval 0.247 to 0.351, p = 0.0001 by sign flips,
     30 paired runs; pairing removed 99 % of the variance).
@@ -143,7 +144,7 @@ def compare(
     return Comparison(names, len(x), interval, p, p, 1, removed, higher_is_better, test)
 
 
-def compare_all(
+def compare_pairs(
     values: Mapping[str, npt.ArrayLike],
     *,
     baseline: str | None = None,
@@ -160,7 +161,7 @@ def compare_all(
     >>> luck = Stream(1).normal(size=30)
     >>> noise = Stream(2).normal(scale=0.1, size=(3, 30))
     >>> agents = {"new": luck + 0.3 + noise[0], "old": luck + noise[1], "older": luck + noise[2]}
-    >>> [(c.names, c.verdict) for c in compare_all(agents)]
+    >>> [(c.names, c.verdict) for c in compare_pairs(agents)]
     [(('new', 'old'), 'better'), (('new', 'older'), 'better'), (('old', 'older'), 'undecided')]
     """
     if baseline is not None and baseline not in values:
@@ -171,7 +172,7 @@ def compare_all(
     if baseline is not None:
         pairs = [(name, baseline) for name in values if name != baseline]
     test = partial(
-        compare, higher_is_better=higher_is_better, alpha=alpha, bounds=bounds, seed=seed
+        compare_pair, higher_is_better=higher_is_better, alpha=alpha, bounds=bounds, seed=seed
     )
     comparisons = [test(values[a], values[b], names=(a, b)) for a, b in pairs]
     corrected = holm([comparison.p_value for comparison in comparisons])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.lab.chart import Chart, Guide, InvalidChart, Panel, Region, Series, Word
+from bayescontrol.plot.chart import Chart, Guide, InvalidChart, Panel, Region, Series, Word
 
 X = np.arange(1.0, 5.0)
 LINE = Series("rule", X, X)
@@ -149,7 +149,7 @@ def test_an_axis_ends_where_its_limits_or_the_data_end() -> None:
 
 def test_describing_a_chart_loads_no_plotting_library() -> None:
     code = (
-        "import sys, bayescontrol.lab.chart\n"
+        "import sys, bayescontrol.plot.chart\n"
         "print(sorted({'matplotlib', 'rich', 'numba'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

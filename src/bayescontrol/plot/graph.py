@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.chart import (
+from bayescontrol.plot.chart import (
     Colour,
     Dash,
     require,
@@ -177,7 +177,7 @@ class Graph:
     True
     >>> Graph("a coin", nodes, [Edge("A", "C")])
     Traceback (most recent call last):
-    bayescontrol.lab.chart.InvalidChart: graph 'a coin': edge 'A' → 'C': no node is called 'C'
+    bayescontrol.plot.chart.InvalidChart: graph 'a coin': edge 'A' → 'C': no node is called 'C'
     """
 
     in_legend: ClassVar = False

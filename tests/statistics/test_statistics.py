@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.lab.statistics import (
+from bayescontrol.seeding import Stream
+from bayescontrol.statistics import (
     Interval,
     InvalidSample,
     NoData,
@@ -23,8 +24,7 @@ from bayescontrol.lab.statistics import (
     mean_interval,
     wilson,
 )
-from bayescontrol.lab.statistics.intervals import fitting_method, normal_quantile, t_quantile
-from bayescontrol.seeding import Stream
+from bayescontrol.statistics.intervals import fitting_method, normal_quantile, t_quantile
 
 LOGNORMAL_MEAN = math.exp(0.5)
 

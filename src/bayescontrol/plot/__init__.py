@@ -1,0 +1,1 @@
+"""Figures: plots of a run, and charts that describe the figures of an experiment."""
