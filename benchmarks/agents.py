@@ -92,7 +92,7 @@ def user_written_modes(steps: int = 5000) -> Timing:
 
     def run() -> object:
         agent = ControlRule(FiniteBelief([Valve(g) for g in range(1, 11)]), 5.0, _follow)
-        return interact(agent, Room(), steps)
+        return interact(agent, Room(), steps, seed=0)
 
     timings = take_turns({"interact": run}, calls=1)["interact"]
     return Timing(timings.median / steps, timings.low / steps, timings.high / steps)
@@ -104,7 +104,7 @@ def fused_and_readable(steps: int = 20_000) -> dict[str, Timing]:
     no_op_probe = {"nothing": Probe(_zero)}
 
     def run(probes: dict[str, Probe]) -> Callable[[], object]:
-        return lambda: interact(modes.agent(), modes.environment(0), steps, probes=probes)
+        return lambda: interact(modes.agent(), modes.environment(0), steps, probes=probes, seed=0)
 
     timings = take_turns({"readable": run(no_op_probe), "fused": run({})}, calls=1, rounds=5)
     return {

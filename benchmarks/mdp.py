@@ -69,7 +69,7 @@ def r_learning_step() -> dict[str, Timing]:
     tuned, toy_text = GymnasiumStyle(mdp), ToyText(mdp)
 
     def ours(n: int) -> object:
-        return interact(RLearning.on(mdp, C=30.0, start=0), mdp.environment(0), n)
+        return interact(RLearning.on(mdp, C=30.0, start=0), mdp.environment(0), n, seed=0)
 
     return _per_step(
         {

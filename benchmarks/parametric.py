@@ -75,7 +75,7 @@ def compiled_and_readable(modes: ParametricModes, steps: int = 2_000) -> dict[st
     assert find_loop(modes.agent(), modes.environment(0)), "these modes have no compiled loop"
 
     def run(probes: dict[str, Probe]) -> Callable[[], object]:
-        return lambda: interact(modes.agent(), modes.environment(0), steps, probes=probes)
+        return lambda: interact(modes.agent(), modes.environment(0), steps, probes=probes, seed=0)
 
     per_call = take_turns(
         {"readable": run({"nothing": Probe(_zero)}), "compiled": run({})}, calls=1

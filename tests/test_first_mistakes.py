@@ -65,7 +65,7 @@ def test_a_world_that_reuses_its_array_does_not_change_the_past() -> None:
     results = []
     for world in (Reuses(), Fresh()):
         agent: Any = ControlRule(FiniteBelief(goals(0.5, 1.0, 2.0)), np.zeros(1), follow)
-        record = interact(agent, world, 5)
+        record = interact(agent, world, 5, seed=0)
         results.append((record.observations.ravel().tolist(), agent.belief.posterior().tolist()))
     assert results[0] == results[1]
     assert results[0][0] == [1.0, 2.0, 3.0, 4.0, 5.0]
@@ -121,7 +121,7 @@ def test_weights_are_not_loaded_into_another_class_with_the_same_prior() -> None
 def test_a_probe_may_not_take_the_name_of_a_column() -> None:
     agent: Any = ControlRule(FiniteBelief(goals(0, 1)), np.zeros(1), follow)
     with pytest.raises(ValueError, match="a probe cannot be called 'actions'"):
-        interact(agent, Fresh(), 1, probes={"actions": posterior})
+        interact(agent, Fresh(), 1, probes={"actions": posterior}, seed=0)
 
 
 def test_bad_evidence_names_the_mode_and_the_event() -> None:
@@ -224,10 +224,10 @@ def test_an_error_during_a_run_states_the_step() -> None:
 
     agent: Any = ControlRule(FiniteBelief(goals(0, 1)), np.zeros(1), follow)
     with pytest.raises(BadEvidence) as raised:
-        interact(agent, Breaks(), 10, probes={"v": Probe(lambda agent, a, o: 0)})
+        interact(agent, Breaks(), 10, probes={"v": Probe(lambda agent, a, o: 0)}, seed=0)
     assert raised.value.__notes__ == ["at step 3 of 10; use `play` to go step by step"]
     again: Any = ControlRule(FiniteBelief(goals(0, 1)), np.zeros(1), follow)
-    steps = play(again, Breaks())
+    steps = play(again, Breaks(), seed=0)
     assert [o.tolist() for _, o in (next(steps), next(steps))] == [[1.0], [2.0]]
 
 

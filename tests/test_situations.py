@@ -112,33 +112,33 @@ def test_an_agent_with_another_start_than_its_mdp_is_refused(name: str, probes: 
     agent, world = AGENTS[name](0), MDP.environment(start=2)
     before = agent.save()
     with pytest.raises(BadSituation, match="agent starts in state 0, the environment in state 2"):
-        interact(agent, world, 10, probes=probes)
+        interact(agent, world, 10, probes=probes, seed=0)
     with pytest.raises(BadSituation):
-        next(play(agent, world))
+        next(play(agent, world, seed=0))
     assert same_bits(before, agent.save())
     assert world.x == 2
-    assert len(interact(AGENTS[name](2), world, 10, probes=probes)) == 10
+    assert len(interact(AGENTS[name](2), world, 10, probes=probes, seed=0)) == 10
 
 
 # UCRL2 and BAMCP plan for one history, so their state cannot be set.
 @pytest.mark.parametrize("name", [name for name in AGENTS if name not in ("ucrl2", "bamcp")])
 def test_a_trained_agent_can_be_moved_to_the_state_of_another_environment(name: str) -> None:
     agent = AGENTS[name](0)
-    interact(agent, MDP.environment(start=0), 7)
+    interact(agent, MDP.environment(start=0), 7, seed=0)
     world = MDP.environment(start=next(x for x in MDP.states if x != agent.x))
     with pytest.raises(BadSituation, match=r"set agent\.x to that state"):
-        interact(agent, world, 7)
+        interact(agent, world, 7, seed=0)
     agent.x = world.x
-    assert len(interact(agent, world, 7)) == 7
+    assert len(interact(agent, world, 7, seed=0)) == 7
 
 
 def test_a_run_can_continue_in_its_environment_but_not_in_a_new_one() -> None:
     agent, world = GibbsMDP(2, start=0).agent(), MDP.environment()
-    interact(agent, world, 7)
-    interact(agent, world, 7)
+    interact(agent, world, 7, seed=0)
+    interact(agent, world, 7, seed=0)
     elsewhere = next(x for x in MDP.states if x != agent.x)
     with pytest.raises(BadSituation):
-        interact(agent, MDP.environment(start=elsewhere), 7)
+        interact(agent, MDP.environment(start=elsewhere), 7, seed=0)
     assert agent.belief.count == 14
 
 
@@ -150,7 +150,7 @@ def test_an_agent_with_its_own_advance_function_may_start_anywhere() -> None:
         def respond(self, a: Any, rng: Any) -> int:
             return int(rng.random() < 0.5)
 
-    assert len(interact(agent, Blind(MDP, 2), 5)) == 5
+    assert len(interact(agent, Blind(MDP, 2), 5, seed=0)) == 5
 
 
 @pytest.mark.parametrize(
@@ -165,18 +165,18 @@ def test_an_agent_with_its_own_advance_function_may_start_anywhere() -> None:
 )
 def test_an_agent_with_another_start_than_its_plant_is_refused(make: Any) -> None:
     with pytest.raises(BadSituation, match="environment"):
-        interact(make([0.0, 0.0]), LinearPlant(SYSTEM, start=[1.0, 0.0]), 5)
-    assert len(interact(make([1.0, 0.0]), LinearPlant(SYSTEM, start=[1.0, 0.0]), 5)) == 5
+        interact(make([0.0, 0.0]), LinearPlant(SYSTEM, start=[1.0, 0.0]), 5, seed=0)
+    assert len(interact(make([1.0, 0.0]), LinearPlant(SYSTEM, start=[1.0, 0.0]), 5, seed=0)) == 5
 
 
 def test_an_expert_with_another_start_than_the_simulated_plant_is_refused() -> None:
     pytest.importorskip("gymnasium")
     plant = MOUNTAIN_CAR.environment(seed=1)
     with pytest.raises(BadSituation):
-        interact(climber(np.zeros(2)), plant, 3)
+        interact(climber(np.zeros(2)), plant, 3, seed=0)
     agent = climber(plant.start)
-    assert len(list(islice(play(agent, plant), 3))) == 3
-    assert len(interact(agent, plant, 3)) == 3
+    assert len(list(islice(play(agent, plant, seed=0), 3))) == 3
+    assert len(interact(agent, plant, 3, seed=0)) == 3
 
 
 def test_an_agent_with_another_start_than_a_gymnasium_environment_is_refused() -> None:
@@ -186,6 +186,6 @@ def test_an_agent_with_another_start_than_a_gymnasium_environment_is_refused() -
     world = Continuing(gymnasium.make("CliffWalking-v1"))
     agent = GibbsMDP(world.actions, 0).agent()
     with pytest.raises(BadSituation, match="agent starts in state 0, the environment in state 36"):
-        interact(agent, world, 10)
+        interact(agent, world, 10, seed=0)
     assert agent.belief.count == 0
-    assert len(interact(GibbsMDP(world.actions, world.x).agent(), world, 10)) == 10
+    assert len(interact(GibbsMDP(world.actions, world.x).agent(), world, 10, seed=0)) == 10

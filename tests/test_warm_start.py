@@ -144,7 +144,7 @@ def test_an_agent_can_act_and_observe_after_a_warm_start(kind: str) -> None:
 
 def test_triples_contain_the_situation_and_do_not_move_the_agent() -> None:
     """A record with a column `situation` is read the same way; the order does not matter."""
-    log = interact(MODES.agent(), MODES.environment(2), 50, probes={"situation": situation})
+    log = interact(MODES.agent(), MODES.environment(2), 50, probes={"situation": situation}, seed=0)
     triples = [(x, a, o) for x, (a, o) in zip(log["situation"].tolist(), log, strict=True)]
     plain, stated, shuffled = MODES.agent(), MODES.agent(), MODES.agent()
     warm_start(plain, Record(log.actions, log.observations))

@@ -170,7 +170,7 @@ class BayesianQ(TabularLearner):
     >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> agent = BayesianQ.on(mdp, gamma=0.9)
-    >>> record = interact(agent, mdp.environment(), 2_000)
+    >>> record = interact(agent, mdp.environment(), 2_000, seed=0)
     >>> float(record.observations["reward"][-300:].mean()) > 0.3
     True
     >>> agent.q_values(0)[0] > agent.q_values(0)[1]

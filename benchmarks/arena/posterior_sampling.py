@@ -420,7 +420,7 @@ class PosteriorSampling(ControlRule[SampledModel, Any, Any, Any]):
     >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> agent = PosteriorSampling.on(mdp, ModelPrior(precision=100.0))
-    >>> record = interact(agent, mdp.environment(), 500)
+    >>> record = interact(agent, mdp.environment(), 500, seed=0)
     >>> float(record.observations["reward"][-99:].mean())  # ρ* = 1/3
     0.333...
     >>> agent.episode.length <= agent.episode.last + 1

@@ -99,7 +99,7 @@ class UCRL2:
     >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> agent = UCRL2.on(mdp, confidence=0.1)
-    >>> record = interact(agent, mdp.environment(), 2_000)
+    >>> record = interact(agent, mdp.environment(), 2_000, seed=0)
     >>> float(record.observations["reward"][-300:].mean())  # ρ* = 1/3
     0.333...
     >>> agent.observe(0, (3.0, 0))

@@ -4,7 +4,7 @@
 
 `play` yields the steps (a_1, o_1), (a_2, o_2), … one by one; `interact` records them. Agent and
 environment have separate random streams, so that changing one does not change the random numbers
-of the other.
+of the other. Without a seed every call is a new run; `interact` stores its seed in the record.
 
 `warm_start` learns from the log of another controller:
 
@@ -24,9 +24,9 @@ import numpy as np
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.fused import find_loop
 from bayescontrol.protocols import Agent, Environment, MixingBelief
-from bayescontrol.record import Probe, Record
+from bayescontrol.record import Probe, Record, as_probes
 from bayescontrol.rule import ControlRule, Rule
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, as_seed, as_stream
 from bayescontrol.situations import require_same_start
 
 T = TypeVar("T")
@@ -43,22 +43,24 @@ def play(
     agent: Agent[A, O],
     environment: Environment[A, O],
     *,
-    seed: int = 0,
+    seed: SeedLike = None,
     run: int = 0,
     streams: tuple[Stream, Stream] | None = None,
 ) -> Iterator[tuple[A, O]]:
     """Yield the steps (a_1, o_1), (a_2, o_2), … without end: a_t ~ P, o_t ~ Q.
+
+    `seed`, `run` and `streams` are as in `interact`. Pass a seed to repeat the steps.
 
     >>> from itertools import islice
     >>> class Echo:
     ...     def act(self, rng): return "hello"
     ...     def observe(self, a, o): pass
     ...     def respond(self, a, rng): return a.upper()
-    >>> list(islice(play(Echo(), Echo()), 2))
+    >>> list(islice(play(Echo(), Echo(), seed=0), 2))
     [('hello', 'HELLO'), ('hello', 'HELLO')]
     """
     require_same_start(agent, environment)
-    p, q = streams or both_streams(seed, run)
+    p, q = streams or both_streams(as_seed(seed), run)
     while True:
         a = _copied(agent.act(p))
         o = _copied(environment.respond(a, q))
@@ -71,24 +73,29 @@ def interact(
     environment: Environment[A, O],
     steps: int,
     *,
-    seed: int = 0,
+    seed: SeedLike = None,
     run: int = 0,
     streams: tuple[Stream, Stream] | None = None,
-    probes: Mapping[str, Probe] | None = None,
+    probes: Mapping[str, Probe] | Iterable[str] | None = None,
 ) -> Record:
     """Run `steps` steps and return a `Record` of them, with the values of the probes.
 
-    The seed and the run number fix everything. To continue a run in a second call, create the two
-    streams once and pass them to both calls; the seed would repeat the same numbers. Probes never
-    change a run. If agent and environment have a compiled loop, it is used; the result is the
-    same, bit for bit.
+    The seed and the run number fix everything. Without a seed each call draws a new one, so that a
+    loop of calls gives different runs; `interact(..., seed=record.seed)` with a new agent and
+    environment repeats one of them. A `Stream` or a NumPy `Generator` draws the seed and so
+    advances. To continue a run in a second call, create the two streams once and pass them to both
+    calls.
+
+    `probes` are names of the standard probes ("posterior", "drawn_mode", "log_score",
+    "situation"), or a dictionary with probes of your own. They never change a run. If agent and
+    environment have a compiled loop, it is used; the result is the same, bit for bit.
 
     >>> class Echo:
     ...     def act(self, rng): return "hello"
     ...     def observe(self, a, o): pass
     ...     def respond(self, a, rng): return a.upper()
     >>> shouts = Probe(lambda agent, a, o: len(o))
-    >>> interact(Echo(), Echo(), 3, probes={"length": shouts})
+    >>> interact(Echo(), Echo(), 3, probes={"length": shouts}, seed=0)
     Record(3 steps: actions <U5, observations <U5, length int64)
     """
     try:
@@ -104,18 +111,34 @@ def interact(
         raise MissingCapability(
             f"{environment!r} is not an environment: it has no method respond(a, rng)"
         )
-    for name, probe in (probes or {}).items():
-        if not isinstance(probe, Probe):
-            raise TypeError(f"probe {name!r} is {probe!r}: expected Probe(measure, when='after')")
+    measured = as_probes(probes or ())
     require_same_start(agent, environment)
-    p, q = streams or both_streams(seed, run)
-    if count and not probes and (loop := find_loop(agent, environment)) is not None:
-        return loop(agent, environment, count, p, q)
+    number = as_seed(seed)
+    p, q = streams or both_streams(number, run)
+    if count and not measured and (loop := find_loop(agent, environment)) is not None:
+        record = loop(agent, environment, count, p, q)
+    else:
+        record = _interact_stepwise(agent, environment, count, p, q, measured)
+    record.seed, record.run = None if streams else number, run
+    if measured and isinstance(belief := getattr(agent, "belief", None), NamedModes):
+        record.mode_names = tuple(belief.distinct_names())
+    return record
+
+
+def _interact_stepwise(
+    agent: Agent[A, O],
+    environment: Environment[A, O],
+    count: int,
+    p: Stream,
+    q: Stream,
+    probes: Mapping[str, Probe],
+) -> Record:
+    """Run `count` steps one by one and take the measurements of the probes."""
     actions: list[A] = []
     observations: list[O] = []
-    values: dict[str, list[Any]] = {name: [] for name in probes or {}}
-    before = [(values[n], r.measure) for n, r in (probes or {}).items() if r.when == "before"]
-    after = [(values[n], r.measure) for n, r in (probes or {}).items() if r.when == "after"]
+    values: dict[str, list[Any]] = {name: [] for name in probes}
+    before = [(values[n], r.measure) for n, r in probes.items() if r.when == "before"]
+    after = [(values[n], r.measure) for n, r in probes.items() if r.when == "after"]
     for t in range(count):
         try:
             a = _copied(agent.act(p))
@@ -136,6 +159,13 @@ def interact(
 def _copied(value: T) -> T:
     """Return a copy of an array, because simulators may reuse it, and any other value itself."""
     return value.copy() if isinstance(value, np.ndarray) else value
+
+
+@runtime_checkable
+class NamedModes(Protocol):
+    """A belief over finitely many modes, each with a name."""
+
+    def distinct_names(self) -> list[str]: ...
 
 
 @runtime_checkable

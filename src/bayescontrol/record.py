@@ -8,7 +8,7 @@ structured column: `record.observations["reward"]` is the reward of every step.
 """
 
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -74,6 +74,35 @@ log_score = Probe(_log_score, "before")
 drawn_mode = Probe(lambda agent, _a, _o: agent.belief.drawn, "before")
 #: x_t, the situation in which a_t was chosen.
 situation = Probe(lambda agent, _a, _o: agent.x, "before")
+_STANDARD = {
+    "posterior": posterior,
+    "log_score": log_score,
+    "drawn_mode": drawn_mode,
+    "situation": situation,
+}
+
+
+def as_probes(probes: Mapping[str, Probe] | Iterable[str]) -> dict[str, Probe]:
+    """Return probes by name; a standard probe may be given by its name only.
+
+    >>> as_probes(["posterior"]) == {"posterior": posterior}
+    True
+    """
+    if not isinstance(probes, Mapping):
+        probes = {name: _standard_probe(name) for name in probes}
+    for name, probe in probes.items():
+        if not isinstance(probe, Probe):
+            raise TypeError(f"probe {name!r} is {probe!r}: expected Probe(measure, when='after')")
+    return dict(probes)
+
+
+def _standard_probe(name: str) -> Probe:
+    if name not in _STANDARD:
+        raise ValueError(
+            f"no standard probe is called {name!r}: use {', '.join(_STANDARD)}, or pass probes of "
+            'your own as a dictionary, {"name": Probe(measure)}'
+        )
+    return _STANDARD[name]
 
 
 def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -174,6 +203,11 @@ class Record:
             raise ValueError(
                 f"a probe cannot be called {reserved.pop()!r}: every record has that column"
             )
+        #: The seed and the run number that repeat this run, and the names of the agent's modes;
+        #: set by `interact`.
+        self.seed: int | None = None
+        self.run = 0
+        self.mode_names: tuple[str, ...] = ()
         self.actions = as_column(actions)
         self.observations = as_column(observations)
         self.probes = {name: as_column(values) for name, values in (probes or {}).items()}

@@ -263,6 +263,19 @@ def as_stream(seed: SeedLike) -> Stream:
     return Stream(seed)
 
 
+def as_seed(seed: SeedLike) -> int:
+    """Return a number that repeats a run. None draws a fresh one from the system.
+
+    A Stream or a NumPy Generator draws a number, so it advances.
+
+    >>> as_seed(5), as_seed(None) == as_seed(None)
+    (5, False)
+    """
+    if seed is None or isinstance(seed, Stream | np.random.Generator):
+        return as_stream(seed).integers(INT64 - 1)
+    return _integer("seed", seed, 0, 2**128)
+
+
 def _finite(name: str, value: float, least: float = -math.inf) -> float:
     """Return the value as a float; raise ValueError unless it is finite and at least `least`."""
     try:

@@ -47,7 +47,7 @@ def episode_starts(agent: PosteriorSampling, mdp: MDP, steps: int) -> tuple[list
     """
     models: list[Any] = []
     look = Probe(lambda agent, _a, _o: models.append(agent.mode), "before")
-    record = interact(agent, mdp.environment(), steps, probes={"drawn": look})
+    record = interact(agent, mdp.environment(), steps, probes={"drawn": look}, seed=0)
     return [t for t in range(steps) if t == 0 or models[t] is not models[t - 1]], record
 
 
@@ -164,7 +164,7 @@ def test_it_finds_the_reward_at_the_end_of_a_chain() -> None:
     """Steps 2,400 to 3,000 of 30 runs with p = 100: 98 % of ρ* = 1/6 or more in all of them."""
     mdp = chain_mdp(6)
     agent = PosteriorSampling.on(mdp, ModelPrior(precision=100.0))
-    record = interact(agent, mdp.environment(), 3_000)
+    record = interact(agent, mdp.environment(), 3_000, seed=0)
     assert record.observations["reward"][-600:].mean() > 0.9 / 6
 
 
@@ -174,7 +174,7 @@ def test_it_comes_close_to_the_optimum_on_three_cups() -> None:
     """
     mdp = Maze().mdp()
     agent = PosteriorSampling.on(mdp, ModelPrior(precision=10.0))
-    record = interact(agent, mdp.environment(), 30_000)
+    record = interact(agent, mdp.environment(), 30_000, seed=0)
     assert record.observations["reward"][-10_000:].mean() > 0.33
 
 
@@ -186,7 +186,7 @@ def test_without_learning_it_earns_almost_nothing_on_three_cups() -> None:
             """Learn nothing."""
 
     mdp = Maze().mdp()
-    record = interact(Forgetful(DirichletMDPBelief.on(mdp)), mdp.environment(), 2_000)
+    record = interact(Forgetful(DirichletMDPBelief.on(mdp)), mdp.environment(), 2_000, seed=0)
     assert record.observations["reward"].mean() < 0.1
 
 
@@ -196,7 +196,7 @@ def test_without_learning_it_earns_almost_nothing_on_three_cups() -> None:
 def test_only_actions_that_a_state_offers_are_taken() -> None:
     may = np.array([[True, False], [True, True]])
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0.0, 9.0], [0.0, 1.0]], allowed=may)
-    record = interact(PosteriorSampling.on(mdp), mdp.environment(), 300)
+    record = interact(PosteriorSampling.on(mdp), mdp.environment(), 300, seed=0)
     x = np.append(0, record.observations["state"][:-1])
     assert (record.actions[x == 0] == 0).all()
     assert record.actions[x == 1][-50:].mean() > 0.8
@@ -204,7 +204,7 @@ def test_only_actions_that_a_state_offers_are_taken() -> None:
 
 def test_a_copy_holds_its_model_and_is_independent() -> None:
     agent, rng = PosteriorSampling.on(TWO_STATES), Stream(0)
-    interact(agent, TWO_STATES.environment(), 100)
+    interact(agent, TWO_STATES.environment(), 100, seed=0)
     twin = agent.copy()
     other = rng.copy()
     assert [agent.act(rng) for _ in range(30)] == [twin.act(other) for _ in range(30)]

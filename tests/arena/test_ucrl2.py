@@ -74,13 +74,13 @@ def transcribed(mdp: MDP, steps: int, delta: float = 0.05, doubling: bool = True
 @pytest.mark.parametrize(("k", "steps"), [(2, 1_000), (3, 2_000), (6, 2_000)])
 def test_actions_follow_the_figures_of_the_paper(k: int, steps: int) -> None:
     mdp = chain_mdp(k)
-    record = interact(UCRL2.on(mdp), mdp.environment(), steps)
+    record = interact(UCRL2.on(mdp), mdp.environment(), steps, seed=0)
     assert record.actions.tolist() == transcribed(mdp, steps)
 
 
 def test_the_comparison_detects_wrong_episode_lengths_and_confidence() -> None:
     mdp = chain_mdp(6)
-    ours = interact(UCRL2.on(mdp), mdp.environment(), 500).actions.tolist()
+    ours = interact(UCRL2.on(mdp), mdp.environment(), 500, seed=0).actions.tolist()
     assert ours == transcribed(mdp, 500)
     assert ours != transcribed(mdp, 500, doubling=False)
     assert ours != transcribed(mdp, 500, delta=1e-9)
@@ -105,7 +105,7 @@ def test_confidence_radii_are_as_printed() -> None:
 def test_scaling_rewards_and_bounds_changes_no_action() -> None:
     mdp = chain_mdp(3)
     scaled = MDP(mdp.transition, 20.0 * mdp.reward - 10.0)
-    ours, theirs = (interact(UCRL2.on(m), m.environment(), 800) for m in (mdp, scaled))
+    ours, theirs = (interact(UCRL2.on(m), m.environment(), 800, seed=0) for m in (mdp, scaled))
     assert (ours.actions == theirs.actions).all()
 
 
@@ -116,7 +116,7 @@ def test_the_printed_algorithm_reaches_the_optimum_with_two_states() -> None:
     """ρ* = 9/11 = .818. Steps 15,000 to 20,000 of 10 runs: .801 to .824; .76 is 6 standard
     deviations (.0065) and more below their mean.
     """
-    record = interact(UCRL2.on(TWO_STATES), TWO_STATES.environment(), 20_000)
+    record = interact(UCRL2.on(TWO_STATES), TWO_STATES.environment(), 20_000, seed=0)
     assert record.observations["reward"][-5_000:].mean() > 0.76
 
 
@@ -125,7 +125,7 @@ def test_small_confidence_comes_close_to_the_optimum_on_three_cups() -> None:
     .008; .31 is 6 of them below their mean.
     """
     mdp = Maze().mdp()
-    record = interact(UCRL2.on(mdp, confidence=0.01), mdp.environment(), 20_000)
+    record = interact(UCRL2.on(mdp, confidence=0.01), mdp.environment(), 20_000, seed=0)
     assert record.observations["reward"][-10_000:].mean() > 0.31
 
 
@@ -134,7 +134,7 @@ def test_without_optimism_it_keeps_the_first_rewarding_action() -> None:
     mdp = MDP([[[1, 0, 0], [0, 1, 0]], [[1, 0, 0], [0, 0, 1]], [[0, 0, 1], [1, 0, 0]]],
               [[0.3, 0.0], [0.3, 0.0], [1.0, 0.0]])  # fmt: skip
     earned = [
-        interact(UCRL2.on(mdp, confidence=c), mdp.environment(), 20_000)
+        interact(UCRL2.on(mdp, confidence=c), mdp.environment(), 20_000, seed=0)
         .observations["reward"][-2_000:].mean()
         for c in (1.0, 0.1)
     ]  # fmt: skip
@@ -142,7 +142,7 @@ def test_without_optimism_it_keeps_the_first_rewarding_action() -> None:
     agent = UCRL2.on(mdp, confidence=0.0)
     for a, o in ((0, (0.3, 0)), (1, (0.0, 1)), (0, (0.3, 0)), (1, (0.0, 1)), (1, (0.0, 0))):
         agent.observe(a, o)  # the observations suggest that the second action pays nothing
-    stuck = interact(agent, mdp.environment(), 500)
+    stuck = interact(agent, mdp.environment(), 500, seed=0)
     assert stuck.observations["reward"].mean() == pytest.approx(0.3)
 
 
@@ -166,7 +166,7 @@ def test_the_laws_of_acting_hold_and_no_random_number_is_drawn() -> None:
 def test_only_actions_that_a_state_offers_are_taken() -> None:
     may = np.array([[True, False], [True, True]])
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [0.0, 1.0]], allowed=may)
-    record = interact(UCRL2.on(mdp), mdp.environment(), 300)
+    record = interact(UCRL2.on(mdp), mdp.environment(), 300, seed=0)
     x = np.append(0, record.observations["state"][:-1])
     assert (record.actions[x == 0] == 0).all()
 

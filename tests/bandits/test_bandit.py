@@ -34,9 +34,9 @@ def test_a_rule_needs_a_stream_to_draw_from(rng: object) -> None:
 def test_a_bandit_in_place_of_its_agent_is_refused() -> None:
     bandit = BernoulliBandit(2)
     with pytest.raises(MissingCapability, match=r"call its method agent\(\)"):
-        interact(bandit, bandit.draw(0), 3)  # type: ignore[arg-type]
+        interact(bandit, bandit.draw(0), 3, seed=0)  # type: ignore[arg-type]
     with pytest.raises(MissingCapability, match="respond"):
-        interact(bandit.agent(), bandit, 3)  # type: ignore[arg-type]
+        interact(bandit.agent(), bandit, 3, seed=0)  # type: ignore[arg-type]
 
 
 def test_a_text_reward_is_refused() -> None:
@@ -89,7 +89,7 @@ def test_a_resumed_agent_continues_identically_where_screening_ends() -> None:
     assert agent.belief.chooses == twin.belief.chooses
     assert agent.batch(50, Stream(3)) == twin.batch(50, Stream(3))
     looped = bandit.agent()
-    interact(looped, bandit.environment([0.5, 0.5, 0.5]), 3)
+    interact(looped, bandit.environment([0.5, 0.5, 0.5]), 3, seed=0)
     assert looped.belief.chooses.startswith("by drawing every arm")
 
 

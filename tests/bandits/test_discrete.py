@@ -20,7 +20,7 @@ from bayescontrol.testing import check_fused, check_merge, check_order, check_re
 def test_the_posterior_counts_pulls_with_and_without_reward() -> None:
     bandit = BernoulliBandit(4)
     agent = bandit.agent()
-    record = interact(agent, bandit.environment([0.1, 0.5, 0.7, 0.8]), 500)
+    record = interact(agent, bandit.environment([0.1, 0.5, 0.7, 0.8]), 500, seed=0)
     for j, (alpha, beta) in enumerate(agent.belief.posterior()):
         rewards = record.observations[record.actions == j]
         assert alpha == 1 + rewards.sum()
@@ -144,7 +144,7 @@ def test_arms_are_chosen_as_often_as_with_numpys_dirichlet() -> None:
     """Against NumPy's Dirichlet, 40,000 draws each; two-sample chi-square, false alarm 1e-6."""
     bandit, n = CategoricalBandit(3, [0, 1, 5], (1, 2, 0.5)), 40_000
     agent = bandit.agent()
-    interact(agent, bandit.draw(1), 10)
+    interact(agent, bandit.draw(1), 10, seed=0)
     ours = np.bincount(agent.batch(n, Stream(1)), minlength=3)
     numpy, values = np.random.default_rng(1), np.array([0.0, 1.0, 5.0])
     means = np.array([numpy.dirichlet(row, n) @ values for row in agent.belief.posterior()])
@@ -211,7 +211,7 @@ def test_invalid_values_are_refused(values: Any) -> None:
 
 def test_a_single_value_is_always_paid() -> None:
     bandit = CategoricalBandit(2, [7.0])
-    record = interact(bandit.agent(), bandit.draw(0), 50)
+    record = interact(bandit.agent(), bandit.draw(0), 50, seed=0)
     assert set(record.observations.tolist()) == {7.0}
     assert set(record.actions.tolist()) == {0, 1}, "equally good arms should be chosen at random"
 

@@ -144,7 +144,7 @@ def test_priors_too_wide_to_draw_a_world_raise_a_clear_error() -> None:
 def test_large_counts_are_learnt_quickly() -> None:
     bandit = PoissonBandit(2, prior=(1, 1e-12))
     agent = bandit.agent()
-    record = interact(agent, bandit.environment([1e12, 2e12]), 300)
+    record = interact(agent, bandit.environment([1e12, 2e12]), 300, seed=0)
     assert (record.observations == np.floor(record.observations)).all()
     assert (record.actions[100:] == 1).all()
     assert agent.belief.expected()[1] == pytest.approx(2e12, rel=1e-3)

@@ -65,7 +65,7 @@ def test_the_compiled_loop_equals_the_readable_one() -> None:
 
 def test_an_environment_may_match_no_hypothesis() -> None:
     bandit = JointBandit(BIASES)
-    record = interact(bandit.agent(), bandit.environment([0.0, 1.0, 0.0]), 50)
+    record = interact(bandit.agent(), bandit.environment([0.0, 1.0, 0.0]), 50, seed=0)
     assert set(record.observations.tolist()) <= {0, 1}
     assert (record.actions == 1).mean() > 0.5
 
@@ -146,7 +146,7 @@ def test_particles_learn_about_an_arm_from_related_arms() -> None:
 
 def test_the_agent_pulls_the_better_arm() -> None:
     bandit = LogitNormalBandit([0.0, 0.0, 0.0], np.eye(3) + 0.5, 500)
-    record = interact(bandit.agent(), bandit.environment([0.2, 0.5, 0.9]), 300)
+    record = interact(bandit.agent(), bandit.environment([0.2, 0.5, 0.9]), 300, seed=0)
     assert (record.actions[100:] == 2).mean() > 0.8
     assert ((bandit.draw(0).means > 0) & (bandit.draw(0).means < 1)).all()
 

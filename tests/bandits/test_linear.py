@@ -190,7 +190,7 @@ def test_an_agent_without_a_context_raises_but_can_learn(schedule: Any) -> None:
         lambda: agent.observe("red", 5.0),
         lambda: agent.observe("red", RewardAndContext(5.0, (1.0, 2.0))),
         agent.action_probabilities,
-        lambda: interact(agent, world, 3),
+        lambda: interact(agent, world, 3, seed=0),
     ):
         with pytest.raises(BadEvidence, match=r"no context yet: use decide\(x, rng\) and learn"):
             use()

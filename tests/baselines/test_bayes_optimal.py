@@ -106,7 +106,7 @@ def test_it_identifies_a_chain_in_exactly_k_actions_in_both_environments(
     assert (
         agent.value() == 1.5
     )  # both rewards if the first guess is right, the second if it is wrong
-    record = interact(agent, chain(k).environment(right), 4 * k, probes={"v": posterior})
+    record = interact(agent, chain(k).environment(right), 4 * k, probes={"v": posterior}, seed=0)
     sure = record["v"].min(axis=1) == 0.0
     assert sure.tolist() == [False] * (k - 1) + [True] * (3 * k + 1)
     assert set(record.actions[k:].tolist()) == {right}
@@ -117,7 +117,7 @@ def test_it_identifies_the_growing_chain_at_the_square_of_the_scale(right: int) 
     growing = GrowingChain(4)
     agent = BayesOptimal(BayesPlan(growing, paid, 20))
     assert agent.value() == 2.5  # steps 16 to 20 pay, in one of two environments
-    record = interact(agent, growing.environment(right), 20, probes={"v": posterior})
+    record = interact(agent, growing.environment(right), 20, probes={"v": posterior}, seed=0)
     assert np.flatnonzero(record["v"].min(axis=1) == 0.0)[0] + 1 == 16
 
 
@@ -148,7 +148,7 @@ def test_the_first_action_wins_a_tie_and_no_random_number_is_drawn() -> None:
 
 def test_it_plans_again_after_the_horizon() -> None:
     agent = BayesOptimal(BayesPlan(chain(2), paid, 2))
-    record = interact(agent, chain(2).environment(1), 8)
+    record = interact(agent, chain(2).environment(1), 8, seed=0)
     # Two wrong actions, then only right ones.
     assert record.actions.tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
     assert agent.left == 2

@@ -22,14 +22,16 @@ SYSTEM = double_integrator()
 def test_the_optimal_controller_has_the_optimal_cost() -> None:
     """20,000 steps; 5 standard errors of means over blocks of 200 steps."""
     plant = LinearPlant(SYSTEM)
-    costs = plant.costs(interact(OptimalController(SYSTEM), plant, 20_000)).reshape(100, 200)
+    costs = plant.costs(interact(OptimalController(SYSTEM), plant, 20_000, seed=0)).reshape(
+        100, 200
+    )
     error = costs.mean(axis=1).std(ddof=1) / 10
     assert abs(costs.mean() - SYSTEM.best_cost) < 5 * error
 
 
 def test_certainty_equivalence_uses_the_gain_of_the_mean() -> None:
     agent, plant = CertaintyEquivalence.on(SYSTEM, warm_up=20), LinearPlant(SYSTEM)
-    interact(agent, plant, 50)
+    interact(agent, plant, 50, seed=0)
     A, B = np.hsplit(agent.belief.mean(), [2])
     agent.act(Stream(0))
     assert agent.mode is not None
@@ -39,7 +41,7 @@ def test_certainty_equivalence_uses_the_gain_of_the_mean() -> None:
 
 def test_a_mean_of_zero_never_excites_the_plant_and_learns_nothing() -> None:
     agent = CertaintyEquivalence.on(random_stable())
-    record = interact(agent, LinearPlant(random_stable()), 200)
+    record = interact(agent, LinearPlant(random_stable()), 200, seed=0)
     assert not record.actions.any()
     assert not agent.belief.mean()[:, 4:].any()
 
@@ -48,7 +50,7 @@ def test_exploration_decays_like_the_fourth_root() -> None:
     """With a fixed gain of 0 the inputs are pure exploration; 5 standard errors."""
     belief = SystemBelief(SYSTEM.costs, prior=SystemPrior(precision=1e12))
     agent = CertaintyEquivalence(belief, exploration=2.0)
-    u = interact(agent, LinearPlant(SYSTEM), 20_000).actions[:, 0]
+    u = interact(agent, LinearPlant(SYSTEM), 20_000, seed=0).actions[:, 0]
     t = np.arange(1, 20_001)
     scaled = u / (2.0 * t**-0.25)
     assert abs(scaled.std() - 1.0) < 5 / np.sqrt(2 * 20_000)

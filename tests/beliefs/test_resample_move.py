@@ -165,7 +165,7 @@ def test_the_effective_size_is_reported_and_renewals_become_rare() -> None:
     agent: ControlRule[Any, Any, Any, Any] = ControlRule(make(500, normal_likelihoods))
     world = BernoulliBandit(2).environment([0.3, 0.7])
     size = Probe(lambda agent, a, o: agent.belief.effective_size, "before")
-    record = interact(agent, world, 200, probes={"n_eff": size})
+    record = interact(agent, world, 200, probes={"n_eff": size}, seed=0)
     assert record["n_eff"].min() >= 250
     assert record["n_eff"].max() <= 500 + 1e-9
     assert 2 <= agent.belief.renewals <= 12

@@ -117,7 +117,7 @@ def test_an_agent_is_tabulated() -> None:
 
 def test_a_record_instead_of_an_ensemble_is_refused() -> None:
     modes = prize_or_frog(0.75)
-    record = interact(modes.agent(), modes.environment(0), 5)
+    record = interact(modes.agent(), modes.environment(0), 5, seed=0)
     with pytest.raises(MissingCapability, match=r"simulate_divergences.*sub_divergences"):
         bands(record, 1)  # type: ignore[arg-type]
     nothing: list[Any] = [record, None, "runs", [[1.0], [1.0, 2.0]], object()]

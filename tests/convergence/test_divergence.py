@@ -112,7 +112,7 @@ def test_divergences_of_close_modes_keep_twelve_digits_unlike_sums_of_logs() -> 
 
 def test_pairs_are_antisymmetric() -> None:
     modes = random_class(3)
-    read = divergences(interact(modes.agent(), modes.environment(0), 50), modes.agent())
+    read = divergences(interact(modes.agent(), modes.environment(0), 50, seed=0), modes.agent())
     pairs = read.pairs()
     assert pairs.shape == (51, 4, 4)
     for i, j in product(range(4), repeat=2):
@@ -385,7 +385,7 @@ def test_a_mode_that_may_be_excluded_at_any_step_has_an_infinite_mean() -> None:
 
 def test_a_record_without_drawn_modes_is_refused_with_a_remedy() -> None:
     modes = prize_or_frog(0.75)
-    record = interact(modes.agent(), modes.environment(0), 5)
+    record = interact(modes.agent(), modes.environment(0), 5, seed=0)
     with pytest.raises(MissingCapability, match=r'probes=\{"drawn": drawn_mode\}'):
         sub_divergences(record, modes.agent(), 0, 1)
     strange = Record(record.actions, record.observations, {"drawn": [0, 1, 2, 0, 0]})
@@ -395,7 +395,7 @@ def test_a_record_without_drawn_modes_is_refused_with_a_remedy() -> None:
 
 def test_unknown_modes_and_other_beliefs_are_refused() -> None:
     modes = prize_or_frog(0.75)
-    record = interact(modes.agent(), modes.environment(0), 5)
+    record = interact(modes.agent(), modes.environment(0), 5, seed=0)
     read = divergences(record, modes.agent())
     for bad in (2, -1, "left"):
         with pytest.raises(UnknownMode):
@@ -431,7 +431,7 @@ def test_an_object_that_is_not_a_record_is_refused(record: Any) -> None:
 
 def test_a_wrapped_rule_is_refused_with_a_remedy() -> None:
     modes = prize_or_frog(0.75)
-    record = interact(modes.agent(), modes.environment(0), 5)
+    record = interact(modes.agent(), modes.environment(0), 5, seed=0)
     holder: Any = SimpleNamespace(belief=modes.agent().belief)
     with pytest.raises(MissingCapability, match="for a guarded agent pass its"):
         divergences(record, holder)

@@ -122,7 +122,7 @@ def test_the_weight_of_one_mode_equals_the_posterior_bit_for_bit() -> None:
     for count in (3, 700):  # one block and two
         modes = random_modes(count, observations=4, seed=count)
         agent = modes.agent()
-        interact(agent, modes.environment(0), 300)
+        interact(agent, modes.environment(0), 300, seed=0)
         w, e, blocks = agent.belief.weight_arrays()
         s, k = kernels.finite.total(blocks)
         shares = [kernels.finite.share(w, e, blocks, m, s, k) for m in range(count)]

@@ -76,7 +76,7 @@ def test_the_code_of_observations_equals_the_code_length_of_the_belief() -> None
     modes = random_modes(3, situations=2, seed=6)
     belief = FiniteBelief(modes)
     agent = ControlRule(belief, modes.start, modes.advance)
-    record = interact(agent, modes.environment(0), 100)
+    record = interact(agent, modes.environment(0), 100, seed=0)
     bits = code_length(AgentSystem(modes.agent()), record)
     assert bits.observations[-1] == pytest.approx(belief.code_length(), abs=1e-9)
 

@@ -118,7 +118,7 @@ def test_an_invalid_input_raises_before_it_is_applied_and_names_the_policy(u: An
     mode = simulated([0.0], lambda x: u)
     rule: Any = ControlRule(FiniteBelief([mode]), np.zeros(1), next_state)
     with pytest.raises(UnknownAction, match=r"SimulatorMode\('odd'\)"):
-        interact(rule, Silent(), 1)
+        interact(rule, Silent(), 1, seed=0)
     with pytest.raises(UnknownAction, match="odd"):
         mode.action_likelihood(np.zeros(1), 0.0)
 

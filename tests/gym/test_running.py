@@ -74,7 +74,7 @@ def test_every_agent_observes_only_transitions_of_the_table(name: str, kind: str
     mdp = table(name)
     world = Continuing(make(name), seed=3)
     agent, x = AGENTS[kind](world), world.x
-    record = interact(agent, world, 300)
+    record = interact(agent, world, 300, seed=0)
     for a, (r, y) in record:
         assert Step(r, y) in mdp.outcomes(x, a)
         x = y
@@ -85,8 +85,8 @@ def test_on_the_cliff_every_step_equals_that_of_the_compiled_loop() -> None:
     """The cliff is deterministic, so `step` and the table agree bit for bit."""
     mdp, world = table(CLIFF), Continuing(make(CLIFF))
     start = world.x
-    real = interact(GibbsMDP(4, start).agent(), world, 4000)
-    ours = interact(GibbsMDP(4, start).agent(), mdp.environment(start), 4000)
+    real = interact(GibbsMDP(4, start).agent(), world, 4000, seed=0)
+    ours = interact(GibbsMDP(4, start).agent(), mdp.environment(start), 4000, seed=0)
     assert np.array_equal(real.actions, ours.actions)
     for what in ("reward", "state"):
         assert np.array_equal(real.observations[what], ours.observations[what])
@@ -96,7 +96,7 @@ def test_on_the_cliff_every_step_equals_that_of_the_compiled_loop() -> None:
 def share(name: str, steps: int, run: int) -> float:
     """The mean reward of the last quarter divided by the optimum."""
     world = Continuing(make(name), seed=run)
-    record = interact(GibbsMDP(world.actions, world.x).agent(), world, steps, run=run)
+    record = interact(GibbsMDP(world.actions, world.x).agent(), world, steps, run=run, seed=0)
     late = float(record.observations["reward"][-steps // 4 :].mean())
     return late / policy_iteration(table(name)).gain
 
@@ -123,7 +123,7 @@ def test_a_taxi_reaches_95_percent_of_the_optimum() -> None:
 def test_the_same_seed_gives_the_same_record() -> None:
     def play(seed: int) -> Any:
         world = Continuing(make(LAKE), seed=seed)
-        return interact(GibbsMDP(4, world.x).agent(), world, 400)
+        return interact(GibbsMDP(4, world.x).agent(), world, 400, seed=0)
 
     assert play(1) == play(1)
     assert play(1) != play(2)
@@ -186,7 +186,7 @@ def test_composite_actions_and_states_are_tuples() -> None:
 
     world = Continuing(Locks())
     agent = GibbsMDP(world.actions, world.x).agent()
-    record = interact(agent, world, 600)
+    record = interact(agent, world, 600, seed=0)
     assert world.x in world.states
     assert (1, 2) not in {o.state for _, o in record}
     assert np.mean([o.reward for _, o in list(record)[-200:]]) > 0.5

@@ -117,8 +117,10 @@ def test_an_agent_earns_the_same_with_and_without_gymnasium() -> None:
     without. The bound is at least 4 standard deviations away from both.
     """
     world = Continuing(gymnasium.make("bayescontrol/Maze-v0", start=0), seed=1)
-    through = interact(GibbsMDP(4, 0).agent(), world, 20_000).observations["reward"]
-    without = interact(GibbsMDP(4, 0).agent(), Maze().environment(0), 20_000).observations["reward"]
+    through = interact(GibbsMDP(4, 0).agent(), world, 20_000, seed=0).observations["reward"]
+    without = interact(GibbsMDP(4, 0).agent(), Maze().environment(0), 20_000, seed=0).observations[
+        "reward"
+    ]
     for reward in (through, without):
         assert reward[10_000:].mean() > 0.3
 

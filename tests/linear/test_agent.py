@@ -122,7 +122,7 @@ def test_both_loops_raise_on_divergence_and_end_in_the_same_state() -> None:
     for probes in ({}, {"one": Probe(lambda agent, a, o: 1)}):
         agent, world = diverging()
         with pytest.raises(BadEvidence, match="diverged"):
-            interact(agent, world, 20, probes=probes)
+            interact(agent, world, 20, probes=probes, seed=0)
         ends.append((agent.save(), world.x))
     (fused, x), (readable, y) = ends
     assert x.tobytes() == y.tobytes()
@@ -178,8 +178,8 @@ def test_the_plain_rule_acts_like_the_linear_agent() -> None:
     start: Any = np.zeros(2)
     rule: Any = ControlRule(SystemBelief(SYSTEM.costs), start, next_state)
     one, two = (
-        interact(rule, plant(), 60),
-        interact(LinearQuadratic.on(SYSTEM).agent(), plant(), 60),
+        interact(rule, plant(), 60, seed=0),
+        interact(LinearQuadratic.on(SYSTEM).agent(), plant(), 60, seed=0),
     )
     assert one == two
 
@@ -191,7 +191,7 @@ def test_the_final_gain_has_a_nearly_optimal_cost(schedule: Any) -> None:
         excess = []
         for run in range(12):
             agent = LinearQuadratic.on(system).agent(schedule=schedule)
-            interact(agent, LinearPlant(system), 3000, run=run)
+            interact(agent, LinearPlant(system), 3000, run=run, seed=0)
             excess.append(system.cost(agent.gain) / system.best_cost)
         assert 1.0 <= np.median(excess) < 1.02
 
@@ -201,7 +201,7 @@ def test_costs_are_learnt_from_observations() -> None:
     system = LinearSystem(SYSTEM.A, SYSTEM.B, np.diag([3.0, 1.0]), [[0.5]])
     agent = LinearAgent(SystemBelief(CostBelief(2, 1, noise=0.1), tries=1000))
     world = LinearPlant(system, cost_noise=0.1)
-    interact(agent, world, 800)
+    interact(agent, world, 800, seed=0)
     assert agent.mode is not None
     assert np.abs(agent.mode.costs.Q - system.Q).max() < 0.1
     assert abs(agent.mode.costs.R.item() - 0.5) < 0.1
@@ -226,7 +226,7 @@ def test_a_start_with_the_wrong_shape_is_refused() -> None:
 @pytest.mark.parametrize("noise", ["known", "unknown"])
 def test_a_saved_state_with_invalid_arrays_is_refused_and_changes_nothing(noise: Any) -> None:
     saved = LinearQuadratic.on(SYSTEM, noise=noise).agent()
-    interact(saved, plant(), 5)
+    interact(saved, plant(), 5, seed=0)
     good = saved.save()
     floats = [name for name, a in good.items() if a.dtype == np.float64 and a.size]
     assert {"situation", "drawn_in", "belief/drawn/K", "belief/sampler/diagonal"} <= set(floats)

@@ -96,9 +96,11 @@ def test_the_agent_identifies_its_plant_and_reaches_the_cost_of_lqg() -> None:
     truth, gaps = MODES[2], []
     for run in range(30):
         agent: Any = ControlRule(FiniteBelief(MODES))
-        record = interact(agent, truth.environment(), 200, run=run)
+        record = interact(agent, truth.environment(), 200, run=run, seed=0)
         assert agent.belief.posterior()[2] > 0.9
-        single = interact(ControlRule(FiniteBelief([truth])), truth.environment(), 200, run=run)
+        single = interact(
+            ControlRule(FiniteBelief([truth])), truth.environment(), 200, run=run, seed=0
+        )
         late = [float((r.observations[100:] ** 2).sum()) for r in (record, single)]
         gaps.append(late[0] - late[1])
     assert abs(np.mean(gaps)) <= 5 * np.std(gaps, ddof=1) / np.sqrt(30) + 1e-9

@@ -59,12 +59,12 @@ def test_responses_have_the_distribution_of_the_plant() -> None:
 def test_costs_of_a_record_equal_those_of_its_steps() -> None:
     system = double_integrator()
     plant = LinearPlant(system, start=[1.0, 2.0])
-    record = interact(OptimalController(system, start=[1.0, 2.0]), plant, 20)
+    record = interact(OptimalController(system, start=[1.0, 2.0]), plant, 20, seed=0)
     states = np.vstack([[1.0, 2.0], record.observations[:-1]])
     expected = [system.costs.of(x, u) for x, u in zip(states, record.actions, strict=True)]
     assert np.allclose(plant.costs(record, start=[1.0, 2.0]), expected)
     observed = LinearPlant(system, start=[1.0, 2.0], cost_noise=0.0)
-    record = interact(OptimalController(system, start=[1.0, 2.0]), observed, 20)
+    record = interact(OptimalController(system, start=[1.0, 2.0]), observed, 20, seed=0)
     assert np.allclose(record.observations["cost"], expected)
     assert np.allclose(observed.costs(record, start=[1.0, 2.0]), expected)
 

@@ -48,7 +48,7 @@ def margin(runs: int) -> float:
 def test_the_evidence_is_q_over_the_likelihood_of_the_best_mode() -> None:
     modes = random_modes(4, situations=3, observations=3, seed=2)
     agent = Guarded(modes.agent(), alarm(modes))
-    record = interact(agent, modes.environment(1), 60, probes={"bits": alarm_evidence})
+    record = interact(agent, modes.environment(1), 60, probes={"bits": alarm_evidence}, seed=0)
     log_q, log_p, x, q = 0.0, np.zeros(4), modes.start, KrichevskyTrofimov(3)
     for t, (a, o) in enumerate(record):
         log_q += math.log(q.predictive(x, a)[o])
@@ -111,7 +111,7 @@ def test_comparing_with_the_mixture_would_raise_false_alarms() -> None:
     for run in range(runs):
         agent = Guarded(modes.agent(), alarm(modes))
         probes = {"bits": alarm_evidence, "mixture": log_score}
-        record = interact(agent, modes.environment(0), 30, run=run, probes=probes)
+        record = interact(agent, modes.environment(0), 30, run=run, probes=probes, seed=0)
         p = np.array([[0.2, 0.8], [0.8, 0.2]])
         best = np.cumsum(np.log2(p.T[record.observations]), axis=0).max(axis=1)
         log_q = record["bits"] + best
@@ -130,7 +130,7 @@ def test_evidence_grows_by_the_relative_entropy_from_the_nearest_mode() -> None:
     """Within four standard errors of 4,000 tosses, plus the cost of learning q."""
     modes = coins(0.2, 0.7, 0.5, prior=[0.5, 0.5, 0.0])
     agent = Guarded(modes.agent(), alarm(modes))
-    interact(agent, modes.environment(2), 4000)
+    interact(agent, modes.environment(2), 4000, seed=0)
     nearest = 0.5 * math.log2(0.5 / 0.7) + 0.5 * math.log2(0.5 / 0.3)
     error = 4 * 0.5 * math.log2(0.7 / 0.3) / math.sqrt(4000) + math.log2(4000) / 4000
     assert agent.alarm.evidence_bits / 4000 == pytest.approx(nearest, abs=error)

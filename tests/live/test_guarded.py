@@ -574,7 +574,7 @@ def test_the_compiled_loop_equals_the_readable_one(fallback: int | None, m: int)
 def test_both_loops_handle_impossible_observations_the_same_way() -> None:
     check_fused(lambda: guarded(RARE, 1, 1e-9), lambda: RARE.environment(2), 200)
     agent = guarded(RARE, 1, 1e-9)
-    interact(agent, RARE.environment(2), 200)
+    interact(agent, RARE.environment(2), 200, seed=0)
     assert agent.alarm.evidence_bits == math.inf
     assert agent.belief.count < 200
 
@@ -586,7 +586,7 @@ def test_both_loops_stop_at_the_same_error(delta: float) -> None:
     for probes in (None, {"bits": alarm_evidence}):
         agent = guarded(RARE, delta=delta)
         with pytest.raises(ImpossibleObservation):
-            interact(agent, RARE.environment(2), 2000, probes=probes)
+            interact(agent, RARE.environment(2), 2000, probes=probes, seed=0)
         states.append(agent.save())
     assert same_bits(*states)
 
@@ -608,9 +608,9 @@ def test_the_compiled_loop_is_used_only_where_it_applies() -> None:
 def test_a_copy_is_independent() -> None:
     modes = outside()
     agent = guarded(modes, fallback=2)
-    interact(agent, modes.environment(3), 20)
+    interact(agent, modes.environment(3), 20, seed=0)
     before, twin = agent.save(), agent.copy()
-    interact(twin, modes.environment(3), 300)
+    interact(twin, modes.environment(3), 300, seed=0)
     assert twin.alarm.raised
     assert same_bits(before, agent.save())
 

@@ -40,7 +40,7 @@ def test_the_effective_number_of_modes_is_two_to_the_entropy() -> None:
 
 def test_surprises_are_computed_before_the_update() -> None:
     modes = random_modes(3, situations=2, seed=4)
-    record = interact(modes.agent(), modes.environment(1), 30, probes=ALL)
+    record = interact(modes.agent(), modes.environment(1), 30, probes=ALL, seed=0)
     x = modes.start
     v = np.full(3, 1 / 3)
     for t, (a, o) in enumerate(record):
@@ -94,7 +94,7 @@ def test_beliefs_without_finitely_many_modes_raise_a_clear_error() -> None:
 
 def test_the_naive_agent_can_be_read() -> None:
     modes = random_modes(2)
-    record = interact(modes.agent(kind=NaiveMixture), modes.environment(0), 5, probes=ALL)
+    record = interact(modes.agent(kind=NaiveMixture), modes.environment(0), 5, probes=ALL, seed=0)
     assert record["bits"].shape == (5, 2)
 
 

@@ -319,7 +319,9 @@ def ratios(layout: str, steps: int, runs: int, **options: Any) -> list[float]:
     best = relative_value_iteration(mdp).gain
     earned = []
     for run in range(runs):
-        record = interact(GibbsMDP(4, 0, **options).agent(), mdp.environment(), steps, run=run)
+        record = interact(
+            GibbsMDP(4, 0, **options).agent(), mdp.environment(), steps, run=run, seed=0
+        )
         earned.append(float(record.observations["reward"][-LAST:].mean() / best))
     return earned
 

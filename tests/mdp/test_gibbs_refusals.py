@@ -124,7 +124,7 @@ def test_both_loops_raise_if_the_chain_overflows() -> None:
     mdp, ends = random_mdp(4, 2), []
     for compiled in (True, False):
         agent, environment = GibbsMDP(2, 0).agent(), mdp.environment()
-        interact(agent, environment, 50)
+        interact(agent, environment, 50, seed=0)
         agent.belief.ledger.chain.M[0] = math.inf
         look = None if compiled else {"looked": Probe(lambda _p, _a, _o: True)}
         with pytest.raises(NotConverged, match=r"ρ = .* after 50 transitions"):
@@ -196,7 +196,7 @@ DAMAGE: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", [*DAMAGE, "a missing one", "no arrays"])
 def test_damaged_arrays_are_refused_and_change_nothing(name: str) -> None:
     agent = GibbsMDP(2, 0).agent()
-    interact(agent, random_mdp(5, 2).environment(), 30)
+    interact(agent, random_mdp(5, 2).environment(), 30, seed=0)
     belief = agent.belief
     belief.sample(Stream(0))
     before = belief.save()

@@ -75,7 +75,7 @@ def learn(
 ) -> tuple[GibbsBelief, Record]:
     """Run the default agent; return its belief and the record."""
     agent = GibbsMDP(4, START[name], GibbsPrior(precision=precision)).agent()
-    record = interact(agent, world, steps, run=run)
+    record = interact(agent, world, steps, run=run, seed=0)
     assert isinstance(agent.belief, GibbsBelief)
     return agent.belief, record
 

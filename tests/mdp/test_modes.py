@@ -125,7 +125,7 @@ def test_actions_that_no_state_offers_are_never_taken() -> None:
     mdp = MDP(np.full((2, 2, 2), 0.5), [[0, 1], [0, 1]], allowed=[[True, False], [True, True]])
     modes = MDPModes([mdp, mdp])
     assert modes.policy[:, 0, 1].tolist() == [0.0, 0.0]
-    interact(modes.agent(), modes.environment(0), 50)
+    interact(modes.agent(), modes.environment(0), 50, seed=0)
 
 
 def test_an_invalid_class_is_refused() -> None:

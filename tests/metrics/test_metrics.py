@@ -125,7 +125,7 @@ def test_a_passive_observer_has_exactly_zero_delusion() -> None:
 @pytest.mark.parametrize("kind", [ControlRule, NaiveMixture])
 def test_the_agent_is_never_changed(kind: type[Any]) -> None:
     modes, prior = random_class(3)
-    record = interact(modes.agent(prior), modes.environment(0), 10)
+    record = interact(modes.agent(prior), modes.environment(0), 10, seed=0)
     agent = modes.agent(prior, kind=kind)
     before = {name: array.tobytes() for name, array in agent.save().items()}
     read = delusion(record, agent)
@@ -135,7 +135,7 @@ def test_the_agent_is_never_changed(kind: type[Any]) -> None:
 
 def test_a_list_and_an_array_of_modes_give_the_same_values() -> None:
     modes = three_modes()
-    record = interact(modes.agent(THREE_MODES_PRIOR), modes.environment(1), 25)
+    record = interact(modes.agent(THREE_MODES_PRIOR), modes.environment(1), 25, seed=0)
     listed = ControlRule(FiniteBelief([modes[m] for m in range(3)], THREE_MODES_PRIOR), 0, stay)
     one, other = delusion(record, listed), delusion(record, modes.agent(THREE_MODES_PRIOR))
     assert one.total_bits.tobytes() == other.total_bits.tobytes()
@@ -276,7 +276,7 @@ def test_regret_is_the_difference_of_means() -> None:
 
 def test_regret_does_not_depend_on_random_rewards() -> None:
     world = BernoulliBandit(2).environment([0.5, 0.5])
-    record = interact(BernoulliBandit(2).agent(), world, 50)
+    record = interact(BernoulliBandit(2).agent(), world, 50, seed=0)
     assert not regret(record, world).any()
     assert best_share(record, world).all()
 
@@ -318,8 +318,8 @@ def test_regret_uses_the_context_in_which_each_arm_was_pulled(kind: type, probed
     world = bandit.draw(3, start=[4.0, -1.0])
     start, probes = world.start, {"x": situation}
     twin = bandit.draw(3, start=start)
-    record = interact(bandit.agent(start), world, 50, probes=probes if probed else None)
-    contexts = interact(bandit.agent(start), twin, 50, probes=probes)["x"]
+    record = interact(bandit.agent(start), world, 50, probes=probes if probed else None, seed=0)
+    contexts = interact(bandit.agent(start), twin, 50, probes=probes, seed=0)["x"]
     means = np.array([world.means(x) for x in contexts])
     pulled = [list(world.labels).index(a) for a in record.actions]
     expected = np.cumsum(means.max(1) - means[np.arange(50), pulled])
@@ -349,7 +349,7 @@ def test_an_environment_that_is_used_twice_needs_the_start_of_the_run() -> None:
 def test_setting_the_context_begins_a_new_run() -> None:
     bandit = LinearBandit(2, features=1)
     world = bandit.environment([[1.0], [-1.0]])
-    interact(bandit.agent(world.start), world, 10)
+    interact(bandit.agent(world.start), world, 10, seed=0)
     world.context = [3.0]
     world.respond(1, Stream(0))
     record = Record([1], [RewardAndContext(0.0, tuple(world.start.tolist()))])

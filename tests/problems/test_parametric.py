@@ -184,7 +184,7 @@ def test_columns_have_the_type_that_the_functions_return() -> None:
         (memories, np.float64, np.float64),
     ):
         modes = make(3)
-        record = interact(modes.agent(), modes.environment(0), 5)
+        record = interact(modes.agent(), modes.environment(0), 5, seed=0)
         assert record.actions.dtype == action
         assert record.observations.dtype == observation
 
@@ -193,7 +193,7 @@ def test_an_environment_may_match_no_mode() -> None:
     modes = levers(50)
     truth = np.array([0.1, 0.1, 0.97, 0.1])
     agent = modes.agent()
-    interact(agent, modes.environment(theta=truth), 500)
+    interact(agent, modes.environment(theta=truth), 500, seed=0)
     check_fused(modes.agent, lambda: modes.environment(theta=truth))
     assert np.argmax(modes.theta[agent.belief.posterior().argmax()]) == 2
 
@@ -393,14 +393,14 @@ def test_integers_are_accepted_where_floats_are_expected() -> None:
 def test_plain_python_gives_the_same_run_if_arithmetic_is_exact() -> None:
     modes, plain = levers(20), levers(20, compiled=False)
     assert find_loop(plain.agent(), plain.environment(0)) is None
-    records = [interact(k.agent(), k.environment(3), 200) for k in (modes, plain)]
+    records = [interact(k.agent(), k.environment(3), 200, seed=0) for k in (modes, plain)]
     assert records[0] == records[1]
     assert "not compiled" in repr(plain)
 
 
 def test_plain_python_supports_code_that_cannot_be_compiled() -> None:
     modes = levers(3, act=lambda theta_m, x, state: {"first": 0}["first"], compiled=False)
-    assert interact(modes.agent(), modes.environment(0), 5).actions.tolist() == [0] * 5
+    assert interact(modes.agent(), modes.environment(0), 5, seed=0).actions.tolist() == [0] * 5
     with pytest.raises(BadEvidence, match="act gives 'left'"):
         levers(3, act=lambda *_: "left", compiled=False).agent().act(Stream(0))
 

@@ -310,7 +310,7 @@ class LinearBandit(ContextualBandit):
     >>> _, a = agent.decide([1.0, 0.3], Stream(0))      # now
     >>> agent.learn([1.0, 0.3], a, 0.7)                 # when the reward is known
     >>> world = bandit.environment([[1, 0], [0, 1]])
-    >>> record = interact(bandit.agent(start=world.start), world, 500)
+    >>> record = interact(bandit.agent(start=world.start), world, 500, seed=0)
     >>> regret = metrics.regret(record, world)          # cumulative
     >>> bool((regret[499] - regret[249]) / 250 < 0.1)
     True

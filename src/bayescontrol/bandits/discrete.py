@@ -123,7 +123,7 @@ class BernoulliBandit(Bandit):
     {'red': 0.6666666667, 'blue': 0.3333333333}
     >>> world = bandit.environment([0.3, 0.8])
     >>> from bayescontrol import interact
-    >>> record = interact(agent, world, 500)
+    >>> record = interact(agent, world, 500, seed=0)
     >>> float((record.actions == "blue").mean()) > 0.8
     True
     """

@@ -181,7 +181,7 @@ class BayesOptimal(Generic[X, A, O]):
     >>> from bayescontrol.problems.chain import chain
     >>> modes = chain(4)
     >>> agent = BayesOptimal(BayesPlan(modes, lambda a, o: o, horizon=8))
-    >>> agent.value(), interact(agent, modes.environment(1), 8).actions.tolist()
+    >>> agent.value(), interact(agent, modes.environment(1), 8, seed=0).actions.tolist()
     (1.5, [0, 0, 0, 0, 1, 1, 1, 1])
     """
 

@@ -27,7 +27,7 @@ class OptimalPolicy:
     >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(4)
     >>> oracle = OptimalPolicy(mdp)
-    >>> record = interact(oracle, mdp.environment(), 100)
+    >>> record = interact(oracle, mdp.environment(), 100, seed=0)
     >>> float(record.observations["reward"].mean()), oracle.plan.gain
     (0.25, 0.25)
     """

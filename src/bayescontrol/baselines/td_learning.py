@@ -384,7 +384,7 @@ class QLearning(TabularLearner):
     >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> agent = QLearning.on(mdp, gamma=0.9, epsilon=0.0, initial=10.0)
-    >>> record = interact(agent, mdp.environment(), 2_000)
+    >>> record = interact(agent, mdp.environment(), 2_000, seed=0)
     >>> float(record.observations["reward"][-300:].mean()) > 0.3
     True
     """
@@ -449,7 +449,7 @@ class RLearning(TabularLearner):
     >>> from bayescontrol.mdp import chain_mdp
     >>> mdp = chain_mdp(3)
     >>> agent = RLearning.on(mdp, C=1.0)
-    >>> record = interact(agent, mdp.environment(), 2_000)
+    >>> record = interact(agent, mdp.environment(), 2_000, seed=0)
     >>> float(record.observations["reward"][-300:].mean()), round(agent.rho, 3)
     (0.333..., 0.3...)
     >>> agent.q_values(0)[0] > agent.q_values(0)[1]

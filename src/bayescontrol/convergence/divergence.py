@@ -264,7 +264,8 @@ class SubDivergences:
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> from bayescontrol.record import drawn_mode
     >>> modes = prize_or_frog(0.75)
-    >>> record = interact(modes.agent(), modes.environment(0), 9, probes={"drawn": drawn_mode})
+    >>> probes = {"drawn": drawn_mode}
+    >>> record = interact(modes.agent(), modes.environment(0), 9, seed=0, probes=probes)
     >>> split = sub_divergences(record, modes.agent(), true=0, other=1)
     >>> split.g.sum(1).round(6).tolist() == split.d.round(6).tolist()
     True

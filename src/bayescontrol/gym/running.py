@@ -49,7 +49,7 @@ class Continuing:
     >>> from bayescontrol.mdp import GibbsMDP
     >>> world = Continuing(gymnasium.make("CliffWalking-v1"))
     >>> agent = GibbsMDP(world.actions, world.x).agent()
-    >>> interact(agent, world, 100)
+    >>> interact(agent, world, 100, seed=0)
     Record(100 steps: actions int64, observations (reward float64, state int64))
     """
 

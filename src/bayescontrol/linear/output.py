@@ -46,7 +46,7 @@ class OutputMode:
     ...     return OutputMode(system, C=[[1, 0]], V=[[1]], name=f"push {push}")
     >>> left, right = cart(-1.0), cart(1.0)
     >>> agent = ControlRule(FiniteBelief([left, right]))
-    >>> record = interact(agent, right.environment(), 100)
+    >>> record = interact(agent, right.environment(), 100, seed=0)
     >>> agent.belief
     FiniteBelief(2 modes after 100 observations: push 1.0 1, push -1.0 ...e-...)
     """

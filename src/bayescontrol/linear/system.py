@@ -224,7 +224,7 @@ class LinearPlant:
         ...     def act(self, rng): return np.zeros(1)
         ...     def observe(self, a, o): pass
         >>> plant = LinearPlant(system, start=[2.0])
-        >>> float(plant.costs(interact(Rest(), plant, 5), start=[2.0])[0])
+        >>> float(plant.costs(interact(Rest(), plant, 5, seed=0), start=[2.0])[0])
         4.0
         """
         n = self.system.states

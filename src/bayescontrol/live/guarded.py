@@ -138,7 +138,7 @@ class Guarded(WrappedAgent):
     ...     policy=[[[0, 1]]] * 3, prior=[0.5, 0.5, 0],
     ...     hypothesis=[[[[1, 0], [1 - p, p]]] for p in (0.7, 0.9, 0.1)])
     >>> agent = Guarded(modes.agent(), Alarm(KrichevskyTrofimov(2), delta=0.01), fallback=0)
-    >>> interact(agent, modes.environment(2), 20).actions
+    >>> interact(agent, modes.environment(2), 20, seed=0).actions
     array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
     >>> agent.alarm
     Alarm(δ = 0.01, raised at step 5, now at 20, 3.87 bits against the best mode)

@@ -60,7 +60,9 @@ def test_discovered_states_give_the_same_actions_as_declared_states(
 ) -> None:
     declared = learner(mdp)
     discovering = learner(None, tuple(mdp.actions), start=mdp.states[0], allowed=mdp.actions_in)
-    one, two = (interact(agent, mdp.environment(), 400) for agent in (declared, discovering))
+    one, two = (
+        interact(agent, mdp.environment(), 400, seed=0) for agent in (declared, discovering)
+    )
     assert one == two
     assert discovering.states[0] == mdp.states[0]
     assert set(discovering.states) <= set(declared.states)
@@ -175,7 +177,7 @@ def test_errors_name_settings_that_are_out_of_range(kind: Any, settings: dict[st
 
 def test_a_copy_is_independent(learner: Make, mdp: MDP) -> None:
     agent = learner(mdp)
-    interact(agent, mdp.environment(), 50)
+    interact(agent, mdp.environment(), 50, seed=0)
     twin, before = agent.copy(), agent.save()
     assert same_bits(twin.save(), before)
     a = twin.act(Stream(0))
@@ -188,7 +190,7 @@ def test_saved_arrays_of_another_learner_are_refused_and_change_nothing(
     learner: Make, mdp: MDP
 ) -> None:
     agent = learner(mdp)
-    interact(agent, mdp.environment(), 50)
+    interact(agent, mdp.environment(), 50, seed=0)
     good = agent.save()
     values = next(n for n, v in good.items() if v.dtype == np.float64 and v.ndim > 1)
     nans = np.full_like(good[values], np.nan)

@@ -48,7 +48,7 @@ def test_a_run_in_parts_equals_a_single_run(learner: Make, mdp: MDP) -> None:
 
     agent, world, streams = learner(mdp), mdp.environment(), both_streams(0, 0)
     parts = [interact(agent, world, n, streams=streams) for n in (1, 150, 249)]
-    whole = interact(twin := learner(mdp), mdp.environment(), 400)
+    whole = interact(twin := learner(mdp), mdp.environment(), 400, seed=0)
     rewards = np.concatenate([part.observations["reward"] for part in parts])
     assert rewards.tobytes() == whole.observations["reward"].tobytes()
     assert same_bits(agent.save(), twin.save())
@@ -66,7 +66,7 @@ def test_both_loops_raise_the_same_error_for_an_undeclared_state() -> None:
     for probes in (None, LOOK):
         agent, world = RLearning(3, 2), mdp.environment()
         with pytest.raises(UnknownState) as caught:
-            interact(agent, world, 200, probes=probes)
+            interact(agent, world, 200, probes=probes, seed=0)
         ends.append((str(caught.value), world.at, agent.save()))
     (words, at, state), (other_words, other_at, other_state) = ends
     assert (words, at) == (other_words, other_at)
