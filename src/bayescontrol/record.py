@@ -11,13 +11,13 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from html import escape
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import IntArray
+from bayescontrol.display import html_table
 from bayescontrol.errors import MissingCapability
 
 
@@ -225,6 +225,15 @@ class Record:
         """
         return {"actions": self.actions, "observations": self.observations, **self.probes}
 
+    def plot(self, world: Any = None) -> npt.NDArray[Any]:
+        """Draw all that the record holds, with `world` also the regret; return Matplotlib axes.
+
+        The functions of `bayescontrol.plot` draw one plot each.
+        """
+        from bayescontrol import plot  # charts and Matplotlib are loaded on demand
+
+        return plot.run(self, world)
+
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         """Return the column with this name."""
         columns = self.columns()
@@ -253,16 +262,13 @@ class Record:
         return f"Record({len(self)} steps: {shown})"
 
     def _repr_html_(self) -> str:
-        names = list(self.columns())
-        head = "".join(f"<th>{escape(name)}</th>" for name in ["t", *names])
-        rows = "".join(
-            f"<tr><td>{t + 1}</td>"
-            + "".join(f"<td>{escape(str(self[name][t]))}</td>" for name in names)
-            + "</tr>"
-            for t in range(min(len(self), 10))
-        )
-        more = f"<caption>{len(self)} steps, the first 10</caption>" if len(self) > 10 else ""
-        return f"<table>{more}<tr>{head}</tr>{rows}</table>"
+        columns = self.columns()
+        if "drawn_mode" in columns and self.mode_names:
+            columns["drawn_mode"] = np.array(self.mode_names)[columns["drawn_mode"]]
+        rows = [[t + 1, *(c[t] for c in columns.values())] for t in range(min(len(self), 10))]
+        more = ", the first 10" if len(self) > 10 else ""
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        return html_table(f"{len(self)} steps{more}{seed}", ["t", *columns], rows)
 
 
 def _values(column: npt.NDArray[Any]) -> Any:

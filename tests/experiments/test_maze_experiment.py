@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.experiments.mdp import maze_maps
 from bayescontrol.experiments.mdp.maze import (
     AGENTS,
     BLOCK,
@@ -25,6 +24,7 @@ from bayescontrol.experiments.mdp.maze import (
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.mdp import Maze
+from bayescontrol.plot import mazes
 from bayescontrol.seeding import Stream
 
 #: Small and quick; the steps are too few to learn much.
@@ -203,7 +203,7 @@ def test_a_map_shows_the_most_frequent_action_of_visited_cells() -> None:
     visits = np.zeros((49, 4))
     visits[0] = [0.1, 0.0, 0.0, 0.3]  # in the upper left corner the most frequent action is right
     visits[maze.goals[0]] = 0.15
-    panel = maze_maps.behaviour(maze, visits, "one", [])
+    panel = mazes.behaviour(maze, visits, "one", [])
     arrows = panel.strokes[-1]
     tail, tip = np.c_[arrows.x, arrows.y][:2]
     assert arrows.x.size == 6  # the points of one arrow
@@ -214,7 +214,7 @@ def test_a_map_shows_the_most_frequent_action_of_visited_cells() -> None:
 
 def test_a_membrane_is_drawn_wherever_a_move_is_possible_in_one_direction_only() -> None:
     maze = Maze("three-cups")
-    drawn = maze_maps.membranes(maze)
+    drawn = mazes.membranes(maze)
     points = np.c_[drawn.x, drawn.y].reshape(-1, 3, 2)[:, :2]
     assert len(points) == 21
     for (i, j), (k, m) in maze.membranes():

@@ -19,6 +19,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_numbers
 from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals
 from bayescontrol.bandits.roster import HasArms, Roster
+from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
@@ -70,7 +71,7 @@ class MeanRewards:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{a}: {m:.3g}" for a, m in zip(self.arms, self.means.tolist(), strict=True)
+            f"{a}: {m:.4g}" for a, m in zip(self.arms, self.means.tolist(), strict=True)
         )
         return f"MeanRewards({shown})"
 
@@ -110,7 +111,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     >>> belief = ArmsBelief(Bernoulli(), ["red", "blue"])
     >>> belief.observe(None, "red", 1)
     >>> belief
-    ArmsBelief(Bernoulli(), 2 arms after 1 observations: red 0.667 (1), blue 0.5 (0))
+    ArmsBelief(Bernoulli(), 2 arms after 1 observations: red 0.6667 (1), blue 0.5 (0))
     >>> belief.chooses
     'by screening'
     >>> belief.add("green", prior=(0.5, 0.5))
@@ -444,10 +445,13 @@ class ArmsBelief(HasArms[MeanRewards]):
             clone._last = self._last.copy()
         return clone
 
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
     def __repr__(self) -> str:
         means, pulls = self.expected(), self.pulls
         leaders = sorted(means, key=lambda a: -means[a])[:4]
-        shown = ", ".join(f"{a} {means[a]:.3g} ({pulls[a]})" for a in leaders)
+        shown = ", ".join(f"{a} {means[a]:.4g} ({pulls[a]})" for a in leaders)
         more = ", …" if len(self) > 4 else ""
         return (
             f"ArmsBelief({self.family!r}, {len(self)} arms after {self.count} observations: "

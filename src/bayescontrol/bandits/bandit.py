@@ -69,7 +69,7 @@ class ArmsEnvironment:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{a}: {m:.3g}" for a, m in zip(self.labels, self.means.tolist(), strict=True)
+            f"{a}: {m:.4g}" for a, m in zip(self.labels, self.means.tolist(), strict=True)
         )
         return f"ArmsEnvironment({self.family!r}, means {shown})"
 

@@ -34,6 +34,7 @@ from bayescontrol.bandits.regression import (
     scale_for_comparison,
 )
 from bayescontrol.bandits.roster import HasArms, Roster
+from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import Stream
@@ -313,6 +314,9 @@ class LinearBelief(HasArms[LinearWeights]):
             clone._last = LinearWeights(self._last.arms, self._last.weights)
         clone._roster, clone._posteriors = self._roster.copy(), self._posteriors.copy()
         return clone
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
 
     def __repr__(self) -> str:
         return (

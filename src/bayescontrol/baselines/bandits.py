@@ -169,7 +169,7 @@ class CountingAgent:
         settings = "".join(f", {name}={value!r}" for name, value in self._settings.items())
         n, s, _ = self._counts
         leaders = [j for j in np.argsort(-n, kind="stable")[:4] if n[j] > 0.0]
-        shown = ", ".join(f"{self._labels[j]} {s[j] / n[j]:.3g} ({n[j]:.0f})" for j in leaders)
+        shown = ", ".join(f"{self._labels[j]} {s[j] / n[j]:.4g} ({n[j]:.0f})" for j in leaders)
         after = f" after {self.count} rewards: {shown}" if leaders else ""
         return f"{type(self).__name__}({len(self._labels)} arms{settings}{after})"
 

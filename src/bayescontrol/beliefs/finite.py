@@ -9,7 +9,6 @@ actions: actions are interventions.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from html import escape
 from math import isfinite
 from operator import index
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from bayescontrol import kernels, mode_queries
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
+from bayescontrol.display import html_table
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
@@ -58,7 +58,7 @@ class FiniteBelief(Generic[M]):
     >>> for o in "HHTH":
     ...     belief.observe(None, "toss", o)
     >>> belief
-    FiniteBelief(2 modes after 4 observations: fair 0.885, bent 0.115)
+    FiniteBelief(2 modes after 4 observations: fair 0.8853, bent 0.1147)
     >>> belief.predictive(None, "toss")
     {'H': 0.545..., 'T': 0.454...}
     """
@@ -416,20 +416,14 @@ class FiniteBelief(Generic[M]):
     # -- display ---------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        leaders = ", ".join(f"{name} {v:.3g}" for name, v in self._most_probable(4))
+        leaders = ", ".join(f"{name} {v:.4g}" for name, v in self._most_probable(4))
         more = ", …" if len(self) > 4 else ""
         return f"{type(self).__name__}({self._size()}: {leaders}{more})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{v:.4g}</td>"
-            f"<td><meter min='0' max='1' value='{v:.4f}'></meter></td></tr>"
-            for name, v in self._most_probable(12)
-        )
-        return (
-            f"<table><caption>{self._size()}</caption>"
-            f"<tr><th>mode</th><th>P(m | âo)</th><th></th></tr>{rows}</table>"
-        )
+        more = ", the 12 most probable" if len(self) > 12 else ""
+        rows = self._most_probable(12)
+        return html_table(f"{self._size()}{more}", ["mode", "P(m | âo)"], rows)
 
     def _most_probable(self, n: int) -> list[tuple[str, float]]:
         """Return the names and probabilities of the n most probable modes."""

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.beliefs.weights import OnImpossible, Weights
+from bayescontrol.display import summary_html
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
@@ -75,7 +76,7 @@ class Particle:
         return self._act(self.theta, x, rng)
 
     def __repr__(self) -> str:
-        return f"Particle({', '.join(f'{t:.3g}' for t in self.theta)})"
+        return f"Particle({', '.join(f'{t:.4g}' for t in self.theta)})"
 
 
 def require_functions(**functions: Any) -> None:
@@ -365,6 +366,9 @@ class ParticleBelief:
         clone = copy(self)
         clone._theta, clone._weights = self._theta.copy(), self._weights.copy()
         return clone
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
 
     def __repr__(self) -> str:
         n, d = self._theta.shape

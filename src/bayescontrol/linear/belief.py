@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.display import summary_html
 from bayescontrol.errors import IncompatibleState, InvalidPrior, NotStabilisable, counted
 from bayescontrol.linear.costs import CostBelief, KnownCosts
 from bayescontrol.linear.matrices import as_definite, as_vector, factor
@@ -345,6 +346,9 @@ class SystemBelief(SystemRegression):
         clone._room = kernels.riccati.room(self.states, self.inputs)
         clone.costs = self.costs.copy()
         return clone
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
 
     def __repr__(self) -> str:
         noise = "unknown noise" if self._V is None else "known noise"

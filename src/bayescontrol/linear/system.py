@@ -136,7 +136,7 @@ class LinearSystem:
     def __repr__(self) -> str:
         name = f"{self.name}: " * bool(self.name)
         what = f"{counted(self.states, 'state')}, {counted(self.inputs, 'input')}"
-        return f"LinearSystem({name}{what}, J* = {self.best_cost:.3g})"
+        return f"LinearSystem({name}{what}, J* = {self.best_cost:.4g})"
 
 
 class Measured(NamedTuple):

@@ -28,6 +28,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.display import summary_html
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
@@ -392,6 +393,9 @@ class GibbsBelief:
         if self._last is not None:
             clone._last = clone._mode(self._last.Q.copy(), self._last.rho)
         return clone
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
 
     def __repr__(self) -> str:
         return (

@@ -21,7 +21,7 @@ ours, because the layout of the paper's figure is not known.
 
 import inspect
 from dataclasses import dataclass, fields
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -149,6 +149,8 @@ class Maze:
     G . .
     """
 
+    #: The (row, column) step of each action: up, down, left, right.
+    moves: ClassVar[tuple[Cell, ...]] = tuple(MOVES.values())
     #: The parameters of `Rules`, by keyword, for `help()`.
     __signature__ = inspect.Signature([
         _Parameter("layout", _Parameter.POSITIONAL_OR_KEYWORD, default="three-cups"),

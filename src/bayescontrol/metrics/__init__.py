@@ -1,4 +1,4 @@
-"""Metrics of records: delusion, regret and the share of the best arm.
+"""Metrics of records: delusion, rewards, regret and the share of the best arm.
 
 The delusion meter measures the false evidence that conditioning on one's own actions would add:
 
@@ -7,34 +7,23 @@ The delusion meter measures the false evidence that conditioning on one's own ac
     step      KL( P(m | âo_<t a_t) ‖ P(m | âo_<t) )    conditioned on this one action only
     total     KL( P(m | ao_≤t) ‖ P(m | âo_≤t) )        conditioned on all actions so far
 
-All are in bits. Modes with equal policies add nothing.
-
-    regret       R_t = Σ_{τ≤t} (max_j m_j(x_τ) - m_{a_τ}(x_τ))
-    best share   b_t = 1 if m_{a_t}(x_t) = max_j m_j(x_t), else 0
-
-m_j(x) is the true mean reward of arm j in context x, or m_j without contexts. Regret is cumulative.
-It uses mean rewards instead of observed rewards, to exclude chance.
+All are in bits. Modes with equal policies add nothing. `performance.py` has the other metrics.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.finite import finite_belief
-from bayescontrol.errors import (
-    ImpossibleCondition,
-    ImpossibleObservation,
-    MissingCapability,
-    UnknownArm,
-)
+from bayescontrol.errors import ImpossibleCondition, ImpossibleObservation
+from bayescontrol.performance import best_share, regret, rewards
 from bayescontrol.record import Record
 from bayescontrol.rule import Rule
 
-__all__ = ["Delusion", "best_share", "delusion", "regret"]
+__all__ = ["Delusion", "best_share", "delusion", "regret", "rewards"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +32,7 @@ class Delusion:
 
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> delusion(Record([0, 0], [1, 1]), prize_or_frog(0.75).agent())
-    Delusion(2 steps: 1.42 bits step by step, 0.152 bits in all)
+    Delusion(2 steps: 1.415 bits step by step, 0.152 bits in all)
     """
 
     #: KL( P(m | âo_<t a_t) ‖ P(m | âo_<t) ), in bits; shape (T,).
@@ -61,8 +50,8 @@ class Delusion:
     def __repr__(self) -> str:
         total = self.total_bits[-1] if self.total_bits.size else 0.0
         return (
-            f"Delusion({len(self.step_bits)} steps: {self.step_bits.sum():.3g} bits "
-            f"step by step, {total:.3g} bits in all)"
+            f"Delusion({len(self.step_bits)} steps: {self.step_bits.sum():.4g} bits "
+            f"step by step, {total:.4g} bits in all)"
         )
 
 
@@ -151,64 +140,3 @@ def _relative_entropy(log_p: FloatArray, log_q: FloatArray) -> float:
     possible = log_p > -np.inf
     log_p, log_q = log_p[possible], log_q[possible]
     return max(0.0, float(np.exp2(log_p) @ (log_p - log_q)))
-
-
-class _World(Protocol):
-    """Arms in order, with their mean rewards `means` or `mean_rewards(record, start)`."""
-
-    @property
-    def labels(self) -> Any: ...
-
-
-def _means(record: Record, world: Any, start: Any) -> tuple[FloatArray, FloatArray]:
-    """Return max_j m_j(x_t) and m_{a_t}(x_t) for every step."""
-    if not hasattr(world, "labels"):
-        means = None
-    elif hasattr(world, "mean_rewards"):
-        means = world.mean_rewards(record, start)  # one row per step
-    else:
-        means = getattr(world, "means", None)
-        means = means[None] if isinstance(means, np.ndarray) else None  # the same for every step
-    if means is None:
-        raise MissingCapability(
-            f"the mean rewards of {world!r} are unknown: it needs `labels` and `means`, or with "
-            "contexts `labels` and `mean_rewards(record, start)`"
-        )
-    index = {a: j for j, a in enumerate(world.labels)}
-    try:
-        pulled = [index[a] for a in record.actions.tolist()]
-    except KeyError as error:
-        raise UnknownArm(
-            f"the record contains arm {error}, unknown in this world: pass the world of the run"
-        ) from None
-    means = np.broadcast_to(means, (len(pulled), len(index)))
-    return means.max(1), means[np.arange(len(pulled)), pulled]
-
-
-def regret(record: Record, world: _World, start: npt.ArrayLike | None = None) -> FloatArray:
-    """Return the cumulative regret R_t = Σ_{τ≤t} (max_j m_j(x_τ) - m_{a_τ}(x_τ)) of every step.
-
-    `start` is the first context of the run. It is needed only for a world with contexts in which
-    other runs have taken place too; worlds without contexts ignore it.
-
-    >>> from bayescontrol import BernoulliBandit, Record
-    >>> world = BernoulliBandit(["red", "blue"]).environment([0.25, 0.75])
-    >>> regret(Record(["red", "blue", "red"], [0, 1, 1]), world)
-    array([0.5, 0.5, 1. ])
-    """
-    best, pulled = _means(record, world, start)
-    return np.asarray(np.cumsum(best - pulled))
-
-
-def best_share(record: Record, world: _World, start: npt.ArrayLike | None = None) -> FloatArray:
-    """Return 1 for each step in which the arm has the largest mean reward, else 0.
-
-    The mean of the result is the share of the best arm. `start` is as in `regret`.
-
-    >>> from bayescontrol import BernoulliBandit, Record
-    >>> world = BernoulliBandit(["red", "blue"]).environment([0.25, 0.75])
-    >>> best_share(Record(["red", "blue", "red"], [0, 1, 1]), world)
-    array([0., 1., 0.])
-    """
-    best, pulled = _means(record, world, start)
-    return np.asarray(pulled == best, np.float64)

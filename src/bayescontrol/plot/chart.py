@@ -496,6 +496,12 @@ class Chart:
             for panel in self.panels:
                 require_text(panel.title, f"a panel of {place}", "title")
 
+    def _repr_png_(self) -> bytes:
+        """Show the chart in a notebook."""
+        from bayescontrol.plot import figures
+
+        return figures.png(self)
+
 
 def _is_drawable(values: FloatArray, logarithmic: bool) -> npt.NDArray[np.bool_]:
     """Return which values can be drawn: finite ones, and only positive ones on a log axis."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import MissingExtra
@@ -44,6 +45,8 @@ _DPI: Final = 200
 _SINGLE: Final = (6.8, 4.4)
 _ONE_OF_SEVERAL: Final = (5.3, 4.0)
 _ON_PAGE: Final = (4.8, 3.4)
+#: Height in inches of one of several plots of a run.
+_ROW_HEIGHT: Final = 2.4
 #: Width in inches of a row of maps or graphs, and least and greatest width of one map or graph.
 _ROW: Final = 12.5
 _MAP_WIDTHS: Final = (2.5, 4.0)
@@ -128,6 +131,30 @@ def figure(chart: Chart) -> "Figure":
         if chart.note and not is_single:
             fig.suptitle(_literal(chart.note), fontsize=9)
     return fig
+
+
+def draw(panel: Panel, ax: "Axes | None" = None) -> "Axes":
+    """Draw a panel on Matplotlib axes, by default on those of a new figure; return the axes."""
+    if ax is None:
+        ax = new_axes()[0]
+    _draw_panel(ax, panel, {})
+    _add_title(ax, panel.title, list(panel.notes))
+    _add_legend(ax, panel)
+    if panel.heats:
+        fig: Any = ax.figure
+        _add_scale(fig, panel.heats[0], ax=ax, shrink=0.8)
+    return ax
+
+
+def new_axes(rows: int = 1) -> "npt.NDArray[Any]":
+    """Return the axes of a new pyplot figure, one below the other, with a common x axis."""
+    mpl = _matplotlib()
+    import matplotlib.pyplot as plt
+
+    size = _SINGLE if rows == 1 else (_SINGLE[0], _ROW_HEIGHT * rows)
+    with mpl.rc_context(_STYLE):
+        axes: npt.NDArray[Any] = plt.subplots(rows, squeeze=False, sharex=True, figsize=size)[1]
+    return axes[:, 0]
 
 
 def png(chart: Chart) -> bytes:

@@ -88,7 +88,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
     >>> agent = levers.agent()
     >>> agent.observe(0, 1)
     >>> agent.belief
-    FiniteBelief(2 modes after 1 observation: m0 0.818, m1 0.182)
+    FiniteBelief(2 modes after 1 observation: m0 0.8182, m1 0.1818)
     """
 
     format_name: ClassVar[str] = "ParametricModes"

@@ -39,12 +39,12 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
 from bayescontrol.experiments.chance import Pilot, longest_pilot, share_and_error
 from bayescontrol.experiments.curves import by_name
-from bayescontrol.experiments.mdp import maze_maps
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior
+from bayescontrol.plot import mazes
 from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
@@ -461,8 +461,8 @@ def _setup_chart(results: Results) -> Chart:
     return Chart(
         f"The maze {layout}",
         [
-            maze_maps.setup(maze, f"The map {layout}", [lost]),
-            maze_maps.behaviour(maze, visits, "The best policy", [exact]),
+            mazes.setup(maze, f"The map {layout}", [lost]),
+            mazes.behaviour(maze, visits, "The best policy", [exact]),
         ],
         "Left: a move leads to the intended neighbour with probability 0.9, else to another. "
         "A cup is entered through its membranes, for a reward of 1, and left only below; going "
@@ -479,7 +479,7 @@ def _behaviour_chart(results: Results) -> Chart:
         note = f"{'last' if last else 'first'} {min(shown, results.settings.steps):,} steps"
         for name in AGENTS:
             visits, title = results.visits(name, _EXAMPLE, last), name[0].upper() + name[1:]
-            panels.append(maze_maps.behaviour(results.world.maze, visits, title, [note]))
+            panels.append(mazes.behaviour(results.world.maze, visits, title, [note]))
     return Chart(
         "Behaviour of every agent, at first and in the end", panels,
         "The darker a cell, the more steps were spent there; an arrow is the most frequent action. "

@@ -5,14 +5,18 @@ arrow     the most frequent action
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.mdp import Maze
-from bayescontrol.mdp.maze import MOVES
+from bayescontrol.errors import MissingCapability
+from bayescontrol.performance import Run
+from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Heat, Panel, Region, Strokes, Word, arrows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Full colour from this share of the steps on; the power makes small shares visible.
 _HIGH: Final = 0.25
@@ -20,6 +24,44 @@ _POWER: Final = 0.5
 #: The length of an arrow in a cell, and of one through a membrane.
 _LONG: Final = 0.56
 _SHORT: Final = 0.5
+
+
+class Maze(Protocol):
+    """A `bayescontrol.mdp.Maze`: a map of cells, and the move of each action."""
+
+    rows: list[str]
+    cells: list[tuple[int, int]]
+    goals: list[int]
+    moves: ClassVar[tuple[tuple[int, int], ...]]
+
+    def __getitem__(self, cell: tuple[int, int], /) -> str: ...
+    def membranes(self) -> list[tuple[tuple[int, int], tuple[int, int]]]: ...
+
+
+def maze(maze: Maze, record: Run, ax: "Axes | None" = None) -> "Axes":
+    """Draw the share of the steps that a run spent in each cell, and the most frequent action.
+
+    The state before the first step is not in the record, so its action is not counted.
+
+    >>> from bayescontrol import interact
+    >>> from bayescontrol.mdp import GibbsMDP, Maze
+    >>> world = Maze("three-cups")
+    >>> record = interact(GibbsMDP(4, 0).agent(), world.environment(0), 2000, seed=0)
+    >>> maze(world, record).get_title()
+    'Share of 1,999 steps and most frequent action'
+    """
+    if "state" not in (record.observations.dtype.names or ()):
+        raise MissingCapability("the record is not of a maze: its observations have no `state`")
+    states, actions = record.observations["state"][:-1], record.actions[1:]
+    visits = np.zeros((len(maze.cells), len(maze.moves)))
+    if states.dtype.kind != "i" or actions.dtype.kind != "i" or states.size == 0:
+        raise MissingCapability(
+            "a map needs at least two steps with numbered states and actions: use "
+            "maze.environment() without named=True"
+        )
+    np.add.at(visits, (states, actions), 1 / len(states))
+    title = f"Share of {len(states):,} steps and most frequent action"
+    return figures.draw(behaviour(maze, visits, title, ()), ax)
 
 
 def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
@@ -40,6 +82,7 @@ def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
 def shares(maze: Maze, values: FloatArray) -> FloatArray:
     """Arrange values[x] on the map, with NaN for walls.
 
+    >>> from bayescontrol.mdp import Maze
     >>> shares(Maze("G # ."), np.array([0.25, 0.75]))
     array([[0.25,  nan, 0.75]])
     """
@@ -94,7 +137,7 @@ def behaviour(maze: Maze, visits: FloatArray, title: str, notes: Sequence[str]) 
     visited = np.flatnonzero(visits.sum(axis=1) > 0)
     visited = visited[~np.isin(visited, maze.goals)]  # at the goal the action has no effect
     cells = np.array([maze.cells[x] for x in visited], np.float64).reshape(-1, 2)
-    d = np.array(list(MOVES.values()), np.float64)[visits[visited].argmax(axis=1)] * _LONG
+    d = np.array(maze.moves, np.float64)[visits[visited].argmax(axis=1)] * _LONG
     actions = arrows(
         "most frequent action", cells[:, 1] + 0.5, -cells[:, 0] - 0.5, d[:, 1], -d[:, 0], width=1.1
     )
