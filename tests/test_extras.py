@@ -12,14 +12,15 @@ CASES = [
     ("psycopg", f"{OPEN}('postgresql:///x')", "postgres"),
     ("matplotlib", "from bayescontrol.plot import figures; figures._matplotlib()", "plot"),
     ("rich", "from bayescontrol.report import tables; tables._rich()", "lab"),
-    ("rich", "from bayescontrol.lab.progress import live; live('x').__enter__()", "lab"),
+    ("joblib", "from bayescontrol.lab.agent_comparison import _all_runs\n"
+     "next(_all_runs(None, True, None, 2, 2))", "lab"),
     ("distributed", "from bayescontrol.lab.executors import Dask; Dask('local')", "cluster"),
     ("litestar", "from bayescontrol.serve import Server", "serve"),
     ("pandas", "from bayescontrol.lab import export; export._library('pandas')", "export"),
 ]  # fmt: skip
 OPTIONAL = (
-    "apsw", "arviz", "control", "distributed", "gymnasium", "litestar", "matplotlib", "pandas",
-    "polars", "prometheus_client", "psycopg", "rich", "uvicorn", "uvloop", "xarray",
+    "apsw", "arviz", "control", "distributed", "gymnasium", "joblib", "litestar", "matplotlib",
+    "pandas", "polars", "prometheus_client", "psycopg", "rich", "uvicorn", "uvloop", "xarray",
 )  # fmt: skip
 
 

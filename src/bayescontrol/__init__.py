@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bayescontrol.beliefs.weights import Floor
     from bayescontrol.errors import BayesControlError
     from bayescontrol.interaction import interact, play, warm_start
+    from bayescontrol.lab.agent_comparison import compare
     from bayescontrol.modes import DiscreteMode, PairedMode, tailor
     from bayescontrol.problems.parametric import ParametricModes
     from bayescontrol.problems.tabular import TabularModes
@@ -62,6 +63,7 @@ _MODULES = {
     "SharedLinearBandit": "bandits",
     "Stream": "seeding",
     "TabularModes": "problems.tabular",
+    "compare": "lab.agent_comparison",
     "follows_state": "situations",
     "interact": "interaction",
     "play": "interaction",
@@ -75,7 +77,7 @@ __all__ = [
     "ExponentialBandit", "FiniteBelief", "Floor", "GaussianBandit", "JointBandit", "LinearBandit",
     "LogisticBandit", "LogitNormalBandit", "NaiveMixture", "PairedMode", "ParametricModes",
     "ParticleBelief", "PoissonBandit", "Probe", "Record", "SharedLinearBandit", "Stream",
-    "TabularModes", "follows_state", "interact", "play", "stay", "tailor", "warm_start",
+    "TabularModes", "compare", "follows_state", "interact", "play", "stay", "tailor", "warm_start",
 ]  # fmt: skip
 
 

@@ -10,12 +10,12 @@ log stays short. Standard output is not used.
 """
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from bayescontrol.errors import MissingExtra
 from bayescontrol.lab.runner import Progress
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def live(label: str, console: "Console | None" = None) -> Iterator[Progress]:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
-    except ModuleNotFoundError as error:
-        raise MissingExtra.of("the progress display", "rich", "lab") from error
+    except ModuleNotFoundError:
+        yield Lines(label, _PlainConsole())
+        return
     screen = console or Console(stderr=True)
     if not screen.is_interactive:
         yield Lines(label, screen)
@@ -57,6 +58,13 @@ def live(label: str, console: "Console | None" = None) -> Iterator[Progress]:
     )
     with Bars(*columns, console=screen) as bars:
         yield _Bar(bars, bars.add_task(label, total=None, rate=""))
+
+
+class _PlainConsole:
+    """Write to standard error without the rich library."""
+
+    def out(self, text: str, *, highlight: bool = False) -> None:
+        print(text, file=sys.stderr)  # noqa: T201
 
 
 class Lines:
@@ -77,7 +85,7 @@ class Lines:
     def __init__(
         self,
         label: str,
-        console: "Console",
+        console: "Console | _PlainConsole",
         every: float = 3.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

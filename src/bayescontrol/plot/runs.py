@@ -26,7 +26,7 @@ _POINTS: Final = 1000
 _LINES: Final = 7
 #: The default window of a running mean, as a share of the steps.
 _WINDOW: Final = 0.05
-_DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot", "dot")
+DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot", "dot")
 
 
 class Record(performance.Run, Protocol):
@@ -230,7 +230,7 @@ def _draw_lines(
     series = []
     for k, (name, y) in enumerate(curves.items()):
         t = _thinned(len(y))
-        style: Any = {"colour": PALETTE[k], "dash": _DASHES[k % len(_DASHES)]}
+        style: Any = {"colour": PALETTE[k], "dash": DASHES[k % len(DASHES)]}
         series.append(Series(name, t + 1, y[t], in_legend=len(curves) > 1, **style))
     notes = [note] if note else []
     return figures.draw(Panel(title, "step t", ylabel, series, guides, notes=notes, **panel), ax)

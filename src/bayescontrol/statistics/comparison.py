@@ -85,8 +85,11 @@ class Comparison:
     def sentence(self) -> str:
         """The verdict and its numbers as a sentence."""
         d, (a, b) = self.difference, self.names
-        mean, low, high = intervals.format_interval(d.mean, d.low, d.high)
-        verdict = f"{a} is {self.verdict} than {b} by {mean.removeprefix('-')}"
+        bounds = d.mean, d.low, d.high
+        if self.verdict != "undecided" and d.mean < 0:  # the verdict states the direction
+            bounds = -d.mean, -d.high, -d.low
+        mean, low, high = intervals.format_interval(*bounds)
+        verdict = f"{a} is {self.verdict} than {b} by {mean}"
         if self.verdict == "undecided":
             verdict = f"{a} and {b} cannot be distinguished: the difference is {mean}"
         level = f"{100 * (1 - d.alpha):g} % interval {low} to {high}"

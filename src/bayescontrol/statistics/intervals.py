@@ -285,7 +285,8 @@ def format_interval(
     """
     numbers = [float(np.asarray(value)) for value in (mean, low, high)]
     half = (numbers[2] - numbers[1]) / 2
-    if not (math.isfinite(half) and half > 0):
+    rounding = 1e-12 * max(abs(number) for number in numbers)
+    if not (math.isfinite(half) and half > rounding):
         first, second, third = (f"{number:z.6g}" for number in numbers)
     else:
         places = max(0, 1 - math.floor(math.log10(half)))

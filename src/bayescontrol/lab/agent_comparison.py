@@ -1,0 +1,313 @@
+"""Run agents in the same worlds and compare them.
+
+    run i       all agents meet the same world with the same random numbers, seed and run number i
+    score       cumulative regret where the world knows its mean rewards, else the total reward
+    rank        1 + the number of agents that are better by a paired test, corrected by Holm
+
+Agents with the same rank cannot be told apart. With n runs the smallest possible p-value of the
+sign-flip test is 2 / 2^n; so at least 6 runs are needed to tell two agents apart at the 5 % level.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.display import html_table
+from bayescontrol.errors import MissingCapability, MissingExtra
+from bayescontrol.interaction import interact
+from bayescontrol.lab import export
+from bayescontrol.lab.experiment import Table
+from bayescontrol.lab.progress import live
+from bayescontrol.lab.runner import Silent
+from bayescontrol.performance import knows_means, regret, rewards
+from bayescontrol.plot import figures
+from bayescontrol.plot.chart import PALETTE, Panel, Series
+from bayescontrol.plot.runs import DASHES
+from bayescontrol.seeding import SeedLike, Stream, as_seed
+from bayescontrol.statistics import Comparison, compare_pairs, mean_interval
+from bayescontrol.statistics.intervals import format_interval
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+    from matplotlib.axes import Axes
+
+_ALPHA: Final = 0.05
+#: At most this many points of a curve are stored.
+_POINTS: Final = 200
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AgentComparison:
+    """The scores of some agents over the same runs. It prints as a table.
+
+    `curves` holds the cumulative score of each agent, shape (runs, points), at the steps `steps`.
+    """
+
+    score: Literal["regret", "reward"]
+    steps: IntArray
+    curves: Mapping[str, FloatArray]
+    seed: int
+
+    @property
+    def runs(self) -> int:
+        """The number of runs."""
+        return len(next(iter(self.curves.values())))
+
+    @property
+    def scores(self) -> dict[str, FloatArray]:
+        """The score of each agent at the end of every run."""
+        return {name: curve[:, -1] for name, curve in self.curves.items()}
+
+    @cached_property
+    def tests(self) -> tuple[Comparison, ...]:
+        """The paired test of each pair of agents; none for one agent or one run."""
+        if len(self.curves) < 2 or self.runs < 2:
+            return ()
+        higher = self.score == "reward"
+        return compare_pairs(self._best_first(), higher_is_better=higher, alpha=_ALPHA)
+
+    @property
+    def table(self) -> Table:
+        """Rank, mean and 95 % interval of each agent, the best first."""
+        rows = []
+        for name, values in self._best_first().items():
+            mean, interval = f"{values.mean():.4g}", ""
+            if self.runs > 1:
+                found = mean_interval(values, alpha=_ALPHA)
+                mean, low, high = format_interval(found.mean, found.low, found.high)
+                interval = f"{low} to {high}"
+            rows.append((self._rank(name), name, mean, interval))
+        what = "Regret" if self.score == "regret" else "Total reward"
+        better = "lower" if self.score == "regret" else "higher"
+        title = f"{what} after {self.steps[-1]:,} steps, {self.runs} runs, {better} is better"
+        header = ("rank", "agent", "mean", f"{100 * (1 - _ALPHA):g} % interval")
+        return Table(title, header, tuple(rows), self._note())
+
+    def _best_first(self) -> dict[str, FloatArray]:
+        sign = 1 if self.score == "regret" else -1
+        return dict(sorted(self.scores.items(), key=lambda item: sign * item[1].mean()))
+
+    def _rank(self, name: str) -> int:
+        """Return 1 + the number of agents that are better than this one by a test."""
+        decided = [t for t in self.tests if name in t.names and t.verdict != "undecided"]
+        winners = [t.names[t.verdict == "worse"] for t in decided]
+        return 1 + sum(winner != name for winner in winners)
+
+    def _note(self) -> str:
+        """Return what the tests say, or that there are too few runs."""
+        count = len(self.curves)
+        least = least_runs(count * (count - 1) // 2)
+        if count > 1 and self.runs < least:
+            agents = "two agents" if count == 2 else f"{count} agents"
+            return f"Too few runs: at least {least} runs are needed to tell {agents} apart."
+        if count <= 2:
+            return "".join(map(str, self.tests))
+        return (
+            "Agents with the same rank cannot be told apart (paired sign-flip tests, corrected for "
+            f"{len(self.tests)} comparisons)."
+        )
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the mean cumulative score of each agent, ± 2 standard errors; return the axes."""
+        series = [
+            Series.of_runs(name, self.steps, curve, colour=PALETTE[k % len(PALETTE)],
+                           dash=DASHES[k % len(DASHES)])
+            for k, (name, curve) in enumerate(self.curves.items())
+        ]  # fmt: skip
+        title = "Cumulative regret" if self.score == "regret" else "Total reward"
+        note = f"mean of {self.runs} runs"
+        note += ", bands: ± 2 standard errors" if self.runs > 1 else ""
+        return figures.draw(Panel(title, "step t", self.score, series, notes=[note]), ax)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a DataFrame with a row for each run and stored step, and a column per agent."""
+        dims = {name: ["step"] for name in self.curves}
+        return export.to_pandas(self.curves, dims=dims, coords={"step": self.steps})
+
+    def __repr__(self) -> str:
+        table = self.table
+        rows = [table.header, *(tuple(map(str, row)) for row in table.rows)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join(line.rstrip() for line in (table.title, *lines, table.note) if line)
+
+    def _repr_html_(self) -> str:
+        table = self.table
+        return html_table(f"{table.title}. {table.note}", table.header, table.rows)
+
+
+def least_runs(pairs: int) -> int:
+    """Return the least number of runs with which one of `pairs` tests can decide.
+
+    >>> least_runs(1), least_runs(3)
+    (6, 7)
+    """
+    runs = 1
+    while pairs * 2 / 2**runs > _ALPHA:
+        runs += 1
+    return runs
+
+
+def compare(
+    agents: Mapping[str, Callable[..., Any]],
+    world: Any,
+    steps: int,
+    runs: int = 100,
+    *,
+    seed: SeedLike = 0,
+    reward: Callable[[Any, Any], float] | None = None,
+    workers: int = 1,
+    progress: bool = True,
+) -> AgentComparison:
+    """Run every agent `runs` times for `steps` steps, and compare their scores run by run.
+
+    `agents` maps names to functions that create a new agent, such as `bandit.agent`. A function
+    with an argument `world` or `start` gets the world of the run, or its first state.
+
+    `world` is an environment, which is copied for every run, or a function that creates one. If
+    the function has an argument `rng` or `seed`, it gets a `Stream`: then each run has a world of
+    its own, the same for all agents.
+
+    The score is the cumulative regret where the world knows its mean rewards, and otherwise the
+    total reward. `reward(a, o)` computes the reward of a step from action and observation; it is
+    needed if an observation is neither a number nor has a field `reward`.
+
+    Results depend on the seed only, not on the number of `workers`. `progress` is shown on standard
+    error.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.baselines import UCB1
+    >>> bandit = BernoulliBandit(["red", "blue"])
+    >>> agents = {"rule": bandit.agent, "UCB1": lambda: UCB1(["red", "blue"])}
+    >>> compare(agents, bandit.environment([0.2, 0.7]), steps=500, runs=20, progress=False)
+    Regret after 500 steps, 20 runs, lower is better
+    rank  agent  mean  95 % interval
+    1     rule   3.7   3.1 to 5.4
+    2     UCB1   15.7  14.3 to 17.2
+    rule is better than UCB1 by 12.0 (95 % interval 10.2 to 13.8, p = 0.0001 by sign flips,
+    20 paired runs; pairing added 17 % to the variance).
+    """
+    counts: dict[str, Any] = {"steps": steps, "runs": runs, "workers": workers}
+    for name, number in counts.items():
+        if not (isinstance(number, int | np.integer) and number >= 1):
+            raise ValueError(f"{name}={number!r}: expected an integer of at least 1")
+    plan = _Plan(dict(agents), world, int(steps), as_seed(seed), reward)
+    uses_regret = plan.check()
+    points = np.unique(np.linspace(1, steps, min(int(steps), _POINTS)).astype(np.int64))
+    display = live("compare") if progress else nullcontext(Silent())
+    curves = []
+    with display as shown:
+        shown.advance(0, runs)
+        for scores in _all_runs(plan, uses_regret, points, int(runs), int(workers)):
+            curves.append(scores)
+            shown.advance(len(curves), runs)
+    by_agent = dict(zip(plan.agents, np.stack(curves, axis=1), strict=True))
+    return AgentComparison("regret" if uses_regret else "reward", points, by_agent, plan.seed)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The arguments of `compare` that a run needs."""
+
+    agents: dict[str, Callable[..., Any]]
+    world: Any
+    steps: int
+    seed: int
+    reward: Callable[[Any, Any], float] | None
+
+    def check(self) -> bool:
+        """Raise if an argument is invalid; return whether the score is the regret."""
+        if not self.agents:
+            raise ValueError("agents is empty: pass {'name': function that creates an agent}")
+        world = self.new_world(0)
+        if world is self.new_world(0):
+            raise ValueError("world() returns the same object at every call: create a new one")
+        for name in self.agents:
+            agent = self.new_agent(name, world)
+            interact(agent, world, 0, seed=0)  # raises if they do not fit together
+            if agent is self.new_agent(name, world):
+                raise ValueError(
+                    f"agents[{name!r}] returns the same agent at every call, which would learn "
+                    "from all runs: create a new one"
+                )
+        return self.reward is None and knows_means(world)
+
+    def new_world(self, run: int) -> Any:
+        if hasattr(self.world, "respond") and not isinstance(self.world, type):
+            try:
+                return copy.deepcopy(self.world)
+            except Exception as error:
+                raise MissingCapability(
+                    f"{self.world!r} cannot be copied ({error}): pass a function that creates it"
+                ) from error
+        stream = Stream.named(self.seed, run, "world")
+        return _call("world", self.world, {"rng": stream, "seed": stream})
+
+    def new_agent(self, name: str, world: Any) -> Any:
+        offered = {"world": world}
+        if hasattr(world, "start"):
+            offered["start"] = world.start
+        return _call(f"agents[{name!r}]", self.agents[name], offered)
+
+    def curves(self, run: int, uses_regret: bool, points: IntArray) -> FloatArray:
+        """Return the cumulative scores of all agents in one run, shape (agents, points)."""
+        rows = []
+        for name in self.agents:
+            world = self.new_world(run)
+            agent = self.new_agent(name, world)
+            try:
+                record = interact(agent, world, self.steps, seed=self.seed, run=run)
+            except Exception as error:
+                error.add_note(f"agent {name!r}, run {run}, seed {self.seed}")
+                raise
+            if uses_regret:
+                scores = regret(record, world)
+            else:
+                scores = np.cumsum(rewards(record, self.reward))
+            rows.append(scores[points - 1])
+        return np.stack(rows)
+
+
+def _call(what: str, function: Any, offered: Mapping[str, Any]) -> Any:
+    """Call a function with those of the offered arguments that it names."""
+    if not callable(function):
+        raise MissingCapability(
+            f"{what} is {function!r}: pass a function that creates a new one for every run, such "
+            "as bandit.agent without parentheses"
+        )
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # some functions written in C have none
+        return function()
+    arguments = {name: value for name, value in offered.items() if name in signature.parameters}
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        raise MissingCapability(
+            f"{what} cannot be called ({error}): it may have no required arguments but "
+            f"{' or '.join(offered)}. Write lambda: … to pass others"
+        ) from None
+    return function(**arguments)
+
+
+def _all_runs(
+    plan: _Plan, uses_regret: bool, points: IntArray, runs: int, workers: int
+) -> Iterator[FloatArray]:
+    """Yield the curves of each run in order, from this process or from worker processes."""
+    if workers == 1:
+        yield from (plan.curves(i, uses_regret, points) for i in range(runs))
+        return
+    try:
+        import joblib  # type: ignore[import-untyped]
+    except ModuleNotFoundError as error:
+        raise MissingExtra.of("workers > 1", "joblib", "lab") from error
+    parallel = joblib.Parallel(n_jobs=workers, return_as="generator")
+    call = joblib.delayed(plan.curves)
+    yield from parallel(call(i, uses_regret, points) for i in range(runs))
