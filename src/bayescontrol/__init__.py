@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bayescontrol.errors import BayesControlError
     from bayescontrol.interaction import interact, play, warm_start
     from bayescontrol.lab.agent_comparison import compare
+    from bayescontrol.lab.warm_up import warm_up
     from bayescontrol.modes import DiscreteMode, PairedMode, tailor
     from bayescontrol.problems.parametric import ParametricModes
     from bayescontrol.problems.tabular import TabularModes
@@ -70,6 +71,7 @@ _MODULES = {
     "stay": "situations",
     "tailor": "modes",
     "warm_start": "interaction",
+    "warm_up": "lab.warm_up",
 }
 
 __all__ = [
@@ -78,6 +80,7 @@ __all__ = [
     "LogisticBandit", "LogitNormalBandit", "NaiveMixture", "PairedMode", "ParametricModes",
     "ParticleBelief", "PoissonBandit", "Probe", "Record", "SharedLinearBandit", "Stream",
     "TabularModes", "compare", "follows_state", "interact", "play", "stay", "tailor", "warm_start",
+    "warm_up",
 ]  # fmt: skip
 
 

@@ -24,11 +24,11 @@ ANOTHER = 12345
 CALL = "from bayescontrol.kernels.elementary import exp; print(exp(0.0))"
 
 
-def run(**env: str) -> subprocess.CompletedProcess[str]:
-    """Call a kernel in a process without a home, with the environment variables `env`."""
+def run(program: str = CALL, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process without a home, with the environment variables `env`."""
     clean = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
     return subprocess.run(
-        [sys.executable, "-c", CALL],
+        [sys.executable, "-c", program],
         env=clean | {"HOME": "/dev/null/nobody"} | env,
         capture_output=True,
         text=True,
@@ -49,7 +49,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache filled by a real process."""
     home = tmp_path_factory.mktemp("cache")
     result = run(XDG_CACHE_HOME=str(home))
-    assert (result.stdout, result.stderr) == ("1.0\n", "")
+    assert result.stdout == "1.0\n"
+    assert "not kept" not in result.stderr
     return home / "bayescontrol"
 
 
@@ -215,3 +216,38 @@ def test_a_link_that_belongs_to_the_user_is_followed(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir(mode=0o700)
     (tmp_path / "cache").symlink_to(tmp_path / "scratch")
     assert _jit._risk(tmp_path / "cache") is None
+
+
+PROGRAM = """
+import bayescontrol as bc
+bandit = bc.BernoulliBandit(["red", "blue"])
+for _ in range(2):
+    agent = bandit.agent()
+    print(agent.act(bc.Stream(0)) in ("red", "blue"))
+"""
+
+
+def test_the_first_compilation_is_announced_once(tmp_path: Path) -> None:
+    first, second = (run(PROGRAM, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert first.stdout == second.stdout == "True\nTrue\n"
+    assert first.stderr.count("compiling kernels") == 1
+    assert "`bayescontrol warm-up` compiles all of them" in first.stderr
+    assert second.stderr == ""
+
+
+@pytest.mark.slow
+def test_after_warming_up_nothing_is_compiled(tmp_path: Path) -> None:
+    warm = run("import bayescontrol; bayescontrol.warm_up()", NUMBA_CACHE_DIR=str(tmp_path))
+    assert (warm.stdout, warm.stderr) == ("", "")
+    programs = (
+        PROGRAM,
+        "import bayescontrol as bc\n"
+        "b = bc.PoissonBandit(3)\nbc.interact(b.agent(), b.environment([1, 2, 3]), 50)",
+        "from bayescontrol.mdp import GibbsMDP, Maze\nfrom bayescontrol import interact\n"
+        "interact(GibbsMDP(4, 0).agent(), Maze().environment(0), 50)",
+        "import bayescontrol as bc\n"
+        "m = bc.DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 0.5, 0: 0.5})\n"
+        "bc.interact(bc.ControlRule(bc.FiniteBelief([m, m])), m.environment(), 9)",
+    )
+    for program in programs:
+        assert run(program, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""

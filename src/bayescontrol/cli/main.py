@@ -20,6 +20,7 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed
 from bayescontrol.lab.registry import UnknownExperiment, find, names
 from bayescontrol.lab.settings import describe
+from bayescontrol.lab.warm_up import warm_up
 
 
 class _Commands(click.Group):
@@ -92,6 +93,13 @@ def list_(name: str | None) -> None:
             grid.add_row(Text(listed, style="bold"), Text(str(error), style="red"))
     console.print(grid)
     print_message("bayescontrol list NAME shows the settings, bayescontrol run NAME runs it")
+
+
+@main.command("warm-up")
+def warm_up_() -> None:
+    """Compile all kernels now, so that later runs start at once. Takes about a minute."""
+    seconds = warm_up(lambda name: print_message(f"compiling: {name}"))
+    print_message(f"All kernels are ready, after {seconds:.0f} s.")
 
 
 def _show_settings(experiment: Experiment[Any], console: Console) -> None:

@@ -11,6 +11,10 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+#: Whether the first compilation of a process is announced on standard error. Commands with a
+#: progress display of their own set it to False.
+announce_compilation = True
+
 if TYPE_CHECKING:
     from bayescontrol.kernels import (  # noqa: F401 - gives type checkers the attributes
         arms,

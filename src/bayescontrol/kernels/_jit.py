@@ -10,6 +10,7 @@ import inspect
 import os
 import re
 import stat
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -18,7 +19,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config
+from numba.core import config, event
+
+import bayescontrol.kernels
 
 F = TypeVar("F", bound=Callable[..., object])
 # Numba creates its settings at run time, and type checkers do not know its option `_nrt`.
@@ -149,6 +152,25 @@ def _compile(kernel: F, **options: bool) -> F:
         return cast("F", _njit(cache=cache, error_model="numpy", **options)(kernel))
     finally:
         _config.CACHE_DIR = previous
+
+
+class _Announcer(event.Listener):
+    """Tell the user once per process that kernels are being compiled, which takes seconds."""
+
+    def on_start(self, event: Any) -> None:
+        kernel = event.data["dispatcher"].py_func
+        if bayescontrol.kernels.announce_compilation and kernel.__module__.startswith(__package__):
+            bayescontrol.kernels.announce_compilation = False
+            print(  # noqa: T201 - a warning would be shown as a mistake of the user
+                "bayescontrol: compiling kernels, which takes some seconds the first time; "
+                "`bayescontrol warm-up` compiles all of them",
+                file=sys.stderr,
+            )
+
+    def on_end(self, event: Any) -> None: ...
+
+
+event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
 
 
 def jit(kernel: F) -> F:

@@ -26,6 +26,7 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
+from bayescontrol import kernels
 from bayescontrol.errors import BayesControlError, MissingExtra
 
 P = ParamSpec("P")
@@ -233,18 +234,21 @@ def notify_compilation(notify: Callable[[], None]) -> Iterator[None]:
     disk. Numba is loaded late, by the first replica that needs it; so a thread waits for it and
     then installs a listener. A run that needs no Numba never loads it.
     """
-    if _numba_has_events():
-        with _listening(notify):
-            yield
-        return
+    previous, kernels.announce_compilation = kernels.announce_compilation, False
     block_ended = threading.Event()
     watcher = threading.Thread(target=_wait_for_numba, args=(notify, block_ended), daemon=True)
-    watcher.start()
     try:
-        yield
+        if _numba_has_events():
+            with _listening(notify):
+                yield
+        else:
+            watcher.start()
+            yield
     finally:
+        kernels.announce_compilation = previous
         block_ended.set()
-        watcher.join()
+        if watcher.ident is not None:
+            watcher.join()
 
 
 def _numba_has_events() -> bool:

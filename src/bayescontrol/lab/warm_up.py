@@ -1,0 +1,151 @@
+"""Compile kernels ahead of time, by small runs of every kind of problem."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from copy import deepcopy
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from bayescontrol import bandits, baselines, kernels, linear, mdp
+from bayescontrol.beliefs import FiniteBelief
+from bayescontrol.errors import MissingCapability
+from bayescontrol.interaction import interact
+from bayescontrol.modes import DiscreteMode
+from bayescontrol.problems.chain import GrowingChain
+from bayescontrol.problems.examples import prize_or_frog
+from bayescontrol.record import Probe
+from bayescontrol.rule import ControlRule
+from bayescontrol.seeding import Stream
+
+#: Makes `interact` go step by step instead of using a compiled loop.
+_PROBES: Final = {"observation": Probe(lambda _agent, _a, o: o)}
+
+
+def warm_up(report: Callable[[str], None] | None = None) -> float:
+    """Compile the kernels of the problems and baselines now; return the seconds it took.
+
+    Compiled kernels are stored in the cache folder of the user, so one call after an installation
+    is enough. `report` is called with a line of text before each group of kernels.
+
+    >>> seconds = warm_up()  # doctest: +SKIP
+    """
+    start = time.perf_counter()
+    previous, kernels.announce_compilation = kernels.announce_compilation, False
+    try:
+        for number, (name, compile_group) in enumerate(_GROUPS.items(), 1):
+            if report is not None:
+                report(f"{name} ({number} of {len(_GROUPS)})")
+            compile_group()
+    finally:
+        kernels.announce_compilation = previous
+    return time.perf_counter() - start
+
+
+def _run(create: Callable[[], Any], world: Any) -> None:
+    """Run an agent in its compiled loop and step by step, and compute its probabilities."""
+    interact(create(), deepcopy(world), 30, seed=0)
+    agent = create()
+    interact(agent, deepcopy(world), 3, seed=0, probes=_PROBES)
+    with suppress(MissingCapability, AttributeError):
+        agent.action_probabilities()
+    if hasattr(agent, "save"):
+        agent.load(agent.save())
+
+
+def _streams() -> None:
+    rng = Stream(0)
+    for size in (None, 3):
+        rng.random(size), rng.normal(size=size), rng.exponential(size=size)
+        rng.gamma(2.0, size=size), rng.beta(2.0, 3.0, size=size), rng.integers(5, size=size)
+        rng.categorical([0.5, 0.5], size=size)
+    rng.permutation(3)
+
+
+def _bandits() -> None:
+    problems = (
+        (bandits.BernoulliBandit(2), [0.2, 0.7]),
+        (bandits.GaussianBandit(2, sd=1.0), [0.0, 1.0]),
+        (bandits.GaussianBandit(2, sd=None), [[0.0, 1.0], [1.0, 2.0]]),
+        (bandits.PoissonBandit(2), [1.0, 2.0]),
+        (bandits.ExponentialBandit(2), [1.0, 2.0]),
+        (bandits.CategoricalBandit(2, values=[0, 1, 5]), [[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
+        (bandits.BernoulliBandit(40), np.linspace(0.1, 0.9, 40)),
+        (bandits.LogitNormalBandit([0.0, 0.0], np.eye(2), particles=20), [0.2, 0.7]),
+    )
+    for bandit, truth in problems:
+        _run(bandit.agent, bandit.environment(truth))
+
+
+def _contexts() -> None:
+    for family in (bandits.LinearBandit, bandits.LogisticBandit):
+        bandit = family(2, 2)
+        world = bandit.environment([[1.0, 0.0], [0.0, 1.0]])
+        _run(partial(bandit.agent, start=world.start), world)
+
+
+def _finite() -> None:
+    boxes = prize_or_frog(0.75)
+    _run(boxes.agent, boxes.environment(0))
+    joint = bandits.JointBandit([[0.9, 0.1], [0.1, 0.9]])
+    _run(joint.agent, joint.environment([0.9, 0.1]))
+    chain = GrowingChain()
+    _run(chain.agent, chain.environment(0))
+    coin: Any = DiscreteMode(lambda _x: {"toss": 1.0}, lambda _x, _a: {"H": 0.5, "T": 0.5})
+    modes: tuple[Any, ...] = (coin, _LogCoin())
+    for mode in modes:
+        belief = FiniteBelief([mode, mode])
+        _run(partial(_rule, belief), coin.environment())
+
+
+def _rule(belief: Any) -> Any:
+    return ControlRule(belief.copy())
+
+
+class _LogCoin:
+    """A mode that gives logarithms of likelihoods, as modes of users may."""
+
+    def act(self, _x: object, _rng: Stream) -> str:
+        return "toss"
+
+    def log_likelihood(self, _x: object, _a: str, _o: str) -> float:
+        return -1.0
+
+
+def _mdps() -> None:
+    maze = mdp.Maze(". . G")
+    for agent in (
+        mdp.GibbsMDP(4, 0).agent,
+        lambda: baselines.RLearning(3, 4, start=0),
+        lambda: baselines.QLearning(3, 4, start=0),
+        lambda: baselines.OptimalPolicy(maze.mdp()),
+    ):
+        _run(agent, maze.environment(0))
+
+
+def _plants() -> None:
+    system = linear.LinearSystem([[0.9]], [[1.0]], [[1.0]], [[1.0]])
+    problem = linear.LinearQuadratic.on(system)
+    for agent in (problem.agent, lambda: baselines.OptimalController(system)):
+        _run(agent, linear.LinearPlant(system))
+
+
+def _baselines() -> None:
+    world = bandits.BernoulliBandit(2).environment([0.2, 0.7])
+    table = baselines.GittinsTable(0.9, pulls=5)
+    _run(partial(baselines.GittinsAgent, 2, table), world)
+    for create in (baselines.UCB1, baselines.KLUCB, baselines.EpsilonGreedy, baselines.Softmax):
+        _run(partial(create, 2), world)
+
+
+_GROUPS: Final[dict[str, Callable[[], None]]] = {
+    "random numbers": _streams,
+    "bandits": _bandits,
+    "contextual bandits": _contexts,
+    "finite classes of modes": _finite,
+    "Markov decision problems": _mdps,
+    "linear plants": _plants,
+    "baselines": _baselines,
+}
