@@ -4,8 +4,8 @@
     score       cumulative regret where the world knows its mean rewards, else the total reward
     rank        1 + the number of agents that are better by a paired test, corrected by Holm
 
-Agents with the same rank cannot be told apart. With n runs the smallest possible p-value of the
-sign-flip test is 2 / 2^n; so at least 6 runs are needed to tell two agents apart at the 5 % level.
+With n runs the smallest possible p-value of the sign-flip test is 2 / 2^n; so at least 6 runs are
+needed to tell two agents apart at the 5 % level.
 """
 
 import copy
@@ -109,10 +109,8 @@ class AgentComparison:
             return f"Too few runs: at least {least} runs are needed to tell {agents} apart."
         if count <= 2:
             return "".join(map(str, self.tests))
-        return (
-            "Agents with the same rank cannot be told apart (paired sign-flip tests, corrected for "
-            f"{len(self.tests)} comparisons)."
-        )
+        tests = f"paired sign-flip tests, corrected for {len(self.tests)} comparisons"
+        return f"The rank is 1 + the number of agents that are better by {tests}."
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the mean cumulative score of each agent, ± 2 standard errors; return the axes."""
