@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ class Counted:
     def __init__(self, experiment: Experiment[Any]) -> None:
         self.runs: list[int] = []
 
+        @wraps(experiment.run)  # the code of a study is found by the module of `run`
         def run(settings: Any, i: int) -> Columns:
             self.runs.append(i)
             return experiment.run(settings, i)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bayescontrol.cli import check, demo, reproduce, results_folder, run, serve
 from bayescontrol.cli.check import ModesBroke
-from bayescontrol.cli.results_folder import RESULTS_FOLDER
+from bayescontrol.cli.results_folder import IS_FRESH, RESULTS_FOLDER
 from bayescontrol.cli.screen import UsageError, open_console, print_failure, print_message
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed
@@ -51,9 +51,8 @@ class _Commands(click.Group):
 
 def _print_where_results_are(ctx: click.Context) -> None:
     if RESULTS_FOLDER in ctx.meta:
-        print_message(
-            f"Finished replicas: {ctx.meta[RESULTS_FOLDER]}. Run the same command to continue."
-        )
+        command = "the same command" + " without --fresh" * (IS_FRESH in ctx.meta)
+        print_message(f"Finished replicas: {ctx.meta[RESULTS_FOLDER]}. Run {command} to continue.")
 
 
 @click.group(
@@ -80,7 +79,7 @@ def main() -> None:
 @main.command("list")
 @click.argument("name", required=False)
 def list_(name: str | None) -> None:
-    """List the experiments, or the settings of the one called NAME."""
+    """List the experiments, or the settings of one: NAME, file.py or file.py:attribute."""
     console = open_console()
     if name is not None:
         _show_settings(find(name), console)

@@ -10,7 +10,14 @@ from typing import Any
 import click
 
 from bayescontrol.cli import screen
-from bayescontrol.cli.results_folder import exclusive_folder, run_and_publish, run_or_record_failure
+from bayescontrol.cli.results_folder import (
+    check_stale_options,
+    discard,
+    exclusive_folder,
+    run_and_publish,
+    run_or_record_failure,
+    stale_options,
+)
 from bayescontrol.cli.workers import WorkerPool, worker_options
 from bayescontrol.lab.executors import available_cores
 from bayescontrol.lab.experiment import Experiment, all_ours_hold
@@ -27,6 +34,7 @@ from bayescontrol.report.tables import claims_table
 @click.option("--quick/--full", default=True, help="Quick size (minutes) or the size in the paper.")
 @click.option("--only", metavar="NAME...", multiple=True, help="Run only these experiments.")
 @worker_options(default="every core")
+@stale_options
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True)
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object; NaN and infinities as strings."
@@ -37,10 +45,13 @@ def reproduce(
     only: tuple[str, ...],
     workers: int | None,
     dask: str | None,
+    keep_stale: bool,
+    fresh: bool,
     out: Path,
     as_json: bool,
 ) -> None:
     """Run all experiments and write a report: each claim, our number, and whether it holds."""
+    check_stale_options(keep_stale, fresh, out)
     requested = tuple(dict.fromkeys((*only, *more)))
     broken: dict[str, str] = {}
     chosen = {name: find(name) for name in requested} if requested else _find_all(broken)
@@ -56,12 +67,16 @@ def reproduce(
         ) as pool,
     ):
         # Fail before the first run if a folder holds the results of other settings.
-        for name, experiment in chosen.items():
-            manifest_of(out / experiment.name, Study.of(experiment, sizes[name]))
+        studies = [(out / e.name, Study.of(e, sizes[name])) for name, e in chosen.items()]
+        for folder, study in studies:
+            manifest_of(folder, study)
+        if fresh:
+            discard(studies)
         for position, (name, experiment) in enumerate(chosen.items(), 1):
             label = f"{experiment.name} ({position} of {len(chosen)})"
             folder, found = out / experiment.name, from_anywhere(name)
-            work = partial(run_and_publish, folder, experiment, sizes[name], pool, found, label)
+            run_one = partial(run_and_publish, keep_stale=keep_stale)
+            work = partial(run_one, folder, experiment, sizes[name], pool, found, label)
             with redirect_stdout(sys.stderr):
                 finished = run_or_record_failure(experiment.name, work, pool, broken)
             if finished is not None:

@@ -17,13 +17,15 @@ from bayescontrol.lab.experiment import Experiment, ExperimentFailed, all_ours_h
 from bayescontrol.lab.manifest import AnyManifest, NoResults, Reproduction, read_manifest
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.runner import run_replicas, wanted_runs
+from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.store import OtherResults, ResultStore, Shard, StoredResults, Study
 from bayescontrol.report import folder as folders
 from bayescontrol.report.build import build, section_of, write_page
 from bayescontrol.report.page import Section
 
-#: Key in the click context for the folder with the finished replicas.
+#: Keys in the click context: the folder with the finished replicas, and whether --fresh was used.
 RESULTS_FOLDER: Final = "bayescontrol.kept"
+IS_FRESH: Final = "bayescontrol.fresh"
 
 
 def run_into(
@@ -35,14 +37,16 @@ def run_into(
     found: str = "",
     label: str = "",
     shard: Shard | None = None,
+    keep_stale: bool = False,
 ) -> StoredResults:
-    """Run the replicas that are missing in the folder, and return all results.
+    """Run the replicas that are missing or stale in the folder, and return all results.
 
     `found` is the name that finds the experiment from any folder; `label` is shown as progress.
     """
     label, wanted = label or experiment.name, wanted_runs(experiment, settings, shard)
     context = click.get_current_context(silent=True)
-    with ResultStore(folder, Study.of(experiment, settings, found)) as results:
+    study = Study.of(experiment, settings, found)
+    with ResultStore(folder, study, keep_stale=keep_stale) as results:
         if context is not None:
             context.meta.setdefault(RESULTS_FOLDER, folder)
         missing = sum(map(len, results.missing(wanted)))
@@ -80,9 +84,43 @@ def run_and_publish(
     found: str,
     label: str,
     swept: Iterable[str] = (),
+    *,
+    keep_stale: bool = False,
 ) -> tuple[Section, tuple[Path, ...]]:
-    """Run the replicas that are missing in the folder, and publish all results."""
-    return publish(run_into(folder, experiment, settings, pool, found=found, label=label), swept)
+    """Run the replicas that are missing or stale in the folder, and publish all results."""
+    study = (folder, experiment, settings, pool)
+    return publish(run_into(*study, found=found, label=label, keep_stale=keep_stale), swept)
+
+
+def stale_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options --keep-stale and --fresh to a command."""
+    keep_stale = click.option(
+        "--keep-stale", is_flag=True, help="Use stored replicas even if the code has changed since."
+    )
+    fresh = click.option(
+        "--fresh", is_flag=True, help="Discard the stored replicas first and run all of them."
+    )
+    return keep_stale(fresh(command))
+
+
+def check_stale_options(keep_stale: bool, fresh: bool, out: Path | None) -> None:
+    """Raise if the options contradict each other, or if there is no folder to apply them to."""
+    if keep_stale and fresh:
+        raise InvalidSettings("--keep-stale and --fresh exclude each other: use one of them")
+    if (keep_stale or fresh) and out is None:
+        raise InvalidSettings(
+            "--keep-stale and --fresh need --out DIR: nothing is stored without it"
+        )
+
+
+def discard(results: Iterable[tuple[Path, Study]]) -> None:
+    """Discard the stored results of some studies. An interrupted command continues without them."""
+    if context := click.get_current_context(silent=True):
+        context.meta[IS_FRESH] = True
+    for folder, study in results:
+        if folder.is_dir():
+            with ResultStore(folder, study, keep_stale=True) as store:
+                store.discard()
 
 
 T = TypeVar("T")
@@ -137,13 +175,14 @@ _folder = click.Path(path_type=Path)
 @click.command()
 @click.argument("out", type=_folder)
 @click.argument("parts", metavar="SHARD...", type=_folder, nargs=-1, required=True)
+@click.option("--keep-stale", is_flag=True, help="Join the shards even if their code differs.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object; NaN and infinities as strings."
 )
-def merge(out: Path, parts: tuple[Path, ...], as_json: bool) -> None:
+def merge(out: Path, parts: tuple[Path, ...], keep_stale: bool, as_json: bool) -> None:
     """Join folders written by run --shard into OUT, and check the claims."""
     with redirect_stdout(sys.stderr):
-        store.merge(out, parts)
+        store.merge(out, parts, keep_stale=keep_stale)
         section, paths = publish(out)
         paths = (*paths, write_page(section.heading, [section], out))
     if as_json:

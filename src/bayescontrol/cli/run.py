@@ -14,19 +14,23 @@ from rich.text import Text
 
 from bayescontrol.cli import screen
 from bayescontrol.cli.results_folder import (
+    check_stale_options,
+    discard,
     exclusive_folder,
     run_and_publish,
     run_into,
     run_or_record_failure,
+    stale_options,
 )
 from bayescontrol.cli.workers import WorkerPool, worker_options
 from bayescontrol.lab.experiment import Experiment, Score, all_ours_hold
-from bayescontrol.lab.manifest import Sweep, write_manifest
+from bayescontrol.lab.manifest import Sweep, code_of_runs, write_manifest
 from bayescontrol.lab.progress import live
+from bayescontrol.lab.provenance import study_sources
 from bayescontrol.lab.registry import find, from_anywhere
 from bayescontrol.lab.runner import Result, conduct
 from bayescontrol.lab.settings import InvalidSettings, Point, axes, parse, plain, points, values_of
-from bayescontrol.lab.store import Shard
+from bayescontrol.lab.store import Shard, Study
 from bayescontrol.report import folder as folders
 from bayescontrol.report import tables
 from bayescontrol.report.build import title_of, write_page
@@ -49,6 +53,7 @@ from bayescontrol.report.page import Section
     help="Run at each of these values; repeat for a product of settings.",
 )
 @worker_options(default="1")
+@stale_options
 @click.option("--shard", metavar="I/N", help="Run only replicas I-1, I-1+N, ...; join with merge.")
 @click.option(
     "--out",
@@ -72,11 +77,14 @@ def run(
     sweeps: tuple[str, ...],
     workers: int | None,
     dask: str | None,
+    keep_stale: bool,
+    fresh: bool,
     shard: str | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the experiment called NAME (or at file.py:attribute) and check its claims."""
+    """Run the experiment called NAME (or in file.py, or at file.py:attribute); check its claims."""
+    check_stale_options(keep_stale, fresh, out)
     experiment = find(name)
     options = (("seed", seed), ("runs", runs), ("steps", steps))
     texts = _add_pairs({key: v for key, v in options if v is not None}, pairs)
@@ -89,7 +97,7 @@ def run(
         chosen = (Point(parse(experiment.settings, texts), {}, ""),)
     max_runs = max(point.settings.runs for point in chosen)
     with WorkerPool(workers, dask, max_runs, [name]) as pool:
-        command = _Run(experiment, from_anywhere(name), pool, out, as_json)
+        command = _Run(experiment, from_anywhere(name), pool, out, as_json, keep_stale, fresh)
         code = command.sweep(chosen) if sweeps else command.single(chosen[0], part)
     sys.exit(code)
 
@@ -125,14 +133,20 @@ class _Run:
     pool: WorkerPool
     out: Path | None
     as_json: bool
+    keep_stale: bool
+    fresh: bool
 
     def single(self, point: Point, shard: Shard | None) -> int:
         """Run one point or a shard of it, and print its claims; return the exit code."""
         with redirect_stdout(sys.stderr):
+            self._discard([point])
             if shard is not None and self.out is not None:
                 study = (self.experiment, point.settings, self.pool)
-                run_into(self.out, *study, found=self.found, shard=shard)
-                result = Result(self.experiment, point.settings, {}, Score(()))
+                stored = run_into(
+                    self.out, *study, found=self.found, shard=shard, keep_stale=self.keep_stale
+                )
+                code = code_of_runs(stored.manifest.provenance, study_sources(self.experiment))
+                result = Result(self.experiment, point.settings, {}, Score(()), code)
                 paths = folders.paths_of(self.out, ())[:2]
             else:
                 done = self._run_point(point, self.experiment.name)
@@ -166,6 +180,7 @@ class _Run:
         done: list[_Finished] = []
         artifacts: tuple[Path, ...] = ()
         with redirect_stdout(sys.stderr), exclusive_folder(out, is_ours) if out else nullcontext():
+            self._discard(points)
             for position, point in enumerate(points, 1):
                 label = f"{name}, {point.label} ({position} of {len(points)})"
                 work = partial(self._run_point, point, label)
@@ -197,15 +212,29 @@ class _Run:
             return 3
         return 0 if all(all_ours_hold(item.result.score.claims) for item in done) else 1
 
+    def _discard(self, points: Sequence[Point]) -> None:
+        """With --fresh, discard the stored results of all points before the first one runs."""
+        if self.fresh and self.out is not None:
+            discard((self.out / p.folder, Study.of(self.experiment, p.settings)) for p in points)
+
     def _run_point(self, point: Point, label: str) -> _Finished:
         """Run the experiment in memory, or in the point's folder of `out`."""
         study = (self.experiment, point.settings)
         if self.out is None:
+            code = Study.of(*study).code_now() if self.as_json else []
             with live(label) as progress:
                 result = conduct(*study, 1, progress, executor=self.pool.executor())
-            return _Finished(point, replace(result, columns={}))
-        folder = self.out / point.folder
-        section, paths = run_and_publish(folder, *study, self.pool, self.found, label, point.swept)
+            return _Finished(point, replace(result, columns={}, code=code))
+        section, paths = run_and_publish(
+            self.out / point.folder,
+            self.experiment,
+            point.settings,
+            self.pool,
+            self.found,
+            label,
+            point.swept,
+            keep_stale=self.keep_stale,
+        )
         return _Finished(point, section.result, paths, replace(section, folder=point.folder))
 
     def _print_title(self) -> Console:

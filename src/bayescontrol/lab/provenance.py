@@ -1,25 +1,48 @@
 """The provenance of a replica: versions, machine, code and its commit.
 
 Equal settings and run numbers give equal bytes only for equal code, so results record the code that
-produced them. `code` is the sha256 of the file that defines `run`. The commit is that of the
-repository of this file, if any; `dirty` is true if the repository has changes since. No package is
-imported for this, and no name of a user or a host is stored.
+produced them:
+
+    sources = { module: sha256 of its file },   the study and the local modules that it imports
+    sources["bayescontrol"] = sha256 of the files of this package
+
+A module is local if it is not part of Python and not in site-packages or dist-packages. Imports are
+read from the source, also those inside functions, and followed from module to module; nothing is
+imported for this. Data files and modules that are imported by a computed name are not seen. The
+digests do not depend on the folder of a file: they are equal on all machines with the same files.
+
+`code` is the sha256 of the file that defines `run`. The commit is that of the repository of this
+file, if any; `dirty` is true if the repository has changes since. No name of a user or a host is
+stored.
 """
 
+import ast
 import hashlib
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import cache, lru_cache, partial
+from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import resolve_name
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import msgspec
 
+from bayescontrol.lab.experiment import Experiment
+
 _PACKAGES: Final = ("bayescontrol", "numpy", "scipy", "numba", "matplotlib")
+_OUR_FOLDER: Final = Path(__file__).parents[1]
+#: Parts of this package that no replica runs.
+_UNUSED_PARTS: Final = frozenset({"cli", "plot", "report"})
+#: Parts of this package that count only if a study imports one of them.
+_OPTIONAL_PARTS: Final = frozenset({"durable", "serve"})
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
 class Git(msgspec.Struct, frozen=True):
@@ -36,40 +59,166 @@ class Provenance(msgspec.Struct, frozen=True):
     machine: dict[str, str]
     code: str
     git: Git | None = None
+    sources: dict[str, str] = {}
+
+    def changed_modules(self, sources: dict[str, str]) -> list[str]:
+        """Return the modules that differ from `sources`.
+
+        >>> Provenance({}, {}, "", sources={"study": "5e1f"}).changed_modules({"study": "c0de"})
+        ['study']
+        """
+        names = sorted({*self.sources, *sources})
+        return [name for name in names if self.sources.get(name) != sources.get(name)]
 
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that determine results."""
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # used without being installed
-            found[name] = "unknown"
+    found = {name: _version_of(name) for name in _PACKAGES}
     return {**found, "python": platform.python_version(), "machine": platform.machine()}
+
+
+@cache
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # used without being installed
+        return "unknown"
 
 
 def provenance_here(run: Callable[..., Any]) -> Provenance:
     """Return the provenance of replicas run in this process, without the commit."""
-    return _provenance_of_source(source_of(run))
+    source = source_of(run)
+    code = _read_source(source)[0] if source is not None and source.is_file() else ""
+    return Provenance(versions(), _machine(), code, sources=_sources_of(run))
 
 
 def source_of(run: Callable[..., Any]) -> Path | None:
     """Return the file that defines `run`, if there is one."""
-    module = sys.modules.get(getattr(run, "__module__", None) or "")
-    file = getattr(module, "__file__", None)
+    file = getattr(_module_of(run), "__file__", None)
     return Path(file) if file else None
 
 
+def study_sources(experiment: Experiment[Any]) -> dict[str, str]:
+    """Return the sources of an experiment as they are now; `run` may be in a module of its own."""
+    parts = (experiment.run, experiment.settings, experiment.score, experiment.figures)
+    return _sources_of(*parts)
+
+
+def _sources_of(*objects: Any) -> dict[str, str]:
+    """Return the sha256 of the modules that define the objects, and of those that they import."""
+    pending: dict[str, Path] = {}
+    for module in map(_module_of, objects):
+        if module is not None and (file := getattr(module, "__file__", None)):
+            # The name of a script is __main__ here, and __mp_main__ in a worker process.
+            is_script = module.__name__ in {"__main__", "__mp_main__"}
+            name = f"{module.__package__ or ''}.{Path(file).stem}".lstrip(".")
+            pending[name if is_script else module.__name__] = Path(file)
+    # An installed study imports modules of its own package, which are installed as well.
+    own_packages = {name.partition(".")[0] for name in pending} - {"bayescontrol"}
+    sources: dict[str, str] = {}
+    optional: frozenset[str] = frozenset()
+    while pending:
+        name, file = pending.popitem()
+        sources[name], imports = _read_source(file)
+        for imported in _absolute_names(imports, name, file):
+            if imported.startswith(tuple(f"bayescontrol.{part}" for part in _OPTIONAL_PARTS)):
+                optional = _OPTIONAL_PARTS
+            found = None if imported in sources else _local_file(imported, own_packages)
+            if found is not None:
+                pending[imported] = found
+    sources["bayescontrol"] = _digest_of_package(_UNUSED_PARTS | (_OPTIONAL_PARTS - optional))
+    return dict(sorted(sources.items()))
+
+
+def _module_of(item: Any) -> ModuleType | None:
+    while isinstance(item, partial):
+        item = item.func
+    name = getattr(item, "__module__", None) or ""
+    return None if name in sys.stdlib_module_names else sys.modules.get(name)
+
+
 @cache
-def _provenance_of_source(source: Path | None) -> Provenance:
-    """Cached part of `provenance_here`: return the provenance, with a digest of the file."""
+def _digest_of_package(without: frozenset[str]) -> str:
+    """Return the sha256 of this package without some parts and without the experiments."""
+    digest = hashlib.sha256()
+    for path in sorted(_OUR_FOLDER.rglob("*.py")):
+        relative = path.relative_to(_OUR_FOLDER)
+        if relative.parts[0] not in without | {"experiments"}:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest.update(f"{relative.as_posix()} {content}\n".encode())
+    return digest.hexdigest()
+
+
+def _local_file(name: str, own_packages: set[str]) -> Path | None:
+    """Return the file of a local module, or None for other modules.
+
+    Experiments of this package count as local: each one depends only on those that it imports.
+    """
+    package = name.partition(".")[0]
+    if package in sys.stdlib_module_names:
+        return None
+    if package == "bayescontrol" and not f"{name}.".startswith("bayescontrol.experiments."):
+        return None
+    spec = _find_spec(name)
+    if spec is None or not spec.has_location or not spec.origin or not Path(spec.origin).is_file():
+        return None
+    is_installed = bool(_INSTALLED.intersection(Path(spec.origin).parts))
+    is_ours = package == "bayescontrol" or package in own_packages
+    return Path(spec.origin) if is_ours or not is_installed else None
+
+
+def _find_spec(name: str) -> ModuleSpec | None:
+    """Find a module without importing its parent package, as `importlib.util.find_spec` would."""
+    if name in sys.modules:
+        return getattr(sys.modules[name], "__spec__", None)
+    parent, path = name.rpartition(".")[0], None
+    if parent:
+        spec = _find_spec(parent)
+        path = None if spec is None else spec.submodule_search_locations
+        if path is None:
+            return None
+    found = (finder.find_spec(name, path) for finder in sys.meta_path)
+    return next((spec for spec in found if spec is not None), None)
+
+
+def _absolute_names(imports: Iterable[str], name: str, file: Path) -> Iterator[str]:
+    """Yield the absolute names of the imports of a module, and of the packages they are in."""
+    package = name if file.stem == "__init__" else name.rpartition(".")[0]
+    for imported in imports:
+        with suppress(ImportError):  # a relative import that is not valid
+            parts = resolve_name(imported, package).split(".")
+            yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+
+
+def _read_source(file: Path) -> tuple[str, frozenset[str]]:
+    """Return the sha256 of a file, and the names that it imports, as written."""
+    status = file.stat()
+    return _read_version(file, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _read_version(file: Path, mtime_ns: int, size: int) -> tuple[str, frozenset[str]]:
+    content = file.read_bytes()
+    names: set[str] = set()
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):  # a compiled module
+        tree = ast.Module([], [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            dot = "." if node.module else ""
+            names.update(f"{base}{dot}{alias.name}" for alias in node.names if alias.name != "*")
+            names.add(base)
+    return hashlib.sha256(content).hexdigest(), frozenset(names)
+
+
+@cache
+def _machine() -> dict[str, str]:
     system = f"{platform.system()} {platform.release()}"
-    machine = {"system": system, "processor": _processor(), "cores": str(os.cpu_count())}
-    code = ""
-    if source is not None and source.is_file():
-        code = hashlib.sha256(source.read_bytes()).hexdigest()
-    return Provenance(versions(), machine, code)
+    return {"system": system, "processor": _processor(), "cores": str(os.cpu_count())}
 
 
 def _processor() -> str:

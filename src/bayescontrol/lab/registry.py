@@ -1,4 +1,4 @@
-"""Find experiments: registered ones by name, others as `file.py:attribute`.
+"""Find experiments: registered ones by name, others as `file.py` or `file.py:attribute`.
 
 Experiments are registered in the entry-point group `bayescontrol.experiments`, those of this
 library as well as those of users.
@@ -38,13 +38,15 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Experiment[Any]:
     """Return the experiment registered under `name`, or the one at `file.py:attribute`.
 
+    The attribute can be left out if the file has only one experiment.
+
     >>> find("no-such-study")
     Traceback (most recent call last):
     bayescontrol.lab.registry.UnknownExperiment: no experiment is called 'no-such-study'...
     """
     file = study_file(name)
     if file is not None:
-        return _load_file(file, name.rpartition(":")[2])
+        return _load_file(file, _attribute(name))[1]
     points = {point.value: point for point in entry_points(group=_GROUP) if point.name == name}
     if not points:
         raise UnknownExperiment(_not_registered_message(name))
@@ -64,18 +66,25 @@ def from_anywhere(name: str) -> str:
     >>> Path(from_anywhere("my_study.py:coin")).is_absolute()
     True
     """
-    file = study_file(name)
-    return name if file is None else f"{file.resolve()}:{name.rpartition(':')[2]}"
+    file, attribute = study_file(name), _attribute(name)
+    if file is None:
+        return name
+    return f"{file.resolve()}:{attribute or _load_file(file, attribute)[0]}"
 
 
 def study_file(name: str) -> Path | None:
-    """Return the file of `file.py:attribute`, or None for a registered name.
+    """Return the file of `file.py` or `file.py:attribute`, or None for a registered name.
 
-    >>> study_file("my_study.py:coin").name, study_file("chain")
-    ('my_study.py', None)
+    >>> study_file("my_study.py:coin").name, study_file("my_study.py").name, study_file("chain")
+    ('my_study.py', 'my_study.py', None)
     """
-    path, colon, _ = name.rpartition(":")
-    return Path(path) if colon and path.endswith(".py") else None
+    path = name if name.endswith(".py") else name.rpartition(":")[0]
+    return Path(path) if path.endswith(".py") else None
+
+
+def _attribute(name: str) -> str:
+    """Return the attribute of `file.py:attribute`, or "" if there is none."""
+    return "" if name.endswith(".py") else name.rpartition(":")[2]
 
 
 def _not_registered_message(name: str) -> str:
@@ -83,9 +92,7 @@ def _not_registered_message(name: str) -> str:
     known = names()
     similar = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"experiments: {', '.join(known)}" if known else "no experiment is registered"
-    if name.endswith(".py"):
-        hint = f"for an experiment in a file, write {name}:ATTRIBUTE"
-    elif similar:
+    if similar:
         hint = f"did you mean {' or '.join(similar)}?"
     return f"no experiment is called {name!r}; {hint}"
 
@@ -107,17 +114,29 @@ def _load_entry_point(point: EntryPoint) -> Experiment[Any]:
     return found
 
 
-def _load_file(path: Path, attribute: str) -> Experiment[Any]:
+def _load_file(path: Path, attribute: str) -> tuple[str, Experiment[Any]]:
+    """Return the experiment of a file and its attribute; "" stands for the only experiment."""
     try:
         module = module_at(path)
     except CannotImport as error:
         raise UnknownExperiment(str(error)) from error
-    found = getattr(module, attribute, None)
-    if not isinstance(found, Experiment):
-        held = [key for key, value in vars(module).items() if isinstance(value, Experiment)]
+    # The first name of each experiment: one may have several names.
+    held: dict[str, Experiment[Any]] = {}
+    for name, value in vars(module).items():
+        if isinstance(value, Experiment) and not any(value is other for other in held.values()):
+            held[name] = value
+    if attribute:
+        found = getattr(module, attribute, None)
+        if isinstance(found, Experiment):
+            return attribute, found
         content = f"it has: {', '.join(held)}" if held else "it defines no Experiment"
         raise UnknownExperiment(f"{path} has no experiment {attribute!r}; {content}")
-    return found
+    if len(held) != 1:
+        choices = ", ".join(f"{path}:{name}" for name in held)
+        several = f"{len(held)} experiments: choose one of {choices}"
+        none = "no experiment: define an Experiment at the top of the file"
+        raise UnknownExperiment(f"{path} has {several if held else none}")
+    return next(iter(held.items()))
 
 
 def module_at(path: Path) -> ModuleType:

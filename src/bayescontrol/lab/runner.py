@@ -18,10 +18,11 @@ most fourfold at a time, and towards the end leaves runs for every worker.
 import math
 import pickle
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -64,12 +65,17 @@ class Silent:
 
 @dataclass(frozen=True)
 class Result:
-    """An experiment that has been run and scored."""
+    """An experiment that has been run and scored.
+
+    `code` states which code ran which replica, as `bayescontrol.lab.manifest.code_of_runs` returns
+    it; it is empty for results that were not stored.
+    """
 
     experiment: Experiment[Any]
     settings: Any
     columns: Columns
     score: Score
+    code: Sequence[Mapping[str, Any]] = ()
 
 
 def conduct(
@@ -201,9 +207,10 @@ class Job(Generic[S]):
 
     def __call__(self, runs: range) -> Group:
         """Run some replicas, one after the other."""
+        provenance = _first_provenance(self.run)
         start = time.perf_counter()
         columns = stack(self.name, runs, [self.replica(i) for i in runs])
-        return Group(runs, columns, time.perf_counter() - start, provenance_here(self.run))
+        return Group(runs, columns, time.perf_counter() - start, provenance)
 
     def replica(self, i: int) -> Columns:
         """Run one replica; errors name the experiment and the run."""
@@ -221,6 +228,17 @@ class Job(Generic[S]):
                     f"{'records' if array.dtype.names else 'Python objects'}; return plain arrays"
                 )
         return columns
+
+
+def _first_provenance(run: Callable[..., Any]) -> Provenance:
+    """Return the provenance of `run` at its first use: files may change while a worker runs."""
+    try:
+        return _cached_provenance(run)
+    except TypeError:  # not hashable
+        return provenance_here(run)
+
+
+_cached_provenance = lru_cache(maxsize=32)(provenance_here)
 
 
 class GroupSizer:

@@ -9,13 +9,17 @@ only the new ones are run. Every file is sealed and replaced atomically, so a ki
 only the replicas in progress. A file that is truncated, altered or of another key is named in the
 log, renamed, and its runs are run again.
 
+Every replica records the code that produced it (`Provenance.sources`). A replica of other code than
+today's, or of unknown code, is stale: it is run again, unless the store is opened with
+`keep_stale=True`. Stale files stay on disk until `finish` has replaced them.
+
 A job array splits a study into shards, each in its own folder, and merges them:
 
     shard i of n:   runs i - 1, i - 1 + n, i - 1 + 2n, ...      i = 1 .. n
 
 If the number of runs grows, a shard keeps its runs and gets new ones. Merging requires that all
-shards have the same key, that no run is missing, and that a run found twice is the same byte for
-byte.
+shards have the same key and the same code, that no run is missing, and that a run found twice is
+the same byte for byte.
 """
 
 import logging
@@ -29,26 +33,34 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from bayescontrol.errors import BayesControlError
+from bayescontrol.errors import BayesControlError, counted
 from bayescontrol.files import create_folder, leftovers, lock_folder, writing_to
 from bayescontrol.lab import manifest as manifests
 from bayescontrol.lab import sealed_npz
 from bayescontrol.lab.columns import assemble, missing, progressions, require_same, span
-from bayescontrol.lab.experiment import Columns, Experiment
+from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
 from bayescontrol.lab.manifest import (
     Manifest,
     NoResults,
     RunsProvenance,
+    code_of_runs,
     provenance_of_runs,
     read_manifest,
 )
-from bayescontrol.lab.provenance import Git, Provenance, git_state, provenance_here, source_of
+from bayescontrol.lab.provenance import (
+    Git,
+    Provenance,
+    git_state,
+    provenance_here,
+    source_of,
+    study_sources,
+)
 from bayescontrol.lab.sealed_npz import Damaged, Header, Layout, SealedFile, open_sealed
 from bayescontrol.lab.settings import InvalidSettings, key, plain
 
 _log = logging.getLogger(__name__)
-#: Packages whose versions may change results.
-_RELEVANT_PACKAGES: Final = ("bayescontrol", "numpy", "numba")
+#: Packages whose versions may change results. Another version is reported, but not stale.
+_RELEVANT_PACKAGES: Final = ("numpy", "scipy", "numba")
 _SHARD: Final = re.compile(r"(\d+)/(\d+)")
 
 
@@ -74,12 +86,13 @@ class Study:
     @classmethod
     def of(cls, experiment: Experiment[Any], settings: Any, found: str = "") -> Self:
         """Return the study of an experiment; pass `found` if it was loaded from a file."""
+        sources, provenance = study_sources(experiment), provenance_here(experiment.run)
         return cls(
             experiment.name,
             found or experiment.name,
             plain(settings),
             key(experiment.name, settings),
-            provenance_here(experiment.run),
+            msgspec.structs.replace(provenance, sources=sources),
             git_state(source_of(experiment.run)),
         )
 
@@ -87,6 +100,12 @@ class Study:
     def runs(self) -> int:
         """The requested number of runs."""
         return int(self.settings["runs"])
+
+    def code_now(self) -> list[dict[str, Any]]:
+        """Return the code of replicas that are run now, as `code_of_runs` does for stored ones."""
+        now = self.provenance or Provenance({}, {}, "")
+        now = msgspec.structs.replace(now, git=self.git)
+        return code_of_runs([RunsProvenance((span(range(self.runs)),), now)], now.sources)
 
     def mismatch_hint(self) -> str:
         """Return the end of an error message about a folder of another study."""
@@ -147,6 +166,8 @@ def read(folder: Path) -> StoredResults:
 class ResultStore:
     """The folder of one study, locked for writing by this process.
 
+    With `keep_stale`, replicas that were run with other code are used, with a warning.
+
     >>> import tempfile
     >>> import numpy as np
     >>> study, here = Study("squares", "", {"runs": 3, "seed": 0}, "5e1f"), Provenance({}, {}, "")
@@ -160,10 +181,13 @@ class ResultStore:
     ([range(2, 3)], [0, 1, 4])
     """
 
-    def __init__(self, folder: Path, study: Study) -> None:
-        self.folder, self.study = folder, study
+    def __init__(self, folder: Path, study: Study, *, keep_stale: bool = False) -> None:
+        self.folder, self.study, self._keep_stale = folder, study, keep_stale
         self._columns, self._pending = folder / "columns.npz", folder / "pending"
         self.files: list[SealedFile] = []
+        self._stale_files: list[SealedFile] = []
+        self._stale_runs: set[int] = set()
+        self._has_stale_columns = False
         self._layout: Layout = {}
         self._manifest: Manifest | None = None
         self._results: StoredResults | None = None
@@ -189,18 +213,43 @@ class ResultStore:
             raise NoResults(f"{self.folder} is not finished: call finish first")
         return self._results
 
-    def missing(self, wanted: range) -> list[range]:
-        """Return the wanted runs that are not yet on disk."""
-        return missing(wanted, self.files)
+    def missing(self, wanted: range, others: Sequence[SealedFile] = ()) -> list[range]:
+        """Return the wanted runs that are stale or not yet on disk, nor in `others`."""
+        absent = {run for runs in missing(wanted, [*others, *self.files]) for run in runs}
+        elsewhere = {run for file in others for run in file.runs}
+        stale = self._stale_runs.intersection(wanted) - elsewhere
+        return progressions(sorted(absent | stale))
+
+    def discard(self) -> None:
+        """Remove all results of the study from the folder."""
+        with writing_to(self.folder):
+            (self.folder / "manifest.json").unlink(missing_ok=True)
+            for file in (*self.files, *self._stale_files):
+                file.path.unlink(missing_ok=True)
+        self.files, self._stale_files, self._stale_runs, self._manifest = [], [], set(), None
 
     def put(self, runs: range, columns: Columns, provenance: Provenance) -> None:
-        """Write some finished replicas to disk."""
+        """Write some finished replicas to disk; raise if a worker ran other code than the study."""
+        sources = self.study.provenance.sources if self.study.provenance else {}
+        differing = [
+            name
+            for name in provenance.changed_modules(sources)
+            if name in sources and name in provenance.sources
+        ]
+        if differing:
+            raise ExperimentFailed(
+                f"{self.study.name}: a worker ran other code than this process: "
+                f"{', '.join(differing)} differ; use the same files on every machine, and do not "
+                "change them while workers start"
+            )
         first = self.files[0] if self.files else None
         if first is not None:
             self._layout = self._layout or first.layout()
             found = (runs[0], sealed_npz.layout_of(columns))
             require_same(self.study.name, (first.runs[0], self._layout), found)
-        self._write_pending(runs, columns, msgspec.structs.replace(provenance, git=self.study.git))
+        provenance = msgspec.structs.replace(provenance, git=self.study.git, sources=sources)
+        self._write_pending(runs, columns, provenance)
+        self._stale_runs.difference_update(runs)
 
     def finish(
         self,
@@ -267,25 +316,55 @@ class ResultStore:
         for path in (*leftovers(self.folder), *leftovers(self._pending)):
             path.unlink(missing_ok=True)
         self.files = ours
-        self._warn_of_changes()
+        if self.study.provenance is not None:
+            self._separate_stale(self.study.provenance)
 
-    def _warn_of_changes(self) -> None:
-        """Log a warning if some replicas were run with other code or versions."""
-        now = self.study.provenance
-        earlier = [part.provenance for part in self._manifest.provenance] if self._manifest else []
-        earlier += [file.header.provenance for file in self.files if file.header.provenance]
-        if now is not None and any(_code_differs(one, now) for one in earlier):
+    def _separate_stale(self, now: Provenance) -> None:
+        """Move stale files out of `files`, and log a warning about other code and versions."""
+        known = self._manifest.provenance if self._manifest else ()
+        stale: dict[Path, set[int]] = {}
+        modules: set[str] = set()
+        packages: set[str] = set()
+        for file in self.files:
+            for part in provenance_of_runs(file.runs, [file], known):
+                if changed := part.provenance.changed_modules(now.sources):
+                    stale.setdefault(file.path, set()).update(part.numbers())
+                    modules.update(changed if part.provenance.sources else ["not recorded"])
+                else:
+                    packages.update(_changed_packages(part.provenance, now))
+        current = {run for f in self.files for run in f.runs if run not in stale.get(f.path, ())}
+        stale_runs = set[int]().union(*stale.values()) - current
+        if stale_runs:
             _log.warning(
-                "%s: the code or the versions have changed since some of these replicas were "
-                "run; they are used as they are. Remove the folder to run all of them again",
+                "%s: the code of %s differs from the code now (changed: %s). They are %s",
                 self.folder,
+                counted(len(stale_runs), "replica"),
+                ", ".join(sorted(modules)),
+                "used as they are" if self._keep_stale else "replaced; --keep-stale uses them",
             )
+        if packages:
+            _log.warning(
+                "%s: some replicas were run with another version of %s; they are used as they "
+                "are. --fresh runs all of them again",
+                self.folder,
+                ", ".join(sorted(packages)),
+            )
+        self._has_stale_columns = self._columns in stale
+        # The last file that has a run is used.
+        self.files.sort(key=lambda file: file.path not in stale)
+        if not self._keep_stale:
+            self._stale_files = [f for f in self.files if stale.get(f.path) == set(f.runs)]
+            self.files = [file for file in self.files if file not in self._stale_files]
+            self._stale_runs = stale_runs
+            if any(file.path == self._columns for file in self._stale_files):
+                self._manifest = None
 
     def _is_finished(self, manifest: Manifest, wanted: range) -> bool:
         """Return whether the folder already holds exactly the wanted runs."""
         first = self.files[0] if self.files else None
         return (
             first is not None
+            and not self._has_stale_columns
             and manifest.settings == self.study.settings
             and manifest.found == self.study.found
             and manifest.replicas == first.header.runs == span(wanted)
@@ -297,7 +376,7 @@ class ResultStore:
         for file in [file for file in self.files if file.path == self._columns]:
             pending = [other for other in self.files if other is not file]
             only_here = sorted(run for runs in missing(file.runs, pending) for run in runs)
-            extra = [run for run in only_here if run not in wanted]
+            extra = [run for run in only_here if run not in wanted and run not in self._stale_runs]
             for part in provenance_of_runs(extra, [file], known):
                 for runs in (range(*run_span) for run_span in part.runs):
                     columns = assemble(self.study.name, runs, [file])
@@ -309,24 +388,27 @@ class ResultStore:
         path = self._pending / f"runs-{runs[0]:08d}-{runs[-1]:08d}.npz"
         header = Header(self.study.key, span(runs), provenance, _now())
         self.files.append(sealed_npz.write_sealed(path, columns, header))
+        self._stale_files = [file for file in self._stale_files if file.path != path]
 
     def _drop_pending(self, joined: SealedFile) -> None:
-        """Remove the pending files whose runs are all in the joined file."""
+        """Remove the stale pending files and those whose runs are all in the joined file."""
         pending = [file for file in self.files if file.path != joined.path]
         left = [file for file in pending if not all(run in joined.runs for run in file.runs)]
         with writing_to(self._pending):
-            for file in pending:
-                if file not in left:
+            for file in (*pending, *self._stale_files):
+                if file not in left and file.path != joined.path:
                     file.path.unlink(missing_ok=True)
             if self._pending.is_dir() and not any(self._pending.iterdir()):
                 self._pending.rmdir()
-        self.files = [joined, *left]
+        self.files, self._stale_files = [joined, *left], []
 
 
-def _code_differs(one: Provenance, other: Provenance) -> bool:
-    return one.code != other.code or any(
-        one.versions.get(name) != other.versions.get(name) for name in _RELEVANT_PACKAGES
-    )
+def _changed_packages(one: Provenance, other: Provenance) -> list[str]:
+    """Return the packages with different versions in two provenances that record them."""
+    versions = [
+        (name, one.versions.get(name), other.versions.get(name)) for name in _RELEVANT_PACKAGES
+    ]
+    return [name for name, old, new in versions if old and new and old != new]
 
 
 def _now() -> str:
@@ -337,7 +419,7 @@ def _now() -> str:
 
 
 class CannotMerge(BayesControlError, ValueError):
-    """Shards have different settings, contradict each other, or leave runs out."""
+    """Shards have different settings or code, contradict each other, or leave runs out."""
 
 
 @dataclass(frozen=True)
@@ -375,8 +457,11 @@ class Shard:
         return range(self.i - 1, runs, self.n)
 
 
-def merge(out: Path, folders: Sequence[Path]) -> Manifest:
+def merge(out: Path, folders: Sequence[Path], *, keep_stale: bool = False) -> Manifest:
     """Merge the shards in `folders` with the runs already in `out`; write all runs to `out`.
+
+    Shards of different code are merged only with `keep_stale`. Runs in `out` of other code than
+    that of the shards are not used.
 
     >>> merge(Path("out"), [Path("no-such-folder")])
     Traceback (most recent call last):
@@ -391,13 +476,16 @@ def merge(out: Path, folders: Sequence[Path]) -> Manifest:
                 f"holds {first.experiment} with {first.settings}: merge shards of one experiment "
                 "with the same settings"
             )
+        if not keep_stale:
+            _require_same_code(folder, manifest, folders[0], first)
     runs = max(manifest.runs for manifest in manifests)
-    study = Study(first.experiment, first.found, {**first.settings, "runs": runs}, first.key)
-    with ResultStore(out, study) as store:
+    settings, code = {**first.settings, "runs": runs}, first.provenance[0].provenance
+    study = Study(first.experiment, first.found, settings, first.key, code)
+    with ResultStore(out, study, keep_stale=keep_stale) as store:
         parts = [folder for folder in folders if folder.resolve() != out.resolve()]
         files = [open_sealed(folder / "columns.npz") for folder in parts]
         everything = [*files, *store.files]
-        gaps = missing(range(runs), everything)
+        gaps = store.missing(range(runs), files)
         if gaps:
             raise CannotMerge(
                 f"{sum(map(len, gaps))} of {runs} runs are missing: {_format_runs(gaps)}; "
@@ -407,6 +495,19 @@ def merge(out: Path, folders: Sequence[Path]) -> Manifest:
             _require_equal(study.name, everything[one], everything[other], shared)
         store.finish(range(runs), files, [part for m in manifests for part in m.provenance])
     return store.results.manifest
+
+
+def _require_same_code(folder: Path, shard: Manifest, first_folder: Path, first: Manifest) -> None:
+    """Raise unless all runs of two shards have the code of the first run of the first shard."""
+    code = first.provenance[0].provenance
+    for part in shard.provenance:
+        changed = part.provenance.changed_modules(code.sources)
+        if changed or part.provenance.code != code.code:
+            raise CannotMerge(
+                f"{folder} was run with other code than {first_folder} (different: "
+                f"{', '.join(changed) or 'the file that defines run'}): run one of them again, or "
+                "merge them as they are with --keep-stale"
+            )
 
 
 def _shard_manifest(folder: Path) -> Manifest:

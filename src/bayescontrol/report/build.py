@@ -7,6 +7,7 @@ gets a page and its figures. A sweep or a reproduction gets one page for all res
 the folder of each.
 """
 
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,12 +20,13 @@ from bayescontrol.lab.manifest import (
     AnyManifest,
     Manifest,
     NoResults,
-    RunsProvenance,
+    Span,
     Sweep,
+    code_of_runs,
     read_manifest,
     results_in,
 )
-from bayescontrol.lab.provenance import Provenance, versions
+from bayescontrol.lab.provenance import Provenance, study_sources, versions
 from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import Result, score
 from bayescontrol.lab.settings import describe, plain, restore
@@ -33,6 +35,7 @@ from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart
 from bayescontrol.report.page import Section, page
 
+_log = logging.getLogger(__name__)
 _FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -51,7 +54,10 @@ def build(results: Path, out: Path | None = None) -> Path:
     for folder in results_in(results):
         relative = folder.relative_to(results)
         folder_text = "" if relative == Path() else relative.as_posix()
-        sections.append(replace(section_of(folder, target / relative, swept), folder=folder_text))
+        part = section_of(folder, target / relative, swept)
+        if part.warning:
+            _log.warning("%s: %s", folder, part.warning)
+        sections.append(replace(part, folder=folder_text))
     broken = {} if isinstance(manifest, Manifest) else manifest.broken
     return write_page(title_of(manifest), sections, target, broken)
 
@@ -117,11 +123,14 @@ def section_of(
     experiment = find(manifest.found)
     settings = restore(experiment.settings, manifest.settings)
     values = plain(settings)
+    code = code_of_runs(manifest.provenance, study_sources(experiment))
+    result = replace(score(experiment, settings, stored.columns), code=code)
     return replace(
-        section(score(experiment, settings, stored.columns), folder if place is None else place),
+        section(result, folder if place is None else place),
         label=", ".join(f"{name} = {values[name]}" for name in swept),
         meaning={field.name: field.description for field in describe(experiment.settings)},
         provenance=_provenance(manifest),
+        warning=" ".join(_describe_change(part) for part in code if part["changed"]),
     )
 
 
@@ -142,14 +151,21 @@ def _provenance(manifest: Manifest) -> dict[str, Any]:
         "finished": manifest.finished,
         "key of the settings": manifest.key,
         **{f"sha256 of {name}": digest for name, digest in manifest.sha256.items()},
-        **{_format_runs(part): _describe(part.provenance) for part in manifest.provenance},
+        **{_format_runs(part.runs): _describe(part.provenance) for part in manifest.provenance},
     }
 
 
-def _format_runs(part: RunsProvenance) -> str:
+def _describe_change(code: Mapping[str, Any]) -> str:
+    runs = _format_runs(code["runs"])
+    if not code["modules"]:
+        return f"The code of {runs} was not recorded."
+    return f"The code has changed since {runs}: {', '.join(code['changed'])}."
+
+
+def _format_runs(runs: Iterable[Span]) -> str:
     """Format run numbers, such as "runs 0 to 9, 12 to 20 by 2"."""
     spans = []
-    for start, stop, step in part.runs:
+    for start, stop, step in runs:
         last = range(start, stop, step)[-1]
         text = f"{start}" if last == start else f"{start} to {last}"
         spans.append(text if step == 1 or last == start else f"{text} by {step}")
@@ -162,7 +178,7 @@ def _describe(provenance: Provenance) -> dict[str, Any]:
         git = provenance.git.commit + (", and changes since" if provenance.git.dirty else "")
     return {
         "commit": git,
-        "sha256 of the code": provenance.code,
+        "sha256 of the code": provenance.sources or provenance.code,
         **provenance.machine,
         **provenance.versions,
     }

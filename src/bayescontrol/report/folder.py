@@ -31,7 +31,7 @@ _ADDED: Final = ("verdict", "exact", "place", "threshold_origin")
 
 
 def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
-    """Return {experiment, settings, claims, artifacts}, the output of `bayescontrol run --json`.
+    """Return {experiment, settings, claims, artifacts, code}, the output of `run --json`.
 
     >>> from types import SimpleNamespace as Some
     >>> result = Result(Some(name="chain"), {"runs": 4}, {}, Score(()))
@@ -46,6 +46,7 @@ def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
             for claim in result.score.claims
         ],
         "artifacts": [str(path) for path in artifacts],
+        "code": list(result.code),
     }
 
 

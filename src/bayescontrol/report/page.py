@@ -44,7 +44,7 @@ class Section:
     """One result on the page.
 
     `charts` are keyed by the names of their files, which lie in `folder` relative to the page.
-    `meaning` describes the settings by name.
+    `meaning` describes the settings by name; `warning` is shown above the claims.
     """
 
     result: Result
@@ -54,6 +54,7 @@ class Section:
     folder: str = ""
     meaning: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, object] = field(default_factory=dict)
+    warning: str = ""
 
     @property
     def heading(self) -> str:
@@ -142,6 +143,7 @@ def _section(i: int, section: Section) -> str:
         (
             f'<section id="result-{i}">\n<h2>{escape(section.heading)}</h2>',
             f"<p>{escape(experiment.summary)}</p>",
+            f'<p class="fails">{escape(section.warning)}</p>' if section.warning else "",
             _claims(score.claims),
             *(_figure(label, chart, section.folder, f"r{i}-{k}") for k, (label, chart) in charts),
             *(_table(content) for content in score.tables),
