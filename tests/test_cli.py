@@ -185,7 +185,7 @@ def test_settings_come_from_the_command_line(call: Call) -> None:
 def test_json_has_exactly_the_promised_keys_and_lists_its_files(call: Call) -> None:
     done = call("run", COIN, "--json", "--out", "results")
     content = json.loads(done.stdout)
-    assert list(content) == ["experiment", "settings", "claims", "artifacts"]
+    assert list(content) == ["experiment", "settings", "claims", "artifacts", "code"]
     assert set(map(len, content["claims"])) == {11}
     assert all(Path(path).is_file() for path in content["artifacts"])
     assert [Path(path).name for path in content["artifacts"]] == [
@@ -312,7 +312,7 @@ def test_shards_are_joined_and_their_claims_checked(call: Call, tmp_path: Path) 
     done = call("merge", "merged", "part-1", "part-2", "part-3", "--json")
     assert done.exit_code == 0
     content = json.loads(done.stdout)
-    assert list(content) == ["experiment", "settings", "claims", "artifacts"]
+    assert list(content) == ["experiment", "settings", "claims", "artifacts", "code"]
     assert content["settings"]["runs"] == 20
     call("run", COIN, "--runs", 20, "--out", "whole")
     for name in ("columns.npz", "claims.json"):
@@ -325,7 +325,7 @@ def test_shards_are_joined_and_their_claims_checked(call: Call, tmp_path: Path) 
 def test_a_shard_prints_the_promised_keys_and_no_claims(call: Call) -> None:
     done = call("run", COIN, "--shard", "1/2", "--out", "part", "--json")
     content = json.loads(done.stdout)
-    assert list(content) == ["experiment", "settings", "claims", "artifacts"]
+    assert list(content) == ["experiment", "settings", "claims", "artifacts", "code"]
     assert content["claims"] == []
     assert content["artifacts"] == ["part/manifest.json", "part/columns.npz"]
 
@@ -380,7 +380,7 @@ def test_a_sweep_prints_one_json_object_with_a_list(call: Call, out: tuple[str, 
     assert list(content) == ["experiment", "sweep", "points", "artifacts"]
     assert content["sweep"] == {"bias": [0.25, 0.5]}
     assert [list(point) for point in content["points"]] == [
-        ["experiment", "settings", "claims", "artifacts"]
+        ["experiment", "settings", "claims", "artifacts", "code"]
     ] * 2
     assert [Path(path).name for path in content["artifacts"]] == (
         ["manifest.json", "claims.csv", "index.html"] if out else []

@@ -16,7 +16,7 @@ from bayescontrol.lab.experiment import (
     all_ours_hold,
     tally,
 )
-from bayescontrol.lab.registry import UnknownExperiment, find, names
+from bayescontrol.lab.registry import UnknownExperiment, find, from_anywhere, names
 
 Installed = Any  # a callable that installs a package with entry points
 
@@ -70,7 +70,8 @@ def test_one_name_for_two_experiments_is_refused(installed: Installed) -> None:
     [
         ("{study}:nothing", "has no experiment 'nothing'; it has: coin, "),
         ("{study}:not_an_experiment", "has no experiment 'not_an_experiment'"),
-        ("{study}", "write .*coin_study.py:ATTRIBUTE"),
+        ("{study}", r"has \d+ experiments: choose one of .*coin_study.py:coin, "),
+        ("{folder}/no_study.py", "has 0 experiments: define an Experiment at the top"),
         ("{folder}/absent.py:coin", "there is no file .*absent.py"),
         ("{folder}/faulty.py:coin", "faulty.py cannot be imported: NameError"),
         ("{folder}/string.py:coin", "hidden by another module named 'string'"),
@@ -83,8 +84,19 @@ def test_an_invalid_file_is_reported_with_a_hint(
     (tmp_path / "faulty.py").write_text("coin = coun\n")
     (tmp_path / "string.py").write_text("coin = 1\n")
     (tmp_path / "empty_study.py").write_text("coin = 1\n")
+    (tmp_path / "no_study.py").write_text("coin = 1\n")
     with pytest.raises(UnknownExperiment, match=message):
         find(name.format(study=study, folder=tmp_path))
+
+
+def test_the_attribute_of_the_only_experiment_in_a_file_can_be_left_out(
+    study: Path, tmp_path: Path
+) -> None:
+    find(f"{study}:coin")  # its folder is on the path now
+    path = tmp_path / "only_study.py"
+    path.write_text("from coin_study import Experiment, coin as only\n")
+    assert find(str(path)) is find(f"{path}:only")
+    assert from_anywhere(str(path)) == f"{path}:only"
 
 
 @pytest.mark.parametrize(

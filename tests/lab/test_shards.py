@@ -101,9 +101,11 @@ def test_duplicate_runs_must_be_equal(paced: Experiment[Any], tmp_path: Path) ->
         paced, run=lambda settings, i: {**paced.run(settings, i), "end": np.array(float(i))}
     )
     changed = fill(tmp_path / "changed", other, "2/2")
+    with pytest.raises(CannotMerge, match=r"changed was run with other code than .*whole"):
+        merge(tmp_path / "conflict", [whole, changed])
     message = r"paced: run 1 differs in column 'end' between .*whole.* and .*changed"
     with pytest.raises(CannotMerge, match=message):
-        merge(tmp_path / "conflict", [whole, changed])
+        merge(tmp_path / "conflict", [whole, changed], keep_stale=True)
     assert not (tmp_path / "conflict" / "columns.npz").exists()
 
 
@@ -119,9 +121,10 @@ def test_minus_zero_differs_from_zero_and_nan_equals_nan(
         },
     )
     same = fill(tmp_path / "nan", other, "2/2")
-    merge(tmp_path / "merged", [whole, same])
+    merge(tmp_path / "merged", [whole, same], keep_stale=True)
+    zero = fill(tmp_path / "zero", other, "1/2")
     with pytest.raises(CannotMerge, match="run 0 differs in column 'nan'"):
-        merge(tmp_path / "conflict", [whole, fill(tmp_path / "zero", other, "1/2")])
+        merge(tmp_path / "conflict", [whole, zero], keep_stale=True)
 
 
 def test_parts_of_different_studies_are_refused(paced: Experiment[Any], tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ ADDED = ["verdict", "exact", "place", "threshold_origin"]
 
 def test_the_object_has_exactly_the_promised_keys(result: Result) -> None:
     content = as_object(result, [Path("a.png")])
-    assert list(content) == ["experiment", "settings", "claims", "artifacts"]
+    assert list(content) == ["experiment", "settings", "claims", "artifacts", "code"]
     for claim in content["claims"]:
         assert list(claim) == [*KEYS, *ADDED]
     assert [claim["verdict"] for claim in content["claims"]] == ["holds", "refuted"]

@@ -68,15 +68,15 @@ def reproduce(
     ):
         # Fail before the first run if a folder holds the results of other settings.
         studies = [(out / e.name, Study.of(e, sizes[name])) for name, e in chosen.items()]
-        for folder, study in studies:
-            manifest_of(folder, study)
+        for place, one in studies:
+            manifest_of(place, one)
         if fresh:
             discard(studies)
         for position, (name, experiment) in enumerate(chosen.items(), 1):
             label = f"{experiment.name} ({position} of {len(chosen)})"
             folder, found = out / experiment.name, from_anywhere(name)
-            run_one = partial(run_and_publish, keep_stale=keep_stale)
-            work = partial(run_one, folder, experiment, sizes[name], pool, found, label)
+            study = (folder, experiment, sizes[name], pool, found, label)
+            work = partial(run_and_publish, *study, keep_stale=keep_stale)
             with redirect_stdout(sys.stderr):
                 finished = run_or_record_failure(experiment.name, work, pool, broken)
             if finished is not None:

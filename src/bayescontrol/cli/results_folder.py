@@ -84,7 +84,6 @@ def run_and_publish(
     found: str,
     label: str,
     swept: Iterable[str] = (),
-    *,
     keep_stale: bool = False,
 ) -> tuple[Section, tuple[Path, ...]]:
     """Run the replicas that are missing or stale in the folder, and publish all results."""
@@ -104,13 +103,9 @@ def stale_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_stale_options(keep_stale: bool, fresh: bool, out: Path | None) -> None:
-    """Raise if the options contradict each other, or if there is no folder to apply them to."""
-    if keep_stale and fresh:
-        raise InvalidSettings("--keep-stale and --fresh exclude each other: use one of them")
-    if (keep_stale or fresh) and out is None:
-        raise InvalidSettings(
-            "--keep-stale and --fresh need --out DIR: nothing is stored without it"
-        )
+    """Raise if both options are used, or one of them without a folder of results."""
+    if (keep_stale and fresh) or (out is None and (keep_stale or fresh)):
+        raise InvalidSettings("use either --keep-stale or --fresh, and only together with --out")
 
 
 def discard(results: Iterable[tuple[Path, Study]]) -> None:
@@ -119,8 +114,8 @@ def discard(results: Iterable[tuple[Path, Study]]) -> None:
         context.meta[IS_FRESH] = True
     for folder, study in results:
         if folder.is_dir():
-            with ResultStore(folder, study, keep_stale=True) as store:
-                store.discard()
+            with ResultStore(folder, study) as stored:
+                stored.discard()
 
 
 T = TypeVar("T")

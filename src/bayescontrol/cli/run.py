@@ -24,9 +24,8 @@ from bayescontrol.cli.results_folder import (
 )
 from bayescontrol.cli.workers import WorkerPool, worker_options
 from bayescontrol.lab.experiment import Experiment, Score, all_ours_hold
-from bayescontrol.lab.manifest import Sweep, code_of_runs, write_manifest
+from bayescontrol.lab.manifest import Sweep, write_manifest
 from bayescontrol.lab.progress import live
-from bayescontrol.lab.provenance import study_sources
 from bayescontrol.lab.registry import find, from_anywhere
 from bayescontrol.lab.runner import Result, conduct
 from bayescontrol.lab.settings import InvalidSettings, Point, axes, parse, plain, points, values_of
@@ -95,9 +94,11 @@ def run(
         chosen = points(experiment, texts, values_of(sweeps))
     else:
         chosen = (Point(parse(experiment.settings, texts), {}, ""),)
+    if fresh and out is not None:
+        discard((out / point.folder, Study.of(experiment, point.settings)) for point in chosen)
     max_runs = max(point.settings.runs for point in chosen)
     with WorkerPool(workers, dask, max_runs, [name]) as pool:
-        command = _Run(experiment, from_anywhere(name), pool, out, as_json, keep_stale, fresh)
+        command = _Run(experiment, from_anywhere(name), pool, out, as_json, keep_stale)
         code = command.sweep(chosen) if sweeps else command.single(chosen[0], part)
     sys.exit(code)
 
@@ -134,19 +135,17 @@ class _Run:
     out: Path | None
     as_json: bool
     keep_stale: bool
-    fresh: bool
 
     def single(self, point: Point, shard: Shard | None) -> int:
         """Run one point or a shard of it, and print its claims; return the exit code."""
         with redirect_stdout(sys.stderr):
-            self._discard([point])
             if shard is not None and self.out is not None:
                 study = (self.experiment, point.settings, self.pool)
                 stored = run_into(
                     self.out, *study, found=self.found, shard=shard, keep_stale=self.keep_stale
                 )
-                code = code_of_runs(stored.manifest.provenance, study_sources(self.experiment))
-                result = Result(self.experiment, point.settings, {}, Score(()), code)
+                parts = stored.manifest.provenance
+                result = Result(self.experiment, point.settings, {}, Score(()), parts)
                 paths = folders.paths_of(self.out, ())[:2]
             else:
                 done = self._run_point(point, self.experiment.name)
@@ -180,7 +179,6 @@ class _Run:
         done: list[_Finished] = []
         artifacts: tuple[Path, ...] = ()
         with redirect_stdout(sys.stderr), exclusive_folder(out, is_ours) if out else nullcontext():
-            self._discard(points)
             for position, point in enumerate(points, 1):
                 label = f"{name}, {point.label} ({position} of {len(points)})"
                 work = partial(self._run_point, point, label)
@@ -212,28 +210,17 @@ class _Run:
             return 3
         return 0 if all(all_ours_hold(item.result.score.claims) for item in done) else 1
 
-    def _discard(self, points: Sequence[Point]) -> None:
-        """With --fresh, discard the stored results of all points before the first one runs."""
-        if self.fresh and self.out is not None:
-            discard((self.out / p.folder, Study.of(self.experiment, p.settings)) for p in points)
-
     def _run_point(self, point: Point, label: str) -> _Finished:
         """Run the experiment in memory, or in the point's folder of `out`."""
         study = (self.experiment, point.settings)
         if self.out is None:
-            code = Study.of(*study).code_now() if self.as_json else []
+            provenance = Study.of(*study).provenance_of_all()
             with live(label) as progress:
                 result = conduct(*study, 1, progress, executor=self.pool.executor())
-            return _Finished(point, replace(result, columns={}, code=code))
+            return _Finished(point, replace(result, columns={}, provenance=provenance))
+        folder = self.out / point.folder
         section, paths = run_and_publish(
-            self.out / point.folder,
-            self.experiment,
-            point.settings,
-            self.pool,
-            self.found,
-            label,
-            point.swept,
-            keep_stale=self.keep_stale,
+            folder, *study, self.pool, self.found, label, point.swept, self.keep_stale
         )
         return _Finished(point, section.result, paths, replace(section, folder=point.folder))
 

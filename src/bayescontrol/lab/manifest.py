@@ -149,36 +149,9 @@ def provenance_of_runs(
     for run in wanted:
         groups.setdefault(msgspec.json.encode(by_run.get(run, unknown)), []).append(run)
     return tuple(
-        RunsProvenance(_spans(runs), msgspec.json.decode(text, type=Provenance))
+        RunsProvenance(
+            tuple(span(part) for part in progressions(runs)),
+            msgspec.json.decode(text, type=Provenance),
+        )
         for text, runs in groups.items()
     )
-
-
-def code_of_runs(parts: Iterable[RunsProvenance], now: dict[str, str]) -> list[dict[str, Any]]:
-    """Group runs by their code: version, commit, sha256 of each module, and what has changed.
-
-    `now` are the sources of the study as they are now; `changed` lists the modules that differ.
-
-    >>> part = RunsProvenance(((0, 4, 1),), Provenance({}, {}, "", sources={"study": "5e1f"}))
-    >>> [(code["runs"], code["changed"]) for code in code_of_runs([part], {"study": "c0de"})]
-    [([(0, 4, 1)], ['study'])]
-    """
-    groups: dict[bytes, list[int]] = {}
-    for part in parts:
-        one = part.provenance
-        code = {
-            "version": one.versions.get("bayescontrol"),
-            "commit": one.git.commit if one.git else None,
-            "dirty": one.git.dirty if one.git else None,
-            "modules": one.sources,
-            "changed": one.changed_modules(now),
-        }
-        groups.setdefault(msgspec.json.encode(code), []).extend(part.numbers())
-    return [
-        {"runs": list(_spans(sorted(runs))), **msgspec.json.decode(text)}
-        for text, runs in groups.items()
-    ]
-
-
-def _spans(runs: Sequence[int]) -> tuple[Span, ...]:
-    return tuple(span(part) for part in progressions(runs))

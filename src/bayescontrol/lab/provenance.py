@@ -24,7 +24,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import resolve_name
@@ -39,9 +39,9 @@ from bayescontrol.lab.experiment import Experiment
 _PACKAGES: Final = ("bayescontrol", "numpy", "scipy", "numba", "matplotlib")
 _OUR_FOLDER: Final = Path(__file__).parents[1]
 #: Parts of this package that no replica runs.
-_UNUSED_PARTS: Final = frozenset({"cli", "plot", "report"})
-#: Parts of this package that count only if a study imports one of them.
-_OPTIONAL_PARTS: Final = frozenset({"durable", "serve"})
+_UNUSED_PARTS: Final = ("cli", "plot", "report")
+#: Parts of this package whose modules count only if a study imports them, like local modules.
+_OPTIONAL_PARTS: Final = ("durable", "experiments", "serve")
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
@@ -73,16 +73,13 @@ class Provenance(msgspec.Struct, frozen=True):
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that determine results."""
-    found = {name: _version_of(name) for name in _PACKAGES}
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # used without being installed
+            found[name] = "unknown"
     return {**found, "python": platform.python_version(), "machine": platform.machine()}
-
-
-@cache
-def _version_of(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # used without being installed
-        return "unknown"
 
 
 def provenance_here(run: Callable[..., Any]) -> Provenance:
@@ -100,8 +97,7 @@ def source_of(run: Callable[..., Any]) -> Path | None:
 
 def study_sources(experiment: Experiment[Any]) -> dict[str, str]:
     """Return the sources of an experiment as they are now; `run` may be in a module of its own."""
-    parts = (experiment.run, experiment.settings, experiment.score, experiment.figures)
-    return _sources_of(*parts)
+    return _sources_of(experiment.run, experiment.settings, experiment.score, experiment.figures)
 
 
 def _sources_of(*objects: Any) -> dict[str, str]:
@@ -116,17 +112,14 @@ def _sources_of(*objects: Any) -> dict[str, str]:
     # An installed study imports modules of its own package, which are installed as well.
     own_packages = {name.partition(".")[0] for name in pending} - {"bayescontrol"}
     sources: dict[str, str] = {}
-    optional: frozenset[str] = frozenset()
     while pending:
         name, file = pending.popitem()
         sources[name], imports = _read_source(file)
         for imported in _absolute_names(imports, name, file):
-            if imported.startswith(tuple(f"bayescontrol.{part}" for part in _OPTIONAL_PARTS)):
-                optional = _OPTIONAL_PARTS
             found = None if imported in sources else _local_file(imported, own_packages)
             if found is not None:
                 pending[imported] = found
-    sources["bayescontrol"] = _digest_of_package(_UNUSED_PARTS | (_OPTIONAL_PARTS - optional))
+    sources["bayescontrol"] = _digest_of_package()
     return dict(sorted(sources.items()))
 
 
@@ -138,33 +131,29 @@ def _module_of(item: Any) -> ModuleType | None:
 
 
 @cache
-def _digest_of_package(without: frozenset[str]) -> str:
-    """Return the sha256 of this package without some parts and without the experiments."""
+def _digest_of_package() -> str:
+    """Return the sha256 of the files of this package that every study uses."""
     digest = hashlib.sha256()
     for path in sorted(_OUR_FOLDER.rglob("*.py")):
         relative = path.relative_to(_OUR_FOLDER)
-        if relative.parts[0] not in without | {"experiments"}:
+        if relative.parts[0] not in (*_UNUSED_PARTS, *_OPTIONAL_PARTS):
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             digest.update(f"{relative.as_posix()} {content}\n".encode())
     return digest.hexdigest()
 
 
 def _local_file(name: str, own_packages: set[str]) -> Path | None:
-    """Return the file of a local module, or None for other modules.
-
-    Experiments of this package count as local: each one depends only on those that it imports.
-    """
-    package = name.partition(".")[0]
-    if package in sys.stdlib_module_names:
-        return None
-    if package == "bayescontrol" and not f"{name}.".startswith("bayescontrol.experiments."):
+    """Return the file of a local module, or None for other modules."""
+    package, *parts = name.split(".")
+    is_ours = package == "bayescontrol" and bool(parts) and parts[0] in _OPTIONAL_PARTS
+    if package in (*sys.stdlib_module_names, "bayescontrol") and not is_ours:
         return None
     spec = _find_spec(name)
     if spec is None or not spec.has_location or not spec.origin or not Path(spec.origin).is_file():
         return None
     is_installed = bool(_INSTALLED.intersection(Path(spec.origin).parts))
-    is_ours = package == "bayescontrol" or package in own_packages
-    return Path(spec.origin) if is_ours or not is_installed else None
+    is_local = is_ours or package in own_packages or not is_installed
+    return Path(spec.origin) if is_local else None
 
 
 def _find_spec(name: str) -> ModuleSpec | None:
@@ -190,14 +179,8 @@ def _absolute_names(imports: Iterable[str], name: str, file: Path) -> Iterator[s
             yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
-def _read_source(file: Path) -> tuple[str, frozenset[str]]:
+def _read_source(file: Path) -> tuple[str, set[str]]:
     """Return the sha256 of a file, and the names that it imports, as written."""
-    status = file.stat()
-    return _read_version(file, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=4096)
-def _read_version(file: Path, mtime_ns: int, size: int) -> tuple[str, frozenset[str]]:
     content = file.read_bytes()
     names: set[str] = set()
     try:
@@ -208,11 +191,9 @@ def _read_version(file: Path, mtime_ns: int, size: int) -> tuple[str, frozenset[
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = "." * node.level + (node.module or "")
-            dot = "." if node.module else ""
-            names.update(f"{base}{dot}{alias.name}" for alias in node.names if alias.name != "*")
-            names.add(base)
-    return hashlib.sha256(content).hexdigest(), frozenset(names)
+            base = "." * node.level + (f"{node.module}." if node.module else "")
+            names.update(base + alias.name for alias in node.names)
+    return hashlib.sha256(content).hexdigest(), names
 
 
 @cache

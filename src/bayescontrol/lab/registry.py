@@ -120,11 +120,7 @@ def _load_file(path: Path, attribute: str) -> tuple[str, Experiment[Any]]:
         module = module_at(path)
     except CannotImport as error:
         raise UnknownExperiment(str(error)) from error
-    # The first name of each experiment: one may have several names.
-    held: dict[str, Experiment[Any]] = {}
-    for name, value in vars(module).items():
-        if isinstance(value, Experiment) and not any(value is other for other in held.values()):
-            held[name] = value
+    held = {key: value for key, value in vars(module).items() if isinstance(value, Experiment)}
     if attribute:
         found = getattr(module, attribute, None)
         if isinstance(found, Experiment):
@@ -133,9 +129,8 @@ def _load_file(path: Path, attribute: str) -> tuple[str, Experiment[Any]]:
         raise UnknownExperiment(f"{path} has no experiment {attribute!r}; {content}")
     if len(held) != 1:
         choices = ", ".join(f"{path}:{name}" for name in held)
-        several = f"{len(held)} experiments: choose one of {choices}"
-        none = "no experiment: define an Experiment at the top of the file"
-        raise UnknownExperiment(f"{path} has {several if held else none}")
+        hint = f"choose one of {choices}" if held else "define an Experiment at the top of the file"
+        raise UnknownExperiment(f"{path} has {len(held)} experiments: {hint}")
     return next(iter(held.items()))
 
 

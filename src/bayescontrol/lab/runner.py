@@ -18,7 +18,7 @@ most fourfold at a time, and towards the end leaves runs for every worker.
 import math
 import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ import numpy as np
 from bayescontrol.lab.columns import RowsInMemory, assemble, stack
 from bayescontrol.lab.executors import Dask, Processes, available_cores, notify_compilation
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
+from bayescontrol.lab.manifest import RunsProvenance
 from bayescontrol.lab.provenance import Provenance, provenance_here
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.store import ResultStore, Shard
@@ -65,17 +66,13 @@ class Silent:
 
 @dataclass(frozen=True)
 class Result:
-    """An experiment that has been run and scored.
-
-    `code` states which code ran which replica, as `bayescontrol.lab.manifest.code_of_runs` returns
-    it; it is empty for results that were not stored.
-    """
+    """An experiment that has been run and scored; `provenance` states which code ran which runs."""
 
     experiment: Experiment[Any]
     settings: Any
     columns: Columns
     score: Score
-    code: Sequence[Mapping[str, Any]] = ()
+    provenance: Sequence[RunsProvenance] = ()
 
 
 def conduct(

@@ -43,12 +43,10 @@ from bayescontrol.lab.manifest import (
     Manifest,
     NoResults,
     RunsProvenance,
-    code_of_runs,
     provenance_of_runs,
     read_manifest,
 )
 from bayescontrol.lab.provenance import (
-    Git,
     Provenance,
     git_state,
     provenance_here,
@@ -81,19 +79,20 @@ class Study:
     settings: dict[str, Any]
     key: str
     provenance: Provenance | None = None
-    git: Git | None = None
 
     @classmethod
     def of(cls, experiment: Experiment[Any], settings: Any, found: str = "") -> Self:
         """Return the study of an experiment; pass `found` if it was loaded from a file."""
-        sources, provenance = study_sources(experiment), provenance_here(experiment.run)
         return cls(
             experiment.name,
             found or experiment.name,
             plain(settings),
             key(experiment.name, settings),
-            msgspec.structs.replace(provenance, sources=sources),
-            git_state(source_of(experiment.run)),
+            msgspec.structs.replace(
+                provenance_here(experiment.run),
+                git=git_state(source_of(experiment.run)),
+                sources=study_sources(experiment),
+            ),
         )
 
     @property
@@ -101,11 +100,10 @@ class Study:
         """The requested number of runs."""
         return int(self.settings["runs"])
 
-    def code_now(self) -> list[dict[str, Any]]:
-        """Return the code of replicas that are run now, as `code_of_runs` does for stored ones."""
-        now = self.provenance or Provenance({}, {}, "")
-        now = msgspec.structs.replace(now, git=self.git)
-        return code_of_runs([RunsProvenance((span(range(self.runs)),), now)], now.sources)
+    def provenance_of_all(self) -> tuple[RunsProvenance, ...]:
+        """Return the provenance of all runs if they are run now."""
+        runs = ((0, self.runs, 1),)
+        return (RunsProvenance(runs, self.provenance),) if self.provenance else ()
 
     def mismatch_hint(self) -> str:
         """Return the end of an error message about a folder of another study."""
@@ -230,24 +228,21 @@ class ResultStore:
 
     def put(self, runs: range, columns: Columns, provenance: Provenance) -> None:
         """Write some finished replicas to disk; raise if a worker ran other code than the study."""
-        sources = self.study.provenance.sources if self.study.provenance else {}
-        differing = [
-            name
-            for name in provenance.changed_modules(sources)
-            if name in sources and name in provenance.sources
-        ]
+        now = self.study.provenance or provenance
+        changed = provenance.changed_modules(now.sources)
+        differing = [name for name in changed if name in provenance.sources and name in now.sources]
         if differing:
             raise ExperimentFailed(
-                f"{self.study.name}: a worker ran other code than this process: "
-                f"{', '.join(differing)} differ; use the same files on every machine, and do not "
-                "change them while workers start"
+                f"{self.study.name}: a worker ran other code than this process "
+                f"({', '.join(differing)}); use the same files on every machine, and do not change "
+                "them while workers start"
             )
         first = self.files[0] if self.files else None
         if first is not None:
             self._layout = self._layout or first.layout()
             found = (runs[0], sealed_npz.layout_of(columns))
             require_same(self.study.name, (first.runs[0], self._layout), found)
-        provenance = msgspec.structs.replace(provenance, git=self.study.git, sources=sources)
+        provenance = msgspec.structs.replace(provenance, git=now.git, sources=now.sources)
         self._write_pending(runs, columns, provenance)
         self._stale_runs.difference_update(runs)
 
@@ -323,23 +318,26 @@ class ResultStore:
         """Move stale files out of `files`, and log a warning about other code and versions."""
         known = self._manifest.provenance if self._manifest else ()
         stale: dict[Path, set[int]] = {}
-        modules: set[str] = set()
+        current: set[int] = set()
+        changed: set[str] = set()
         packages: set[str] = set()
         for file in self.files:
             for part in provenance_of_runs(file.runs, [file], known):
-                if changed := part.provenance.changed_modules(now.sources):
-                    stale.setdefault(file.path, set()).update(part.numbers())
-                    modules.update(changed if part.provenance.sources else ["not recorded"])
+                one = part.provenance
+                if one.sources == now.sources:
+                    current.update(part.numbers())
+                    versions = {(n, one.versions.get(n)) for n in _RELEVANT_PACKAGES}
+                    packages.update(name for name, _ in versions - now.versions.items())
                 else:
-                    packages.update(_changed_packages(part.provenance, now))
-        current = {run for f in self.files for run in f.runs if run not in stale.get(f.path, ())}
+                    stale.setdefault(file.path, set()).update(part.numbers())
+                    changed.update(one.changed_modules(now.sources) if one.sources else ["unknown"])
         stale_runs = set[int]().union(*stale.values()) - current
         if stale_runs:
             _log.warning(
                 "%s: the code of %s differs from the code now (changed: %s). They are %s",
                 self.folder,
                 counted(len(stale_runs), "replica"),
-                ", ".join(sorted(modules)),
+                ", ".join(sorted(changed)),
                 "used as they are" if self._keep_stale else "replaced; --keep-stale uses them",
             )
         if packages:
@@ -403,14 +401,6 @@ class ResultStore:
         self.files, self._stale_files = [joined, *left], []
 
 
-def _changed_packages(one: Provenance, other: Provenance) -> list[str]:
-    """Return the packages with different versions in two provenances that record them."""
-    versions = [
-        (name, one.versions.get(name), other.versions.get(name)) for name in _RELEVANT_PACKAGES
-    ]
-    return [name for name, old, new in versions if old and new and old != new]
-
-
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -468,7 +458,7 @@ def merge(out: Path, folders: Sequence[Path], *, keep_stale: bool = False) -> Ma
     bayescontrol.lab.manifest.NoResults: no-such-folder holds no results: ...
     """
     manifests = [_shard_manifest(folder) for folder in folders]
-    first = manifests[0]
+    first, code = manifests[0], manifests[0].provenance[0].provenance
     for folder, manifest in zip(folders, manifests, strict=True):
         if manifest.key != first.key:
             raise CannotMerge(
@@ -476,10 +466,16 @@ def merge(out: Path, folders: Sequence[Path], *, keep_stale: bool = False) -> Ma
                 f"holds {first.experiment} with {first.settings}: merge shards of one experiment "
                 "with the same settings"
             )
-        if not keep_stale:
-            _require_same_code(folder, manifest, folders[0], first)
+        for part in () if keep_stale else manifest.provenance:
+            shard_code = part.provenance
+            if (shard_code.code, shard_code.sources) != (code.code, code.sources):
+                names = ", ".join(shard_code.changed_modules(code.sources)) or "the file of run"
+                raise CannotMerge(
+                    f"{folder} was run with other code than {folders[0]} (different: {names}): run "
+                    "one of them again, or merge them as they are with --keep-stale"
+                )
     runs = max(manifest.runs for manifest in manifests)
-    settings, code = {**first.settings, "runs": runs}, first.provenance[0].provenance
+    settings = {**first.settings, "runs": runs}
     study = Study(first.experiment, first.found, settings, first.key, code)
     with ResultStore(out, study, keep_stale=keep_stale) as store:
         parts = [folder for folder in folders if folder.resolve() != out.resolve()]
@@ -495,19 +491,6 @@ def merge(out: Path, folders: Sequence[Path], *, keep_stale: bool = False) -> Ma
             _require_equal(study.name, everything[one], everything[other], shared)
         store.finish(range(runs), files, [part for m in manifests for part in m.provenance])
     return store.results.manifest
-
-
-def _require_same_code(folder: Path, shard: Manifest, first_folder: Path, first: Manifest) -> None:
-    """Raise unless all runs of two shards have the code of the first run of the first shard."""
-    code = first.provenance[0].provenance
-    for part in shard.provenance:
-        changed = part.provenance.changed_modules(code.sources)
-        if changed or part.provenance.code != code.code:
-            raise CannotMerge(
-                f"{folder} was run with other code than {first_folder} (different: "
-                f"{', '.join(changed) or 'the file that defines run'}): run one of them again, or "
-                "merge them as they are with --keep-stale"
-            )
 
 
 def _shard_manifest(folder: Path) -> Manifest:

@@ -20,9 +20,8 @@ from bayescontrol.lab.manifest import (
     AnyManifest,
     Manifest,
     NoResults,
-    Span,
+    RunsProvenance,
     Sweep,
-    code_of_runs,
     read_manifest,
     results_in,
 )
@@ -123,14 +122,14 @@ def section_of(
     experiment = find(manifest.found)
     settings = restore(experiment.settings, manifest.settings)
     values = plain(settings)
-    code = code_of_runs(manifest.provenance, study_sources(experiment))
-    result = replace(score(experiment, settings, stored.columns), code=code)
+    result = score(experiment, settings, stored.columns)
+    result = replace(result, provenance=manifest.provenance)
     return replace(
         section(result, folder if place is None else place),
         label=", ".join(f"{name} = {values[name]}" for name in swept),
         meaning={field.name: field.description for field in describe(experiment.settings)},
         provenance=_provenance(manifest),
-        warning=" ".join(_describe_change(part) for part in code if part["changed"]),
+        warning=_describe_changes(manifest, study_sources(experiment)),
     )
 
 
@@ -151,21 +150,24 @@ def _provenance(manifest: Manifest) -> dict[str, Any]:
         "finished": manifest.finished,
         "key of the settings": manifest.key,
         **{f"sha256 of {name}": digest for name, digest in manifest.sha256.items()},
-        **{_format_runs(part.runs): _describe(part.provenance) for part in manifest.provenance},
+        **{_format_runs(part): _describe(part.provenance) for part in manifest.provenance},
     }
 
 
-def _describe_change(code: Mapping[str, Any]) -> str:
-    runs = _format_runs(code["runs"])
-    if not code["modules"]:
-        return f"The code of {runs} was not recorded."
-    return f"The code has changed since {runs}: {', '.join(code['changed'])}."
+def _describe_changes(manifest: Manifest, now: dict[str, str]) -> str:
+    """Return a sentence for each part of the runs whose code differs from the code now."""
+    sentences = []
+    for part in manifest.provenance:
+        if changed := part.provenance.changed_modules(now):
+            names = ", ".join(changed) if part.provenance.sources else "the old code is unknown"
+            sentences.append(f"The code has changed since {_format_runs(part)}: {names}.")
+    return " ".join(sentences)
 
 
-def _format_runs(runs: Iterable[Span]) -> str:
+def _format_runs(part: RunsProvenance) -> str:
     """Format run numbers, such as "runs 0 to 9, 12 to 20 by 2"."""
     spans = []
-    for start, stop, step in runs:
+    for start, stop, step in part.runs:
         last = range(start, stop, step)[-1]
         text = f"{start}" if last == start else f"{start} to {last}"
         spans.append(text if step == 1 or last == start else f"{text} by {step}")

@@ -46,7 +46,7 @@ def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
             for claim in result.score.claims
         ],
         "artifacts": [str(path) for path in artifacts],
-        "code": list(result.code),
+        "code": plain(result.provenance),
     }
 
 
@@ -63,7 +63,7 @@ def paths_of(folder: Path, figures: Sequence[str]) -> tuple[Path, ...]:
 def write_claims(result: Result, folder: Path) -> Path:
     """Write claims.json: the `--json` object with reasons and versions."""
     content = as_object(result)
-    del content["artifacts"]
+    del content["artifacts"], content["code"]  # the manifest states the code
     for claim, entry in zip(result.score.claims, content["claims"], strict=True):
         entry["reason"] = claim.reason
     content["versions"] = versions()
