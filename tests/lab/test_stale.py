@@ -253,6 +253,7 @@ def fill(folder: Path, study: Study, value: float, **options: bool) -> list[floa
         put(store, value, *store.missing(range(study.runs)))
         values: list[float] = store.finish(range(study.runs))["y"].tolist()
     assert sorted(path.name for path in folder.iterdir()) == ["columns.npz", "manifest.json"]
+    assert read(folder).columns["y"].tolist() == values
     return values
 
 
