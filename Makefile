@@ -53,8 +53,7 @@ docs: setup  ## build the documentation, warnings are errors
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
-reproduce: setup  ## run all experiments, three to five minutes; results in report/
-	@rm -rf report  # otherwise results of older code would be reused
+reproduce: setup  ## run all experiments whose code has changed, at most five minutes; results in report/
 	$(BIN)/bayescontrol reproduce --out report
 
 reproduce-full: setup  ## the same at full size, in report-full/; continues an interrupted run
