@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
+from importlib import import_module, reload
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +209,16 @@ def test_the_sources_are_the_study_its_local_imports_and_this_package(project: P
     ]  # fmt: skip
     assert {len(digest) for digest in sources.values()} == {64}
     assert "package.inside" not in sys.modules
+
+
+def test_an_edit_counts_when_the_module_is_loaded_again(project: Path) -> None:
+    study = find(str(project / "my_study.py"))
+    before = study_sources(study)
+    (project / "helper.py").write_text("import deeper\n\ndef value(i):\n    return 7\n")
+    assert study_sources(study) == before  # the process still runs the old code
+    reload(sys.modules["helper"])
+    changed = {name for name, digest in study_sources(study).items() if before[name] != digest}
+    assert changed == {"helper"}
 
 
 def test_an_experiment_of_this_package_lists_only_the_experiments_that_it_imports() -> None:

@@ -109,7 +109,7 @@ def check_stale_options(keep_stale: bool, fresh: bool, out: Path | None) -> None
 
 
 def discard(results: Iterable[tuple[Path, Study]]) -> None:
-    """Discard the stored results of some studies. An interrupted command continues without them."""
+    """Discard the stored results of some studies, before the first of them runs."""
     if context := click.get_current_context(silent=True):
         context.meta[IS_FRESH] = True
     for folder, study in results:

@@ -214,7 +214,7 @@ class _Run:
         """Run the experiment in memory, or in the point's folder of `out`."""
         study = (self.experiment, point.settings)
         if self.out is None:
-            provenance = Study.of(*study).provenance_of_all()
+            provenance = Study.of(*study).provenance_of_all() if self.as_json else ()
             with live(label) as progress:
                 result = conduct(*study, 1, progress, executor=self.pool.executor())
             return _Finished(point, replace(result, columns={}, provenance=provenance))

@@ -30,7 +30,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -43,6 +43,9 @@ _UNUSED_PARTS: Final = ("cli", "plot", "report")
 #: Parts of this package whose modules count only if a study imports them, like local modules.
 _OPTIONAL_PARTS: Final = ("durable", "experiments", "serve")
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
+
+#: The sha256 of a file, and the names that it imports.
+_Source: TypeAlias = tuple[str, set[str]]
 
 
 class Git(msgspec.Struct, frozen=True):
@@ -71,6 +74,7 @@ class Provenance(msgspec.Struct, frozen=True):
         return [name for name in names if self.sources.get(name) != sources.get(name)]
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that determine results."""
     found = {}
@@ -84,9 +88,9 @@ def versions() -> dict[str, str]:
 
 def provenance_here(run: Callable[..., Any]) -> Provenance:
     """Return the provenance of replicas run in this process, without the commit."""
-    source = source_of(run)
-    code = _read_source(source)[0] if source is not None and source.is_file() else ""
-    return Provenance(versions(), _machine(), code, sources=_sources_of(run))
+    module, sources = _module_of(run), _sources_of(run)
+    code = "" if module is None else sources.get(_name_of(module), "")
+    return Provenance(versions(), _machine(), code, sources=sources)
 
 
 def source_of(run: Callable[..., Any]) -> Path | None:
@@ -102,23 +106,20 @@ def study_sources(experiment: Experiment[Any]) -> dict[str, str]:
 
 def _sources_of(*objects: Any) -> dict[str, str]:
     """Return the sha256 of the modules that define the objects, and of those that they import."""
-    pending: dict[str, Path] = {}
+    pending: dict[str, tuple[ModuleType | None, Path]] = {}
     for module in map(_module_of, objects):
         if module is not None and (file := getattr(module, "__file__", None)):
-            # The name of a script is __main__ here, and __mp_main__ in a worker process.
-            is_script = module.__name__ in {"__main__", "__mp_main__"}
-            name = f"{module.__package__ or ''}.{Path(file).stem}".lstrip(".")
-            pending[name if is_script else module.__name__] = Path(file)
+            pending[_name_of(module)] = module, Path(file)
     # An installed study imports modules of its own package, which are installed as well.
     own_packages = {name.partition(".")[0] for name in pending} - {"bayescontrol"}
     sources: dict[str, str] = {}
     while pending:
-        name, file = pending.popitem()
-        sources[name], imports = _read_source(file)
-        for imported in _absolute_names(imports, name, file):
+        name, (module, path) = pending.popitem()
+        sources[name], imports = _read_module(module, path)
+        for imported in _absolute_names(imports, name, path):
             found = None if imported in sources else _local_file(imported, own_packages)
             if found is not None:
-                pending[imported] = found
+                pending[imported] = sys.modules.get(imported), found
     sources["bayescontrol"] = _digest_of_package()
     return dict(sorted(sources.items()))
 
@@ -128,6 +129,13 @@ def _module_of(item: Any) -> ModuleType | None:
         item = item.func
     name = getattr(item, "__module__", None) or ""
     return None if name in sys.stdlib_module_names else sys.modules.get(name)
+
+
+def _name_of(module: ModuleType) -> str:
+    """Return the name of a module; a script is __main__ here, and __mp_main__ in a worker."""
+    if module.__name__ not in {"__main__", "__mp_main__"}:
+        return module.__name__
+    return f"{module.__package__ or ''}.{Path(getattr(module, '__file__', '')).stem}".lstrip(".")
 
 
 @cache
@@ -179,7 +187,26 @@ def _absolute_names(imports: Iterable[str], name: str, file: Path) -> Iterator[s
             yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
-def _read_source(file: Path) -> tuple[str, set[str]]:
+#: For each file its module, the module's spec, and the result of `_read_source`.
+_loaded_sources: Final[dict[Path, tuple[ModuleType, ModuleSpec | None, _Source]]] = {}
+
+
+def _read_module(module: ModuleType | None, file: Path) -> _Source:
+    """Read the source of a module, but only once for each time that the module is loaded.
+
+    A file may change while the process runs the code that it has loaded.
+    """
+    spec = getattr(module, "__spec__", None)  # replaced by importlib.reload
+    known = _loaded_sources.get(file)
+    if known is not None and known[0] is module and known[1] is spec:
+        return known[2]
+    source = _read_source(file)
+    if module is not None:
+        _loaded_sources[file] = module, spec, source
+    return source
+
+
+def _read_source(file: Path) -> _Source:
     """Return the sha256 of a file, and the names that it imports, as written."""
     content = file.read_bytes()
     names: set[str] = set()

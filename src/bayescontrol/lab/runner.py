@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -204,7 +203,7 @@ class Job(Generic[S]):
 
     def __call__(self, runs: range) -> Group:
         """Run some replicas, one after the other."""
-        provenance = _first_provenance(self.run)
+        provenance = provenance_here(self.run)
         start = time.perf_counter()
         columns = stack(self.name, runs, [self.replica(i) for i in runs])
         return Group(runs, columns, time.perf_counter() - start, provenance)
@@ -225,17 +224,6 @@ class Job(Generic[S]):
                     f"{'records' if array.dtype.names else 'Python objects'}; return plain arrays"
                 )
         return columns
-
-
-def _first_provenance(run: Callable[..., Any]) -> Provenance:
-    """Return the provenance of `run` at its first use: files may change while a worker runs."""
-    try:
-        return _cached_provenance(run)
-    except TypeError:  # not hashable
-        return provenance_here(run)
-
-
-_cached_provenance = lru_cache(maxsize=32)(provenance_here)
 
 
 class GroupSizer:
