@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module, reload
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.manifest import read_manifest
 from bayescontrol.lab.provenance import Provenance, study_sources
 from bayescontrol.lab.registry import find
+from bayescontrol.lab.runner import run_replicas
 from bayescontrol.lab.store import CannotMerge, ResultStore, Study, merge, read
 
 STUDY = """
@@ -319,6 +321,18 @@ def test_a_folder_of_the_older_format_is_stale(
     assert fill(tmp_path, study_of("old"), 2.0, keep_stale=True) == [1.0] * 6
     assert "the code of 6 replicas differs from the code now (changed: unknown)" in caplog.text
     assert fill(tmp_path, study_of("old"), 2.0) == [2.0] * 6
+
+
+def test_a_run_that_is_in_no_file_is_reported(
+    project: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = eval("lambda settings, i: {'y': i}", {"__name__": "no_such_module"})
+    study = replace(find(str(project / "my_study.py")), run=run)
+    for _ in range(2):
+        assert caplog.text == ""
+        with ResultStore(tmp_path / "results", Study.of(study, study.quick)) as store:
+            run_replicas(study, study.quick, store=store)
+    assert "results: run is in no file, changes of its code are not seen" in caplog.text
 
 
 def test_changed_code_may_return_other_columns(tmp_path: Path) -> None:

@@ -108,8 +108,9 @@ def _sources_of(*objects: Any) -> dict[str, str]:
     """Return the sha256 of the modules that define the objects, and of those that they import."""
     pending: dict[str, tuple[ModuleType | None, Path]] = {}
     for module in map(_module_of, objects):
-        if module is not None and (file := getattr(module, "__file__", None)):
-            pending[_name_of(module)] = module, Path(file)
+        file = Path(getattr(module, "__file__", None) or "")
+        if module is not None and file.is_file():  # a notebook and a zip archive have no file
+            pending[_name_of(module)] = module, file
     # An installed study imports modules of its own package, which are installed as well.
     own_packages = {name.partition(".")[0] for name in pending} - {"bayescontrol"}
     sources: dict[str, str] = {}

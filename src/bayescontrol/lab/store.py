@@ -347,6 +347,8 @@ class ResultStore:
                 self.folder,
                 ", ".join(sorted(packages)),
             )
+        if current and not now.code:
+            _log.warning("%s: run is in no file, changes of its code are not seen", self.folder)
         self._has_stale_columns = self._columns in stale
         # The last file that has a run is used.
         self.files.sort(key=lambda file: file.path not in stale)
