@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.protocols import Persistent
@@ -55,6 +56,15 @@ GOLDEN: list[tuple[str, tuple[Any, ...], list[float]]] = [
         (0.5, 0.25),
         [0.7616309802624626, 0.8552070288592444, 0.08091858467769386, 0.9922412320386389],
     ),
+    (
+        "uniform",
+        (-2.0, 3.0),
+        [-0.6950958730466144, 0.18580754150972734, 1.973661934917133, 0.40363497050315233],
+    ),
+    ("poisson", (2.5,), [3, 6, 4, 1]),
+    ("poisson", (1e6,), [999275, 1000537, 1000707, 1000406]),
+    ("binomial", (10, 0.3), [2, 2, 5, 5]),
+    ("binomial", (10**12, 0.75), [750000323718, 750000377670, 749999584901, 749999903890]),
     ("integers", (1000,), [260, 437, 794, 480]),
     ("categorical", ([1, 2, 3, 4],), [1, 2, 3, 2]),
     ("choice", (1000,), [260, 437, 794, 480]),
@@ -125,7 +135,53 @@ def test_location_and_scale_transform_the_same_draw() -> None:
 def test_single_draws_are_python_numbers() -> None:
     rng = agent()
     assert type(rng.random()) is type(rng.normal()) is type(rng.beta(1, 1)) is float
+    assert type(rng.uniform()) is float
     assert type(rng.integers(5)) is type(rng.categorical([1, 1])) is type(rng.choice(5)) is int
+    assert type(rng.poisson()) is type(rng.binomial(3, 0.5)) is int
+
+
+def test_multivariate_draws_of_any_size_equal_repeated_single_draws() -> None:
+    rng, mean = agent(), [1.0, -2.0, 0.5]
+    factor = rng.normal(size=(3, 3))
+    covariance = factor @ factor.T
+    one, many = agent(), agent()
+    drawn = many.multivariate_normal(mean, covariance, size=(4, 5))
+    singles = [one.multivariate_normal(mean, covariance) for _ in range(20)]
+    assert drawn.shape == (4, 5, 3)
+    assert drawn.reshape(20, 3).tolist() == [single.tolist() for single in singles]
+    assert one == many
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        [[2.0, 0.6], [0.6, 1.0]],
+        [[4.0, 2.0], [2.0, 1.0]],  # singular: the first component is twice the second
+        [[1e12, 0.0], [0.0, 1e-12]],
+    ],
+)
+def test_multivariate_draws_have_the_given_mean_and_covariance(
+    covariance: list[list[float]],
+) -> None:
+    """Ten directions u: u·x is normal, √n sup|F_n - F|, limit 2.69: false-alarm rate 1e-5."""
+    mean, C, n = np.array([1.0, -3.0]), np.array(covariance), 20_000
+    x = agent().multivariate_normal(mean, C, size=n)
+    scale = np.sqrt(np.diag(C))
+    for angle in np.linspace(0.1, 3.0, 10):
+        u = np.array([math.cos(angle), math.sin(angle)]) / scale
+        standard = np.sort((x - mean) @ u / math.sqrt(u @ C @ u))
+        gap = np.abs(sc.ndtr(standard) - (np.arange(n) + 0.5) / n).max() + 0.5 / n
+        assert gap * math.sqrt(n) < 2.69
+    assert np.isclose(x[:, 0] - 2 * x[:, 1], 7.0).all() == (covariance[0][0] == 4.0)
+
+
+def test_degenerate_parameters_give_constants() -> None:
+    rng = agent()
+    assert rng.uniform(2.5, 2.5) == 2.5
+    assert rng.poisson(0.0) == rng.binomial(0, 0.5) == rng.binomial(9, 0.0) == 0
+    assert rng.binomial(2**53, 1.0) == 2**53
+    assert rng.multivariate_normal([1.0, 2.0], np.zeros((2, 2))).tolist() == [1.0, 2.0]
+    assert rng.multivariate_normal([], np.empty((0, 0)), size=2).shape == (2, 0)
 
 
 def test_integers_cover_the_whole_range_and_nothing_else() -> None:
@@ -333,6 +389,21 @@ def test_repr_shows_the_state_and_equality_compares_it() -> None:
         (lambda s: s.choice([1, 2], p=[1.0]), "2 options"),
         (lambda s: s.choice(2, p=[0.0, 0.0]), "sums to 0"),
         (lambda s: s.permutation(-1), "n = -1"),
+        (lambda s: s.uniform(1.0, 0.0), "high - low = -1.0 must be .* at least 0"),
+        (lambda s: s.uniform(-1e308, 1e308), "high - low = inf"),
+        (lambda s: s.uniform(math.nan), "low = nan"),
+        (lambda s: s.poisson(-0.5), "lam = -0.5"),
+        (lambda s: s.poisson(1e17, size=2), r"lam = 1e\+17 .* at most 9.0072e\+15"),
+        (lambda s: s.binomial(2.5, 0.5), "n = 2.5 must be an integer"),
+        (lambda s: s.binomial(-1, 0.5), "n = -1"),
+        (lambda s: s.binomial(3, 1.1), "p = 1.1 .* at most 1"),
+        (lambda s: s.binomial(3, math.nan, size=2), "p = nan"),
+        (lambda s: s.multivariate_normal(0.0, 1.0), r"shape \(\) and cov \(\)"),
+        (lambda s: s.multivariate_normal([0, 0], np.eye(3)), r"expected \(d,\) and \(d, d\)"),
+        (lambda s: s.multivariate_normal([0, 0], [[1, 2], [0, 1]]), "cov is not symmetric"),
+        (lambda s: s.multivariate_normal([0, 0], [[1, 2], [2, 1]]), "the eigenvalue -1"),
+        (lambda s: s.multivariate_normal([0, math.inf], np.eye(2)), "must be finite"),
+        (lambda s: s.multivariate_normal(["a"], [[1]]), "mean: expected an array of numbers"),
     ],
 )
 def test_errors_name_invalid_arguments_and_use_no_random_numbers(

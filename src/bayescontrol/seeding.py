@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray, as_numbers
 from bayescontrol.errors import IncompatibleState
 
 Size: TypeAlias = int | tuple[int, ...]
@@ -30,6 +30,8 @@ SeedLike: TypeAlias = "int | Stream | np.random.Generator | None"
 
 ALGORITHM = "xoshiro256++"
 INT64 = 2**63
+#: The largest number of trials and the largest mean of a Poisson number: both are doubles.
+MAX_COUNT = 2**53
 
 
 class Stream:
@@ -82,6 +84,18 @@ class Stream:
         return self._fill(kernels.random.fill_uniform, size)
 
     @overload
+    def uniform(self, low: float = 0.0, high: float = 1.0, size: None = None) -> float: ...
+    @overload
+    def uniform(self, low: float = 0.0, high: float = 1.0, *, size: Size) -> FloatArray: ...
+    def uniform(
+        self, low: float = 0.0, high: float = 1.0, size: Size | None = None
+    ) -> float | FloatArray:
+        """Uniform on [low, high); as in NumPy, rounding can return `high` itself."""
+        low = _finite("low", low)
+        width = _finite("high - low", _finite("high", high) - low, 0.0)
+        return low + width * self.random(size)
+
+    @overload
     def normal(self, loc: float = 0.0, scale: float = 1.0, size: None = None) -> float: ...
     @overload
     def normal(self, loc: float = 0.0, scale: float = 1.0, *, size: Size) -> FloatArray: ...
@@ -93,6 +107,22 @@ class Stream:
         if size is None:
             return loc + scale * kernels.random.normal(self.state)
         return loc + scale * self._fill(kernels.random.fill_normal, size)
+
+    def multivariate_normal(
+        self, mean: npt.ArrayLike, cov: npt.ArrayLike, size: Size | None = None
+    ) -> FloatArray:
+        """N(mean, cov): an array of shape (d,), or of shape (*size, d). `cov` may be singular.
+
+        >>> Stream(0).multivariate_normal([0.0, 5.0], [[1.0, 0.0], [0.0, 0.0]], size=3).shape
+        (3, 2)
+        """
+        centre, factor = _mean_and_factor(mean, cov)
+        shape = np.broadcast_to(0, () if size is None else size).shape
+        z = self.normal(size=(*shape, centre.size))
+        out = np.broadcast_to(centre, z.shape).copy()
+        for k, row in enumerate(factor):  # not a matrix product, whose rounding depends on `size`
+            out += z[..., k, None] * row
+        return out
 
     @overload
     def exponential(self, scale: float = 1.0, size: None = None) -> float: ...
@@ -128,6 +158,29 @@ class Stream:
         if size is None:
             return kernels.random.beta(self.state, a, b)
         return self._fill(kernels.random.fill_beta, size, a, b)
+
+    @overload
+    def poisson(self, lam: float = 1.0, size: None = None) -> int: ...
+    @overload
+    def poisson(self, lam: float = 1.0, *, size: Size) -> IntArray: ...
+    def poisson(self, lam: float = 1.0, size: Size | None = None) -> int | IntArray:
+        """k with probability lam^k e^-lam / k!, for lam up to 2^53."""
+        lam = _finite("lam", lam, 0.0, MAX_COUNT)
+        if size is None:
+            return int(kernels.counts.poisson(self.state, lam))
+        return self._fill(kernels.counts.fill_poisson, size, lam, dtype=np.int64)
+
+    @overload
+    def binomial(self, n: int, p: float, size: None = None) -> int: ...
+    @overload
+    def binomial(self, n: int, p: float, size: Size) -> IntArray: ...
+    def binomial(self, n: int, p: float, size: Size | None = None) -> int | IntArray:
+        """The number of successes in n trials, each with probability p, for n up to 2^53."""
+        trials = float(_integer("n", n, 0, MAX_COUNT + 1))
+        p = _finite("p", p, 0.0, 1.0)
+        if size is None:
+            return int(kernels.counts.binomial(self.state, trials, p))
+        return self._fill(kernels.counts.fill_binomial, size, trials, p, dtype=np.int64)
 
     @overload
     def integers(self, low: int, high: int | None = None, size: None = None) -> int: ...
@@ -276,14 +329,15 @@ def as_seed(seed: SeedLike) -> int:
     return _integer("seed", seed, 0, 2**128)
 
 
-def _finite(name: str, value: float, least: float = -math.inf) -> float:
-    """Return the value as a float; raise ValueError unless it is finite and at least `least`."""
+def _finite(name: str, value: float, least: float = -math.inf, greatest: float = math.inf) -> float:
+    """Return the value as a float; raise ValueError unless it is finite and within the bounds."""
     try:
         number = float(value) if math.isfinite(value) else math.nan
     except (TypeError, OverflowError):
         number = math.nan
-    if not number >= least:  # also if it is NaN
+    if not least <= number <= greatest:  # also if it is NaN
         bound = "" if least == -math.inf else f" of at least {least:g}"
+        bound += "" if greatest == math.inf else f" and at most {greatest:g}"
         raise ValueError(f"{name} = {value!r} must be one finite number{bound}")
     return number
 
@@ -305,6 +359,25 @@ def _integer(name: str, value: object, least: int, end: int) -> int:
     if not least <= number < end:
         raise ValueError(f"{name} = {number} must be at least {least} and less than {end}")
     return number
+
+
+def _mean_and_factor(mean: npt.ArrayLike, cov: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and a matrix V with VᵀV = cov; raise ValueError if they are invalid."""
+    centre = as_numbers(mean, "mean", ValueError)
+    C = as_numbers(cov, "cov", ValueError)
+    if centre.ndim != 1 or C.shape != (centre.size, centre.size):
+        raise ValueError(
+            f"mean has shape {centre.shape} and cov {C.shape}: expected (d,) and (d, d)"
+        )
+    if not (np.isfinite(centre).all() and np.isfinite(C).all()):
+        raise ValueError("mean and cov must be finite")
+    scale = np.abs(C).max(initial=0.0)
+    if np.abs(C - C.T).max(initial=0.0) > 1e-12 * scale:
+        raise ValueError("cov is not symmetric: pass (cov + cov.T) / 2")
+    least = np.linalg.eigvalsh(C).min(initial=0.0)
+    if least < -1e-12 * scale * centre.size:
+        raise ValueError(f"cov has the eigenvalue {least:.3g}: it must be positive semidefinite")
+    return centre, kernels.regression.factor(C)
 
 
 def _as_weights(p: npt.ArrayLike) -> FloatArray:

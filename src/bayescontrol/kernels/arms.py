@@ -32,6 +32,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.counts import poisson
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.random import (
     LOG_UNIT,
@@ -52,8 +53,6 @@ BERNOULLI, GAUSSIAN, NORMAL_GAMMA, POISSON, EXPONENTIAL, CATEGORICAL = range(6)
 MIN_SHAPE, MIN_RATE, MAX_RATE = 0.5, 1e-280, 1e280
 #: If all α are smaller than this, even the largest of a few gammas can underflow.
 SMALL_ALPHA = 0.1
-#: Up to this mean the events of a Poisson process are counted one by one.
-SMALL_MEAN = 16.0
 
 
 @leaf
@@ -154,50 +153,6 @@ def learn(kind: int, constants: FloatArray, row: FloatArray, r: float) -> None:
 
 
 @leaf
-def _binomial(rng_state: UIntArray, n: float, p: float) -> float:
-    """Draw how many of n uniform numbers are below p, by bisection.
-
-    The i-th smallest of n uniform numbers, x, is Beta(i, n + 1 - i). If x < p, count i numbers and
-    continue with the n - i above x; otherwise continue with the i - 1 below x.
-    """
-    count = 0.0
-    while n > 0.0:
-        i = np.floor(0.5 * n) + 1.0
-        x = beta(rng_state, i, n + 1.0 - i)
-        if x < p:
-            count += i
-            n -= i
-            p = (p - x) / (1.0 - x)
-        else:
-            n = i - 1.0
-            p /= x
-    return count
-
-
-@leaf
-def _poisson(rng_state: UIntArray, mean: float) -> float:
-    """Draw the number of events of a unit-rate process before time `mean` (Ahrens & Dieter 1974).
-
-    The n-th event is at time Gamma(n). If that is before `mean`, count n events and continue with
-    the remaining time. Otherwise each of the n - 1 earlier events is before `mean` with probability
-    mean / time.
-    """
-    count = 0.0
-    while mean > SMALL_MEAN:
-        n = np.floor(0.875 * mean)
-        time = gamma(rng_state, n)
-        if time > mean:
-            return count + _binomial(rng_state, n - 1.0, mean / time)
-        count += n
-        mean -= time
-    time = exponential(rng_state)
-    while time < mean:
-        count += 1.0
-        time += exponential(rng_state)
-    return count
-
-
-@leaf
 def respond(kind: int, constants: FloatArray, truth: FloatArray, rng_state: UIntArray) -> float:
     """Draw a reward of an arm whose true parameters are `truth`.
 
@@ -215,7 +170,7 @@ def respond(kind: int, constants: FloatArray, truth: FloatArray, rng_state: UInt
     if kind == NORMAL_GAMMA:
         return float(truth[0] + truth[1] * normal(rng_state))
     if kind == POISSON:
-        return _poisson(rng_state, truth[0])
+        return poisson(rng_state, truth[0])
     if kind == EXPONENTIAL:
         return float(truth[0] * exponential(rng_state))
     return float(constants[categorical(rng_state, truth)])

@@ -12,6 +12,8 @@ numbers.
 
 import math
 
+import numpy as np
+
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp
@@ -41,6 +43,15 @@ def cholesky(Lambda: FloatArray, R: FloatArray) -> bool:
             for i in range(m, d):
                 R[m, i] -= R[k, m] * R[k, i]
     return True
+
+
+def factor(W: FloatArray) -> FloatArray:
+    """Return V with VᵀV = W: the Cholesky factor, or from eigenvalues if W is singular."""
+    V = np.empty_like(W)
+    if cholesky(W, V):
+        return V
+    values, vectors = np.linalg.eigh(W)
+    return np.ascontiguousarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
 
 
 @leaf

@@ -22,7 +22,7 @@ from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.display import summary_html
 from bayescontrol.errors import IncompatibleState, InvalidPrior, NotStabilisable, counted
 from bayescontrol.linear.costs import CostBelief, KnownCosts
-from bayescontrol.linear.matrices import as_definite, as_vector, factor
+from bayescontrol.linear.matrices import as_definite, as_vector
 from bayescontrol.linear.regression import SystemPrior, SystemRegression
 from bayescontrol.linear.system import Costs, LinearSystem, as_costs, state_and_cost
 from bayescontrol.protocols import PosteriorMeasure
@@ -52,7 +52,7 @@ class LinearMode:
     @classmethod
     def of(cls, system: LinearSystem) -> "LinearMode":
         """Return the mode of a known system."""
-        solved = system.A, system.B, factor(system.W), system.P, system.K
+        solved = system.A, system.B, kernels.regression.factor(system.W), system.P, system.K
         return cls(solved, system.costs)
 
     def act(self, x: FloatArray, rng: Stream) -> FloatArray:

@@ -111,15 +111,6 @@ def as_start(start: npt.ArrayLike | None, size: int) -> FloatArray:
         raise InvalidSystem(str(error)) from None
 
 
-def factor(W: FloatArray) -> FloatArray:
-    """Return V with VᵀV = W: the Cholesky factor, or from eigenvalues if W is singular."""
-    V = np.empty_like(W)
-    if kernels.regression.cholesky(W, V):
-        return V
-    values, vectors = np.linalg.eigh(W)
-    return np.ascontiguousarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
-
-
 def riccati(
     A: npt.ArrayLike, B: npt.ArrayLike, Q: npt.ArrayLike, R: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:

@@ -27,7 +27,6 @@ from bayescontrol.linear.matrices import (
     as_matrix,
     as_start,
     as_vector,
-    factor,
     riccati,
 )
 from bayescontrol.linear.system import LinearSystem
@@ -162,7 +161,8 @@ class OutputPlant:
     ) -> None:
         n = system.states
         self.system, self.C = system, as_matrix(C, (None, n), "C")
-        self._noises = factor(system.W), factor(as_definite(V, len(self.C), "V", strictly=False))
+        noises = system.W, as_definite(V, len(self.C), "V", strictly=False)
+        self._noises = [kernels.regression.factor(covariance) for covariance in noises]
         self.x = as_start(start, n)
 
     def respond(self, u: npt.ArrayLike, rng: Stream) -> Any:

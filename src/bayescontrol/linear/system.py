@@ -31,7 +31,6 @@ from bayescontrol.linear.matrices import (
     as_start,
     as_vector,
     average_cost,
-    factor,
     riccati,
 )
 from bayescontrol.record import Record
@@ -195,7 +194,7 @@ class LinearPlant:
             raise InvalidSystem(f"cost_noise={cost_noise}: it must be finite and at least 0")
         self.cost_noise = cost_noise
         self._x = as_start(start, system.states)
-        self._V = factor(system.W)
+        self._V = kernels.regression.factor(system.W)
 
     @property
     def x(self) -> FloatArray:
