@@ -42,7 +42,7 @@ from bayescontrol.errors import (
 from bayescontrol.mdp.table import MDP, advance
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Held
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.values import format_text, require_arrays
 
 #: ε of `solve_average_reward`, and its limit of policy improvements.
@@ -465,7 +465,7 @@ class PosteriorSampling(ControlRule[SampledModel, Any, Any, Any]):
         held = self._held()
         return Episode(held.t, held.age, self._last, self._before, self.belief.tried)
 
-    def act(self, rng: Stream) -> Any:
+    def act(self, rng: StreamLike) -> Any:
         """π_m(x), with a new m if the episode has ended."""
         episode = self.episode
         if self.mode is None or self.ends(episode):

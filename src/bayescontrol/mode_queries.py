@@ -29,7 +29,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray, Stateful
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.situations import Advance, as_advance
 from bayescontrol.values import format_name
 
@@ -69,14 +69,17 @@ def checked_probabilities(
     raise InvalidTable(f"the {part} of {mode} in situation {x!r}{after} is {answer!r}: {problem}")
 
 
-def draw_from(probabilities: Mapping[K, float], rng: Stream) -> K:
+def draw_from(probabilities: Mapping[K, float], rng: StreamLike) -> K:
     """Draw k with probability `probabilities[k]`.
 
+    >>> from bayescontrol import Stream
     >>> draw_from({"a": 0.0, "b": 1.0}, Stream(0))
     'b'
     """
     outcomes = list(probabilities)
-    return outcomes[0 if len(outcomes) == 1 else rng.categorical(list(probabilities.values()))]
+    return outcomes[
+        0 if len(outcomes) == 1 else require_stream(rng).categorical(list(probabilities.values()))
+    ]
 
 
 def safe_log(p: float) -> float:
@@ -160,7 +163,7 @@ class ModeEnvironment:
         else:
             self.advance = as_advance(situation, advance)
 
-    def respond(self, a: Any, rng: Stream) -> Any:
+    def respond(self, a: Any, rng: StreamLike) -> Any:
         """Draw o and move to the next situation."""
         o = draw_from(self.mode.observation_probabilities(self.x, a), rng)
         self.x = self.advance(self.x, a, o)

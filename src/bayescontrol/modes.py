@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from bayescontrol.errors import MissingCapability
 from bayescontrol.mode_queries import ModeEnvironment, checked_probabilities, draw_from, safe_log
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.situations import Advance
 
 X = TypeVar("X")
@@ -42,7 +42,7 @@ class DiscreteMode(Generic[X, A, O]):
     ) -> None:
         self._policy, self._hypothesis, self.name = policy, hypothesis, name
 
-    def act(self, x: X, rng: Stream) -> A:
+    def act(self, x: X, rng: StreamLike) -> A:
         """a ~ P(a | m, x)."""
         return draw_from(self.action_probabilities(x), rng)
 

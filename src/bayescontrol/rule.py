@@ -29,7 +29,7 @@ from bayescontrol.protocols import (
     Retirement,
 )
 from bayescontrol.schedules import Held, Schedule, every_step
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike, require_stream
 from bayescontrol.situations import as_advance, independent_of_feedback
 from bayescontrol.values import pack, part_of, require_arrays, unpack
 
@@ -98,13 +98,13 @@ class ControlRule(Generic[M, X, A, O]):
 
     # -- the rule as an agent ------------------------------------------------------------
 
-    def act(self, rng: Stream) -> A:
+    def act(self, rng: StreamLike) -> A:
         """Return a_t: draw a mode if one is due, and do what it would do.
 
         If no mode is held, the belief may draw the action directly, from the same distribution.
         """
         if not isinstance(rng, Stream):
-            raise TypeError(f"rng={rng!r}: expected a Stream, such as Stream(0)")
+            rng = require_stream(rng)  # a NumPy Generator
         m = self.mode
         a: A
         if self.schedule is every_step and self._offers(ActionDraws):
@@ -119,7 +119,7 @@ class ControlRule(Generic[M, X, A, O]):
         self._t += 1
         return a
 
-    def batch(self, size: int, rng: Stream) -> list[A]:
+    def batch(self, size: int, rng: StreamLike) -> list[A]:
         """Draw `size` actions with `act`, without observations in between.
 
         Actions are not evidence, so they can be drawn before any observation. Pass the feedback
@@ -131,7 +131,8 @@ class ControlRule(Generic[M, X, A, O]):
         """
         if size < 0:
             raise ValueError(f"size={size}: expected 0 or more")
-        return [self.act(rng) for _ in range(size)]
+        stream = require_stream(rng)
+        return [self.act(stream) for _ in range(size)]
 
     def issue(self, a: A) -> None:
         """P(m | âo_<t â_t) = P(m | âo_<t): the agent's own action is not evidence."""

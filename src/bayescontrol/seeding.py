@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 #: The argument `seed` of public functions: see `as_stream`.
 SeedLike: TypeAlias = "int | Stream | np.random.Generator | None"
+#: The argument `rng` of built-in methods: see `require_stream`.
+StreamLike: TypeAlias = "Stream | np.random.Generator"
 
 ALGORITHM = "xoshiro256++"
 INT64 = 2**63
@@ -327,6 +329,30 @@ def as_seed(seed: SeedLike) -> int:
     if seed is None or isinstance(seed, Stream | np.random.Generator):
         return as_stream(seed).integers(INT64 - 1)
     return _integer("seed", seed, 0, 2**128)
+
+
+def require_stream(rng: StreamLike) -> Stream:
+    """Return a Stream itself; a NumPy Generator draws the seed of a new one, so it advances.
+
+    Anything else raises a TypeError. A number too: it would give the same draws in every call.
+
+    >>> rng = Stream(5)
+    >>> require_stream(rng) is rng, type(require_stream(rng.generator())).__name__
+    (True, 'Stream')
+    """
+    if isinstance(rng, Stream):
+        return rng
+    if isinstance(rng, np.random.Generator):
+        return as_stream(rng)
+    raise TypeError(
+        f"rng={rng!r}: expected a Stream, such as Stream(0), or a NumPy Generator; create it once "
+        "and pass it to every call"
+    )
+
+
+def state_of(rng: StreamLike) -> UIntArray:
+    """Return the state of `require_stream(rng)`, which kernels advance in place."""
+    return rng.state if isinstance(rng, Stream) else require_stream(rng).state
 
 
 def _finite(name: str, value: float, least: float = -math.inf, greatest: float = math.inf) -> float:

@@ -24,7 +24,7 @@ from bayescontrol.errors import (
     UnknownArm,
 )
 from bayescontrol.schedules import Every
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.testing import (
     LawBroken,
     check_acting,
@@ -239,7 +239,7 @@ def test_a_belief_that_learns_from_drawing_is_detected(case: Case) -> None:
     """Planted bug: a belief that changes its posterior when an action is drawn."""
 
     class LearnsFromDrawing(ArmsBelief):
-        def draw_action(self, x: Any, rng: Stream) -> Any:
+        def draw_action(self, x: Any, rng: StreamLike) -> Any:
             a = super().draw_action(x, rng)
             self._rows[0] *= 1.001
             return a

@@ -12,6 +12,7 @@ from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.fused import find_loop
 from bayescontrol.problems.tabular import TabularEnvironment, TabularMode, random_modes
 from bayescontrol.record import Record
+from bayescontrol.seeding import StreamLike
 from bayescontrol.testing import (
     LawBroken,
     check_agreement,
@@ -48,7 +49,7 @@ def test_conditioning_with_a_coin_is_not_deterministic() -> None:
 
 def test_drawing_must_not_change_the_evidence() -> None:
     class Deluded(Base):
-        def sample(self, rng: Stream) -> TabularMode:
+        def sample(self, rng: StreamLike) -> TabularMode:
             mode = super().sample(rng)
             self.reweigh(object, lambda _m: 1.0 + (np.arange(3) == self.drawn), "planted")
             return mode
@@ -130,7 +131,7 @@ def test_random_numbers_from_another_source_are_detected() -> None:
     elsewhere = Stream(0)
 
     class Restless(ControlRule[TabularMode, int, int, int]):
-        def act(self, rng: Stream) -> int:
+        def act(self, rng: StreamLike) -> int:
             return super().act(elsewhere)
 
     with pytest.raises(LawBroken, match="seed 0"):

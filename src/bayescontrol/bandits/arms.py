@@ -22,7 +22,7 @@ from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import distinct_texts, format_text, require_arrays
 
 
@@ -32,6 +32,7 @@ class MeanRewards:
     `logs`, if given, is compared instead of `means`: it keeps the order of means that are equal
     as doubles. Ties are broken at random.
 
+    >>> from bayescontrol import Stream
     >>> MeanRewards(("red", "blue"), np.array([0.2, 0.7])).act(None, Stream(0))
     'blue'
     >>> MeanRewards(("red", "blue"), np.ones(2), logs=np.array([3.0, 2.0])).act(None, Stream(0))
@@ -45,7 +46,7 @@ class MeanRewards:
     ) -> None:
         self.arms, self.means, self.logs = tuple(arms), means, logs
 
-    def act(self, x: Any, rng: Stream) -> Any:
+    def act(self, x: Any, rng: StreamLike) -> Any:
         """Return arg max_j m_j; ties are broken at random."""
         compared = self.means if self.logs is None else self.logs
         best = int(compared.argmax())
@@ -78,6 +79,7 @@ class MeanRewards:
     def retire(self, arm: Hashable) -> None:
         """m_arm ← -∞, so that this mode no longer pulls the arm.
 
+        >>> from bayescontrol import Stream
         >>> mode = MeanRewards(("red", "blue"), np.array([0.2, 0.7]))
         >>> mode.retire("blue")
         >>> mode.act(None, Stream(0))
@@ -198,13 +200,13 @@ class ArmsBelief(HasArms[MeanRewards]):
             self._rows[j] = row
         self._roster.counts[j] += 1
 
-    def sample(self, rng: Stream) -> MeanRewards:
+    def sample(self, rng: StreamLike) -> MeanRewards:
         """Draw m ~ P(m | âo_<t): the mean reward of every active arm."""
         active, logs = self._roster.active, None
         if self._needs_logs and kernels.arms.needs_logs(self.family.kind, self._rows, active):
             kernels.arms.draw_logs(
                 self.family.kind, self.family.constants, self._rows, active, self._drawn,
-                self._logs, rng.state,
+                self._logs, state_of(rng),
             )  # fmt: skip
             logs = self._logs[active]
         else:
@@ -212,23 +214,23 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._last = MeanRewards(self.arms, self._drawn[active], logs)
         return self._last
 
-    def draw_action(self, x: Any, rng: Stream) -> Any:
+    def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t), as `sample` and then `act` do, if possible with fewer draws."""
         self._last = None
         if self._cache is not None:
             j = kernels.screening.draw_action(
-                self._rows, self._cache, self._roster.active, self._undrawn, rng.state
+                self._rows, self._cache, self._roster.active, self._undrawn, state_of(rng)
             )
         else:
             j = self._draw_all(rng)
         return self._roster.labels[j]
 
-    def _draw_all(self, rng: Stream) -> int:
+    def _draw_all(self, rng: StreamLike) -> int:
         """Draw the mean reward of every active arm into `_drawn`; return the best arm's row."""
         draw = kernels.arms.draw_action if self._needs_logs else kernels.arms.largest_mean
         return draw(
             self.family.kind, self.family.constants, self._rows, self._roster.active, self._drawn,
-            rng.state,
+            state_of(rng),
         )  # fmt: skip
 
     # -- queries -----------------------------------------------------------------------------

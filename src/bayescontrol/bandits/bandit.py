@@ -25,7 +25,7 @@ from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import SeedLike, Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, state_of
 
 
 class ArmsEnvironment:
@@ -50,10 +50,10 @@ class ArmsEnvironment:
         """The arm with the largest mean reward."""
         return self.labels[int(self.means.argmax())]
 
-    def respond(self, a: Hashable, rng: Stream) -> float:
+    def respond(self, a: Hashable, rng: StreamLike) -> float:
         """Draw the reward o ~ P(o | m*, a) of arm a."""
         row = self.truth[self.labels.place(a)]
-        return kernels.arms.respond(self.family.kind, self.family.constants, row, rng.state)
+        return kernels.arms.respond(self.family.kind, self.family.constants, row, state_of(rng))
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:

@@ -44,7 +44,7 @@ from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import SeedLike, Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
 from bayescontrol.situations import accept_late_feedback
 
 #: The source of contexts: "normal", "sphere", or a function of a stream.
@@ -111,9 +111,9 @@ class LinearEnvironment:
         """The arm with the largest mean reward in context x."""
         return self.labels[int(self.means(x).argmax())]
 
-    def respond(self, a: Hashable, rng: Stream) -> RewardAndContext:
+    def respond(self, a: Hashable, rng: StreamLike) -> RewardAndContext:
         """Draw r ~ P(r | x·w_a), then the next context."""
-        w = self.truth[self.labels.place(a)]
+        w, rng = self.truth[self.labels.place(a)], require_stream(rng)
         r = kernels.regression.respond(
             self.link.kind, self.link.constants, w, self._context, rng.state
         )

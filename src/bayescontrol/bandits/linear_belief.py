@@ -37,13 +37,14 @@ from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import distinct_texts, format_text, require_arrays
 
 
 class LinearWeights:
     """A mode: the weights of every arm. Its policy pulls arg max_a x·w_a, ties at random.
 
+    >>> from bayescontrol import Stream
     >>> LinearWeights(("red", "blue"), np.eye(2)).act([0.2, 0.7], Stream(0))
     'blue'
     """
@@ -53,10 +54,10 @@ class LinearWeights:
     def __init__(self, arms: Sequence[Hashable], weights: FloatArray) -> None:
         self.arms, self.weights = tuple(arms), weights
 
-    def act(self, x: npt.ArrayLike, rng: Stream) -> Any:
+    def act(self, x: npt.ArrayLike, rng: StreamLike) -> Any:
         """Return arg max_a x·w_a; ties are broken at random."""
         v = scale_for_comparison(as_context(x, self.weights.shape[1]))
-        return self.arms[kernels.regression.best(self.weights, v, rng.state)]
+        return self.arms[kernels.regression.best(self.weights, v, state_of(rng))]
 
     def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
         """1 for the best arm in this context, split evenly between ties."""
@@ -131,20 +132,20 @@ class LinearBelief(HasArms[LinearWeights]):
             raise BadEvidence(f"reward {r!r} of arm {a!r} is above {LARGEST:g}: rescale it")
         return j, as_context(x, self.features), r
 
-    def sample(self, rng: Stream) -> LinearWeights:
+    def sample(self, rng: StreamLike) -> LinearWeights:
         """Draw w_a ~ N(μ_a, Λ_a⁻¹) for every active arm."""
         weights = np.empty((len(self), self.features))
         for k, j in enumerate(self._roster.active):
-            self._posteriors.draw(int(j), rng.state, weights[k])
+            self._posteriors.draw(int(j), state_of(rng), weights[k])
         self._last = LinearWeights(self.arms, weights)
         return self._last
 
-    def draw_action(self, x: npt.ArrayLike, rng: Stream) -> Any:
+    def draw_action(self, x: npt.ArrayLike, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t, x) by drawing only the scores x·w_a, not the weights."""
         v = scale_for_comparison(as_context(x, self.features))
         self._last = None
         R, z, active, buffer = self.loop_arrays()
-        j = kernels.regression.draw_action(R, z, active, v, buffer, rng.state)
+        j = kernels.regression.draw_action(R, z, active, v, buffer, state_of(rng))
         return self._roster.labels[j]
 
     # -- queries -----------------------------------------------------------------------------
@@ -341,6 +342,7 @@ def _features(phi: FeatureMap, x: Any, a: Any, d: int) -> FloatArray:
 class SharedWeights:
     """A mode: the weights w. Its policy pulls arg max_a φ(x, a)·w, ties at random.
 
+    >>> from bayescontrol import Stream
     >>> SharedWeights((0, 1), lambda x, a: [x * a], np.array([2.0])).act(1.0, Stream(0))
     1
     """
@@ -350,7 +352,7 @@ class SharedWeights:
     def __init__(self, arms: Sequence[Hashable], phi: FeatureMap, weights: FloatArray) -> None:
         self.arms, self.phi, self.weights = tuple(arms), phi, weights
 
-    def act(self, x: Any, rng: Stream) -> Any:
+    def act(self, x: Any, rng: StreamLike) -> Any:
         """Return arg max_a φ(x, a)·w; ties are broken at random."""
         best = self._best_arms(x)
         return best[rng.integers(len(best)) if len(best) > 1 else 0]
@@ -417,7 +419,7 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         self._single_arm.observe(self._features(x, a), 0, o)
         self._roster.counts[self._roster.labels.place(a)] += 1
 
-    def sample(self, rng: Stream) -> SharedWeights:
+    def sample(self, rng: StreamLike) -> SharedWeights:
         """Draw w ~ N(μ, Λ⁻¹)."""
         self._last = SharedWeights(self.arms, self.phi, self._single_arm.sample(rng).weights[0])
         return self._last

@@ -29,7 +29,7 @@ from bayescontrol.bandits.family import number
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike, require_stream
 from bayescontrol.values import format_name, pack, require_arrays
 
 Self = TypeVar("Self", bound="CountingAgent")
@@ -75,9 +75,9 @@ class CountingAgent:
     def _new_scratch(self) -> FloatArray:
         return np.empty((1, len(self._labels)))
 
-    def act(self, rng: Stream) -> Any:
+    def act(self, rng: StreamLike) -> Any:
         """Return the chosen arm. Does not change the agent."""
-        return self._labels[self._choose(rng)]
+        return self._labels[self._choose(require_stream(rng))]
 
     def _choose(self, rng: Stream) -> int:
         return kernels.policies.choose(

@@ -40,7 +40,7 @@ from bayescontrol.errors import (
     UnknownArm,
 )
 from bayescontrol.priors import TOLERANCE, as_prior
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike
 from bayescontrol.values import require_arrays
 
 X = TypeVar("X")
@@ -212,7 +212,7 @@ class BayesOptimal(Generic[X, A, O]):
         """P(o | v, x, a)."""
         return self.belief.predictive(self.x, a)
 
-    def act(self, rng: Stream) -> A:
+    def act(self, rng: StreamLike) -> A:
         """Return the best action. Draws no random numbers."""
         a = self._best_action()
         self._t += 1
@@ -365,7 +365,7 @@ class BayesOptimalBandit:
         """Return probability 1 for the best arm."""
         return {self._best_arm(): 1.0}
 
-    def act(self, rng: Stream) -> int:
+    def act(self, rng: StreamLike) -> int:
         """Return the best arm. Draws no random numbers."""
         return self._best_arm()
 

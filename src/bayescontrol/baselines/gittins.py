@@ -18,7 +18,7 @@ from bayescontrol.baselines.gittins_table import GittinsTable
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike, state_of
 from bayescontrol.values import pack, require_arrays
 
 
@@ -47,10 +47,10 @@ class GittinsAgent:
         # Indices of states beyond the table, by (successes, failures).
         self._extra_indices: dict[tuple[int, int], float] = {}
 
-    def act(self, rng: Stream) -> Any:
+    def act(self, rng: StreamLike) -> Any:
         """Return the chosen arm. Does not change the agent, except for a cache of indices."""
         r, f = self._counts
-        j = kernels.gittins.highest_index_arm(self.table.nu, self.table.pulls, r, f, rng.state)
+        j = kernels.gittins.highest_index_arm(self.table.nu, self.table.pulls, r, f, state_of(rng))
         if j < 0:  # an arm has more pulls than the table covers
             nu = np.array(list(self.indices().values()))
             best = np.flatnonzero(nu == nu.max())

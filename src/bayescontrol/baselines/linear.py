@@ -24,12 +24,13 @@ from bayescontrol.linear.problem import LinearQuadratic
 from bayescontrol.linear.regression import SystemPrior
 from bayescontrol.linear.system import LinearSystem, next_state
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike, state_of
 
 
 class OptimalController:
     """u = -K x with the optimal gain of the true plant, or with a given gain.
 
+    >>> from bayescontrol import Stream
     >>> from bayescontrol.linear import double_integrator
     >>> agent = OptimalController(double_integrator(), start=[1.0, 0.0])
     >>> agent.act(Stream(0)).round(3)
@@ -54,7 +55,7 @@ class OptimalController:
                 f"{counted(system.states, 'state')} and {counted(system.inputs, 'input')}"
             )
 
-    def act(self, rng: Stream) -> FloatArray:
+    def act(self, rng: StreamLike) -> FloatArray:
         """Return u = -K x. Draws no random numbers."""
         u = np.empty(len(self.gain))
         kernels.lqr.control(self.gain, self.x, u)
@@ -140,7 +141,7 @@ class CertaintyEquivalence(LinearAgent):
         """The number of steps in which the posterior mean had no stabilising gain."""
         return int(self.belief.redrawn)
 
-    def decide(self, x: FloatArray, rng: Stream) -> tuple[LinearMode, FloatArray]:
+    def decide(self, x: FloatArray, rng: StreamLike) -> tuple[LinearMode, FloatArray]:
         """Return the mode of the posterior mean, or the last mode if it has no gain, and -K x."""
         mode: LinearMode | None = self.belief.certain()
         if mode is None:
@@ -152,8 +153,8 @@ class CertaintyEquivalence(LinearAgent):
             )
         return mode, mode.act(x, rng)
 
-    def act(self, rng: Stream) -> FloatArray:
+    def act(self, rng: StreamLike) -> FloatArray:
         """u = -K x + σ t^(-1/4) n."""
         u = super().act(rng)
-        kernels.lqr.explore(u, self.exploration, self.warm_up, self._t, rng.state)
+        kernels.lqr.explore(u, self.exploration, self.warm_up, self._t, state_of(rng))
         return u

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from bayescontrol.errors import MissingCapability
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike, require_stream
 
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
@@ -114,10 +114,10 @@ class FixedExperts:
             )
         self.x, self.combine = start, combine
 
-    def act(self, rng: Stream) -> Any:
+    def act(self, rng: StreamLike) -> Any:
         """Return combine([π_1(x), …, π_M(x)], rng)."""
         x = self.x
-        return self.combine([policy(x) for policy in self.policies], rng)
+        return self.combine([policy(x) for policy in self.policies], require_stream(rng))
 
     def observe(self, a: Any, o: Any) -> None:
         """x ← o; the agent learns nothing."""

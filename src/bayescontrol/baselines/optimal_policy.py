@@ -17,7 +17,7 @@ from bayescontrol.errors import IncompatibleState
 from bayescontrol.mdp.planning import Plan, policy_iteration
 from bayescontrol.mdp.table import MDP, MDPEnvironment, advance
 from bayescontrol.record import Record
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike
 
 
 class OptimalPolicy:
@@ -56,7 +56,7 @@ class OptimalPolicy:
     def x(self, x: Any) -> None:
         self._x = self.mdp.states.place(x)
 
-    def act(self, rng: Stream) -> Any:
+    def act(self, rng: StreamLike) -> Any:
         """Return π*(x). Draws no random numbers."""
         return self.mdp.actions[int(self.policy[self._x])]
 

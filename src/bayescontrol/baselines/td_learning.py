@@ -32,7 +32,7 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, U
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record, as_rows, select
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike, state_of
 from bayescontrol.values import pack, require_arrays, unpack
 
 if TYPE_CHECKING:
@@ -175,9 +175,9 @@ class TabularLearner(ABC):
 
     # -- agent ---------------------------------------------------------------------------------
 
-    def act(self, rng: Stream) -> Any:
+    def act(self, rng: StreamLike) -> Any:
         """Return an action for the current state. Does not change the agent."""
-        return self.actions[self._choose(self._x, rng.state)]
+        return self.actions[self._choose(self._x, state_of(rng))]
 
     def observe(self, a: Any, o: Any) -> None:
         """Learn from o = (r, y) and move to y. On an error the agent is unchanged."""

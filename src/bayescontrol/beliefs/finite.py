@@ -35,7 +35,7 @@ from bayescontrol.protocols import (
     ObservationProbabilities,
     PosteriorMeasure,
 )
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike
 from bayescontrol.values import pack, require_arrays, unpack
 
 M = TypeVar("M")
@@ -140,7 +140,7 @@ class FiniteBelief(Generic[M]):
                 raise
         self.count += 1
 
-    def sample(self, rng: Stream) -> M:
+    def sample(self, rng: StreamLike) -> M:
         """Draw m ~ P(m | âo_<t). No other method draws random numbers."""
         self.drawn = self._weights.draw(rng)
         mode: M = self._hypotheses.mode(self.drawn)

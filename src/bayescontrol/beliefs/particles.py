@@ -41,7 +41,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import Stream, StreamLike, as_stream, require_stream
 from bayescontrol.values import pack, part_of, require_arrays, unpack
 
 #: draw(n, rng) -> θ of shape (n, d)
@@ -71,9 +71,9 @@ class Particle:
     def __init__(self, theta: FloatArray, act: Act) -> None:
         self.theta, self._act = theta, act
 
-    def act(self, x: Any, rng: Stream) -> Any:
+    def act(self, x: Any, rng: StreamLike) -> Any:
         """Draw a ~ P(a | θ, x)."""
-        return self._act(self.theta, x, rng)
+        return self._act(self.theta, x, require_stream(rng))
 
     def __repr__(self) -> str:
         return f"Particle({', '.join(f'{t:.4g}' for t in self.theta)})"
@@ -198,17 +198,18 @@ class ParticleBelief:
                 f"situation {x!r} are not numbers"
             ) from None
 
-    def sample(self, rng: Stream) -> Particle:
+    def sample(self, rng: StreamLike) -> Particle:
         """Draw θ ~ P(θ | âo_<t); renew the particles first if necessary."""
+        rng = require_stream(rng)
         self.renew(rng)
         self._last = Particle(self._theta[self._weights.draw(rng)].copy(), self._act)
         return self._last
 
-    def renew(self, rng: Stream) -> bool:
+    def renew(self, rng: StreamLike) -> bool:
         """Resample and move the particles if n_eff < share · n; return whether this was done."""
         is_due = self.effective_size < self._share * len(self)
         if is_due:
-            self._renew(rng)
+            self._renew(require_stream(rng))
         return is_due
 
     def _renew(self, rng: Stream) -> None:

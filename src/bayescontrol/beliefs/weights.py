@@ -14,7 +14,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike
 
 LN2 = 0.6931471805599453
 
@@ -113,7 +113,7 @@ class Weights:
         error.mode = int(status)
         raise error
 
-    def draw(self, rng: Stream) -> int:
+    def draw(self, rng: StreamLike) -> int:
         """Draw m with probability v_m / Σ v."""
         return int(kernels.finite.draw(self._w, self._e, self._blocks, rng.random()))
 

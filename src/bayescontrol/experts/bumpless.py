@@ -15,7 +15,7 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike
 from bayescontrol.values import pack, part_of, require_arrays, unpack
 
 
@@ -51,7 +51,7 @@ class Bumpless(WrappedAgent):
     error. `steps=1` changes nothing. `agent` is a `ControlRule` or a `Guarded`; its `belief`, `x`
     and `mode` are available here too.
 
-    >>> from bayescontrol import ControlRule, FiniteBelief
+    >>> from bayescontrol import ControlRule, FiniteBelief, Stream
     >>> from bayescontrol.experts import SimulatorMode, next_state
     >>> push, pull = (SimulatorMode(lambda x, u: x, lambda x, u=u: u) for u in (1.0, -1.0))
     >>> agent = Bumpless(ControlRule(FiniteBelief([push, pull]), [0.0], next_state), steps=4)
@@ -79,7 +79,7 @@ class Bumpless(WrappedAgent):
         self._last: Any = None
         self._steps_since_change = self.steps
 
-    def act(self, rng: Stream) -> Any:
+    def act(self, rng: StreamLike) -> Any:
         """u_t = (1 - k/n) u₀ + (k/n) π_m(x_t)."""
         u = self.agent.act(rng)
         if not _is_real(u):

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike
 from bayescontrol.situations import follows_state
 
 _LN_2PI = math.log(2.0 * math.pi)
@@ -85,7 +85,7 @@ class SimulatorNoise:
             squares += z * z
         return float(-0.5 * squares - log_scale - 0.5 * d * _LN_2PI)
 
-    def draw(self, d: int, rng: Stream) -> FloatArray:
+    def draw(self, d: int, rng: StreamLike) -> FloatArray:
         """Draw w ~ N(0, diag σ²) of d components."""
         if self.std.size not in (1, d):
             raise ValueError(
@@ -198,7 +198,7 @@ class SimulatorMode:
                 f"SimulatorMode {name!r}: noise={noise!r} has no log_density(o, mean)"
             )
 
-    def act(self, x: Any, rng: Stream) -> Any:
+    def act(self, x: Any, rng: StreamLike) -> Any:
         """Return u = π(x); raise `UnknownAction` if u is None, not finite, or an invalid tuple."""
         return self._choice(x)
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import EpisodeOver, MissingExtra, UnknownParameter
 from bayescontrol.experts.mode import SimulatorNoise
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import Stream, StreamLike, as_stream
 
 
 def _identity(value: Any) -> Any:
@@ -135,7 +135,7 @@ class Plant:
         #: Whether the episode is over.
         self.terminated = False
 
-    def respond(self, u: Any, rng: Stream) -> FloatArray:
+    def respond(self, u: Any, rng: StreamLike) -> FloatArray:
         """Advance s ← F(s, u) + w and return o = g(s) + v."""
         if self.terminated:
             raise EpisodeOver(

@@ -35,7 +35,7 @@ from bayescontrol.interaction import both_streams
 from bayescontrol.mdp.table import Step
 from bayescontrol.protocols import Stateful
 from bayescontrol.record import Record
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike
 
 
 class Continuing:
@@ -98,7 +98,7 @@ class Continuing:
             )
         return list(space.names())
 
-    def respond(self, a: Any, rng: Stream) -> Any:
+    def respond(self, a: Any, rng: StreamLike) -> Any:
         """Return o = (r, y), or y without `reward`; y is x_0 if an episode ends without `pause`."""
         r: Any
         action = self.action_space.element(a)

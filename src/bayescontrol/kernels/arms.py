@@ -28,8 +28,6 @@ all parameters. Gaussian and categorical arms still do.
 
 import math
 
-import numpy as np
-
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.counts import poisson

@@ -26,7 +26,7 @@ from bayescontrol.linear.matrices import as_definite, as_vector
 from bayescontrol.linear.regression import SystemPrior, SystemRegression
 from bayescontrol.linear.system import Costs, LinearSystem, as_costs, state_and_cost
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import part_of, require_arrays, require_shapes
 
 _PARTS = ("A", "B", "V", "P", "K", "Q", "R")
@@ -35,6 +35,7 @@ _PARTS = ("A", "B", "V", "P", "K", "Q", "R")
 class LinearMode:
     """An operation mode: A, B, W = VᵀV and costs, with P and K of the Riccati equation.
 
+    >>> from bayescontrol import Stream
     >>> system = LinearSystem([[1.0]], [[1.0]], [[1.0]], [[1.0]])
     >>> mode = LinearMode.of(system)
     >>> mode.act(np.array([2.0]), Stream(0)).round(6), mode.K.round(6)
@@ -55,7 +56,7 @@ class LinearMode:
         solved = system.A, system.B, kernels.regression.factor(system.W), system.P, system.K
         return cls(solved, system.costs)
 
-    def act(self, x: FloatArray, rng: Stream) -> FloatArray:
+    def act(self, x: FloatArray, rng: StreamLike) -> FloatArray:
         """Return u = -K x."""
         u = np.empty(len(self.K))
         kernels.lqr.control(self.K, as_vector(x, len(self.A), "the state"), u)
@@ -104,6 +105,7 @@ class SystemBelief(SystemRegression):
 
     `noise` is W if it is known. At most `tries` systems are drawn for one mode.
 
+    >>> from bayescontrol import Stream
     >>> belief = SystemBelief(Costs(np.eye(1), np.eye(1)), noise=[[1.0]])
     >>> belief.observe([1.0], [2.0], [3.0])
     >>> belief
@@ -170,7 +172,7 @@ class SystemBelief(SystemRegression):
         self.costs.check(v, u, cost)
         return v, u, y, cost
 
-    def sample(self, rng: Stream) -> LinearMode:
+    def sample(self, rng: StreamLike) -> LinearMode:
         """Draw A, B (and W, Q, R) from the posterior until the system has a stabilising gain.
 
         Rejected draws are counted in `redrawn`. After `tries` of them, raise `NotStabilisable`.
@@ -184,7 +186,7 @@ class SystemBelief(SystemRegression):
             # Unknown costs are drawn again after each failure.
             draws = tries_left if self.costs.known else 1
             failed = kernels.lqr.draw_mode(
-                self.F, self._freedom(), *costs, solved, draws, self._room, rng.state
+                self.F, self._freedom(), *costs, solved, draws, self._room, state_of(rng)
             )
             if failed >= 0:
                 return self._adopt(solved, costs, self.tries - tries_left + failed)

@@ -17,7 +17,7 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, co
 from bayescontrol.linear.matrices import LARGEST
 from bayescontrol.linear.system import Costs
 from bayescontrol.problems.regressions import Regressions
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import require_shapes
 
 
@@ -50,7 +50,7 @@ class KnownCosts:
     def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
         """Do nothing: the costs are known."""
 
-    def draw(self, rng: Stream, tries: int) -> tuple[Costs | None, int]:
+    def draw(self, rng: StreamLike, tries: int) -> tuple[Costs | None, int]:
         """Return Q and R, and 0 failed draws."""
         return self._costs, 0
 
@@ -142,11 +142,11 @@ class CostBelief:
             raise BadEvidence(f"the cost {c!r} or a squared input is larger than {LARGEST:g}")
         return phi, c
 
-    def draw(self, rng: Stream, tries: int) -> tuple[Costs | None, int]:
+    def draw(self, rng: StreamLike, tries: int) -> tuple[Costs | None, int]:
         """Draw Q ≻ 0 and R ≻ 0; return them (None if every try failed) and the rejected draws."""
         w = np.empty(self._fit.features)
         for failed in range(tries):
-            self._fit.draw(0, rng.state, w)
+            self._fit.draw(0, state_of(rng), w)
             costs = self._costs(w)
             if all(kernels.regression.cholesky(part, np.empty_like(part)) for part in costs):
                 return costs, failed

@@ -30,7 +30,7 @@ from bayescontrol.linear.matrices import (
     riccati,
 )
 from bayescontrol.linear.system import LinearSystem
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike, state_of
 
 
 class OutputMode:
@@ -103,7 +103,7 @@ class OutputMode:
         """Return the initial private state s = [x̂ | Σ], n × (1 + n)."""
         return np.column_stack([self._x0, self._initial_covariance])
 
-    def act(self, s: FloatArray, rng: Stream) -> FloatArray:
+    def act(self, s: FloatArray, rng: StreamLike) -> FloatArray:
         """Return u = -K x̂."""
         u = np.empty(len(self.K))
         kernels.lqr.control(self.K, np.ascontiguousarray(s[:, 0]), u)
@@ -146,6 +146,7 @@ class OutputMode:
 class OutputPlant:
     """The environment x' = A x + B u + w, of which y = C x' + v is observed.
 
+    >>> from bayescontrol import Stream
     >>> system = LinearSystem([[0.5]], [[1.0]], [[1.0]], [[1.0]], W=[[0.0]])
     >>> plant = OutputPlant(system, C=[[2.0]], V=[[1e-24]], start=[4.0])
     >>> plant.respond(np.array([1.0]), Stream(0)).round(6), plant.x
@@ -165,13 +166,13 @@ class OutputPlant:
         self._noises = [kernels.regression.factor(covariance) for covariance in noises]
         self.x = as_start(start, n)
 
-    def respond(self, u: npt.ArrayLike, rng: Stream) -> Any:
+    def respond(self, u: npt.ArrayLike, rng: StreamLike) -> Any:
         """Draw the next state and return its output y."""
         v = as_input(u, self.system.inputs)
         x, y = np.empty(self.system.states), np.empty(len(self.C))
         W, V = self._noises
-        kernels.lqr.advance(self.system.A, self.system.B, W, self.x, v, x, rng.state)
-        kernels.lqr.advance(self.C, np.empty((len(y), 0)), V, x, np.empty(0), y, rng.state)
+        kernels.lqr.advance(self.system.A, self.system.B, W, self.x, v, x, state_of(rng))
+        kernels.lqr.advance(self.C, np.empty((len(y), 0)), V, x, np.empty(0), y, state_of(rng))
         self.x = x
         return y
 

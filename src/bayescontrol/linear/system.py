@@ -34,7 +34,7 @@ from bayescontrol.linear.matrices import (
     riccati,
 )
 from bayescontrol.record import Record
-from bayescontrol.seeding import SeedLike, Stream, as_stream
+from bayescontrol.seeding import SeedLike, StreamLike, as_stream, state_of
 from bayescontrol.situations import follows_state
 
 
@@ -171,6 +171,7 @@ class LinearPlant:
 
     With `cost_noise` the cost is observed too, with noise of that standard deviation.
 
+    >>> from bayescontrol import Stream
     >>> system = LinearSystem([[0.5]], [[1.0]], [[1.0]], [[1.0]], W=[[0.0]])
     >>> plant = LinearPlant(system, start=[4.0])
     >>> plant.respond(np.array([1.0]), Stream(0)), plant.x
@@ -201,11 +202,11 @@ class LinearPlant:
         """A copy of the state."""
         return self._x.copy()
 
-    def respond(self, u: npt.ArrayLike, rng: Stream) -> Any:
+    def respond(self, u: npt.ArrayLike, rng: StreamLike) -> Any:
         """Draw the next state y ~ N(A x + B u, W); with `cost_noise`, return it with the cost."""
         v = as_input(u, self.system.inputs)
         y = np.empty(self.system.states)
-        kernels.lqr.advance(self.system.A, self.system.B, self._V, self._x, v, y, rng.state)
+        kernels.lqr.advance(self.system.A, self.system.B, self._V, self._x, v, y, state_of(rng))
         cost = self.system.costs.of(self._x, v)
         self._x = y
         if self.cost_noise is None:

@@ -27,7 +27,7 @@ from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.protocols import ActionProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike, require_stream
 from bayescontrol.values import part_of, require_arrays
 
 
@@ -193,10 +193,10 @@ class Guarded(WrappedAgent):
         """Whether the fallback acts: the alarm is raised and there is a fallback."""
         return self.fallback is not None and self.alarm.raised
 
-    def act(self, rng: Stream) -> Any:
+    def act(self, rng: StreamLike) -> Any:
         """Return a_t of the rule, or of the fallback after the alarm."""
         if self.fallen_back:
-            return fallback_action(self.fallback, self.agent.x, rng)
+            return fallback_action(self.fallback, self.agent.x, require_stream(rng))
         return self.agent.act(rng)
 
     def action_probabilities(self) -> dict[Any, float]:

@@ -41,7 +41,7 @@ from bayescontrol.mdp.table import MDPEnvironment, Step, advance
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record, as_rows, select
 from bayescontrol.schedules import every_step
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike, require_stream, state_of
 from bayescontrol.situations import follows_state
 from bayescontrol.values import format_text, pack, require_arrays, unpack
 
@@ -119,12 +119,12 @@ class QValues:
         self._places, self.actions, self.Q, self.rho = places, tuple(actions), Q, rho
         self._available = available
 
-    def act(self, x: Any, rng: Stream) -> Any:
+    def act(self, x: Any, rng: StreamLike) -> Any:
         """Return arg max_a Q(x,a), the first if several are maximal; random without a row for x."""
         row = self._places.get(x)
         if row is None or row >= len(self.Q):
             choices = self.actions if self._available is None else self._available(x)
-            return choices[rng.integers(len(choices))]
+            return choices[require_stream(rng).integers(len(choices))]
         return self.actions[int(self.Q[row].argmax())]
 
     def __repr__(self) -> str:
@@ -197,14 +197,14 @@ class GibbsBelief:
             )
         self._ledger.record(x, a, y, reward)
 
-    def sample(self, rng: Stream) -> QValues:
+    def sample(self, rng: StreamLike) -> QValues:
         """Draw a mode (Q, ρ): run the sweeps of one draw."""
         self._draw(-1, rng)
         Q = np.where(self._ledger.has_action(), self._ledger.chain.Q[: len(self._ledger)], -np.inf)
         self._last = self._mode(Q, self.rho)
         return self._last
 
-    def draw_action(self, x: Any, rng: Stream) -> Any:
+    def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a mode and return its action in x; like `sample`, but without copying Q."""
         ledger = self._ledger
         place = ledger.place(x)
@@ -212,15 +212,15 @@ class GibbsBelief:
         self._last = None
         self._draw(-1 if place is None else place, rng)
         if place is None:
-            return choices[rng.integers(len(choices))]
+            return choices[require_stream(rng).integers(len(choices))]
         return ledger.actions[kernels.gibbs.best_action(ledger.evidence, ledger.chain, place)]
 
-    def _draw(self, x: int, rng: Stream) -> None:
+    def _draw(self, x: int, rng: StreamLike) -> None:
         """Run the sweeps of one draw; x is the index of the current state, -1 for none."""
         ledger = self._ledger
         if len(ledger):
             kernels.gibbs.draw_mode(
-                ledger.evidence, ledger.chain, self._draw_settings, len(ledger), x, rng.state
+                ledger.evidence, ledger.chain, self._draw_settings, len(ledger), x, state_of(rng)
             )
             self.check_chain()
 

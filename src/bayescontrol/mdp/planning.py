@@ -28,7 +28,7 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.errors import NotConverged
 from bayescontrol.mdp.structure import induced, recurrent_classes, require_weakly_communicating
 from bayescontrol.mdp.table import MDP
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike
 
 
 class RecurrentClass(NamedTuple):
@@ -158,7 +158,7 @@ class Plan:
     #: Number of improvements of h or of the policy.
     iterations: int
 
-    def act(self, x: Any, rng: Stream) -> Any:
+    def act(self, x: Any, rng: StreamLike) -> Any:
         """Return the optimal action π*(x) by name."""
         return self.mdp.actions[int(self.policy[self.mdp.states.place(x)])]
 

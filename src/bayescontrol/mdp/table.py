@@ -21,7 +21,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray, as_numbers
 from bayescontrol.errors import InvalidTable, UnknownAction, counted
 from bayescontrol.problems.names import Names
-from bayescontrol.seeding import SeedLike, Stream, as_stream
+from bayescontrol.seeding import SeedLike, StreamLike, as_stream, state_of
 from bayescontrol.situations import follows_state
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def advance(x: Any, a: Any, o: Step) -> Any:
 class MDPEnvironment:
     """The environment Q of an MDP; `x` is its current state and `at` the index of that state.
 
+    >>> from bayescontrol import Stream
     >>> from bayescontrol.mdp import chain_mdp
     >>> world = chain_mdp(2).environment()
     >>> [world.respond(0, Stream(0)) for _ in range(3)]
@@ -69,7 +70,7 @@ class MDPEnvironment:
         """The current state."""
         return self.mdp.states[self.at]
 
-    def respond(self, a: Hashable, rng: Stream) -> Step:
+    def respond(self, a: Hashable, rng: StreamLike) -> Step:
         """Draw (r, y) ~ P(r, y | x, a); raise `UnknownAction` if a is not available in x."""
         mdp, tables = self.mdp, self.mdp.tables
         action = mdp.actions.place(a)
@@ -78,7 +79,7 @@ class MDPEnvironment:
             raise UnknownAction(
                 f"action {a!r} is not available in state {self.x!r}: choose from {offered}"
             )
-        entry = kernels.mdp.respond(tables, self.at, action, len(mdp.actions), rng.state)
+        entry = kernels.mdp.respond(tables, self.at, action, len(mdp.actions), state_of(rng))
         self.at = int(tables.successor[entry])
         return Step(float(tables.reward[entry]), self.x)
 

@@ -33,7 +33,7 @@ from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.problems.mode_class import ClassMode, ModeClass
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import Every, Geometric, Held, Schedule, doubling, every_step
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import StreamLike
 
 #: (t, a, n): after t steps, the last n actions were all a.
 Trailing: TypeAlias = tuple[int, int, int]
@@ -94,7 +94,7 @@ class GrowingMode(ClassMode):
 
     __slots__ = ()
 
-    def act(self, x: Trailing, rng: Stream) -> int:
+    def act(self, x: Trailing, rng: StreamLike) -> int:
         """Return the action m, in every situation."""
         return self.m
 
@@ -177,7 +177,7 @@ class GrowingEnvironment:
     def __init__(self, modes: GrowingChain, m: int) -> None:
         self.modes, self.m, self.x = modes, m, modes.start
 
-    def respond(self, a: int, rng: Stream) -> int:
+    def respond(self, a: int, rng: StreamLike) -> int:
         """Return the reward of action a, and count the step."""
         o = int(self.modes.likelihoods(self.x, a, 1)[self.m])
         self.x = self.modes.advance(self.x, a, o)

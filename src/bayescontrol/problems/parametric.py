@@ -28,7 +28,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.problems.mode_class import ClassMode, ModeClass
 from bayescontrol.record import Record
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import Stream, StreamLike, state_of
 from bayescontrol.situations import as_advance, stay
 
 #: A situation: a number, or an array of numbers.
@@ -55,7 +55,7 @@ class ParametricMode(ClassMode):
         super().__init__(modes, m)
         self.theta = modes.theta[m]
 
-    def act(self, x: Situation, rng: Stream) -> Number:
+    def act(self, x: Situation, rng: StreamLike) -> Number:
         """Draw a ~ P(a | m, x)."""
         a: Number = self.modes.act(self.theta, x, rng)
         return a
@@ -159,20 +159,20 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         following: Situation = _call("advance", self.code.advance, *event)
         return following
 
-    def act(self, theta: Any, x: Situation, rng: Stream) -> Number:
+    def act(self, theta: Any, x: Situation, rng: StreamLike) -> Number:
         """Draw a ~ P(a | θ, x)."""
         if self.code is None:
-            return _as_python_number("act", self._functions[1](theta, x, rng.state))
-        a: Number = _call("act", self.code.act, theta, self._convert_situation(x), rng.state)
+            return _as_python_number("act", self._functions[1](theta, x, state_of(rng)))
+        a: Number = _call("act", self.code.act, theta, self._convert_situation(x), state_of(rng))
         return a
 
-    def respond(self, theta: Any, x: Situation, a: Number, rng: Stream) -> Number:
+    def respond(self, theta: Any, x: Situation, a: Number, rng: StreamLike) -> Number:
         """Draw o ~ P(o | θ, x, a)."""
         if self.code is None:
-            return _as_python_number("respond", self._require_respond()(theta, x, a, rng.state))
+            return _as_python_number("respond", self._require_respond()(theta, x, a, state_of(rng)))
         a = _convert(self.code.action, a, "action")
         respond = self.code.respond or self._require_respond()
-        o: Number = _call("respond", respond, theta, self._convert_situation(x), a, rng.state)
+        o: Number = _call("respond", respond, theta, self._convert_situation(x), a, state_of(rng))
         return o
 
     def _require_respond(self) -> Callable[..., Any]:
@@ -243,7 +243,7 @@ class ParametricEnvironment:
     def __init__(self, modes: ParametricModes, theta: Any) -> None:
         self.modes, self.theta, self.x = modes, theta, copy(modes.start)
 
-    def respond(self, a: Number, rng: Stream) -> Number:
+    def respond(self, a: Number, rng: StreamLike) -> Number:
         """Draw o and move to the next situation."""
         o = self.modes.respond(self.theta, self.x, a, rng)
         self.x = self.modes.advance(self.x, a, o)

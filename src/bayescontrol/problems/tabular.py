@@ -20,7 +20,7 @@ from bayescontrol.priors import as_prior
 from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.problems.mode_class import ClassMode, ModeClass
 from bayescontrol.record import Record
-from bayescontrol.seeding import SeedLike, Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
 from bayescontrol.systems import Situated
 
 
@@ -62,9 +62,9 @@ class TabularMode(ClassMode):
 
     __slots__ = ()
 
-    def act(self, x: int, rng: Stream) -> int:
+    def act(self, x: int, rng: StreamLike) -> int:
         """Draw a ~ P(a | m, x)."""
-        return rng.categorical(self.modes.policy[self.m, x])
+        return require_stream(rng).categorical(self.modes.policy[self.m, x])
 
     def action_probabilities(self, x: int) -> dict[int, float]:
         """P(a | m, x), without zeros."""
@@ -257,9 +257,9 @@ class TabularEnvironment:
     def __init__(self, modes: TabularModes, m: int) -> None:
         self.modes, self.m, self.x = modes, m, modes.start
 
-    def respond(self, a: int, rng: Stream) -> int:
+    def respond(self, a: int, rng: StreamLike) -> int:
         """Draw o and move to the next situation."""
-        o = rng.categorical(self.modes.hypothesis[self.m, self.x, a])
+        o = require_stream(rng).categorical(self.modes.hypothesis[self.m, self.x, a])
         self.x = self.modes.advance(self.x, a, o)
         return o
 
