@@ -15,18 +15,21 @@ The observations in the log are evidence. The actions are evidence only if the o
 an expert who knows which mode is right.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import index
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.fused import find_loop
+from bayescontrol.mode_queries import require_instance
+from bayescontrol.modes import DiscreteMode
 from bayescontrol.protocols import Agent, Environment, MixingBelief
 from bayescontrol.record import Probe, Record, as_probes
 from bayescontrol.rule import ControlRule, Rule
-from bayescontrol.seeding import SeedLike, Stream, as_seed, as_stream
+from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_seed, as_stream, require_stream
 from bayescontrol.situations import require_same_start
 
 T = TypeVar("T")
@@ -39,13 +42,62 @@ def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
     return Stream.named(seed, run, "agent"), Stream.named(seed, run, "environment")
 
 
+def _as_pair(streams: Any) -> tuple[Stream, Stream]:
+    """Return the streams of agent and environment; raise TypeError unless there are two."""
+    if not isinstance(streams, Sequence) or len(streams) != 2:
+        raise TypeError(f"streams={streams!r}: expected two, for the agent and the environment")
+    return require_stream(streams[0]), require_stream(streams[1])
+
+
+#: Advice for an object that is not an agent, by an attribute that it has.
+_NOT_AN_AGENT = {
+    "agent": "call its method agent() first",
+    "respond": "the order is interact(agent, environment, steps)",
+    "sample": "for a belief use ControlRule(belief)",
+    "likelihood": "for modes use ControlRule(FiniteBelief([mode, ...]))",
+    "log_likelihood": "for modes use ControlRule(FiniteBelief([mode, ...]))",
+}
+#: Advice for an object that is not an environment, by an attribute that it has.
+_NOT_AN_ENVIRONMENT = {
+    "num_envs": "for a Gymnasium vector environment use bayescontrol.gym.drive",
+    "reset": "for a Gymnasium environment use bayescontrol.gym.Continuing(env)",
+    "environment": "call its method environment(...) first",
+    "observe": "the order is interact(agent, environment, steps)",
+    "__call__": "write a class that has the function as this method",
+}
+
+
+def _check_parts(agent: Any, environment: Any) -> None:
+    """Raise an error if the two cannot interact, before anything is learnt."""
+    _require_methods(agent, "agent", ("act(rng)", "observe(a, o)"), _NOT_AN_AGENT)
+    _require_methods(environment, "environment", ("respond(a, rng)",), _NOT_AN_ENVIRONMENT)
+    require_same_start(agent, environment)
+    belief = agent.belief if isinstance(agent, ControlRule) else None
+    if isinstance(belief, FiniteBelief) and belief.count == 0 and isinstance(belief.modes, list):
+        for mode, probability in zip(belief.modes, belief.posterior(), strict=True):
+            if isinstance(mode, DiscreteMode) and probability > 0.0:
+                for a in mode.action_probabilities(agent.x):
+                    mode.observation_probabilities(agent.x, a)  # raises InvalidTable
+
+
+def _require_methods(
+    part: Any, role: str, methods: tuple[str, ...], advice: Mapping[str, str]
+) -> None:
+    """Raise MissingCapability unless the part is an object with these methods."""
+    require_instance(part, f"the {role}")
+    for method in methods:
+        if not hasattr(part, method.partition("(")[0]):
+            hint = next((f"; {hint}" for name, hint in advice.items() if hasattr(part, name)), "")
+            raise MissingCapability(f"{part!r} is not an {role}: it has no method {method}{hint}")
+
+
 def play(
     agent: Agent[A, O],
     environment: Environment[A, O],
     *,
     seed: SeedLike = None,
     run: int = 0,
-    streams: tuple[Stream, Stream] | None = None,
+    streams: tuple[StreamLike, StreamLike] | None = None,
 ) -> Iterator[tuple[A, O]]:
     """Yield the steps (a_1, o_1), (a_2, o_2), … without end: a_t ~ P, o_t ~ Q.
 
@@ -59,8 +111,14 @@ def play(
     >>> list(islice(play(Echo(), Echo(), seed=0), 2))
     [('hello', 'HELLO'), ('hello', 'HELLO')]
     """
-    require_same_start(agent, environment)
-    p, q = streams or both_streams(as_seed(seed), run)
+    _check_parts(agent, environment)
+    p, q = _as_pair(streams) if streams else both_streams(as_seed(seed), run)
+    return _steps_without_end(agent, environment, p, q)
+
+
+def _steps_without_end(
+    agent: Agent[A, O], environment: Environment[A, O], p: Stream, q: Stream
+) -> Iterator[tuple[A, O]]:
     while True:
         a = _copied(agent.act(p))
         o = _copied(environment.respond(a, q))
@@ -75,7 +133,7 @@ def interact(
     *,
     seed: SeedLike = None,
     run: int = 0,
-    streams: tuple[Stream, Stream] | None = None,
+    streams: tuple[StreamLike, StreamLike] | None = None,
     probes: Mapping[str, Probe] | Iterable[str] | None = None,
 ) -> Record:
     """Run `steps` steps and return a `Record` of them, with the values of the probes.
@@ -104,17 +162,10 @@ def interact(
         raise ValueError(f"steps={steps!r}: expected an integer") from None
     if count < 0:
         raise ValueError(f"steps={steps}: expected 0 or more")
-    if not hasattr(agent, "act"):
-        hint = "; call its method agent() first" if hasattr(agent, "agent") else ""
-        raise MissingCapability(f"{agent!r} is not an agent: it has no method act(rng){hint}")
-    if not hasattr(environment, "respond"):
-        raise MissingCapability(
-            f"{environment!r} is not an environment: it has no method respond(a, rng)"
-        )
+    _check_parts(agent, environment)
     measured = as_probes(probes or ())
-    require_same_start(agent, environment)
     number = as_seed(seed)
-    p, q = streams or both_streams(number, run)
+    p, q = _as_pair(streams) if streams else both_streams(number, run)
     if count and not measured and (loop := find_loop(agent, environment)) is not None:
         record = loop(agent, environment, count, p, q)
     else:

@@ -64,7 +64,9 @@ def checked_probabilities(
             return probabilities
         problem = f"probabilities must not be negative and must sum to 1, the sum is {total:.9g}"
     except (AttributeError, TypeError, ValueError):
-        problem = "expected a mapping from outcomes to probabilities"
+        is_action = part == "policy" and isinstance(answer, str | int | float | tuple)
+        example = f"{{{answer if is_action else 'outcome'!r}: 1.0}}"
+        problem = f"expected a mapping from outcomes to probabilities, such as {example}"
     after = f" after action {a[0]!r}" if a else ""
     raise InvalidTable(f"the {part} of {mode} in situation {x!r}{after} is {answer!r}: {problem}")
 
@@ -121,6 +123,32 @@ def mode_index(m: object, names: Sequence[str]) -> int:
         problem = f"more than one mode is named {m!r}" if ambiguous else f"no mode {m!r}"
         raise UnknownMode(f"{problem}: use an index 0 … {len(names) - 1} or a name of {shown}")
     return int(m)
+
+
+def require_instance(value: Any, label: str) -> None:
+    """Raise MissingCapability if a class was passed instead of an object."""
+    if isinstance(value, type):
+        raise MissingCapability(
+            f"{label} is the class {value.__name__}: make an instance, {value.__name__}(...)"
+        )
+
+
+def require_functions(**functions: Any) -> None:
+    """Raise MissingCapability unless every argument is a function."""
+    for name, value in functions.items():
+        if not callable(value):
+            raise MissingCapability(f"{name}={value!r} must be a function")
+
+
+def require_policies(belief: Any) -> None:
+    """Raise MissingCapability if the belief holds a list with a mode that cannot act."""
+    modes = getattr(belief, "modes", None)
+    for m, mode in enumerate(modes if isinstance(modes, list) else ()):
+        if not hasattr(mode, "act"):
+            raise MissingCapability(
+                f"mode {m} ({_display_name(mode)}) has no act(x, rng): a mode needs a policy. Add "
+                "the method, or use PairedMode(hypothesis, policy)"
+            )
 
 
 def require(subject: Any, capability: type, label: str) -> None:
@@ -249,8 +277,7 @@ class ModeListQueries(Generic[M]):
         state of the mode after these observations.
         """
         label = f"mode {m} ({_display_name(mode)})"
-        if isinstance(mode, type):
-            raise MissingCapability(f"{label} is a class: make an instance, {mode.__name__}(...)")
+        require_instance(mode, f"mode {m}")
         method = "log_likelihood" if self.log else "likelihood"
         if not hasattr(mode, method):
             raise MissingCapability(

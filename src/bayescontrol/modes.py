@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import ModeEnvironment, checked_probabilities, draw_from, safe_log
+from bayescontrol.mode_queries import (
+    ModeEnvironment,
+    checked_probabilities,
+    draw_from,
+    require_functions,
+    require_instance,
+    safe_log,
+)
 from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.situations import Advance
 
@@ -40,6 +47,7 @@ class DiscreteMode(Generic[X, A, O]):
         hypothesis: Callable[[X, A], Mapping[O, float]],
         name: str = "",
     ) -> None:
+        require_functions(policy=policy, hypothesis=hypothesis)
         self._policy, self._hypothesis, self.name = policy, hypothesis, name
 
     def act(self, x: X, rng: StreamLike) -> A:
@@ -97,6 +105,8 @@ class PairedMode:
     act: Callable[[Any, Stream], Any]
 
     def __init__(self, hypothesis: Any, policy: Any, name: str = "") -> None:
+        require_instance(hypothesis, "the hypothesis")
+        require_instance(policy, "the policy")
         self.hypothesis, self.policy, self.name = hypothesis, policy, name
         # Copy method by method, so that the pair has exactly the capabilities of its parts.
         for part, methods in ((hypothesis, self._FROM_HYPOTHESIS), (policy, self._FROM_POLICY)):

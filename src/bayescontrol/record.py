@@ -88,6 +88,8 @@ def as_probes(probes: Mapping[str, Probe] | Iterable[str]) -> dict[str, Probe]:
     >>> as_probes(["posterior"]) == {"posterior": posterior}
     True
     """
+    if isinstance(probes, str):
+        raise TypeError(f"probes={probes!r}: expected a list of names, [{probes!r}]")
     if not isinstance(probes, Mapping):
         probes = {name: _standard_probe(name) for name in probes}
     for name, probe in probes.items():

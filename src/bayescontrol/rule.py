@@ -16,6 +16,7 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.errors import IncompatibleState, MissingCapability
+from bayescontrol.mode_queries import require_instance, require_policies
 from bayescontrol.protocols import (
     ActionDraws,
     ActionLikelihood,
@@ -28,7 +29,7 @@ from bayescontrol.protocols import (
     Resumable,
     Retirement,
 )
-from bayescontrol.schedules import Held, Schedule, every_step
+from bayescontrol.schedules import Held, Schedule, every_step, require_schedule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 from bayescontrol.situations import as_advance, independent_of_feedback
 from bayescontrol.values import pack, part_of, require_arrays, unpack
@@ -66,18 +67,18 @@ class ControlRule(Generic[M, X, A, O]):
         advance: Callable[[X, A, O], X] | None = None,
         schedule: Schedule = every_step,
     ) -> None:
+        require_instance(belief, "the belief")
         if not (hasattr(belief, "sample") and hasattr(belief, "observe")):
             raise MissingCapability(
                 f"{belief!r} is not a belief: it has no sample(rng) or no observe(x, a, o). "
                 "For a list of modes use ControlRule(FiniteBelief(modes))"
             )
-        if not callable(schedule):
-            raise TypeError(f"schedule={schedule!r} must be a function, such as Every(3)")
+        require_policies(belief)
         #: Any, because a belief may have more methods than `Belief`, such as a posterior.
         self.belief: Any = belief
         self.x = situation
         self.advance: Callable[[X, A, O], X] = as_advance(situation, advance)
-        self.schedule = schedule
+        self.schedule: Schedule = require_schedule(schedule)
         #: The mode that acts now.
         self.mode: M | None = None
         self._t = 0

@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from bayescontrol.mode_queries import require_instance
 from bayescontrol.seeding import Stream
 
 X = TypeVar("X")
@@ -36,6 +37,14 @@ class Held(NamedTuple, Generic[X]):
 
 
 Schedule: TypeAlias = Callable[[Held[Any], Stream], bool]
+
+
+def require_schedule(schedule: Any) -> Any:
+    """Return the schedule; raise an error if it is a class or not a function."""
+    require_instance(schedule, "the schedule")
+    if not callable(schedule):
+        raise TypeError(f"schedule={schedule!r} must be a function, such as Every(3)")
+    return schedule
 
 
 def every_step(held: Held[Any], rng: Stream) -> bool:
@@ -127,6 +136,7 @@ class MinimumDwell:
 
     def __post_init__(self) -> None:
         _require_step_count("MinimumDwell", "steps", self.steps)
+        require_schedule(self.then)
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Return True after `steps` steps, if `then` agrees."""

@@ -36,12 +36,12 @@ from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
     InvalidPrior,
-    MissingCapability,
     counted,
 )
+from bayescontrol.mode_queries import require_functions
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
-from bayescontrol.seeding import Stream, StreamLike, as_stream, require_stream
+from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
 from bayescontrol.values import pack, part_of, require_arrays, unpack
 
 #: draw(n, rng) -> θ of shape (n, d)
@@ -77,13 +77,6 @@ class Particle:
 
     def __repr__(self) -> str:
         return f"Particle({', '.join(f'{t:.4g}' for t in self.theta)})"
-
-
-def require_functions(**functions: Any) -> None:
-    """Raise MissingCapability unless every argument is a function."""
-    for name, value in functions.items():
-        if not callable(value):
-            raise MissingCapability(f"{name}={value!r} must be a function")
 
 
 def _checked_draws(draw: Draw, n: int, rng: Stream) -> FloatArray:
@@ -143,7 +136,7 @@ class ParticleBelief:
         act: Act,
         particles: int = 1000,
         *,
-        seed: int | Stream | np.random.Generator = 0,
+        seed: SeedLike = 0,
         share: float = 0.5,
         shrinkage: float = 0.98,
         move: Move | None = None,
@@ -420,7 +413,7 @@ class ResampleMoveBelief(ParticleBelief):
         *,
         moves: int = 3,
         scale: float = 2.38,
-        seed: int | Stream | np.random.Generator = 0,
+        seed: SeedLike = 0,
         share: float = 0.5,
     ) -> None:
         require_functions(log_prior=log_prior)

@@ -14,7 +14,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
-from bayescontrol.seeding import StreamLike
+from bayescontrol.seeding import StreamLike, require_stream
 
 LN2 = 0.6931471805599453
 
@@ -115,7 +115,9 @@ class Weights:
 
     def draw(self, rng: StreamLike) -> int:
         """Draw m with probability v_m / Σ v."""
-        return int(kernels.finite.draw(self._w, self._e, self._blocks, rng.random()))
+        return int(
+            kernels.finite.draw(self._w, self._e, self._blocks, require_stream(rng).random())
+        )
 
     def posterior(self) -> FloatArray:
         """P(m | ·) = v_m / Σ v, as a new array."""

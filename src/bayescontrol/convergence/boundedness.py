@@ -25,6 +25,7 @@ from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, Un
 from bayescontrol.interaction import both_streams
 from bayescontrol.mode_queries import mode_index
 from bayescontrol.record import Record
+from bayescontrol.seeding import SeedLike, as_seed
 
 #: Maximum size of an ensemble, in bytes.
 MAX_BYTES = 2 * 2**30
@@ -96,7 +97,7 @@ def simulate_divergences(
     true: int | str,
     steps: int,
     runs: int,
-    seed: int = 0,
+    seed: SeedLike = 0,
     *,
     at: Iterable[int] = (),
     against: Sequence[int | str] | None = None,
@@ -116,6 +117,7 @@ def simulate_divergences(
     >>> bool((runs.d[:, -1, 1] > 0).all())        # all runs favour the true mode
     True
     """
+    seed = as_seed(seed)
     modes, hold = tables_and_hold(modes)
     if hold > 1:
         raise MissingCapability(

@@ -21,7 +21,7 @@ from bayescontrol.convergence.settling import require_counts
 from bayescontrol.convergence.verdict import Outcome, Reason
 from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import MissingCapability, counted
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import SeedLike, Stream, as_seed
 
 #: Relative errors below this are rounding errors.
 ROUNDING = 1e-12
@@ -315,7 +315,7 @@ def sampled_check(
     rare: float = 0.05,
     slow: float = 0.001,
     rare_pairs: float = 0.2,
-    seed: int = 0,
+    seed: SeedLike = 0,
 ) -> SampledVerdict:
     """Check by sampling whether the rule settles for two modes drawn from the prior.
 
@@ -343,6 +343,7 @@ def sampled_check(
     >>> verdict.outcome.name, verdict.in_core.hits
     ('NEVER', 4)
     """
+    seed = as_seed(seed)
     require_counts(
         modes=(modes, 2), starts=(starts, 2), steps=(steps, 1), wander_steps=(wander_steps, 0)
     )

@@ -25,6 +25,7 @@ from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
+from bayescontrol.seeding import SeedLike, as_seed
 
 
 class SettlingTime(NamedTuple):
@@ -132,7 +133,7 @@ def settling_times(
     horizon: int = 10_000,
     hold: int | None = None,
     for_good: bool = False,
-    seed: int = 0,
+    seed: SeedLike = 0,
 ) -> Settling:
     """Simulate T_m = min{t : P(m | âo_≤t) < below} for every mode m, in the world of mode `true`.
 
@@ -147,6 +148,7 @@ def settling_times(
     >>> fast.mean, abs(slow.mean - 31) < 3 * slow.error       # 2^k - 1
     (5.0, True)
     """
+    seed = as_seed(seed)
     modes, agent_hold = tables_and_hold(modes)
     hold = agent_hold if hold is None else hold
     m_star = mode_index(true, _names(modes))

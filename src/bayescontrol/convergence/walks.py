@@ -17,7 +17,7 @@ import numpy as np
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.mode_queries import checked_probabilities, log_likelihood, safe_log
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import as_advance
 
 TOLERANCE = 1e-12
@@ -50,7 +50,7 @@ class Walk:
         situation: Any,
         advance: Callable[[Any, Any, Any], Any] | None,
         *,
-        seed: int = 0,
+        seed: SeedLike = 0,
         run: int = 0,
     ) -> None:
         self.modes = tuple(modes)
@@ -81,6 +81,7 @@ class Walk:
         ]
         #: Whether m gave probability zero to an observation that occurred.
         self.ruled_out = False
+        seed = as_seed(seed)
         self._agent, self._world = both_streams(seed, run)
         #: Random numbers that decide which mode acts, and for how long.
         self.chance = Stream.named(seed, run, "walk")

@@ -18,6 +18,7 @@ from operator import index
 from os import PathLike
 from typing import Any, Self, SupportsIndex, TypeVar
 
+import numpy as np
 from msgspec.structs import replace
 
 from bayescontrol import errors
@@ -34,6 +35,7 @@ from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored, short_repr
 from bayescontrol.durable.turn import Act, Close, LiveFold, Observe
 from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.seeding import Stream, as_seed
 
 T = TypeVar("T")
 
@@ -322,7 +324,7 @@ def open_agent(
     name: str,
     model: Any = None,
     *,
-    seed: SupportsIndex | None = None,
+    seed: SupportsIndex | Stream | np.random.Generator | None = None,
     schedule: Schedule = every_step,
     durable: bool = True,
     snapshot_every: int = 10_000,
@@ -341,6 +343,8 @@ def open_agent(
     """
     if type(snapshot_every) is not int or snapshot_every < 1:
         raise ValueError(f"snapshot_every={snapshot_every!r}: expected a positive integer")
+    if isinstance(seed, Stream | np.random.Generator):
+        seed = as_seed(seed)
     if isinstance(seed, SupportsIndex) and not isinstance(seed, bool):
         seed = index(seed)
     if seed is not None and not (type(seed) is int and 0 <= seed < 2**128):

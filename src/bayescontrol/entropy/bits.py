@@ -51,7 +51,7 @@ from bayescontrol.entropy.tree import (
 from bayescontrol.mode_queries import draw_from
 from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.protocols import IOSystem
-from bayescontrol.seeding import Stream, as_stream
+from bayescontrol.seeding import SeedLike, Stream, as_stream
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def sampled_relative_entropy(
     *,
     weighting: Weighting | None = None,
     actions: Sequence[Any] | None = None,
-    seed: int | Stream = 0,
+    seed: SeedLike = 0,
 ) -> SampledBits:
     """Estimate D(Pr), or C(Pr) with a weighting, up to t = 1 … horizon: means and standard errors.
 

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import EpisodeOver, MissingExtra, UnknownParameter
 from bayescontrol.experts.mode import SimulatorNoise
-from bayescontrol.seeding import Stream, StreamLike, as_stream
+from bayescontrol.seeding import SeedLike, StreamLike, as_stream
 
 
 def _identity(value: Any) -> Any:
@@ -84,7 +84,7 @@ class PlantModel:
 
     def environment(
         self,
-        seed: int | Stream = 0,
+        seed: SeedLike = 0,
         *,
         process: float | Sequence[float] = 0.0,
         measurement: float | Sequence[float] = 0.0,
@@ -104,6 +104,7 @@ class Plant:
     `process` and `measurement` are the standard deviations of w and v. After the episode has
     `terminated`, `respond` raises `EpisodeOver`.
 
+    >>> from bayescontrol import Stream
     >>> from bayescontrol.experts.classic_control import CARTPOLE
     >>> plant = CARTPOLE.environment(seed=0, force_mag=-10.0)
     >>> o = plant.respond(1, Stream(0))
@@ -117,7 +118,7 @@ class Plant:
     def __init__(
         self,
         model: PlantModel,
-        seed: int | Stream = 0,
+        seed: SeedLike = 0,
         process: float | Sequence[float] = 0.0,
         measurement: float | Sequence[float] = 0.0,
         attributes: dict[str, float] | None = None,

@@ -35,7 +35,7 @@ from bayescontrol.interaction import both_streams
 from bayescontrol.mdp.table import Step
 from bayescontrol.protocols import Stateful
 from bayescontrol.record import Record
-from bayescontrol.seeding import StreamLike
+from bayescontrol.seeding import SeedLike, StreamLike, as_seed
 
 
 class Continuing:
@@ -60,7 +60,7 @@ class Continuing:
         self,
         env: "gymnasium.Env[Any, Any]",
         *,
-        seed: int = 0,
+        seed: SeedLike = 0,
         truncated: Literal["end", "go on"] = "end",
         pause: bool = False,
         reward: bool = True,
@@ -78,7 +78,7 @@ class Continuing:
         #: Number of episodes that have ended.
         self.ends = 0
         #: The current state.
-        self.x = self.observation_space.name(env.reset(seed=seed)[0])
+        self.x = self.observation_space.name(env.reset(seed=as_seed(seed))[0])
 
     @property
     def actions(self) -> list[Any]:
@@ -165,7 +165,7 @@ def drive(
     env: Any,
     steps: int,
     *,
-    seed: int = 0,
+    seed: SeedLike = 0,
     run: int = 0,
     terminated: End | None = None,
     truncated: End = "mask",
@@ -188,6 +188,7 @@ def drive(
     >>> bool(len(record) < 4 * 50), bool(ended.any()), lanes   # steps that reset are left out
     (True, True, [0, 1, 2, 3])
     """
+    seed = as_seed(seed)
     if steps < 0:
         raise ValueError(f"steps={steps}: it must be at least 0")
     _reject_private_state(agent)

@@ -21,7 +21,7 @@ from bayescontrol.interaction import both_streams, interact
 from bayescontrol.modes import PairedMode
 from bayescontrol.protocols import LogModeArray, ModeArray, Stateful
 from bayescontrol.record import Probe, Record
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.testing.belief_laws import evidence, npy_round_trip, require, same_bits
 
 HYPOTHESIS_METHODS = ("likelihood", "log_likelihood", "observation_probabilities")
@@ -154,7 +154,7 @@ def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int 
 
 
 def check_same_seed(
-    make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: int = 0
+    make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: SeedLike = 0
 ) -> None:
     """Law 5: the same seed gives the same record and final state, bit for bit.
 
@@ -162,6 +162,7 @@ def check_same_seed(
     >>> modes = random_modes(3)
     >>> check_same_seed(modes.agent, lambda: modes.environment(0))
     """
+    seed = as_seed(seed)
     first, second = (_run(make, make_environment, steps, seed) for _ in range(2))
     _require_same(first, second, f"two runs with seed {seed} differ")
 
@@ -172,7 +173,7 @@ def check_probes(
     probes: dict[str, Probe],
     steps: int = 100,
     *,
-    seed: int = 0,
+    seed: SeedLike = 0,
 ) -> None:
     """Check that probes do not change the actions and observations of a run.
 
@@ -181,13 +182,14 @@ def check_probes(
     >>> modes = random_modes(3)
     >>> check_probes(modes.agent, lambda: modes.environment(0), {"v": posterior, "b": log_score})
     """
+    seed = as_seed(seed)
     plain = _run(make, make_environment, steps, seed)
     probed = _run(make, make_environment, steps, seed, probes)
     _require_same(plain, probed, f"the probes {[*probes]} change the run")
 
 
 def check_fused(
-    make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: int = 0
+    make: MakeAgent, make_environment: MakeEnvironment, steps: int = 100, *, seed: SeedLike = 0
 ) -> None:
     """Law 6: the compiled loop gives the record and final state of the readable one.
 
@@ -198,6 +200,7 @@ def check_fused(
     >>> modes = random_modes(3)
     >>> check_fused(modes.agent, lambda: modes.environment(0))
     """
+    seed = as_seed(seed)
     results, continuations = [], []
     for probes in (None, READABLE_LOOP):
         agent, environment = make(), make_environment()
@@ -216,7 +219,7 @@ def check_resume(
     steps: int = 100,
     *,
     at: int | None = None,
-    seed: int = 0,
+    seed: SeedLike = 0,
 ) -> None:
     """Law 5: a run saved half-way and loaded into a fresh agent continues bit for bit.
 
@@ -224,6 +227,7 @@ def check_resume(
     >>> modes = random_modes(3)
     >>> check_resume(modes.agent, lambda: modes.environment(0))
     """
+    seed = as_seed(seed)
     at = steps // 2 if at is None else at
     agent, environment, (p, q) = make(), make_environment(), both_streams(seed, 0)
     history = list(interact(agent, environment, at, streams=(p, q)))

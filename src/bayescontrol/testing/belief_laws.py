@@ -17,7 +17,7 @@ import numpy as np
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import BayesControlError, MissingCapability
 from bayescontrol.protocols import Persistent
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import SeedLike, as_stream
 
 #: One step: the situation x, the action a, the observation o.
 Event: TypeAlias = tuple[Any, Any, Any]
@@ -83,7 +83,7 @@ def _conditioned(belief: Any, history: Sequence[Event]) -> Any:
     return belief
 
 
-def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: int = 0) -> None:
+def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: SeedLike = 0) -> None:
     """Law 1: the same history gives the same belief, bit for bit; drawing does not change it.
 
     >>> from bayescontrol.problems.tabular import random_modes
@@ -91,7 +91,7 @@ def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: int
     >>> modes = random_modes(3)
     >>> check_deterministic(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1)])
     """
-    belief, rng = make(), Stream(seed)
+    belief, rng = make(), as_stream(seed)
     for x, a, o in history:
         belief.observe(x, a, o)
         before = evidence(belief)
@@ -155,7 +155,7 @@ def check_agreement(
 
 
 def check_order(
-    make: MakeBelief, history: Sequence[Event], *, seed: int = 0, tolerance: float = 1e-12
+    make: MakeBelief, history: Sequence[Event], *, seed: SeedLike = 0, tolerance: float = 1e-12
 ) -> None:
     """Law 4: a shuffled history gives the same posterior, up to rounding.
 
@@ -166,7 +166,7 @@ def check_order(
     >>> modes = random_modes(3)
     >>> check_order(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1), (0, 1, 0)])
     """
-    shuffled = [history[i] for i in Stream(seed).permutation(len(history))]
+    shuffled = [history[i] for i in as_stream(seed).permutation(len(history))]
     gap = _gap(
         _conditioned(make(), shuffled).posterior(), _conditioned(make(), history).posterior()
     )

@@ -21,7 +21,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import ImpossibleObservation
 from bayescontrol.interaction import both_streams
 from bayescontrol.schedules import Held, Schedule
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.testing.belief_laws import LawBroken, require
 
 
@@ -51,7 +51,7 @@ def simulate(
     *,
     steps: int = 20,
     runs: int = 1000,
-    seed: int = 0,
+    seed: SeedLike = 0,
 ) -> Runs:
     """Simulate runs with m* ~ P(m); `make_environment(m)` returns the world of mode m.
 
@@ -60,6 +60,7 @@ def simulate(
     >>> len(simulate(modes.agent, modes.environment, steps=2, runs=3))
     3
     """
+    seed = as_seed(seed)
     prior = make().belief.posterior()
     last, lowest = np.empty((runs, len(prior))), np.empty(runs)
     matched, expected = np.full((runs, steps), math.nan), np.empty((runs, steps))
@@ -158,7 +159,7 @@ def check_identities(
     *,
     steps: int = 20,
     runs: int = 1000,
-    seed: int = 0,
+    seed: SeedLike = 0,
     false_alarm: float = 1e-6,
 ) -> None:
     """Check all three identities on the same runs.

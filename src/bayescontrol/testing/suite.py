@@ -20,7 +20,7 @@ from bayescontrol.mode_queries import ModeEnvironment, name_of, safe_log
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.record import drawn_mode, log_score, posterior
 from bayescontrol.rule import ControlRule
-from bayescontrol.seeding import Stream
+from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import as_advance
 from bayescontrol.testing import agent_laws, belief_laws
 from bayescontrol.testing.belief_laws import Event, require
@@ -70,7 +70,7 @@ def check_agent(
     *,
     steps: int = 40,
     runs: int = 500,
-    seed: int = 0,
+    seed: SeedLike = 0,
     false_alarm: float = 1e-6,
 ) -> None:
     """Check every law of acting for agents from `make()` in worlds from `make_environment(m)`.
@@ -83,6 +83,7 @@ def check_agent(
     >>> modes = random_modes(2)
     >>> check_agent(modes.agent, modes.environment)
     """
+    seed = as_seed(seed)
 
     def world() -> Any:
         return make_environment(0)
@@ -109,7 +110,7 @@ def check_modes(
     bad: Sequence[Any] = (math.nan,),
     steps: int = 40,
     runs: int = 500,
-    seed: int = 0,
+    seed: SeedLike = 0,
     false_alarm: float = 1e-6,
 ) -> None:
     """Check every law that applies to a list of modes or a mode array.
@@ -133,6 +134,7 @@ def check_modes(
     bayescontrol.testing.belief_laws.LawBroken: observation nan after action 'toss' in ...
     was accepted as evidence...
     """
+    seed = as_seed(seed)
     size, advance = len(modes), as_advance(situation, advance)
     make_environment = environment or _worlds(modes, situation, advance)
 
