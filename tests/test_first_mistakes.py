@@ -1,22 +1,28 @@
 """Common mistakes of new users raise a clear error or do no harm."""
 
 import re
+from collections.abc import Callable
 from typing import Any, cast
 
+import gymnasium
 import numpy as np
 import pytest
 
+import bayescontrol
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Probe, interact, play
+from bayescontrol.baselines import UCB1
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
     IncompatibleState,
+    InvalidPrior,
     InvalidTable,
     MissingCapability,
+    UnknownArm,
     UnknownMode,
 )
 from bayescontrol.record import posterior
-from bayescontrol.schedules import Every
+from bayescontrol.schedules import Every, MinimumDwell
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import LawBroken, check_modes
 
@@ -163,51 +169,315 @@ def test_continuous_actions_can_be_witnessed_through_a_density() -> None:
     )
 
 
-# A type checker would find these mistakes too; the casts hide them.
-belief_, rule_, interact_, every_, mode_ = (
-    cast("Any", x) for x in (FiniteBelief, ControlRule, interact, Every, DiscreteMode)
-)
+# A type checker would find some of these mistakes too; Any hides them.
+bc: Any = bayescontrol
+bandit: Any = bc.BernoulliBandit(["red", "blue"])
+world: Any = bandit.environment([0.2, 0.8])
+lake: Any = gymnasium.make("FrozenLake-v1")
+
+
+def lever(
+    policy: Any = lambda x: {"left": 1.0}, hypothesis: Any = lambda x, a: {1: 0.5, 0: 0.5}
+) -> Any:
+    return bc.DiscreteMode(policy, hypothesis, "lever")
+
+
+def rule(*modes: Any, **options: Any) -> Any:
+    return bc.ControlRule(bc.FiniteBelief(modes or goals(0)), **options)
+
+
+class NoPolicy:
+    def likelihood(self, x: Any, a: Any, o: Any) -> float:
+        return 0.5
+
+
+class NotANumber(Goal):
+    def log_likelihood(self, x: Any, a: Any, o: Any) -> float:
+        return float("nan")
+
+
+MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
+    # -- an argument of the wrong kind --
+    "the class of an agent": (
+        lambda: bc.interact(UCB1, world, 5),
+        MissingCapability,
+        "the agent is the class UCB1: make an instance, UCB1(...)",
+    ),
+    "the class of a problem": (
+        lambda: bc.interact(bc.BernoulliBandit, world, 5),
+        MissingCapability,
+        "the agent is the class BernoulliBandit: make an instance",
+    ),
+    "the class of an environment": (
+        lambda: bc.interact(bandit.agent(), Fresh, 5),
+        MissingCapability,
+        "the environment is the class Fresh: make an instance, Fresh(...)",
+    ),
+    "the class of a mode": (
+        lambda: bc.FiniteBelief([Goal(0), Goal]),
+        MissingCapability,
+        "mode 1 is the class Goal: make an instance, Goal(...)",
+    ),
+    "the class of a belief": (
+        lambda: bc.ControlRule(bc.FiniteBelief),
+        MissingCapability,
+        "the belief is the class FiniteBelief: make an instance",
+    ),
+    "the class of a schedule": (
+        lambda: bandit.agent(schedule=Every),
+        MissingCapability,
+        "the schedule is the class Every: make an instance, Every(...)",
+    ),
+    "the class of a schedule in a schedule": (
+        lambda: MinimumDwell(3, then=cast("Any", Every)),
+        MissingCapability,
+        "the schedule is the class Every",
+    ),
+    "the class of a hypothesis": (
+        lambda: bc.tailor([NoPolicy], planner=lambda model: Goal(0)),
+        MissingCapability,
+        "the hypothesis is the class NoPolicy",
+    ),
+    "a number as a schedule": (
+        lambda: rule(schedule=3),
+        TypeError,
+        "schedule=3 must be a function, such as Every(3)",
+    ),
+    "a problem as an agent": (
+        lambda: bc.interact(bandit, world, 5),
+        MissingCapability,
+        "it has no method act(rng); call its method agent() first",
+    ),
+    "a problem as an environment": (
+        lambda: bc.interact(bandit.agent(), bandit, 5),
+        MissingCapability,
+        "it has no method respond(a, rng); call its method environment(...) first",
+    ),
+    "a belief as an agent": (
+        lambda: bc.interact(bandit.belief(), world, 5),
+        MissingCapability,
+        "for a belief use ControlRule(belief)",
+    ),
+    "a mode as an agent": (
+        lambda: bc.interact(lever(), world, 5),
+        MissingCapability,
+        "it has no method observe(a, o); for modes use ControlRule(FiniteBelief([mode, ...]))",
+    ),
+    "agent and environment swapped": (
+        lambda: bc.interact(world, bandit.agent(), 5),
+        MissingCapability,
+        "the order is interact(agent, environment, steps)",
+    ),
+    "agent and environment swapped in play": (
+        lambda: bc.play(world, bandit.agent()),
+        MissingCapability,
+        "is not an agent: it has no method act(rng)",
+    ),
+    "a Gymnasium environment": (
+        lambda: bc.interact(bandit.agent(), lake, 5),
+        MissingCapability,
+        "for a Gymnasium environment use bayescontrol.gym.Continuing(env)",
+    ),
+    "a Gymnasium vector environment": (
+        lambda: bc.interact(bandit.agent(), gymnasium.make_vec("FrozenLake-v1", num_envs=2), 5),
+        MissingCapability,
+        "for a Gymnasium vector environment use bayescontrol.gym.drive",
+    ),
+    "a function as an environment": (
+        lambda: bc.interact(bandit.agent(), lambda a, rng: 1, 5),
+        MissingCapability,
+        "it has no method respond(a, rng); write a class that has the function as this method",
+    ),
+    "a list of modes as a belief": (
+        lambda: bc.ControlRule(goals(0, 1)),
+        MissingCapability,
+        "ControlRule(FiniteBelief(modes))",
+    ),
+    "one mode instead of a list": (
+        lambda: bc.FiniteBelief(Goal(0)),
+        MissingCapability,
+        "write [mode, ...]",
+    ),
+    "a dictionary of modes": (
+        lambda: bc.FiniteBelief({"a": Goal(0)}),
+        MissingCapability,
+        "list(modes.values())",
+    ),
+    # -- modes --
+    "a mode without a policy": (
+        lambda: rule(lever(), NoPolicy()),
+        MissingCapability,
+        "has no act(x, rng): a mode needs a policy",
+    ),
+    "a mode without a hypothesis": (
+        lambda: bc.FiniteBelief([object()]),
+        MissingCapability,
+        "has no log_likelihood(x, a, o)",
+    ),
+    "a policy that is not a function": (
+        lambda: lever({"left": 1.0}),
+        MissingCapability,
+        "policy={'left': 1.0} must be a function",
+    ),
+    "a policy that returns an action": (
+        lambda: bc.interact(rule(lever(lambda x: "left")), world, 5),
+        InvalidTable,
+        "is 'left': expected a mapping from outcomes to probabilities, such as {'left': 1.0}",
+    ),
+    "a policy that does not sum to one": (
+        lambda: rule(lever(lambda x: {0: 0.4, 1: 0.4})).act(Stream(0)),
+        InvalidTable,
+        "must not be negative and must sum to 1, the sum is 0.8",
+    ),
+    "a hypothesis that returns a number": (
+        lambda: rule(lever(hypothesis=lambda x, a: 0.5)).observe("left", 1),
+        InvalidTable,
+        "is 0.5: expected a mapping from outcomes to probabilities, such as {'outcome': 1.0}",
+    ),
+    "a hypothesis that does not sum to one": (
+        lambda: bc.interact(rule(lever(hypothesis=lambda x, a: {1: 0.6, 0: 0.6})), world, 5),
+        InvalidTable,
+        "the hypothesis of DiscreteMode('lever') in situation None after action 'left'",
+    ),
+    "a negative probability": (
+        lambda: rule(lever(hypothesis=lambda x, a: {1: 1.5, 0: -0.5})).observe("left", 1),
+        InvalidTable,
+        "probabilities must not be negative",
+    ),
+    "a likelihood that is not a number": (
+        lambda: rule(NotANumber(0)).observe(0, 1),
+        BadEvidence,
+        "gives log-likelihood nan",
+    ),
+    "a policy table that does not sum to one": (
+        lambda: bc.TabularModes(policy=[[[0.5, 0.4]]], hypothesis=[[[[1.0], [1.0]]]]),
+        InvalidTable,
+        "policy[0, 0] sums to 0.9, not to 1",
+    ),
+    # -- priors, arms and observations --
+    "a prior that does not sum to one": (
+        lambda: bc.FiniteBelief(goals(0, 1), prior=[0.5, 0.6]),
+        InvalidPrior,
+        "the prior sums to 1.1, not to 1: divide it by its sum",
+    ),
+    "a prior of the wrong length": (
+        lambda: bc.FiniteBelief(goals(0, 1), prior=[0.5, 0.3, 0.2]),
+        InvalidPrior,
+        "the prior has shape (3,), expected (2,): one number for each mode",
+    ),
+    "a reward outside the family": (
+        lambda: bandit.agent().observe("red", 0.5),
+        BadEvidence,
+        "reward 0.5 is invalid for a Bernoulli arm: expected 0 or 1",
+    ),
+    "an unknown arm": (
+        lambda: bandit.agent().observe("green", 1),
+        UnknownArm,
+        "no arm 'green': the arms are 'red', 'blue'",
+    ),
+    "action and observation swapped": (
+        lambda: bandit.agent().observe(1, "red"),
+        UnknownArm,
+        "no arm 1: the arms are 'red', 'blue'",
+    ),
+    # -- steps, seeds, streams and probes --
+    "steps that are not an integer": (
+        lambda: bc.interact(bandit.agent(), world, 2.5),
+        ValueError,
+        "steps=2.5: expected an integer",
+    ),
+    "a seed that is not an integer": (
+        lambda: bc.interact(bandit.agent(), world, 5, seed=0.5),
+        ValueError,
+        "seed = 0.5 must be an integer",
+    ),
+    "a negative seed": (
+        lambda: bc.interact(bandit.agent(), world, 5, seed=-1),
+        ValueError,
+        "seed = -1 must be at least 0",
+    ),
+    "a seed as a stream": (
+        lambda: bandit.agent().act(0),
+        TypeError,
+        "rng=0: expected a Stream, such as Stream(0), or a NumPy Generator",
+    ),
+    "one stream for two": (
+        lambda: bc.interact(bandit.agent(), world, 5, streams=Stream(0)),
+        TypeError,
+        "expected two, for the agent and the environment",
+    ),
+    "a function as a probe": (
+        lambda: bc.interact(bandit.agent(), world, 5, probes={"p": lambda agent, a, o: 0}),
+        TypeError,
+        "expected Probe(measure, when='after')",
+    ),
+    "a name instead of a list of probes": (
+        lambda: bc.interact(bandit.agent(), world, 5, probes="posterior"),
+        TypeError,
+        "probes='posterior': expected a list of names, ['posterior']",
+    ),
+    # -- later --
+    "an unknown mode": (
+        lambda: bc.FiniteBelief(goals(0, 1)).retire("goal 7"),
+        UnknownMode,
+        "goal 0, goal 1",
+    ),
+    "a file name instead of arrays": (
+        lambda: bc.FiniteBelief(goals(0, 1)).load("x.npz"),
+        IncompatibleState,
+        "not a mapping",
+    ),
+    "nothing to merge": (
+        lambda: bc.FiniteBelief(goals(0, 1)).merge(None),
+        IncompatibleState,
+        "not a FiniteBelief",
+    ),
+    "a schedule of half steps": (lambda: Every(cast("Any", 2.5)), ValueError, "Every(k=2.5)"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_error_for_a_common_mistake_contains_the_fix(mistake: str) -> None:
+    make, error, words = MISTAKES[mistake]
+    with pytest.raises(error, match=re.escape(words)) as raised:
+        make()
+    assert not hasattr(raised.value, "__notes__"), "the run had started"
+
+
+class Untouched:
+    """An environment that must not be used."""
+
+    def respond(self, a: Any, rng: Stream) -> Any:
+        raise AssertionError("the run had started")
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"),
+    ("agent", "environment", "options"),
     [
-        (lambda: rule_(goals(0, 1)), MissingCapability, "ControlRule(FiniteBelief(modes))"),
-        (lambda: belief_(Goal(0)), MissingCapability, "write [mode, ...]"),
-        (lambda: belief_([Goal]), MissingCapability, "make an instance, Goal(...)"),
-        (lambda: belief_({"a": Goal(0)}), MissingCapability, "list(modes.values())"),
-        (lambda: belief_([object()]), MissingCapability, "has no log_likelihood(x, a, o)"),
-        (lambda: belief_(goals(0, 1)).retire("goal 7"), UnknownMode, "goal 0, goal 1"),
-        (lambda: belief_(goals(0, 1)).load("x.npz"), IncompatibleState, "not a mapping"),
-        (lambda: belief_(goals(0, 1)).merge(None), IncompatibleState, "not a FiniteBelief"),
-        (lambda: every_(2.5), ValueError, "Every(k=2.5)"),
-        (
-            lambda: rule_(belief_(goals(0)), schedule=3),
-            TypeError,
-            "schedule=3 must be a function",
-        ),
-        (
-            lambda: interact_(rule_(belief_(goals(0))), Fresh(), 2.5),
-            ValueError,
-            "steps=2.5",
-        ),
-        (
-            lambda: interact_(rule_(belief_(goals(0))), Fresh(), 2, probes={"p": "posterior"}),
-            TypeError,
-            "probe 'p' is 'posterior'",
-        ),
-        (
-            lambda: mode_(lambda x: {0: 0.4, 1: 0.4}, lambda x, a: {}).act(0, Stream(0)),
-            InvalidTable,
-            "the sum is 0.8",
-        ),
+        (bandit.agent(), lake, {}),
+        (bandit.agent(), Untouched, {}),
+        (bandit.agent(), Untouched(), {"seed": -1}),
+        (bandit.agent(), Untouched(), {"streams": (Stream(0), 1)}),
+        (bandit.agent(), Untouched(), {"probes": ["posteriors"]}),
+        (rule(lever(), lever(lambda x: "left")), Untouched(), {}),
+        (rule(lever(), lever(lambda x: {"left": 0.5})), Untouched(), {}),
+        (rule(lever(), lever(hypothesis=lambda x, a: {1: 0.5})), Untouched(), {}),
     ],
 )
-def test_the_error_for_a_common_mistake_contains_the_fix(
-    make: Any, error: type[Exception], words: str
+def test_a_mistake_is_found_before_anything_is_drawn_or_learnt(
+    agent: Any, environment: Any, options: Any
 ) -> None:
-    with pytest.raises(error, match=re.escape(words)):
-        make()
+    """The second mode of the last three is drawn in half of the runs only."""
+    before = {name: array.tobytes() for name, array in agent.save().items()}
+    for _ in range(5):
+        with pytest.raises((MissingCapability, TypeError, ValueError)):
+            bc.interact(agent, environment, 5, **options)
+    assert {name: array.tobytes() for name, array in agent.save().items()} == before
+
+
+def test_a_mode_that_is_never_drawn_need_not_have_a_valid_policy() -> None:
+    belief = FiniteBelief([lever(), lever(lambda x: "left")], prior=[1.0, 0.0])
+    assert len(interact(ControlRule(belief), lever().environment(), 3, seed=0)) == 3
 
 
 def test_a_mode_can_be_retired_by_name() -> None:

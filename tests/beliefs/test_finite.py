@@ -196,6 +196,9 @@ def test_modes_need_a_likelihood_method() -> None:
     with pytest.raises(MissingCapability, match="log_likelihood"):
         FiniteBelief([coin(0.5), Mute()])
     silent: Any = InLogarithms(coin(0.5))
+    with pytest.raises(MissingCapability, match=r"has no act\(x, rng\)"):
+        ControlRule(FiniteBelief([silent]))
+    silent.act = coin(0.5).act
     with pytest.raises(MissingCapability, match="action_probabilities"):
         ControlRule(FiniteBelief([silent])).action_probabilities()
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
-from bayescontrol.seeding import StreamLike
+from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.situations import follows_state
 
 _LN_2PI = math.log(2.0 * math.pi)
@@ -91,7 +91,7 @@ class SimulatorNoise:
             raise ValueError(
                 f"{self!r} does not fit a state of {d} components: give one std, or {d}"
             )
-        w: FloatArray = self.std * rng.normal(size=d)
+        w: FloatArray = self.std * require_stream(rng).normal(size=d)
         return w
 
     def __repr__(self) -> str:

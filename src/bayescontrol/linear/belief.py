@@ -26,7 +26,7 @@ from bayescontrol.linear.matrices import as_definite, as_vector
 from bayescontrol.linear.regression import SystemPrior, SystemRegression
 from bayescontrol.linear.system import Costs, LinearSystem, as_costs, state_and_cost
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.seeding import StreamLike, state_of
+from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.values import part_of, require_arrays, require_shapes
 
 _PARTS = ("A", "B", "V", "P", "K", "Q", "R")
@@ -177,7 +177,7 @@ class SystemBelief(SystemRegression):
 
         Rejected draws are counted in `redrawn`. After `tries` of them, raise `NotStabilisable`.
         """
-        solved, tries_left = self._blank(), self.tries
+        solved, tries_left, rng = self._blank(), self.tries, require_stream(rng)
         while tries_left > 0:
             costs, rejected = self.costs.draw(rng, tries_left)
             tries_left -= rejected
@@ -186,7 +186,7 @@ class SystemBelief(SystemRegression):
             # Unknown costs are drawn again after each failure.
             draws = tries_left if self.costs.known else 1
             failed = kernels.lqr.draw_mode(
-                self.F, self._freedom(), *costs, solved, draws, self._room, state_of(rng)
+                self.F, self._freedom(), *costs, solved, draws, self._room, rng.state
             )
             if failed >= 0:
                 return self._adopt(solved, costs, self.tries - tries_left + failed)
