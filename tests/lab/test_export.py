@@ -91,7 +91,7 @@ def test_a_table_has_a_row_for_each_run_and_step_and_a_column_along_other_axes()
     table = to_polars(records)
     assert frame.shape == table.shape == (10, 8)
     assert list(frame.columns)[4:] == ["posterior[a]", "posterior[b]", "posterior[c]", "drawn"]
-    assert table.columns[4:7] == ["posterior[0]", "posterior[1]", "posterior[2]"]
+    assert table.columns[4:7] == [f"posterior[{name}]" for name in records[0].mode_names]
     for (run, step), row in frame.groupby(["run", "step"]):
         there = records[run]["posterior"][step - 1]
         assert same(row[[f"posterior[{name}]" for name in names]].to_numpy()[0], there)
@@ -212,13 +212,15 @@ def test_arviz_1_gets_a_datatree(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_python_objects_are_refused_unless_a_conversion_is_given(
     export: Callable[..., Any],
 ) -> None:
-    record = Record([("left", 1), ("right", 2)], [1.0, 2.0])
-    with pytest.raises(Unexportable, match=r"'actions' holds Python objects such as \('left', 1\)"):
+    record = Record([{"left": 1}, {"right": 2}], [1.0, 2.0])
+    with pytest.raises(Unexportable, match=r"'actions' holds Python objects such as {'left': 1}"):
         export(record)
     with pytest.raises(Unexportable, match="to a plain value"):
         export(record, objects=lambda value: value)
     export(record, objects=str)
-    assert to_polars(record, objects=lambda a: a[1])["actions"].to_list() == [1, 2]
+    assert to_polars(record, objects=lambda a: max(a.values()))["actions"].to_list() == [1, 2]
+    pairs = Record([("left", 1), ("right", 2)], [1.0, 2.0])
+    assert to_polars(pairs, objects=str)["actions"].to_list() == ["('left', 1)", "('right', 2)"]
 
 
 @pytest.mark.parametrize(

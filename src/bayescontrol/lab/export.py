@@ -6,9 +6,18 @@
     pandas, polars      one row for each (run, step), one column per variable; name[i] along axes
     arviz               chain = run, draw = step
 
-Runs count from 0 and steps from 1. Values and types are not changed. Python objects (actions that
-are tuples, for example) have no type elsewhere: they are rejected, unless `objects` converts them,
-for example `str`. The libraries are extras and are imported when called.
+Runs count from 0 and steps from 1. Values and types are not changed, except for Python objects,
+which have no type elsewhere:
+
+    named tuples                one column per field: observations.reward, observations.state
+    tuples, lists, arrays       a further axis if all entries have one type: context[0], context[1];
+                                otherwise one column per entry: actions.0, actions.1
+    names of different types    text: arms "red" and 2 become "red" and "2"
+    None in every row           the column is left out
+
+Other objects are rejected, unless `objects` converts them. If the agent's modes have names, they
+label the axis `mode` of the column `posterior`, and `drawn_mode_name` has the name of each drawn
+mode. The libraries are extras and are imported when called.
 """
 
 import itertools
@@ -30,6 +39,7 @@ from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import plain
 from bayescontrol.lab.store import StoredResults
 from bayescontrol.record import Record, as_column
+from bayescontrol.values import distinct_texts
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -206,7 +216,8 @@ def name_axes(
     >>> squares.columns["square"][0], squares.coords["run"].tolist(), squares.attrs
     (('run', 'square_dim_0'), [0, 1, 2], {'seed': 7})
     """
-    columns, leading, runs, settings = _unpack(thing)
+    columns, leading, runs, settings = _unpack(thing, objects)
+    mode_names = _mode_names(thing)
     unknown = set(dims or {}) - set(columns)
     if unknown:
         raise Unexportable(
@@ -214,10 +225,13 @@ def name_axes(
         )
     named: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]] = {}
     sizes: dict[str, int] = {}
-    for name, values in columns.items():
-        array = _without_objects(name, values, objects)
+    for name, array in columns.items():
         inner_shape = array.shape[len(leading) :]
-        axes = (*leading, *_inner_axes(name, inner_shape, leading, settings.get("steps"), dims))
+        if name == "posterior" and name not in (dims or {}) and inner_shape == (len(mode_names),):
+            axes: tuple[str, ...] = (*leading, "mode")
+            coords = {"mode": mode_names, **(coords or {})}
+        else:
+            axes = (*leading, *_inner_axes(name, inner_shape, leading, settings.get("steps"), dims))
         if len(axes) != array.ndim or len(set(axes)) < len(axes):
             raise Unexportable(
                 f"column {name!r} has shape {array.shape}, but its axes are {', '.join(axes)}"
@@ -247,41 +261,61 @@ def name_axes(
     return NamedColumns(named, labels, attributes)
 
 
-def _unpack(thing: Exportable) -> tuple[Columns, tuple[str, ...], range | None, dict[str, Any]]:
+def _unpack(
+    thing: Exportable, objects: Callable[[Any], Any] | None
+) -> tuple[Columns, tuple[str, ...], range | None, dict[str, Any]]:
     """Return columns, the names of their first axes, the run numbers if known, and the settings."""
     if isinstance(thing, Record):
-        return thing.columns(), ("step",), None, {}
+        return _record_columns(thing, objects), ("step",), None, {}
     if isinstance(thing, Result):
         settings = {"experiment": thing.experiment.name, **plain(thing.settings)}
-        return thing.columns, ("run",), None, settings
+        return _expand_all(thing.columns, objects), ("run",), None, settings
     if isinstance(thing, StoredResults):
         manifest = thing.manifest
         settings = {"experiment": manifest.experiment, **manifest.settings}
         settings["manifest"] = msgspec.to_builtins(manifest)
-        return thing.columns, ("run",), range(*manifest.replicas), settings
+        columns = _expand_all(thing.columns, objects)
+        return columns, ("run",), range(*manifest.replicas), settings
     if isinstance(thing, Mapping):
-        return thing, ("run",), None, {}
+        return _expand_all(thing, objects), ("run",), None, {}
     records = list(thing)
     if not records or not all(isinstance(record, Record) for record in records):
         raise Unexportable(
             f"{type(thing).__name__} cannot be exported: pass one Record, several, or results"
         )
-    return _stack_records(records), ("run", "step"), None, {}
+    stacked = _stack([_record_columns(record, objects) for record in records])
+    return stacked, ("run", "step"), None, {}
 
 
-def _stack_records(records: Sequence[Record]) -> Columns:
+def _mode_names(thing: Exportable) -> tuple[str, ...]:
+    """Return the names of the modes, if all records have the same; () otherwise."""
+    records = [thing] if isinstance(thing, Record) else thing if isinstance(thing, Sequence) else []
+    names = {getattr(record, "mode_names", ()) for record in records}
+    return names.pop() if len(names) == 1 else ()
+
+
+def _record_columns(record: Record, objects: Callable[[Any], Any] | None) -> Columns:
+    """Return the columns of a record without Python objects, and the names of the drawn modes."""
+    columns = _expand_all(record.columns(), objects)
+    drawn = columns.get("drawn_mode")
+    if record.mode_names and drawn is not None and "drawn_mode_name" not in columns:
+        columns["drawn_mode_name"] = np.array([*record.mode_names, ""])[drawn]  # -1: no mode
+    return columns
+
+
+def _stack(records: Sequence[Columns]) -> Columns:
     first, *others = map(_layout, records)
     for i, layout in enumerate(others, 1):
         if layout != first:
             raise Unexportable(f"record {i} has columns {layout}; record 0 has {first}")
-    return {name: np.stack([record[name] for record in records]) for name in first}
+    return {name: np.stack([columns[name] for columns in records]) for name in first}
 
 
-def _layout(record: Record) -> dict[str, tuple[str, tuple[int, ...]]]:
+def _layout(columns: Columns) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Return type and shape of each column, with one type for strings of any length."""
     return {
         name: ("text" if column.dtype.kind == "U" else str(column.dtype), column.shape)
-        for name, column in record.columns().items()
+        for name, column in columns.items()
     }
 
 
@@ -294,20 +328,67 @@ def _inner_axes(
     return (*step, *(f"{name}_dim_{k}" for k in range(len(shape) - len(step))))
 
 
-def _without_objects(
-    name: str, values: npt.NDArray[Any], objects: Callable[[Any], Any] | None
-) -> npt.NDArray[Any]:
-    array = np.asarray(values)
+def _expand_all(
+    columns: Columns, objects: Callable[[Any], Any] | None
+) -> dict[str, npt.NDArray[Any]]:
+    """Replace columns of Python objects, as the module's table says."""
+    expanded: dict[str, npt.NDArray[Any]] = {}
+    for name, values in columns.items():
+        expanded |= _expand(name, np.asarray(values), objects)
+    return expanded
+
+
+def _expand(
+    name: str, array: npt.NDArray[Any], objects: Callable[[Any], Any] | None
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns that replace one column; itself if it has no Python objects."""
+    if array.dtype.names:
+        fields = {f"{name}.{field}": array[field] for field in array.dtype.names}
+        return _expand_all(fields, objects)
     if not array.dtype.hasobject:
-        return array
+        return {name: array}
+    values = array.ravel().tolist()
     if objects is not None:
-        converted = as_column([objects(value) for value in array.ravel()])
+        converted = as_column([objects(value) for value in values])
         if not converted.dtype.hasobject:
-            return converted.reshape(array.shape + converted.shape[1:])
+            return {name: converted.reshape(array.shape + converted.shape[1:])}
+    kinds = set(map(type, values))
+    labels = getattr(values[0], "_fields", None) if len(kinds) == 1 else None
+    if kinds == {type(None)}:
+        return {}
+    if labels or all(map(_is_sequence, values)):
+        if len(set(map(len, values))) == 1:
+            return _expand_entries(name, array.shape, values, labels, objects)
+    elif str in kinds and kinds <= {str, int, float, bool, type(None)}:
+        texts = distinct_texts(dict.fromkeys(values))
+        column = as_column([texts[value] for value in values])
+        if not column.dtype.hasobject:
+            return {name: column.reshape(array.shape)}
     raise Unexportable(
         f"column {name!r} holds Python objects such as {array.flat[0]!r}: pass objects=str, or "
         "another function that converts each to a plain value"
     )
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def _expand_entries(
+    name: str,
+    shape: tuple[int, ...],
+    values: list[Any],
+    labels: Sequence[str] | None,
+    objects: Callable[[Any], Any] | None,
+) -> dict[str, npt.NDArray[Any]]:
+    """Return columns for sequences of one length; `labels` are the fields of named tuples."""
+    entries = [as_column(entry) for entry in zip(*values, strict=True)]
+    entries = [entry.reshape(shape + entry.shape[1:]) for entry in entries]
+    has_one_type = len({(entry.dtype.kind, entry.shape) for entry in entries}) == 1
+    if labels is None and has_one_type and entries[0].dtype.kind in "biufcU":
+        return {name: np.stack(entries, axis=len(shape))}
+    parts = zip(labels or range(len(entries)), entries, strict=True)
+    return _expand_all({f"{name}.{label}": entry for label, entry in parts}, objects)
 
 
 def _attribute(value: Any) -> Any:
