@@ -238,3 +238,9 @@ def test_stacked_runs_may_visit_states_with_names_of_different_lengths() -> None
 
     records = [Record([0], [Step(0.0, state)]) for state in ("a", "longer")]
     assert to_pandas(records)["observations.state"].tolist() == ["a", "longer"]
+
+
+def test_a_probe_that_is_called_like_a_field_is_refused() -> None:
+    record = Record([0], [Reading(1.0, 2.0)], {"observations.cost": [3.0]})
+    with pytest.raises(Unexportable, match=r"two columns would be called 'observations\.cost'"):
+        to_pandas(record)

@@ -10,7 +10,7 @@ Runs count from 0 and steps from 1. Values and types are not changed, except for
 which have no type elsewhere:
 
     named tuples                one column per field: observations.reward, observations.state
-    tuples, lists, arrays       a further axis if all entries have one type: context[0], context[1];
+    tuples and lists            a further axis if all entries have one type: context[0], context[1];
                                 otherwise one column per entry: actions.0, actions.1
     names of different types    text: arms "red" and 2 become "red" and "2"
     None in every row           the column is left out
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 Exportable: TypeAlias = Record | Sequence[Record] | Columns | Result | StoredResults
 #: The names of each column's axes after the run, or after the step for records.
 Dims: TypeAlias = Mapping[str, Sequence[str]]
+#: A function that converts a Python object to a plain value.
+Conversion: TypeAlias = Callable[[Any], Any] | None
 #: The labels along an axis.
 Coords: TypeAlias = Mapping[str, Sequence[Any] | npt.NDArray[Any]]
 
@@ -75,7 +77,7 @@ def to_xarray(
     dims: Dims | None = None,
     coords: Coords | None = None,
     attrs: Mapping[str, Any] | None = None,
-    objects: Callable[[Any], Any] | None = None,
+    objects: Conversion = None,
 ) -> "xr.Dataset":
     """Return a Dataset with the dimensions run, step and others.
 
@@ -102,7 +104,7 @@ def to_pandas(
     dims: Dims | None = None,
     coords: Coords | None = None,
     attrs: Mapping[str, Any] | None = None,
-    objects: Callable[[Any], Any] | None = None,
+    objects: Conversion = None,
 ) -> "pd.DataFrame":
     """Return a DataFrame with a row for each run and step and a column for each variable.
 
@@ -129,7 +131,7 @@ def to_polars(
     *,
     dims: Dims | None = None,
     coords: Coords | None = None,
-    objects: Callable[[Any], Any] | None = None,
+    objects: Conversion = None,
 ) -> "pl.DataFrame":
     """Return the table of `to_pandas` as a polars DataFrame, without the settings.
 
@@ -154,7 +156,7 @@ def to_arviz(
     dims: Dims | None = None,
     coords: Coords | None = None,
     attrs: Mapping[str, Any] | None = None,
-    objects: Callable[[Any], Any] | None = None,
+    objects: Conversion = None,
     group: str = "posterior",
 ) -> Any:
     """Return a DataTree (arviz 1) or InferenceData (arviz 0) with chain = run and draw = step.
@@ -208,7 +210,7 @@ def name_axes(
     dims: Dims | None,
     coords: Coords | None,
     attrs: Mapping[str, Any] | None,
-    objects: Callable[[Any], Any] | None,
+    objects: Conversion,
 ) -> NamedColumns:
     """Name the axes of the columns of a record, of several records, or of results.
 
@@ -262,7 +264,7 @@ def name_axes(
 
 
 def _unpack(
-    thing: Exportable, objects: Callable[[Any], Any] | None
+    thing: Exportable, objects: Conversion
 ) -> tuple[Columns, tuple[str, ...], range | None, dict[str, Any]]:
     """Return columns, the names of their first axes, the run numbers if known, and the settings."""
     if isinstance(thing, Record):
@@ -294,7 +296,7 @@ def _mode_names(thing: Exportable) -> tuple[str, ...]:
     return names.pop() if len(names) == 1 else ()
 
 
-def _record_columns(record: Record, objects: Callable[[Any], Any] | None) -> Columns:
+def _record_columns(record: Record, objects: Conversion) -> Columns:
     """Return the columns of a record without Python objects, and the names of the drawn modes."""
     columns = _expand_all(record.columns(), objects)
     drawn = columns.get("drawn_mode")
@@ -328,19 +330,18 @@ def _inner_axes(
     return (*step, *(f"{name}_dim_{k}" for k in range(len(shape) - len(step))))
 
 
-def _expand_all(
-    columns: Columns, objects: Callable[[Any], Any] | None
-) -> dict[str, npt.NDArray[Any]]:
+def _expand_all(columns: Columns, objects: Conversion) -> dict[str, npt.NDArray[Any]]:
     """Replace columns of Python objects, as the module's table says."""
     expanded: dict[str, npt.NDArray[Any]] = {}
     for name, values in columns.items():
-        expanded |= _expand(name, np.asarray(values), objects)
+        for key, column in _expand(name, np.asarray(values), objects).items():
+            if key in expanded:
+                raise Unexportable(f"two columns would be called {key!r}: rename one")
+            expanded[key] = column
     return expanded
 
 
-def _expand(
-    name: str, array: npt.NDArray[Any], objects: Callable[[Any], Any] | None
-) -> dict[str, npt.NDArray[Any]]:
+def _expand(name: str, array: npt.NDArray[Any], objects: Conversion) -> dict[str, npt.NDArray[Any]]:
     """Return the columns that replace one column; itself if it has no Python objects."""
     if array.dtype.names:
         fields = {f"{name}.{field}": array[field] for field in array.dtype.names}
@@ -353,11 +354,11 @@ def _expand(
         if not converted.dtype.hasobject:
             return {name: converted.reshape(array.shape + converted.shape[1:])}
     kinds = set(map(type, values))
-    labels = getattr(values[0], "_fields", None) if len(kinds) == 1 else None
     if kinds == {type(None)}:
         return {}
-    if labels or all(map(_is_sequence, values)):
+    if all(isinstance(value, tuple | list) for value in values):
         if len(set(map(len, values))) == 1:
+            labels = getattr(values[0], "_fields", None) if len(kinds) == 1 else None
             return _expand_entries(name, array.shape, values, labels, objects)
     elif str in kinds and kinds <= {str, int, float, bool, type(None)}:
         texts = distinct_texts(dict.fromkeys(values))
@@ -370,16 +371,8 @@ def _expand(
     )
 
 
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim > 0)
-
-
 def _expand_entries(
-    name: str,
-    shape: tuple[int, ...],
-    values: list[Any],
-    labels: Sequence[str] | None,
-    objects: Callable[[Any], Any] | None,
+    name: str, shape: tuple[int, ...], values: list[Any], labels: Any, objects: Conversion
 ) -> dict[str, npt.NDArray[Any]]:
     """Return columns for sequences of one length; `labels` are the fields of named tuples."""
     entries = [as_column(entry) for entry in zip(*values, strict=True)]
