@@ -24,7 +24,7 @@ from bayescontrol.metrics import regret
 from bayescontrol.testing.belief_laws import same_bits
 
 
-@pytest.mark.parametrize("rng", [0, None, np.random.default_rng(0)])
+@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)])
 def test_a_rule_needs_a_stream_to_draw_from(rng: object) -> None:
     agent = BernoulliBandit(2).agent()
     with pytest.raises(TypeError, match=r"expected a Stream"):
