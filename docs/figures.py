@@ -97,8 +97,8 @@ def sources() -> dict[str, list[str]]:
     return found
 
 
-def make(source: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the SVG text of every figure of one source."""
+def make(source: str) -> dict[str, str]:
+    """Return the SVG text of every figure of one source, by name."""
     with mpl.rc_context(_STYLE), contextlib.redirect_stdout(io.StringIO()):
         if source.endswith(".md"):
             drawn = _from_page(DOCS / source)
@@ -106,8 +106,7 @@ def make(source: str) -> Iterator[tuple[str, str]]:
             drawn = _from_script(DOCS / source, sources()[source])
         else:
             drawn = _from_experiment(source, sources()[source])
-        for name, fig in drawn:
-            yield name, svg(fig)
+        return {name: svg(fig) for name, fig in drawn}
 
 
 def _from_page(page: Path) -> Iterator[tuple[str, "Figure"]]:
@@ -218,7 +217,7 @@ def main() -> int:
         parser.error(f"no figures of {', '.join(sorted(unknown))}: choose from {', '.join(known)}")
     old = []
     for source in arguments.names or known:
-        for name, text in make(source):
+        for name, text in make(source).items():
             if is_current(name, text):
                 continue
             old.append(name)
