@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib import pyplot as plt
 
 from bayescontrol.lab import conduct, find
 from bayescontrol.plot import figures
@@ -42,7 +43,10 @@ DOCS: Final = Path(__file__).resolve().parent
 FOLDER: Final = DOCS / "_figures"
 
 #: The script of each figure that a script makes.
-SCRIPTS: Final[Mapping[str, str]] = {}
+SCRIPTS: Final[Mapping[str, str]] = {
+    "first-comparison": "first_comparison.py",
+    "first-modes": "first_modes.py",
+}
 #: The experiment, its settings and its chart, for each figure of an experiment.
 CHARTS: Final[Mapping[str, tuple[str, dict[str, Any], str]]] = {
     "delusion": ("delusion", {"runs": 100}, "delusion"),
@@ -106,7 +110,9 @@ def make(source: str) -> dict[str, str]:
             drawn = _from_script(DOCS / source, sources()[source])
         else:
             drawn = _from_experiment(source, sources()[source])
-        return {name: svg(fig) for name, fig in drawn}
+        texts = {name: svg(fig) for name, fig in drawn}
+        plt.close("all")
+        return texts
 
 
 def _from_page(page: Path) -> Iterator[tuple[str, "Figure"]]:
