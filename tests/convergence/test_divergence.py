@@ -386,11 +386,20 @@ def test_a_mode_that_may_be_excluded_at_any_step_has_an_infinite_mean() -> None:
 def test_a_record_without_drawn_modes_is_refused_with_a_remedy() -> None:
     modes = prize_or_frog(0.75)
     record = interact(modes.agent(), modes.environment(0), 5, seed=0)
-    with pytest.raises(MissingCapability, match=r'probes=\{"drawn": drawn_mode\}'):
+    with pytest.raises(MissingCapability, match=r'probes=\["drawn_mode"\]'):
         sub_divergences(record, modes.agent(), 0, 1)
     strange = Record(record.actions, record.observations, {"drawn": [0, 1, 2, 0, 0]})
     with pytest.raises(UnknownMode, match="0 … 1"):
         sub_divergences(strange, modes.agent(), 0, 1)
+
+
+def test_the_column_of_drawn_modes_may_have_either_name() -> None:
+    modes = prize_or_frog(0.75)
+    world = modes.environment(0)
+    record = interact(modes.agent(), world, 20, seed=0, probes=["drawn_mode"])
+    renamed = Record(record.actions, record.observations, {"drawn": record["drawn_mode"]})
+    splits = [sub_divergences(r, modes.agent(), 0, 1) for r in (record, renamed)]
+    assert splits[0].g.tolist() == splits[1].g.tolist()
 
 
 def test_unknown_modes_and_other_beliefs_are_refused() -> None:

@@ -262,9 +262,8 @@ class SubDivergences:
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.problems.examples import prize_or_frog
-    >>> from bayescontrol.record import drawn_mode
     >>> modes = prize_or_frog(0.75)
-    >>> probes = {"drawn": drawn_mode}
+    >>> probes = ["drawn_mode"]
     >>> record = interact(modes.agent(), modes.environment(0), 9, seed=0, probes=probes)
     >>> split = sub_divergences(record, modes.agent(), true=0, other=1)
     >>> split.g.sum(1).round(6).tolist() == split.d.round(6).tolist()
@@ -355,9 +354,9 @@ def sub_divergences(
 ) -> SubDivergences:
     """Return g_t(m') and G_t(m') of d_t(m*‖m) for m* = `true` and m = `other`, by index or name.
 
-    The record needs a column "drawn" with the drawn modes:
+    The record needs a column "drawn_mode" (or "drawn") with the drawn modes:
 
-        interact(agent, environment, steps, probes={"drawn": drawn_mode})
+        interact(agent, environment, steps, probes=["drawn_mode"])
 
     `agent` is as for `divergences`; its modes must offer `action_probabilities` and
     `observation_probabilities`. G is infinite from the first step at which the drawn mode could
@@ -383,12 +382,13 @@ def sub_divergences(
 
 def _drawn(record: Record, modes: int) -> IntArray:
     """Return the column of drawn modes after checking it."""
-    if "drawn" not in record.probes:
+    name = "drawn_mode" if "drawn_mode" in record.probes else "drawn"
+    if name not in record.probes:
         raise MissingCapability(
             "the record has no column of drawn modes: record it with "
-            'interact(..., probes={"drawn": drawn_mode})'
+            'interact(..., probes=["drawn_mode"])'
         )
-    drawn = record["drawn"]
+    drawn = record[name]
     if len(drawn) and (drawn.dtype.kind not in "iu" or drawn.min() < 0 or drawn.max() >= modes):
-        raise UnknownMode(f'the column "drawn" must hold mode indices 0 … {modes - 1}, not {drawn}')
+        raise UnknownMode(f'the column "{name}" must hold mode indices 0 … {modes - 1}, not {drawn}')
     return np.ascontiguousarray(drawn, np.int64)
