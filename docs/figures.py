@@ -17,11 +17,13 @@ point, so that rounding errors of another machine do not matter.
 
 import argparse
 import contextlib
+import gc
 import io
 import re
 import runpy
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from doctest import DocTestParser
@@ -103,7 +105,11 @@ def sources() -> dict[str, list[str]]:
 
 def make(source: str) -> dict[str, str]:
     """Return the SVG text of every figure of one source, by name."""
-    with mpl.rc_context(_STYLE), contextlib.redirect_stdout(io.StringIO()):
+    with (
+        mpl.rc_context(_STYLE),
+        contextlib.redirect_stdout(io.StringIO()),
+        warnings.catch_warnings(action="ignore", category=ResourceWarning),
+    ):
         if source.endswith(".md"):
             drawn = _from_page(DOCS / source)
         elif source.endswith(".py"):
@@ -112,6 +118,7 @@ def make(source: str) -> dict[str, str]:
             drawn = _from_experiment(source, sources()[source])
         texts = {name: svg(fig) for name, fig in drawn}
         plt.close("all")
+        gc.collect()  # a page may leave temporary folders, which warn when they are deleted
         return texts
 
 
