@@ -71,7 +71,7 @@ CHARTS: Final[Mapping[str, tuple[str, dict[str, Any], str]]] = {
 }
 
 #: Matplotlib settings while a figure is made: small files with text as text.
-_STYLE: Final = {
+_STYLE: Final[Any] = {
     "figure.facecolor": "white",
     "path.simplify_threshold": 0.5,
     "svg.fonttype": "none",
@@ -213,9 +213,7 @@ def _equal(stored: str, text: str) -> bool:
     """Compare two SVG texts: numbers up to the tolerance, everything else exactly."""
     old, new = _NUMBER.split(stored), _NUMBER.split(text)
     return old[::2] == new[::2] and bool(
-        np.allclose(
-            np.array(old[1::2], float), np.array(new[1::2], float), rtol=0, atol=_TOLERANCE
-        )
+        np.allclose(np.array(old[1::2], float), np.array(new[1::2], float), rtol=0, atol=_TOLERANCE)
     )
 
 

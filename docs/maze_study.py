@@ -48,7 +48,9 @@ def run(settings: Settings, i: int) -> Columns:
 def score(settings: Settings, columns: Columns) -> Score:
     """Return the mean reward of each agent over the last half of the run, and a comparison."""
     best = policy_iteration(Maze(settings.layout).mdp()).gain
-    late = {name: earned[:, earned.shape[1] // 2 :].mean(axis=1) for name, earned in columns.items()}
+    late = {
+        name: earned[:, earned.shape[1] // 2 :].mean(axis=1) for name, earned in columns.items()
+    }
     rows = []
     for name, values in late.items():
         interval = mean_interval(values)

@@ -2,7 +2,8 @@
 
     P(a_t | âo_<t) = Σ_m P(a_t | m, x) P(m | âo_<t)
 
-Draw a mode, do what it would do, and learn only from observations.
+Draw a mode, do what it would do, and learn only from observations. For bandits this is Thompson
+sampling.
 """
 
 from importlib import import_module

@@ -25,6 +25,8 @@ def test_a_script_writes_its_figure(script: str, lines: int, figure: str, tmp_pa
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == [figure]
     assert (tmp_path / figure).read_bytes().startswith(b"\x89PNG")
+    page = (DOCS / "first-hour.md").read_text(encoding="utf-8")
+    assert " ".join(done.stdout.split()) in " ".join(page.split())
 
 
 def test_the_first_hour_shows_both_scripts() -> None:

@@ -1,4 +1,7 @@
-"""Bandits: arms that pay, a belief over what they pay, and worlds to try it in."""
+"""Bandits: arms that pay, a belief over what they pay, and worlds to try it in.
+
+The agents act by Thompson sampling, which is the Bayesian control rule for bandits.
+"""
 
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
 from bayescontrol.bandits.bandit import ArmsEnvironment, Bandit

@@ -109,7 +109,10 @@ class Bandit:
     def agent(
         self, *, schedule: Schedule = every_step, screening: bool = True, split_ties: bool = False
     ) -> ControlRule[MeanRewards, None, Any, float]:
-        """The control rule for this bandit; see `ArmsBelief` for the last two options."""
+        """Return an agent that acts by Thompson sampling: the control rule for this bandit.
+
+        `ArmsBelief` explains the last two options.
+        """
         belief = self.belief(screening=screening, split_ties=split_ties)
         return ControlRule(belief, schedule=schedule)
 

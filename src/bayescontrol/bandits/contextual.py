@@ -244,7 +244,7 @@ class ContextualBandit:
     def agent(
         self, start: npt.ArrayLike | None = None, *, schedule: Schedule = every_step
     ) -> ControlRule[LinearWeights, Any, Any, Any]:
-        """The control rule for this bandit, in the context `start`.
+        """Return an agent that acts by Thompson sampling, in the context `start`.
 
         Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise
         `NoContext`. For a simulated world use `start=world.start`.

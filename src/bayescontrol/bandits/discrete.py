@@ -112,7 +112,7 @@ class Bernoulli(Family):
 
 
 class BernoulliBandit(Bandit):
-    """N arms that pay 0 or 1, with Beta priors over their biases.
+    """N arms that pay 0 or 1, with Beta priors over their biases; for Thompson sampling.
 
     `arms` is the number of arms or a list of names, `prior` one (α, β) for all arms or one per arm.
 

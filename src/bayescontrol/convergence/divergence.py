@@ -390,5 +390,7 @@ def _drawn(record: Record, modes: int) -> IntArray:
         )
     drawn = record[name]
     if len(drawn) and (drawn.dtype.kind not in "iu" or drawn.min() < 0 or drawn.max() >= modes):
-        raise UnknownMode(f'the column "{name}" must hold mode indices 0 … {modes - 1}, not {drawn}')
+        raise UnknownMode(
+            f'the column "{name}" must hold mode indices 0 … {modes - 1}, not {drawn}'
+        )
     return np.ascontiguousarray(drawn, np.int64)
