@@ -1,28 +1,12 @@
 """The figures of the documentation are current, and every figure is shown somewhere."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from tests.docs.figures_script import figures
 
 ROOT = Path(__file__).parents[2]
-
-
-def load() -> ModuleType:
-    """Import docs/figures.py, which is in no package."""
-    spec = importlib.util.spec_from_file_location("docs_figures", ROOT / "docs/figures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-figures = load()
 
 
 @pytest.mark.parametrize("source", figures.sources())
