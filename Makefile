@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check browser test slow mutants same-columns bench docs reproduce reproduce-full lock clean
+.PHONY: help setup check browser test slow mutants same-columns bench docs figures reproduce reproduce-full lock clean
 
 help:  ## list all commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
@@ -52,6 +52,9 @@ bench: setup  ## speed, as ratios within one run
 docs: setup  ## build the documentation, warnings are errors
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
+
+figures: setup  ## make the figures of the documentation again, if they are out of date
+	$(BIN)/python docs/figures.py
 
 reproduce: setup  ## run all experiments whose code has changed, at most five minutes; results in report/
 	$(BIN)/bayescontrol reproduce --out report
