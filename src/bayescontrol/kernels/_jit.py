@@ -163,7 +163,7 @@ class _Announcer(event.Listener):
             bayescontrol.kernels.announce_compilation = False
             print(  # noqa: T201 - a warning would be shown as a mistake of the user
                 "bayescontrol: compiling kernels, which takes some seconds the first time; "
-                "`bayescontrol warm-up` compiles all of them",
+                "bayescontrol.warm_up() compiles all of them",
                 file=sys.stderr,
             )
 
