@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol import BernoulliBandit, LinearBandit, Stream, compare, interact
+from bayescontrol import BernoulliBandit, ControlRule, LinearBandit, Stream, compare, interact
 from bayescontrol.baselines import UCB1, RLearning
 from bayescontrol.errors import BayesControlError, MissingCapability
 from bayescontrol.mdp import GibbsMDP, Maze
@@ -123,7 +123,8 @@ def test_one_run_has_no_interval() -> None:
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"agents": {}}, "agents is empty"),
     ({"agents": {"rule": BANDIT.agent()}}, "bandit.agent without parentheses"),
-    ({"agents": {"rule": lambda: AGENT}}, "returns the same agent"),
+    ({"agents": {"rule": lambda: AGENT}}, "returns the same agent or belief"),
+    ({"agents": {"rule": lambda: ControlRule(AGENT.belief)}}, "the same agent or belief"),
     ({"agents": {"UCB1": UCB1}}, r"agents\['UCB1'\] cannot be called .*arms"),
     ({"agents": {"rule": lambda: BANDIT}}, "call its method agent"),
     ({"world": lambda: WORLD}, "the same object at every call"),

@@ -230,10 +230,12 @@ class _Plan:
         for name in self.agents:
             agent = self.new_agent(name, world)
             interact(agent, world, 0, seed=0)  # raises if they do not fit together
-            if agent is self.new_agent(name, world):
+            another = self.new_agent(name, world)
+            belief = getattr(agent, "belief", agent)
+            if agent is another or belief is getattr(another, "belief", None):
                 raise ValueError(
-                    f"agents[{name!r}] returns the same agent at every call, which would learn "
-                    "from all runs: create a new one"
+                    f"agents[{name!r}] returns the same agent or belief at every call, which would "
+                    "learn from all runs: create a new one"
                 )
         return self.reward is None and knows_means(world)
 
