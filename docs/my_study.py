@@ -83,6 +83,7 @@ def score(settings: Settings, columns: Columns) -> Score:
         ours=rule.verdict,
         error=None,
         holds=rule.verdict == "better",
+        undecided=rule.verdict == "undecided",
         reason=rule.sentence,
     )
     return Score((claim,), (means, pairs))

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from bayescontrol.lab import conduct, find
-from bayescontrol.report.build import section, write_page
+from bayescontrol.report.build import section, write_index, write_page
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _ARGUMENTS: Final = (
@@ -51,14 +51,15 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The joined page of two small studies, as `bayescontrol reproduce` makes it."""
+    """The index of two small studies with their pages, as `bayescontrol reproduce` makes them."""
     folder = tmp_path_factory.mktemp("report")
     sections = []
     for name, sizes in _SMALL.items():
         experiment = find(name)
         result = conduct(experiment, replace(experiment.quick, **sizes))
         sections.append(replace(section(result, folder / name), folder=name))
-    return write_page("The paper's claims and ours", sections, folder)
+        write_page(sections[-1], folder / name)
+    return write_index("The claims of the paper", sections, folder)[0]
 
 
 @dataclass
@@ -97,5 +98,10 @@ def visit(chromium: Browser) -> Iterator[Callable[..., Visit]]:
 
 @pytest.fixture(scope="module")
 def wide_page(visit: Callable[..., Visit], report: Path) -> Visit:
-    """The report on a wide screen; tests restore its state."""
-    return visit(report)
+    """The page of a study on a wide screen; tests restore its state."""
+    return visit(page_of(report, "chain"))
+
+
+def page_of(report: Path, name: str) -> Path:
+    """The page of a study, or the index."""
+    return report if name == "index" else report.parent / name / "index.html"

@@ -52,7 +52,10 @@ def test_every_claim_holds_and_none_is_attributed_to_the_paper(columns: Columns)
     assert list(found) == [
         "posterior-is-regression", "near-optimal-gain", "near-optimal-gain-lazy", "sqrt-regret",
     ]  # fmt: skip
-    assert {claim.verdict for claim in found.values()} == {"holds"}
+    few = [claim.verdict for claim in found.values() if claim.name.startswith("near-optimal")]
+    assert set(few) <= {"holds", "undecided"}
+    assert found["posterior-is-regression"].holds
+    assert found["sqrt-regret"].holds
     assert {claim.source for claim in found.values()} == {"ours"}
 
 
@@ -61,7 +64,7 @@ def test_a_posterior_that_differs_from_the_regression_fails(columns: Columns) ->
     assert claims(wrong)["posterior-is-regression"].verdict == "fails"
 
 
-@pytest.mark.parametrize(("costly", "verdict"), [(6, "holds"), (7, "fails")])
+@pytest.mark.parametrize(("costly", "verdict"), [(0, "holds"), (6, "undecided"), (7, "fails")])
 def test_costly_gains_in_too_many_runs_fail(columns: Columns, costly: int, verdict: str) -> None:
     """Two of eight runs must be within the bound, since 30 of 40 were in the pilot."""
     many = {name: np.repeat(column[:1], 8, axis=0) for name, column in columns.items()}

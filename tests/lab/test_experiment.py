@@ -175,7 +175,23 @@ def test_not_comparable_is_neither_held_nor_refuted_and_does_not_fail() -> None:
     assert lost.verdict == "not comparable"
     assert lost.holds is None
     assert all_ours_hold([claim(), lost])
-    assert tally([lost]) == {"by simulation": {"not comparable": 1}, "exact": {}}
+    assert tally([lost]) == {"paper": {"not comparable": 1}, "ours": {}}
+
+
+@pytest.mark.parametrize("source", ["paper", "ours"])
+@pytest.mark.parametrize("holds", [True, False, None])
+def test_an_undecided_claim_neither_holds_nor_fails(source: Any, holds: bool | None) -> None:
+    few = claim(source=source, holds=holds, undecided=True, reason="3 of 8 runs")
+    assert (few.verdict, few.holds) == ("undecided", None)
+    assert few.explanation == "too few runs to decide; 3 of 8 runs"
+    assert all_ours_hold([few])
+
+
+def test_an_undecided_claim_needs_a_reason_and_an_exact_one_is_never_undecided() -> None:
+    with pytest.raises(InvalidClaim, match="is undecided and gives no reason"):
+        claim(undecided=True)
+    with pytest.raises(InvalidClaim, match="is exact: no number of runs can decide it"):
+        claim(undecided=True, exact=True, reason="few")
 
 
 def test_a_claim_of_ours_cannot_avoid_a_verdict_and_not_comparable_needs_a_reason() -> None:
@@ -185,7 +201,7 @@ def test_a_claim_of_ours_cannot_avoid_a_verdict_and_not_comparable_needs_a_reaso
         claim(source="paper", holds=None)
 
 
-def test_exact_claims_are_counted_separately() -> None:
+def test_claims_of_the_paper_and_checks_of_ours_are_counted_separately() -> None:
     claims = [
         claim(),
         claim(exact=True),
@@ -194,6 +210,6 @@ def test_exact_claims_are_counted_separately() -> None:
         claim(source="paper", exact=True, holds=False, reason="misprint"),
     ]
     assert tally(claims) == {
-        "by simulation": {"holds": 1, "fails": 1},
-        "exact": {"holds": 2, "refuted": 1},
+        "paper": {"refuted": 1},
+        "ours": {"holds": 3, "fails": 1},
     }

@@ -13,7 +13,7 @@ from bayescontrol.lab.manifest import NoResults, Reproduction, Sweep, read_manif
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.sealed_npz import Damaged
 from bayescontrol.plot.chart import Chart
-from bayescontrol.report.build import build, charts_of, section, write_page
+from bayescontrol.report.build import build, charts_of, section, write_index
 
 Keep = Callable[..., None]
 
@@ -45,7 +45,7 @@ def test_a_report_in_another_folder_is_the_same(keep: Keep, tmp_path: Path) -> N
         ]  # fmt: skip
 
 
-def test_several_experiments_share_a_page_and_a_failed_one_is_listed(
+def test_several_experiments_have_a_page_each_and_a_failed_one_is_in_the_index(
     keep: Keep, tmp_path: Path
 ) -> None:
     keep(tmp_path / "evil")
@@ -53,7 +53,10 @@ def test_several_experiments_share_a_page_and_a_failed_one_is_listed(
     write_manifest(tmp_path, content)
     html = build(tmp_path, tmp_path / "out").read_text("utf-8")
     assert (tmp_path / "out" / "evil" / "line.png").is_file()
-    assert 'href="evil/line.png"' in html
+    assert '<a href="evil/index.html">evil</a>' in html
+    page = (tmp_path / "out" / "evil" / "index.html").read_text("utf-8")
+    assert '<a href="../index.html">' in page
+    assert 'href="line.png"' in page
     assert "<dt>maze</dt><dd>no way out</dd>" in html
 
 
@@ -64,9 +67,12 @@ def test_a_sweep_is_named_by_its_settings(keep: Keep, tmp_path: Path) -> None:
     write_manifest(tmp_path, swept)
     html = build(tmp_path).read_text("utf-8")
     assert "<h1>evil over slope</h1>" in html
-    assert "<h2>slope = 1.0</h2>" in html
-    assert "<h2>slope = 2.0</h2>" in html
+    assert '<a href="s1/index.html">slope = 1.0</a>' in html
+    assert "<h1>evil, slope = 2.0</h1>" in (tmp_path / "s2" / "index.html").read_text("utf-8")
     assert "Our numbers, side by side" in html
+    assert "Our numbers against slope" in html
+    assert 'href="sweep.pdf"' in html
+    assert (tmp_path / "sweep.pdf").is_file()
     assert html.count("<script>") == 1
     assert ">27, refuted</span>" in html  # the sum at slope 2
 
@@ -131,4 +137,4 @@ def test_a_file_in_place_of_a_folder_is_reported(result: Result, tmp_path: Path)
     with pytest.raises(Unwritable, match=r"cannot write to .*taken: "):
         section(replace(result, score=Score(())), tmp_path / "taken")
     with pytest.raises(Unwritable, match=r"cannot write to .*taken: "):
-        write_page("Report", [], tmp_path / "taken")
+        write_index("Report", [], tmp_path / "taken")

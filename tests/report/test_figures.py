@@ -22,6 +22,7 @@ from bayescontrol.errors import MissingExtra
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Colour, Guide, Heat, Panel, Series, Strokes
 from bayescontrol.plot.graph import Graph
+from bayescontrol.plot.legend import with_distinct_lines
 from bayescontrol.plot.palette import LIGHT, LIGHT_GROUND
 
 SVG: Final = "{http://www.w3.org/2000/svg}"
@@ -179,8 +180,7 @@ def test_a_drawing_has_equal_units_and_axes_only_if_framed(drawing: Chart) -> No
 
 
 def test_a_region_is_in_the_legend_if_the_chart_says_so(drawing: Chart) -> None:
-    legend = figures.figure(drawing).axes[0].get_legend()
-    assert legend is not None
+    (legend,) = figures.figure(drawing).legends
     assert [text.get_text() for text in legend.get_texts()] == ["below <b>", "edge"]
 
 
@@ -200,10 +200,15 @@ def test_maps_with_equal_shading_share_one_colour_scale(maps: Chart) -> None:
     np.testing.assert_allclose(scale.get_yticks(), np.sqrt([0, 0.1, 0.25, 0.5, 1]))
 
 
-def test_maps_with_different_shading_have_no_colour_scale(maps: Chart) -> None:
+def test_maps_with_different_shading_have_a_colour_scale_each(maps: Chart) -> None:
     a, b = maps.panels
     other = replace(b, heats=[Heat("share of the steps", np.ones((2, 3)), 1.0, "green", 0.5)])
-    assert len(figures.figure(replace(maps, panels=[a, other])).axes) == 2
+    different = replace(maps, panels=[a, other])
+    *_, first, second = figures.figure(different).axes
+    assert [first.get_yticklabels()[-1].get_text(), second.get_yticklabels()[-1].get_text()] == [
+        "≥ 0.2", "1",
+    ]  # fmt: skip
+    assert list(figures.scale_svgs(different, "a")) == [(0,), (1,)]
 
 
 def test_a_stroke_is_in_the_legend_if_the_chart_says_so(maps: Chart) -> None:
@@ -253,13 +258,54 @@ def test_axes_have_the_scales_limits_and_ticks_of_the_panel(chart: Chart) -> Non
 def test_legends_use_the_labels_of_the_chart(chart: Chart) -> None:
     fig = figures.figure(chart)
     named = ["rule", "naive", "runs", "open", "marked", "one run", "prior $x_1$ & <b>", "bound"]
-    legend = fig.axes[0].get_legend()
-    assert legend is not None
-    texts = legend.get_texts()
-    assert sorted(text.get_text().replace(r"\$", "$") for text in texts) == sorted(named)
-    assert fig.axes[1].get_legend() is None
-    assert len(fig.legends) == 1
-    assert len(fig.legends[0].get_texts()) == 7
+    assert [ax.get_legend() for ax in fig.axes[:2]] == [None, None]
+    row, own = fig.subfigs[0].legends, fig.axes[2].get_legend()
+    assert [text.get_text().replace(r"\$", "$") for text in row[0].get_texts()] == named
+    assert own is not None
+    assert sorted(text.get_text() for text in own.get_texts()) == sorted(named[:6])
+    assert not fig.legends
+
+
+def test_rows_that_share_an_entry_have_one_legend_below_the_chart(chart: Chart) -> None:
+    a, b, _ = chart.panels
+    fig = figures.figure(replace(chart, panels=[a, b, replace(a, title="(c)"), b]))
+    assert all(ax.get_legend() is None for ax in fig.axes)
+    (legend,) = fig.legends
+    assert len(legend.get_texts()) == 8
+
+
+def test_lines_that_differ_only_in_colour_get_a_few_markers() -> None:
+    x = np.arange(50.0)
+    lines = [
+        Series("a", x, x, colour="blue"),
+        Series("b", x, 2 * x, colour="green"),
+        Series("c", x, 3 * x, colour="orange", dash="dash"),
+        Series("d", x, 4 * x, colour="sky", group="runs"),
+        Series("runs", x, 4 * x, colour="sky", kind="points", group="runs"),
+    ]
+    one, other = Panel("one", "t", "y", lines), Panel("other", "t", "y", lines[:1])
+    (first, second) = figures.figure(Chart("A", [one, other], "Up.", columns=2)).axes
+    assert [line.get_marker() for line in first.lines[:4]] == ["o", "D", "None", "None"]
+    assert second.lines[0].get_marker() == "o"
+    assert isinstance(first.lines[0].get_markevery(), tuple)
+
+
+def test_no_line_of_our_figures_is_told_from_another_by_its_colour_alone(
+    ours: list[Chart],
+) -> None:
+    for chart in ours:
+        for panel in with_distinct_lines(chart).panels:
+            marked = {s.group for s in panel.series if s.kind == "points"}
+            lines = [s for s in panel.series if s.kind != "points" and s.group not in marked]
+            looks = {(s.colour, s.dash, s.marker) for s in lines}
+            assert len({(dash, marker) for _, dash, marker in looks}) == len(looks), panel.title
+
+
+def test_captions_of_our_figures_do_not_depend_on_the_layout(ours: list[Chart]) -> None:
+    for chart in ours:
+        notes = (note for panel in chart.panels for note in panel.notes)
+        for text in (chart.how_to_read, chart.note, *notes):
+            assert not re.search(r"\b(Left|Right|Top|Bottom|on the (left|right))\b", text), text
 
 
 def test_infinite_bounds_leave_the_axes_finite() -> None:
@@ -320,7 +366,7 @@ def test_a_page_can_replace_every_colour_in_the_dark(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
     chart: Chart = request.getfixturevalue(kind)
-    for svg in (*figures.panel_svgs(chart, "a"), figures.scale_svg(chart, "a")):
+    for svg in (*figures.panel_svgs(chart, "a"), *figures.scale_svgs(chart, "a").values()):
         tags = "".join(re.findall(r"<[^<>]*>", svg))
         found = set(re.findall(r"#[0-9a-f]{6}\b", tags))
         assert found <= {"#b0b0b0"}  # the grid: grey, and nearly transparent
@@ -348,12 +394,10 @@ def test_nodes_and_edges_of_a_graph_have_tooltips_on_a_page(graphs: Chart) -> No
 
 
 def test_a_map_on_a_page_has_a_separate_colour_scale(maps: Chart, chart: Chart) -> None:
-    texts = {
-        "".join(text.itertext())
-        for text in svg_tree(figures.scale_svg(maps, "a")).iter(f"{SVG}text")
-    }
+    (svg,) = figures.scale_svgs(maps, "a").values()
+    texts = {"".join(text.itertext()) for text in svg_tree(svg).iter(f"{SVG}text")}
     assert {"share of the steps", "0", "≥ 0.2"} <= texts
-    assert figures.scale_svg(chart, "a") == ""
+    assert not figures.scale_svgs(chart, "a")
 
 
 def test_a_printed_graph_is_as_wide_as_needed_up_to_its_row(

@@ -14,7 +14,7 @@ from bayescontrol.lab.settings import Point, plain
 from bayescontrol.report.folder import (
     as_object,
     paths_of,
-    sweep_table,
+    sweep_tables,
     write_claims,
     write_sweep_claims,
 )
@@ -57,7 +57,8 @@ def test_the_same_result_leaves_the_same_bytes(result: Result, tmp_path: Path) -
 
 def test_the_files_of_a_result_are_listed(tmp_path: Path) -> None:
     names = [path.name for path in paths_of(tmp_path, ["line"])]
-    assert names == ["manifest.json", "columns.npz", "claims.json", "line.png", "line.pdf"]
+    kept = ["manifest.json", "columns.npz", "claims.json", "line.png", "line.pdf", "index.html"]
+    assert names == kept
 
 
 @pytest.fixture
@@ -68,16 +69,21 @@ def points(result: Result) -> list[tuple[Point, Any]]:
     ]
 
 
-def test_the_claims_of_a_sweep_are_one_table(points: list[tuple[Point, Any]]) -> None:
-    table = sweep_table(points)
-    assert table.header == ("slope", "word", "claim", "source", "expected", "ours", "verdict")
-    assert [row[:3] for row in table.rows] == [
-        ("1", "a,b", "sum"),
-        ("1", "a,b", "printed"),
-        ("2", "a,b", "sum"),
-        ("2", "a,b", "printed"),
-    ]
-    assert [row[-1] for row in table.rows] == ["holds", "refuted"] * 2
+def test_a_sweep_has_a_row_for_each_claim_and_a_column_for_each_point(
+    points: list[tuple[Point, Any]],
+) -> None:
+    (table,) = sweep_tables(points)
+    assert table.header == ("claim", "expected", "slope = 1, word = a,b", "slope = 2, word = a,b")
+    assert table.rows == (
+        ("sum", "1", "inf ± nan", "inf ± nan"),
+        ("printed", "1", "18, refuted", "18, refuted"),
+    )
+
+
+def test_a_long_sweep_is_split_into_tables_that_fit_a_screen(
+    points: list[tuple[Point, Any]],
+) -> None:
+    assert [len(table.header) for table in sweep_tables(points * 3)] == [6, 4]
 
 
 def test_the_claims_of_a_sweep_can_be_read_by_a_spreadsheet(

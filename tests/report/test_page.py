@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from bayescontrol.lab.experiment import Claim
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot.chart import Chart
 from bayescontrol.report.build import section
-from bayescontrol.report.page import Section, page
+from bayescontrol.report.page import Section, index, page
 
 EVIL = "</script><script>alert('x')</script>"
 
@@ -59,14 +60,20 @@ def with_evil_claims(shown: Section) -> Section:
 
 def test_the_page_is_well_formed_and_escapes_every_word(shown: Section) -> None:
     evil = with_evil_claims(shown)
-    tags = Tags(page(EVIL, [evil, evil], {EVIL: EVIL}, {EVIL: EVIL}))
+    tags = Tags(page(evil, {EVIL: EVIL}))
     assert tags.open == []
     assert [tag for tag, _ in tags.elements].count("script") == 1
-    assert sum(EVIL in text for text in tags.text) > 20
+    assert sum(EVIL in text for text in tags.text) > 15
+    swept = replace(evil, folder="a", swept={EVIL: EVIL})
+    for sections in ([replace(evil, folder="a")], [swept, swept]):
+        tags = Tags(index(EVIL, sections, {EVIL: EVIL}, {EVIL: EVIL}))
+        assert tags.open == []
+        assert "script" not in [tag for tag, _ in tags.elements]
+        assert sum(EVIL in text for text in tags.text) > 8
 
 
 def test_the_page_fetches_nothing(shown: Section) -> None:
-    html = page("Report", [shown], {})
+    html = page(shown, {})
     tags = Tags(html)
     loading = {"link", "iframe", "object", "embed", "img", "image"}
     assert not [tag for tag, _ in tags.elements if tag in loading]
@@ -78,66 +85,87 @@ def test_the_page_fetches_nothing(shown: Section) -> None:
 
 
 def test_the_same_results_give_the_same_page(shown: Section) -> None:
-    assert page("Report", [shown], {"numpy": "2"}) == page("Report", [shown], {"numpy": "2"})
+    assert page(shown, {"numpy": "2"}) == page(shown, {"numpy": "2"})
 
 
 def test_a_page_without_figures_carries_no_script(shown: Section) -> None:
-    html = page("Report", [replace(shown, charts={})], {})
+    html = page(replace(shown, charts={}), {})
     assert "<script" not in html
     assert len(html) < 20_000
 
 
 def test_a_page_is_small_enough_to_mail(shown: Section) -> None:
-    assert len(page("Report", [shown], {}).encode()) < 100_000
+    assert len(page(shown, {}).encode()) < 100_000
 
 
-def test_the_page_shows_the_verdicts_and_the_reason_of_a_refusal(shown: Section) -> None:
-    html = page("Report", [shown], {})
-    assert "2 claims by simulation: " in html
-    assert '<span class="refuted">1 of the paper refuted</span>' in html
-    assert "of ours failed" not in html
-    assert "exact: <span" not in html
-    assert html.count('<i class="reason">') == 3  # the place, a reason, an origin of a threshold
-
-
-def test_the_page_counts_exact_claims_separately_and_shows_incomparable_ones(
-    shown: Section,
-) -> None:
-    sum_, printed = shown.result.score.claims
-    claims = (sum_, replace(sum_, name="constant", exact=True), replace(printed, holds=None))
+def with_claims(shown: Section, *claims: Claim) -> Section:
     score = replace(shown.result.score, claims=claims)
-    html = page("Report", [replace(shown, result=replace(shown.result, score=score))], {})
-    assert (
-        '2 claims by simulation: <span class="holds">1 held</span>, '
-        '<span class="not-comparable">1 of the paper not comparable</span>; '
-        '1 exact: <span class="holds">1 held</span>.'
-    ) in html
+    return replace(shown, result=replace(shown.result, score=score))
+
+
+def test_the_page_begins_with_the_paper_and_ends_with_our_checks(shown: Section) -> None:
+    html = page(shown, {})
+    headings = re.findall(r"<h2>(.*?)</h2>", html)
+    assert headings == [
+        "What the paper says", "Figures", "Tables", "Our own checks", "Settings and provenance",
+        "Page made with",
+    ]  # fmt: skip
+    paper, ours = html.index("What the paper says"), html.index("Our own checks")
+    assert paper < html.index("<b>printed</b>") < html.index("Figures") < ours
+    assert ours < html.index("<b>sum</b>")
+    assert '<td data-name="verdict"><span class="refuted">refuted</span></td>' in html
+    assert '<summary><span class="holds">1 passed</span></summary>' in html
+    assert html.count('<i class="reason">') == 2  # a reason, an origin of a threshold
+
+
+def test_our_checks_are_folded_unless_one_fails(shown: Section) -> None:
+    check, _ = shown.result.score.claims
+    few = replace(check, undecided=True, reason="3 of 8 runs")
+    assert "<details open>" not in page(with_claims(shown, check, few), {})
+    assert "<details open>" in page(with_claims(shown, check, replace(check, holds=False)), {})
+
+
+def test_our_number_is_in_the_column_exact_or_simulated(shown: Section) -> None:
+    check, printed = shown.result.score.claims
+    exact, lost = replace(printed, exact=True, ours=2.5), replace(printed, holds=None, ours=2.5)
+    html = page(with_claims(shown, exact, lost, replace(check, ours=2.5, error=0.25)), {})
+    cells = re.findall(r'data-name="(paper|expected|exact|simulated)">([^<]*)<', html)
+    assert cells == [
+        ("paper", "1.0"), ("exact", "2.5"), ("simulated", ""),
+        ("paper", "1.0"), ("exact", ""), ("simulated", "2.5"),
+        ("expected", "1.00"), ("exact", ""), ("simulated", "2.50 ± 0.25"),
+    ]  # fmt: skip
     assert '<span class="not-comparable">not comparable</span>' in html
-    assert '<span class="holds">holds</span>, exact' in html
+
+
+def test_an_experiment_without_claims_of_the_paper_says_so(shown: Section) -> None:
+    check, _ = shown.result.score.claims
+    assert "The paper makes no claim" in page(with_claims(shown, check), {})
 
 
 def test_every_figure_has_reading_instructions_and_links_to_its_files(shown: Section) -> None:
-    html = page("Report", [replace(shown, folder="a b/c")], {})
+    html = page(replace(shown, folder="a b/c"), {})
     assert html.count("How to read this.") == 1
-    assert 'href="a%20b/c/line.pdf"' in html
-    assert 'href="a%20b/c/line.png"' in html
+    assert 'href="line.pdf"' in html
+    assert 'href="line.png"' in html
+    assert 'href="../../index.html"' in html
 
 
 def buttons(chart: Chart, shown: Section) -> list[tuple[str | None, str]]:
     """The group and the label of every legend button on the page of a chart."""
-    html = page("Report", [replace(shown, charts={"a": chart})], {})
+    html = page(replace(shown, charts={"a": chart}), {})
     found = re.findall(r'<button [^>]*data-group="(\d+)">(?:<svg.*?</svg>)([^<]*)<', html)
     return [(group, unescape(label)) for group, label in found]
 
 
-def test_panels_with_different_legends_have_one_each_and_those_below_share_one(
+def test_panels_of_a_row_share_a_legend_and_others_have_their_own(
     chart: Chart, shown: Section
 ) -> None:
-    first, last = ["prior $x_1$ & <b>", "bound"], ["bound"]
+    guides = ["prior $x_1$ & <b>", "bound"]
     series = ["rule", "naive", "runs", "open", "marked", "one run"]
-    # The separate legends of (a) and (c), then the one below, which is of (b).
+    # (a) and (b) are a row; (c) is another.
     labels = [label for _, label in buttons(chart, shown)]
-    assert labels == [*series, *first, *series, *series, *last]
+    assert labels == [*series, *guides, *series]
 
 
 def test_panels_with_equal_legends_share_one(chart: Chart, shown: Section) -> None:
@@ -157,46 +185,49 @@ def test_drawings_maps_and_graphs_are_well_formed(
     kind: str, shown: Section, request: pytest.FixtureRequest
 ) -> None:
     chart: Chart = request.getfixturevalue(kind)
-    tags = Tags(page("Report", [replace(shown, charts={"a": chart})], {}))
+    tags = Tags(page(replace(shown, charts={"a": chart}), {}))
     assert tags.open == []
     assert "image" not in [tag for tag, _ in tags.elements]
     assert [tag for tag, _ in tags.elements].count("b") == 1 + len(shown.result.score.claims)
 
 
 def test_graphs_have_labels_for_screen_readers(graphs: Chart, shown: Section) -> None:
-    html = page("Report", [replace(shown, charts={"a": graphs})], {})
+    html = page(replace(shown, charts={"a": graphs}), {})
     assert 'aria-label="(a): three"' in html
     assert 'aria-label="(b): one"' in html
 
 
 def test_settings_are_shown_with_their_meaning_and_provenance(shown: Section) -> None:
-    text = Tags(page("Report", [shown], {})).text
+    text = Tags(page(shown, {})).text
     assert text.index("slope") < text.index("1.0")
     for word in ("setting", "value", "meaning", "eps", "NaN", "runs 0 to 2", "3.11"):
         assert word in text
 
 
-def test_several_settings_of_one_experiment_are_shown_side_by_side(shown: Section) -> None:
-    sections = [replace(shown, label=f"slope = {slope}") for slope in (1, 2)]
-    text = Tags(page("Report", sections, {})).text
+def test_a_sweep_shows_numbers_side_by_side(shown: Section) -> None:
+    sections = [replace(shown, folder=f"s{slope}", swept={"slope": slope}) for slope in (1, 2)]
+    text = Tags(index("Sweep", sections, {})).text
     start = text.index("Our numbers, side by side")
     assert text[start + 1 : start + 10] == [
         "at", "sum", "printed",
         "slope = 1", "inf ± nan", "18, refuted",
         "slope = 2", "inf ± nan", "18, refuted",
     ]  # fmt: skip
-    assert "Our numbers, side by side" not in Tags(page("Report", [shown], {})).text
 
 
-def test_several_experiments_are_listed_with_their_verdicts(shown: Section) -> None:
+def test_the_index_lists_experiments_with_their_places_and_verdicts(shown: Section) -> None:
     other = replace(shown.result.experiment, name="good")
-    good = replace(shown, result=replace(shown.result, experiment=other))
-    text = Tags(page("Report", [shown, good], {})).text
+    good = replace(shown, folder="good", result=replace(shown.result, experiment=other))
+    html = index("Report", [replace(shown, folder="evil"), good], {})
+    text = Tags(html).text
     start = text.index("what it shows")
-    assert text[start + 2 : start + 6] == ["evil", EVIL, "2 by simulation: ", "1 held"]
+    assert text[start + 4 : start + 9] == ["evil", EVIL, EVIL, "1 refuted", "1 passed"]
+    assert '<a href="good/index.html">good</a>' in html
+    assert '<span class="refuted">2 refuted</span>' in html
+    assert html.count('<span class="refuted">refuted</span>') == 2
     assert "Our numbers, side by side" not in text
 
 
 def test_a_failed_experiment_is_listed_with_the_reason() -> None:
-    text = Tags(page("Report", [], {}, {"maze": "run 3 raised ZeroDivisionError"})).text
+    text = Tags(index("Report", [], {}, {"maze": "run 3 raised ZeroDivisionError"})).text
     assert text[text.index("Broken") :][1:3] == ["maze", "run 3 raised ZeroDivisionError"]

@@ -2,6 +2,8 @@
 
 import io
 import math
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +12,15 @@ from rich.console import Console, RenderableType
 
 from bayescontrol.lab.experiment import Claim, Score, Table
 from bayescontrol.lab.runner import Result
-from bayescontrol.report.tables import claims_table, number, table, with_error
+from bayescontrol.report.tables import (
+    claims_table,
+    columns_of,
+    number,
+    numbers_of,
+    overview,
+    table,
+    with_error,
+)
 
 HOLDS = Claim("share", "the share is [red]the bias[/red]", "ours", 0.5, 0.503, 0.0166, True)
 REFUTED = Claim(
@@ -21,6 +31,7 @@ FAILS = Claim("sum", "it adds up", "ours", 1.0, 2.0, None, False, exact=True)
 LOST = Claim(
     "map", "it is 3", "paper", 3.0, 2.0, None, None, "the map is lost", place="section 5.2"
 )
+FEW = Claim("few", "it is 1", "ours", 1.0, 2.0, 3.0, True, "3 of 8", undecided=True)
 
 
 def printed(content: RenderableType, width: int = 120) -> str:
@@ -63,49 +74,82 @@ def test_integers_are_shown_in_full() -> None:
     assert [number(2**40), number(4095.0), number(1e12)] == ["1099511627776", "4095", "1e+12"]
 
 
-def test_a_refuted_claim_is_shown_as_refuted_with_its_reason() -> None:
-    text = printed(claims_table([result("coin", HOLDS, REFUTED, FAILS)]))
-    rows = {line.split()[0]: line.split()[-1] for line in text.splitlines() if line.strip()}
-    assert (rows["share"], rows["sum"]) == ("holds", "fails,")
-    assert any(line.rstrip().endswith("refuted") for line in text.splitlines())
-    assert "printed (section [4.2]) is refuted: a [bold]misprint[/bold]; threshold:" in text
-    assert "the share is [red]the bias[/red]" in text
-    assert "experiment" not in text
+def test_claims_of_the_paper_come_first_with_place_sentence_and_reason() -> None:
+    text = printed(claims_table(result("coin", HOLDS, REFUTED, FAILS)))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    assert lines[0] == "What the paper says"
+    assert re.fullmatch(r"refuted +printed \(section \[4\.2\]\) +0\.900 +0\.503 ± 0\.017", lines[3])
+    assert lines[4:6] == ["it is 0.9", "a [bold]misprint[/bold]"]
+    ours = lines.index("Our own checks")
+    assert re.fullmatch(r"passed +share +0\.500 +0\.503 ± 0\.017", lines[ours + 3])
+    assert re.fullmatch(r"failed +sum +1 +2", lines[ours + 4])
 
 
-def test_the_place_in_the_paper_and_the_origin_of_the_threshold_are_shown() -> None:
-    text = printed(claims_table([result("coin", HOLDS, REFUTED)]))
-    assert "printed (section [4.2]) is refuted" in text
-    assert "; threshold: theory: [two] standard errors" in text
+def test_the_overview_has_a_line_for_each_result_and_each_claim_that_is_not_confirmed() -> None:
+    results = [result("coin", HOLDS, REFUTED, FEW), result("dice", FAILS, LOST, HOLDS)]
+    text = printed(overview(results))
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert "coin 1 refuted 1 passed, 1 undecided" in lines
+    assert "dice 1 not comparable 1 passed, 1 failed" in lines
+    assert "all 1 refuted, 1 not comparable 2 passed, 1 undecided, 1 failed" in lines
+    assert "refuted coin, printed: a [bold]misprint[/bold]" in lines
+    assert "undecided coin, few: too few runs to decide; 3 of 8" in lines
+    assert "not comparable dice, map: the map is lost" in lines
+    assert "failed dice, sum: it adds up" in lines
 
 
-def test_exact_claims_are_counted_separately_and_incomparable_ones_are_not_refuted() -> None:
-    text = printed(claims_table([result("coin", HOLDS, REFUTED, FAILS, LOST)]))
-    assert "map (section 5.2) is not comparable: the map is lost" in text
-    summary = (
-        "3 claims by simulation: 1 held, 1 of the paper refuted, 1 of the paper not comparable; "
-        "1 exact: 0 held, 1 of ours failed"
-    )
-    assert summary in text
-    one = printed(claims_table([result("coin", HOLDS)]))
-    assert "exact" not in one
-    assert "1 claim by simulation: 1 held" in one
-
-
-def test_several_experiments_share_one_table() -> None:
-    text = printed(claims_table([result("coin", HOLDS, REFUTED), result("dice", FAILS)]))
-    assert text.count("verdict") == 1
-    assert [text.count("coin"), text.count("dice")] == [1, 1]
+def test_a_long_reason_takes_one_line_of_the_overview() -> None:
+    wordy = replace(REFUTED, reason="a misprint " * 50)
+    text = printed(overview([result("coin", wordy)]), width=80)
+    (line,) = [line for line in text.splitlines() if "a misprint" in line]
+    assert line.endswith("…")
 
 
 def test_a_narrow_screen_loses_no_number() -> None:
-    text = printed(claims_table([result("coin", HOLDS, REFUTED)]), width=60)
+    text = printed(claims_table(result("coin", HOLDS, REFUTED)), width=60)
     assert "0.017" in text
     assert max(map(len, text.splitlines())) <= 60
+
+
+@pytest.mark.parametrize(
+    ("expected", "ours", "error", "texts"),
+    [
+        (0.3582, 0.36301, 0.0033, ("0.3582", "0.3630 ± 0.0033")),
+        (0.6, 0.616, 0.015, ("0.600", "0.616 ± 0.015")),
+        (1023.0, 1013.9, 35.9, ("1023", "1014 ± 36")),
+        (0.5, 0.0, None, ("0.5", "0.0")),
+        (4096, 4095.0, None, ("4096", "4095")),
+        (0.0, 0.00342, 0.00055, ("0", "0.00342 ± 0.00055")),
+        (1e-5, 0.01, 0.005, ("1e-05", "0.0100 ± 0.0050")),
+        (0.001, 0.2, 0.11, ("0.001", "0.20 ± 0.11")),
+        ("< 0.5", 2.367381e-30, None, ("< 0.5", "2.367e-30")),
+        ("a b", "a", None, ("a b", "a")),
+        (1.0, math.inf, math.nan, ("1", "inf ± nan")),
+    ],
+)
+def test_the_numbers_of_a_claim_have_the_same_number_of_decimals(
+    expected: Any, ours: Any, error: float | None, texts: tuple[str, str]
+) -> None:
+    claim = replace(HOLDS, expected=expected, ours=ours, error=error)
+    assert numbers_of(claim) == (texts[0], "", texts[1])
+    assert numbers_of(replace(claim, exact=True)) == (texts[0], texts[1], "")
+
+
+def test_the_fractions_of_a_column_have_the_same_number_of_decimals() -> None:
+    rows = ((1, 2.75, 1.5e-30, "1 ± 0", "a"), (2, 10.1374, 0.5, "not run", "2 b"))
+    columns = columns_of(Table("T", ("k", "mean", "P", "runs", "word"), rows))
+    assert [column.cells for column in columns] == [
+        ["1", "2"], ["2.750", "10.137"], ["1.5e-30", "0.5"], ["1 ± 0", "not run"], ["a", "2 b"],
+    ]  # fmt: skip
+    assert [column.is_numeric for column in columns] == [True, True, True, True, False]
+
+
+def test_a_table_without_rows_keeps_its_header() -> None:
+    assert "agent" in printed(table(Table("Empty", ("agent", "mean"), ())))
 
 
 def test_a_table_keeps_its_note_and_its_brackets() -> None:
     content = Table("Regret [bits]", ("agent", "mean"), (("rule [1]", 28.2093),), "4,000 runs")
     text = printed(table(content))
-    for words in ("Regret [bits]", "rule [1]", "28.2093", "4,000 runs"):
+    for words in ("Regret [bits]", "rule [1]", "28.209", "4,000 runs"):
         assert words in text

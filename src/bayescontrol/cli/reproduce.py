@@ -1,8 +1,7 @@
-"""`bayescontrol reproduce`: run all experiments and write one report."""
+"""`bayescontrol reproduce`: run all experiments and write a report with a page for each."""
 
 import sys
 from contextlib import redirect_stdout
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,8 @@ from bayescontrol.lab.manifest import Reproduction, write_manifest
 from bayescontrol.lab.registry import UnknownExperiment, find, from_anywhere, names
 from bayescontrol.lab.store import Study, manifest_of
 from bayescontrol.report import folder as folders
-from bayescontrol.report.build import title_of, write_page
-from bayescontrol.report.tables import claims_table
+from bayescontrol.report.build import title_of, write_index
+from bayescontrol.report.tables import overview
 
 
 @click.command()
@@ -75,25 +74,22 @@ def reproduce(
         for position, (name, experiment) in enumerate(chosen.items(), 1):
             label = f"{experiment.name} ({position} of {len(chosen)})"
             folder, found = out / experiment.name, from_anywhere(name)
-            study = (folder, experiment, sizes[name], pool, found, label)
+            study = (folder, experiment, sizes[name], pool, found, label, experiment.name)
             work = partial(run_and_publish, *study, keep_stale=keep_stale)
             with redirect_stdout(sys.stderr):
                 finished = run_or_record_failure(experiment.name, work, pool, broken)
             if finished is not None:
                 done.append(finished)
-                if not as_json:
-                    screen.print_tables(screen.open_console(), finished[0].result)
         tried = tuple(dict.fromkeys((*(e.name for e in chosen.values()), *broken)))
         manifest = Reproduction(folders=tried, broken=broken)
         write_manifest(out, manifest)
-        sections = [replace(s, folder=s.result.experiment.name) for s, _ in done]
-        index = write_page(title_of(manifest), sections, out, broken)
+        index, *_ = write_index(title_of(manifest), [section for section, _ in done], out, broken)
     results = [section.result for section, _ in done]
     if as_json:
         objects = [folders.as_object(section.result, paths) for section, paths in done]
         screen.print_json({"experiments": objects, "artifacts": [str(index)]})
     else:
-        screen.open_console().print(claims_table(results))
+        screen.open_console().print(overview(results))
         screen.print_report_path(index)
     if broken:
         sys.exit(3)

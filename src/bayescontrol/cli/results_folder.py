@@ -20,7 +20,7 @@ from bayescontrol.lab.runner import run_replicas, wanted_runs
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.store import OtherResults, ResultStore, Shard, StoredResults, Study
 from bayescontrol.report import folder as folders
-from bayescontrol.report.build import build, section_of, write_page
+from bayescontrol.report.build import build, section_of
 from bayescontrol.report.page import Section
 
 #: Keys in the click context: the folder with the finished replicas, and whether --fresh was used.
@@ -63,15 +63,15 @@ def run_into(
 
 
 def publish(
-    results: Path | StoredResults, swept: Iterable[str] = ()
+    results: Path | StoredResults, name: str = "", swept: Iterable[str] = ()
 ) -> tuple[Section, tuple[Path, ...]]:
-    """Score and draw the results of a folder, or results in memory, and write the claims.
+    """Score and draw the results of a folder, or results in memory; write the claims and the page.
 
-    `swept` are the names of the settings that a sweep varies. Returns the section of the page, and
-    the paths of all files but the page.
+    `name` is the folder relative to that of an index; `swept` are the names of the settings that a
+    sweep varies. Returns the section for the index, and the paths of all files, the page last.
     """
     folder = results if isinstance(results, Path) else results.folder
-    section = section_of(results, swept=swept)
+    section = section_of(results, name=name, swept=swept)
     folders.write_claims(section.result, folder)
     return section, folders.paths_of(folder, list(section.charts))
 
@@ -83,12 +83,14 @@ def run_and_publish(
     pool: WorkerPool,
     found: str,
     label: str,
+    name: str = "",
     swept: Iterable[str] = (),
     keep_stale: bool = False,
 ) -> tuple[Section, tuple[Path, ...]]:
     """Run the replicas that are missing or stale in the folder, and publish all results."""
     study = (folder, experiment, settings, pool)
-    return publish(run_into(*study, found=found, label=label, keep_stale=keep_stale), swept)
+    results = run_into(*study, found=found, label=label, keep_stale=keep_stale)
+    return publish(results, name, swept)
 
 
 def stale_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -179,11 +181,10 @@ def merge(out: Path, parts: tuple[Path, ...], keep_stale: bool, as_json: bool) -
     with redirect_stdout(sys.stderr):
         store.merge(out, parts, keep_stale=keep_stale)
         section, paths = publish(out)
-        paths = (*paths, write_page(section.heading, [section], out))
     if as_json:
         screen.print_json(folders.as_object(section.result, paths))
     else:
-        screen.print_result(screen.open_console(), section.result)
+        screen.print_result(screen.open_console(), section.result, has_page=True)
         screen.print_report_path(paths[-1])
     sys.exit(0 if all_ours_hold(section.result.score.claims) else 1)
 
@@ -191,10 +192,10 @@ def merge(out: Path, parts: tuple[Path, ...], keep_stale: bool, as_json: bool) -
 @click.command()
 @click.argument("results", type=_folder)
 @click.option(
-    "--out", type=_folder, help="Folder for the page and the figures.  [default: RESULTS]"
+    "--out", type=_folder, help="Folder for the pages and the figures.  [default: RESULTS]"
 )
 def report(results: Path, out: Path | None) -> None:
-    """Write the page and the figures for a results folder again."""
+    """Write the pages and the figures for a results folder again."""
     with redirect_stdout(sys.stderr):
         index = build(results, out)
     screen.print_report_path(index)

@@ -32,7 +32,7 @@ from bayescontrol.lab.settings import InvalidSettings, Point, axes, parse, plain
 from bayescontrol.lab.store import Shard, Study
 from bayescontrol.report import folder as folders
 from bayescontrol.report import tables
-from bayescontrol.report.build import title_of, write_page
+from bayescontrol.report.build import title_of, write_index
 from bayescontrol.report.page import Section
 
 
@@ -150,8 +150,6 @@ class _Run:
             else:
                 done = self._run_point(point, self.experiment.name)
                 result, paths = done.result, done.paths
-                if self.out is not None and done.section is not None:
-                    paths = (*paths, write_page(self.experiment.name, [done.section], self.out))
         if self.as_json:
             screen.print_json(folders.as_object(result, paths))
         elif shard is not None:
@@ -160,7 +158,7 @@ class _Run:
         else:
             console = self._print_title()
             console.print(Text(str(point.settings), style="dim"))
-            screen.print_result(console, result)
+            screen.print_result(console, result, has_page=self.out is not None)
             if self.out is not None:
                 screen.print_report_path(paths[-1])
         return 0 if all_ours_hold(result.score.claims) else 1
@@ -188,22 +186,17 @@ class _Run:
             scores = [(item.point, item.result.score) for item in done]
             if out is not None:
                 sections = [item.section for item in done if item.section is not None]
-                artifacts = (
-                    write_manifest(out, manifest),
-                    folders.write_sweep_claims(scores, out),
-                    write_page(title_of(manifest), sections, out, manifest.broken),
-                )
+                written = write_manifest(out, manifest), folders.write_sweep_claims(scores, out)
+                index, *drawn = write_index(title_of(manifest), sections, out, manifest.broken)
+                artifacts = (*written, *drawn, index)
         if self.as_json:
             objects = [folders.as_object(item.result, item.paths) for item in done]
             content = {"experiment": name, "sweep": plain(manifest.sweep), "points": objects}
             screen.print_json({**content, "artifacts": [str(path) for path in artifacts]})
         else:
             console = self._print_title()
-            for item in done:
-                for table in item.result.score.tables:
-                    titled = replace(table, title=f"{table.title}, {item.point.label}")
-                    console.print(tables.table(titled))
-            console.print(tables.table(folders.sweep_table(scores)))
+            for table in folders.sweep_tables(scores):
+                console.print(tables.table(table))
             if artifacts:
                 screen.print_report_path(artifacts[-1])
         if manifest.broken:
@@ -220,9 +213,9 @@ class _Run:
             return _Finished(point, replace(result, columns={}, provenance=provenance))
         folder = self.out / point.folder
         section, paths = run_and_publish(
-            folder, *study, self.pool, self.found, label, point.swept, self.keep_stale
+            folder, *study, self.pool, self.found, label, point.folder, point.swept, self.keep_stale
         )
-        return _Finished(point, section.result, paths, replace(section, folder=point.folder))
+        return _Finished(point, section.result, paths, section)
 
     def _print_title(self) -> Console:
         """Print the name and summary of the experiment; return the console."""

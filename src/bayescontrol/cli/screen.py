@@ -6,13 +6,17 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 from rich.console import Console
 
+from bayescontrol.errors import counted
 from bayescontrol.lab.runner import Result
 from bayescontrol.report import tables
+
+#: Lines for claims and tables.
+_SCREEN: Final = 48
 
 
 class UsageError(click.ClickException):
@@ -33,16 +37,21 @@ def open_console() -> Console:
     return _Screen(width=None if has_width else 120, highlight=False)
 
 
-def print_tables(console: Console, result: Result) -> None:
-    """Print the tables of a result."""
-    for content in result.score.tables:
-        console.print(tables.table(content))
-
-
-def print_result(console: Console, result: Result) -> None:
-    """Print the tables of a result, then its claims."""
-    print_tables(console, result)
-    console.print(tables.claims_table([result]))
+def print_result(console: Console, result: Result, *, has_page: bool) -> None:
+    """Print the claims of a result and its first tables, about one screen in all."""
+    claims = tables.claims_table(result)
+    lines = len(console.render_lines(claims))
+    console.print(claims)
+    for position, content in enumerate(map(tables.table, result.score.tables)):
+        lines += len(console.render_lines(content))
+        if lines > _SCREEN:
+            more = counted(len(result.score.tables) - position, "more table")
+            where = "on the page" if has_page else "pass --out DIR for a page with all"
+            console.print(f"{more}: {where}")
+            break
+        console.print(content)
+    paper, ours = tables.summary(result.score.claims).values()
+    console.print(f"Claims of the paper: {paper}. Our own checks: {ours}.")
 
 
 def print_json(content: Any) -> None:

@@ -184,6 +184,12 @@ def clearly_positive(differences: FloatArray) -> bool:
     return bool(mean > _CLEAR * error)
 
 
+def is_unclear(differences: FloatArray) -> bool:
+    """Return whether the mean difference is within two standard errors of 0, or unknown."""
+    mean, error = mean_and_error(differences)
+    return not abs(mean) > _CLEAR * error
+
+
 def measured(runs: FloatArray) -> tuple[float, float | None]:
     """Return mean and standard error, rounded for claims.
 

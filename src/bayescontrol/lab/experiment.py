@@ -7,7 +7,8 @@
 A claim compares an expected value with ours. A claim of source "paper" states its place in the
 paper; it may be refuted or not comparable, and then gives the reason. A claim of source "ours" is
 theory or an exact value and must hold: if one fails, the exit code of `bayescontrol run` is 1.
-Claims that no simulated run can change are `exact` and are counted separately.
+A claim is undecided if there are too few runs to tell whether it holds. Claims that no simulated
+run can change are `exact`.
 """
 
 import dataclasses
@@ -29,7 +30,7 @@ S = TypeVar("S")
 #: One replica as named arrays; stacked for several runs, with the run as first axis.
 Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
 ClaimSource: TypeAlias = Literal["paper", "ours"]
-ClaimVerdict: TypeAlias = Literal["holds", "refuted", "not comparable", "fails"]
+ClaimVerdict: TypeAlias = Literal["holds", "refuted", "not comparable", "undecided", "fails"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -51,11 +52,12 @@ class Claim:
     """One claim: `expected` compared with `ours` ± `error`.
 
     `error` is a standard error or a tolerance of `ours`, None if `ours` is exact. `holds` is None
-    for a claim of the paper that cannot be compared with our numbers. `reason` explains why a claim
-    is refuted or not comparable. `place` is the section, figure or theorem of the paper that makes
-    the claim; it is required if the source is the paper. `exact` marks a claim that no simulated
-    run can change, such as a constant. `threshold_origin` names the origin of the threshold:
-    theory, a pilot on other seeds, results at full size, the paper, or other programs.
+    for a claim of the paper that cannot be compared with our numbers. `undecided` marks a claim
+    with too few runs to decide it; its `holds` becomes None. `reason` explains why a claim is
+    refuted, not comparable or undecided. `place` is the section, figure or theorem of the paper
+    that makes the claim; it is required if the source is the paper. `exact` marks a claim that no
+    simulated run can change, such as a constant. `threshold_origin` names the origin of the
+    threshold: theory, a pilot on other seeds, results at full size, the paper, or other programs.
 
     >>> claim = Claim(
     ...     name="bayes-optimal-time", claim="the Bayes-optimal agent needs k steps",
@@ -76,6 +78,7 @@ class Claim:
     place: str = field(default="", kw_only=True)
     exact: bool = field(default=False, kw_only=True)
     threshold_origin: str = field(default="", kw_only=True)
+    undecided: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.source not in get_args(ClaimSource):
@@ -87,16 +90,23 @@ class Claim:
                 f"claim {self.name!r} of the paper needs place=...: the section or figure of the "
                 "paper; or pass source='ours'"
             )
+        if self.undecided and not self.reason.strip():
+            raise InvalidClaim(
+                f"claim {self.name!r} is undecided and gives no reason: pass reason=... with the "
+                "numbers that do not suffice"
+            )
         if self.source == "paper" and not self.holds and not self.reason.strip():
             raise InvalidClaim(
                 f"claim {self.name!r} of the paper does not hold and gives no reason: "
                 "pass reason=... to explain why it is refuted or not comparable"
             )
-        if self.source == "ours" and self.holds is None:
+        if self.source == "ours" and self.holds is None and not self.undecided:
             raise InvalidClaim(
                 f"claim {self.name!r} of ours must hold or fail: only a claim of the paper can be "
-                "not comparable (holds=None)"
+                "not comparable (holds=None); if there are too few runs, pass undecided=True"
             )
+        if self.undecided and self.exact:
+            raise InvalidClaim(f"claim {self.name!r} is exact: no number of runs can decide it")
         if self.error is not None and not math.isnan(self.error) and self.error < 0:
             raise InvalidClaim(
                 f"claim {self.name!r}: the error is {self.error}; it must be at least 0, "
@@ -107,7 +117,8 @@ class Claim:
             if isinstance(value, np.generic):
                 object.__setattr__(self, name, value.item())
         object.__setattr__(self, "error", None if self.error is None else float(self.error))
-        object.__setattr__(self, "holds", None if self.holds is None else bool(self.holds))
+        is_open = self.undecided or self.holds is None
+        object.__setattr__(self, "holds", None if is_open else bool(self.holds))
 
     @property
     def verdict(self) -> ClaimVerdict:
@@ -119,11 +130,18 @@ class Claim:
         >>> claim.verdict
         'refuted'
         """
+        if self.undecided:
+            return "undecided"
         if self.holds is None:
             return "not comparable"
         if self.holds:
             return "holds"
         return "refuted" if self.source == "paper" else "fails"
+
+    @property
+    def explanation(self) -> str:
+        """The reason, and that there are too few runs if the claim is undecided."""
+        return f"too few runs to decide; {self.reason}" if self.undecided else self.reason
 
 
 def all_ours_hold(claims: Iterable[Claim]) -> bool:
@@ -137,20 +155,16 @@ def all_ours_hold(claims: Iterable[Claim]) -> bool:
     return all(claim.verdict != "fails" for claim in claims)
 
 
-def tally(claims: Iterable[Claim]) -> dict[str, dict[ClaimVerdict, int]]:
-    """Count claims by verdict, with separate counts for simulated and exact claims.
+def tally(claims: Iterable[Claim]) -> dict[ClaimSource, dict[ClaimVerdict, int]]:
+    """Count claims by source and verdict.
 
-    >>> tally([Claim("x", "x is 1", "ours", 1.0, 1.0, None, True, exact=True)])
-    {'by simulation': {}, 'exact': {'holds': 1}}
+    >>> tally([Claim("x", "x is 1", "ours", 1.0, 1.0, None, True)])
+    {'paper': {}, 'ours': {'holds': 1}}
     """
-    counts = Counter((claim.exact, claim.verdict) for claim in claims)
+    counts = Counter((claim.source, claim.verdict) for claim in claims)
     return {
-        kind: {
-            verdict: counts[exact, verdict]
-            for verdict in get_args(ClaimVerdict)
-            if counts[exact, verdict]
-        }
-        for kind, exact in (("by simulation", False), ("exact", True))
+        source: {v: counts[source, v] for v in get_args(ClaimVerdict) if counts[source, v]}
+        for source in get_args(ClaimSource)
     }
 
 

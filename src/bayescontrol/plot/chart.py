@@ -40,12 +40,13 @@ Colour: TypeAlias = Literal[
 Dash: TypeAlias = Literal["solid", "dash", "dashdot", "dot"]
 #: An open marker is larger than a filled one, so that both can be drawn at the same point.
 Marker: TypeAlias = Literal[
-    "circle", "square", "diamond", "triangle-up", "triangle-down", "star", "square-open"
-]
+    "circle", "square", "diamond", "triangle-up", "triangle-down", "star", "cross", "plus",
+    "square-open",
+]  # fmt: skip
 #: A logarithmic axis has its ticks at powers of ten or of two.
 Scale: TypeAlias = Literal["linear", "log", "log2"]
-#: Position of a printed legend: inside its panel, or below all panels. Pages ignore it, except
-#: that panels with "below" share one legend.
+#: Position of a printed legend: inside its panel, or below its row of panels. Panels of a row that
+#: share an entry share a legend below the row.
 Place: TypeAlias = Literal[
     "best", "upper left", "upper right", "lower left", "lower right", "center right", "below"
 ]
@@ -98,7 +99,7 @@ class LabelledMark:
 class Series(LabelledMark):
     """y(x) as a line, a right-continuous step or points, with bounds as a band or error bars.
 
-    A marker on a line marks its data points.
+    A marker on a line marks its data points; if it is `sparse`, only a few of them.
 
     >>> x = np.arange(3)
     >>> Series("oracle", x, x**2, colour="green").group
@@ -116,6 +117,7 @@ class Series(LabelledMark):
     colour: Colour = "blue"
     dash: Dash = "solid"
     marker: Marker | None = None
+    sparse: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,7 +13,6 @@ import io
 import re
 from collections.abc import Sequence
 from functools import singledispatch
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import MissingExtra
 from bayescontrol.plot.chart import (
+    PALETTE,
     Chart,
     Guide,
     Heat,
@@ -34,6 +34,7 @@ from bayescontrol.plot.chart import (
     Word,
 )
 from bayescontrol.plot.graph import Edge, Graph
+from bayescontrol.plot.legend import Entries, legends, look, with_distinct_lines
 from bayescontrol.plot.palette import LIGHT, LIGHT_GROUND, VARIABLES
 
 if TYPE_CHECKING:
@@ -60,8 +61,12 @@ _MAP_MARGIN: Final = 0.012
 #: Inches of a legend entry: its handle with gaps, and one letter.
 _HANDLE: Final = 0.6
 _LETTER: Final = 0.07
+#: Numbers on the x axis from this size on are long.
+_LARGE: Final = 1e5
 #: Opacity of a band and of the inside of an area.
 _BAND: Final = 0.18
+#: Distance of sparse markers on a line, as a share of the diagonal of the axes.
+_MARKER_DISTANCE: Final = 0.17
 _AREA: Final = 0.1
 #: Font sizes of a graph in points: nodes, edges and areas.
 _NODE_TEXT, _EDGE_TEXT, _AREA_TEXT = 8.5, 7.5, 9.5
@@ -74,10 +79,13 @@ _MARKERS: Final = {
     "triangle-up": "^",
     "triangle-down": "v",
     "star": "*",
+    "cross": "x",
+    "plus": "+",
     "square-open": "s",
 }
 _STYLE: Final[Any] = {
     "axes.axisbelow": True,
+    "axes.formatter.useoffset": False,
     "axes.grid": True,
     "axes.labelsize": 10,
     "axes.spines.right": False,
@@ -105,6 +113,7 @@ def figure(chart: Chart) -> "Figure":
     ('Regret', 'regret', ['control rule'])
     """
     mpl = _matplotlib()
+    chart = with_distinct_lines(chart)
     columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)
     is_single = len(chart.panels) == 1
     width, height = _SINGLE if is_single else _ONE_OF_SEVERAL
@@ -114,20 +123,25 @@ def figure(chart: Chart) -> "Figure":
         width, height = _map_size(columns)
     with mpl.rc_context(_STYLE):
         fig: Figure = mpl.figure.Figure(figsize=(columns * width, rows * height), dpi=_DPI)
-        axes = list(fig.subplots(rows, columns, squeeze=False).flat)
-        for ax, panel in zip(axes, chart.panels, strict=False):
+        placed = legends(chart)
+        # A legend below a row needs a part of the figure for that row.
+        parts: Any = fig.subfigures(rows, 1) if any(placed.rows) else [fig]
+        sub = (part.subplots(rows // len(parts), columns, squeeze=False) for part in parts)
+        axes = [ax for grid in sub for ax in grid.flat]
+        for ax, panel, entries in zip(axes, chart.panels, placed.panels, strict=False):
             notes = (chart.note, *panel.notes) if is_single else panel.notes
             _draw_panel(ax, panel, {})
             _add_title(ax, panel.title or chart.title, [note for note in notes if note])
-            _add_legend(ax, panel)
+            if entries:
+                _add_legend(ax, panel)
         for ax in axes[len(chart.panels) :]:
             ax.remove()
-        heat = _shared_scale(chart)
-        if heat is not None:
-            shown = [ax for ax, panel in zip(axes, chart.panels, strict=False) if panel.heats]
-            _add_scale(fig, heat, ax=shown, shrink=0.6, aspect=28, pad=0.012)
-        is_below = [panel.legend == "below" for panel in chart.panels]
-        _add_legend_below(fig, list(compress(axes, is_below)), columns * width)
+        for heat, shown in _scales(chart):
+            on = [axes[i] for i in shown]
+            _add_scale(fig, heat, ax=on, shrink=0.6, aspect=28, pad=0.012)
+        for part, entries in zip(parts, placed.rows, strict=False):
+            _add_legend_below(part, axes, chart.panels, entries, columns * width)
+        _add_legend_below(fig, axes, chart.panels, placed.chart, columns * width)
         if chart.note and not is_single:
             fig.suptitle(_literal(chart.note), fontsize=9)
     return fig
@@ -208,7 +222,7 @@ def panel_svgs(chart: Chart, prefix: str) -> list[str]:
     >>> svg[:4], 'data-group="0"' in svg, "var(--blue)" in svg, ">regret</text>" in svg
     ('<svg', True, True, True)
     """
-    mpl = _matplotlib()
+    mpl, chart = _matplotlib(), with_distinct_lines(chart)
     numbers = {group: number for number, group in enumerate(groups(chart))}
     drawn = []
     for i, panel in enumerate(chart.panels):
@@ -219,15 +233,15 @@ def panel_svgs(chart: Chart, prefix: str) -> list[str]:
     return drawn
 
 
-def scale_svg(chart: Chart, prefix: str) -> str:
-    """Return the common colour scale of all maps as an SVG element; empty if there is none."""
-    heat, mpl = _shared_scale(chart), _matplotlib()
-    if heat is None:
-        return ""
-    with mpl.rc_context(_STYLE):
-        fig = mpl.figure.Figure(figsize=(_ON_PAGE[0], 0.75))
-        _add_scale(fig, heat, cax=fig.subplots(), orientation="horizontal")
-    return _svg(fig, f"{prefix}-scale")
+def scale_svgs(chart: Chart, prefix: str) -> dict[tuple[int, ...], str]:
+    """Return each colour scale as an SVG element, by the numbers of the panels that use it."""
+    drawn, mpl = {}, _matplotlib()
+    for i, (heat, shown) in enumerate(_scales(chart)):
+        with mpl.rc_context(_STYLE):
+            fig = mpl.figure.Figure(figsize=(_ON_PAGE[0], 0.75))
+            _add_scale(fig, heat, cax=fig.subplots(), orientation="horizontal")
+        drawn[tuple(shown)] = _svg(fig, f"{prefix}-scale{i}")
+    return drawn
 
 
 def groups(chart: Chart) -> list[str]:
@@ -303,6 +317,8 @@ def _draw_panel(ax: "Axes", panel: Panel, numbers: dict[str, int]) -> None:
         getattr(ax, f"set_{axis}lim")(*limits)
     if panel.xticks is not None:
         ax.set_xticks(panel.xticks)
+    elif panel.xscale == "linear" and panel.extent("x")[1] >= _LARGE:
+        ax.locator_params(axis="x", nbins=5)  # more numbers would run together
     if panel.equal:
         ax.set_aspect("equal")
     if panel.is_map or not panel.framed:
@@ -336,25 +352,48 @@ def _add_legend(ax: "Axes", panel: Panel) -> None:
         )
 
 
-def _add_legend_below(fig: "Figure", axes: "list[Axes]", width: float) -> None:
-    """Add one legend below all panels with the legend entries of these axes."""
-    entries = [entry for ax in axes for entry in zip(*ax.get_legend_handles_labels(), strict=True)]
-    if entries:
-        longest = max(len(label) for _, label in entries)
+def _add_legend_below(
+    fig: Any, axes: "list[Axes]", panels: Sequence[Panel], entries: Entries, width: float
+) -> None:
+    """Add one legend with these entries, from these panels, below a figure or a part of it."""
+    handles: dict[tuple[Any, ...], Any] = {}
+    for ax, panel in zip(axes, panels, strict=False):
+        by_label = {
+            label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+        }
+        marks = (mark for mark in panel.labelled if mark.in_legend)
+        handles = {look(mark): by_label[_label(mark)] for mark in marks} | handles
+    labels = [_label(mark) for mark in entries.values()]
+    if labels:
+        longest = max(map(len, labels))
         fig.legend(
-            *zip(*entries, strict=True),
+            [handles[key] for key in entries],
+            labels,
             loc="outside lower center",
-            ncols=max(1, min(len(entries), int(width / (_HANDLE + _LETTER * longest)))),
+            ncols=max(1, min(len(labels), int(width / (_HANDLE + _LETTER * longest)))),
             fontsize=9,
             edgecolor="none",
         )
 
 
-def _shared_scale(chart: Chart) -> Heat | None:
-    """Return a heat with the colour scale that all maps share; None if the scales differ."""
-    shaded = [p.heats[0] for p in chart.panels if p.heats and np.nanmax(p.heats[0].values) > 0]
-    scales = {(heat.label, heat.high, heat.colour, heat.power) for heat in shaded}
-    return shaded[0] if len(scales) == 1 else None
+def _scales(chart: Chart) -> list[tuple[Heat, list[int]]]:
+    """Return a heat for each colour scale, with the numbers of the panels that use the scale.
+
+    A panel that shows only zeros needs no scale, but belongs to a scale that others have.
+    """
+    found: dict[tuple[Any, ...], tuple[list[Heat], list[int]]] = {}
+    for i, panel in enumerate(chart.panels):
+        for heat in panel.heats:
+            scale = (heat.label, heat.high, heat.colour, heat.power)
+            heats, shown = found.setdefault(scale, ([], []))
+            heats.append(heat)
+            shown += [] if i in shown else [i]
+    # The scale says "≥" if one of its heats is above the highest value.
+    return [
+        (max(heats, key=lambda heat: float(np.nanmax(heat.values))), shown)
+        for heats, shown in found.values()
+        if any(np.nanmax(heat.values) > 0 for heat in heats)
+    ]
 
 
 def _add_scale(fig: "Figure", heat: Heat, **layout: Any) -> None:
@@ -395,6 +434,10 @@ def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
         size = 9 if is_open else 7 if mark.marker == "star" else 4.5
         style |= {"marker": _MARKERS[mark.marker], "markersize": size}
         style |= {"markerfacecolor": "none"} if is_open else {}
+    if mark.sparse and np.isfinite(y).any():
+        # Lines of different colours begin with different offsets: markers rarely coincide.
+        offset = _MARKER_DISTANCE * PALETTE.index(mark.colour) / len(PALETTE)
+        style["markevery"] = (offset, _MARKER_DISTANCE)
     if mark.kind == "points":
         # Rounding may leave a proportion slightly outside its interval.
         bars = None if low is None or high is None else np.maximum([y - low, high - y], 0)

@@ -2,9 +2,9 @@
 
     score = score(settings, columns),   charts = figures(settings, columns)
 
-Both are pure functions of the stored columns, so a report runs no replica. A folder of one result
-gets a page and its figures. A sweep or a reproduction gets one page for all results, and figures in
-the folder of each.
+Both are pure functions of the stored columns, so a report runs no replica. Each folder of a result
+gets a page and its figures. A sweep or a reproduction also gets an index with links to the pages; a
+sweep has a figure of its claims there.
 """
 
 import logging
@@ -17,9 +17,9 @@ from typing import Any, Final
 from bayescontrol.files import create_folder, write_file, writing_to
 from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.manifest import (
-    AnyManifest,
     Manifest,
     NoResults,
+    Reproduction,
     RunsProvenance,
     Sweep,
     read_manifest,
@@ -32,16 +32,18 @@ from bayescontrol.lab.settings import describe, plain, restore
 from bayescontrol.lab.store import StoredResults, read
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart
-from bayescontrol.report.page import Section, page
+from bayescontrol.report.page import Section, index, page
+from bayescontrol.report.sweep import sweep_charts
 
 _log = logging.getLogger(__name__)
 _FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_PAGE: Final = "index.html"
 
 
 def build(results: Path, out: Path | None = None) -> Path:
-    """Score and draw the results in a folder; return the page, `out`/index.html.
+    """Score and draw the results in a folder; return the page or the index, `out`/index.html.
 
-    Without `out`, the page and the figures are written beside the results.
+    Without `out`, pages and figures are written beside the results.
 
     >>> build(Path("no-such-folder"))
     Traceback (most recent call last):
@@ -52,24 +54,28 @@ def build(results: Path, out: Path | None = None) -> Path:
     sections = []
     for folder in results_in(results):
         relative = folder.relative_to(results)
-        folder_text = "" if relative == Path() else relative.as_posix()
-        part = section_of(folder, target / relative, swept)
-        if part.warning:
-            _log.warning("%s: %s", folder, part.warning)
-        sections.append(replace(part, folder=folder_text))
-    broken = {} if isinstance(manifest, Manifest) else manifest.broken
-    return write_page(title_of(manifest), sections, target, broken)
+        name = "" if relative == Path() else relative.as_posix()
+        sections.append(section_of(folder, target / relative, name, swept))
+        if sections[-1].warning:
+            _log.warning("%s: %s", folder, sections[-1].warning)
+    if isinstance(manifest, Manifest):
+        return target / _PAGE
+    return write_index(title_of(manifest), sections, target, manifest.broken)[0]
 
 
 def section(result: Result, folder: Path) -> Section:
     """Write the figures of a result to `folder` and return its section of a page."""
     charts = charts_of(result)
+    _save_charts(charts, folder)
+    # The index of many results must not hold all their columns.
+    return Section(replace(result, columns={}), plain(result.settings), charts)
+
+
+def _save_charts(charts: Mapping[str, Chart], folder: Path) -> None:
     create_folder(folder)
     with writing_to(folder):
         for name, chart in charts.items():
             figures.save(chart, folder / name)
-    # A page for many results must not hold all their columns.
-    return Section(replace(result, columns={}), plain(result.settings), charts)
 
 
 def charts_of(result: Result) -> dict[str, Chart]:
@@ -94,22 +100,36 @@ def charts_of(result: Result) -> dict[str, Chart]:
     return charts
 
 
-def write_page(
-    title: str, sections: Sequence[Section], folder: Path, broken: Mapping[str, str] | None = None
-) -> Path:
-    """Write the page of one or more results to FOLDER/index.html, atomically."""
+def write_page(section: Section, folder: Path) -> Path:
+    """Write the page of one result to FOLDER/index.html, atomically."""
     create_folder(folder)
-    content = page(title, sections, versions(), broken or {}).encode()
-    return write_file(folder / "index.html", content)
+    return write_file(folder / _PAGE, page(section, versions()).encode())
+
+
+def write_index(
+    title: str, sections: Sequence[Section], folder: Path, broken: Mapping[str, str] | None = None
+) -> tuple[Path, ...]:
+    """Write the index of several results to FOLDER/index.html, and the figures of a sweep.
+
+    Returns the paths, the index first.
+    """
+    charts = sweep_charts(sections)
+    _save_charts(charts, folder)
+    content = index(title, sections, versions(), broken or {}, charts).encode()
+    drawn = (folder / f"{name}.{kind}" for name in charts for kind in ("png", "pdf"))
+    return (write_file(folder / _PAGE, content), *drawn)
 
 
 def section_of(
-    results: Path | StoredResults, place: Path | None = None, swept: Iterable[str] = ()
+    results: Path | StoredResults,
+    place: Path | None = None,
+    name: str = "",
+    swept: Iterable[str] = (),
 ) -> Section:
-    """Score and draw one result; write its figures to `place`, by default its own folder.
+    """Score and draw one result; write page and figures to `place`, by default its own folder.
 
-    `results` is a folder, or results already in memory. The values of the settings named in `swept`
-    become the label of the section.
+    `results` is a folder, or results already in memory. `name` is the folder relative to that of
+    the index, empty if there is no index. `swept` names the settings that a sweep varies.
     """
     stored = read(results) if isinstance(results, Path) else results
     folder = stored.folder
@@ -122,24 +142,25 @@ def section_of(
     experiment = find(manifest.found)
     settings = restore(experiment.settings, manifest.settings)
     values = plain(settings)
+    place = folder if place is None else place
     result = score(experiment, settings, stored.columns)
-    result = replace(result, provenance=manifest.provenance)
-    return replace(
-        section(result, folder if place is None else place),
-        label=", ".join(f"{name} = {values[name]}" for name in swept),
+    done = replace(
+        section(replace(result, provenance=manifest.provenance), place),
+        folder=name,
+        swept={key: values[key] for key in swept},
         meaning={field.name: field.description for field in describe(experiment.settings)},
         provenance=_provenance(manifest),
         warning=_describe_changes(manifest, study_sources(experiment)),
     )
+    write_page(done, place)
+    return done
 
 
-def title_of(manifest: AnyManifest) -> str:
-    """Return the title of the page of a folder."""
-    if isinstance(manifest, Manifest):
-        return manifest.experiment
+def title_of(manifest: Sweep | Reproduction) -> str:
+    """Return the title of the index of a folder."""
     if isinstance(manifest, Sweep):
         return f"{manifest.experiment} over {', '.join(manifest.sweep)}"
-    return "bayescontrol: the paper's claims and ours"
+    return "bayescontrol: the claims of the paper and our results"
 
 
 def _provenance(manifest: Manifest) -> dict[str, Any]:

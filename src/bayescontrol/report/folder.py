@@ -6,9 +6,10 @@
     FOLDER/FIGURE.png, .pdf    each figure                             (bayescontrol.report.build)
     FOLDER/index.html          the page                                (bayescontrol.report.build)
 
-A sweep adds FOLDER/claims.csv: one row for each point and claim. JSON has no NaN or infinities:
-they are written as the strings "NaN", "Infinity" and "-Infinity", which Python's `float` and
-JavaScript's `Number` read back.
+The folder of a sweep or a reproduction has an index.html with links to the pages, and a folder for
+each result. A sweep adds claims.csv: one row for each point and claim. JSON has no NaN or
+infinities: they are written as the strings "NaN", "Infinity" and "-Infinity", which Python's
+`float` and JavaScript's `Number` read back.
 """
 
 import csv
@@ -19,15 +20,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from bayescontrol.files import write_file
-from bayescontrol.lab.experiment import Score, Table
+from bayescontrol.lab.experiment import Claim, Score, Table
 from bayescontrol.lab.provenance import versions
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import Point, plain
-from bayescontrol.report.tables import number, with_error
+from bayescontrol.report.tables import number, verdict_of, with_error
 
 _KEYS: Final = ("name", "claim", "source", "expected", "ours", "error", "holds")
 #: Keys added in later versions; in claims.csv these columns follow all others.
 _ADDED: Final = ("verdict", "exact", "place", "threshold_origin")
+#: Points of a sweep in one table on a terminal.
+_POINTS: Final = 4
 
 
 def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
@@ -51,13 +54,14 @@ def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
 
 
 def paths_of(folder: Path, figures: Sequence[str]) -> tuple[Path, ...]:
-    """Return the files of one result other than its page.
+    """Return the files of one result, its page last.
 
     >>> [path.name for path in paths_of(Path("chain"), ["times"])]
-    ['manifest.json', 'columns.npz', 'claims.json', 'times.png', 'times.pdf']
+    ['manifest.json', 'columns.npz', 'claims.json', 'times.png', 'times.pdf', 'index.html']
     """
     drawn = [f"{name}.{kind}" for name in figures for kind in ("png", "pdf")]
-    return tuple(folder / name for name in ("manifest.json", "columns.npz", "claims.json", *drawn))
+    names = ("manifest.json", "columns.npz", "claims.json", *drawn, "index.html")
+    return tuple(folder / name for name in names)
 
 
 def write_claims(result: Result, folder: Path) -> Path:
@@ -71,28 +75,36 @@ def write_claims(result: Result, folder: Path) -> Path:
     return write_file(folder / "claims.json", f"{text}\n".encode())
 
 
-def sweep_table(scores: Sequence[tuple[Point, Score]]) -> Table:
-    """Return a table of the claims of all points of a sweep.
+def sweep_tables(scores: Sequence[tuple[Point, Score]]) -> list[Table]:
+    """Return tables of our numbers: a row for each claim, a column for each point of a sweep.
 
-    >>> sweep_table([(Point(None, {"C": 5}, ""), Score(()))]).header
-    ('C', 'claim', 'source', 'expected', 'ours', 'verdict')
+    >>> sweep_tables([(Point(None, {"C": 5}, ""), Score(()))])[0].header
+    ('claim', 'expected', 'C = 5')
     """
-    names = tuple(scores[0][0].swept) if scores else ()
-    rows = tuple(
-        (
-            *(number(value) if isinstance(value, float) else str(value) for value in values),
-            claim.name,
-            claim.source,
-            number(claim.expected),
-            with_error(claim.ours, claim.error),
-            claim.verdict,
+    names = ", ".join(scores[0][0].swept) if scores else ""
+    by_name = [{claim.name: claim for claim in score.claims} for _, score in scores]
+    expected: dict[str, dict[str, None]] = {}
+    for claim in (claim for _, score in scores for claim in score.claims):
+        expected.setdefault(claim.name, {})[number(claim.expected)] = None
+    tables = []
+    for start in range(0, len(scores), _POINTS):
+        part = slice(start, start + _POINTS)
+        rows = (
+            (name, values, *(_cell(found.get(name)) for found in by_name[part]))
+            for name, values in (
+                (name, "varies" if len(found) > 1 else next(iter(found)))
+                for name, found in expected.items()
+            )
         )
-        for point, score in scores
-        for values in (point.swept.values(),)
-        for claim in score.claims
-    )
-    header = (*names, "claim", "source", "expected", "ours", "verdict")
-    return Table(f"Claims over {', '.join(names)}", header, rows)
+        header = ("claim", "expected", *(point.label for point, _ in scores[part]))
+        tables.append(Table(f"Our numbers over {names}", header, tuple(rows)))
+    return tables
+
+
+def _cell(claim: Claim | None) -> str:
+    if claim is None:
+        return ""
+    return with_error(claim.ours, claim.error) + ("" if claim.holds else f", {verdict_of(claim)}")
 
 
 def write_sweep_claims(scores: Sequence[tuple[Point, Score]], folder: Path) -> Path:

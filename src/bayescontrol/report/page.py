@@ -1,31 +1,43 @@
-"""Build one self-contained HTML page: claims, tables, figures, settings and provenance.
+"""Build self-contained HTML pages: one for each result, and an index of several results.
+
+    page of a result    what the paper says, figures, tables, our own checks, settings, provenance
+    index               a line for each result; a sweep also has a figure and a table of its claims
 
 Figures, style and script are in the file; PNG and PDF files of the figures lie beside it. A
 content security policy forbids the browser to request anything. The page follows the reader's
-light or dark scheme, and wide tables scroll on a phone. All text from an experiment is escaped.
-The same results give the same bytes.
+light or dark scheme, and wide tables scroll in their box on a phone. All text from an experiment
+is escaped. The same results give the same bytes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib import resources
-from itertools import compress
 from typing import Any, Final
 from urllib.parse import quote
 
 from bayescontrol.lab.experiment import Claim, ClaimVerdict, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot import figures
-from bayescontrol.plot.chart import Chart, Guide, Panel, Region, Series, Strokes
+from bayescontrol.plot.chart import Chart, Panel, Region, Series
+from bayescontrol.plot.legend import Entries, legends, with_distinct_lines
 from bayescontrol.plot.palette import style_sheet
-from bayescontrol.report.tables import number, summary, with_error
+from bayescontrol.report.tables import (
+    HEADINGS,
+    columns_of,
+    numbers_of,
+    summary,
+    verdict_of,
+    with_error,
+)
 
 #: The browser may load nothing but the script and the style in the page itself.
 _POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 #: Least and greatest width of a panel, in rem per inch; narrower panels are stacked.
 _LEAST_WIDTH: Final = 4.0
 _GREATEST_WIDTH: Final = 7.5
+#: Longer values of a claim are broken into lines.
+_LONG: Final = 20
 #: Legend symbols, drawn in a box of 28 by 12.
 _DASH_ARRAYS: Final = {"solid": "", "dash": "5 3", "dashdot": "6 2 1.5 2", "dot": "1.5 2"}
 _MARKER_PATHS: Final = {
@@ -35,60 +47,122 @@ _MARKER_PATHS: Final = {
     "diamond": "M14 2l4 4-4 4-4-4z",
     "triangle-up": "M14 2l4 7h-8z",
     "triangle-down": "M14 10l4-7h-8z",
+    "cross": "M11 3l6 6M17 3l-6 6",
+    "plus": "M14 2v8M10 6h8",
     "star": "M14 1l1.5 3.4 3.7.4-2.8 2.5.8 3.7-3.2-1.9-3.2 1.9.8-3.7-2.8-2.5 3.7-.4z",
 }
 
 
 @dataclass(frozen=True)
 class Section:
-    """One result on the page.
+    """One result and its page.
 
-    `charts` are keyed by the names of their files, which lie in `folder` relative to the page.
+    `charts` are keyed by the names of their files, which lie beside the page. The page is in
+    `folder` relative to the index. `swept` has the values of the settings that a sweep varies;
     `meaning` describes the settings by name; `warning` is shown above the claims.
     """
 
     result: Result
     settings: Mapping[str, object]
     charts: Mapping[str, Chart]
-    label: str = ""
     folder: str = ""
+    swept: Mapping[str, object] = field(default_factory=dict)
     meaning: Mapping[str, str] = field(default_factory=dict)
     provenance: Mapping[str, object] = field(default_factory=dict)
     warning: str = ""
 
     @property
     def heading(self) -> str:
-        """The label, or the experiment's name if there is no label."""
-        return self.label or self.result.experiment.name
+        """The values of the swept settings, or the experiment's name if there are none."""
+        values = ", ".join(f"{name} = {value}" for name, value in self.swept.items())
+        return values or self.result.experiment.name
 
 
-def page(
+def page(section: Section, versions: Mapping[str, str]) -> str:
+    """Return the page of one result as HTML, with a link to the index if it has a folder."""
+    experiment, score = section.result.experiment, section.result.score
+    paper, ours = (
+        [claim for claim in score.claims if claim.source == source] for source in HEADINGS
+    )
+    title = experiment.name + (f", {section.heading}" if section.swept else "")
+    back = "../" * len(section.folder.split("/"))
+    charts = enumerate(section.charts.items())
+    return _document(
+        title,
+        (
+            f'<nav><a href="{back}index.html">All results</a></nav>' if section.folder else "",
+            f"<h1>{escape(title)}</h1>\n<p>{escape(experiment.summary)}</p>",
+            f'<p class="fails">{escape(section.warning)}</p>' if section.warning else "",
+            f"<h2>{HEADINGS['paper'][0]}</h2>",
+            _claims(paper)
+            if paper
+            else "<p>The paper makes no claim that this experiment tests. See our own checks.</p>",
+            "<h2>Figures</h2>" if section.charts else "",
+            *(_figure(label, chart, f"f{k}") for k, (label, chart) in charts),
+            "<h2>Tables</h2>" if score.tables else "",
+            *(_table(content) for content in score.tables),
+            f"<h2>{HEADINGS['ours'][0]}</h2>" if ours else "",
+            _details(
+                summary(ours, _mark)["ours"],
+                _claims(ours),
+                is_open=any(claim.verdict == "fails" for claim in ours),
+            )
+            if ours
+            else "",
+            "<h2>Settings and provenance</h2>",
+            _details("Settings", _settings(section)),
+            _details("Provenance", _definition_list(section.provenance))
+            if section.provenance
+            else "",
+        ),
+        versions,
+    )
+
+
+def index(
     title: str,
     sections: Sequence[Section],
     versions: Mapping[str, str],
     broken: Mapping[str, str] | None = None,
+    charts: Mapping[str, Chart] | None = None,
 ) -> str:
-    """Return the page as HTML; `broken` maps the names of failed parts to their errors.
+    """Return the index of several results as HTML; `broken` maps failed parts to their errors.
 
-    >>> html = page("<Report>", [], {"bayescontrol": "0.1"})
+    >>> html = index("<Report>", [], {"bayescontrol": "0.1"})
     >>> html.startswith("<!doctype html>"), "<h1>&lt;Report&gt;</h1>" in html
     (True, True)
     """
     claims = [claim for section in sections for claim in section.result.score.claims]
-    name = escape(title)
-    has_charts = any(section.charts for section in sections)
+    counts = summary(claims, _mark)
+    drawn = enumerate((charts or {}).items())
+    warnings = {section.heading: section.warning for section in sections if section.warning}
+    return _document(
+        title,
+        (
+            f"<h1>{escape(title)}</h1>",
+            f"<p>Claims of the paper: {counts['paper']}.<br>Our own checks: {counts['ours']}.</p>",
+            f'<h2 class="fails">Broken</h2>{_definition_list(broken)}' if broken else "",
+            f'<h2 class="fails">Warnings</h2>{_definition_list(warnings)}' if warnings else "",
+            *(_figure(label, chart, f"f{k}") for k, (label, chart) in drawn),
+            _comparison_table(sections) if any(s.swept for s in sections) else _overview(sections),
+            _not_confirmed(sections),
+        ),
+        versions,
+    )
+
+
+def _document(title: str, body: Iterable[str], versions: Mapping[str, str]) -> str:
+    content = "\n".join(filter(None, body))
     return "\n".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            f"<title>{name}</title>\n<style>\n{style_sheet()}{_resource('page.css')}</style>\n</head>\n<body>\n<main>",
-            f"<h1>{name}</h1>\n<p>{summary(claims, 'claim', _mark)}.</p>",
-            _overview(sections) if len(sections) > 1 else "",
-            f'<h2 class="fails">Broken</h2>{_definition_list(broken)}' if broken else "",
-            *(_section(i, section) for i, section in enumerate(sections, 1)),
+            f"<title>{escape(title)}</title>",
+            f"<style>\n{style_sheet()}{_resource('page.css')}</style>\n</head>",
+            f"<body>\n<main>\n{content}",
             f"<footer><h2>Page made with</h2>{_definition_list(versions)}</footer>\n</main>",
-            f"<script>\n{_resource('page.js')}</script>" if has_charts else "",
+            f"<script>\n{_resource('page.js')}</script>" if "<figure>" in content else "",
             "</body>\n</html>\n",
         )
     )
@@ -104,15 +178,41 @@ def _mark(verdict: ClaimVerdict, words: str) -> str:
 
 
 def _overview(sections: Sequence[Section]) -> str:
-    if len({section.result.experiment.name for section in sections}) == 1:
-        return _comparison_table(sections)
-    rows = (
-        f'<tr><td><a href="#result-{i}">{escape(section.heading)}</a></td>'
-        f"<td>{escape(section.result.experiment.summary)}</td>"
-        f"<td>{summary(section.result.score.claims, mark=_mark)}</td></tr>"
-        for i, section in enumerate(sections, 1)
-    )
-    return f"<nav>{_grid(('experiment', 'what it shows', 'claims'), rows, 'contents')}</nav>"
+    rows = []
+    for section in sections:
+        claims = section.result.score.claims
+        places = "; ".join(dict.fromkeys(claim.place for claim in claims if claim.place))
+        counts = summary(claims, _mark)
+        rows.append(
+            f"<tr>{_link_cell(section)}<td>{escape(section.result.experiment.summary)}</td>"
+            f'<td class="place">{escape(places)}</td><td data-name="paper">{counts["paper"]}</td>'
+            f'<td data-name="our checks">{counts["ours"]}</td></tr>'
+        )
+    header = ("experiment", "what it shows", "in the paper", "claims of the paper", "our checks")
+    return _grid(header, rows, "claims") if rows else ""
+
+
+def _link_cell(section: Section) -> str:
+    href = f"{quote(section.folder)}/index.html"
+    return f'<td><a href="{href}">{escape(section.heading)}</a></td>'
+
+
+def _not_confirmed(sections: Sequence[Section]) -> str:
+    """Return a table of the claims that are not reproduced and the checks that have not passed."""
+    rows = [
+        f"<tr>{_link_cell(section)}<td>{escape(claim.claim)}{_remark('', claim.explanation)}</td>"
+        f'<td data-name="verdict">{_mark(claim.verdict, verdict_of(claim))}</td></tr>'
+        for section in sections
+        for claim in section.result.score.claims
+        if not claim.holds
+    ]
+    header = ("experiment", "claim", "verdict")
+    return f"<h2>Not confirmed</h2>{_grid(header, rows, 'claims')}" if rows else ""
+
+
+def _details(title: str, content: str, *, is_open: bool = False) -> str:
+    opening = "<details open>" if is_open else "<details>"
+    return f"{opening}<summary>{title}</summary>{content}</details>"
 
 
 def _comparison_table(sections: Sequence[Section]) -> str:
@@ -120,10 +220,10 @@ def _comparison_table(sections: Sequence[Section]) -> str:
     claims_by_name = [{c.name: c for c in section.result.score.claims} for section in sections]
     names = list(dict.fromkeys(name for claims in claims_by_name for name in claims))
     rows = (
-        f'<tr><td><a href="#result-{i}">{escape(section.heading)}</a></td>'
+        f"<tr>{_link_cell(section)}"
         + "".join(_claim_cell(claims.get(name)) for name in names)
         + "</tr>"
-        for i, (section, claims) in enumerate(zip(sections, claims_by_name, strict=True), 1)
+        for section, claims in zip(sections, claims_by_name, strict=True)
     )
     is_numeric = [False, *[True] * len(names)]
     return "<h2>Our numbers, side by side</h2>" + _grid(("at", *names), rows, "plain", is_numeric)
@@ -132,73 +232,75 @@ def _comparison_table(sections: Sequence[Section]) -> str:
 def _claim_cell(claim: Claim | None) -> str:
     if claim is None:
         return "<td></td>"
-    text = with_error(claim.ours, claim.error) + ("" if claim.holds else f", {claim.verdict}")
+    text = with_error(claim.ours, claim.error) + ("" if claim.holds else f", {verdict_of(claim)}")
     return f'<td class="n">{_mark(claim.verdict, text)}</td>'
 
 
-def _section(i: int, section: Section) -> str:
-    experiment, score = section.result.experiment, section.result.score
-    charts = enumerate(section.charts.items())
-    return "\n".join(
-        (
-            f'<section id="result-{i}">\n<h2>{escape(section.heading)}</h2>',
-            f"<p>{escape(experiment.summary)}</p>",
-            f'<p class="fails">{escape(section.warning)}</p>' if section.warning else "",
-            _claims(score.claims),
-            *(_figure(label, chart, section.folder, f"r{i}-{k}") for k, (label, chart) in charts),
-            *(_table(content) for content in score.tables),
-            f"<details><summary>Settings</summary>{_settings(section)}</details>",
-            f"<details><summary>Provenance</summary>{_definition_list(section.provenance)}</details>"
-            if section.provenance
-            else "",
-            "</section>",
-        )
-    )
-
-
-def _claims(claims: Iterable[Claim]) -> str:
-    header = ("claim", "source", "expected", "ours", "verdict")
+def _claims(claims: Sequence[Claim]) -> str:
+    """Return a table of claims of one source; those of the paper begin with their place."""
+    source = claims[0].source
+    names = (HEADINGS[source][1], "exact", "simulated")
+    places = ("section",) if source == "paper" else ()
     rows = (
-        f"<tr><td><b>{escape(claim.name)}</b><br>{escape(claim.claim)}"
-        + _remark("In the paper: ", claim.place)
-        + _remark("", claim.reason)
+        "<tr>"
+        + "".join(f'<td class="place">{escape(claim.place)}</td>' for _ in places)
+        + f'<td class="about"><b>{escape(claim.name)}</b><br>{escape(claim.claim)}'
+        + _remark("", claim.explanation)
         + _remark("Threshold: ", claim.threshold_origin)
-        + f'</td><td data-name="source">{escape(claim.source)}</td>'
-        f'<td class="n" data-name="expected">{escape(number(claim.expected))}</td>'
-        f'<td class="n" data-name="ours">{escape(with_error(claim.ours, claim.error))}</td>'
-        f'<td data-name="verdict">{_mark(claim.verdict, claim.verdict)}'
-        f"{', exact' if claim.exact else ''}</td></tr>"
+        + "</td>"
+        + "".join(
+            f'<td class="n{" long" * (len(text) > _LONG)}" data-name="{name}">{escape(text)}</td>'
+            for name, text in zip(names, numbers_of(claim), strict=True)
+        )
+        + f'<td data-name="verdict">{_mark(claim.verdict, verdict_of(claim))}</td></tr>'
         for claim in claims
     )
-    return _grid(header, rows, "claims", (False, False, True, True, False))
+    is_numeric = (*(False for _ in places), False, True, True, True, False)
+    return _grid((*places, "claim", *names, "verdict"), rows, "claims", is_numeric)
 
 
 def _remark(label: str, text: str) -> str:
     return f'<i class="reason">{label}{escape(text)}</i>' if text else ""
 
 
-def _figure(name: str, chart: Chart, folder: str, prefix: str) -> str:
-    stem = quote(f"{folder}/{name}" if folder else name)
+def _figure(name: str, chart: Chart, prefix: str) -> str:
+    stem = quote(name)
     note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
     width = figures.page_size(chart)[0]
     style = (
         f"--columns: {chart.columns}; --least: {_LEAST_WIDTH * width:.4g}rem; "
         f"--most: {_GREATEST_WIDTH * width:.4g}rem"
     )
-    svgs, scale = figures.panel_svgs(chart, prefix), figures.scale_svg(chart, prefix)
-    legends, common = _legends(chart)
-    panels = zip(chart.panels, svgs, legends, strict=True)
+    svgs, scales = figures.panel_svgs(chart, prefix), figures.scale_svgs(chart, prefix)
+    placed = legends(with_distinct_lines(chart))
+    numbers = {group: number for number, group in enumerate(figures.groups(chart))}
+    maps = [i for i, panel in enumerate(chart.panels) if panel.heats]
+    parts = []
+    for i, (panel, svg) in enumerate(zip(chart.panels, svgs, strict=True)):
+        scale = (
+            ""
+            if tuple(maps) in scales
+            else "".join(_scale(text) for shown, text in scales.items() if i in shown)
+        )
+        legend = scale + _legend(placed.panels[i], numbers)
+        parts.append(_panel(panel, svg, legend, chart.title))
+        if i % chart.columns == chart.columns - 1 or i == len(svgs) - 1:
+            parts.append(_legend(placed.rows[i // chart.columns], numbers))
     return (
         f"<figure><figcaption><h3>{escape(chart.title)}</h3>{note}</figcaption>\n"
         f'<div class="panels" style="{style}">\n'
-        + "\n".join(_panel(*parts, chart.title) for parts in panels)
+        + "\n".join(filter(None, parts))
         + "\n</div>\n"
-        + (f'<div class="scale" role="img" aria-label="colour scale">{scale}</div>' * bool(scale))
-        + common
+        + _scale(scales.get(tuple(maps), ""))
+        + _legend(placed.chart, numbers)
         + f'<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
         f'<p class="files">For print: <a href="{stem}.pdf">PDF</a>, '
         f'<a href="{stem}.png">PNG</a></p></figure>'
     )
+
+
+def _scale(svg: str) -> str:
+    return f'<div class="scale" role="img" aria-label="colour scale">{svg}</div>' if svg else ""
 
 
 def _panel(panel: Panel, svg: str, legend: str, title: str) -> str:
@@ -213,39 +315,19 @@ def _panel(panel: Panel, svg: str, legend: str, title: str) -> str:
     )
 
 
-def _legends(chart: Chart) -> tuple[list[str], str]:
-    """Return the legend of each panel, and a common legend below all panels.
-
-    The common legend has the entries of panels with `legend="below"`, or of all panels if all have
-    the same entries. The own legend of such a panel is empty.
-    """
-    numbers = {group: number for number, group in enumerate(figures.groups(chart))}
-    entries = [
-        {(mark.label, numbers[mark.group]): mark for mark in panel.labelled if mark.in_legend}
-        for panel in chart.panels
-    ]
-    all_equal = len({frozenset(legend) for legend in entries if legend}) == 1
-    is_common = [all_equal or panel.legend == "below" for panel in chart.panels]
-    common: dict[tuple[str, int], Any] = {}
-    for legend in compress(entries, is_common):
-        common |= {key: mark for key, mark in legend.items() if key not in common}
-    legends = ["" if c else _legend(part) for part, c in zip(entries, is_common, strict=True)]
-    return legends, _legend(common)
-
-
-def _legend(entries: Mapping[tuple[str, int], Any]) -> str:
+def _legend(entries: Entries, numbers: Mapping[str, int]) -> str:
     """Return one button for each label, which shows and hides the marks of its group."""
     if not entries:
         return ""
     buttons = (
-        f'<button type="button" aria-pressed="true" data-group="{group}">'
-        f"{_symbol(mark)}{escape(label)}</button>"
-        for (label, group), mark in entries.items()
+        f'<button type="button" aria-pressed="true" data-group="{numbers[mark.group]}">'
+        f"{_symbol(mark)}{escape(mark.label)}</button>"
+        for mark in entries.values()
     )
     return f'<div class="legend" role="group" aria-label="Series">{"".join(buttons)}</div>\n'
 
 
-def _symbol(mark: Series | Guide | Region | Strokes) -> str:
+def _symbol(mark: Any) -> str:
     """Return the legend symbol of a mark as an SVG element."""
     colour = f"var(--{mark.colour})"
     if isinstance(mark, Region):
@@ -265,19 +347,17 @@ def _symbol(mark: Series | Guide | Region | Strokes) -> str:
 
 
 def _table(content: Table) -> str:
-    rows = (f"<tr>{''.join(map(_cell, row))}</tr>" for row in content.rows)
+    columns = columns_of(content)
+    numeric = [column.is_numeric for column in columns]
+    kinds = [' class="n"' if is_numeric else "" for is_numeric in numeric]
+    cells = (
+        [f"<td{kind}>{escape(text)}</td>" for text in column.cells]
+        for kind, column in zip(kinds, columns, strict=True)
+    )
+    rows = (f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     note = f'<p class="note">{escape(content.note)}</p>' if content.note else ""
-    numeric = [
-        any(not isinstance(row[column], str) for row in content.rows)
-        for column in range(len(content.header))
-    ]
     grid = _grid(content.header, rows, "plain", numeric)
     return f"<h3>{escape(content.title)}</h3>{grid}{note}"
-
-
-def _cell(value: str | float) -> str:
-    opening = "<td>" if isinstance(value, str) else '<td class="n">'
-    return f"{opening}{escape(number(value))}</td>"
 
 
 def _settings(section: Section) -> str:

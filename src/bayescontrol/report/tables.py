@@ -3,29 +3,44 @@
     28.21 ± 0.22      the error to two digits, the value to the same place
     0.5 ± 1e-12       a tolerance far below the value: only its order of magnitude
     0.705970          exact: six significant digits, integers in full
+    0.600, 0.616 ± 0.015      an expected value has as many decimals as ours
 
-A refuted claim of the paper is shown as refuted, with its reason below the table. Simulated and
-exact claims are counted separately. rich is imported when a table is printed.
+A claim of the paper is reproduced, refuted, not comparable or undecided. A check of ours has passed
+or failed, or is undecided. rich is imported when a table is printed.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from bayescontrol.errors import MissingExtra, counted
-from bayescontrol.lab.experiment import Claim, ClaimVerdict, Table, tally
+from bayescontrol.errors import MissingExtra
+from bayescontrol.lab.experiment import Claim, ClaimSource, ClaimVerdict, Table, tally
 from bayescontrol.lab.runner import Result
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.text import Text
 
-#: For each verdict its style on a terminal, the verb of a remark, and the words of a count.
-_VERDICTS: Final[Mapping[ClaimVerdict, tuple[str, str, str]]] = {
-    "holds": ("green", "", "held"),
-    "refuted": ("yellow", " is refuted", "of the paper refuted"),
-    "not comparable": ("dim", " is not comparable", "of the paper not comparable"),
-    "fails": ("bold red", " fails", "of ours failed"),
+#: The style of each verdict on a terminal.
+_STYLES: Final[Mapping[ClaimVerdict, str]] = {
+    "holds": "green",
+    "refuted": "yellow",
+    "not comparable": "dim",
+    "undecided": "cyan",
+    "fails": "bold red",
+}
+#: Words for verdicts that depend on the source; the others are shown as they are.
+_WORDS: Final[Mapping[tuple[ClaimSource, ClaimVerdict], str]] = {
+    ("paper", "holds"): "reproduced",
+    ("ours", "holds"): "passed",
+    ("ours", "fails"): "failed",
+}
+#: A text that is a number, perhaps with its error.
+_NUMBER: Final = re.compile(r"[-−]?\d[\d.,]*(e[-+]?\d+)?( ?%| ± .*)?$")
+#: Heading of the claims of each source, and the name of the column of expected values.
+HEADINGS: Final[Mapping[ClaimSource, tuple[str, str]]] = {
+    "paper": ("What the paper says", "paper"),
+    "ours": ("Our own checks", "expected"),
 }
 
 
@@ -60,85 +75,158 @@ def with_error(value: float | str, error: float | None) -> str:
     return f"{value:.{places}f} ± {error:.{places}f}"
 
 
-def claims_table(results: Sequence[Result], title: str = "Claims") -> "RenderableType":
-    """Return a table of all claims, followed by remarks and a summary."""
-    rich = _rich()
-    grid = _grid(title)
-    has_several = len(results) > 1
-    if has_several:
-        grid.add_column("experiment", overflow="fold")
-    grid.add_column("claim", overflow="fold", ratio=1)
-    grid.add_column("source")
-    grid.add_column("expected", justify="right", overflow="fold")
-    grid.add_column("ours", justify="right", overflow="fold")
-    grid.add_column("verdict", max_width=10)
-    for result in results:
-        for position, claim in enumerate(result.score.claims):
-            name = "" if position else result.experiment.name
-            name_cell = (rich.text.Text(name),) if has_several else ()
-            is_last = position == len(result.score.claims) - 1
-            grid.add_row(*name_cell, *_cells(claim), end_section=is_last)
-    claims = [claim for result in results for claim in result.score.claims]
-    counts = rich.text.Text(f"\n{summary(claims, noun='claim')}")
-    return rich.console.Group(grid, *remarks(claims), counts)  # type: ignore[no-any-return]
+class Numbers(NamedTuple):
+    """The numbers of a claim as text; one of `exact` and `simulated` is empty."""
+
+    expected: str
+    exact: str
+    simulated: str
+
+
+def numbers_of(claim: Claim) -> Numbers:
+    """Format the numbers of a claim with the same number of decimals.
+
+    >>> claim = Claim("x", "x is 0.6", "paper", 0.6, 0.616, 0.015, True, place="section 1")
+    >>> numbers_of(claim)
+    Numbers(expected='0.600', exact='', simulated='0.616 ± 0.015')
+    """
+    expected, ours = number(claim.expected), with_error(claim.ours, claim.error)
+    if isinstance(claim.ours, float) and isinstance(claim.expected, str):
+        ours = f"{claim.ours:.4g}" if claim.error is None else ours
+    elif claim.expected and _has_decimals(claim.expected) and _has_decimals(claim.ours):
+        decimals = _decimals(ours.split(" ± ")[0])
+        if claim.error is None:
+            decimals = max(decimals, _decimals(expected))
+            ours = f"{claim.ours:.{decimals}f}"
+        rounded = f"{claim.expected:.{decimals}f}"
+        expected = rounded if float(rounded) else expected  # never round a small value to zero
+    return Numbers(expected, *((ours, "") if claim.exact else ("", ours)))
+
+
+def _has_decimals(value: float | str) -> bool:
+    """Return whether a value is a finite number that is shown without an exponent."""
+    return not isinstance(value, str) and math.isfinite(value) and "e" not in number(value)
+
+
+def _decimals(text: str) -> int:
+    return len(text.partition(".")[2])
+
+
+class ColumnText(NamedTuple):
+    """The cells of a column of a table as text, and whether they are numbers."""
+
+    cells: list[str]
+    is_numeric: bool
+
+
+def columns_of(content: Table) -> list[ColumnText]:
+    """Format the cells of a table; the fractions of a column have the same number of decimals.
+
+    >>> rows = (("rule", 2.75), ("naive", 1 / 3))
+    >>> columns_of(Table("Regret", ("agent", "mean"), rows))[1]
+    ColumnText(cells=['2.7500', '0.3333'], is_numeric=True)
+    """
+    found = []
+    for values in zip(*content.rows, strict=True) if content.rows else [()] * len(content.header):
+        cells = [number(value) for value in values]
+        fractions = [v for v in values if isinstance(v, float) and v and math.isfinite(v)]
+        sizes = [abs(v) for v in fractions]
+        if any(not v.is_integer() for v in fractions) and 1e-3 <= min(sizes) <= max(sizes) < 1e6:
+            most = max(0, 4 - math.floor(math.log10(max(1.0, *sizes))))
+            decimals = min(most, max(map(_decimals, map(number, fractions))))
+            pairs = zip(values, cells, strict=True)
+            cells = [f"{v:.{decimals}f}" if isinstance(v, float) else text for v, text in pairs]
+        is_numeric = any(not isinstance(v, str) or _NUMBER.match(v) for v in values)
+        found.append(ColumnText(cells, is_numeric))
+    return found
+
+
+def verdict_of(claim: Claim) -> str:
+    """Return the verdict in the words of reports.
+
+    >>> verdict_of(Claim("x", "x is 1", "ours", 1.0, 1.0, None, True))
+    'passed'
+    """
+    return _WORDS.get((claim.source, claim.verdict), claim.verdict)
 
 
 def summary(
     claims: Iterable[Claim],
-    noun: str = "",
     mark: Callable[[ClaimVerdict, str], str] = lambda _, words: words,
-) -> str:
-    """Count claims by verdict, exact ones separately; `mark` may decorate each count.
+) -> dict[ClaimSource, str]:
+    """Count the claims of each source by verdict; `mark` may decorate each count.
 
-    `noun` follows the first number, in the plural if necessary.
-
-    >>> exact = Claim("x", "x is 1", "ours", 1.0, 1.0, None, True, exact=True)
-    >>> summary([exact, Claim("y", "y is 1", "ours", 1.0, 1.1, 0.1, True)], noun="claim")
-    '1 claim by simulation: 1 held; 1 exact: 1 held'
+    >>> summary([Claim("x", "x is 1", "ours", 1.0, 1.0, None, True)])
+    {'paper': 'none', 'ours': '1 passed'}
     """
-    parts = []
-    for kind, counts in tally(claims).items():
-        words = ", ".join(
-            mark(verdict, f"{counts.get(verdict, 0)} {counted_as}")
-            for verdict, (_, _, counted_as) in _VERDICTS.items()
-            if verdict in counts or verdict == "holds"
+    return {
+        source: ", ".join(
+            mark(verdict, f"{n} {_WORDS.get((source, verdict), verdict)}")
+            for verdict, n in counts.items()
         )
-        n = sum(counts.values())
-        parts.append((f"{counted(n, noun) if noun else n} {kind}: {words}", bool(counts)))
-        noun = ""
-    return "; ".join(part for part, shown in parts if shown) or parts[0][0]
+        or "none"
+        for source, counts in tally(claims).items()
+    }
 
 
-def remarks(claims: Iterable[Claim]) -> "list[Text]":
-    """Return a line with a claim's place in the paper, reason and origin of the threshold.
+def claims_table(result: Result) -> "RenderableType":
+    """Return the claims of one result: those of the paper in full, our checks in a line each."""
+    rich, parts = _rich(), []
+    text = rich.text.Text
+    for source, (heading, expected) in HEADINGS.items():
+        claims = [claim for claim in result.score.claims if claim.source == source]
+        grid = _grid(heading)
+        grid.add_column("verdict", no_wrap=True)
+        grid.add_column("claim", overflow="fold", ratio=1)
+        for name in (expected, "exact", "simulated"):
+            grid.add_column(name, justify="right", overflow="fold")
+        for claim in claims:
+            verdict = text(verdict_of(claim), _STYLES[claim.verdict])
+            about = f" ({claim.place})\n{claim.claim}" if source == "paper" else ""
+            if claim.reason and not claim.holds:
+                about += f"\n{claim.explanation}"
+            label = text.assemble((claim.name, "bold"), about)
+            grid.add_row(verdict, label, *map(text, numbers_of(claim)))
+        parts += [grid] if claims else []
+    return rich.console.Group(*parts)  # type: ignore[no-any-return]
 
-    Claims that have none of the three get no line.
 
-    >>> claim = Claim("x", "x is 1", "paper", 1.0, 2.0, 0.1, False, "a misprint", place="section 1")
-    >>> [line.plain for line in remarks([claim])]
-    ['  x (section 1) is refuted: a misprint']
-    """
-    text, lines = _rich().text.Text, []
-    for claim in claims:
-        origin = f"threshold: {claim.threshold_origin}" if claim.threshold_origin else ""
-        place = f" ({claim.place})" if claim.place else ""
-        reason = claim.reason.removesuffix(".") if origin else claim.reason
-        words = "; ".join(filter(None, (reason, origin)))
-        if place or words:
-            head = f"{place}{_VERDICTS[claim.verdict][1]}" + (": " if words else "")
-            lines.append(text.assemble((f"  {claim.name}", "bold"), head, words))
-    return lines
+def overview(results: Sequence[Result]) -> "RenderableType":
+    """Return a line for each result, and a line for each claim that is not confirmed."""
+    rich = _rich()
+    text, grid = rich.text.Text, _grid("Claims")
+    claims = [claim for result in results for claim in result.score.claims]
+    for name in ("experiment", "of the paper", "our own checks"):
+        grid.add_column(name, overflow="fold")
+    for result in results:
+        grid.add_row(text(result.experiment.name), *summary(result.score.claims).values())
+    grid.add_section()
+    grid.add_row("all", *summary(claims).values(), style="bold")
+    lines = [
+        text.assemble(
+            (f"  {verdict_of(claim)}  ", _STYLES[claim.verdict]),
+            (f"{result.experiment.name}, {claim.name}: ", "bold"),
+            claim.explanation or claim.claim,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+        for result in results
+        for claim in result.score.claims
+        if not claim.holds
+    ]
+    return rich.console.Group(grid, *lines)  # type: ignore[no-any-return]
 
 
 def table(content: Table) -> "RenderableType":
     """Return a table of an experiment, with numbers aligned to the right."""
     rich = _rich()
-    text, grid = rich.text.Text, _grid(content.title)
-    for column, name in enumerate(content.header):
-        is_numeric = any(not isinstance(row[column], str) for row in content.rows)
-        grid.add_column(text(name), justify="right" if is_numeric else "left", overflow="fold")
-    for row in content.rows:
-        grid.add_row(*(text(number(cell)) for cell in row))
+    text, grid, columns = rich.text.Text, _grid(content.title), columns_of(content)
+    for name, column in zip(content.header, columns, strict=True):
+        grid.add_column(
+            text(name), justify="right" if column.is_numeric else "left", overflow="fold"
+        )
+    for row in zip(*(column.cells for column in columns), strict=True):
+        grid.add_row(*map(text, row))
     notes = [text("  " + content.note, style="dim")] if content.note else []
     return rich.console.Group(grid, *notes)  # type: ignore[no-any-return]
 
@@ -158,14 +246,3 @@ def _grid(title: str) -> Any:
     rich = _rich()
     heading = rich.text.Text(title, style="bold")
     return rich.table.Table(title=heading, title_justify="left", box=rich.box.SIMPLE_HEAD)
-
-
-def _cells(claim: Claim) -> "tuple[Text, ...]":
-    text, (style, _, _) = _rich().text.Text, _VERDICTS[claim.verdict]
-    return (
-        text.assemble((claim.name, "bold"), f"\n{claim.claim}"),
-        text(claim.source),
-        text(number(claim.expected)),
-        text(with_error(claim.ours, claim.error)),
-        text.assemble((claim.verdict, style), ", exact" if claim.exact else ""),
-    )

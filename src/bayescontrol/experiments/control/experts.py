@@ -34,6 +34,7 @@ from bayescontrol.experiments.curves import by_name, share_of_runs
 from bayescontrol.experts import CARTPOLE_HYPOTHESES
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.plot.chart import Chart, Colour, Guide, Panel, Series
+from bayescontrol.plot.legend import COLOUR_MARKERS
 from bayescontrol.report.tables import with_error
 
 #: A rod counts as held if it is upright for at least this share of the right expert's time.
@@ -191,7 +192,6 @@ def _other_table(settings: Settings, columns: Columns) -> Table:
     )  # fmt: skip
 
 
-_MARKERS: Final = ("circle", "square-open", "diamond", "triangle-up", "triangle-down")
 _LOOKS: Final[Mapping[str, Any]] = {
     RULE: {"colour": "blue", "dash": "solid"},
     replica.RIGHT: {"colour": "green", "dash": "dash"},
@@ -221,9 +221,9 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "identify": Chart(
             "What the control rule knows",
             [_posterior_panel(settings, columns), _identified_panel(settings, columns)],
-            "Left: the probability of the true hypothesis, of twenty; it starts at 1/20. Right: "
-            "the share of the episodes in which it stays above .99. One push shows the sign of the "
-            "force; length and mass take longer, and even longer with a larger disturbance.",
+            "The probability of the true hypothesis, of twenty, starts at 1/20. Identified means "
+            "that it stays above .99. One push shows the sign of the force; length and mass take "
+            "longer, and even longer with a larger disturbance.",
             columns=2,
             note=f"{settings.runs} episodes",
         ),
@@ -235,16 +235,17 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             ],
             "At the dotted line the force changes its sign. A static posterior is so certain by "
             "then that it would need as many steps again to change, and the pole falls. Switching "
-            "modes and fading evidence follow within a few steps. Right: the probability of the "
-            "new sign of the force, median and quartiles.",
+            "modes and fading evidence follow within a few steps. The belief is the probability of "
+            "the new sign of the force, median and quartiles.",
             columns=2,
             note=note,
         ),
         "rods-and-hills": Chart(
             "Unknown rods and hills",
             [_rod_panel(settings, columns), _hill_panel(settings, columns)],
-            "Left: cos φ, 1 for a rod that stands upright, as a mean over the episodes. Right: the "
-            "share of the episodes in which the car has reached the goal. The rule is as good as "
+            "Pendulum: cos φ, 1 for a rod that stands upright, as a mean over the episodes. "
+            "MountainCar: the share of the episodes in which the car has reached the goal. The "
+            "rule is as good as "
             "the right expert; on some hills a first push in the wrong direction even helps, "
             "because the experts are good but not optimal.",
             columns=2,
@@ -262,7 +263,10 @@ def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], tit
         up = (steps[:, i, None] > t).sum(axis=0)
         up[-1] = (steps[:, i] == settings.steps).sum()
         series.append(Series(name, t, up / n, kind="step", **_LOOKS[name]))
-        style = {"colour": _LOOKS[name]["colour"], "marker": _MARKERS[i], "in_legend": False}
+        colour = _LOOKS[name]["colour"]
+        # The right expert coincides with the control rule: an open square shows both.
+        marker = "square-open" if name == replica.RIGHT else COLOUR_MARKERS[colour]
+        style = {"colour": colour, "marker": marker, "in_legend": False}
         end = steps[:, i, None] == settings.steps
         final_shares.append(share_of_runs(name, t[-1:], end, z=1.96, kind="points", **style))
     is_rewired = names is replica.CHANGES
@@ -307,14 +311,13 @@ def _change_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.steps + 1)[around]
     belief_in_force = columns["after"][:, :, replica.FORCE, around]
     series = [
-        _quartiles(name, t, values, in_legend=False, **_LOOKS[name])
+        _quartiles(name, t, values, **_LOOKS[name])
         for name, values in by_name(replica.CHANGES, belief_in_force).items()
         if np.isfinite(values).any()
     ]
     return Panel(
         "Belief in the new force", "step t", "probability", series,
-        [Guide("rewired", settings.change, "vertical", in_legend=False)],
-        ylim=(-0.03, 1.05),
+        [Guide("rewired", settings.change, "vertical")], ylim=(-0.03, 1.05),
     )  # fmt: skip
 
 
@@ -334,8 +337,8 @@ def _hill_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, replica.HILL_STEPS + 1)
     series = []
     for name, goal in by_name(replica.HILL_AGENTS, columns["goal"]).items():
-        share, in_legend = (goal[:, None] <= t).mean(axis=0), name not in replica.ROD_AGENTS
-        series.append(Series(name, t, share, kind="step", in_legend=in_legend, **_LOOKS[name]))
+        share = (goal[:, None] <= t).mean(axis=0)
+        series.append(Series(name, t, share, kind="step", **_LOOKS[name]))
     return Panel(
         "MountainCar: ten hills", "step t", "share at the goal", series,
         ylim=(-0.03, 1.05), legend="below",

@@ -354,6 +354,7 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
         f"{100 * low:.2g} … {100 * high:.2g} %",
         threshold_origin=f"pilot on seed 1000: {within_pilot} of {of_pilot} runs within the bound, "
         f"so at least {least} of {results.runs} (false alarms: {rate})",
+        undecided=within[worst] >= least and high > allowed,
     )  # fmt: skip
 
 
@@ -485,11 +486,10 @@ _LOG_AXES: Final[Any] = {
 
 def _quartiles(plant: str, t: IntArray, runs: Callable[[str, str], FloatArray]) -> list[Series]:
     """Make series of medians and quartiles; each is the value of one run, so that ∞ stays ∞."""
-    in_legend = plant == next(iter(PLANTS))  # one legend for all panels
     series = []
     for agent, style in _LOOKS.items():
         q = np.quantile(runs(plant, agent), [0.25, 0.5, 0.75], axis=0, method="nearest")
-        series.append(Series(agent, t, q[1], q[0], q[2], in_legend=in_legend, **style))
+        series.append(Series(agent, t, q[1], q[0], q[2], **style))
     return series
 
 
@@ -503,8 +503,7 @@ def _regret_panel(results: Results, plant: str) -> Panel:
     series = _quartiles(plant, t, results.regret)
     final_medians = [float(s.y[-1]) for s in series if 0 < s.y[-1] < np.inf]
     guide = 0.5 * min(final_medians, default=1.0) * np.sqrt(t / t[-1])
-    style: Any = {"colour": "ink", "dash": "dot", "in_legend": series[0].in_legend}
-    series.append(Series("∝ √t", t, guide, **style))
+    series.append(Series("∝ √t", t, guide, colour="ink", dash="dot"))
     return Panel(plant, "step t", "regret / J*", series, **_LOG_AXES)
 
 

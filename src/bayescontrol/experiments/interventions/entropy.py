@@ -267,8 +267,8 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
                 _panel("C", columns["C"][:, 1], "actions are interventions (closed loop)"),
             ],
             "Lower means closer to the system. Among the agents that do not know m, the naive "
-            "mixture is lowest on the left and stays below the entropy of the prior; the control "
-            "rule is lowest on the right.",
+            "mixture has the least D and stays below the entropy of the prior; the control rule "
+            "has the least C.",
             columns=2,
             note=f"means over {settings.runs} random systems, bands of two standard errors",
         )

@@ -472,9 +472,9 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "growing-chain": Chart(
             "The growing chain",
             [_example_panel(settings), _probability_panel(settings, columns)],
-            "Left: an agent identifies its world when its number of equal actions in a row "
-            "reaches the required number, which grows with time. Right: the share of runs that "
-            "have identified; it stays near zero for the rule and for modes held for a fixed, "
+            "An agent identifies its world when its number of equal actions in a row reaches the "
+            "required number, which grows with time. The share of runs that have identified the "
+            "world stays near zero for the rule and for modes held for a fixed, "
             "short time, and reaches one for modes held for increasing times.",
             columns=2,
         ),
@@ -527,13 +527,9 @@ def _example_panel(settings: Settings) -> Panel:
         identified_at = np.flatnonzero(record["sure"])
         steps_shown = int(identified_at[0]) + 1 if identified_at.size else steps
         series.append(_line(i, name, t[:steps_shown], record["run"][:steps_shown]))
-        if identified_at.size:
-            last = slice(steps_shown - 1, steps_shown)
-            marker = _line(i, name, t[last], record["run"][last], kind="points", marker=_MARKERS[i])
-            series.append(marker)
     return Panel(
         "One run of each agent", "step t", "equal actions in a row", series,
-        notes=["Markers: identified"], legend="upper left",
+        notes=["A line ends where the agent identifies its world"], legend="below",
     )  # fmt: skip
 
 

@@ -245,6 +245,7 @@ def _policy_claims(columns: Columns) -> Iterator[Claim]:
             "ours" if is_ours else "paper", "> 0", *chance.measured(d[:, who, -1, other]), grows,
             reason="" if grows else "it is not above 0 by two standard errors",
             place="" if is_ours else _PLACE, threshold_origin="theory: two standard errors above 0",
+            undecided=chance.is_unclear(d[:, who, -1, other]),
         )  # fmt: skip
     yield chance.means_claim(
         "evidence-as-computed",
@@ -313,6 +314,7 @@ def _rule_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         reason="slow, because P1 must be drawn three times in a row to find out: in "
         f"{(h2[:, -1] < _BELOW).mean():.1%} of the runs less than 1 % is left",
         place="section 4.4, theorem 3", threshold_origin=_DIFFERENCES,
+        undecided=chance.is_unclear(h2[:, early] - h2[:, -1]),
     )  # fmt: skip
     k = int(np.searchsorted(t, after))  # the rule runs at least as long
     held, rule = columns["held"][:, -1, 1], h2[:, k]

@@ -211,10 +211,10 @@ def _posterior_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]
             f"the evidence against {vanish} grows without end, so their posteriors vanish; mean of "
             "their weight at the end",
             "paper", "→ 0, from 0.4", weight, error, weight <= limit,
-            reason="" if weight <= limit else f"it is above {limit:.2g}",
+            reason=f"it is {'at most' if weight <= limit else 'above'} {limit:.2g}",
             place="section 4.2, figure 3",
             threshold_origin=f"{called}: {pilot.mean:.2g}; at most {limit:.2g} (false alarms: 1 in "
-            "1000)",
+            "1000)", undecided=weight <= limit and limit >= 0.4,
         ),
         Claim(
             "two-stay",
@@ -353,8 +353,8 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             [_evidence_panel(settings, columns), _posterior_panel(settings, columns)],
             "Five modes: m* is true; m1 and m2 are wrong about the lever that m* pulls, m3 and m4 "
             "only about the levers of m1 and m2. d(m*‖m) is the evidence for m* against m, the sum "
-            "of ln P(o|m*)/P(o|m) over the observations; a line on the left is one run. Against m1 "
-            "and m2 it grows without end, so their posteriors (right) vanish. Against m3 and m4 it "
+            "of ln P(o|m*)/P(o|m) over the observations; a line in (a) is one run. Against m1 and "
+            "m2 it grows without end, so their posteriors vanish, see (b). Against m3 and m4 it "
             "stops growing once nobody pulls the levers that would refute them, and their "
             "posteriors stay.",
             columns=2,
@@ -363,8 +363,8 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "policies": Chart(
             "One process, several policies",
             [_policy_panel(settings, columns), _parts_panel(settings)],
-            "d(m*‖m) is the evidence for the true mode m* against m. Left: against m3 it grows "
-            "fast, slowly or not at all, depending on which mode acts. Right: under the rule the "
+            "d(m*‖m) is the evidence for the true mode m* against m. (a) Against m3 it grows "
+            "fast, slowly or not at all, depending on which mode acts. (b) Under the rule the "
             "modes take turns. Each step of d counts for the mode in charge, whose policy acts; "
             "the parts g add up to d, and each fluctuates about its mean G. In this run the first "
             "observations favoured m2, so it stayed in charge for long.",
@@ -374,8 +374,8 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "bands": Chart(
             "How far evidence deviates from its mean",
             [_mean_panel(settings, columns), _widths_panel(settings, columns)],
-            "g is the evidence collected while a mode is in charge, G its mean. Left: runs of g "
-            "against m1 while m* acts, around G. Right: C, the half-width of a band around G that "
+            "g is the evidence collected while a mode is in charge, G its mean. (a) Runs of g "
+            "against m1 while m* acts, around G. (b) C, the half-width of a band around G that "
             "contains 95 % of the runs up to step t; σ is the spread of a single step of g. While "
             "m* acts, C grows like √t, so no band is wide enough for all times; for m2, which the "
             "rule soon stops drawing, it levels off.",
@@ -394,7 +394,7 @@ def _evidence_panel(settings: Settings, columns: Columns) -> Panel:
         series += [Series(MODES[m], t, d[:, m], colour=_COLOURS[m], **style) for m in _OTHERS]
     level = float(np.quantile(columns["d"][:, :, 3:].max((1, 2)), 0.95))
     return Panel(
-        "(a) Two diverge, two stay", "step t", "evidence against the mode, d(m*‖m) [nats]", series,
+        "(a) Two diverge, two stay", "step t", "evidence d(m*‖m) [nats]", series,
         [Guide("m3, m4 stay below, in 95 % of runs", level, colour="ink", dash="dot")],
         notes=["Solid, dashed, dotted: three runs of the rule"], legend="upper left",
     )  # fmt: skip
@@ -440,7 +440,7 @@ def _parts_panel(settings: Settings) -> Panel:
         style: Any = {"colour": colour}
         series += [
             Series(f"g, {name} in charge", t, run.g[0, t, m, 1], **style),
-            Series("G, its mean", t, run.G[0, t, m, 1], dash="dash", group=f"G, {name}", **style),
+            Series(f"G, {name} in charge", t, run.G[0, t, m, 1], dash="dash", **style),
         ]
     return Panel(
         "(b) The parts of one process", "step t", f"d(m*‖{other}) and its parts [nats]", series,

@@ -327,7 +327,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, "
             "prize or frog and bias grid are three worlds. (a) counts the runs in which P(m*|·) "
             "ever fell below δ P(m*). For the control rule that is at most a share δ of them, in "
-            "every world: the blue lines stay below the dotted one. (b) shows the inverse: λ, the "
+            "every world: its lines stay below the dotted one. (b) shows the inverse: λ, the "
             "share of its prior that m* retained in all but a share δ of runs. (c) and (d) follow "
             "one world in time: the rule stays below the line for ever and identifies m*; for the "
             "naive agent, which takes its own actions for evidence, m* loses its weight for good "
@@ -347,7 +347,7 @@ def _share_panel(settings: Settings, low: Lowest) -> Panel:
     delta = np.geomspace(0.0051, 0.99, 200)
     series = []
     for (world, agent), runs in low.items():
-        style = {"kind": "step", "in_legend": agent == "rule", **_looks(world, agent)}
+        style = {"kind": "step", **_looks(world, agent)}
         series.append(share_of_runs(f"{world}, {agent}", delta, runs[:, None] < delta, **style))
     exact = np.array([fallen(behind_by(float(d)), settings.steps) for d in delta])
     series.append(Series("prize or frog, exact", delta, exact, colour="ink", kind="step"))
@@ -355,8 +355,7 @@ def _share_panel(settings: Settings, low: Lowest) -> Panel:
         "(a) How often does m* ever fall below δ of its prior?", "δ", "share of runs", series,
         [Guide("Ville's bound: δ", direction="diagonal", in_legend=False)], xscale="log",
         yscale="log", ylim=(0.001, 1.3),
-        notes=["Blue: rule. Orange: naive. Dotted: Ville's bound, δ"], legend="below",
-        legend_columns=4,
+        notes=["Dotted: Ville's bound, δ"],
     )  # fmt: skip
 
 
@@ -365,8 +364,7 @@ def _floor_panel(low: Lowest) -> Panel:
     series = []
     for (world, agent), runs in low.items():
         floors = np.quantile(runs, delta, method="inverted_cdf")
-        style = {"in_legend": False, **_looks(world, agent)}
-        series.append(Series(f"{world}, {agent}", delta, floors, **style))
+        series.append(Series(f"{world}, {agent}", delta, floors, **_looks(world, agent)))
     return Panel(
         "(b) What does m* retain, in all but a share δ of runs?", "δ",
         "λ, lowest P(m*|·) / P(m*) over time", series,
@@ -397,7 +395,7 @@ def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
         series.append(Series.of_runs(agent, times(settings), runs, colour=colour))
     return Panel(
         f"(d) {_DRAWN_WORLD.capitalize()}: belief in the true mode, on average", "step t",
-        "mean of P(m*|·)", series, [Guide("prior", prior)], ylim=(-0.02, 1.02),
+        "mean of P(m*|·)", series, [Guide("prior", prior, dash="dash")], ylim=(-0.02, 1.02),
         legend="center right",
     )  # fmt: skip
 

@@ -51,6 +51,7 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence
 from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.plot.legend import COLOUR_MARKERS
 from bayescontrol.problems.tabular import Labels, TabularModes
 from bayescontrol.report.tables import with_error
 
@@ -376,8 +377,8 @@ def _alarm_table(settings: Settings, columns: Columns) -> Table:
 
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
     "lever 0": ("blue", "solid"), "lever 1": ("blue", "dash"), "lever 2": ("blue", "dot"),
-    "worn 0.25": ("yellow", "solid"), "worn 0.5": ("orange", "solid"),
-    "worn 0.75": ("vermillion", "dash"), "worn 1": ("vermillion", "solid"),
+    "worn 0.25": ("sky", "solid"), "worn 0.5": ("orange", "solid"),
+    "worn 0.75": ("green", "solid"), "worn 1": ("vermillion", "solid"),
     "streaks": ("purple", "solid"),
 }  # fmt: skip
 #: Limits of log10 E in the figure.
@@ -433,7 +434,7 @@ def _paths(settings: Settings, columns: Columns, k: int) -> Panel:
     low, high = _Y_LIMITS
     return Panel(
         f"{world}: {where}", "step t", "log₁₀ Eₜ", series,
-        [Guide("alarm: 1/δ", alarm, in_legend=k == 0)],
+        [Guide("alarm: 1/δ", alarm)],
         ylim=(low, max(high, 2.0 * alarm)), legend="upper right",
     )  # fmt: skip
 
@@ -460,14 +461,14 @@ def _delay(settings: Settings, columns: Columns) -> Panel:
         colour, _ = _LOOKS[world]
         step = np.minimum(columns["step"][:, WORLDS.index(world)], settings.steps)
         low, middle, high = np.quantile(step, [[0.25], [0.5], [0.75]])
-        style: Any = {"kind": "points", "colour": colour, "in_legend": False}
+        style: Any = {"kind": "points", "colour": colour, "marker": COLOUR_MARKERS[colour]}
         series.append(Series(world, np.array([far[world]]), middle, low, high, **style))
     D = np.geomspace(0.8 * min(far[w] for w in OUTSIDE), 1.25 * max(far.values()), 40)
     bound = Series("ln(1/δ) / D", D, math.log(1 / settings.delta) / D, colour="ink", dash="dash")
     return Panel(
         "(c) Steps to the alarm", "D, nats per step", "step of the alarm, median",
         [*series, bound], yscale="log", xlim=(0.0, None),
-        notes=["colours as in (b), bars: the middle half of the runs"], legend="upper right",
+        notes=["Bars: the middle half of the runs"], legend="upper right",
     )  # fmt: skip
 
 
@@ -475,7 +476,7 @@ def _earned(columns: Columns) -> Panel:
     x, points = np.arange(len(WORLDS)), partial(Series.of_runs, kind="points")
     series = [
         points("ignores the alarm", x, columns["blind"], colour="ink", marker="square-open"),
-        points("rests after the alarm", x, columns["guarded"], colour="green", marker="circle"),
+        points("rests after the alarm", x, columns["guarded"], colour="blue", marker="circle"),
     ]
     return Panel(
         "(d) What was earned", "world, by number", "reward per step", series,

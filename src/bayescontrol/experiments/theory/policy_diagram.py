@@ -189,6 +189,7 @@ def _subset_claims(columns: Columns) -> Iterator[Claim]:
             f"in the second halves of {len(columns['visits'])} runs",
             place="section 4.1, figure 2",
             threshold_origin="theory: the exact stationary distribution",
+            undecided=set(visited) < set(selected(who)),
         )  # fmt: skip
 
 
@@ -361,11 +362,11 @@ def _time_chart(settings: Settings, columns: Columns) -> Chart:
     return Chart(
         "Time spent in each state", [_inside_panel(settings, columns), _state_panel(columns)],
         "P1 always takes action a, P2 always action b; alternating, either with probability 1/2 at "
-        "every step. Left: the probability of being inside the subset that a policy selects, after "
-        "t steps: from every start a run is soon inside, and it never leaves. Right: the share of "
-        "the time in each of the states s0 … s7, exact and simulated. P1 and P2 do not visit the "
-        "states outside their subsets; both in alternation visit all states, even s7, which "
-        "neither visits by itself.",
+        "every step. Inside the subset: the probability of being inside the subset that a policy "
+        "selects, after t steps. From every start a run is soon inside, and it never leaves. Time "
+        "in each state: the share of the time in s0 … s7, exact and simulated. P1 and P2 do not "
+        "visit the states outside their subsets; both in alternation visit all states, even s7, "
+        "which neither visits by itself.",
         columns=2, note=f"{settings.runs} runs of {settings.steps} steps, from states at random",
     )  # fmt: skip
 
@@ -379,7 +380,7 @@ def _inside_panel(settings: Settings, columns: Columns) -> Panel:
         style: Any = {"colour": colour, "group": who}
         exact = inside_after(who, SHOWN).mean(axis=1)  # all starts are equally likely
         lines.append(Series(f"{who}: exact", t, exact, dash=dash, in_legend=False, **style))
-        style |= {"kind": "points", "marker": "circle" if k == 0 else "square-open"}
+        style |= {"kind": "points", "marker": _MARKERS[k]}
         markers.append(share_of_runs(who, t, columns["inside"][:, k], z=1.96, **style))
     return Panel(
         "Inside the subset", "step t", "P(inside the subset)", [*lines, *markers],
