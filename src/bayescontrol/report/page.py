@@ -274,15 +274,11 @@ def _figure(name: str, chart: Chart, prefix: str) -> str:
     svgs, scales = figures.panel_svgs(chart, prefix), figures.scale_svgs(chart, prefix)
     placed = legends(with_distinct_lines(chart))
     numbers = {group: number for number, group in enumerate(figures.groups(chart))}
-    maps = [i for i, panel in enumerate(chart.panels) if panel.heats]
+    maps = tuple(i for i, panel in enumerate(chart.panels) if panel.heats)
     parts = []
     for i, (panel, svg) in enumerate(zip(chart.panels, svgs, strict=True)):
-        scale = (
-            ""
-            if tuple(maps) in scales
-            else "".join(_scale(text) for shown, text in scales.items() if i in shown)
-        )
-        legend = scale + _legend(placed.panels[i], numbers)
+        separate = (_scale(text) for shown, text in scales.items() if shown != maps and i in shown)
+        legend = "".join(separate) + _legend(placed.panels[i], numbers)
         parts.append(_panel(panel, svg, legend, chart.title))
         if i % chart.columns == chart.columns - 1 or i == len(svgs) - 1:
             parts.append(_legend(placed.rows[i // chart.columns], numbers))
@@ -291,7 +287,7 @@ def _figure(name: str, chart: Chart, prefix: str) -> str:
         f'<div class="panels" style="{style}">\n'
         + "\n".join(filter(None, parts))
         + "\n</div>\n"
-        + _scale(scales.get(tuple(maps), ""))
+        + _scale(scales.get(maps, ""))
         + _legend(placed.chart, numbers)
         + f'<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
         f'<p class="files">For print: <a href="{stem}.pdf">PDF</a>, '

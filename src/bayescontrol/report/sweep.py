@@ -6,12 +6,13 @@ combination of the values of the other settings.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import numpy as np
 
 from bayescontrol.lab.experiment import Claim
-from bayescontrol.plot.chart import Chart, Colour, Dash, Marker, Panel, Series
+from bayescontrol.plot.chart import PALETTE, Chart, Dash, Panel, Series
+from bayescontrol.plot.legend import COLOUR_MARKERS
 from bayescontrol.report.page import Section
 
 #: Axes with positive values that span at least this factor are logarithmic.
@@ -22,9 +23,7 @@ _ROUNDING: Final = 1e-9
 _COLUMNS: Final = 3
 #: Lines in a panel that can be told apart.
 _MOST_LINES: Final = 6
-_COLOURS: Final = get_args(Colour)
-_DASHES: Final = get_args(Dash)
-_MARKERS: Final = get_args(Marker)
+_DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot")
 
 
 def sweep_charts(sections: Sequence[Section]) -> dict[str, Chart]:
@@ -66,15 +65,14 @@ def _panel(name: str, axis: str, lines: Mapping[str, Sequence[Section]]) -> Pane
     """Return the panel of one claim; None unless it has different numbers at two points."""
     series: list[Series] = []
     for k, (label, sections) in enumerate(lines.items()):
-        ordered = sorted(sections, key=lambda section: _as_float(section.swept[axis]))
-        found = [
-            (_as_float(section.swept[axis]), claim)
-            for section in ordered
+        found = {
+            float(str(section.swept[axis])): claim
+            for section in sections
             for claim in section.result.score.claims
             if claim.name == name and _is_number(claim.ours)
-        ]
+        }
         if len(found) > 1:
-            series += _series(found, label, k)
+            series += _series(sorted(found.items()), label, k)
     ours = np.array([y for one in series if one.low is not None for y in one.y])
     if not series or np.ptp(ours) <= _ROUNDING * np.abs(ours).max():
         return None
@@ -90,9 +88,10 @@ def _series(found: Sequence[tuple[float, Claim]], label: str, k: int) -> list[Se
     ours = np.array([float(claim.ours) for _, claim in found])
     errors = (0.0 if claim.exact else claim.error for _, claim in found)
     bar = 2 * np.array([error or 0.0 for error in errors])
-    style: dict[str, Any] = {"colour": _COLOURS[k], "dash": _DASHES[k % 3], "marker": _MARKERS[k]}
+    style: Any = {"colour": PALETTE[k], "dash": _DASHES[k % 3]}
     name = f"ours, {label}" if label else "ours"
-    series = [Series(name, x, ours, ours - bar, ours + bar, **style)]
+    marker = COLOUR_MARKERS[PALETTE[k]]
+    series = [Series(name, x, ours, ours - bar, ours + bar, marker=marker, **style)]
     if all(_is_number(claim.expected) for _, claim in found):
         expected = np.array([float(claim.expected) for _, claim in found])
         name = f"expected, {label}" if label else "expected"
@@ -102,7 +101,3 @@ def _series(found: Sequence[tuple[float, Claim]], label: str, k: int) -> list[Se
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _as_float(value: Any) -> float:
-    return float(value)
