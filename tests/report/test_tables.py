@@ -136,10 +136,14 @@ def test_the_numbers_of_a_claim_have_the_same_number_of_decimals(
 
 
 def test_the_fractions_of_a_column_have_the_same_number_of_decimals() -> None:
-    rows = ((1, 2.75, 1.5e-30, "1 ± 0", "a"), (2, 10.1374, 0.5, "not run", "2 b"))
+    rows = (
+        (1, 2.75, 1.5e-30, "1 ± 0", "a"), (2, 10.1374, 0.5, "not run", "2 b"),
+        (3, 0.0, 0.5, "1", "c"),
+    )  # fmt: skip
     columns = columns_of(Table("T", ("k", "mean", "P", "runs", "word"), rows))
     assert [column.cells for column in columns] == [
-        ["1", "2"], ["2.750", "10.137"], ["1.5e-30", "0.5"], ["1 ± 0", "not run"], ["a", "2 b"],
+        ["1", "2", "3"], ["2.750", "10.137", "0"], ["1.5e-30", "0.5", "0.5"],
+        ["1 ± 0", "not run", "1"], ["a", "2 b", "c"],
     ]  # fmt: skip
     assert [column.is_numeric for column in columns] == [True, True, True, True, False]
 

@@ -135,7 +135,9 @@ def columns_of(content: Table) -> list[ColumnText]:
             most = max(0, 4 - math.floor(math.log10(max(1.0, *sizes))))
             decimals = min(most, max(map(_decimals, map(number, fractions))))
             pairs = zip(values, cells, strict=True)
-            cells = [f"{v:.{decimals}f}" if isinstance(v, float) else text for v, text in pairs]
+            cells = [
+                f"{v:.{decimals}f}" if v and isinstance(v, float) else text for v, text in pairs
+            ]
         is_numeric = any(not isinstance(v, str) or _NUMBER.match(v) for v in values)
         found.append(ColumnText(cells, is_numeric))
     return found

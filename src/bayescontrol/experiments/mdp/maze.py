@@ -481,8 +481,8 @@ def _behaviour_chart(results: Results) -> Chart:
             panels.append(mazes.behaviour(results.world.maze, visits, title, [note]))
     return Chart(
         "Behaviour of every agent, at first and in the end", panels,
-        "The darker a cell, the more steps were spent there; an arrow is the most frequent action. "
-        "At first the control rule tries everything, because its modes disagree; in the end it "
+        "The stronger the colour of a cell, the more steps were spent there; an arrow is the most "
+        "frequent action. At first the control rule tries everything, because its modes disagree; in the end it "
         "goes straight to the goal. R-learning may stop exploring before it has reached the goal "
         "often enough, and then goes round through one cup for ever.",
         columns=len(AGENTS),

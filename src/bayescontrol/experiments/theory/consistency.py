@@ -259,7 +259,7 @@ def _mode_chart(settings: Settings) -> Chart:
         "Two modes that agree on their predictions but not on their actions",
         diagrams.same_frame(panels),
         "Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise. "
-        "The darker a state, the more probable a 1 is there under the hypothesis: H1 and H2 agree "
+        "The stronger the colour of a state, the more probable a 1 is there: H1 and H2 agree "
         "in region A and differ in region B. Coloured arrows are the transitions of a policy, the "
         "outline is where it stays; grey arrows are the other transitions. P1 and P2 both stay in "
         "A, where nothing can tell H1 from H2, and act differently there. The repair: modes that "
