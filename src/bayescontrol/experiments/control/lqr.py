@@ -471,7 +471,8 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "The posterior shrinks to the true coefficients",
             [_posterior_panel(results, name) for name in PAIRS],
             "Each ellipse contains 95 % of the posterior of two coefficients of the plant; the "
-            "stronger its colour, the later it is. The star is the truth, which 95 % of all ellipses should contain.",
+            "stronger its colour, the later it is. The star is the truth, which 95 % of all "
+            "ellipses should contain.",
             columns=2,
             note=f"run {_EXAMPLE} of the {WARM}",
         ),

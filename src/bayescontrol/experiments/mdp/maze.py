@@ -482,9 +482,9 @@ def _behaviour_chart(results: Results) -> Chart:
     return Chart(
         "Behaviour of every agent, at first and in the end", panels,
         "The stronger the colour of a cell, the more steps were spent there; an arrow is the most "
-        "frequent action. At first the control rule tries everything, because its modes disagree; in the end it "
-        "goes straight to the goal. R-learning may stop exploring before it has reached the goal "
-        "often enough, and then goes round through one cup for ever.",
+        "frequent action. At first the control rule tries everything, because its modes disagree; "
+        "in the end it goes straight to the goal. R-learning may stop exploring before it has "
+        "reached the goal often enough, and then goes round through one cup for ever.",
         columns=len(AGENTS),
         note=f"one run of each agent, with the same start and random numbers: run {_EXAMPLE}",
     )  # fmt: skip

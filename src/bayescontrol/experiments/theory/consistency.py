@@ -259,8 +259,8 @@ def _mode_chart(settings: Settings) -> Chart:
         "Two modes that agree on their predictions but not on their actions",
         diagrams.same_frame(panels),
         "Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise. "
-        "The stronger the colour of a state, the more probable a 1 is there: H1 and H2 agree "
-        "in region A and differ in region B. Coloured arrows are the transitions of a policy, the "
+        "The stronger the colour of a state, the more probable a 1 is there: H1 and H2 agree in "
+        "region A and differ in region B. Coloured arrows are the transitions of a policy, the "
         "outline is where it stays; grey arrows are the other transitions. P1 and P2 both stay in "
         "A, where nothing can tell H1 from H2, and act differently there. The repair: modes that "
         "agree on A and stay in A get one policy for it.",

@@ -413,10 +413,10 @@ def _hypothesis_chart() -> Chart:
     return Chart(
         "Three hypotheses, and where their policies go", diagrams.same_frame(panels),
         "Circles A0 … B1 are states. The stronger the colour of a state, the more probable a 1 is "
-        "there under the hypothesis: H1 and H2 agree in region A and differ in region B, H3 differs everywhere. "
-        "Coloured arrows are the transitions of the policy, the outline is where it stays; grey "
-        "arrows are the other transitions. If H1 is true, P2 can refute H3 but never H2: only P1 "
-        "enters B.",
+        "there under the hypothesis: H1 and H2 agree in region A and differ in region B, H3 "
+        "differs everywhere. Coloured arrows are the transitions of the policy, the outline is "
+        "where it stays; grey arrows are the other transitions. If H1 is true, P2 can refute H3 "
+        "but never H2: only P1 enters B.",
         columns=3,
     )  # fmt: skip
 

@@ -307,9 +307,9 @@ def _diagram_chart() -> Chart:
         diagrams.same_frame([_world_panel(), _policy_panel("P1"), _policy_panel("P2")]),
         "A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: after "
         "action a and observation 0. The first graph shows all transitions of the world, the "
-        "others those that remain once a policy has chosen the actions. The stronger the "
-        "colour of a state, the more time is spent there. The outline encloses the states that the policy visits for "
-        "ever: choosing a policy means choosing this subset.",
+        "others those that remain once a policy has chosen the actions. The stronger the colour of "
+        "a state, the more time is spent there. The outline encloses the states that the policy "
+        "visits for ever: choosing a policy means choosing this subset.",
         columns=3,
     )
 
