@@ -157,3 +157,11 @@ def test_every_claim_holds_at_the_size_of_the_reference() -> None:
     """4,000 runs: a claim fails by chance with probability below 1e-4."""
     result = conduct(experiment, replace(experiment.full, seed=3, runs=4000))
     assert {claim.verdict for claim in result.score.claims} == {"holds"}
+
+
+def test_four_runs_decide_no_claim_of_the_paper() -> None:
+    result = conduct(experiment, replace(experiment.quick, runs=4))
+    paper = {claim.name: claim.verdict for claim in result.score.claims if claim.source == "paper"}
+    assert paper == dict.fromkeys(
+        ("same-asymptote", "gittins-better-early", "epsilon-stalls"), "undecided"
+    )
