@@ -22,7 +22,7 @@ import dataclasses
 import typing
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -198,11 +198,9 @@ class Region(LabelledMark):
 class Word:
     """A text centred at (x, y). It does not appear in the legend.
 
-    >>> Word("m₁", 1.0, 0.0).in_legend
-    False
+    >>> Word("m₁", 1.0, 0.0).colour
+    'ink'
     """
-
-    in_legend: ClassVar = False
 
     text: str
     x: float
@@ -229,8 +227,6 @@ class Heat:
     >>> heat.x, heat.y
     (array([0., 2.]), array([-2.,  0.]))
     """
-
-    in_legend: ClassVar = False
 
     label: str
     values: npt.NDArray[Any]

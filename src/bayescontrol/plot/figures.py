@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from functools import singledispatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from bayescontrol.plot.chart import (
     Guide,
     Heat,
     LabelledMark,
+    Marker,
     Panel,
     Region,
     Series,
@@ -72,17 +73,8 @@ _AREA: Final = 0.1
 _NODE_TEXT, _EDGE_TEXT, _AREA_TEXT = 8.5, 7.5, 9.5
 _CENTRED: Final[Any] = {"ha": "center", "va": "center"}
 _DASHES: Final = {"solid": "-", "dash": "--", "dashdot": "-.", "dot": ":"}
-_MARKERS: Final = {
-    "circle": "o",
-    "square": "s",
-    "diamond": "D",
-    "triangle-up": "^",
-    "triangle-down": "v",
-    "star": "*",
-    "cross": "x",
-    "plus": "+",
-    "square-open": "s",
-}
+#: The Matplotlib marker of each marker, in their order.
+_MARKERS: Final = dict(zip(get_args(Marker), "osD^v*x+s", strict=True))
 _STYLE: Final[Any] = {
     "axes.axisbelow": True,
     "axes.formatter.useoffset": False,
@@ -139,9 +131,9 @@ def figure(chart: Chart) -> "Figure":
         for heat, shown in _scales(chart):
             on = [axes[i] for i in shown]
             _add_scale(fig, heat, ax=on, shrink=0.6, aspect=28, pad=0.012)
-        for part, entries in zip(parts, placed.rows, strict=False):
+        below = placed.rows if any(placed.rows) else [placed.chart]
+        for part, entries in zip(parts, below, strict=True):
             _add_legend_below(part, axes, chart.panels, entries, columns * width)
-        _add_legend_below(fig, axes, chart.panels, placed.chart, columns * width)
         if chart.note and not is_single:
             fig.suptitle(_literal(chart.note), fontsize=9)
     return fig
@@ -342,38 +334,27 @@ def _add_title(ax: "Axes", title: str, notes: list[str]) -> None:
 
 
 def _add_legend(ax: "Axes", panel: Panel) -> None:
-    if panel.legend != "below" and any(mark.in_legend for mark in panel.marks):
-        ax.legend(
-            loc=panel.legend,
-            ncols=panel.legend_columns,
-            fontsize=9 if panel.legend_columns == 1 else 8,
-            framealpha=0.9,
-            edgecolor="none",
-        )
+    if panel.legend != "below" and any(mark.in_legend for mark in panel.labelled):
+        columns = panel.legend_columns
+        style: Any = {"fontsize": 9 if columns == 1 else 8, "framealpha": 0.9, "edgecolor": "none"}
+        ax.legend(loc=panel.legend, ncols=columns, **style)
 
 
 def _add_legend_below(
     fig: Any, axes: "list[Axes]", panels: Sequence[Panel], entries: Entries, width: float
 ) -> None:
     """Add one legend with these entries, from these panels, below a figure or a part of it."""
+    if not entries:
+        return
     handles: dict[tuple[Any, ...], Any] = {}
     for ax, panel in zip(axes, panels, strict=False):
-        by_label = {
-            label: handle for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-        }
+        by_label = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
         marks = (mark for mark in panel.labelled if mark.in_legend)
         handles = {look(mark): by_label[_label(mark)] for mark in marks} | handles
     labels = [_label(mark) for mark in entries.values()]
-    if labels:
-        longest = max(map(len, labels))
-        fig.legend(
-            [handles[key] for key in entries],
-            labels,
-            loc="outside lower center",
-            ncols=max(1, min(len(labels), int(width / (_HANDLE + _LETTER * longest)))),
-            fontsize=9,
-            edgecolor="none",
-        )
+    columns = max(1, int(width / (_HANDLE + _LETTER * max(map(len, labels)))))
+    style: Any = {"ncols": min(len(labels), columns), "fontsize": 9, "edgecolor": "none"}
+    fig.legend([handles[key] for key in entries], labels, loc="outside lower center", **style)
 
 
 def _scales(chart: Chart) -> list[tuple[Heat, list[int]]]:
@@ -535,10 +516,9 @@ def _fill_over(
 
 
 def _with_opacity(colour: str, opacity: float) -> tuple[float, float, float, float]:
-    from matplotlib.colors import to_rgb
+    from matplotlib.colors import to_rgba
 
-    red, green, blue = to_rgb(colour)
-    return red, green, blue, opacity
+    return to_rgba(colour, opacity)
 
 
 def _label(mark: LabelledMark) -> str:

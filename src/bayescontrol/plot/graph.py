@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import ClassVar, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -179,8 +179,6 @@ class Graph:
     Traceback (most recent call last):
     bayescontrol.plot.chart.InvalidChart: graph 'a coin': edge 'A' → 'C': no node is called 'C'
     """
-
-    in_legend: ClassVar = False
 
     label: str
     nodes: Sequence[Node]

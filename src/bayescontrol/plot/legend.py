@@ -7,27 +7,18 @@
 Marks with the same label, group, colour, dash and marker are one entry.
 """
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
-from bayescontrol.plot.chart import Chart, Colour, LabelledMark, Marker, Panel, Series
+from bayescontrol.plot.chart import PALETTE, Chart, Colour, LabelledMark, Marker, Panel, Series
 
 #: Legend entries by label and look.
 Entries: TypeAlias = Mapping[tuple[Any, ...], LabelledMark]
 
 #: The marker of a line that another line resembles in all but colour.
-COLOUR_MARKERS: Final[Mapping[Colour, Marker]] = {
-    "blue": "circle",
-    "vermillion": "square",
-    "green": "diamond",
-    "orange": "triangle-up",
-    "sky": "triangle-down",
-    "purple": "star",
-    "ink": "cross",
-    "yellow": "plus",
-}
+COLOUR_MARKERS: Final[Mapping[Colour, Marker]] = dict(zip(PALETTE, get_args(Marker), strict=False))
 
 
 class Legends(NamedTuple):
@@ -46,19 +37,18 @@ def legends(chart: Chart) -> Legends:
     by_panel = [
         {look(mark): mark for mark in panel.labelled if mark.in_legend} for panel in chart.panels
     ]
-    starts = range(0, len(by_panel), chart.columns)
-    rows = []
-    for start in starts:
-        part = by_panel[start : start + chart.columns]
-        panels = chart.panels[start : start + chart.columns]
-        is_shared = any(panel.legend == "below" for panel in panels) or any(
-            a.keys() & b.keys() for a, b in combinations(part, 2)
-        )
-        rows.append(_merged(part) if is_shared else {})
-    separate = [{} if rows[i // chart.columns] else by_panel[i] for i in range(len(by_panel))]
-    with_entries = [set(rows[i // chart.columns]) for i, entries in enumerate(by_panel) if entries]
+    rows: list[Entries] = []
+    for start in range(0, len(by_panel), chart.columns):
+        row = slice(start, start + chart.columns)
+        merged = {key: mark for part in by_panel[row] for key, mark in part.items()}
+        is_shared = len(merged) < sum(map(len, by_panel[row]))
+        is_below = any(panel.legend == "below" for panel in chart.panels[row])
+        rows.append(merged if is_shared or is_below else {})
+    separate = [{} if rows[i // chart.columns] else part for i, part in enumerate(by_panel)]
+    with_entries = [set(rows[i // chart.columns]) for i, part in enumerate(by_panel) if part]
     if with_entries and set.intersection(*with_entries):
-        return Legends(separate, [{} for _ in rows], _merged(rows))
+        merged = {key: mark for row in rows for key, mark in row.items()}
+        return Legends(separate, [{} for _ in rows], merged)
     return Legends(separate, rows, {})
 
 
@@ -68,39 +58,27 @@ def look(mark: LabelledMark) -> tuple[Any, ...]:
     return (mark.label, mark.group, getattr(mark, "kind", "") == "points", *style)
 
 
-def _merged(parts: Iterable[Entries]) -> Entries:
-    merged: dict[tuple[Any, ...], LabelledMark] = {}
-    for part in parts:
-        merged |= {key: mark for key, mark in part.items() if key not in merged}
-    return merged
-
-
 def with_distinct_lines(chart: Chart) -> Chart:
     """Return the chart with a few markers on each line that only its colour tells from another.
 
     Lines of one colour get the same marker in all panels. Points, lines that have a marker, and
     lines in a group with several points in the panel remain as they are.
     """
-    ambiguous: set[Colour] = set()
+    ambiguous = {
+        a.colour
+        for panel in chart.panels
+        for a, b in permutations(_plain_lines(panel), 2)
+        if a.dash == b.dash and a.colour != b.colour
+    }
+    panels = []
     for panel in chart.panels:
-        by_dash: dict[str, set[Colour]] = {}
-        for line in _plain_lines(panel):
-            by_dash.setdefault(line.dash, set()).add(line.colour)
-        ambiguous.update(*(colours for colours in by_dash.values() if len(colours) > 1))
-
-    def marked(panel: Panel) -> Panel:
-        plain = _plain_lines(panel)
-        series = [
-            dataclasses.replace(line, marker=COLOUR_MARKERS[line.colour], sparse=True)
-            if line in plain and line.colour in ambiguous
-            else line
-            for line in panel.series
-        ]
-        return dataclasses.replace(panel, series=series)
-
-    if not ambiguous:
-        return chart
-    return dataclasses.replace(chart, panels=[marked(panel) for panel in chart.panels])
+        marked = {
+            line: replace(line, marker=COLOUR_MARKERS[line.colour], sparse=True)
+            for line in _plain_lines(panel)
+            if line.colour in ambiguous
+        }
+        panels.append(replace(panel, series=[marked.get(line, line) for line in panel.series]))
+    return replace(chart, panels=panels)
 
 
 def _plain_lines(panel: Panel) -> list[Series]:

@@ -5,7 +5,7 @@ arrow     the most frequent action
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import MissingCapability
 from bayescontrol.performance import Run
 from bayescontrol.plot import figures
-from bayescontrol.plot.chart import Heat, Panel, Region, Strokes, Word, arrows
+from bayescontrol.plot.chart import Colour, Heat, Panel, Region, Strokes, Word, arrows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,16 +67,12 @@ def maze(maze: Maze, record: Run, ax: "Axes | None" = None) -> "Axes":
 def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
     """Draw the borders that can be crossed in one direction only."""
     x, y = [], []
-    for (i, j), (k, m) in maze.membranes():
-        if i == k:  # a vertical border
-            x += [max(j, m), max(j, m), np.nan]
-            y += [-i, -i - 1, np.nan]
-        else:
-            x += [j, j + 1, np.nan]
-            y += [-max(i, k), -max(i, k), np.nan]
-    return Strokes(
-        "membrane", np.array(x), np.array(y), "vermillion", width=1.8, in_legend=in_legend,
-    )  # fmt: skip
+    for cell, neighbour in maze.membranes():
+        (i, j), (k, m) = sorted((cell, neighbour))  # the border begins at the corner (k, m)
+        x += [m, j + 1, np.nan]
+        y += [-k, -i - 1, np.nan]
+    style: Any = {"colour": "vermillion", "width": 1.8}
+    return Strokes("membrane", np.array(x), np.array(y), in_legend=in_legend, **style)
 
 
 def shares(maze: Maze, values: FloatArray) -> FloatArray:
@@ -97,32 +93,26 @@ def _heat(maze: Maze, values: FloatArray) -> Heat:
 
 
 def _goals(maze: Maze) -> list[Word]:
-    return [Word("G", j + 0.5, -i - 0.5) for i, j in _cells(maze, maze.goals)]
+    cells = (maze.cells[x] for x in maze.goals)
+    return [Word("G", j + 0.5, -i - 0.5) for i, j in cells]
 
 
-def _cells(maze: Maze, states: Sequence[int]) -> list[tuple[int, int]]:
-    return [maze.cells[x] for x in states]
-
-
-def _square(label: str, cell: tuple[int, int], colour: str, *, in_legend: bool) -> Region:
-    i, j = cell
-    x, y = np.array([j, j + 1, j + 1, j]), -np.array([i, i, i + 1, i + 1])
-    return Region(label, x, y, colour, 0.3, in_legend=in_legend)  # type: ignore[arg-type]
+def _squares(label: str, cells: Sequence[tuple[int, int]], colour: Colour) -> list[Region]:
+    corners = np.array([[0, 0], [0, 1], [1, 1], [1, 0]])
+    squares = ((np.array(cell) + corners).T for cell in cells)
+    return [Region(label, x, -y, colour, 0.3) for y, x in squares]
 
 
 def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
     """Draw the map: the goal, the cups, and the direction of their membranes."""
     cups = [cell for cell in maze.cells if maze[cell] in "n|"]
-    goals = _cells(maze, maze.goals)
-    regions = [
-        *(_square("goal: +2.5", cell, "green", in_legend=k == 0) for k, cell in enumerate(goals)),
-        *(_square("cup", cell, "sky", in_legend=k == 0) for k, cell in enumerate(cups)),
-    ]
+    regions = _squares("goal: +2.5", [maze.cells[x] for x in maze.goals], "green")
+    regions += _squares("cup", cups, "sky")
     through = np.array(maze.membranes(), np.float64).reshape(-1, 2, 2)
     middle, d = through.mean(axis=1) + 0.5, (through[:, 1] - through[:, 0]) * _SHORT
     crossings = arrows(
         "direction: +1", middle[:, 1], -middle[:, 0], d[:, 1], -d[:, 0],
-        colour="vermillion", width=1.3, in_legend=bool(len(through)),
+        colour="vermillion", width=1.3, in_legend=True,
     )  # fmt: skip
     strokes = [membranes(maze, in_legend=True), crossings] if len(through) else []
     return Panel(
@@ -141,9 +131,8 @@ def behaviour(maze: Maze, visits: FloatArray, title: str, notes: Sequence[str]) 
     actions = arrows(
         "most frequent action", cells[:, 1] + 0.5, -cells[:, 0] - 0.5, d[:, 1], -d[:, 0], width=1.1
     )
-    borders = [membranes(maze)] if maze.membranes() else []
     return Panel(
         title, "column", "row", [],
-        heats=[_heat(maze, visits.sum(axis=1))], strokes=[*borders, actions], words=_goals(maze),
-        notes=notes,
+        heats=[_heat(maze, visits.sum(axis=1))], strokes=[membranes(maze), actions],
+        words=_goals(maze), notes=notes,
     )  # fmt: skip

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bayescontrol.files import write_file
-from bayescontrol.lab.experiment import Claim, Score, Table
+from bayescontrol.lab.experiment import Score, Table
 from bayescontrol.lab.provenance import versions
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import Point, plain
-from bayescontrol.report.tables import number, verdict_of, with_error
+from bayescontrol.report.tables import number, number_and_verdict
 
 _KEYS: Final = ("name", "claim", "source", "expected", "ours", "error", "holds")
 #: Keys added in later versions; in claims.csv these columns follow all others.
@@ -83,28 +83,20 @@ def sweep_tables(scores: Sequence[tuple[Point, Score]]) -> list[Table]:
     """
     names = ", ".join(scores[0][0].swept) if scores else ""
     by_name = [{claim.name: claim for claim in score.claims} for _, score in scores]
-    expected: dict[str, dict[str, None]] = {}
+    expected: dict[str, str] = {}
     for claim in (claim for _, score in scores for claim in score.claims):
-        expected.setdefault(claim.name, {})[number(claim.expected)] = None
+        text = number(claim.expected)
+        expected[claim.name] = text if expected.get(claim.name, text) == text else "varies"
     tables = []
     for start in range(0, len(scores), _POINTS):
         part = slice(start, start + _POINTS)
         rows = (
-            (name, values, *(_cell(found.get(name)) for found in by_name[part]))
-            for name, values in (
-                (name, "varies" if len(found) > 1 else next(iter(found)))
-                for name, found in expected.items()
-            )
+            (name, text, *(number_and_verdict(found.get(name)) for found in by_name[part]))
+            for name, text in expected.items()
         )
         header = ("claim", "expected", *(point.label for point, _ in scores[part]))
         tables.append(Table(f"Our numbers over {names}", header, tuple(rows)))
     return tables
-
-
-def _cell(claim: Claim | None) -> str:
-    if claim is None:
-        return ""
-    return with_error(claim.ours, claim.error) + ("" if claim.holds else f", {verdict_of(claim)}")
 
 
 def write_sweep_claims(scores: Sequence[tuple[Point, Score]], folder: Path) -> Path:

@@ -13,22 +13,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib import resources
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
 from bayescontrol.lab.experiment import Claim, ClaimVerdict, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot import figures
-from bayescontrol.plot.chart import Chart, Panel, Region, Series
+from bayescontrol.plot.chart import Chart, Panel, Region
 from bayescontrol.plot.legend import Entries, legends, with_distinct_lines
 from bayescontrol.plot.palette import style_sheet
 from bayescontrol.report.tables import (
     HEADINGS,
     columns_of,
+    number_and_verdict,
     numbers_of,
     summary,
     verdict_of,
-    with_error,
 )
 
 #: The browser may load nothing but the script and the style in the page itself.
@@ -86,45 +88,40 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
     )
     title = experiment.name + (f", {section.heading}" if section.swept else "")
     back = "../" * len(section.folder.split("/"))
-    charts = enumerate(section.charts.items())
+    nothing = "<p>The paper makes no claim that this experiment tests. See our own checks.</p>"
+    has_failed = any(claim.verdict == "fails" for claim in ours)
+    checks = _details(summary(ours, _mark)["ours"], _claims(ours), is_open=has_failed)
     return _document(
         title,
         (
             f'<nav><a href="{back}index.html">All results</a></nav>' if section.folder else "",
             f"<h1>{escape(title)}</h1>\n<p>{escape(experiment.summary)}</p>",
             f'<p class="fails">{escape(section.warning)}</p>' if section.warning else "",
-            f"<h2>{HEADINGS['paper'][0]}</h2>",
-            _claims(paper)
-            if paper
-            else "<p>The paper makes no claim that this experiment tests. See our own checks.</p>",
-            "<h2>Figures</h2>" if section.charts else "",
-            *(_figure(label, chart, f"f{k}") for k, (label, chart) in charts),
-            "<h2>Tables</h2>" if score.tables else "",
-            *(_table(content) for content in score.tables),
-            f"<h2>{HEADINGS['ours'][0]}</h2>" if ours else "",
-            _details(
-                summary(ours, _mark)["ours"],
-                _claims(ours),
-                is_open=any(claim.verdict == "fails" for claim in ours),
-            )
-            if ours
-            else "",
-            "<h2>Settings and provenance</h2>",
-            _details("Settings", _settings(section)),
-            _details("Provenance", _definition_list(section.provenance))
-            if section.provenance
-            else "",
+            _part(HEADINGS["paper"][0], _claims(paper) or nothing),
+            _part("Figures", *_figures(section.charts)),
+            _part("Tables", *map(_table, score.tables)),
+            _part(HEADINGS["ours"][0], checks),
+            _part(
+                "Settings and provenance",
+                _details("Settings", _settings(section)),
+                _details("Provenance", _definition_list(section.provenance)),
+            ),
         ),
         versions,
     )
+
+
+def _part(heading: str, *content: str) -> str:
+    """Return a heading and what belongs to it; nothing if that is empty."""
+    return "\n".join(filter(None, (f"<h2>{heading}</h2>", *content))) if any(content) else ""
 
 
 def index(
     title: str,
     sections: Sequence[Section],
     versions: Mapping[str, str],
-    broken: Mapping[str, str] | None = None,
-    charts: Mapping[str, Chart] | None = None,
+    broken: Mapping[str, str] = MappingProxyType({}),
+    charts: Mapping[str, Chart] = MappingProxyType({}),
 ) -> str:
     """Return the index of several results as HTML; `broken` maps failed parts to their errors.
 
@@ -134,7 +131,6 @@ def index(
     """
     claims = [claim for section in sections for claim in section.result.score.claims]
     counts = summary(claims, _mark)
-    drawn = enumerate((charts or {}).items())
     warnings = {section.heading: section.warning for section in sections if section.warning}
     return _document(
         title,
@@ -143,7 +139,7 @@ def index(
             f"<p>Claims of the paper: {counts['paper']}.<br>Our own checks: {counts['ours']}.</p>",
             f'<h2 class="fails">Broken</h2>{_definition_list(broken)}' if broken else "",
             f'<h2 class="fails">Warnings</h2>{_definition_list(warnings)}' if warnings else "",
-            *(_figure(label, chart, f"f{k}") for k, (label, chart) in drawn),
+            *_figures(charts),
             _comparison_table(sections) if any(s.swept for s in sections) else _overview(sections),
             _not_confirmed(sections),
         ),
@@ -212,7 +208,7 @@ def _not_confirmed(sections: Sequence[Section]) -> str:
 
 def _details(title: str, content: str, *, is_open: bool = False) -> str:
     opening = "<details open>" if is_open else "<details>"
-    return f"{opening}<summary>{title}</summary>{content}</details>"
+    return f"{opening}<summary>{title}</summary>{content}</details>" if content else ""
 
 
 def _comparison_table(sections: Sequence[Section]) -> str:
@@ -220,9 +216,7 @@ def _comparison_table(sections: Sequence[Section]) -> str:
     claims_by_name = [{c.name: c for c in section.result.score.claims} for section in sections]
     names = list(dict.fromkeys(name for claims in claims_by_name for name in claims))
     rows = (
-        f"<tr>{_link_cell(section)}"
-        + "".join(_claim_cell(claims.get(name)) for name in names)
-        + "</tr>"
+        "".join((f"<tr>{_link_cell(section)}", *map(_claim_cell, map(claims.get, names)), "</tr>"))
         for section, claims in zip(sections, claims_by_name, strict=True)
     )
     is_numeric = [False, *[True] * len(names)]
@@ -230,14 +224,14 @@ def _comparison_table(sections: Sequence[Section]) -> str:
 
 
 def _claim_cell(claim: Claim | None) -> str:
-    if claim is None:
-        return "<td></td>"
-    text = with_error(claim.ours, claim.error) + ("" if claim.holds else f", {verdict_of(claim)}")
-    return f'<td class="n">{_mark(claim.verdict, text)}</td>'
+    text = number_and_verdict(claim)
+    return f'<td class="n">{_mark(claim.verdict, text)}</td>' if claim else "<td></td>"
 
 
 def _claims(claims: Sequence[Claim]) -> str:
     """Return a table of claims of one source; those of the paper begin with their place."""
+    if not claims:
+        return ""
     source = claims[0].source
     names = (HEADINGS[source][1], "exact", "simulated")
     places = ("section",) if source == "paper" else ()
@@ -261,6 +255,10 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 def _remark(label: str, text: str) -> str:
     return f'<i class="reason">{label}{escape(text)}</i>' if text else ""
+
+
+def _figures(charts: Mapping[str, Chart]) -> list[str]:
+    return [_figure(name, charts[name], f"f{k}") for k, name in enumerate(charts)]
 
 
 def _figure(name: str, chart: Chart, prefix: str) -> str:
@@ -326,20 +324,17 @@ def _legend(entries: Entries, numbers: Mapping[str, int]) -> str:
 def _symbol(mark: Any) -> str:
     """Return the legend symbol of a mark as an SVG element."""
     colour = f"var(--{mark.colour})"
+    marker = getattr(mark, "marker", None)
+    paths = {}
     if isinstance(mark, Region):
-        style = f'fill="{colour}" fill-opacity="{mark.shade:g}" stroke="{colour}"'
-        shapes = f'<path d="M4 1h20v10h-20z" {style}/>'
-    else:
-        shapes = ""
-        if not (isinstance(mark, Series) and mark.kind == "points"):
-            dashes = _DASH_ARRAYS[mark.dash]
-            style = f'stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}"'
-            shapes = f'<path d="M1 6h26" {style}/>'
-        if isinstance(mark, Series) and mark.marker is not None:
-            fill = "none" if mark.marker.endswith("-open") else colour
-            path = _MARKER_PATHS[mark.marker]
-            shapes += f'<path d="{path}" fill="{fill}" stroke="{colour}"/>'
-    return f'<svg viewBox="0 0 28 12" aria-hidden="true">{shapes}</svg>'
+        paths["M4 1h20v10h-20z"] = f'fill="{colour}" fill-opacity="{mark.shade:g}"'
+    elif getattr(mark, "kind", "line") != "points":
+        paths["M1 6h26"] = f'stroke-width="2" stroke-dasharray="{_DASH_ARRAYS[mark.dash]}"'
+    if marker is not None:
+        fill = "none" if marker.endswith("-open") else colour
+        paths[_MARKER_PATHS[marker]] = f'fill="{fill}"'
+    shapes = (f'<path d="{path}" {style} stroke="{colour}"/>' for path, style in paths.items())
+    return f'<svg viewBox="0 0 28 12" aria-hidden="true">{"".join(shapes)}</svg>'
 
 
 def _table(content: Table) -> str:
@@ -368,10 +363,9 @@ def _settings(section: Section) -> str:
 def _grid(
     header: Sequence[str], rows: Iterable[str], kind: str, numeric: Sequence[bool] = ()
 ) -> str:
-    right = [*numeric, *[False] * (len(header) - len(numeric))]
     heads = "".join(
-        f'<th class="n">{escape(cell)}</th>' if is_right else f"<th>{escape(cell)}</th>"
-        for cell, is_right in zip(header, right, strict=True)
+        f'<th class="n">{escape(cell)}</th>' if is_numeric else f"<th>{escape(cell)}</th>"
+        for cell, is_numeric in zip_longest(header, numeric)
     )
     return (
         f'<div class="wide" tabindex="0"><table class="{kind}">'
@@ -387,7 +381,7 @@ def _definition_list(values: Mapping[str, Any]) -> str:
         + "</dd>"
         for key, value in values.items()
     )
-    return f"<dl>{''.join(items)}</dl>"
+    return f"<dl>{''.join(items)}</dl>" if values else ""
 
 
 def _format_value(value: object) -> str:

@@ -39,8 +39,8 @@ def sweep_charts(sections: Sequence[Section]) -> dict[str, Chart]:
     lines: dict[str, list[Section]] = {}
     for section in sections:
         if axis and _is_number(section.swept[axis]):
-            rest = (f"{name} = {value}" for name, value in section.swept.items() if name != axis)
-            lines.setdefault(", ".join(rest), []).append(section)
+            rest = (f", {name} = {value}" for name, value in section.swept.items() if name != axis)
+            lines.setdefault("".join(rest), []).append(section)
     if len(swept.get(axis, ())) < 2 or len(lines) > _MOST_LINES:
         return {}
     names = dict.fromkeys(
@@ -86,16 +86,13 @@ def _panel(name: str, axis: str, lines: Mapping[str, Sequence[Section]]) -> Pane
 def _series(found: Sequence[tuple[float, Claim]], label: str, k: int) -> list[Series]:
     x = np.array([value for value, _ in found])
     ours = np.array([float(claim.ours) for _, claim in found])
-    errors = (0.0 if claim.exact else claim.error for _, claim in found)
-    bar = 2 * np.array([error or 0.0 for error in errors])
-    style: Any = {"colour": PALETTE[k], "dash": _DASHES[k % 3]}
-    name = f"ours, {label}" if label else "ours"
-    marker = COLOUR_MARKERS[PALETTE[k]]
-    series = [Series(name, x, ours, ours - bar, ours + bar, marker=marker, **style)]
+    bar = 2 * np.array([0.0 if claim.exact else claim.error or 0.0 for _, claim in found])
+    colour = PALETTE[k]
+    style: Any = {"colour": colour, "dash": _DASHES[k % 3], "marker": COLOUR_MARKERS[colour]}
+    series = [Series(f"ours{label}", x, ours, ours - bar, ours + bar, **style)]
     if all(_is_number(claim.expected) for _, claim in found):
         expected = np.array([float(claim.expected) for _, claim in found])
-        name = f"expected, {label}" if label else "expected"
-        series.append(Series(name, x, expected, colour=style["colour"], dash="dot"))
+        series.append(Series(f"expected{label}", x, expected, colour=colour, dash="dot"))
     return series
 
 

@@ -75,20 +75,14 @@ def with_error(value: float | str, error: float | None) -> str:
     return f"{value:.{places}f} ± {error:.{places}f}"
 
 
-class Numbers(NamedTuple):
-    """The numbers of a claim as text; one of `exact` and `simulated` is empty."""
+def numbers_of(claim: Claim) -> tuple[str, str, str]:
+    """Format the expected, exact and simulated number of a claim, with as many decimals.
 
-    expected: str
-    exact: str
-    simulated: str
-
-
-def numbers_of(claim: Claim) -> Numbers:
-    """Format the numbers of a claim with the same number of decimals.
+    One of the last two is empty.
 
     >>> claim = Claim("x", "x is 0.6", "paper", 0.6, 0.616, 0.015, True, place="section 1")
     >>> numbers_of(claim)
-    Numbers(expected='0.600', exact='', simulated='0.616 ± 0.015')
+    ('0.600', '', '0.616 ± 0.015')
     """
     expected, ours = number(claim.expected), with_error(claim.ours, claim.error)
     if isinstance(claim.ours, float) and isinstance(claim.expected, str):
@@ -100,7 +94,7 @@ def numbers_of(claim: Claim) -> Numbers:
             ours = f"{claim.ours:.{decimals}f}"
         rounded = f"{claim.expected:.{decimals}f}"
         expected = rounded if float(rounded) else expected  # never round a small value to zero
-    return Numbers(expected, *((ours, "") if claim.exact else ("", ours)))
+    return (expected, ours, "") if claim.exact else (expected, "", ours)
 
 
 def _has_decimals(value: float | str) -> bool:
@@ -134,13 +128,23 @@ def columns_of(content: Table) -> list[ColumnText]:
         if any(not v.is_integer() for v in fractions) and 1e-3 <= min(sizes) <= max(sizes) < 1e6:
             most = max(0, 4 - math.floor(math.log10(max(1.0, *sizes))))
             decimals = min(most, max(map(_decimals, map(number, fractions))))
-            pairs = zip(values, cells, strict=True)
             cells = [
-                f"{v:.{decimals}f}" if v and isinstance(v, float) else text for v, text in pairs
+                f"{v:.{decimals}f}" if isinstance(v, float) and v else number(v) for v in values
             ]
         is_numeric = any(not isinstance(v, str) or _NUMBER.match(v) for v in values)
         found.append(ColumnText(cells, is_numeric))
     return found
+
+
+def number_and_verdict(claim: Claim | None) -> str:
+    """Format our number of a claim, with the verdict unless it holds; empty without a claim.
+
+    >>> number_and_verdict(Claim("x", "x is 1", "ours", 1.0, 2.0, None, False))
+    '2, failed'
+    """
+    if claim is None:
+        return ""
+    return with_error(claim.ours, claim.error) + ("" if claim.holds else f", {verdict_of(claim)}")
 
 
 def verdict_of(claim: Claim) -> str:
@@ -224,9 +228,8 @@ def table(content: Table) -> "RenderableType":
     rich = _rich()
     text, grid, columns = rich.text.Text, _grid(content.title), columns_of(content)
     for name, column in zip(content.header, columns, strict=True):
-        grid.add_column(
-            text(name), justify="right" if column.is_numeric else "left", overflow="fold"
-        )
+        side = "right" if column.is_numeric else "left"
+        grid.add_column(text(name), justify=side, overflow="fold")
     for row in zip(*(column.cells for column in columns), strict=True):
         grid.add_row(*map(text, row))
     notes = [text("  " + content.note, style="dim")] if content.note else []
