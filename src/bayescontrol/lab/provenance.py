@@ -22,12 +22,13 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import resolve_name
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
@@ -44,7 +45,7 @@ _UNUSED_PARTS: Final = ("cli", "plot", "report")
 _OPTIONAL_PARTS: Final = ("durable", "experiments", "serve")
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
-#: The sha256 of a file, and the names that it imports.
+#: The sha256 of a file, and the modules and names that it imports.
 _Source: TypeAlias = tuple[str, set[str]]
 
 
@@ -86,17 +87,24 @@ def versions() -> dict[str, str]:
     return {**found, "python": platform.python_version(), "machine": platform.machine()}
 
 
+def provenance_of(experiment: Experiment[Any]) -> Provenance:
+    """Return the provenance of an experiment that is run now, with the commit."""
+    here = provenance_here(experiment.run)
+    git = git_state(source_of(experiment.run))
+    return msgspec.structs.replace(here, git=git, sources=study_sources(experiment))
+
+
 def provenance_here(run: Callable[..., Any]) -> Provenance:
     """Return the provenance of replicas run in this process, without the commit."""
     module, sources = _module_of(run), _sources_of(run)
-    code = "" if module is None else sources.get(_name_of(module), "")
+    code = sources[_name_of(module)] if module else ""
     return Provenance(versions(), _machine(), code, sources=sources)
 
 
 def source_of(run: Callable[..., Any]) -> Path | None:
     """Return the file that defines `run`, if there is one."""
-    file = getattr(_module_of(run), "__file__", None)
-    return Path(file) if file else None
+    module = _module_of(run)
+    return _file_of(module) if module else None
 
 
 def study_sources(experiment: Experiment[Any]) -> dict[str, str]:
@@ -106,37 +114,38 @@ def study_sources(experiment: Experiment[Any]) -> dict[str, str]:
 
 def _sources_of(*objects: Any) -> dict[str, str]:
     """Return the sha256 of the modules that define the objects, and of those that they import."""
-    pending: dict[str, tuple[ModuleType | None, Path]] = {}
-    for module in map(_module_of, objects):
-        file = Path(getattr(module, "__file__", None) or "")
-        if module is not None and file.is_file():  # a notebook and a zip archive have no file
-            pending[_name_of(module)] = module, file
+    modules = filter(None, map(_module_of, objects))
+    pending: dict[str, tuple[Any, Path]] = {_name_of(m): (m, _file_of(m)) for m in modules}
     # An installed study imports modules of its own package, which are installed as well.
     own_packages = {name.partition(".")[0] for name in pending} - {"bayescontrol"}
-    sources: dict[str, str] = {}
+    sources = {"bayescontrol": _digest_of_package()}
     while pending:
-        name, (module, path) = pending.popitem()
-        sources[name], imports = _read_module(module, path)
-        for imported in _absolute_names(imports, name, path):
-            found = None if imported in sources else _local_file(imported, own_packages)
-            if found is not None:
+        name, (module, file) = pending.popitem()
+        sources[name], imports = _read_module(name, module, file)
+        for imported in imports - sources.keys():
+            if found := _local_file(imported, own_packages):
                 pending[imported] = sys.modules.get(imported), found
-    sources["bayescontrol"] = _digest_of_package()
     return dict(sorted(sources.items()))
 
 
 def _module_of(item: Any) -> ModuleType | None:
+    """Return the module that defines an object; None if it has no file, as in a notebook."""
     while isinstance(item, partial):
         item = item.func
     name = getattr(item, "__module__", None) or ""
-    return None if name in sys.stdlib_module_names else sys.modules.get(name)
+    module = None if name in sys.stdlib_module_names else sys.modules.get(name)
+    return module if module and _file_of(module).is_file() else None
+
+
+def _file_of(module: ModuleType) -> Path:
+    return Path(getattr(module, "__file__", None) or "")
 
 
 def _name_of(module: ModuleType) -> str:
     """Return the name of a module; a script is __main__ here, and __mp_main__ in a worker."""
     if module.__name__ not in {"__main__", "__mp_main__"}:
         return module.__name__
-    return f"{module.__package__ or ''}.{Path(getattr(module, '__file__', '')).stem}".lstrip(".")
+    return f"{module.__package__ or ''}.{_file_of(module).stem}".lstrip(".")
 
 
 @cache
@@ -153,16 +162,14 @@ def _digest_of_package() -> str:
 
 def _local_file(name: str, own_packages: set[str]) -> Path | None:
     """Return the file of a local module, or None for other modules."""
-    package, *parts = name.split(".")
-    is_ours = package == "bayescontrol" and bool(parts) and parts[0] in _OPTIONAL_PARTS
+    package, _, rest = name.partition(".")
+    is_ours = package == "bayescontrol" and rest.partition(".")[0] in _OPTIONAL_PARTS
     if package in (*sys.stdlib_module_names, "bayescontrol") and not is_ours:
         return None
-    spec = _find_spec(name)
-    if spec is None or not spec.has_location or not spec.origin or not Path(spec.origin).is_file():
-        return None
-    is_installed = bool(_INSTALLED.intersection(Path(spec.origin).parts))
+    file = Path(getattr(_find_spec(name), "origin", None) or "")
+    is_installed = bool(_INSTALLED.intersection(file.parts))
     is_local = is_ours or package in own_packages or not is_installed
-    return Path(spec.origin) if is_local else None
+    return file if is_local and file.is_file() else None
 
 
 def _find_spec(name: str) -> ModuleSpec | None:
@@ -171,57 +178,45 @@ def _find_spec(name: str) -> ModuleSpec | None:
         return getattr(sys.modules[name], "__spec__", None)
     parent, path = name.rpartition(".")[0], None
     if parent:
-        spec = _find_spec(parent)
-        path = None if spec is None else spec.submodule_search_locations
+        path = getattr(_find_spec(parent), "submodule_search_locations", None)
         if path is None:
             return None
     found = (finder.find_spec(name, path) for finder in sys.meta_path)
     return next((spec for spec in found if spec is not None), None)
 
 
-def _absolute_names(imports: Iterable[str], name: str, file: Path) -> Iterator[str]:
-    """Yield the absolute names of the imports of a module, and of the packages they are in."""
-    package = name if file.stem == "__init__" else name.rpartition(".")[0]
-    for imported in imports:
-        with suppress(ImportError):  # a relative import that is not valid
-            parts = resolve_name(imported, package).split(".")
-            yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
-
-
 #: For each file its module, the module's spec, and the result of `_read_source`.
 _loaded_sources: Final[dict[Path, tuple[ModuleType, ModuleSpec | None, _Source]]] = {}
 
 
-def _read_module(module: ModuleType | None, file: Path) -> _Source:
+def _read_module(name: str, module: ModuleType | None, file: Path) -> _Source:
     """Read the source of a module, but only once for each time that the module is loaded.
 
     A file may change while the process runs the code that it has loaded.
     """
-    spec = getattr(module, "__spec__", None)  # replaced by importlib.reload
+    if module is None:
+        return _read_source(name, file)
     known = _loaded_sources.get(file)
-    if known is not None and known[0] is module and known[1] is spec:
-        return known[2]
-    source = _read_source(file)
-    if module is not None:
-        _loaded_sources[file] = module, spec, source
-    return source
+    spec = getattr(module, "__spec__", None)  # replaced by importlib.reload
+    if known is None or known[0] is not module or known[1] is not spec:
+        known = _loaded_sources[file] = module, spec, _read_source(name, file)
+    return known[2]
 
 
-def _read_source(file: Path) -> _Source:
-    """Return the sha256 of a file, and the names that it imports, as written."""
-    content = file.read_bytes()
-    names: set[str] = set()
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError):  # a compiled module
-        tree = ast.Module([], [])
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = "." * node.level + (f"{node.module}." if node.module else "")
-            names.update(base + alias.name for alias in node.names)
-    return hashlib.sha256(content).hexdigest(), names
+def _read_source(name: str, file: Path) -> _Source:
+    """Return the sha256 of a file, and the names that it imports, with those of their packages."""
+    content, names = file.read_bytes(), set[str]()
+    package = name if file.stem == "__init__" else name.rpartition(".")[0]
+    with suppress(SyntaxError, ValueError):  # a compiled module
+        for node in ast.walk(ast.parse(content)):
+            if isinstance(node, ast.Import):
+                names.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                base = "." * node.level + (f"{node.module}." if node.module else "")
+                with suppress(ImportError):  # a relative import that is not valid
+                    names.update(resolve_name(base + alias.name, package) for alias in node.names)
+    parents = {parent for name in names for parent in accumulate(name.split("."), "{}.{}".format)}
+    return hashlib.sha256(content).hexdigest(), parents
 
 
 @cache
@@ -241,7 +236,8 @@ def _processor() -> str:
 
 def git_state(source: Path | None) -> Git | None:
     """Return the state of the repository of `source`; None without repository or git."""
-    if source is None or _git(source, "check-ignore", "-q", source.name) != "":
+    list_ignored = ("ls-files", "--others", "--ignored", "--exclude-standard")
+    if source is None or _git(source, *list_ignored, source.name) != "":
         return None  # in no repository, or ignored there, like an installed package
     commit, changes = _git(source, "rev-parse", "HEAD"), _git(source, "status", "--porcelain")
     if not commit or changes is None:
@@ -250,17 +246,12 @@ def git_state(source: Path | None) -> Git | None:
 
 
 def _git(source: Path, *arguments: str) -> str | None:
-    """Return the output of git in the folder of `source`, or None if git fails.
-
-    `check-ignore` returns "" if `source` is not ignored, and None if it is ignored.
-    """
+    """Return the output of git in the folder of `source`, or None if git fails."""
     command = ("git", "--no-optional-locks", "-C", str(source.parent), *arguments)
     try:
         completed = subprocess.run(  # noqa: S603 - fixed arguments, and the name of our own file
-            command, capture_output=True, text=True, timeout=20, check=False
+            command, capture_output=True, text=True, timeout=20, check=True
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.SubprocessError):
         return None
-    # `check-ignore` exits with 1 for "not ignored", with 0 for "ignored", and above 1 on errors.
-    expected_code = 1 if arguments[0] == "check-ignore" else 0
-    return completed.stdout.strip() if completed.returncode == expected_code else None
+    return completed.stdout.strip()

@@ -24,7 +24,7 @@ the same byte for byte.
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ from bayescontrol.errors import BayesControlError, counted
 from bayescontrol.files import create_folder, leftovers, lock_folder, writing_to
 from bayescontrol.lab import manifest as manifests
 from bayescontrol.lab import sealed_npz
-from bayescontrol.lab.columns import assemble, missing, progressions, require_same, span
+from bayescontrol.lab.columns import assemble, progressions, require_same, span
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
 from bayescontrol.lab.manifest import (
     Manifest,
@@ -46,13 +46,7 @@ from bayescontrol.lab.manifest import (
     provenance_of_runs,
     read_manifest,
 )
-from bayescontrol.lab.provenance import (
-    Provenance,
-    git_state,
-    provenance_here,
-    source_of,
-    study_sources,
-)
+from bayescontrol.lab.provenance import Provenance, provenance_of
 from bayescontrol.lab.sealed_npz import Damaged, Header, Layout, SealedFile, open_sealed
 from bayescontrol.lab.settings import InvalidSettings, key, plain
 
@@ -88,11 +82,7 @@ class Study:
             found or experiment.name,
             plain(settings),
             key(experiment.name, settings),
-            msgspec.structs.replace(
-                provenance_here(experiment.run),
-                git=git_state(source_of(experiment.run)),
-                sources=study_sources(experiment),
-            ),
+            provenance_of(experiment),
         )
 
     @property
@@ -183,9 +173,7 @@ class ResultStore:
         self.folder, self.study, self._keep_stale = folder, study, keep_stale
         self._columns, self._pending = folder / "columns.npz", folder / "pending"
         self.files: list[SealedFile] = []
-        self._stale_files: list[SealedFile] = []
-        self._stale_runs: set[int] = set()
-        self._has_stale_columns = False
+        self._stale: dict[Path, set[int]] = {}  # the stale runs of each file
         self._layout: Layout = {}
         self._manifest: Manifest | None = None
         self._results: StoredResults | None = None
@@ -213,28 +201,25 @@ class ResultStore:
 
     def missing(self, wanted: range, others: Sequence[SealedFile] = ()) -> list[range]:
         """Return the wanted runs that are stale or not yet on disk, nor in `others`."""
-        absent = {run for runs in missing(wanted, [*others, *self.files]) for run in runs}
-        elsewhere = {run for file in others for run in file.runs}
-        stale = self._stale_runs.intersection(wanted) - elsewhere
-        return progressions(sorted(absent | stale))
+        return progressions(sorted(set(wanted) - self._valid_runs([*others, *self.files])))
 
     def discard(self) -> None:
         """Remove all results of the study from the folder."""
         with writing_to(self.folder):
             (self.folder / "manifest.json").unlink(missing_ok=True)
-            for file in (*self.files, *self._stale_files):
-                file.path.unlink(missing_ok=True)
-        self.files, self._stale_files, self._stale_runs, self._manifest = [], [], set(), None
+            for path in self._paths():
+                path.unlink()
+        self.files, self._manifest = [], None
 
     def put(self, runs: range, columns: Columns, provenance: Provenance) -> None:
         """Write some finished replicas to disk; raise if a worker ran other code than the study."""
         now = self.study.provenance or provenance
-        changed = provenance.changed_modules(now.sources)
-        differing = [name for name in changed if name in provenance.sources and name in now.sources]
-        if differing:
+        sources = provenance.sources.items()
+        changed = [name for name, digest in sources if now.sources.get(name, digest) != digest]
+        if changed:
             raise ExperimentFailed(
                 f"{self.study.name}: a worker ran other code than this process "
-                f"({', '.join(differing)}); use the same files on every machine, and do not change "
+                f"({', '.join(changed)}); use the same files on every machine, and do not change "
                 "them while workers start"
             )
         first = self.files[0] if self.files else None
@@ -244,7 +229,6 @@ class ResultStore:
             require_same(self.study.name, (first.runs[0], self._layout), found)
         provenance = msgspec.structs.replace(provenance, git=now.git, sources=now.sources)
         self._write_pending(runs, columns, provenance)
-        self._stale_runs.difference_update(runs)
 
     def finish(
         self,
@@ -267,6 +251,7 @@ class ResultStore:
         self._keep_unwanted(wanted, known)
         header = Header(self.study.key, span(wanted))
         joined = sealed_npz.write_sealed(self._columns, columns, header)
+        self._stale.pop(self._columns, None)
         starts = [file.header.written_at for file in files if file.header.written_at]
         self._manifest = Manifest(
             experiment=self.study.name,
@@ -286,12 +271,20 @@ class ResultStore:
         self._results = StoredResults(self.folder, self._manifest, columns)
         return columns
 
+    def _paths(self) -> list[Path]:
+        """Return the files with columns."""
+        columns = [self._columns] if self._columns.exists() else []
+        return columns + sorted(self._pending.glob("runs-*.npz"))
+
+    def _valid_runs(self, files: Iterable[SealedFile]) -> set[int]:
+        """Return the runs in these files that are not stale."""
+        valid = (set(file.runs) - self._stale.get(file.path, set()) for file in files)
+        return set[int]().union(*valid)
+
     def _read_folder(self) -> None:
         """Open and verify all files; change nothing if they belong to another study."""
-        paths = [path for path in (self._columns,) if path.exists()]
-        paths += sorted(self._pending.glob("runs-*.npz"))
         files, damaged = [], []
-        for path in paths:
+        for path in self._paths():
             try:
                 files.append(open_sealed(path))
             except Damaged as error:
@@ -310,29 +303,24 @@ class ResultStore:
             _log.warning("%s; renamed to %s, its runs are run again", problem, renamed.name)
         for path in (*leftovers(self.folder), *leftovers(self._pending)):
             path.unlink(missing_ok=True)
-        self.files = ours
+        self.files, self._stale = ours, {}
         if self.study.provenance is not None:
-            self._separate_stale(self.study.provenance)
+            self._find_stale(self.study.provenance)
 
-    def _separate_stale(self, now: Provenance) -> None:
-        """Move stale files out of `files`, and log a warning about other code and versions."""
+    def _find_stale(self, now: Provenance) -> None:
+        """Find stale runs, log a warning about other code and versions, and drop stale files."""
         known = self._manifest.provenance if self._manifest else ()
-        stale: dict[Path, set[int]] = {}
-        current: set[int] = set()
-        changed: set[str] = set()
-        packages: set[str] = set()
+        changed, packages = set[str](), set[str]()
         for file in self.files:
             for part in provenance_of_runs(file.runs, [file], known):
                 one = part.provenance
                 if one.sources == now.sources:
-                    current.update(part.numbers())
                     versions = {(n, one.versions.get(n)) for n in _RELEVANT_PACKAGES}
                     packages.update(name for name, _ in versions - now.versions.items())
                 else:
-                    stale.setdefault(file.path, set()).update(part.numbers())
+                    self._stale.setdefault(file.path, set()).update(part.numbers())
                     changed.update(one.changed_modules(now.sources) if one.sources else ["unknown"])
-        stale_runs = set[int]().union(*stale.values()) - current
-        if stale_runs:
+        if stale_runs := set[int]().union(*self._stale.values()) - self._valid_runs(self.files):
             _log.warning(
                 "%s: the code of %s differs from the code now (changed: %s). They are %s",
                 self.folder,
@@ -347,16 +335,15 @@ class ResultStore:
                 self.folder,
                 ", ".join(sorted(packages)),
             )
-        if current and not now.code:
+        if self.files and not now.code:
             _log.warning("%s: run is in no file, changes of its code are not seen", self.folder)
-        self._has_stale_columns = self._columns in stale
-        # The last file that has a run is used.
-        self.files.sort(key=lambda file: file.path not in stale)
-        if not self._keep_stale:
-            self._stale_files = [f for f in self.files if stale.get(f.path) == set(f.runs)]
-            self.files = [file for file in self.files if file not in self._stale_files]
-            self._stale_runs = stale_runs
-            if any(file.path == self._columns for file in self._stale_files):
+        if self._keep_stale:
+            # The last file that has a run is used.
+            self.files.sort(key=lambda file: file.path not in self._stale)
+            self._stale = {}
+        else:
+            self.files = [file for file in self.files if self._valid_runs([file])]
+            if self._columns not in {file.path for file in self.files}:
                 self._manifest = None
 
     def _is_finished(self, manifest: Manifest, wanted: range) -> bool:
@@ -364,7 +351,7 @@ class ResultStore:
         first = self.files[0] if self.files else None
         return (
             first is not None
-            and not self._has_stale_columns
+            and not self._valid_runs(self.files[1:]).intersection(wanted)
             and manifest.settings == self.study.settings
             and manifest.found == self.study.found
             and manifest.replicas == first.header.runs == span(wanted)
@@ -375,9 +362,8 @@ class ResultStore:
         """Copy finished runs that are not in `wanted` to pending files, to keep them."""
         for file in [file for file in self.files if file.path == self._columns]:
             pending = [other for other in self.files if other is not file]
-            only_here = sorted(run for runs in missing(file.runs, pending) for run in runs)
-            extra = [run for run in only_here if run not in wanted and run not in self._stale_runs]
-            for part in provenance_of_runs(extra, [file], known):
+            extra = self._valid_runs([file]) - self._valid_runs(pending) - set(wanted)
+            for part in provenance_of_runs(sorted(extra), [file], known):
                 for runs in (range(*run_span) for run_span in part.runs):
                     columns = assemble(self.study.name, runs, [file])
                     self._write_pending(runs, columns, part.provenance)
@@ -388,19 +374,20 @@ class ResultStore:
         path = self._pending / f"runs-{runs[0]:08d}-{runs[-1]:08d}.npz"
         header = Header(self.study.key, span(runs), provenance, _now())
         self.files.append(sealed_npz.write_sealed(path, columns, header))
-        self._stale_files = [file for file in self._stale_files if file.path != path]
+        self._stale.pop(path, None)
 
     def _drop_pending(self, joined: SealedFile) -> None:
-        """Remove the stale pending files and those whose runs are all in the joined file."""
+        """Remove all pending files but those with valid runs that are not in the joined file."""
         pending = [file for file in self.files if file.path != joined.path]
-        left = [file for file in pending if not all(run in joined.runs for run in file.runs)]
+        left = [file for file in pending if not self._valid_runs([file]) <= set(joined.runs)]
+        paths = {joined.path, *(file.path for file in left)}
         with writing_to(self._pending):
-            for file in (*pending, *self._stale_files):
-                if file not in left and file.path != joined.path:
-                    file.path.unlink(missing_ok=True)
+            for path in self._paths():
+                if path not in paths:
+                    path.unlink(missing_ok=True)
             if self._pending.is_dir() and not any(self._pending.iterdir()):
                 self._pending.rmdir()
-        self.files, self._stale_files = [joined, *left], []
+        self.files = [joined, *left]
 
 
 def _now() -> str:
@@ -469,12 +456,11 @@ def merge(out: Path, folders: Sequence[Path], *, keep_stale: bool = False) -> Ma
                 "with the same settings"
             )
         for part in () if keep_stale else manifest.provenance:
-            shard_code = part.provenance
-            if (shard_code.code, shard_code.sources) != (code.code, code.sources):
-                names = ", ".join(shard_code.changed_modules(code.sources)) or "the file of run"
+            if changed := part.provenance.changed_modules(code.sources):
                 raise CannotMerge(
-                    f"{folder} was run with other code than {folders[0]} (different: {names}): run "
-                    "one of them again, or merge them as they are with --keep-stale"
+                    f"{folder} was run with other code than {folders[0]} (different: "
+                    f"{', '.join(changed)}): run one of them again, or merge them as they are with "
+                    "--keep-stale"
                 )
     runs = max(manifest.runs for manifest in manifests)
     settings = {**first.settings, "runs": runs}
