@@ -286,7 +286,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "a function as an environment": (
         lambda: bc.interact(bandit.agent(), lambda a, rng: 1, 5),
         MissingCapability,
-        "it has no method respond(a, rng); write a class that has the function as this method",
+        "it has no method respond(a, rng); call it if it creates the environment",
     ),
     "a list of modes as a belief": (
         lambda: bc.ControlRule(goals(0, 1)),

@@ -18,7 +18,7 @@ def shown(value: Any) -> str:
     if isinstance(value, np.ndarray | list | tuple):
         array = np.asarray(value)
         if array.dtype.kind == "f":
-            return np.array2string(array, precision=4, threshold=20)
+            return np.array2string(array, precision=4, threshold=20, max_line_width=200)
     return str(value)
 
 

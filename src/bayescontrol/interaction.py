@@ -52,6 +52,7 @@ def _as_pair(streams: Any) -> tuple[Stream, Stream]:
 #: Advice for an object that is not an agent, by an attribute that it has.
 _NOT_AN_AGENT = {
     "agent": "call its method agent() first",
+    "__call__": "if it creates the agent, call it: write bandit.agent()",
     "respond": "the order is interact(agent, environment, steps)",
     "sample": "for a belief use ControlRule(belief)",
     "likelihood": "for modes use ControlRule(FiniteBelief([mode, ...]))",
@@ -63,7 +64,7 @@ _NOT_AN_ENVIRONMENT = {
     "reset": "for a Gymnasium environment use bayescontrol.gym.Continuing(env)",
     "environment": "call its method environment(...) first",
     "observe": "the order is interact(agent, environment, steps)",
-    "__call__": "write a class that has the function as this method",
+    "__call__": "call it if it creates the environment; otherwise write a class with this method",
 }
 
 
@@ -112,7 +113,7 @@ def play(
     [('hello', 'HELLO'), ('hello', 'HELLO')]
     """
     _check_parts(agent, environment)
-    p, q = _as_pair(streams) if streams else both_streams(as_seed(seed), run)
+    p, q = _as_pair(streams) if streams is not None else both_streams(as_seed(seed), run)
     return _steps_without_end(agent, environment, p, q)
 
 
@@ -165,12 +166,12 @@ def interact(
     _check_parts(agent, environment)
     measured = as_probes(probes or ())
     number = as_seed(seed)
-    p, q = _as_pair(streams) if streams else both_streams(number, run)
+    p, q = _as_pair(streams) if streams is not None else both_streams(number, run)
     if count and not measured and (loop := find_loop(agent, environment)) is not None:
         record = loop(agent, environment, count, p, q)
     else:
         record = _interact_stepwise(agent, environment, count, p, q, measured)
-    record.seed, record.run = None if streams else number, run
+    record.seed, record.run = None if streams is not None else number, run
     if measured and isinstance(belief := getattr(agent, "belief", None), NamedModes):
         record.mode_names = tuple(belief.distinct_names())
     return record

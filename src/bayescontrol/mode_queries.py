@@ -211,6 +211,7 @@ def as_mode_list(modes: Any) -> list[Any]:
         raise MissingCapability(
             "the modes are a mapping, expected a list: use list(modes.values())"
         )
+    require_instance(modes, "the list of modes")
     if isinstance(modes, str) or not isinstance(modes, Iterable):
         raise MissingCapability(
             f"{modes!r} is neither a list of modes nor an array of modes: write [mode, ...]"

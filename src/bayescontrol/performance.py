@@ -8,7 +8,7 @@ m_j(x) is the true mean reward of arm j in context x, or m_j without contexts. R
 It uses mean rewards instead of observed rewards, to exclude chance.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,10 +50,12 @@ def rewards(record: Run, reward: Callable[[Any, Any], float] | None = None) -> F
         return observed.astype(np.float64)
     if observed.dtype == object and all(hasattr(o, "reward") for o in observed):
         return np.array([o.reward for o in observed], np.float64)
+    if observed.dtype == object and all(isinstance(o, Mapping) and "reward" in o for o in observed):
+        return np.array([o["reward"] for o in observed], np.float64)
     example = repr(observed[0]) if len(observed) else "none"
     raise MissingCapability(
         f"the rewards are unknown: the first observation is {example}, neither a number nor an "
-        "object with a field `reward`. Pass reward=, a function of action and observation"
+        "object with `reward`. Pass a function: reward=lambda a, o: ..."
     )
 
 
@@ -68,8 +70,8 @@ def _means(record: Run, world: Any, start: Any) -> tuple[FloatArray, FloatArray]
     """Return max_j m_j(x_t) and m_{a_t}(x_t) for every step."""
     if not knows_means(world):
         raise MissingCapability(
-            f"the mean rewards of {world!r} are unknown: it needs `labels` and `means`, or with "
-            "contexts `labels` and `mean_rewards(record, start)`"
+            f"the mean rewards of {world!r} are unknown: it needs `labels` and `means`, or, if "
+            "they vary, `labels` and `mean_rewards(record, start)`"
         )
     if hasattr(world, "mean_rewards"):
         means = world.mean_rewards(record, start)  # one row per step

@@ -266,7 +266,8 @@ class Record:
     def _repr_html_(self) -> str:
         columns = self.columns()
         if "drawn_mode" in columns and self.mode_names:
-            columns["drawn_mode"] = np.array(self.mode_names)[columns["drawn_mode"]]
+            drawn = columns["drawn_mode"].astype(np.intp)
+            columns["drawn_mode"] = np.array([*self.mode_names, "none"])[drawn]  # -1: no mode
         rows = [[t + 1, *(c[t] for c in columns.values())] for t in range(min(len(self), 10))]
         more = ", the first 10" if len(self) > 10 else ""
         seed = "" if self.seed is None else f", seed {self.seed}"

@@ -10,11 +10,13 @@ interventions (the hats) and are not.
 
 from collections.abc import Callable
 from copy import copy
+from html import escape
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from bayescontrol.arrays import Arrays
+from bayescontrol.display import shown
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.mode_queries import require_instance, require_policies
 from bayescontrol.protocols import (
@@ -265,8 +267,9 @@ class ControlRule(Generic[M, X, A, O]):
 
     def _repr_html_(self) -> str:
         html = getattr(self.belief, "_repr_html_", None)
+        where = "" if self.x is None else f", situation {escape(shown(self.x))}"
         body = html() if html else ""
-        return f"<div><b>{type(self).__name__}</b>, t={self._t}, situation {self.x!r}{body}</div>"
+        return f"<div><b>{type(self).__name__}</b>, t={self._t}{where}{body}</div>"
 
 
 #: A control rule over any modes.

@@ -8,7 +8,7 @@ import pytest
 
 from bayescontrol import BernoulliBandit, ControlRule, LinearBandit, Stream, compare, interact
 from bayescontrol.baselines import UCB1, RLearning
-from bayescontrol.errors import BayesControlError, MissingCapability
+from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
 from bayescontrol.mdp import GibbsMDP, Maze
 from bayescontrol.metrics import regret
 
@@ -122,6 +122,7 @@ def test_one_run_has_no_interval() -> None:
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"agents": {}}, "agents is empty"),
+    ({"agents": [AGENT]}, "expected a dictionary"),
     ({"agents": {"rule": BANDIT.agent()}}, "bandit.agent without parentheses"),
     ({"agents": {"rule": lambda: AGENT}}, "returns the same agent or belief"),
     ({"agents": {"rule": lambda: ControlRule(AGENT.belief)}}, "the same agent or belief"),
@@ -137,12 +138,12 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("change", "message"), MISTAKES)
 def test_a_mistake_is_reported_before_the_first_run(change: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"agents": AGENTS, "world": WORLD, "steps": 5, "runs": 2} | change
-    with pytest.raises((BayesControlError, ValueError), match=message):
+    with pytest.raises((BayesControlError, TypeError, ValueError), match=message):
         compare(**arguments, progress=False)
 
 
 def test_rewards_that_are_not_numbers_need_a_function() -> None:
-    with pytest.raises(MissingCapability, match="Pass reward=, a function"):
+    with pytest.raises(MissingCapability, match="Pass a function: reward="):
         quiet({"one": lambda: Always(1.0)}, Pays, 5, 2)
 
 
@@ -151,6 +152,26 @@ def test_a_world_that_cannot_be_copied_needs_a_function() -> None:
     world.lock = threading.Lock()
     with pytest.raises(MissingCapability, match="cannot be copied"):
         quiet({"one": lambda: Always(1.0)}, world, 5, 2)
+
+
+def test_a_world_with_random_numbers_of_its_own_is_reported() -> None:
+    class Repeats:
+        def __init__(self, seed: Any = 3) -> None:
+            self.rng = Stream(seed) if isinstance(seed, int) else seed
+
+        def respond(self, a: float, rng: Stream) -> float:
+            return a + self.rng.normal()
+
+    agents = {"low": lambda: Always(0.0), "high": lambda: Always(1.0)}
+    same = quiet(agents, Repeats(), 5, 8)
+    assert "All runs are identical" in repr(same)
+    assert [row[0] for row in same.table.rows] == [1, 1]
+    assert "high is better than low" in repr(quiet(agents, Repeats, 5, 8))
+
+
+def test_a_reward_that_is_not_finite_is_named() -> None:
+    with pytest.raises(BadEvidence, match="agent 'one', run 0: the reward of step 1 is not"):
+        quiet({"one": lambda: Always(1.0)}, Pays, 5, 2, reward=lambda a, o: float("nan"))
 
 
 def test_progress_is_shown_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,6 +78,24 @@ def test_means_are_over_the_last_steps(window: int) -> None:
     assert np.allclose(drawn["a"], expected)
 
 
+def test_values_that_are_not_finite_are_left_out_of_a_mean() -> None:
+    values = [1.0] * 10 + [np.inf] + [1.0] * 89
+    record = Record([0] * 100, ["a"] * 100, {"log_score": values})
+    (y, _) = lines(plot.surprise(record, window=5)).values()
+    assert (y == 1.0).all()
+    with pytest.raises(ValueError, match="window=0: expected an integer of at least 1"):
+        plot.surprise(record, window=0)
+
+
+def test_columns_of_another_shape_are_not_drawn() -> None:
+    bandit = BernoulliBandit(2)
+    world = bandit.environment([0.2, 0.7])
+    record = interact(bandit.agent(), world, 50, seed=0, probes=["posterior"])
+    assert len(record.plot(world)) == 3
+    with pytest.raises(MissingCapability, match=r"of shape \(50, 2, 2\)"):
+        plot.posterior(record)
+
+
 def test_regret_is_the_metric() -> None:
     bandit = BernoulliBandit(["red", "blue"])
     world = bandit.environment([0.2, 0.7])
@@ -114,7 +132,10 @@ def test_given_axes_are_used_and_returned() -> None:
 
 def test_a_record_draws_all_that_it_holds() -> None:
     titles = [ax.get_title() for ax in run_levers("ab").plot()]
-    assert titles == ["Posterior of the modes", "Mode drawn", "Surprise", "Reward", "Actions"]
+    assert titles == ["Posterior of the modes", "Mode drawn", "Surprise", "Observation", "Actions"]
+    signals = Record([0.5, -0.25], [20.0, 21.0]).plot()
+    assert [ax.get_title() for ax in signals] == ["Observation", "Action"]
+    assert signals[1].lines[0].get_ydata().tolist() == [0.5, -0.25]
     bandit = BernoulliBandit(2)
     world = bandit.environment([0.2, 0.7])
     record = interact(bandit.agent(), world, 50, seed=0)
@@ -125,9 +146,11 @@ def test_a_record_draws_all_that_it_holds() -> None:
 
 def test_a_missing_column_is_named_with_the_way_to_record_it() -> None:
     record = Record([0, 1], [1, 0])
-    with pytest.raises(MissingCapability, match=r"run interact\(..., probes=\['posterior'\]\)"):
+    with pytest.raises(MissingCapability, match=r"= interact\(..., probes=\['posterior'\]\)"):
         plot.posterior(record)
     with pytest.raises(MissingCapability, match="discrete actions only"):
         plot.action_shares(Record([0.5, 0.25], [1, 0]))
+    with pytest.raises(MissingCapability, match="nothing can be drawn"):
+        Record([], []).plot()
     with pytest.raises(MissingCapability, match="observations have no `state`"):
         plot.maze(Maze(), record)

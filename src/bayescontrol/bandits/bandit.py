@@ -8,7 +8,7 @@ The bound holds for every consistent agent (Lai & Robbins 1985). KL(j ‖ *) is 
 rewards of the best arm from those of arm j.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from math import inf, log
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.arms import Arms, ArmsBelief, MeanRewards
 from bayescontrol.bandits.family import Family
-from bayescontrol.errors import InvalidTable
+from bayescontrol.errors import InvalidTable, UnknownArm
 from bayescontrol.fused import learner
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
@@ -116,8 +116,15 @@ class Bandit:
         belief = self.belief(screening=screening, split_ties=split_ties)
         return ControlRule(belief, schedule=schedule)
 
-    def environment(self, truth: npt.ArrayLike) -> ArmsEnvironment:
-        """Return a world with these true parameters: for Bernoulli arms, the biases."""
+    def environment(self, truth: npt.ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
+        """Return a world with these true parameters: for Bernoulli arms, the biases.
+
+        They are listed in the order of the arms, or in a dictionary by the names of the arms.
+        """
+        if isinstance(truth, Mapping):
+            if set(truth) != set(self.labels):
+                raise UnknownArm(f"the arms are {list(self.labels)}, not {list(truth)}")
+            truth = [truth[arm] for arm in self.labels]
         return ArmsEnvironment(self.family, self.labels, self.family.truth(truth, len(self.labels)))
 
     def draw(self, seed: SeedLike) -> ArmsEnvironment:

@@ -158,12 +158,12 @@ class _Announcer(event.Listener):
     """Tell the user once per process that kernels are being compiled, which takes seconds."""
 
     def on_start(self, event: Any) -> None:
-        kernel = event.data["dispatcher"].py_func
-        if bayescontrol.kernels.announce_compilation and kernel.__module__.startswith(__package__):
+        module = event.data["dispatcher"].py_func.__module__ or ""  # None after exec
+        if bayescontrol.kernels.announce_compilation and module.startswith(__package__):
             bayescontrol.kernels.announce_compilation = False
             print(  # noqa: T201 - a warning would be shown as a mistake of the user
-                "bayescontrol: compiling kernels, which takes some seconds the first time; "
-                "bayescontrol.warm_up() compiles all of them",
+                "bayescontrol: compiling kernels that are used for the first time; "
+                "bayescontrol.warm_up() compiles the common ones ahead",
                 file=sys.stderr,
             )
 

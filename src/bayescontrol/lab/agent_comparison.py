@@ -20,7 +20,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.display import html_table
-from bayescontrol.errors import MissingCapability, MissingExtra
+from bayescontrol.errors import BadEvidence, MissingCapability, MissingExtra, counted
 from bayescontrol.interaction import interact
 from bayescontrol.lab import export
 from bayescontrol.lab.experiment import Table
@@ -68,7 +68,7 @@ class AgentComparison:
     @cached_property
     def tests(self) -> tuple[Comparison, ...]:
         """The paired test of each pair of agents; none for one agent or one run."""
-        if len(self.curves) < 2 or self.runs < 2:
+        if len(self.curves) < 2 or self.runs < 2 or self._runs_are_identical():
             return ()
         higher = self.score == "reward"
         return compare_pairs(self._best_first(), higher_is_better=higher, alpha=_ALPHA)
@@ -79,16 +79,21 @@ class AgentComparison:
         rows = []
         for name, values in self._best_first().items():
             mean, interval = f"{values.mean():.4g}", ""
-            if self.runs > 1:
+            if self.runs > 1 and not self._runs_are_identical():
                 found = mean_interval(values, alpha=_ALPHA)
                 mean, low, high = format_interval(found.mean, found.low, found.high)
                 interval = f"{low} to {high}"
             rows.append((self._rank(name), name, mean, interval))
         what = "Regret" if self.score == "regret" else "Total reward"
         better = "lower" if self.score == "regret" else "higher"
-        title = f"{what} after {self.steps[-1]:,} steps, {self.runs} runs, {better} is better"
+        after = f"{self.steps[-1]:,} steps, {counted(self.runs, 'run')}"
+        title = f"{what} after {after}, {better} is better"
         header = ("rank", "agent", "mean", f"{100 * (1 - _ALPHA):g} % interval")
         return Table(title, header, tuple(rows), self._note())
+
+    def _runs_are_identical(self) -> bool:
+        """Return whether nothing was random, so that more runs tell nothing."""
+        return self.runs > 1 and all(not np.ptp(c, axis=0).any() for c in self.curves.values())
 
     def _best_first(self) -> dict[str, FloatArray]:
         sign = 1 if self.score == "regret" else -1
@@ -103,6 +108,11 @@ class AgentComparison:
     def _note(self) -> str:
         """Return what the tests say, or that there are too few runs."""
         count = len(self.curves)
+        if self._runs_are_identical():
+            return (
+                "All runs are identical. If the world has random numbers of its own, pass a "
+                "function with an argument `seed` that creates it."
+            )
         least = least_runs(count * (count - 1) // 2)
         if count > 1 and self.runs < least:
             agents = "two agents" if count == 2 else f"{count} agents"
@@ -116,11 +126,11 @@ class AgentComparison:
         """Draw the mean cumulative score of each agent, ± 2 standard errors; return the axes."""
         series = [
             Series.of_runs(name, self.steps, curve, colour=PALETTE[k % len(PALETTE)],
-                           dash=DASHES[k % len(DASHES)])
+                           dash=DASHES[(k + k // len(DASHES)) % len(DASHES)])
             for k, (name, curve) in enumerate(self.curves.items())
         ]  # fmt: skip
         title = "Cumulative regret" if self.score == "regret" else "Total reward"
-        note = f"mean of {self.runs} runs"
+        note = f"mean of {counted(self.runs, 'run')}"
         note += ", bands: ± 2 standard errors" if self.runs > 1 else ""
         return figures.draw(Panel(title, "step t", self.score, series, notes=[note]), ax)
 
@@ -196,6 +206,8 @@ def compare(
     for name, number in counts.items():
         if not (isinstance(number, int | np.integer) and number >= 1):
             raise ValueError(f"{name}={number!r}: expected an integer of at least 1")
+    if not isinstance(agents, Mapping):
+        raise TypeError(f"agents={agents!r}: expected a dictionary {{'name': function, ...}}")
     plan = _Plan(dict(agents), world, int(steps), as_seed(seed), reward)
     uses_regret = plan.check()
     points = np.unique(np.linspace(1, steps, min(int(steps), _POINTS)).astype(np.int64))
@@ -271,6 +283,11 @@ class _Plan:
                 scores = regret(record, world)
             else:
                 scores = np.cumsum(rewards(record, self.reward))
+            if not np.isfinite(scores).all():
+                t = int(np.argmin(np.isfinite(scores)))
+                raise BadEvidence(
+                    f"agent {name!r}, run {run}: the reward of step {t + 1} is not a finite number"
+                )
             rows.append(scores[points - 1])
         return np.stack(rows)
 
@@ -278,9 +295,11 @@ class _Plan:
 def _call(what: str, function: Any, offered: Mapping[str, Any]) -> Any:
     """Call a function with those of the offered arguments that it names."""
     if not callable(function):
+        is_gymnasium = hasattr(function, "reset") and hasattr(function, "step")
         raise MissingCapability(
             f"{what} is {function!r}: pass a function that creates a new one for every run, such "
             "as bandit.agent without parentheses"
+            + ("; wrap a Gymnasium environment in bayescontrol.gym.Continuing" * is_gymnasium)
         )
     try:
         signature = inspect.signature(function)

@@ -14,6 +14,7 @@ run can change are `exact`.
 import dataclasses
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -244,7 +245,12 @@ class Experiment(Generic[S]):
     score: Callable[[S, Columns], Score]
     figures: Callable[[S, Columns], Mapping[str, Chart]]
 
+    #: The module that defines the experiment: its code made the results.
+    defined_in: str = field(default="", init=False, compare=False, repr=False)
+
     def __post_init__(self) -> None:
+        caller = sys._getframe(2).f_globals.get("__name__", "")
+        object.__setattr__(self, "defined_in", caller)
         if not _NAME.fullmatch(self.name):
             raise InvalidExperiment(
                 f"experiment name {self.name!r} is invalid, because it is used as a folder name: "

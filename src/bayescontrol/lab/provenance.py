@@ -109,7 +109,8 @@ def source_of(run: Callable[..., Any]) -> Path | None:
 
 def study_sources(experiment: Experiment[Any]) -> dict[str, str]:
     """Return the sources of an experiment as they are now; `run` may be in a module of its own."""
-    return _sources_of(experiment.run, experiment.settings, experiment.score, experiment.figures)
+    parts = experiment.run, experiment.settings, experiment.score, experiment.figures
+    return _sources_of(experiment.defined_in, *parts)
 
 
 def _sources_of(*objects: Any) -> dict[str, str]:
@@ -129,10 +130,10 @@ def _sources_of(*objects: Any) -> dict[str, str]:
 
 
 def _module_of(item: Any) -> ModuleType | None:
-    """Return the module that defines an object; None if it has no file, as in a notebook."""
+    """Return the module that defines an object, or has this name; None if it has no file."""
     while isinstance(item, partial):
         item = item.func
-    name = getattr(item, "__module__", None) or ""
+    name = item if isinstance(item, str) else getattr(item, "__module__", None) or ""
     module = None if name in sys.stdlib_module_names else sys.modules.get(name)
     return module if module and _file_of(module).is_file() else None
 

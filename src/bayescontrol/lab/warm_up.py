@@ -25,7 +25,7 @@ _PROBES: Final = {"observation": Probe(lambda _agent, _a, o: o)}
 
 
 def warm_up(report: Callable[[str], None] | None = None) -> float:
-    """Compile the kernels of the problems and baselines now; return the seconds it took.
+    """Compile the common kernels of problems and baselines now; return the seconds it took.
 
     Compiled kernels are stored in the cache folder of the user, so one call after an installation
     is enough. `report` is called with a line of text before each group of kernels.
@@ -60,8 +60,9 @@ def _streams() -> None:
     for size in (None, 3):
         rng.random(size), rng.normal(size=size), rng.exponential(size=size)
         rng.gamma(2.0, size=size), rng.beta(2.0, 3.0, size=size), rng.integers(5, size=size)
-        rng.categorical([0.5, 0.5], size=size)
-    rng.permutation(3)
+        rng.categorical([0.5, 0.5], size=size), rng.uniform(size=size)
+        rng.poisson(2.0, size=size), rng.binomial(5, 0.3, size=size)
+    rng.permutation(3), rng.multivariate_normal([0.0], [[1.0]])
 
 
 def _bandits() -> None:
@@ -77,6 +78,7 @@ def _bandits() -> None:
     )
     for bandit, truth in problems:
         _run(bandit.agent, bandit.environment(truth))
+        bandit.draw(0)
 
 
 def _contexts() -> None:
@@ -84,6 +86,7 @@ def _contexts() -> None:
         bandit = family(2, 2)
         world = bandit.environment([[1.0, 0.0], [0.0, 1.0]])
         _run(partial(bandit.agent, start=world.start), world)
+        bandit.draw(0)
 
 
 def _finite() -> None:

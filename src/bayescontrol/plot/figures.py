@@ -5,8 +5,8 @@
     files     PNG at 200 dots per inch and PDF; the same chart gives the same bytes
 
 Every colour is one of the palette, so that a page can replace it by a CSS variable. Matplotlib is
-imported when the first chart is drawn, and only used through `Figure` objects: there is no global
-state and nothing to close.
+imported when the first chart is drawn. Charts use `Figure` objects, without global state; plots of
+a run without axes use a new pyplot figure, which notebooks show.
 """
 
 import io

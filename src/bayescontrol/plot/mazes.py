@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 import numpy as np
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import MissingCapability
+from bayescontrol.errors import MissingCapability, UnknownState
 from bayescontrol.performance import Run
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Colour, Heat, Panel, Region, Strokes, Word, arrows
@@ -54,11 +54,14 @@ def maze(maze: Maze, record: Run, ax: "Axes | None" = None) -> "Axes":
         raise MissingCapability("the record is not of a maze: its observations have no `state`")
     states, actions = record.observations["state"][:-1], record.actions[1:]
     visits = np.zeros((len(maze.cells), len(maze.moves)))
-    if states.dtype.kind != "i" or actions.dtype.kind != "i" or states.size == 0:
+    if states.size == 0:
+        raise MissingCapability("a map needs a record of at least two steps")
+    if states.dtype.kind != "i" or actions.dtype.kind != "i":
         raise MissingCapability(
-            "a map needs at least two steps with numbered states and actions: use "
-            "maze.environment() without named=True"
+            "a map needs numbered states and actions: use maze.environment() without named=True"
         )
+    if states.max() >= len(maze.cells) or actions.max() >= len(maze.moves):
+        raise UnknownState(f"the record has states that {maze!r} does not have: pass its maze")
     np.add.at(visits, (states, actions), 1 / len(states))
     title = f"Share of {len(states):,} steps and most frequent action"
     return figures.draw(behaviour(maze, visits, title, ()), ax)

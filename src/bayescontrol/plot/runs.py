@@ -7,6 +7,7 @@ about a thousand points.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -41,8 +42,9 @@ class Record(performance.Run, Protocol):
 def run(record: Record, world: Any = None) -> npt.NDArray[Any]:
     """Draw all that a record holds, one plot below the other, and return the axes.
 
-    That is the posterior, the drawn mode and the surprise if they were probed, the rewards, the
-    shares of the actions, and with `world` the regret.
+    That is the posterior, the drawn mode and the surprise if they were probed, observations and
+    actions that are numbers or names, and with `world` the regret. Observations are called rewards
+    if they have a field `reward` or `world` knows its mean rewards.
 
     >>> from bayescontrol import BernoulliBandit, interact
     >>> bandit = BernoulliBandit(["red", "blue"])
@@ -54,13 +56,20 @@ def run(record: Record, world: Any = None) -> npt.NDArray[Any]:
     plots: dict[str, Callable[..., Any]] = {
         "posterior": posterior, "drawn_mode": drawn_mode, "log_score": surprise,
     }  # fmt: skip
-    chosen = [plot for name, plot in plots.items() if name in record.probes]
-    if not chosen or _has_rewards(record):
+    chosen = [plot for name, plot in plots.items() if _fits(record.probes.get(name), name)]
+    o, a = record.observations, record.actions
+    if performance.knows_means(world) or "reward" in (o.dtype.names or ()):
         chosen.append(reward)
+    elif o.ndim == 1 and o.dtype.kind in "bif":
+        chosen.append(partial(_draw_signal, o, "Observation", averaged=_is_discrete(a)))
     if world is not None:
         chosen.append(lambda record, ax: regret(record, world, ax))
-    if _is_discrete(record.actions):
+    if _is_discrete(a):
         chosen.append(action_shares)
+    elif a.ndim == 1 and a.dtype.kind == "f":
+        chosen.append(partial(_draw_signal, a, "Action", averaged=False))
+    if not chosen or not len(record):
+        raise MissingCapability(f"nothing can be drawn of {record!r}: add probes to interact")
     axes = figures.new_axes(len(chosen))
     for plot, ax in zip(chosen, axes, strict=True):
         plot(record, ax=ax).set_xlabel("" if ax is not axes[-1] else "step t")
@@ -103,7 +112,7 @@ def drawn_mode(record: Record, ax: "Axes | None" = None) -> "Axes":
     panel = Panel("Mode drawn", "step t", "mode", [series], ylim=(-0.6, len(shown) - 0.4))
     ax = figures.draw(panel, ax)
     if len(shown) <= 2 * _LINES:
-        ax.set_yticks(range(len(shown)), [names[m] for m in shown])
+        ax.set_yticks(range(len(shown)), [names[m] if m >= 0 else "none" for m in shown])
     return ax
 
 
@@ -169,11 +178,23 @@ def action_shares(record: Record, ax: "Axes | None" = None, window: int | None =
 
 
 def _probe(record: Record, name: str) -> npt.NDArray[Any]:
-    if name not in record.probes:
+    if name not in getattr(record, "probes", ()):
         raise MissingCapability(
-            f"the record has no column {name!r}: run interact(..., probes=[{name!r}])"
+            f"{record!r} has no column {name!r}: record = interact(..., probes=[{name!r}])"
         )
-    return record.probes[name]
+    values = record.probes[name]
+    if not _fits(values, name):
+        raise MissingCapability(
+            f"column {name!r} is {values.dtype} of shape {values.shape}: this plot is for beliefs "
+            "over finitely many modes"
+        )
+    return values
+
+
+def _fits(values: npt.NDArray[Any] | None, name: str) -> bool:
+    """Return whether a column has the shape and type that its plot needs."""
+    kinds = {"posterior": (2, "f"), "drawn_mode": (1, "i"), "log_score": (1, "f")}
+    return values is not None and (values.ndim, values.dtype.kind) == kinds[name]
 
 
 def _mode_names(record: Record, count: int) -> Sequence[str]:
@@ -184,12 +205,13 @@ def _is_discrete(actions: npt.NDArray[Any]) -> bool:
     return actions.ndim == 1 and actions.dtype.kind in "biuU"
 
 
-def _has_rewards(record: Record) -> bool:
-    try:
-        performance.rewards(record)
-    except MissingCapability:
-        return False
-    return True
+def _draw_signal(
+    values: npt.NDArray[Any], title: str, record: Record, ax: "Axes", *, averaged: bool
+) -> "Axes":
+    """Draw the values of every step, or their running mean."""
+    if averaged:
+        return _draw_mean(title, f"mean {title.lower()}", values, None, ax)
+    return _draw_lines({title: values}, title, title.lower(), ax)
 
 
 def _thinned(steps: int) -> IntArray:
@@ -198,14 +220,23 @@ def _thinned(steps: int) -> IntArray:
 
 
 def _window(steps: int, window: int | None) -> int:
-    return max(1, round(_WINDOW * steps)) if window is None else window
+    if window is None:
+        return max(1, round(_WINDOW * steps))
+    if window != int(window) or window < 1:
+        raise ValueError(f"window={window!r}: expected an integer of at least 1")
+    return int(window)
 
 
 def _running_mean(values: npt.NDArray[Any], window: int) -> FloatArray:
-    total = np.cumsum(values, dtype=np.float64)
-    sums = total.copy()
+    """Return the mean of the finite values among the last `window`; NaN if there are none."""
+    is_finite = np.isfinite(values)
+    total, count = np.cumsum(np.where(is_finite, values, 0.0)), np.cumsum(is_finite)
+    sums, counts = total.copy(), count.astype(np.float64)
     sums[window:] -= total[:-window]
-    return sums / np.minimum(np.arange(1, len(values) + 1), window)
+    counts[window:] -= count[:-window]
+    means: FloatArray = np.full(len(sums), np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
 
 
 def _most_prominent(curves: dict[str, FloatArray], rest: str) -> dict[str, FloatArray]:
@@ -230,7 +261,8 @@ def _draw_lines(
     series = []
     for k, (name, y) in enumerate(curves.items()):
         t = _thinned(len(y))
-        style: Any = {"colour": PALETTE[k], "dash": DASHES[k % len(DASHES)]}
+        dash = DASHES[(k + k // len(DASHES)) % len(DASHES)]  # never the dash of a similar colour
+        style: Any = {"colour": PALETTE[k], "dash": dash}
         series.append(Series(name, t + 1, y[t], in_legend=len(curves) > 1, **style))
     notes = [note] if note else []
     return figures.draw(Panel(title, "step t", ylabel, series, guides, notes=notes, **panel), ax)
@@ -242,6 +274,10 @@ def _draw_mean(
     """Draw the running mean of values, and their mean over the whole run."""
     w = _window(len(values), window)
     lines = {f"last {w} steps": _running_mean(values, w)}
-    mean = float(values.mean())
-    guides = [Guide(f"whole run: {mean:.4g}", mean)] if np.isfinite(mean) else []
-    return _draw_lines(lines, title, ylabel, ax, f"mean of the last {w} steps", guides)
+    finite = values[np.isfinite(values)]
+    mean = float(np.mean(finite)) if finite.size else 0.0
+    guides = [Guide(f"whole run: {mean:.4g}", mean)] if finite.size else []
+    note = f"mean of the last {w} steps"
+    if finite.size < values.size:
+        note += f", without {values.size - finite.size} values that are not finite"
+    return _draw_lines(lines, title, ylabel, ax, note, guides)
