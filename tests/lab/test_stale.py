@@ -116,6 +116,26 @@ def test_a_changed_study_helper_or_helper_of_a_helper_runs_all_replicas_again(
     assert (mean, messages) == (2.5, "mine: 4 of 4 replicas found, nothing to run\n")
 
 
+def test_a_change_of_the_study_file_counts_if_its_functions_are_in_another_module(
+    project: Path,
+) -> None:
+    (project / "helper.py").write_text(
+        STUDY.replace("import helper\n", "")
+        .replace("helper.value(i)", "i + offset")
+        .replace("def run(settings, i)", "def run(settings, i, offset)")
+        .split("study = ")[0]
+    )
+    (project / "my_study.py").write_text(
+        "from functools import partial\nfrom helper import *\n"
+        'study = Experiment("mine", "my study", Settings, Settings(), Settings(),\n'
+        "                   partial(run, offset=0.0), score, figures)\n"
+    )
+    assert run_study(project)[0] == 1.5
+    path = project / "my_study.py"
+    path.write_text(path.read_text().replace("offset=0.0", "offset=1.0"))
+    assert run_study(project)[0] == 2.5
+
+
 def test_an_unrelated_file_and_more_runs_leave_the_replicas_valid(project: Path) -> None:
     run_study(project)
     (project / "unrelated.py").write_text("OFFSET = 1.0\n")
