@@ -91,15 +91,12 @@ class Claim:
                 f"claim {self.name!r} of the paper needs place=...: the section or figure of the "
                 "paper; or pass source='ours'"
             )
-        if self.undecided and not self.reason.strip():
+        needs_reason = self.undecided or (self.source == "paper" and not self.holds)
+        if needs_reason and not self.reason.strip():
+            state = "is undecided" if self.undecided else "of the paper does not hold"
             raise InvalidClaim(
-                f"claim {self.name!r} is undecided and gives no reason: pass reason=... with the "
-                "numbers that do not suffice"
-            )
-        if self.source == "paper" and not self.holds and not self.reason.strip():
-            raise InvalidClaim(
-                f"claim {self.name!r} of the paper does not hold and gives no reason: "
-                "pass reason=... to explain why it is refuted or not comparable"
+                f"claim {self.name!r} {state} and gives no reason: pass reason=... to explain why "
+                "it is refuted, not comparable or undecided"
             )
         if self.source == "ours" and self.holds is None and not self.undecided:
             raise InvalidClaim(

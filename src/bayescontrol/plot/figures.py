@@ -215,12 +215,11 @@ def panel_svgs(chart: Chart, prefix: str) -> list[str]:
     ('<svg', True, True, True)
     """
     mpl, chart = _matplotlib(), with_distinct_lines(chart)
-    numbers = {group: number for number, group in enumerate(groups(chart))}
     drawn = []
     for i, panel in enumerate(chart.panels):
         with mpl.rc_context(_STYLE):
             fig = mpl.figure.Figure(figsize=page_size(chart))
-            _draw_panel(fig.subplots(), panel, numbers)
+            _draw_panel(fig.subplots(), panel, groups(chart))
         drawn.append(_svg(fig, f"{prefix}-{i}"))
     return drawn
 
@@ -236,10 +235,10 @@ def scale_svgs(chart: Chart, prefix: str) -> dict[tuple[int, ...], str]:
     return drawn
 
 
-def groups(chart: Chart) -> list[str]:
-    """Return the groups of series that can be shown and hidden, in order of appearance."""
-    all_groups = (mark.group for panel in chart.panels for mark in panel.labelled)
-    return list(dict.fromkeys(all_groups))
+def groups(chart: Chart) -> dict[str, int]:
+    """Number the groups of series that can be shown and hidden, in order of appearance."""
+    names = dict.fromkeys(mark.group for panel in chart.panels for mark in panel.labelled)
+    return {name: number for number, name in enumerate(names)}
 
 
 def page_size(chart: Chart) -> tuple[float, float]:
@@ -285,13 +284,9 @@ def _svg(fig: "Figure", salt: str) -> str:
     text = re.sub(r'<g id="[^"]*">', "<g>", text)
     text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)
     text = re.sub(r"(?<=\d\.\d\d)\d+", "", text)  # a hundredth of a point is enough
-    # Only inside tags: a label may hold the text "#0072b2".
-    return re.sub(r"<[^<>]*#[^<>]*>", _with_variables, text).strip()
-
-
-def _with_variables(tag: re.Match[str]) -> str:
-    """Replace the colours in a tag by CSS variables."""
-    return re.sub(r"#[0-9a-f]{6}\b", lambda c: VARIABLES.get(c[0], c[0]), tag[0])
+    # Only inside tags, before ">": a label may hold the text "#0072b2".
+    colours = r"#[0-9a-f]{6}\b(?=[^<>]*>)"
+    return re.sub(colours, lambda found: VARIABLES.get(found[0], found[0]), text).strip()
 
 
 def _draw_panel(ax: "Axes", panel: Panel, numbers: dict[str, int]) -> None:

@@ -78,21 +78,12 @@ def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
     return Strokes("membrane", np.array(x), np.array(y), in_legend=in_legend, **style)
 
 
-def shares(maze: Maze, values: FloatArray) -> FloatArray:
-    """Arrange values[x] on the map, with NaN for walls.
-
-    >>> from bayescontrol.mdp import Maze
-    >>> shares(Maze("G # ."), np.array([0.25, 0.75]))
-    array([[0.25,  nan, 0.75]])
-    """
+def _heat(maze: Maze, values: FloatArray) -> Heat:
+    """Shade the cells by their shares values[x] of the steps; walls are NaN."""
     grid = np.full((len(maze.rows), len(maze.rows[0])), np.nan)
     for (i, j), value in zip(maze.cells, values, strict=True):
         grid[i, j] = value
-    return grid
-
-
-def _heat(maze: Maze, values: FloatArray) -> Heat:
-    return Heat("share of the steps", shares(maze, values), _HIGH, power=_POWER)
+    return Heat("share of the steps", grid, _HIGH, power=_POWER)
 
 
 def _goals(maze: Maze) -> list[Word]:

@@ -173,8 +173,8 @@ def action_shares(record: Record, ax: "Axes | None" = None, window: int | None =
     w = _window(len(record), window)
     curves = {str(a): _running_mean(record.actions == a, w) for a in np.unique(record.actions)}
     lines = _most_prominent(curves, "other actions")
-    note = f"of the last {w} steps" if w < len(record) else ""
-    return _draw_lines(lines, "Actions", "share", ax, note, ylim=(-0.02, 1.02))
+    notes = [f"of the last {w} steps"] if w < len(record) else []
+    return _draw_lines(lines, "Actions", "share", ax, notes=notes, ylim=(-0.02, 1.02))
 
 
 def _probe(record: Record, name: str) -> npt.NDArray[Any]:
@@ -249,13 +249,7 @@ def _most_prominent(curves: dict[str, FloatArray], rest: str) -> dict[str, Float
 
 
 def _draw_lines(
-    curves: dict[str, FloatArray],
-    title: str,
-    ylabel: str,
-    ax: "Axes | None",
-    note: str = "",
-    guides: Sequence[Guide] = (),
-    **panel: Any,
+    curves: dict[str, FloatArray], title: str, ylabel: str, ax: "Axes | None", **panel: Any
 ) -> "Axes":
     """Draw curves over the steps, with a legend if there are several."""
     series = []
@@ -264,8 +258,7 @@ def _draw_lines(
         dash = DASHES[(k + k // len(DASHES)) % len(DASHES)]  # never the dash of a similar colour
         style: Any = {"colour": PALETTE[k], "dash": dash}
         series.append(Series(name, t + 1, y[t], in_legend=len(curves) > 1, **style))
-    notes = [note] if note else []
-    return figures.draw(Panel(title, "step t", ylabel, series, guides, notes=notes, **panel), ax)
+    return figures.draw(Panel(title, "step t", ylabel, series, **panel), ax)
 
 
 def _draw_mean(
@@ -280,4 +273,4 @@ def _draw_mean(
     note = f"mean of the last {w} steps"
     if finite.size < values.size:
         note += f", without {values.size - finite.size} values that are not finite"
-    return _draw_lines(lines, title, ylabel, ax, note, guides)
+    return _draw_lines(lines, title, ylabel, ax, notes=[note], guides=guides)

@@ -271,7 +271,7 @@ def _figure(name: str, chart: Chart, prefix: str) -> str:
     )
     svgs, scales = figures.panel_svgs(chart, prefix), figures.scale_svgs(chart, prefix)
     placed = legends(with_distinct_lines(chart))
-    numbers = {group: number for number, group in enumerate(figures.groups(chart))}
+    numbers = figures.groups(chart)
     maps = tuple(i for i, panel in enumerate(chart.panels) if panel.heats)
     parts = []
     for i, (panel, svg) in enumerate(zip(chart.panels, svgs, strict=True)):

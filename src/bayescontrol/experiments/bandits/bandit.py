@@ -343,11 +343,9 @@ def _best_arm(posteriors: FloatArray) -> FloatArray:
 
 
 def _compare_text(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> str:
-    return (
-        "one run cannot show a difference"
-        if len(a) < 2
-        else compare_pair(a, b, names=names).sentence
-    )
+    if len(a) < 2:
+        return "one run cannot show a difference"
+    return compare_pair(a, b, names=names).sentence
 
 
 def _tolerance(sd: float, n: int, reference_runs: int) -> float:

@@ -245,9 +245,8 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             [_rod_panel(settings, columns), _hill_panel(settings, columns)],
             "Pendulum: cos φ, 1 for a rod that stands upright, as a mean over the episodes. "
             "MountainCar: the share of the episodes in which the car has reached the goal. The "
-            "rule is as good as "
-            "the right expert; on some hills a first push in the wrong direction even helps, "
-            "because the experts are good but not optimal.",
+            "rule is as good as the right expert; on some hills a first push in the wrong "
+            "direction even helps, because the experts are good but not optimal.",
             columns=2,
             note=f"{settings.runs} episodes",
         ),
