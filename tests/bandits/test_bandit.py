@@ -122,3 +122,10 @@ def test_an_invalid_bias_is_refused() -> None:
     for bad in ([1.2, 0.3], [0.5, float("nan")], [], [[0.5, 0.4]], [0.5, -0.1]):
         with pytest.raises(InvalidTable):
             lai_robbins(bad)
+
+
+def test_the_truth_may_be_given_by_the_names_of_the_arms() -> None:
+    bandit = BernoulliBandit(["red", "blue"])
+    assert bandit.environment({"blue": 0.7, "red": 0.2}).means.tolist() == [0.2, 0.7]
+    with pytest.raises(UnknownArm, match="the arms are"):
+        bandit.environment({"blue": 0.7, "green": 0.2})
