@@ -96,7 +96,7 @@ def run_study(project: Path, *words: object) -> tuple[float, str]:
     [
         ("my_study.py", "helper.value(i)", "(helper.value(i) + 1)"),
         ("helper.py", "return i", "return 1 + i"),
-        ("deeper.py", "0.0", "1.0"),
+        ("deeper.py", "0.0", "1.00"),
     ],
 )
 def test_a_changed_study_helper_or_helper_of_a_helper_runs_all_replicas_again(
@@ -132,13 +132,13 @@ def test_a_change_of_the_study_file_counts_if_its_functions_are_in_another_modul
     )
     assert run_study(project)[0] == 1.5
     path = project / "my_study.py"
-    path.write_text(path.read_text().replace("offset=0.0", "offset=1.0"))
+    path.write_text(path.read_text().replace("offset=0.0", "offset=1.00"))
     assert run_study(project)[0] == 2.5
 
 
 def test_an_unrelated_file_and_more_runs_leave_the_replicas_valid(project: Path) -> None:
     run_study(project)
-    (project / "unrelated.py").write_text("OFFSET = 1.0\n")
+    (project / "unrelated.py").write_text("OFFSET = 1.00\n")
     mean, messages = run_study(project, "--runs", 6)
     assert mean == 2.5
     assert "mine: 4 of 6 replicas found, 2 to run" in messages
@@ -147,7 +147,7 @@ def test_an_unrelated_file_and_more_runs_leave_the_replicas_valid(project: Path)
 
 def test_keep_stale_keeps_old_replicas_and_json_page_and_report_say_so(project: Path) -> None:
     run_study(project)
-    (project / "deeper.py").write_text("OFFSET = 1.0\n")
+    (project / "deeper.py").write_text("OFFSET = 1.00\n")
     done = shell(project, "report", "results")
     changed = "The code has changed since runs 0 to 3: deeper."
     assert f"results: {changed}" in done.stderr
@@ -212,7 +212,7 @@ def test_worker_processes_report_the_same_code(project: Path) -> None:
 def test_reproduce_runs_changed_code_again(project: Path) -> None:
     words = ("reproduce", "my_study.py", "--out", "report", "--workers", 1, "--json")
     shell(project, *words)
-    (project / "deeper.py").write_text("OFFSET = 1.0\n")
+    (project / "deeper.py").write_text("OFFSET = 1.00\n")
     done = shell(project, *words, "--keep-stale")
     assert json.loads(done.stdout)["experiments"][0]["claims"][0]["ours"] == 1.5
     done = shell(project, *words)

@@ -50,7 +50,7 @@ class Explanation:
     >>> with open_agent("sqlite:///:memory:", "shop", shop, seed=2) as agent:
     ...     print(agent.explain(agent.act()))
     decision 2: 'blue' with probability 0.5
-    drawn: MeanRewards(red: 0.268, blue: 0.39)
+    drawn: MeanRewards(red: 0.2677, blue: 0.39)
     """
 
     decision: events.Decision

@@ -21,8 +21,6 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config, event
 
-import bayescontrol.kernels
-
 F = TypeVar("F", bound=Callable[..., object])
 # Numba creates its settings at run time, and type checkers do not know its option `_nrt`.
 _config: Any = config
@@ -159,8 +157,9 @@ class _Announcer(event.Listener):
 
     def on_start(self, event: Any) -> None:
         module = event.data["dispatcher"].py_func.__module__ or ""  # None after exec
-        if bayescontrol.kernels.announce_compilation and module.startswith(__package__):
-            bayescontrol.kernels.announce_compilation = False
+        kernels: Any = sys.modules[__package__]
+        if kernels.announce_compilation and module.startswith(__package__):
+            kernels.announce_compilation = False
             print(  # noqa: T201 - a warning would be shown as a mistake of the user
                 "bayescontrol: compiling kernels that are used for the first time; "
                 "bayescontrol.warm_up() compiles the common ones ahead",
