@@ -83,7 +83,7 @@ def study_file(name: str) -> Path | None:
 
 
 def _attribute(name: str) -> str:
-    """Return the attribute of `file.py:attribute`, or "" if there is none."""
+    """Return the attribute of `file.py:attribute`, or an empty text."""
     return "" if name.endswith(".py") else name.rpartition(":")[2]
 
 

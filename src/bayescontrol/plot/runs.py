@@ -228,7 +228,7 @@ def _window(steps: int, window: int | None) -> int:
 
 
 def _running_mean(values: npt.NDArray[Any], window: int) -> FloatArray:
-    """Return the mean of the finite values among the last `window`; NaN if there are none."""
+    """Return the mean of the finite values among the last `window`, else NaN."""
     is_finite = np.isfinite(values)
     total, count = np.cumsum(np.where(is_finite, values, 0.0)), np.cumsum(is_finite)
     sums, counts = total.copy(), count.astype(np.float64)
