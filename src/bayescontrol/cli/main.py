@@ -96,9 +96,9 @@ def list_(name: str | None) -> None:
 
 @main.command("warm-up")
 def warm_up_() -> None:
-    """Compile all kernels now, so that later runs start at once. Takes about a minute."""
+    """Compile the common kernels now, so that later runs start at once; about a minute."""
     seconds = warm_up(lambda name: print_message(f"compiling: {name}"))
-    print_message(f"All kernels are ready, after {seconds:.0f} s.")
+    print_message(f"The common kernels are compiled, after {seconds:.0f} s.")
 
 
 def _show_settings(experiment: Experiment[Any], console: Console) -> None:
