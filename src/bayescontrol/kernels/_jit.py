@@ -157,8 +157,8 @@ class _Announcer(event.Listener):
 
     def on_start(self, event: Any) -> None:
         module = event.data["dispatcher"].py_func.__module__ or ""  # None after exec
-        kernels: Any = sys.modules[__package__]
-        if kernels.announce_compilation and module.startswith(__package__):
+        kernels: Any = sys.modules.get(__package__)  # None in a copy of this file
+        if kernels and kernels.announce_compilation and module.startswith(__package__):
             kernels.announce_compilation = False
             print(  # noqa: T201 - a warning would be shown as a mistake of the user
                 "bayescontrol: compiling kernels that are used for the first time; "
