@@ -66,7 +66,9 @@ def run(code: str, path: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-@pytest.mark.parametrize("does", ["pass", "agent.close()", "agent.close(); del agent"])
+@pytest.mark.parametrize(
+    "does", ["pass", "agent.close()", "agent._log = None; del agent; import gc; gc.collect()"]
+)
 def test_operations_acknowledged_after_a_fork_are_durable(tmp_path: Path, does: str) -> None:
     path = tmp_path / "shop.db"
     acknowledged = run(BEGIN + FORK.format(does=does), path)

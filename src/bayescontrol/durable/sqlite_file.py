@@ -17,7 +17,6 @@ flushes.
 
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -212,7 +211,6 @@ class SqliteFile:
             self._require_place(Path(path))
             self._file_lock = _lock_file(path)
         self._db: apsw.Connection | None = None
-        _files.add(self)
         # The identity of the file and of its write-ahead log, to detect that they were replaced.
         self._stat: os.stat_result | None = None
         self._wal: os.stat_result | None = None
@@ -239,6 +237,9 @@ class SqliteFile:
 
     def _prepare(self, db: apsw.Connection) -> None:
         """Create the tables or check the existing ones, and configure the connection."""
+        # A forked child believes that it holds the parent's locks. If its copy of the connection is
+        # released, SQLite must not remove the write-ahead log that the parent uses; see `close`.
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         # Set before the first read, so that the write-ahead log needs no shared memory.
         db.pragma("locking_mode", "EXCLUSIVE")
         application, layout = db.pragma("application_id"), db.pragma("user_version")
@@ -370,25 +371,11 @@ class SqliteFile:
         with self._lock:
             if self._db is not None and self.process == os.getpid():
                 try:
+                    self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
                     self._db.close()
                 except apsw.Error:  # the last checkpoint failed; the next opening repeats it
                     self._db.close(True)
-            self._db = None  # in a forked child `_inherited` still holds it
+            self._db = None
             if self._file_lock is not None:
                 self._file_lock.release()
                 self._file_lock = None
-
-
-_files: Final["weakref.WeakSet[SqliteFile]"] = weakref.WeakSet()
-#: In a forked child: the connections of the parent. If Python released one, SQLite would close it
-#: and remove the write-ahead log that the parent uses.
-_inherited: Final[list[apsw.Connection]] = []
-
-
-def _hold_inherited() -> None:
-    """Keep the connections of the parent open in a forked child."""
-    _inherited.extend(file._db for file in _files if file._db is not None)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_hold_inherited)
