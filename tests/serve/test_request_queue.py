@@ -40,7 +40,7 @@ def with_queue(visit: Any, monitor: Any = None) -> Any:
     async def run() -> Any:
         agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(2), seed=1)
         with ThreadPoolExecutor(2) as pool:
-            queue = RequestQueue(agent, pool, pool, monitor)
+            queue = RequestQueue(agent, pool, pool, monitor or FakeMonitor())
             try:
                 return await visit(queue)
             finally:

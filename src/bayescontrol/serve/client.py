@@ -13,9 +13,9 @@ import math
 import random
 import re
 import socket
-import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Self
@@ -50,7 +50,7 @@ class Reply(NamedTuple):
 
     status: int
     body: bytes
-    headers: Mapping[str, str]
+    headers: http.client.HTTPMessage | Mapping[str, str]
 
     @property
     def retry_after(self) -> float:
@@ -78,12 +78,10 @@ class _ConnectionPool:
 
     def __init__(self, url: str) -> None:
         invalid = InvalidAddress(f"url={url!r} is invalid: write http://host:port or https://host")
-        if not isinstance(url, str):
-            raise invalid
         try:
             parts = urlsplit(url)
             port = parts.port
-        except ValueError:
+        except (AttributeError, TypeError, ValueError):
             raise invalid from None
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise invalid
@@ -91,8 +89,7 @@ class _ConnectionPool:
         self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         self._host, self._port = parts.hostname, port
         self._base = parts.path.rstrip("/")
-        self._free: list[http.client.HTTPConnection] = []
-        self._lock = threading.Lock()
+        self._free: deque[http.client.HTTPConnection] = deque()  # threads may share a deque
 
     def send(self, request: _Request) -> Reply:
         """Send one request and return the answer."""
@@ -105,16 +102,15 @@ class _ConnectionPool:
         if response.will_close:
             connection.close()
         else:
-            with self._lock:
-                self._free.append(connection)
-        return Reply(response.status, body, _lower_headers(response))
+            self._free.append(connection)
+        return Reply(response.status, body, response.headers)
 
     def lines(self, request: _Request) -> Iterator[bytes]:
         """Yield the lines of an answer as they arrive; raise its error if the status is not 200."""
         connection, response = self._respond(request)
         try:
             if response.status != 200:
-                raise _error(Reply(response.status, response.read(), _lower_headers(response)))
+                raise _error(Reply(response.status, response.read(), response.headers))
             for line in response:
                 yield line.rstrip(b"\n")
         finally:
@@ -124,12 +120,10 @@ class _ConnectionPool:
         self, request: _Request
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Send a request on a free or a new connection; return the connection and the response."""
-        with self._lock:
-            reused = self._free.pop() if self._free else None
-        # If the server has closed the free connection, use a new one.
-        with suppress(ConnectionError, http.client.HTTPException):
-            if reused is not None:
-                return reused, self._send(reused, request)
+        # If there is no free connection, or the server has closed it, use a new one.
+        with suppress(IndexError, ConnectionError, http.client.HTTPException):
+            connection = self._free.pop()
+            return connection, self._send(connection, request)
         connection = self._connect(self._host, self._port, timeout=request.timeout)
         return connection, self._send(connection, request)
 
@@ -148,15 +142,9 @@ class _ConnectionPool:
 
     def close(self) -> None:
         """Close the idle connections."""
-        with self._lock:
-            free, self._free = self._free, []
-        for connection in free:
-            connection.close()
-
-
-def _lower_headers(response: http.client.HTTPResponse) -> dict[str, str]:
-    """Return the headers of an answer, with names in lower case."""
-    return {name.lower(): value for name, value in response.getheaders()}
+        with suppress(IndexError):
+            while True:
+                self._free.pop().close()
 
 
 class Client:
@@ -191,8 +179,7 @@ class Client:
 
     def agents(self) -> list[str]:
         """Return the names of all agents."""
-        names: list[str] = self.call("GET", "/v1/agents")["agents"]
-        return names
+        return list(self.call("GET", "/v1/agents")["agents"])
 
     def create(
         self,
@@ -236,9 +223,8 @@ class Client:
     def _send_with_retries(self, request: _Request) -> Reply:
         """Return an answer with a status below 400; raise the error of the last attempt."""
         began, pause = time.monotonic(), 0.05
-        end = began + self.timeout
         while True:
-            left = end - time.monotonic()
+            left = began + self.timeout - time.monotonic()
             wait = pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that clients do not retry at the same time
             try:
                 reply = self._pool.send(request._replace(timeout=max(left, 0.001)))
@@ -305,18 +291,15 @@ class RemoteAgent:
     def observe(self, id: str | Decision, o: Any) -> bool:
         """See `DurableAgent.observe`. Returns True if the observation is new, else False."""
         body = {"id": _id(id), "observation": as_plain(o, "the observation")}
-        learnt: bool = self._client.call("POST", f"{self._path}/observe", body)["learnt"]
-        return learnt
+        return bool(self._client.call("POST", f"{self._path}/observe", body)["learnt"])
 
     def info(self) -> dict[str, Any]:
         """Return the model and settings of the agent, and the size of its log."""
-        info: dict[str, Any] = self._client.call("GET", self._path)
-        return info
+        return dict(self._client.call("GET", self._path))
 
     def posterior(self) -> dict[str, dict[str, Any]]:
         """Return the current posterior, by arm or mode."""
-        reply: dict[str, dict[str, Any]] = self._client.call("GET", f"{self._path}/posterior")
-        return reply["posterior"]
+        return dict(self._client.call("GET", f"{self._path}/posterior")["posterior"])
 
     def probabilities(self, x: Any = None) -> dict[Any, float] | None:
         """Return P(a | past, x) of every action; None if it cannot be computed exactly."""

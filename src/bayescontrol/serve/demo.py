@@ -61,7 +61,6 @@ def running_demo(
     seconds: float,
     *,
     store: str | None = None,
-    host: str = "127.0.0.1",
     port: int = 0,
     rate: float = 40.0,
     seed: int = 0,
@@ -81,9 +80,8 @@ def running_demo(
     with tempfile.TemporaryDirectory(prefix="bayescontrol-demo-") as folder:
         url = store or f"sqlite:///{Path(folder) / 'demo.db'}"
         model = dispenser()
-        server = Server(
-            url, host=host, port=port, models={model.name: model}, truths={"checkout": CHECKOUT}
-        )
+        models, truths = {model.name: model}, {"checkout": CHECKOUT}
+        server = Server(url, port=port, models=models, truths=truths)
         stopped = threading.Event()
         with server, Client(server.url) as client:
             client.create("checkout", BernoulliBandit(list(CHECKOUT)))

@@ -94,11 +94,9 @@ def _complete(operation: dict[str, Any]) -> None:
             titles = [kind.title for kind in PROBLEMS.values() if kind.status == int(status)]
             response["description"] = "; or: ".join(titles)
             response["content"] = {MEDIA_TYPE: {"schema": {"$ref": f"{_REF}Problem"}}}
-    if operation["operationId"] in ("log", "metrics"):
-        content = operation["responses"]["200"]["content"]
-        media = schemas.LINES if operation["operationId"] == "log" else "text/plain"
-        content.clear()
-        content[media] = {"schema": {"type": "string"}}
+    media = {"log": schemas.LINES, "metrics": "text/plain"}.get(operation["operationId"])
+    if media is not None:
+        operation["responses"]["200"]["content"] = {media: {"schema": {"type": "string"}}}
 
 
 # -- the page ----------------------------------------------------------------------------------
@@ -208,23 +206,21 @@ def _model(model: ModelKind, url: str) -> str:
          escape(doc.shape), escape(doc.meaning))
         for setting, doc in model.settings.items()
     ]  # fmt: skip
-    body = {"name": f"my-{name}", "model": name, "settings": model.example}
-    lines = [f"{_JSON} {url}/v1/agents \\\n  -d '{_plain(body)}'"]
-    act = f"{url}/v1/agents/my-{name}/act -H 'Idempotency-Key: step-1'"
-    if model.situation is None:
-        lines.append(f"curl -X POST {act}")
-    else:
-        lines.append(f"{_JSON} {act} \\\n  -d '{_plain({'situation': model.situation})}'")
-    answer = {"id": "2", "observation": model.observation}
-    lines.append(f"{_JSON} {url}/v1/agents/my-{name}/observe \\\n  -d '{_plain(answer)}'")
+    agents, question = f"{url}/v1/agents", {"situation": model.situation}
+    act = f"{agents}/my-{name}/act -H 'Idempotency-Key: step-1'"
+    lines = [
+        _post(agents, {"name": f"my-{name}", "model": name, "settings": model.example}),
+        f"curl -X POST {act}" if model.situation is None else _post(act, question),
+        _post(f"{agents}/my-{name}/observe", {"id": "2", "observation": model.observation}),
+    ]
     return (
         f'<h3 id="{name}"><code>{name}</code></h3><p>{escape(model.summary)}</p>{_table(rows)}'
         f"<p>An observation is {escape(model.feedback)}.</p>{_code(chr(10).join(lines))}"
     )
 
 
-def _plain(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _post(address: str, body: Any) -> str:
+    return f"{_JSON} {address} \\\n  -d '{json.dumps(body, ensure_ascii=False)}'"
 
 
 def _code(text: str) -> str:

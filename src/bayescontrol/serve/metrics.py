@@ -1,11 +1,13 @@
 """The metrics of the server, in the text format of Prometheus."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.registry import Collector
 
+_NAMESPACE: Final = "bayescontrol"
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
@@ -23,29 +25,23 @@ class Metrics(Collector):
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self.requests = self._counter("requests", "Requests answered.", "method", "route", "status")
-        self.seconds = self._histogram(
-            "request_seconds", "Time until the answer began.", _SECONDS, "route"
+        counter = partial(Counter, namespace=_NAMESPACE, registry=self._registry)
+        histogram = partial(Histogram, namespace=_NAMESPACE, registry=self._registry)
+        self.requests = counter("requests", "Requests answered.", ("method", "route", "status"))
+        self.seconds = histogram(
+            "request_seconds", "Time until the answer began.", ("route",), buckets=_SECONDS
         )
-        self.problems = self._counter("problems", "Requests refused.", "problem")
-        self.decisions = self._counter("decisions", "Decisions acknowledged.", "agent")
-        self.observations = self._counter("observations", "Observations learnt.", "agent")
-        self.batch_sizes = self._histogram(
-            "commit_requests", "Requests that shared a commit.", _SIZES, "agent"
+        self.problems = counter("problems", "Requests refused.", ("problem",))
+        self.decisions = counter("decisions", "Decisions acknowledged.", ("agent",))
+        self.observations = counter("observations", "Observations learnt.", ("agent",))
+        self.batch_sizes = histogram(
+            "commit_requests", "Requests that shared a commit.", ("agent",), buckets=_SIZES
         )
-
-    def _counter(self, name: str, help: str, *labels: str) -> Counter:
-        return Counter(f"bayescontrol_{name}", help, labels, registry=self._registry)
-
-    def _histogram(
-        self, name: str, help: str, buckets: tuple[float, ...], *labels: str
-    ) -> Histogram:
-        name = f"bayescontrol_{name}"
-        return Histogram(name, help, labels, buckets=buckets, registry=self._registry)
 
     def gauge(self, name: str, help: str, read: Callable[[], float]) -> None:
         """Add a gauge; `read` returns its value when the metrics are requested."""
-        Gauge(f"bayescontrol_{name}", help, registry=self._registry).set_function(read)
+        gauge = Gauge(name, help, namespace=_NAMESPACE, registry=self._registry)
+        gauge.set_function(read)
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics, without the times at which their labels were first used."""

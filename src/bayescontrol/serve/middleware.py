@@ -17,7 +17,7 @@ import json
 import logging
 import math
 import time
-from collections import OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -115,18 +115,17 @@ class RateLimiter:
         self._rate, self._clock = rate, clock
         self._burst = max(rate, 1.0) if burst is None else burst
         #: By caller: the tokens left, and when that was computed.
-        self._left: OrderedDict[object, tuple[float, float]] = OrderedDict()
+        self._left: dict[object, tuple[float, float]] = {}
 
     def take(self, caller: object) -> None:
         """Take one token from the caller's bucket; raise `Refused` if the bucket is empty."""
         now = self._clock()
-        left, last_time = self._left.get(caller, (self._burst, now))
+        left, last_time = self._left.pop(caller, (self._burst, now))
         left = min(self._burst, left + (now - last_time) * self._rate)
         allowed = left >= 1.0
         self._left[caller] = (left - 1.0 if allowed else left, now)
-        self._left.move_to_end(caller)
         if len(self._left) > _MAX_CALLERS:  # the bucket used longest ago is most likely full
-            self._left.popitem(last=False)
+            del self._left[next(iter(self._left))]
         if not allowed:
             wait = math.ceil((1.0 - left) / self._rate)
             raise Refused(
@@ -171,9 +170,7 @@ class Middleware:
         path = scope["path"]
         is_limited = not path.startswith(_HEALTH) and path != STREAM
         try:
-            self._require_allowed(scope, path)
-            if is_limited:
-                self._require_capacity()
+            self._require_allowed(scope, path, is_limited)
         except Refused as refused:
             await self._refuse(scope, send, refused)
             return
@@ -185,8 +182,8 @@ class Middleware:
 
     # -- access ----------------------------------------------------------------------------------
 
-    def _require_allowed(self, scope: _Scope, path: str) -> None:
-        """Raise `Refused` if the request fails a check of host, origin, token, rate or body."""
+    def _require_allowed(self, scope: _Scope, path: str, is_limited: bool) -> None:
+        """Raise `Refused` after a failed check of host, origin, token, rate, body or capacity."""
         headers = {name: value for name, value in scope["headers"] if name in _HEADERS}
         host = headers.get(b"host", b"").decode("latin-1")
         if self._hosts is not None and _without_port(host) not in self._hosts:
@@ -208,6 +205,8 @@ class Middleware:
             self._rate_limiter.take(caller or address)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             self._require_valid_body(headers)
+        if is_limited and self.in_progress >= self._limits.concurrency:
+            raise Refused("overloaded", f"{self.in_progress} requests are in progress")
 
     def _log_failure(self, scope: _Scope, path: str, address: str, reason: str) -> None:
         """Log a request without a valid token. The token is not logged; lines are limited."""
@@ -221,12 +220,6 @@ class Middleware:
             "%s %a from %s refused: %s%s", scope["method"], path[:200], address, reason, more
         )
         self._unlogged = 0
-
-    def _require_capacity(self) -> None:
-        if self.in_progress >= self._limits.concurrency:
-            raise Refused(
-                "overloaded", f"{self.in_progress} requests are in progress", {"Retry-After": "1"}
-            )
 
     def _require_valid_body(self, headers: dict[bytes, bytes]) -> None:
         length = headers.get(b"content-length", b"0")
@@ -281,11 +274,9 @@ class Middleware:
             if not timeout.expired():
                 raise
             if not status:
-                refused = Refused(
-                    "timeout" if reading else "deadline",
-                    f"more than {deadline:g} seconds",
-                    {"Connection": "close"} if reading else {"Retry-After": "1"},
-                )
+                kind = "timeout" if reading else "deadline"
+                headers = {"Connection": "close"} if reading else {}
+                refused = Refused(kind, f"more than {deadline:g} seconds", headers)
                 await self._refuse(scope, send, refused)
 
     def _count(self, scope: _Scope, status: int, seconds: float) -> None:
@@ -298,7 +289,6 @@ class Middleware:
         status, headers, body = problem_response(refused.kind, str(refused), refused.headers)
         self._count(scope, status, 0.0)
         self._metrics.problems.labels(refused.kind).inc()
-        headers["Content-Length"] = str(len(body))
         raw = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
         await send({"type": "http.response.start", "status": status, "headers": raw})
         await send({"type": "http.response.body", "body": body})
@@ -328,11 +318,9 @@ def require_distinct_keys(body: bytes) -> None:
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> None:
-    keys: set[str] = set()
-    for key, _ in pairs:
-        if key in keys:
+    for key, count in Counter(key for key, _ in pairs).items():
+        if count > 1:
             raise Refused("bad-request", f"the key {key[:80]!r} occurs twice in one object")
-        keys.add(key)
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_reject_duplicate_keys)

@@ -11,7 +11,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -74,9 +74,6 @@ class Monitor:
 
     `truths` gives the true mean reward of every action, by agent, where it is known;
     `max_listeners` limits the pages.
-
-    >>> Monitor(Metrics(), {"shop": {"red": 0.2, "blue": 0.3}}).listeners
-    0
     """
 
     def __init__(
@@ -91,12 +88,7 @@ class Monitor:
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._last_shown = 0.0
-        metrics.gauge("listeners", "Pages that listen.", lambda: self.listeners)
-
-    @property
-    def listeners(self) -> int:
-        """The number of pages that listen."""
-        return len(self._listeners)
+        metrics.gauge("listeners", "Pages that listen.", lambda: len(self._listeners))
 
     # -- commits; in a worker thread -------------------------------------------------------------
 
@@ -107,13 +99,10 @@ class Monitor:
         if not self._listeners or now - statistics.last_surprise < _SAMPLE_PERIOD:
             return
         for request in requests:
-            if not isinstance(request, Observe):
-                continue
-            decision = statistics.recent.get(str(request.id))
-            if decision is not None:
+            if isinstance(request, Observe) and (d := statistics.recent.get(str(request.id))):
                 statistics.last_surprise = now
                 with suppress(Exception):  # if o is invalid, `observe` reports it
-                    bits = _surprise(agent, decision, request.o)
+                    bits = _surprise(agent, d, request.o)
                     if math.isfinite(bits):
                         statistics.surprises.append(bits)
                 return
@@ -264,25 +253,18 @@ def action_label(decision: Decision) -> str:
     return a if isinstance(a, str) else msgspec.json.encode(as_plain(a, "an action")).decode()
 
 
-def event_counts(agent: DurableAgent) -> tuple[int, int]:
-    """Return the numbers of decisions and observations in the log of an agent.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> from bayescontrol.durable import open_agent
-    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
-    ...     _ = shop.act(), shop.observe(shop.act(), 1)
-    ...     event_counts(shop)
-    (2, 1)
-    """
-    head, count = agent.ask(lambda rule: (agent.head, observation_count(rule)))
-    return split_events(agent, head, count)
-
-
 def split_events(agent: DurableAgent, head: int, count: int | None) -> tuple[int, int]:
     """Return the numbers of decisions and observations among the first `head` events of the log.
 
     The first event is the creation. `count` is the number of observations; if it is None, they are
     counted in the log.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
+    ...     _ = shop.act(), shop.observe(shop.act(), 1)
+    ...     split_events(shop, shop.head, shop.ask(observation_count))
+    (2, 1)
     """
     if count is None:
         count = sum(isinstance(event, Observed) for event in agent.log(1, head))
@@ -331,11 +313,9 @@ def posterior_rows(rule: Any, model: str = "") -> list[dict[str, Any]]:
     return rows
 
 
-def _arm_rewards(model: str) -> Callable[[Any], Mapping[str, Mapping[str, float]]] | None:
-    """Return the model's function from a belief to the rewards of its arms, if it has one."""
-    found: Callable[[Any], Mapping[str, Mapping[str, float]]] | None
-    found = KINDS[model].model_kind.arm_rewards if model in KINDS else None
-    return found
+def _arm_rewards(model: str) -> Any:
+    """Return the model's function from a belief to the rewards of its arms, or None."""
+    return KINDS[model].model_kind.arm_rewards if model in KINDS else None
 
 
 def _posterior_row(name: str, **numbers: float) -> dict[str, Any]:

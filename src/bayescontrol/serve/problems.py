@@ -233,11 +233,11 @@ def problem_response(
     `name` is the last part of the problem's type; `headers` are sent in addition to the usual ones.
 
     >>> status, headers, body = problem_response("overloaded", "256 requests are in progress")
-    >>> status, headers
-    (503, {'Retry-After': '1', 'Content-Type': 'application/problem+json'})
+    >>> status, headers["Retry-After"], headers["Content-Type"]
+    (503, '1', 'application/problem+json')
     """
     kind = PROBLEMS[name]
-    problem = Problem(_URN + name, kind.title, kind.status, detail, kind.next)
-    all_headers = {"Retry-After": "1"} if kind.status == 503 else {}
-    all_headers |= {"Content-Type": MEDIA_TYPE, **(headers or {})}
-    return kind.status, all_headers, msgspec.json.encode(problem)
+    body = msgspec.json.encode(Problem(_URN + name, kind.title, kind.status, detail, kind.next))
+    usual = {"Retry-After": "1"} if kind.status == 503 else {}
+    usual |= {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body))}
+    return kind.status, usual | dict(headers or {}), body

@@ -12,9 +12,7 @@ its answer for `deadline` seconds is disconnected.
 
 import asyncio
 import math
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -34,32 +32,21 @@ _LINGER_BYTES: Final = 1_048_576
 _RESOLUTION: Final = 2e-3
 #: Refused connections that may be open in addition to the limit of connections.
 _MAX_ENDING: Final = 64
-
-
-def connection_factory(limits: Limits, metrics: Metrics) -> Callable[..., "HttpConnection"]:
-    """Return a factory of connections that share the limit of connections."""
-    return partial(HttpConnection, limits, metrics, _Connections())
-
-
-class _Connections:
-    """Connections of one server, in the order in which they entered each state."""
-
-    def __init__(self) -> None:
-        #: Connections without a request in progress.
-        self.idle: dict[HttpConnection, None] = {}
-        #: Connections that have been refused or dropped, but are not closed yet.
-        self.ending: dict[HttpConnection, None] = {}
+_Ordered: TypeAlias = dict["HttpConnection", None]
 
 
 class HttpConnection(HttpToolsProtocol):
-    """A connection whose requests are parsed with httptools; `settings` are uvicorn's."""
+    """A connection whose requests are parsed with httptools; `settings` are uvicorn's.
+
+    The connections of a server share two ordered sets: `idle` has those without a request in
+    progress, `ending` those that have been refused or dropped, but are not closed yet.
+    """
 
     def __init__(
-        self, limits: Limits, metrics: Metrics, shared: _Connections, **settings: Any
+        self, limits: Limits, metrics: Metrics, idle: _Ordered, ending: _Ordered, **settings: Any
     ) -> None:
         super().__init__(**settings)
-        self._limits, self._metrics = limits, metrics
-        self._idle, self._ending = shared.idle, shared.ending
+        self._limits, self._metrics, self._idle, self._ending = limits, metrics, idle, ending
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf  # when the timer fires
         self._due = math.inf  # when the connection ends; may be later than the timer
@@ -131,15 +118,12 @@ class HttpConnection(HttpToolsProtocol):
                 self._require_fields()
             except httptools.HttpParserUpgrade:  # answer as if no upgrade was requested
                 return
-            except httptools.HttpParserError as error:
-                cause = error.__context__
-                if isinstance(cause, Refused):
-                    self._refuse(cause.kind, str(cause))
-                else:
-                    self._refuse("bad-request", "the request is not valid HTTP/1.1")
-                return
-            except Refused as refused:
-                self._refuse(refused.kind, str(refused))
+            except (httptools.HttpParserError, Refused) as error:
+                # The parser raises its own error if one of our methods raises `Refused`.
+                cause = error if isinstance(error, Refused) else error.__context__
+                if not isinstance(cause, Refused):
+                    cause = Refused("bad-request", "the request is not valid HTTP/1.1")
+                self._refuse(cause.kind, str(cause))
                 return
 
     def on_message_begin(self) -> None:
@@ -266,7 +250,6 @@ class HttpConnection(HttpToolsProtocol):
             self._drop()  # the answer to an earlier request is being written
             return
         status, headers, body = problem_response(kind, detail, {"Connection": "close"})
-        headers["Content-Length"] = str(len(body))
         fields = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
         head = [b"%s: %s\r\n" % field for field in (*self.server_state.default_headers, *fields)]
         self.transport.write(b"".join([STATUS_LINE[status], *head, b"\r\n", body]))

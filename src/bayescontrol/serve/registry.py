@@ -141,25 +141,22 @@ class AgentRegistry:
     async def _within_timeout(self, future: "asyncio.Future[Any]") -> None:
         """Wait for a query of the store; raise `StoreFailed` after `_STORE_TIMEOUT` seconds."""
         future.add_done_callback(_retrieve_error)
-        try:
-            await asyncio.wait_for(asyncio.shield(future), _STORE_TIMEOUT)
-        except TimeoutError:
-            raise errors.StoreFailed(
-                f"the store did not answer within {_STORE_TIMEOUT:g} seconds"
-            ) from None
+        done, _ = await asyncio.wait([future], timeout=_STORE_TIMEOUT)  # does not cancel it
+        if not done:
+            raise errors.StoreFailed(f"the store did not answer within {_STORE_TIMEOUT:g} seconds")
+        future.result()
 
     def _test_write(self, queue: RequestQueue | None) -> None:
         """Write a snapshot, which changes no agent, and record whether this failed.
 
         Without an agent to write, the store counts as working until the next write.
         """
-        failure = None
         try:
             if queue is not None:
                 queue.agent.snapshot()
+            self._record_write(None)
         except errors.StoreFailed as error:
-            failure = error
-        self._record_write(failure)
+            self._record_write(error)
 
     async def _close_unresponsive_store(self) -> None:
         """Close a shared store that does not answer, so that shutting down does not hang."""
@@ -176,9 +173,6 @@ class AgentRegistry:
 
     async def queue(self, name: str) -> RequestQueue:
         """Return the queue of an agent; raise `UnknownAgent` if the store has no such agent."""
-        found = self.queues.get(name)
-        if found is not None:
-            return found
         with suppress(errors.UnknownStore):  # the name is invalid, or there is no such agent
             require_name(name)
             return (await self._open(name, None, None))[0]
@@ -218,17 +212,15 @@ class AgentRegistry:
         """
         new = False
         if name not in self.queues:
-            task, first = self._opening.get(name), False
-            if task is None:
-                task, first = asyncio.create_task(self._open_queue(name, model, seed)), True
-                self._opening[name] = task
+            is_first = name not in self._opening
+            if is_first:
+                self._opening[name] = asyncio.create_task(self._open_queue(name, model, seed))
             # If this caller times out, opening continues for the next one.
-            new = await asyncio.shield(task) and first
+            new = await asyncio.shield(self._opening[name]) and is_first
         queue = self.queues[name]
         if model is not None:
             # This may run the user's own code, which builds the model, so it needs a thread.
-            created = queue.agent.created
-            await _run(self._readers, as_logged, created, model)
+            await _run(self._readers, as_logged, queue.agent.created, model)
         if seed is not None and seed != queue.agent.seed:
             raise errors.ModelMismatch(f"agent {name!r} was created with a seed other than {seed}")
         return queue, new

@@ -43,9 +43,10 @@ class RequestQueue:
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
+    >>> from bayescontrol.serve.metrics import Metrics
     >>> async def visit():
     ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
-    ...     queue = RequestQueue(agent, pool := ThreadPoolExecutor(1), pool)
+    ...     queue = RequestQueue(agent, pool := ThreadPoolExecutor(1), pool, Monitor(Metrics()))
     ...     decision = await queue.act(None, None)
     ...     learnt = await queue.observe(decision.id, 1), await queue.observe(decision.id, 1)
     ...     await queue.close()
@@ -59,10 +60,10 @@ class RequestQueue:
         agent: DurableAgent,
         writers: Executor,
         readers: Executor,
-        monitor: Monitor | None = None,
+        monitor: Monitor,
         *,
         replayers: Executor | None = None,
-        on_write: Callable[[StoreFailed | None], None] | None = None,
+        on_write: Callable[[StoreFailed | None], None] = lambda _: None,
     ) -> None:
         self.agent = agent
         self._writers, self._readers, self._monitor = writers, readers, monitor
@@ -94,22 +95,18 @@ class RequestQueue:
         Retries usually come soon, when the server is busy. Recent probabilities are therefore
         cached; those of older decisions are computed again from the log.
         """
-        found = decision.probabilities
+        found = decision.probabilities or self._probabilities.get(decision.id)
         if found is None:
-            found = self._probabilities.get(decision.id)
-            if found is None:
-                found = (await self.explain(decision)).probabilities
-            decision = replace(decision, probabilities=found)
+            found = (await self.explain(decision)).probabilities
         if found is not None:
             self._probabilities[decision.id] = found
             if len(self._probabilities) > _MAX_CACHED:
                 del self._probabilities[next(iter(self._probabilities))]
-        return decision
+        return replace(decision, probabilities=found)
 
     async def observe(self, id: str, o: Any) -> bool:
         """See `DurableAgent.observe`."""
-        learnt: bool = await self._put(Observe(id, o))
-        return learnt
+        return bool(await self._put(Observe(id, o)))
 
     async def explain(self, id: str | Decision) -> Explanation:
         """See `DurableAgent.explain`. Runs in its own threads, because it may replay a long log."""
@@ -142,9 +139,7 @@ class RequestQueue:
             )
         if len(self._waiting) >= _MAX_WAITING:
             raise Refused(
-                "overloaded",
-                f"{len(self._waiting)} requests wait for agent {self.agent.name!r}",
-                {"Retry-After": "1"},
+                "overloaded", f"{len(self._waiting)} requests wait for agent {self.agent.name!r}"
             )
         future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting.append((request, future))
@@ -170,23 +165,15 @@ class RequestQueue:
         """Write a batch; runs in a worker thread."""
         requests = [request for request, _ in batch]
         try:
-            if self._monitor is not None:
-                self._notify(self._monitor.before_commit, requests)
+            self._notify(self._monitor.before_commit, requests)
             head = self.agent.head
             self.agent.handle(requests)
-            if self._on_write is not None:
-                self._report_write(requests, self.agent.head > head, self._on_write)
-            if self._monitor is not None:
-                self._notify(self._monitor.after_commit, requests)
+            self._report_write(requests, self.agent.head > head)
+            self._notify(self._monitor.after_commit, requests)
         finally:
             self._loop.call_soon_threadsafe(self._finish_commit, batch)
 
-    def _report_write(
-        self,
-        requests: Sequence[Request],
-        written: bool,
-        on_write: Callable[[StoreFailed | None], None],
-    ) -> None:
+    def _report_write(self, requests: Sequence[Request], written: bool) -> None:
         """Call `on_write` with the error of the store, or with None if events were written.
 
         A log that is damaged or too new affects one agent only, so it is not reported.
@@ -194,10 +181,10 @@ class RequestQueue:
         for request in requests:
             error = request.error
             if isinstance(error, StoreFailed) and not isinstance(error, DamagedLog | NewerFormat):
-                on_write(error)
+                self._on_write(error)
                 return
         if written:
-            on_write(None)
+            self._on_write(None)
 
     def _notify(
         self, method: Callable[[DurableAgent, Sequence[Request]], None], requests: Sequence[Request]

@@ -25,7 +25,7 @@ from bayescontrol.durable.plain import as_plain
 from bayescontrol.errors import BadSituation, StoreFailed
 from bayescontrol.serve import schemas
 from bayescontrol.serve.metrics import Metrics
-from bayescontrol.serve.monitor import event_counts
+from bayescontrol.serve.monitor import observation_count, split_events
 from bayescontrol.serve.page import headers as page_headers
 from bayescontrol.serve.page import page
 from bayescontrol.serve.problems import MEDIA_TYPE, Problem, Refused
@@ -96,11 +96,11 @@ async def info(registry: Registry, name: Name) -> schemas.AgentInfo:
 
 async def _info(queue: RequestQueue) -> schemas.AgentInfo:
     def read(agent: DurableAgent) -> schemas.AgentInfo:
-        decisions, observations = event_counts(agent)
+        head, count = agent.ask(lambda rule: (agent.head, observation_count(rule)))
+        decisions, observations = split_events(agent, head, count)
         created = agent.created
         settings = {k: as_plain(v, "a setting") for k, v in created.settings.items()}
         feedback = "any time" if agent.accepts_late_feedback else "in turn"
-        head = 1 + decisions + observations
         return schemas.AgentInfo(
             agent.name, created.model, created.version, settings, feedback,
             head, decisions, observations,
@@ -195,13 +195,13 @@ async def ready(registry: Registry) -> schemas.Readiness:
     """Whether all agents have been opened, and the store answers and accepts writes."""
     if not registry.ready:
         kind = "shutting-down" if registry.closing else "not-ready"
-        raise Refused(kind, "the server is not ready", {"Retry-After": "1"})
+        raise Refused(kind, "the server is not ready")
     try:
         await registry.check()
     except StoreFailed as error:
         _logger.warning("the store does not answer: %s", error)
         detail = "the store does not answer: retry later; the server log has the cause"
-        raise Refused("store-failed", detail, {"Retry-After": "1"}) from error
+        raise Refused("store-failed", detail) from error
     failed = registry.failed
     # This route needs no token. If others do, it must not reveal names.
     return schemas.Readiness("ok", len(failed), [] if registry.needs_token else failed)
@@ -224,9 +224,7 @@ async def events(registry: Registry) -> StreamedResponse:
 @get("/", include_in_schema=False)
 async def index() -> Response[str]:
     """The live page."""
-    headers = page_headers()
-    media = headers.pop("Content-Type").partition(";")[0]  # Litestar adds the character set
-    return Response(page(), media_type=media, headers=headers)
+    return Response(page(), media_type="text/html", headers=page_headers())
 
 
 @route("/v1/agents", http_method=HttpMethod.OPTIONS, status_code=204, include_in_schema=False)

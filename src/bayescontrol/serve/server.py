@@ -30,8 +30,8 @@ from bayescontrol.durable.models import Model
 from bayescontrol.errors import BayesControlError, StoreFailed
 from bayescontrol.serve.docs import docs_page, openapi_document
 from bayescontrol.serve.middleware import Limits, Middleware, require_distinct_keys
-from bayescontrol.serve.problems import http_wording, kind_of, problem_response
-from bayescontrol.serve.protocol import connection_factory
+from bayescontrol.serve.problems import MEDIA_TYPE, http_wording, kind_of, problem_response
+from bayescontrol.serve.protocol import HttpConnection
 from bayescontrol.serve.registry import AgentRegistry
 from bayescontrol.serve.routes import PAGES, ROUTES, Registry
 from bayescontrol.serve.tokens import InvalidToken, Tokens, is_loopback, require_safe
@@ -47,9 +47,7 @@ class CannotListen(BayesControlError, OSError):
     """The address is in use, or it is not an address of this machine."""
 
 
-def application(
-    registry: AgentRegistry, tokens: Tokens | None = None, hosts: Iterable[str] | None = None
-) -> Middleware:
+def application(registry: AgentRegistry, tokens: Tokens, hosts: Iterable[str] | None) -> Middleware:
     """Return the ASGI application of a registry.
 
     `hosts` are the valid host names; None allows any.
@@ -69,7 +67,7 @@ def application(
             require_distinct_keys(await request.body())
 
     handle_error = partial(_error_response, registry)
-    app = Litestar(
+    app: Any = Litestar(  # its types of the ASGI protocol are narrower than ours
         [*ROUTES, *PAGES, openapi, docs],
         before_request=reject_duplicate_json_keys,
         dependencies={"registry": Provide(lambda: registry, sync_to_thread=False)},
@@ -79,8 +77,7 @@ def application(
         request_max_body_size=None,  # limited by the middleware
         openapi_config=None,
     )
-    asgi: Any = app  # Litestar declares the same protocol with its own types
-    return Middleware(asgi, tokens or Tokens(), registry.limits, registry.metrics, hosts)
+    return Middleware(app, tokens, registry.limits, registry.metrics, hosts)
 
 
 @get("/openapi.json", include_in_schema=False)
@@ -126,8 +123,7 @@ def _error_response(
         detail = "the log of the server has the details"
     registry.metrics.problems.labels(name).inc()
     status, headers, body = problem_response(name, detail, headers)
-    media = headers.pop("Content-Type")
-    return Response(body, status_code=status, media_type=media, headers=headers)
+    return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
 class _Uvicorn(uvicorn.Server):
@@ -166,6 +162,8 @@ class Server:
     True
     """
 
+    _thread: threading.Thread  # set by `with`
+
     def __init__(
         self,
         store: str | LogStore,
@@ -197,8 +195,9 @@ class Server:
         # Without a token, only the host name distinguishes our pages from those of other sites.
         names = {*_LOOPBACK, url_host.lower(), *map(str.lower, allow_hosts)}
         app = application(registry, tokens, names if is_loopback(host) else None)
-        # Uvicorn declares that it needs a class, but a function does as well.
-        connection: Any = connection_factory(registry.limits, registry.metrics)
+        # Uvicorn declares that it needs a class, but a function does as well. All connections
+        # share the two dictionaries.
+        connection: Any = partial(HttpConnection, registry.limits, registry.metrics, {}, {})
         config = uvicorn.Config(
             app,
             loop="auto",
@@ -213,7 +212,6 @@ class Server:
             timeout_graceful_shutdown=math.ceil(registry.limits.grace),
         )
         self._uvicorn = _Uvicorn(config, registry)
-        self._thread: threading.Thread | None = None
 
     def run(self) -> None:
         """Serve until SIGTERM, SIGINT or `stop`."""
@@ -234,8 +232,7 @@ class Server:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
 
     def __repr__(self) -> str:
         return f"Server({self.url})"

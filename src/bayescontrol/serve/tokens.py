@@ -47,7 +47,8 @@ class Tokens:
         if isinstance(tokens, str | bytes) or not isinstance(tokens, Iterable):
             # The value is not shown: it may be a secret.
             raise InvalidToken(f"tokens is a {type(tokens).__name__}: give a list of strings")
-        self._digests = tuple({_digest(_require_long(token)) for token in tokens})
+        valid = {_require_long(token).encode() for token in tokens}
+        self._digests = tuple(hashlib.sha256(token).digest() for token in valid)
 
     def __bool__(self) -> bool:
         """Whether a token is needed."""
@@ -77,10 +78,6 @@ class Tokens:
         if VARIABLE in environment:
             tokens.append(environment[VARIABLE].strip())
         return cls(tokens)
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
 
 
 def _require_long(token: str) -> str:
