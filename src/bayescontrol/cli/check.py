@@ -3,10 +3,8 @@
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.text import Text
@@ -18,7 +16,7 @@ from bayescontrol.convergence.verdict import Verdict
 from bayescontrol.convergence.verdict import check as check_modes
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.progress import live
-from bayescontrol.lab.registry import module_at
+from bayescontrol.lab.registry import module_at, study_file
 from bayescontrol.problems import classes
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
@@ -34,8 +32,7 @@ class ModesBroke(BayesControlError, RuntimeError):
     """The user's modes raised an error while they were tabulated."""
 
 
-@dataclass(frozen=True)
-class ModeSource:
+class ModeSource(NamedTuple):
     """Tabulated modes, the number of steps that the agent holds each mode, and a remark."""
 
     modes: TabularModes
@@ -48,12 +45,11 @@ def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> M
 
     `limit` is the maximum number of situations. Raises `ModesBroke` if the user's code fails.
     """
-    path, colon, attribute = name.rpartition(":")
-    if not (colon and path.endswith(".py")):
-        path, attribute = name, "modes"
-    if not path.endswith(".py"):
+    path = study_file(name)
+    if path is None:
         return ModeSource(classes.make(name, **settings))
-    module = module_at(Path(path))
+    attribute = "modes" if name.endswith(".py") else name.rpartition(":")[2]
+    module = module_at(path)
     if not hasattr(module, attribute):
         raise classes.UnknownClass(
             f"{path} has no attribute {attribute!r}: define it, or use {path}:ATTRIBUTE"

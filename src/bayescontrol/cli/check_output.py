@@ -157,28 +157,24 @@ def _is_slow(pair: PairVerdict, times: Times) -> bool:
 
 def _print_matrix(console: Console, verdict: Verdict) -> None:
     names = [verdict.modes.name(m) for m in range(len(verdict.modes))]
-    outcomes = {(pair.true, pair.other): pair.outcome for pair in verdict.pairs}
+    cells = {(m, m): Text("·", "dim") for m in range(len(names))}
+    for pair in verdict.pairs:
+        sign, _, style = _SIGNS[pair.outcome]
+        cells[pair.true, pair.other] = Text(sign, style)
     console.print(Text("Row: the true mode. Column: the outcome for the other mode.", "dim"))
     grid = Grid.grid(padding=(0, 1))
     fits = max(map(len, names)) <= 4  # names fit above the columns
     heads = names if fits else [str(m + 1) for m in range(len(names))]
     grid.add_row("", *(Text(head, style="dim") for head in heads))
     for i, row in enumerate(names):
-        cells = [_sign(outcomes.get((i, j)), i == j) for j in range(len(names))]
-        grid.add_row(Text(row if fits else f"{i + 1} {row}"), *cells)
+        signs = [cells.get((i, j), Text()) for j in range(len(names))]  # none without weight
+        grid.add_row(Text(row if fits else f"{i + 1} {row}"), *signs)
     console.print(_indented(grid))
     legend = Text("  ")
     for outcome in sorted({pair.outcome for pair in verdict.pairs}):
         sign, meaning, style = _SIGNS[outcome]
         legend.append(f"{sign} ", style).append(f"{meaning}   ")
     console.print(legend)
-
-
-def _sign(outcome: Outcome | None, same_mode: bool) -> Text:
-    if outcome is None:  # a mode and itself, or a mode without weight
-        return Text("·" if same_mode else "", "dim")
-    sign, _, style = _SIGNS[outcome]
-    return Text(sign, style)
 
 
 def _table(pairs: Sequence[PairVerdict], times: Times) -> Grid:

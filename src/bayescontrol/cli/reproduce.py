@@ -2,21 +2,12 @@
 
 import sys
 from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bayescontrol.cli import screen
-from bayescontrol.cli.results_folder import (
-    check_stale_options,
-    discard,
-    exclusive_folder,
-    run_and_publish,
-    run_or_record_failure,
-    stale_options,
-)
+from bayescontrol.cli import results_folder, screen
 from bayescontrol.cli.workers import WorkerPool, worker_options
 from bayescontrol.lab.executors import available_cores
 from bayescontrol.lab.experiment import Experiment, all_ours_hold
@@ -33,11 +24,9 @@ from bayescontrol.report.tables import overview
 @click.option("--quick/--full", default=True, help="Quick size (minutes) or the size in the paper.")
 @click.option("--only", metavar="NAME...", multiple=True, help="Run only these experiments.")
 @worker_options(default="every core")
-@stale_options
+@results_folder.stale_options
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object; NaN and infinities as strings."
-)
+@screen.json_option()
 def reproduce(
     more: tuple[str, ...],
     quick: bool,
@@ -50,7 +39,7 @@ def reproduce(
     as_json: bool,
 ) -> None:
     """Run all experiments and write a report: each claim, our number, and whether it holds."""
-    check_stale_options(keep_stale, fresh, out)
+    results_folder.check_stale_options(keep_stale, fresh, out)
     requested = tuple(dict.fromkeys((*only, *more)))
     broken: dict[str, str] = {}
     chosen = {name: find(name) for name in requested} if requested else _find_all(broken)
@@ -58,42 +47,40 @@ def reproduce(
         raise UnknownExperiment("no experiment is registered: reinstall the package")
     sizes = {name: e.quick if quick else e.full for name, e in chosen.items()}
     max_runs = max((settings.runs for settings in sizes.values()), default=1)
+    workers = workers or (None if dask else available_cores())
     done = []
     with (
-        exclusive_folder(out, lambda existing: isinstance(existing, Reproduction)),
-        WorkerPool(
-            workers or (None if dask else available_cores()), dask, max_runs, list(chosen)
-        ) as pool,
+        results_folder.exclusive_folder(out, lambda existing: isinstance(existing, Reproduction)),
+        WorkerPool(workers, dask, max_runs, list(chosen)) as pool,
     ):
         # Fail before the first run if a folder holds the results of other settings.
         studies = [(out / e.name, Study.of(e, sizes[name])) for name, e in chosen.items()]
         for place, one in studies:
             manifest_of(place, one)
         if fresh:
-            discard(studies)
+            results_folder.discard(studies)
         for position, (name, experiment) in enumerate(chosen.items(), 1):
             label = f"{experiment.name} ({position} of {len(chosen)})"
-            folder, found = out / experiment.name, from_anywhere(name)
-            study = (folder, experiment, sizes[name], pool, found, label, experiment.name)
-            work = partial(run_and_publish, *study, keep_stale=keep_stale)
-            with redirect_stdout(sys.stderr):
-                finished = run_or_record_failure(experiment.name, work, pool, broken)
-            if finished is not None:
-                done.append(finished)
+            study = (out / experiment.name, experiment, sizes[name], pool, from_anywhere(name))
+            with (
+                redirect_stdout(sys.stderr),
+                results_folder.recorded_failure(experiment.name, pool, broken),
+            ):
+                results = results_folder.run_into(*study, label, keep_stale=keep_stale)
+                done.append(results_folder.publish(results, experiment.name))
         tried = tuple(dict.fromkeys((*(e.name for e in chosen.values()), *broken)))
         manifest = Reproduction(folders=tried, broken=broken)
         write_manifest(out, manifest)
         index, *_ = write_index(title_of(manifest), [section for section, _ in done], out, broken)
-    results = [section.result for section, _ in done]
     if as_json:
         objects = [folders.as_object(section.result, paths) for section, paths in done]
         screen.print_json({"experiments": objects, "artifacts": [str(index)]})
     else:
-        screen.open_console().print(overview(results))
+        screen.open_console().print(overview([section.result for section, _ in done]))
         screen.print_report_path(index)
     if broken:
         sys.exit(3)
-    sys.exit(0 if all(all_ours_hold(result.score.claims) for result in results) else 1)
+    sys.exit(0 if all(all_ours_hold(section.result.score.claims) for section, _ in done) else 1)
 
 
 def _find_all(broken: dict[str, str]) -> dict[str, Experiment[Any]]:

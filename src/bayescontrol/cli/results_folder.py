@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
@@ -33,22 +33,20 @@ def run_into(
     experiment: Experiment[Any],
     settings: Any,
     pool: WorkerPool,
+    found: str,
+    label: str,
     *,
-    found: str = "",
-    label: str = "",
+    keep_stale: bool,
     shard: Shard | None = None,
-    keep_stale: bool = False,
 ) -> StoredResults:
     """Run the replicas that are missing or stale in the folder, and return all results.
 
     `found` is the name that finds the experiment from any folder; `label` is shown as progress.
     """
-    label, wanted = label or experiment.name, wanted_runs(experiment, settings, shard)
-    context = click.get_current_context(silent=True)
+    wanted = wanted_runs(experiment, settings, shard)
     study = Study.of(experiment, settings, found)
     with ResultStore(folder, study, keep_stale=keep_stale) as results:
-        if context is not None:
-            context.meta.setdefault(RESULTS_FOLDER, folder)
+        click.get_current_context().meta.setdefault(RESULTS_FOLDER, folder)
         missing = sum(map(len, results.missing(wanted)))
         if missing < len(wanted):
             to_run = f"{missing} to run" if missing else "nothing to run"
@@ -76,23 +74,6 @@ def publish(
     return section, folders.paths_of(folder, list(section.charts))
 
 
-def run_and_publish(
-    folder: Path,
-    experiment: Experiment[Any],
-    settings: Any,
-    pool: WorkerPool,
-    found: str,
-    label: str,
-    name: str = "",
-    swept: Iterable[str] = (),
-    keep_stale: bool = False,
-) -> tuple[Section, tuple[Path, ...]]:
-    """Run the replicas that are missing or stale in the folder, and publish all results."""
-    study = (folder, experiment, settings, pool)
-    results = run_into(*study, found=found, label=label, keep_stale=keep_stale)
-    return publish(results, name, swept)
-
-
 def stale_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options --keep-stale and --fresh to a command."""
     keep_stale = click.option(
@@ -112,15 +93,11 @@ def check_stale_options(keep_stale: bool, fresh: bool, out: Path | None) -> None
 
 def discard(results: Iterable[tuple[Path, Study]]) -> None:
     """Discard the stored results of some studies, before the first of them runs."""
-    if context := click.get_current_context(silent=True):
-        context.meta[IS_FRESH] = True
+    click.get_current_context().meta[IS_FRESH] = True
     for folder, study in results:
         if folder.is_dir():
             with ResultStore(folder, study) as stored:
                 stored.discard()
-
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -132,38 +109,33 @@ def exclusive_folder(folder: Path, is_ours: Callable[[AnyManifest], bool]) -> It
     """
     create_folder(folder)
     with lock_folder(folder):
-        try:
+        with suppress(NoResults):
             existing = read_manifest(folder)
-        except NoResults:
-            existing = None
-        if existing is not None and not is_ours(existing):
-            if isinstance(existing, Reproduction):
-                what = counted(len(existing.folders), "experiment")
-            else:
-                what = existing.experiment
-            raise OtherResults(
-                f"{folder} already holds the results of {what} ({existing.__struct_config__.tag}): "
-                "choose another folder, or delete this one"
-            )
-        if (context := click.get_current_context(silent=True)) is not None:
-            context.meta[RESULTS_FOLDER] = folder
+            if not is_ours(existing):
+                if isinstance(existing, Reproduction):
+                    what = counted(len(existing.folders), "experiment")
+                else:
+                    what = existing.experiment
+                raise OtherResults(
+                    f"{folder} already holds the results of {what} "
+                    f"({existing.__struct_config__.tag}): choose another folder, or delete this one"
+                )
+        click.get_current_context().meta[RESULTS_FOLDER] = folder
         yield
 
 
-def run_or_record_failure(
-    name: str, work: Callable[[], T], pool: WorkerPool, broken: dict[str, str]
-) -> T | None:
-    """Return work(). If the experiment fails, print its error and store it in `broken[name]`.
+@contextmanager
+def recorded_failure(name: str, pool: WorkerPool, broken: dict[str, str]) -> Iterator[None]:
+    """If the experiment fails in the block, print its error and store it in `broken[name]`.
 
-    Then the workers are restarted, and None is returned.
+    Then the workers are restarted.
     """
     try:
-        return work()
+        yield
     except ExperimentFailed as error:
         screen.print_failure(error)
         broken[name] = str(error)
         pool.renew()
-        return None
 
 
 _folder = click.Path(path_type=Path)
@@ -173,9 +145,7 @@ _folder = click.Path(path_type=Path)
 @click.argument("out", type=_folder)
 @click.argument("parts", metavar="SHARD...", type=_folder, nargs=-1, required=True)
 @click.option("--keep-stale", is_flag=True, help="Join the shards even if their code differs.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object; NaN and infinities as strings."
-)
+@screen.json_option()
 def merge(out: Path, parts: tuple[Path, ...], keep_stale: bool, as_json: bool) -> None:
     """Join folders written by run --shard into OUT, and check the claims."""
     with redirect_stdout(sys.stderr):

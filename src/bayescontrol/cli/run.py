@@ -4,24 +4,14 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from bayescontrol.cli import screen
-from bayescontrol.cli.results_folder import (
-    check_stale_options,
-    discard,
-    exclusive_folder,
-    run_and_publish,
-    run_into,
-    run_or_record_failure,
-    stale_options,
-)
+from bayescontrol.cli import results_folder, screen
 from bayescontrol.cli.workers import WorkerPool, worker_options
 from bayescontrol.lab.experiment import Experiment, Score, all_ours_hold
 from bayescontrol.lab.manifest import Sweep, write_manifest
@@ -29,7 +19,7 @@ from bayescontrol.lab.progress import live
 from bayescontrol.lab.registry import find, from_anywhere
 from bayescontrol.lab.runner import Result, conduct
 from bayescontrol.lab.settings import InvalidSettings, Point, axes, parse, plain, points, values_of
-from bayescontrol.lab.store import Shard, Study
+from bayescontrol.lab.store import Shard, StoredResults, Study
 from bayescontrol.report import folder as folders
 from bayescontrol.report import tables
 from bayescontrol.report.build import title_of, write_index
@@ -52,7 +42,7 @@ from bayescontrol.report.page import Section
     help="Run at each of these values; repeat for a product of settings.",
 )
 @worker_options(default="1")
-@stale_options
+@results_folder.stale_options
 @click.option("--shard", metavar="I/N", help="Run only replicas I-1, I-1+N, ...; join with merge.")
 @click.option(
     "--out",
@@ -60,13 +50,7 @@ from bayescontrol.report.page import Section
     help="Folder for results, figures, claims and a page; the same command continues an "
     "interrupted run.",
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print one JSON object (for a sweep with a list of points); NaN and infinities as "
-    "strings.",
-)
+@screen.json_option(" (for a sweep with a list of points)")
 def run(
     name: str,
     seed: str | None,
@@ -83,7 +67,7 @@ def run(
     as_json: bool,
 ) -> None:
     """Run the experiment called NAME (or in file.py, or at file.py:attribute); check its claims."""
-    check_stale_options(keep_stale, fresh, out)
+    results_folder.check_stale_options(keep_stale, fresh, out)
     experiment = find(name)
     options = (("seed", seed), ("runs", runs), ("steps", steps))
     texts = _add_pairs({key: v for key, v in options if v is not None}, pairs)
@@ -95,7 +79,9 @@ def run(
     else:
         chosen = (Point(parse(experiment.settings, texts), {}, ""),)
     if fresh and out is not None:
-        discard((out / point.folder, Study.of(experiment, point.settings)) for point in chosen)
+        results_folder.discard(
+            (out / point.folder, Study.of(experiment, point.settings)) for point in chosen
+        )
     max_runs = max(point.settings.runs for point in chosen)
     with WorkerPool(workers, dask, max_runs, [name]) as pool:
         command = _Run(experiment, from_anywhere(name), pool, out, as_json, keep_stale)
@@ -115,8 +101,7 @@ def _add_pairs(values: dict[str, str], pairs: Sequence[str]) -> dict[str, str]:
     return values
 
 
-@dataclass(frozen=True)
-class _Finished:
+class _Finished(NamedTuple):
     """The result of one point of a sweep; `paths` and `section` only with --out."""
 
     point: Point
@@ -140,10 +125,7 @@ class _Run:
         """Run one point or a shard of it, and print its claims; return the exit code."""
         with redirect_stdout(sys.stderr):
             if shard is not None and self.out is not None:
-                study = (self.experiment, point.settings, self.pool)
-                stored = run_into(
-                    self.out, *study, found=self.found, shard=shard, keep_stale=self.keep_stale
-                )
+                stored = self._run_into(self.out, point, self.experiment.name, shard)
                 parts = stored.manifest.provenance
                 result = Result(self.experiment, point.settings, {}, Score(()), parts)
                 paths = folders.paths_of(self.out, ())[:2]
@@ -176,13 +158,14 @@ class _Run:
 
         done: list[_Finished] = []
         artifacts: tuple[Path, ...] = ()
-        with redirect_stdout(sys.stderr), exclusive_folder(out, is_ours) if out else nullcontext():
+        with (
+            redirect_stdout(sys.stderr),
+            results_folder.exclusive_folder(out, is_ours) if out else nullcontext(),
+        ):
             for position, point in enumerate(points, 1):
                 label = f"{name}, {point.label} ({position} of {len(points)})"
-                work = partial(self._run_point, point, label)
-                finished = run_or_record_failure(point.folder, work, self.pool, manifest.broken)
-                if finished is not None:
-                    done.append(finished)
+                with results_folder.recorded_failure(point.folder, self.pool, manifest.broken):
+                    done.append(self._run_point(point, label))
             scores = [(item.point, item.result.score) for item in done]
             if out is not None:
                 sections = [item.section for item in done if item.section is not None]
@@ -211,15 +194,18 @@ class _Run:
             with live(label) as progress:
                 result = conduct(*study, 1, progress, executor=self.pool.executor())
             return _Finished(point, replace(result, columns={}, provenance=provenance))
-        folder = self.out / point.folder
-        section, paths = run_and_publish(
-            folder, *study, self.pool, self.found, label, point.folder, point.swept, self.keep_stale
-        )
+        stored = self._run_into(self.out / point.folder, point, label)
+        section, paths = results_folder.publish(stored, point.folder, point.swept)
         return _Finished(point, section.result, paths, section)
+
+    def _run_into(
+        self, folder: Path, point: Point, label: str, shard: Shard | None = None
+    ) -> StoredResults:
+        study = (folder, self.experiment, point.settings, self.pool, self.found, label)
+        return results_folder.run_into(*study, keep_stale=self.keep_stale, shard=shard)
 
     def _print_title(self) -> Console:
         """Print the name and summary of the experiment; return the console."""
         console = screen.open_console()
-        title = (self.experiment.name, "bold"), f": {self.experiment.summary}"
-        console.print(Text.assemble(*title))
+        console.print(Text.assemble((self.experiment.name, "bold"), f": {self.experiment.summary}"))
         return console

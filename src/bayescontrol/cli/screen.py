@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +53,12 @@ def print_result(console: Console, result: Result, *, has_page: bool) -> None:
         console.print(content)
     paper, ours = tables.summary(result.score.claims).values()
     console.print(f"Claims of the paper: {paper}. Our own checks: {ours}.")
+
+
+def json_option(remark: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the option --json to a command; its help includes the remark."""
+    text = f"Print one JSON object{remark}; NaN and infinities as strings."
+    return click.option("--json", "as_json", is_flag=True, help=text)
 
 
 def print_json(content: Any) -> None:

@@ -19,24 +19,18 @@ class WorkerPool:
     """
 
     def __init__(
-        self,
-        workers: int | None = None,
-        dask: str | None = None,
-        runs: int = 1,
-        studies: Sequence[str] = (),
+        self, workers: int | None, dask: str | None, runs: int, studies: Sequence[str]
     ) -> None:
         self._dask = dask
         self._workers = workers if dask is not None else min(workers or 1, runs)
-        self._files = [file for file in map(study_file, studies) if file is not None]
+        self._files = [file.resolve() for file in map(study_file, studies) if file is not None]
         self._open = ExitStack()
         self._executor: Executor | None = None
 
     def executor(self) -> Executor | None:
         """Return the executor, which is started now if necessary; None to run in this process."""
         if self._executor is None and self._dask is not None:
-            self._executor = self._open.enter_context(
-                Dask(self._dask, self._workers, [file.resolve() for file in self._files])
-            )
+            self._executor = self._open.enter_context(Dask(self._dask, self._workers, self._files))
         elif self._executor is None and self._workers and self._workers > 1:
             self._executor = self._open.enter_context(Processes(self._workers))
         return self._executor
