@@ -121,7 +121,7 @@ class Continuing:
 
 
 End: TypeAlias = Literal["transition", "mask"]
-_COLUMNS = ("situation", "lane", "reward", "ended")
+_PROBES = ("situation", "lane", "reward", "ended")
 
 
 def set_situation(agent: Any, x: Any) -> None:
@@ -139,25 +139,6 @@ def set_situation(agent: Any, x: Any) -> None:
         raise MissingCapability(
             f"cannot set the situation of {agent!r} to {x!r}: the agent has no attribute x"
         ) from None
-
-
-class _Lanes:
-    """Lets the agent learn the transitions of all lanes, and records them."""
-
-    def __init__(self, agent: Any, reward: bool) -> None:
-        self.agent, self.reward = agent, reward
-        self.actions: list[Any] = []
-        self.observations: list[Any] = []
-        self.probes: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-
-    def learn(self, lane: int, x: Any, a: Any, r: float, y: Any, ended: bool) -> None:
-        o = Step(r, y) if self.reward else y
-        set_situation(self.agent, x)
-        self.agent.observe(a, o)
-        self.actions.append(a)
-        self.observations.append(o)
-        for name, value in zip(_COLUMNS, (x, lane, r, ended), strict=True):
-            self.probes[name].append(value)
 
 
 def drive(
@@ -206,7 +187,14 @@ def drive(
     x = [space.name(element) for element in split(envs.observation_space, batch)]
     a: list[Any] = [None] * n
     elements: list[Any] = [None] * n
-    lanes = _Lanes(agent, reward)
+    rows: list[tuple[Any, ...]] = []  # a, o and the probes of all transitions
+
+    def learn(lane: int, x: Any, a: Any, r: float, y: Any, ended: bool) -> None:
+        o = Step(r, y) if reward else y
+        set_situation(agent, x)
+        agent.observe(a, o)
+        rows.append((a, o, x, lane, r, ended))
+
     # The lanes whose next step only resets, with the (x, a, r) that is learnt once x_0 is known, or
     # None if nothing remains to be learnt.
     resetting: dict[int, tuple[Any, Any, float] | None] = {}
@@ -223,20 +211,21 @@ def drive(
             y = space.name(element)
             if i in resetting:
                 if (unlearnt := resetting.pop(i)) is not None:
-                    lanes.learn(i, *unlearnt, y, True)
+                    learn(i, *unlearnt, y, True)
             elif not (terminations[i] or truncations[i]):
-                lanes.learn(i, x[i], a[i], float(r[i]), y, False)
+                learn(i, x[i], a[i], float(r[i]), y, False)
             else:
+                begun = (x[i], a[i], float(r[i]))
                 masked = (terminated if terminations[i] else truncated) == "mask"
                 if not same_step:
-                    resetting[i] = None if masked else (x[i], a[i], float(r[i]))
-                    learnt_state = y
-                else:
-                    learnt_state = space.name(_lane_of(info["final_obs"], i)) if masked else y
+                    resetting[i] = None if masked else begun
+                # An environment that resets in the same step returns y = x_0.
+                last = space.name(_lane_of(info["final_obs"], i)) if masked and same_step else y
                 if masked or same_step:
-                    lanes.learn(i, x[i], a[i], float(r[i]), learnt_state, True)
+                    learn(i, *begun, last, True)
             x[i] = y
-    return Record(lanes.actions, lanes.observations, lanes.probes)
+    actions, observations, *probes = zip(*rows, strict=True) if rows else [()] * 6
+    return Record(actions, observations, dict(zip(_PROBES, probes, strict=True)))
 
 
 def _join_actions(envs: Any, elements: list[Any]) -> Any:

@@ -54,7 +54,7 @@ class FiniteSpace:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return math.prod(n for _, n in self._ranges)
+        return math.prod(map(len, self._ranges))
 
     def name(self, element: Any) -> Name:
         """Return the integers (i_1, …, i_n) of the element, or i if the space is Discrete."""
@@ -65,8 +65,8 @@ class FiniteSpace:
         try:
             integers = [name] if self._is_discrete else list(name)
             exists = len(integers) == len(self._ranges) and all(
-                i == int(i) and first <= i < first + n
-                for i, (first, n) in zip(integers, self._ranges, strict=True)
+                i == int(i) and int(i) in values
+                for i, values in zip(integers, self._ranges, strict=True)
             )
         except (TypeError, ValueError):
             exists = False
@@ -81,8 +81,7 @@ class FiniteSpace:
                 f"{self.space} has {self.size} elements, too many to list: use an agent that adds "
                 "states when it observes them, such as GibbsMDP"
             )
-        ranges = [range(first, first + n) for first, n in self._ranges]
-        return list(ranges[0]) if self._is_discrete else list(product(*ranges))
+        return list(self._ranges[0]) if self._is_discrete else list(product(*self._ranges))
 
     def __repr__(self) -> str:
         return f"FiniteSpace({self.space})"
@@ -135,27 +134,23 @@ def as_space(space: Any) -> FiniteSpace | BoxSpace:
     return BoxSpace(space) if isinstance(space, _spaces.Box) else FiniteSpace(space)
 
 
-def _ranges(space: Any) -> list[tuple[int, int]]:
-    """Return (first value, number of values) of each integer in an element."""
+def _ranges(space: Any) -> list[range]:
+    """Return the values of each integer in an element."""
     match space:
         case _spaces.Discrete():
-            return [(int(space.start), int(space.n))]
+            return [range(int(space.start), int(space.start) + int(space.n))]
         case _spaces.MultiDiscrete():
-            pairs = zip(space.start.ravel(), space.nvec.ravel(), strict=True)
-            return [(int(first), int(n)) for first, n in pairs]
+            starts, counts = space.start.ravel().tolist(), space.nvec.ravel().tolist()
+            return [range(first, first + n) for first, n in zip(starts, counts, strict=True)]
         case _spaces.MultiBinary():
-            return [(0, 2)] * math.prod(space.shape)
+            return [range(2)] * math.prod(space.shape)
         case _spaces.Tuple() | _spaces.Dict():
-            return [pair for part in _parts(space) for pair in _ranges(part)]
+            parts = space.spaces.values() if isinstance(space, _spaces.Dict) else space.spaces
+            return [values for part in parts for values in _ranges(part)]
     raise MissingCapability(
         f"{space} is neither a finite space nor a Box: wrap the environment, for example with "
         "gymnasium.wrappers.FlattenObservation"
     )
-
-
-def _parts(space: Any) -> list[Any]:
-    """Return the spaces that a Tuple or a Dict consists of."""
-    return list(space.spaces.values() if isinstance(space, _spaces.Dict) else space.spaces)
 
 
 def _integers(space: Any, element: Any) -> Iterator[int]:

@@ -21,6 +21,8 @@ from bayescontrol.mdp.maze import Maze
 from bayescontrol.problems.chain import chain
 from bayescontrol.seeding import Stream, as_stream
 
+_Discrete = gymnasium.spaces.Discrete
+
 
 class WorldEnv(gymnasium.Env[Any, Any]):
     """Base class: an environment Q with Gymnasium's interface.
@@ -39,6 +41,10 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     #: Q, drawn at the last reset.
     world: Any = None
     _rng: Stream
+
+    def __init__(self, actions: Any, observations: Any, render_mode: str | None) -> None:
+        self.action_space, self.observation_space = actions, observations
+        self.render_mode = render_mode
 
     @abstractmethod
     def _begin(self, rng: Stream) -> tuple[Any, Any]:
@@ -86,9 +92,7 @@ class BanditEnv(WorldEnv):
     ) -> None:
         self._biases = None if biases is None else np.array(biases, np.float64)
         self._bandit = BernoulliBandit(arms if self._biases is None else self._biases.size)
-        self.action_space = gymnasium.spaces.Discrete(len(self._bandit.labels))
-        self.observation_space = gymnasium.spaces.Discrete(1)
-        self.render_mode = render_mode
+        super().__init__(_Discrete(len(self._bandit.labels)), _Discrete(1), render_mode)
 
     def _begin(self, rng: Stream) -> tuple[Any, int]:
         if self._biases is None:
@@ -123,9 +127,8 @@ class MazeEnv(WorldEnv):
         self._mdp, self._start = self.maze.mdp(), start
         if start is not None:
             self._mdp.states.place(start)  # raises if the maze has no such cell
-        self.action_space = gymnasium.spaces.Discrete(len(self._mdp.actions))
-        self.observation_space = gymnasium.spaces.Discrete(len(self._mdp.states))
-        self.render_mode = render_mode
+        actions, states = len(self._mdp.actions), len(self._mdp.states)
+        super().__init__(_Discrete(actions), _Discrete(states), render_mode)
 
     def _begin(self, rng: Stream) -> tuple[Any, int]:
         start = rng.integers(len(self._mdp.states)) if self._start is None else self._start
@@ -157,9 +160,7 @@ class ChainEnv(WorldEnv):
         if pays not in (None, 0, 1):
             raise InvalidTable(f"pays={pays!r}: it must be 0, 1 or None")
         self._modes, self._pays = chain(k), pays
-        self.action_space = gymnasium.spaces.Discrete(2)
-        self.observation_space = gymnasium.spaces.Discrete(2 * k - 1)
-        self.render_mode = render_mode
+        super().__init__(_Discrete(2), _Discrete(2 * k - 1), render_mode)
 
     def _begin(self, rng: Stream) -> tuple[Any, int]:
         world = self._modes.environment(rng.integers(2) if self._pays is None else self._pays)
@@ -202,9 +203,9 @@ class LinearPlantEnv(WorldEnv):
         self.system = LinearSystem(p.A, p.B, p.Q, p.R, W=noise**2 * p.W, name=p.name)
         self._start = LinearPlant(self.system, start).x
         box, largest = gymnasium.spaces.Box, np.finfo(np.float64).max
-        self.action_space = box(-limit, limit, (self.system.inputs,), np.float64)
-        self.observation_space = box(-largest, largest, (self.system.states,), np.float64)
-        self.render_mode = render_mode
+        inputs = box(-limit, limit, (self.system.inputs,), np.float64)
+        states = box(-largest, largest, (self.system.states,), np.float64)
+        super().__init__(inputs, states, render_mode)
 
     def _begin(self, rng: Stream) -> tuple[Any, FloatArray]:
         world = LinearPlant(self.system, self._start, cost_noise=0.0)
@@ -216,10 +217,8 @@ class LinearPlantEnv(WorldEnv):
 
 #: The class of each registered id.
 WORLDS = {
-    "bayescontrol/Bandit-v0": "bayescontrol.gym.worlds:BanditEnv",
-    "bayescontrol/Maze-v0": "bayescontrol.gym.worlds:MazeEnv",
-    "bayescontrol/Chain-v0": "bayescontrol.gym.worlds:ChainEnv",
-    "bayescontrol/LinearPlant-v0": "bayescontrol.gym.worlds:LinearPlantEnv",
+    f"bayescontrol/{name}-v0": f"{__name__}:{name}Env"
+    for name in ("Bandit", "Maze", "Chain", "LinearPlant")
 }
 
 

@@ -18,7 +18,6 @@ against σ; if σ = 0, the loss grows with every step.
 
 import math
 from copy import copy
-from operator import index
 from typing import Any, Final
 
 import numpy as np
@@ -68,11 +67,10 @@ def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
     weights = belief.posterior()
     # Only modes in a list are separate objects, which may have their own `noise`.
     for m in range(first, len(modes) if isinstance(modes, list) else 0):
-        if weights[m] == 0.0:
-            continue
         noise = getattr(modes[m], "noise", None)
         if (
-            isinstance(noise, SimulatorNoise)
+            weights[m] > 0.0
+            and isinstance(noise, SimulatorNoise)
             and noise.floor > (1 + 1e-9) * SMALL_FLOOR * noise.std.min()  # tolerates rounding
         ):
             raise MissingCapability(
@@ -286,7 +284,7 @@ class Alarm:
         if clock.shape != (2,) or clock.dtype.kind != "i" or not -1 <= clock[1] <= clock[0]:
             raise IncompatibleState(f"the saved alarm is damaged: its [t, step] is {clock}")
         self.predictor.load(part_of(arrays, "predictor/"))
-        t, step = (index(n) for n in clock)
+        t, step = clock.tolist()
         self._log_e, self.t, self.step = log_e.copy(), t, None if step < 0 else step
 
     def copy(self) -> "Alarm":

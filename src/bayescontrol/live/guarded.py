@@ -60,9 +60,8 @@ def as_fallback(fallback: Any) -> Any:
 
 def fallback_action(fallback: Any, x: Any, rng: Stream) -> Any:
     """Return the fallback's action in x."""
-    if hasattr(fallback, "act"):
-        return fallback.act(x, rng)
-    return fallback(x, rng) if callable(fallback) else fallback
+    function = getattr(fallback, "act", fallback)
+    return function(x, rng) if callable(function) else fallback
 
 
 def fallback_probabilities(fallback: Any, x: Any) -> dict[Any, float]:

@@ -65,9 +65,6 @@ class _Keyed(ABC):
     def _row(self, key: Hashable) -> npt.NDArray[Any]:
         return self._rows.get(key, self._new_row)
 
-    def _key_count(self) -> str:
-        return counted(len(self._rows), "key")
-
     def save(self) -> Arrays:
         """Return named arrays; keys must be plain values, like situations."""
         keys = sorted(self._rows, key=repr)
@@ -167,11 +164,9 @@ class KrichevskyTrofimov(_Keyed):
 
     def table(self, situations: int, actions: int) -> IntArray:
         """Return an array [x, a] of the rows of counts for a compiled loop; see `set_table`."""
-        counts = np.zeros((situations, actions, len(self._new_row)), np.int64)
-        for x in range(situations):
-            for a in range(actions):
-                counts[x, a] = self._row((x, a))
-        return counts
+        return np.array(
+            [[self._row((x, a)) for a in range(actions)] for x in range(situations)], np.int64
+        )
 
     def set_table(self, counts: IntArray) -> None:
         """Store the counts of `table` after a compiled loop has updated them."""
@@ -204,7 +199,7 @@ class KrichevskyTrofimov(_Keyed):
 
     def __repr__(self) -> str:
         size = counted(len(self.observations), "observation")
-        return f"KrichevskyTrofimov({size}, {self._key_count()})"
+        return f"KrichevskyTrofimov({size}, {counted(len(self._rows), 'key')})"
 
 
 class StudentPredictor(_Keyed):
@@ -268,15 +263,13 @@ class StudentPredictor(_Keyed):
         Traceback (most recent call last):
         bayescontrol.errors.MissingCapability: (0.3, 0.1) contains real numbers, ...
         """
-        if self._key is None:
-            for part in parts:
-                if _contains_reals(part):
-                    raise MissingCapability(
-                        f"{part!r} contains real numbers, which hardly ever repeat: the predictor "
-                        "would never learn, and the alarm would never be raised. Pass key=, a "
-                        "function of (x, a) that puts them into bins; if they do repeat, pass "
-                        "key=lambda x, a: (x, a)"
-                    )
+        reals = [part for part in parts if _contains_reals(part)] if self._key is None else []
+        if reals:
+            raise MissingCapability(
+                f"{reals[0]!r} contains real numbers, which hardly ever repeat: the predictor "
+                "would never learn, and the alarm would never be raised. Pass key=, a function of "
+                "(x, a) that puts them into bins; if they do repeat, pass key=lambda x, a: (x, a)"
+            )
 
     def _key_of(self, x: Any, a: Any) -> Hashable:
         self.require_key(x, a)
@@ -328,7 +321,7 @@ class StudentPredictor(_Keyed):
 
     def __repr__(self) -> str:
         values = f"vectors of {self.shape[0]}" if self.shape else "numbers"
-        return f"StudentPredictor({values}, {self._key_count()})"
+        return f"StudentPredictor({values}, {counted(len(self._rows), 'key')})"
 
 
 def _to_python(value: Any) -> Any:
