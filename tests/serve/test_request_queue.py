@@ -37,10 +37,12 @@ class FakeMonitor:
 
 
 def with_queue(visit: Any, monitor: Any = None) -> Any:
+    monitor = FakeMonitor() if monitor is None else monitor
+
     async def run() -> Any:
         agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(2), seed=1)
         with ThreadPoolExecutor(2) as pool:
-            queue = RequestQueue(agent, pool, pool, monitor or FakeMonitor())
+            queue = RequestQueue(agent, pool, pool, monitor)
             try:
                 return await visit(queue)
             finally:
