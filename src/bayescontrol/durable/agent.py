@@ -14,11 +14,9 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from operator import index
 from os import PathLike
-from typing import Any, Self, SupportsIndex, TypeVar
+from typing import Any, Self, TypeVar
 
-import numpy as np
 from msgspec.structs import replace
 
 from bayescontrol import errors
@@ -32,10 +30,10 @@ from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store, require_usable
 from bayescontrol.durable.model_drift import require_no_drift
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
-from bayescontrol.durable.plain import as_stored, short_repr
+from bayescontrol.durable.plain import as_stored
 from bayescontrol.durable.turn import Act, Close, LiveFold, Observe
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import Stream, as_seed
+from bayescontrol.seeding import SeedLike, as_seed
 
 T = TypeVar("T")
 
@@ -130,8 +128,7 @@ class DurableAgent:
         never; otherwise before the next `act`. A different second observation is
         `ConflictingFeedback`.
         """
-        learnt: bool = self._submit(Observe(id, o))
-        return learnt
+        return bool(self._submit(Observe(id, o)))
 
     def handle(self, requests: Sequence[Request]) -> None:
         """Handle many `Act` and `Observe` in one commit; set the result or the error of each.
@@ -153,31 +150,27 @@ class DurableAgent:
         return result
 
     def _write(self, batch: Sequence[Request]) -> None:
-        """Compute, append, and then adopt the new state, for one batch at a time."""
+        """Write one batch at a time, and store a snapshot if one is due."""
         with self._writing:
             self._require_open()
             requests = [r for r in batch if not isinstance(r, Close)]
-            self._write_requests(requests)
+            done = not requests
+            try:
+                while not done:  # repeat if another process appended first
+                    with self._log.turn():
+                        done = self._live.write(requests)
+            except Exception as error:  # the caller of `close` does not get it
+                for request in requests:
+                    request.error = request.error or copy_error(error)
+            if self.head - self._last_snapshot >= self._snapshot_every:
+                try:
+                    self.snapshot()
+                except Exception as error:  # a snapshot is only a cache
+                    self._last_snapshot = self.head  # do not try again at every turn
+                    with suppress(Warning):  # the requests succeed even if warnings are errors
+                        self._warn_not_kept(error)
             if len(requests) < len(batch):
                 self._close_now()
-
-    def _write_requests(self, requests: Sequence[Request]) -> None:
-        """Write the requests, set their results or errors, and store a snapshot if one is due."""
-        done = not requests
-        try:
-            while not done:  # repeat if another process appended first
-                with self._log.turn():
-                    done = self._live.write(requests)
-        except Exception as error:  # the caller of `close` does not get it
-            for request in requests:
-                request.error = request.error or copy_error(error)
-        if self.head - self._last_snapshot >= self._snapshot_every:
-            try:
-                self.snapshot()
-            except Exception as error:  # a snapshot is only a cache
-                self._last_snapshot = self.head  # do not try again at every turn
-                with suppress(Warning):  # the requests succeed even if warnings are errors
-                    self._warn_not_kept(error)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -243,12 +236,9 @@ class DurableAgent:
         Raise `ModelMismatch` if the draw now gives another action.
         """
         self._require_open()
-        decisions, n = Decisions(self._log), events.decision_number(id)
-        if n < 2:
-            raise errors.UnknownDecision(
-                f"no decision {short_repr(id)} in log {self.name!r}: pass an id that `act` gave"
-            )
-        event = decisions.get(n)
+        decisions = Decisions(self._log)
+        event = decisions.get(id)
+        n = event.seq
         fold = fold_log(self._log, self.model.driver(), self.created, decisions, stop=n - 1)
         driver = fold.driver
         posterior, probabilities = posterior_summary(driver.agent), driver.probabilities(event.x)
@@ -266,8 +256,7 @@ class DurableAgent:
     def snapshot(self) -> int:
         """Store a snapshot, so that the log opens faster; return the number of its last event."""
         self._require_open()
-        with self._live.locked() as fold:
-            snapshot = fold.save()
+        snapshot = self._live.save()
         fault_point("before-snapshot")
         self._log.save_snapshot(snapshot, self._snapshot_every)
         fault_point("after-snapshot")
@@ -324,7 +313,7 @@ def open_agent(
     name: str,
     model: Any = None,
     *,
-    seed: SupportsIndex | Stream | np.random.Generator | None = None,
+    seed: SeedLike = None,
     schedule: Schedule = every_step,
     durable: bool = True,
     snapshot_every: int = 10_000,
@@ -343,12 +332,9 @@ def open_agent(
     """
     if type(snapshot_every) is not int or snapshot_every < 1:
         raise ValueError(f"snapshot_every={snapshot_every!r}: expected a positive integer")
-    if isinstance(seed, Stream | np.random.Generator):
-        seed = as_seed(seed)
-    if isinstance(seed, SupportsIndex) and not isinstance(seed, bool):
-        seed = index(seed)
-    if seed is not None and not (type(seed) is int and 0 <= seed < 2**128):
-        raise ValueError(f"seed={seed!r}: expected an integer from 0 to 2**128 - 1")
+    if isinstance(seed, bool):
+        raise ValueError(f"seed={seed!r}: expected an integer")  # noqa: TRY004 - as for others
+    number = None if seed is None else as_seed(seed)
     log_model = None if model is None else as_model(model, schedule)
     value: Any = store
     if not isinstance(value, str) and not (hasattr(value, "log") and hasattr(value, "names")):
@@ -359,7 +345,7 @@ def open_agent(
     log: Log | None = None
     try:
         log = opened.log(name)
-        created, log_model = _first_event(log, log_model, seed)
+        created, log_model = _first_event(log, log_model, number)
         require_no_drift(log, log_model, created)
         owns_store = isinstance(store, str)
         return DurableAgent(opened, log, log_model, created, snapshot_every, owns_store)
@@ -385,12 +371,7 @@ def _first_event(log: Log, model: Model | None, seed: int | None) -> tuple[event
         )  # fmt: skip
         with suppress(errors.HeadMoved):  # another process created it meanwhile
             log.append([events.encode_row(new)])
-    first = next(events.read_events(log, 1, 1), None)
-    if not isinstance(first, events.Created):
-        raise errors.DamagedLog(
-            f"log {log.name!r} does not start with an event `created`: it is damaged; restore a "
-            "backup"
-        )
+    first = events.read_created(log)
     model = model_of(first) if model is None else as_logged(first, model)
     if seed is not None and seed != first.seed:
         raise errors.ModelMismatch(

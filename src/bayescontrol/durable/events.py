@@ -16,9 +16,9 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import asdict
 
-from bayescontrol.durable.log import Log, Row
+from bayescontrol.durable.log import Log, Row, damaged_error, require_readable
 from bayescontrol.durable.plain import as_plain, from_plain, short_repr
-from bayescontrol.errors import DamagedLog, NewerFormat
+from bayescontrol.errors import DamagedLog
 
 #: The format of payloads and checksums that this release writes. It also reads earlier ones.
 FORMAT: Final = 1
@@ -224,10 +224,9 @@ def decode_row(row: Row, log: str | None = None) -> Event:
     Observed(seq=3, n=2, o=(1.0, 'b'), time=0.5)
     """
     seq, kind, n, key, payload, checksum = row
-    where = f"event {seq}" if log is None else f"log {log!r}: event {seq}"
     try:
         if checksum != _checksum(seq, kind, n, key, payload):
-            raise DamagedLog(f"{where} is damaged: its checksum is wrong; restore a backup")
+            raise damaged_error(log, f"event {seq} is damaged, its checksum is wrong")
         if kind == "observed" and n is not None:
             body = _decode_observed(payload)
             return Observed(seq=seq, n=n, o=from_plain(body.o), time=body.time)
@@ -238,25 +237,21 @@ def decode_row(row: Row, log: str | None = None) -> Event:
         if kind == "created":
             return _as_created(seq, payload)
     except (ValueError, RecursionError, TypeError, AttributeError) as error:
-        raise DamagedLog(f"{where} cannot be read: {error}; restore a backup") from None
-    raise DamagedLog(f"{where} has the unknown kind {kind!r}; restore a backup")
+        raise damaged_error(log, f"event {seq} cannot be read ({error})") from None
+    raise damaged_error(log, f"event {seq} has the unknown kind {kind!r}")
 
 
 def _as_created(seq: int, payload: bytes) -> Created:
     """Decode the payload of a `created` event; raise `NewerFormat` if a later release wrote it."""
     log_format = _decode_object(payload).get("format")
-    if isinstance(log_format, int) and log_format > FORMAT:
-        raise NewerFormat(
-            f"the log has format {log_format}, this release reads formats up to {FORMAT}: "
-            "install a later release"
-        )
+    if isinstance(log_format, int):
+        require_readable("the log", "format", log_format, FORMAT)
     c = _decode_created(payload)
     settings, seed = from_plain(c.settings), int(c.seed)
     has_names = type(settings) is dict and all(isinstance(name, str) for name in settings)
     if not has_names or not 0 <= seed < 2**128:
-        raise DamagedLog(
-            f"event {seq}: invalid settings {short_repr(settings)} or seed {seed}; restore a backup"
-        )
+        why = f"event {seq} has the invalid settings {short_repr(settings)} or seed {seed}"
+        raise damaged_error(None, why)
     return Created(seq=seq, **(asdict(c) | {"settings": settings, "seed": seed}))
 
 
@@ -265,12 +260,18 @@ def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[E
     expected = start
     for row in log.read(start, stop):
         if row.seq != expected:
-            raise DamagedLog(
-                f"log {log.name!r}: event {expected} is missing before event {row.seq}; restore "
-                "a backup"
-            )
+            why = f"event {expected} is missing before event {row.seq}"
+            raise damaged_error(log.name, why)
         yield decode_row(row, log.name)
         expected += 1
+
+
+def read_created(log: Log) -> Created:
+    """Return the first event of a log; raise `DamagedLog` if it does not describe a model."""
+    first = next(read_events(log, 1, 1), None)
+    if not isinstance(first, Created):
+        raise damaged_error(log.name, "it does not start with an event `created`")
+    return first
 
 
 def to_line(event: Event) -> str:
@@ -319,7 +320,7 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
             raise DamagedLog(f"expected event {expected}, found event {event.seq}")
         if type(event) is Observed:
             n = event.n
-            if n not in unobserved and (n >= first or n in early):
+            if n not in unobserved and (n in early or not 1 <= n < first):
                 raise DamagedLog(
                     f"event {event.seq} observes decision {n}, which does not exist or has an "
                     "observation"

@@ -22,7 +22,8 @@ POINTS: Final = (
     "after-snapshot",
     "before-close",
 )
-_armed: list[str | int] = []
+#: The chosen point, and how often it is still to be reached.
+_armed: dict[str, int] = {}
 
 
 def arm(where: str) -> None:
@@ -30,15 +31,16 @@ def arm(where: str) -> None:
     name, _, count = where.partition(":")
     if name and name not in POINTS:
         raise ValueError(f"unknown fault point {name!r}: expected one of {', '.join(POINTS)}")
-    _armed[:] = [name, int(count or 1)] if name else []
+    _armed.clear()
+    if name:
+        _armed[name] = int(count or 1)
 
 
 def fault_point(name: str) -> None:
     """Kill the process if this is the chosen point."""
-    if _armed and _armed[0] == name:
-        remaining = int(_armed[1]) - 1
-        _armed[1] = remaining
-        if remaining <= 0:
+    if name in _armed:
+        _armed[name] -= 1
+        if _armed[name] <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -11,19 +11,22 @@ import math
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from zlib import crc32
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, UIntArray
+from bayescontrol.durable import events
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.events import Created, Decided, Event, Observed, decode_row, read_events
-from bayescontrol.durable.log import DamagedSnapshot, Log, Snapshot
+from bayescontrol.durable.events import Created, Decided, Decision, Event, Observed
+from bayescontrol.durable.log import DamagedSnapshot, Log, Row, Snapshot, damaged_error
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
 from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
 from bayescontrol.seeding import Stream
+
+E = TypeVar("E", Decided, Observed)
 
 #: The number of decisions in memory; older ones are read from the log when they are observed.
 _RECENT: Final = 2**15
@@ -82,13 +85,14 @@ class Decisions:
     """Decisions by number: recent ones from memory, others from the log, if there is one."""
 
     def __init__(self, log: Log | None) -> None:
-        self._log, self._max_recent = log, _RECENT if log is not None else None
+        self._log, self._name = log, None if log is None else log.name
+        self._max_recent = math.inf if log is None else _RECENT
         self._recent: dict[int, Decided] = {}
         # The keys of `_recent`, oldest first: after deletions, a dict finds its first key slowly.
         self._order: deque[int] = deque()
         # Numbers of recent events: the observation of each decision, the decision with each key.
         self._observed: dict[int, int] = {}
-        self._keys: dict[str, int] = {}
+        self._keys: dict[str | None, int] = {}
 
     def put(self, decision: Decided) -> None:
         """Add a new decision; raise `DamagedLog` if another decision has the same key."""
@@ -96,42 +100,36 @@ class Decisions:
         if seq in self._recent:  # this part of the log is folded again
             return
         if key is not None and self._keys.setdefault(key, seq) != seq:
-            raise self._damaged(
-                f"decisions {self._keys[key]} and {seq} have the same key {short_repr(key)}"
-            )
+            why = f"decisions {self._keys[key]} and {seq} have the same key {short_repr(key)}"
+            raise damaged_error(self._name, why)
         self._recent[seq] = decision
-        if self._max_recent is not None:
-            self._order.append(seq)
-            if len(self._order) > self._max_recent:
-                oldest = self._recent.pop(self._order.popleft())
-                self._observed.pop(oldest.seq, None)
-                if oldest.key is not None:
-                    self._keys.pop(oldest.key, None)
+        self._order.append(seq)
+        if len(self._order) > self._max_recent:
+            oldest = self._recent.pop(self._order.popleft())
+            self._observed.pop(oldest.seq, None)
+            self._keys.pop(oldest.key, None)
 
-    def get(self, n: int) -> Decided:
-        """Return decision n; raise `UnknownDecision` if event n is not a decision."""
+    def get(self, id: str | int | Decision) -> Decided:
+        """Return the decision with this id; raise `UnknownDecision` if there is none."""
+        n = events.decision_number(id)
         found = self._recent.get(n)
         if found is None and self._log is not None and 1 <= n <= self._log.head():
-            event = next(read_events(self._log, n, n), None)
+            event = next(events.read_events(self._log, n, n), None)
             if event is None:
-                raise self._damaged(f"event {n} is missing")
+                raise damaged_error(self._name, f"event {n} is missing")
             found = event if isinstance(event, Decided) else None
         if found is None:
-            where = f" in log {self._log.name!r}" if self._log is not None else ""
-            raise UnknownDecision(f"no decision {n}{where}: pass the id that `act` returned")
+            raise UnknownDecision(
+                f"no decision {short_repr(id)} in log {self._name!r}: pass the id that `act` "
+                "returned"
+            )
         return found
 
     def find_key(self, key: str) -> Decided | None:
         """Return the decision with this key, if any; raise `DamagedLog` if the index is wrong."""
         row = None if self._log is None else self._log.find_key(key)
-        event = None if row is None else decode_row(row, self._name)
-        if event is None and key not in self._keys:
-            return None
-        if not isinstance(event, Decided) or event.seq != self._keys.get(key, event.seq):
-            raise self._damaged(
-                f"the index does not lead from key {short_repr(key)} to its decision"
-            )
-        return event
+        what = f"key {short_repr(key)} to its decision"
+        return self._decode(row, Decided, self._keys.get(key), what)
 
     def find_observation(self, n: int) -> Observed | None:
         """Return the observation of decision n, if any; raise `DamagedLog` if the index is wrong.
@@ -140,12 +138,19 @@ class Decisions:
         """
         if self._log is None or (n in self._recent and n not in self._observed):
             return None
-        row = self._log.find_observation(n)
-        event = None if row is None else decode_row(row, self._name)
-        if event is None and n not in self._observed:
+        what = f"decision {n} to its observation"
+        return self._decode(self._log.find_observation(n), Observed, self._observed.get(n), what)
+
+    def _decode(self, row: Row | None, kind: type[E], seq: int | None, what: str) -> E | None:
+        """Decode the row that an index leads to; raise `DamagedLog` if it is not event `seq`.
+
+        `seq` is None if the event is not recent: then it may be any event of this kind, or none.
+        """
+        if row is None and seq is None:
             return None
-        if not isinstance(event, Observed) or event.seq != self._observed.get(n, event.seq):
-            raise self._damaged(f"the index does not lead from decision {n} to its observation")
+        event = None if row is None else events.decode_row(row, self._name)
+        if not isinstance(event, kind) or event.seq != (seq or event.seq):
+            raise damaged_error(self._name, f"the index does not lead from {what}")
         return event
 
     def put_observation(self, n: int, seq: int) -> None:
@@ -167,22 +172,13 @@ class Decisions:
             try:
                 decision = self.get(n if n < seq else 0)
             except UnknownDecision:
-                raise self._damaged(
-                    f"event {seq} observes decision {n}, which does not exist"
-                ) from None
+                why = f"event {seq} observes decision {n}, which does not exist"
+                raise damaged_error(self._name, why) from None
             known = self.find_observation(n)
             first = 0 if known is None else known.seq
         if first != seq:
-            raise self._damaged(f"events {first} and {seq} both observe decision {n}")
+            raise damaged_error(self._name, f"events {first} and {seq} both observe decision {n}")
         return decision
-
-    @property
-    def _name(self) -> str | None:
-        return None if self._log is None else self._log.name
-
-    def _damaged(self, why: str) -> DamagedLog:
-        where = "" if self._log is None else f"log {self._log.name!r}: "
-        return DamagedLog(f"{where}{why}: the log is damaged; restore a backup")
 
 
 class Fold:
@@ -238,7 +234,7 @@ class Fold:
         self.seq, self.due = event.seq, 0
 
     def take(
-        self, events: Iterable[Event], decisions: Decisions, check_from: int | None = None
+        self, history: Iterable[Event], decisions: Decisions, check_from: int | None = None
     ) -> None:
         """Fold the next events; repeat the draws of decisions from `check_from` on."""
         draw_from = math.inf if check_from is None else check_from
@@ -246,14 +242,12 @@ class Fold:
             draw_from = 0
         put, observed_by = decisions.put, decisions.observed_by
         accepts_late_feedback = self.driver.accepts_late_feedback
-        for event in events:
+        for event in history:
             if type(event) is Observed:
                 decision = observed_by(event)
                 if not accepts_late_feedback and event.n != self.due:
-                    raise DamagedLog(
-                        f"event {event.seq} observes decision {event.n}, but the observation of "
-                        f"decision {self.due} was due: the log is damaged; restore a backup"
-                    )
+                    why = f"event {event.seq} observes decision {event.n}, but {self.due} was due"
+                    raise damaged_error(None, why)
                 self.take_observation(event, decision.x, decision.a)
             elif type(event) is Decided:
                 put(event)
@@ -323,5 +317,5 @@ def fold_log(
     end = log.head() if stop is None else stop
     fold = load_first_valid(snapshots, driver, created, end, warn=True)
     # Repeat the last few draws, to detect changed code before the log grows.
-    fold.take(read_events(log, fold.seq + 1, end), decisions, end - _CHECKED + 1)
+    fold.take(events.read_events(log, fold.seq + 1, end), decisions, end - _CHECKED + 1)
     return fold

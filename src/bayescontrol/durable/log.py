@@ -207,29 +207,38 @@ def open_store(url: str, *, durable: bool = True) -> LogStore:
 # -- checks and errors that all stores share -----------------------------------------------------
 
 
-def require_name(name: str) -> str:
+def require_name(name: object) -> str:
     """Return the name of a log; raise `UnknownStore` if it is invalid."""
-    value: Any = name
-    if not (isinstance(value, str) and 1 <= len(value) <= _MAX_LENGTH and value.isprintable()):
-        raise errors.UnknownStore(
-            f"name={name!r}: the name of a log has 1 to {_MAX_LENGTH} printable characters"
+    if isinstance(name, str) and 1 <= len(name) <= _MAX_LENGTH and name.isprintable():
+        return name
+    raise errors.UnknownStore(
+        f"name={name!r}: the name of a log has 1 to {_MAX_LENGTH} printable characters"
+    )
+
+
+def require_readable(place: str, what: Literal["format", "layout"], found: int, last: int) -> None:
+    """Raise `NewerFormat` if `place` has a later format or layout than the last one we know."""
+    if found > last:
+        raise errors.NewerFormat(
+            f"{place} has {what} {found}, this release reads {what}s up to {last}: install a "
+            "later release"
         )
-    return name
 
 
-def closed_error(what: str) -> errors.StoreFailed:
-    """Return the error for the use of something that is closed."""
-    return errors.StoreFailed(f"{what} is closed: open it again")
+def damaged_error(log: str | None, why: str) -> errors.DamagedLog:
+    """Return the error for a damaged log; its name is None if it is not known."""
+    where = "" if log is None else f"log {log!r}: "
+    return errors.DamagedLog(f"{where}{why}: the log is damaged; restore a backup")
 
 
-def require_usable(what: str, *, closed: bool, process: int) -> None:
+def require_usable(what: str, *, closed: bool, process: int | None = None) -> None:
     """Raise `StoreFailed` if `what` is closed, `StoreBusy` if a parent process opened it.
 
     After a fork, locks may belong to threads that the child does not have.
     """
     if closed:
-        raise closed_error(what)
-    if process != os.getpid():
+        raise errors.StoreFailed(f"{what} is closed: open it again")
+    if process not in (None, os.getpid()):
         raise errors.StoreBusy(
             f"{what} was opened before this process was forked: open it again here"
         )
@@ -255,8 +264,30 @@ class StoredLog(ABC):
         self.name, self._closed = require_name(name), False
 
     @abstractmethod
-    def _select(self, what: Literal["n", "key", "snapshots", "snapshot"], *values: Any) -> Any:
-        """Query this log: rows by n or key, the seqs of the snapshots, or one snapshot by seq."""
+    def head(self) -> int:
+        """Return the seq of the last row."""
+
+    @abstractmethod
+    def _select(
+        self, what: Literal["rows", "n", "key", "snapshots", "snapshot"], *values: Any
+    ) -> Any:
+        """Query this log.
+
+        Return rows by their first and last seq, by n or by key, the seqs of the snapshots, or one
+        snapshot by seq.
+        """
+
+    def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
+        """Iterate over the rows start … stop, in chunks, so that writers wait only briefly."""
+        self._require_open()
+        start, last = max(start, 1), self.head() if stop is None else stop
+        while start <= last:
+            end = min(start + CHUNK - 1, last)
+            rows = self._select("rows", start, end)
+            yield from map(Row._make, rows)
+            if not rows and end > self.head():
+                return
+            start = end + 1
 
     def find_observation(self, n: int) -> Row | None:
         """Return the observation of decision n, if there is one."""
@@ -266,9 +297,7 @@ class StoredLog(ABC):
         """Return the decision with this key, if there is one."""
         return self._single("key", key, self._select("key", key))
 
-    def _single(
-        self, column: Literal["key", "n"], value: str | int, found: Sequence[Sequence[Any]]
-    ) -> Row | None:
+    def _single(self, column: str, value: Any, found: Sequence[Sequence[Any]]) -> Row | None:
         """Return the row that a lookup by key or n found, or None if it found nothing.
 
         Raise `DamagedLog` if the row has another key or n than `value`, or if there are two rows:
@@ -277,14 +306,16 @@ class StoredLog(ABC):
         rows = [Row._make(row) for row in found]
         for row in rows:
             if getattr(row, column) != value or len(rows) > 1:
-                raise errors.DamagedLog(
-                    f"log {self.name!r}: the index leads from {column}={value!r} to event "
-                    f"{row.seq}, which has another {column}, or is not the only one: the store is "
-                    "damaged; restore a backup"
+                raise self._damaged(
+                    f"the index leads from {column}={value!r} to event {row.seq}, which has "
+                    f"another {column}, or is not the only one"
                 )
         return rows[0] if rows else None
 
-    def _duplicate_error(self, column: Literal["key", "n"]) -> errors.BayesControlError:
+    def _damaged(self, why: str) -> errors.DamagedLog:
+        return damaged_error(self.name, why)
+
+    def _duplicate_error(self, column: str) -> errors.BayesControlError:
         """Return the error for a key with two decisions, or a decision n with two observations."""
         if column == "key":
             return errors.ConflictingKey(f"log {self.name!r}: the key has a decision already")
@@ -301,8 +332,7 @@ class StoredLog(ABC):
         self._closed = True
 
     def _require_open(self) -> None:
-        if self._closed:
-            raise closed_error(f"log {self.name!r}")
+        require_usable(f"log {self.name!r}", closed=self._closed)
 
     def _require_appendable(self, rows: Sequence[Row]) -> None:
         """Raise ValueError unless there is at least one row and the numbers are n, n + 1, …"""

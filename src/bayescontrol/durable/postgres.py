@@ -24,15 +24,15 @@ from uuid import UUID, uuid4
 from zlib import crc32
 
 from bayescontrol.durable.faults import fault_point
-from bayescontrol.durable.log import CHUNK, Row, Snapshot, StoredLog, snapshots_to_delete
+from bayescontrol.durable.log import Row, Snapshot, StoredLog, require_readable, snapshots_to_delete
 from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
-from bayescontrol.errors import DamagedLog, HeadMoved, NewerFormat, StoreFailed
+from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed
 
 #: After an append that came too late, take turns with other processes for this many appends.
 _QUEUED_TURNS: Final = 32
 _HEAD: Final = "SELECT head FROM {s}.logs WHERE name = %s"
-_ROWS: Final = "{row} AND seq BETWEEN %s AND %s ORDER BY seq"
 _QUERIES: Final[Mapping[str, LiteralString]] = {
+    "rows": "{row} AND seq BETWEEN %s AND %s ORDER BY seq",
     "n": "{row} AND n = %s",
     "key": "{row} AND key = %s",
     "snapshots": "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC",
@@ -133,24 +133,18 @@ def _require_tables(connection: Connection, schema: str, place: str) -> None:
         columns = connection.execute(_COLUMNS, (f'"{schema}".about',)).fetchall()
         if columns == [("program",), ("layout",)]:
             rows = connection.execute(_statement(_ABOUT, schema)).fetchall()
-    for program, layout in rows:
-        if program != _PROGRAM:
-            continue
-        if layout > LAYOUT:
-            raise NewerFormat(
-                f"{place} has layout {layout}, this release reads layouts up to {LAYOUT}: "
-                "install a later release"
-            )
-        if not found >= _TABLE_NAMES:
-            raise DamagedLog(
-                f"{place}: the schema {schema!r} lacks {sorted(_TABLE_NAMES - found)}: "
-                "restore a backup, or use another schema"
-            )
-        return
-    raise DamagedLog(
-        f"{place}: the schema {schema!r} contains tables of another program: use another schema, "
-        "…?schema=mine; nothing was changed"
-    )
+    layouts = [layout for program, layout in rows if program == _PROGRAM]
+    if not layouts:
+        raise DamagedLog(
+            f"{place}: the schema {schema!r} contains tables of another program: use another "
+            "schema, …?schema=mine; nothing was changed"
+        )
+    require_readable(place, "layout", layouts[0], LAYOUT)
+    if not found >= _TABLE_NAMES:
+        raise DamagedLog(
+            f"{place}: the schema {schema!r} lacks {sorted(_TABLE_NAMES - found)}: restore a "
+            "backup, or use another schema"
+        )
 
 
 class PostgresLog(StoredLog):
@@ -210,18 +204,6 @@ class PostgresLog(StoredLog):
         """Return whether this append was committed on a connection that was then lost."""
         found = connection.execute(self._sql(_BATCH), (self.name, first)).fetchone()
         return found is not None and found[0] == batch
-
-    def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        """Iterate over the rows start … stop, in chunks."""
-        last = self.head() if stop is None else stop
-        start = max(start, 1)
-        while start <= last:
-            end = min(start + CHUNK - 1, last)
-            rows = self._all(_ROWS, self.name, start, end)
-            yield from map(Row._make, rows)
-            if len(rows) <= end - start:  # the log ends here
-                return
-            start = end + 1
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
         """Store a snapshot and delete the snapshots that are no longer needed."""

@@ -9,23 +9,15 @@ One process can open a file at a time, with any number of agents and threads.
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from bayescontrol.durable.faults import fault_point
-from bayescontrol.durable.log import (
-    CHUNK,
-    Row,
-    Snapshot,
-    StoredLog,
-    closed_error,
-    require_name,
-    snapshots_to_delete,
-)
+from bayescontrol.durable.log import Row, Snapshot, StoredLog, require_usable, snapshots_to_delete
 from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw
-from bayescontrol.errors import DamagedLog, HeadMoved, StoreBusy, StoreFailed, UnknownStore
+from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
 _COLUMNS: Final = "seq, kind, n, key, payload, checksum"
 # These statements are built from constants only.
@@ -34,6 +26,7 @@ _SELECT: Final = f"SELECT {_COLUMNS} FROM events WHERE log = ?1 AND "  # noqa: S
 # Look up seq first: otherwise SQLite would read the column from the index itself.
 _FIND: Final = _SELECT + "seq IN (SELECT seq FROM events WHERE log = ?1 AND {} = ?2)"  # noqa: S608
 _QUERIES: Final = {
+    "rows": _SELECT + "seq BETWEEN ?2 AND ?3 ORDER BY seq",
     "n": _FIND.format("n"),
     "key": _FIND.format("key"),
     "snapshots": "SELECT seq FROM snapshots WHERE log = ? ORDER BY seq DESC",
@@ -97,26 +90,17 @@ class SqliteLog(StoredLog):
 
         The transaction is open, so the rows that were inserted before the rejected one are visible.
         """
-        columns: tuple[Literal["key", "n"], ...] = ("key", "n")
-        for column in columns:
+        for column in ("key", "n"):
             if f"events.{column}" in what:
                 head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))[0][0]
                 i = (head or 0) + 1 - rows[0].seq
                 if not 0 <= i < len(rows):
-                    return DamagedLog(
-                        f"log {self.name!r}: its index of event numbers is damaged; restore a "
-                        "backup"
-                    )
-                rejected = rows[i]
-                value = getattr(rejected, column)
-                found = self._file.all(_QUERIES[column], (log, value))
-                if self._single(column, value, found) is not None:
+                    return self._damaged("the index of its event numbers is wrong")
+                value = getattr(rows[i], column)
+                if self._single(column, value, self._file.all(_QUERIES[column], (log, value))):
                     return self._duplicate_error(column)
-                return DamagedLog(
-                    f"log {self.name!r}: the index of column {column} rejects event "
-                    f"{rejected.seq}, but no other event has its value: the file is damaged; "
-                    "restore a backup"
-                )
+                why = f"the index of column {column} rejects event {rows[i].seq}"
+                return self._damaged(f"{why}, but no other event has its value")
         if "events.seq" in what or "logs.name" in what:
             return HeadMoved(f"log {self.name!r} has grown since it was read")
         return StoreFailed(f"log {self.name!r}: {what}")
@@ -124,17 +108,6 @@ class SqliteLog(StoredLog):
     def turn(self) -> AbstractContextManager[None]:
         """Return a context that does nothing: there is only one writer."""
         return nullcontext()
-
-    def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        """Iterate over the rows start … stop, in chunks, so that writers wait only briefly."""
-        self._require_open()
-        last = self._head if stop is None else min(stop, self._head)
-        while start <= last:
-            self._require_open()
-            end = min(start + CHUNK - 1, last)
-            query = _SELECT + "seq BETWEEN ?2 AND ?3 ORDER BY seq"
-            yield from map(Row._make, self._file.all(query, (self._id, start, end)))
-            start = end + 1
 
     def _select(self, what: str, *values: Any) -> list[Any]:
         self._require_open()
@@ -182,14 +155,14 @@ class SqliteStore:
     def log(self, name: str) -> SqliteLog:
         """Open the log with this name; raise `StoreBusy` if it is open already."""
         file = self._require_open()
-        require_name(name)
         with _LOCK:
+            log = SqliteLog(file, name, self._logs)
             if name in file.open_logs:
                 raise StoreBusy(
                     f"log {name!r} of {self._path} is already open in this process: use that "
                     "agent, from any thread"
                 )
-            log = self._logs[name] = SqliteLog(file, name, self._logs)
+            self._logs[name] = log
             file.open_logs.add(name)
         return log
 
@@ -206,8 +179,8 @@ class SqliteStore:
             self._file = None
 
     def _require_open(self) -> SqliteFile:
-        if self._file is None:
-            raise closed_error(self._path)
+        require_usable(self._path, closed=self._file is None)
+        assert self._file is not None
         return self._file
 
 

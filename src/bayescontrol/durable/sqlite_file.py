@@ -18,14 +18,14 @@ flushes.
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from bayescontrol import errors
 from bayescontrol.durable.committer import Committer, Request
-from bayescontrol.durable.log import os_errors, require_usable
+from bayescontrol.durable.log import os_errors, require_readable, require_usable
 from bayescontrol.files import FileLock, LockHeld, atomic_write, flush_folder
 
 try:
@@ -63,32 +63,24 @@ SELECT log FROM found WHERE log IS NOT NULL AND log NOT IN (SELECT id FROM logs)
 """
 
 
-#: The types of network file systems, as Linux names them.
-_NETWORK: Final = frozenset(
-    {
-        *("afs", "beegfs", "ceph", "cifs", "coda", "davfs", "glusterfs", "gpfs", "lustre", "ncpfs"),
-        *("nfs", "nfs4", "smb2", "smb3", "smbfs", "webdav"),
-        *("fuse.ceph", "fuse.davfs", "fuse.gcsfuse", "fuse.glusterfs", "fuse.juicefs"),
-        *("fuse.rclone", "fuse.s3fs", "fuse.smbnetfs", "fuse.sshfs"),
-    }
+#: The types of network file systems, as Linux names them, without the prefix "fuse.".
+_NETWORK: Final = (
+    *("afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gcsfuse", "glusterfs", "gpfs", "juicefs"),
+    *("lustre", "ncpfs", "nfs", "nfs4", "rclone", "s3fs", "smb2", "smb3", "smbfs", "smbnetfs"),
+    *("sshfs", "webdav"),
 )
 _MOUNTS: Final = Path("/proc/self/mounts")
 
 
 def _file_system(path: Path, mounts: str) -> str | None:
     """Return the type of the file system of `path`, from a table of mounts."""
-    best_depth, kind = -1, None
-    for line in mounts.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        # Spaces are written as octal numbers.
-        mount = Path(fields[1].encode("latin-1", "replace").decode("unicode_escape"))
-        depth = len(mount.parts)
-        # The deepest mount counts; of two at the same place, the later one covers the earlier one.
-        if depth >= best_depth and (path == mount or mount in path.parents):
-            best_depth, kind = depth, fields[2]
-    return kind
+    kinds = {}  # of two mounts at the same place, the later one covers the earlier one
+    for fields in (line.split(" ") for line in mounts.splitlines()):
+        if len(fields) > 2:
+            # Spaces are written as octal numbers.
+            mount = Path(fields[1].encode("latin-1", "replace").decode("unicode_escape"))
+            kinds[mount] = fields[2]
+    return next((kinds[place] for place in (path, *path.parents) if place in kinds), None)
 
 
 def require_local(path: Path, table: Path = _MOUNTS) -> None:
@@ -98,7 +90,7 @@ def require_local(path: Path, table: Path = _MOUNTS) -> None:
     except OSError:  # this system has no such table
         return
     kind = _file_system(path.resolve(), mounts)
-    if kind in _NETWORK:
+    if kind is not None and kind.removeprefix("fuse.") in _NETWORK:
         raise errors.NetworkFileSystem(
             f"{path} is on a network file system ({kind}), where events can be lost and two "
             "processes can write at once: use a local disk, or use postgresql://…"
@@ -250,11 +242,7 @@ class SqliteFile:
                 f"{self.path} is a database of another program, or its header is damaged: use "
                 "another file, or restore a backup; nothing was changed"
             )
-        if layout > LAYOUT:
-            raise errors.NewerFormat(
-                f"{self.path} has layout {layout}, this release reads layouts up to {LAYOUT}: "
-                "install a later release"
-            )
+        require_readable(self.path, "layout", layout, LAYOUT)
         if not is_new:
             _require_intact(db, self.path)
         if self.path != MEMORY:
@@ -346,20 +334,13 @@ class SqliteFile:
             os_errors(str(path)),
             sqlite_errors(str(path)),
             atomic_write(path, overwrite=False) as file,
+            self._lock,
+            closing(apsw.Connection(file.name)) as target,
         ):
-            self._copy(file.name)
-
-    def _copy(self, path: str) -> None:
-        with self._lock:
-            source = self._open()
-            target = apsw.Connection(path)
-            try:
-                with target.backup("main", source, "main") as copying:
-                    while not copying.done:
-                        copying.step(-1)
-                target.pragma("journal_mode", "DELETE")  # one file, without a write-ahead log
-            finally:
-                target.close()
+            with target.backup("main", self._open(), "main") as copying:
+                while not copying.done:
+                    copying.step(-1)
+            target.pragma("journal_mode", "DELETE")  # one file, without a write-ahead log
 
     def all(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Return the rows of a query."""

@@ -21,7 +21,7 @@ from bayescontrol.durable.committer import Request
 from bayescontrol.durable.driver import Driver, ProbabilityCache
 from bayescontrol.durable.faults import fault_point
 from bayescontrol.durable.fold import Decisions, Fold, fold_log
-from bayescontrol.durable.log import Log, Row
+from bayescontrol.durable.log import Log, Row, Snapshot, damaged_error
 from bayescontrol.durable.plain import as_stored, same_observation, same_value, short_repr
 
 #: Errors in a request that are found before the agent draws or learns: nothing must be undone.
@@ -73,11 +73,7 @@ class Close(Request):
 
 
 class _Rejected(Exception):
-    """The agent raised `error`; the copy of the fold may have changed halfway."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
+    """The agent raised an error, the argument; the copy of the fold may have changed halfway."""
 
 
 class Turn:
@@ -137,7 +133,7 @@ class Turn:
             except _Rejected as rejected:
                 if not isolate:
                     raise
-                request.error, request.rejected_by_agent = rejected.error, True
+                request.error, request.rejected_by_agent = rejected.args[0], True
                 del self.rows[row_count:]
                 self.fold.driver, self.cache = driver, cache
             else:
@@ -204,13 +200,7 @@ class Turn:
         """Learn an observation and add its row; return False if it was known already."""
         assert isinstance(request, Observe)
         n, o = request.n, request.o
-        try:
-            decision = self._decisions.get(n)
-        except errors.UnknownDecision:
-            raise errors.UnknownDecision(
-                f"no decision {short_repr(request.id)} in log {self._name!r}: pass the id that "
-                "`act` returned"
-            ) from None
+        decision = self._decisions.get(request.id)
         if isinstance(request.id, events.Decision):
             self._require_same_decision(request.id, decision)
         known = self._observations.get(n, self)  # `self` stands for: no observation
@@ -225,9 +215,8 @@ class Turn:
                 f"{short_repr(o)} is rejected"
             )
         if not self._late_feedback and n != self.fold.due:
-            raise errors.DamagedLog(
-                f"decision {n} was never observed, but later ones exist: restore a backup"
-            )
+            why = f"decision {n} was never observed, but later ones exist"
+            raise damaged_error(self._name, why)
         self._copy_once()
         learnt = events.Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
         try:
@@ -336,8 +325,7 @@ class LiveFold:
             finally:
                 self._is_reading = nested
 
-    @contextmanager
-    def locked(self) -> Iterator[Fold]:
-        """Yield the fold without reading the store; it does not change inside the block."""
+    def save(self) -> Snapshot:
+        """Return the fold as a snapshot, without reading the store."""
         with self._guard:
-            yield self.fold
+            return self.fold.save()
