@@ -129,7 +129,10 @@ class Committer(Generic[R]):
             leads = self._leader is request
             if leads and not self._finished:
                 for member in self._batch:
-                    member.error = member.error or _interrupted_error()
+                    member.error = member.error or StoreFailed(
+                        "The writer was interrupted; this request may or may not be stored. Retry "
+                        "with the same key"
+                    )
             if leads:
                 request._followers = deque(self._batch[1:])
             request._abandoned = True
@@ -230,9 +233,3 @@ def copy_error(error: Exception) -> Exception:
         return error
     duplicate.__cause__ = error.__cause__ or error
     return duplicate
-
-
-def _interrupted_error() -> StoreFailed:
-    return StoreFailed(
-        "The writer was interrupted; this request may or may not be stored. Retry with the same key"
-    )

@@ -89,7 +89,8 @@ class Driver:
         if accepts_late_feedback and not isinstance(agent, ControlRule):
             raise MissingCapability(f"accepts_late_feedback=True: {agent!r} is not a ControlRule")
         self.draws_change = _draws_change(agent)
-        self._has_probabilities = True
+        draws_each_step = getattr(agent, "schedule", every_step) is every_step
+        self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
         self._start = getattr(agent, "x", None)
         self.context_free = accepts_late_feedback and (
             context_free or _declares(self.agent.belief, "context_free")
@@ -146,9 +147,7 @@ class Driver:
         the integral fails.
         """
         agent = self.agent
-        if not self._has_probabilities or getattr(agent, "schedule", every_step) is not every_step:
-            return None
-        if not hasattr(agent, "action_probabilities"):
+        if not self._has_probabilities:
             return None
         if isinstance(agent, ControlRule):
             agent.x = x

@@ -71,6 +71,8 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 Event: TypeAlias = Created | Decided | Observed
+#: {b: P(b | past, x)}
+Probabilities: TypeAlias = Mapping[Any, float]
 
 
 class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -92,16 +94,13 @@ class Decision(msgspec.Struct, frozen=True, eq=False, gc=False):
     #: Seconds since 1970.
     time: float
     #: P(a | past) of every action, if it was just computed; `explain` computes it again.
-    probabilities: Mapping[Any, float] | None = None
+    probabilities: Probabilities | None = None
     #: The name of the log, if it is known.
     agent: str | None = None
 
     @classmethod
     def of(
-        cls,
-        event: Decided,
-        probabilities: Mapping[Any, float] | None = None,
-        agent: str | None = None,
+        cls, event: Decided, probabilities: Probabilities | None = None, agent: str | None = None
     ) -> "Decision":
         """Return the decision that an event records."""
         n, p = event.seq, event.p

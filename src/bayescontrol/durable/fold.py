@@ -10,7 +10,7 @@ event by event as they arrive.
 import math
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
@@ -20,7 +20,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, UIntArray
 from bayescontrol.durable import events
 from bayescontrol.durable.driver import Driver
-from bayescontrol.durable.events import Created, Decided, Decision, Event, Observed
+from bayescontrol.durable.events import Created, Decided, Decision, Event, Observed, Probabilities
 from bayescontrol.durable.log import DamagedSnapshot, Log, Row, Snapshot, damaged_error
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
 from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
@@ -213,9 +213,7 @@ class Fold:
                 "model has changed; give the changed model a new version and a new log"
             )
 
-    def require_probability(
-        self, event: Decided, probabilities: Mapping[Any, float] | None
-    ) -> None:
+    def require_probability(self, event: Decided, probabilities: Probabilities | None) -> None:
         """Raise `ModelMismatch` if P(a | âo_<n) differs from the log by more than rounding."""
         if event.p is None:
             return

@@ -93,10 +93,7 @@ def restored_schedule(stored: list[Any], kind: ModelKind) -> schedules.Schedule:
     found = {**_SCHEDULES, **kind.schedules}[name]
     if found is schedules.MinimumDwell:  # its second argument is a schedule
         arguments[1] = restored_schedule(arguments[1], kind)
-    if isinstance(found, type):
-        schedule: schedules.Schedule = found(*arguments)
-        return schedule
-    if arguments:
+    if arguments and not isinstance(found, type):
         raise ValueError(f"schedule {name!r} takes no arguments, got {arguments}")
-    function: schedules.Schedule = found
-    return function
+    schedule: schedules.Schedule = found(*arguments) if isinstance(found, type) else found
+    return schedule

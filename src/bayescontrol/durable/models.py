@@ -121,9 +121,7 @@ def model_of(created: Created) -> Model:
             f"the log has the model {created.model!r}, version {created.version}, which is not "
             "built in: open it with named_model(…)"
         )
-    model = _built_in(created.model, created.settings, created.version)
-    require_same(created, model)
-    return model
+    return as_logged(created, _built_in(created.model, created.settings, created.version))
 
 
 def as_logged(created: Created, model: Model) -> Model:
@@ -135,7 +133,12 @@ def as_logged(created: Created, model: Model) -> Model:
     if same_kind and created.version != model.version:
         model = _built_in(model.name, model.settings, created.version)
     require_same(created, model)
-    require_same_fingerprint(created, model)
+    if created.fingerprint not in (None, model.driver().fingerprint()):
+        raise ModelMismatch(
+            f"model {model.name!r} version {model.version} has changed since the log was created: "
+            "its modes, their names or their prior differ; give the changed model a new version "
+            "and a new log"
+        )
     return model
 
 
@@ -147,28 +150,19 @@ def require_same(created: Created, model: Model) -> None:
     if created.version != model.version:
         differences.append(f"version {created.version}, not {model.version}")
     if created.model == model.name:
-        for name in sorted(created.settings.keys() | model.settings.keys()):
-            if name not in model.settings:
-                differences.append(f"{name} = {_short_json(created.settings[name])}, now not given")
-            elif name not in created.settings:
-                differences.append(f"no {name}, now {_short_json(model.settings[name])}")
-            elif not same_value(created.settings[name], model.settings[name]):
-                then, now = created.settings[name], model.settings[name]
-                differences.append(f"{name} = {_short_json(then)}, not {_short_json(now)}")
+        then, now = created.settings, model.settings
+        for name in sorted(then.keys() | now.keys()):
+            before = f"{name} = {_short_json(then[name])}" if name in then else f"no {name}"
+            if name not in now:
+                differences.append(f"{before}, now not given")
+            elif name not in then:
+                differences.append(f"{before}, now {_short_json(now[name])}")
+            elif not same_value(then[name], now[name]):
+                differences.append(f"{before}, not {_short_json(now[name])}")
     if differences:
         raise ModelMismatch(
             f"the log was written with another model: {'; '.join(differences)}; open it with that "
             "model, or start a log with another name"
-        )
-
-
-def require_same_fingerprint(created: Created, model: Model) -> None:
-    """Raise `ModelMismatch` if the new agent differs from the one that the log was created with."""
-    if created.fingerprint not in (None, model.driver().fingerprint()):
-        raise ModelMismatch(
-            f"model {model.name!r} version {model.version} has changed since the log was created: "
-            "its modes, their names or their prior differ; give the changed model a new version "
-            "and a new log"
         )
 
 

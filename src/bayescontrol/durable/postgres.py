@@ -15,8 +15,8 @@ processes at the same head draw the same action.
 """
 
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from hashlib import blake2b
 from typing import Any, Final, LiteralString
@@ -190,15 +190,12 @@ class PostgresLog(StoredLog):
         fault_point("in-transaction")
         self._server.run(insert)
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self) -> AbstractContextManager[None]:
         """Take turns with other processes, if their appends have lately conflicted."""
         if self._queued_turns == 0:
-            yield
-            return
+            return nullcontext()
         self._queued_turns -= 1
-        with self._server.queued(self._queue_key):
-            yield
+        return self._server.queued(self._queue_key)
 
     def _is_committed(self, connection: Connection, first: int, batch: UUID) -> bool:
         """Return whether this append was committed on a connection that was then lost."""
@@ -212,10 +209,8 @@ class PostgresLog(StoredLog):
 
         def save(connection: Connection) -> None:
             with connection.transaction():
-                stored = connection.execute(
-                    self._sql(_SAVE), (seq, state, checksum, self.name)
-                ).rowcount
-                if stored == 0:
+                saved = connection.execute(self._sql(_SAVE), (seq, state, checksum, self.name))
+                if saved.rowcount == 0:
                     raise StoreFailed(
                         f"log {self.name!r} is empty: a snapshot needs at least one event"
                     )

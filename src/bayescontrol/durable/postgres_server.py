@@ -122,35 +122,26 @@ def translate(error: psycopg.Error, place: str) -> errors.StoreFailed:
     not.
     """
     text = str(error).strip().partition("\n")[0]
-    match error:
-        case psycopg.errors.DiskFull():
+    match error.sqlstate:
+        case "53100":  # disk_full
             return errors.DiskFull(
                 f"{place}: the disk is full ({text}); nothing was written. Free disk space on the "
                 "server and retry"
             )
-        case psycopg.errors.InsufficientPrivilege():
+        case "42501":  # insufficient_privilege
             return errors.NotPermitted(f"{place}: {text}; grant the role the missing privilege")
-        case psycopg.errors.InvalidAuthorizationSpecification() | psycopg.errors.InvalidPassword():
+        case "28000" | "28P01":  # invalid_authorization_specification, invalid_password
             return errors.NotPermitted(f"{place}: {text}; check the role and its password")
-        case psycopg.errors.ReadOnlySqlTransaction():
+        case "25006":  # read_only_sql_transaction
             return errors.NotPermitted(
                 f"{place} is read-only ({text}); nothing was written. Use the primary server"
             )
-        case (
-            psycopg.errors.LockNotAvailable()
-            | psycopg.errors.QueryCanceled()
-            | psycopg.errors.DeadlockDetected()
-            | psycopg.errors.TooManyConnections()
-        ):
+        # lock_not_available, query_canceled, deadlock_detected, too_many_connections
+        case "55P03" | "57014" | "40P01" | "53300":
             return errors.StoreBusy(f"{place} is busy ({text}); nothing was written. Retry")
-        case (
-            psycopg.errors.UndefinedTable()
-            | psycopg.errors.UndefinedColumn()
-            | psycopg.errors.InvalidSchemaName()
-            | psycopg.errors.DatatypeMismatch()
-            | psycopg.errors.DataCorrupted()
-            | psycopg.errors.IndexCorrupted()
-        ):
+        # undefined_table, undefined_column, invalid_schema_name, datatype_mismatch,
+        # data_corrupted, index_corrupted
+        case "42P01" | "42703" | "3F000" | "42804" | "XX001" | "XX002":
             return errors.DamagedLog(
                 f"{place}: the tables are damaged ({text}): restore a backup, or use another schema"
             )
@@ -161,11 +152,7 @@ def translate(error: psycopg.Error, place: str) -> errors.StoreFailed:
 
 
 class _Lost(Exception):
-    """The connection broke; the last statement may or may not have been committed."""
-
-    def __init__(self, error: psycopg.Error) -> None:
-        super().__init__(error)
-        self.error = error
+    """The connection broke with an error, the argument; the last statement may be committed."""
 
 
 class PostgresServer:
@@ -197,7 +184,7 @@ class PostgresServer:
                 now = time.monotonic()
                 deadline = deadline or now + self._patience
                 if now >= deadline:
-                    raise translate(lost.error, self.place) from lost.error
+                    raise translate(lost.args[0], self.place) from lost.args[0]
             time.sleep(min(pause, deadline - now))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -256,7 +243,10 @@ class PostgresServer:
                 yield reserved
             return
         with self._connection_slots:
-            connection = self._take_idle() or self._reconnect()
+            with self._guard:
+                require_usable(self.place, closed=self._closed, process=self._process)
+                idle = self._idle.pop() if self._idle else None
+            connection = idle or self._reconnect()
             try:
                 with self._errors(connection):
                     yield connection
@@ -276,7 +266,10 @@ class PostgresServer:
         try:
             yield
         except psycopg.Error as error:
-            if not _is_lost(connection, error):
+            # libpq gives no SQLSTATE if it has no connection.
+            no_session = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+            is_lost = no_session or (error.sqlstate or "").startswith(_LOST)
+            if not (is_lost or connection.closed):
                 raise translate(error, self.place) from error
             self._forget(connection)
             raise _Lost(error) from error
@@ -285,11 +278,6 @@ class PostgresServer:
         except BaseException:  # interrupted: the state of the connection is unknown
             self._forget(connection)
             raise
-
-    def _take_idle(self) -> Connection | None:
-        with self._guard:
-            require_usable(self.place, closed=self._closed, process=self._process)
-            return self._idle.pop() if self._idle else None
 
     def _give_back(self, connection: Connection) -> None:
         """Keep the connection for the next use, or close it if it is not usable."""
@@ -328,9 +316,7 @@ class PostgresServer:
         # Before the session exists, libpq gives a message but no SQLSTATE.
         text = str(error).strip().partition("\n")[0]
         needs_password = getattr(error.pgconn, "needs_password", False)
-        if needs_password or any(
-            word in text for word in ("authentication", "permission", "password")
-        ):
+        if needs_password or re.search("authentication|permission|password", text):
             return errors.NotPermitted(
                 f"{self.place}: {text}; check the role, and its password in PGPASSWORD or ~/.pgpass"
             )
@@ -372,10 +358,3 @@ class PostgresServer:
             synchronous = "on"
         timeout = f"{max(1, round(self._patience * 1000))}ms"
         connection.execute(_CONFIGURE, (timeout, timeout, synchronous))
-
-
-def _is_lost(connection: Connection, error: psycopg.Error) -> bool:
-    """Return whether the connection is unusable after the error."""
-    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
-        return True
-    return connection.closed or (error.sqlstate is not None and error.sqlstate.startswith(_LOST))

@@ -128,13 +128,11 @@ def sqlite_errors(place: str) -> Iterator[None]:
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
         raise _damaged_error(place, error) from None
-    except apsw.SQLError as error:
-        if any(words in str(error) for words in _OTHER_SCHEMA):  # our statements are valid
-            raise _damaged_error(place, error) from None
-        raise errors.StoreFailed(f"{place}: {error}; reopen the store and retry") from None
     except UnicodeDecodeError as error:
         raise _damaged_error(place, f"it contains text that is not UTF-8: {error}") from None
     except apsw.Error as error:
+        if any(words in str(error) for words in _OTHER_SCHEMA):  # our statements are valid
+            raise _damaged_error(place, error) from None
         raise errors.StoreFailed(
             f"{place}: {error}; acknowledged events are kept, the last event may or may not be "
             "stored: reopen the store"

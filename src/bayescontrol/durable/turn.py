@@ -110,16 +110,14 @@ class Turn:
         self.rows: list[Row] = []
         self.decided: list[events.Decided] = []
         self._results: list[tuple[Request, Any]] = []
-        self._keys: dict[str, events.Decision] = {}
-        self._observations: dict[int, Any] = {}
+        self._keys: dict[str | None, events.Decision] = {}
+        self._observations: dict[int, events.Observed] = {}
         #: The action probabilities after this turn.
         self.cache = self._cache_before
         self._time = time.time()
-        ordered = requests
-        if self._late_feedback and len(requests) > 1:
-            ordered = [r for r in requests if type(r) is Act]
-            ordered += [r for r in requests if type(r) is not Act]
-        for request in ordered:
+        if self._late_feedback:  # decisions come first; otherwise the order stays
+            requests = sorted(requests, key=lambda request: type(request) is not Act)
+        for request in requests:
             # Discard errors from the aborted attempt.
             request.error, request.rejected_by_agent = None, False
             # What to restore if the agent rejects this request.
@@ -148,7 +146,10 @@ class Turn:
 
     def _act(self, request: Act) -> events.Decision:
         """Draw a decision and add its row, or return the decision that has the same key."""
-        known = None if request.key is None else self._find_key(request.key)
+        known = self._keys.get(request.key)
+        if known is None and request.key is not None:
+            logged = self._decisions.find_key(request.key)
+            known = None if logged is None else events.Decision.of(logged, None, self._name)
         if known is not None:
             if self._late_feedback and not same_value(
                 known.situation, self._before.driver.situation(request.x)
@@ -189,13 +190,6 @@ class Turn:
             self._keys[request.key] = decision
         return decision
 
-    def _find_key(self, key: str) -> events.Decision | None:
-        """Return the decision with this key, in this turn or in the log, if there is one."""
-        if key in self._keys:
-            return self._keys[key]
-        event = self._decisions.find_key(key)
-        return None if event is None else events.Decision.of(event, None, self._name)
-
     def _observe(self, request: Request) -> bool:
         """Learn an observation and add its row; return False if it was known already."""
         assert isinstance(request, Observe)
@@ -203,15 +197,12 @@ class Turn:
         decision = self._decisions.get(request.id)
         if isinstance(request.id, events.Decision):
             self._require_same_decision(request.id, decision)
-        known = self._observations.get(n, self)  # `self` stands for: no observation
-        if known is self:
-            event = self._decisions.find_observation(n)
-            known = self if event is None else event.o
-        if known is not self:
-            if same_observation(known, o):
+        known = self._observations.get(n) or self._decisions.find_observation(n)
+        if known is not None:
+            if same_observation(known.o, o):
                 return False
             raise errors.ConflictingFeedback(
-                f"decision {n} already has the observation {short_repr(known)}, which is kept; "
+                f"decision {n} already has the observation {short_repr(known.o)}, which is kept; "
                 f"{short_repr(o)} is rejected"
             )
         if not self._late_feedback and n != self.fold.due:
@@ -224,7 +215,7 @@ class Turn:
             self.fold.take_observation(learnt, decision.x, decision.a)
         except Exception as error:
             raise _Rejected(_observation_error(error, n, o)) from error
-        self._observations[n] = o
+        self._observations[n] = learnt
         self.cache.clear()
         return True
 

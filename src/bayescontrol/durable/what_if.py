@@ -17,19 +17,17 @@ depends neither on the action nor on the reward.
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from bayescontrol import errors
 from bayescontrol.durable.driver import Driver, ProbabilityCache
-from bayescontrol.durable.events import Created, Decided, Event, Observed
+from bayescontrol.durable.events import Created, Decided, Event, Observed, Probabilities
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.off_policy import Guess, RewardEstimate, RewardInterval, guess
 from bayescontrol.durable.plain import short_repr
 from bayescontrol.durable.replay import EventSource, Replayer, chosen_model, read_history
 
-#: {b: P(b | x)}
-Probabilities: TypeAlias = Mapping[Any, float]
 #: The least and the greatest possible reward.
 Bounds: TypeAlias = tuple[float, float]
 
@@ -145,12 +143,9 @@ def what_if(
         raise errors.InvalidRequest(
             f"reward={short_repr(reward)}: expected a function of the observation"
         )
-    checked_bounds = None if bounds is None else _check_bounds(bounds)
+    rewards = RewardFunction(reward or first_number, bounds)
     created, history = read_history(events)
-    function = reward or first_number
-    rewards = RewardFunction(
-        function, checked_bounds or known_bounds(created, RewardFunction(function, None))
-    )
+    rewards.bounds = rewards.bounds or known_bounds(created, rewards)
     try:
         replayer: Replayer | None = Replayer(chosen_model(events, created, model), created)
     except errors.ModelMismatch:
@@ -177,7 +172,7 @@ class RewardFunction:
     """The reward r = reward(o) of an observation, checked against its bounds, if there are any."""
 
     def __init__(self, reward: Callable[[Any], float], bounds: Bounds | None) -> None:
-        self._reward, self.bounds = reward, bounds
+        self._reward, self.bounds = reward, None if bounds is None else _check_bounds(bounds)
 
     def of(self, o: Any, where: str) -> float:
         """Return reward(o); raise `BadEvidence` if it is not a finite number within the bounds."""
@@ -325,22 +320,20 @@ class _LearningPolicy(_Policy):
 class _Means:
     """r̂: the mean reward of each action so far; for an action without a reward, of all actions."""
 
+    #: Stands for all actions.
+    ALL: Final = object()
+
     def __init__(self) -> None:
-        self.sums: dict[Any, tuple[float, int]] = {}
-        self._all = (0.0, 0)
+        self.sums: dict[Any, tuple[float, int]] = {self.ALL: (0.0, 0)}
 
     def of(self, a: Any, default: float = 0.0) -> float:
-        total, n = self.sums.get(a, self._all)
-        return total / n if n else default
-
-    def overall(self, default: float) -> float:
-        total, n = self._all
+        total, n = self.sums.get(a, self.sums[self.ALL])
         return total / n if n else default
 
     def take(self, a: Any, r: float) -> None:
-        total, n = self.sums.get(a, (0.0, 0))
-        self.sums[a] = (total + r, n + 1)
-        self._all = (self._all[0] + r, self._all[1] + 1)
+        for b in (a, self.ALL):
+            total, n = self.sums.get(b, (0.0, 0))
+            self.sums[b] = (total + r, n + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,15 +424,10 @@ class _Evaluation:
             # Use the p of the log for the action taken, so that w q(a) <= k holds exactly.
             p = [d.p or 0.0 if a == d.a else propensities.get(a, 0.0) for a in actions]
             dr = guess(pi_values, p, r_hat, actions.index(d.a) if d.a in actions else None, w)
-        return ips, dr, guess([1.0], None, [scaled(self._means.overall(start))], 0, 1.0)
+        return ips, dr, guess([1.0], None, [scaled(self._means.of(_Means.ALL, start))], 0, 1.0)
 
     def _take_observation(self, event: Observed) -> None:
         """Add the terms of the observed decision to all estimates, then learn from it."""
-        if event.n not in self._pending:
-            raise errors.DamagedLog(
-                f"event {event.seq} observes decision {event.n}, which does not exist or was "
-                "observed before"
-            )
         r = self._rewards.of(event.o, f"event {event.seq}")
         decision = self._pending.pop(event.n)
         for a, p in decision.pi.items():
