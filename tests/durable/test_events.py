@@ -15,6 +15,7 @@ from bayescontrol.durable.events import (
     Event,
     Observed,
     _checksum,
+    check_history,
     decode_row,
     encode_row,
     from_line,
@@ -129,6 +130,13 @@ def test_a_line_of_unclosed_brackets_is_damage() -> None:
     for line in (deep, '{"seq":1,"kind":"observed","checksum":0,"o":' + deep):
         with pytest.raises(DamagedLog):
             from_line(line)
+
+
+@pytest.mark.parametrize("n", [-1, 0, 1, 3, 9])
+def test_an_observation_of_no_decision_is_damage(n: int) -> None:
+    wrong = msgspec.structs.replace(OBSERVED, n=n)
+    with pytest.raises(DamagedLog, match=f"observes decision {n}, which does not exist"):
+        list(check_history([CREATED, DECIDED, wrong]))
 
 
 def checked(kind: str, payload: bytes, n: int | None = None, key: str | None = None) -> Row:

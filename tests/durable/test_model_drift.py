@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
-from bayescontrol.durable import Model, model_drift, named_model, open_agent, open_store
+from bayescontrol.durable import Model, fold, named_model, open_agent, open_store
 from bayescontrol.errors import ModelMismatch
 
 
@@ -73,7 +73,7 @@ def test_the_check_folds_a_limited_number_of_events(
         agent.learn = counted
         return agent
 
-    monkeypatch.setattr(model_drift, "_MAX_FOLDED", 20)
+    monkeypatch.setattr(fold, "_MAX_FOLDED", 20)
     open_agent(store, "m", named_model("levers", version=1, build=counting)).close()
     assert len(learnt) == 10
 

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Self, TypeVar
+from typing import Any, Self, SupportsIndex, TypeVar
 
+import numpy as np
 from msgspec.structs import replace
 
 from bayescontrol import errors
@@ -25,15 +26,14 @@ from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, copy_error
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.faults import fault_point
-from bayescontrol.durable.fold import Decisions, Fold, fold_log
+from bayescontrol.durable.fold import Decisions, Fold, fold_log, require_no_drift
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store, require_usable
-from bayescontrol.durable.model_drift import require_no_drift
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored
 from bayescontrol.durable.turn import Act, Close, LiveFold, Observe
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import SeedLike, as_seed
+from bayescontrol.seeding import Stream, as_seed
 
 T = TypeVar("T")
 
@@ -313,7 +313,7 @@ def open_agent(
     name: str,
     model: Any = None,
     *,
-    seed: SeedLike = None,
+    seed: SupportsIndex | Stream | np.random.Generator | None = None,
     schedule: Schedule = every_step,
     durable: bool = True,
     snapshot_every: int = 10_000,
@@ -332,9 +332,10 @@ def open_agent(
     """
     if type(snapshot_every) is not int or snapshot_every < 1:
         raise ValueError(f"snapshot_every={snapshot_every!r}: expected a positive integer")
-    if isinstance(seed, bool):
-        raise ValueError(f"seed={seed!r}: expected an integer")  # noqa: TRY004 - as for others
-    number = None if seed is None else as_seed(seed)
+    given: Any = seed
+    if isinstance(given, bool):
+        raise ValueError(f"seed={seed!r}: expected an integer")  # noqa: TRY004 - like other seeds
+    number = None if given is None else as_seed(given)
     log_model = None if model is None else as_model(model, schedule)
     value: Any = store
     if not isinstance(value, str) and not (hasattr(value, "log") and hasattr(value, "names")):

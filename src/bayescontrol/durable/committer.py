@@ -207,7 +207,7 @@ class Committer(Generic[R]):
                 self._batch_complete, self._batches_without_wait = None, _BATCHES_WITHOUT_WAIT
                 return
 
-    def _hand_on(self, served: int = 0) -> None:
+    def _hand_on(self, served: int) -> None:
         """Appoint the next leader, which expects the `served` callers to send a request again."""
         with self._guard:
             self._batch_complete = None

@@ -58,9 +58,7 @@ def _draws_change(agent: Any) -> bool:
 
 def _bad_situation(x: Any, error: BadEvidence) -> BadSituation:
     """Return the error for a draw: no observation is involved, so x is at fault."""
-    if x is None:
-        return BadSituation("this agent needs a situation: call act(x)")
-    return BadSituation(str(error))
+    return BadSituation("this agent needs a situation: call act(x)" if x is None else str(error))
 
 
 class Driver:
@@ -171,8 +169,7 @@ class Driver:
     def save(self) -> Arrays:
         """Return the state as named arrays, without the last mode unless draws change the agent."""
         if self.draws_change:
-            arrays: Arrays = self.agent.save()
-            return arrays
+            return dict(self.agent.save())
         arrays = {f"belief/{name}": v for name, v in self.agent.belief.save().items()}
         arrays["belief/drawn"] = self._undrawn.copy()
         if not self.accepts_late_feedback:

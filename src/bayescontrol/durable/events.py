@@ -206,10 +206,8 @@ def encode_row(event: Event) -> Row:
         assert isinstance(event, Created)
         kind = "created"
         settings = as_plain(event.settings, "a setting of the model")
-        body = _CreatedBody(
-            event.format, event.model, event.version, settings, str(event.seed), event.time,
-            event.fingerprint,
-        )  # fmt: skip
+        fields = asdict(event) | {"settings": settings, "seed": str(event.seed)}
+        body = _CreatedBody(**{name: fields[name] for name in _CreatedBody.__struct_fields__})
     payload = _encode(body)
     return Row(event.seq, kind, n, key, payload, _checksum(event.seq, kind, n, key, payload))
 
@@ -280,10 +278,9 @@ def to_line(event: Event) -> str:
     '{"seq":3,"kind":"observed","n":2,"o":1,"time":0.5,"checksum":...}'
     """
     row = encode_row(event)
-    head: dict[str, Any] = {"seq": row.seq, "kind": row.kind}
-    head |= {name: v for name, v in (("n", row.n), ("key", row.key)) if v is not None}
-    body: dict[str, Any] = msgspec.json.decode(row.payload)
-    return msgspec.json.encode(head | body | {"checksum": row.checksum}).decode()
+    head = {name: v for name, v in row._asdict().items() if v is not None}
+    body, checksum = _decode_object(head.pop("payload")), head.pop("checksum")
+    return _encode(head | body | {"checksum": checksum}).decode()
 
 
 def from_line(line: str) -> Event:

@@ -11,6 +11,7 @@ import math
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
@@ -21,7 +22,9 @@ from bayescontrol.arrays import Arrays, UIntArray
 from bayescontrol.durable import events
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, Decided, Decision, Event, Observed, Probabilities
+from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.log import DamagedSnapshot, Log, Row, Snapshot, damaged_error
+from bayescontrol.durable.models import Model
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
 from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
 from bayescontrol.seeding import Stream
@@ -32,6 +35,12 @@ E = TypeVar("E", Decided, Observed)
 _RECENT: Final = 2**15
 #: When a log is folded, the decisions among this many last events are drawn again.
 _CHECKED: Final = 16
+#: The maximum number of events that are folded again.
+_MAX_FOLDED: Final = 1_000
+#: Start at least this many events before the newest snapshot, so that some are decisions.
+_MIN_DISTANCE: Final = 100
+#: The relative difference that rounding on another machine may cause.
+_TOLERANCE: Final = 1e-6
 #: The number of values of a 32-bit word, and the role of the streams as a word.
 _WORD: Final = 2**32
 _ROLE: Final = crc32(b"agent")
@@ -50,10 +59,7 @@ class Streams:
     True
     """
 
-    __slots__ = ("_block", "_words", "seed")
-
     def __init__(self, seed: int) -> None:
-        self.seed = seed
         # The seed as 32-bit words, lowest first.
         self._words = [seed >> shift & _WORD - 1 for shift in (0, 32, 64, 96)]
         # The first decision of the last block, and the generator states of its streams.
@@ -153,10 +159,10 @@ class Decisions:
             raise damaged_error(self._name, f"the index does not lead from {what}")
         return event
 
-    def put_observation(self, n: int, seq: int) -> None:
-        """Remember that event `seq` observes decision n, if decision n is recent."""
-        if n in self._recent:
-            self._observed[n] = seq
+    def put_observation(self, event: Observed) -> None:
+        """Remember which decision the event observes, if that decision is recent."""
+        if event.n in self._recent:
+            self._observed[event.n] = event.seq
 
     def observed_by(self, event: Observed) -> Decided:
         """Return the decision that a logged event observes.
@@ -232,12 +238,10 @@ class Fold:
         self.seq, self.due = event.seq, 0
 
     def take(
-        self, history: Iterable[Event], decisions: Decisions, check_from: int | None = None
+        self, history: Iterable[Event], decisions: Decisions, check_from: float = math.inf
     ) -> None:
         """Fold the next events; repeat the draws of decisions from `check_from` on."""
-        draw_from = math.inf if check_from is None else check_from
-        if self.driver.draws_change:
-            draw_from = 0
+        draw_from = 0 if self.driver.draws_change else check_from
         put, observed_by = decisions.put, decisions.observed_by
         accepts_late_feedback = self.driver.accepts_late_feedback
         for event in history:
@@ -278,8 +282,7 @@ class Fold:
             due = int(arrays.pop("due"))
         except (KeyError, TypeError, ValueError):
             raise IncompatibleState("it lacks the array 'due'") from None
-        agent_arrays = {name.removeprefix("agent/"): v for name, v in arrays.items()}
-        self.driver.load(agent_arrays)
+        self.driver.load({name.removeprefix("agent/"): v for name, v in arrays.items()})
         self.seq, self.due = snapshot.seq, due
 
 
@@ -317,3 +320,53 @@ def fold_log(
     # Repeat the last few draws, to detect changed code before the log grows.
     fold.take(events.read_events(log, fold.seq + 1, end), decisions, end - _CHECKED + 1)
     return fold
+
+
+# -- changed code --------------------------------------------------------------------------------
+
+
+def require_no_drift(log: Log, model: Model, created: Created) -> None:
+    """Raise `ModelMismatch` if a named model no longer reproduces its log.
+
+    Opening a log from a snapshot skips the events before it, which would hide changed code. So up
+    to 1,000 events are folded again: those after the last snapshot that is at least 100 events
+    older than the newest snapshot, or from the beginning if there is none. Their decisions are
+    drawn again, and a_n and P(a_n | âo_<n) are compared. If they reach the newest snapshot, the
+    states are compared too.
+    """
+    newest = None if model.name in KINDS else next(log.snapshots(), None)
+    if newest is None:
+        return
+    end = newest.seq - _MIN_DISTANCE
+    fold = load_first_valid(log.snapshots(end), model.driver(), created, end, warn=False)
+    decisions = Decisions(log)
+    for event in islice(events.read_events(log, fold.seq + 1, newest.seq), _MAX_FOLDED):
+        probabilities = fold.driver.probabilities(event.x) if isinstance(event, Decided) else None
+        fold.take([event], decisions, event.seq)
+        if isinstance(event, Decided) and probabilities is not None:
+            fold.require_probability(event, probabilities)
+    if fold.seq == newest.seq and not _matches(newest, fold.state()):
+        raise ModelMismatch(
+            f"model {model.name!r} version {model.version} has changed: after event {newest.seq} "
+            "its state differs from the snapshot; give the changed model a new version and a new "
+            "log"
+        )
+
+
+def _matches(snapshot: Snapshot, state: Arrays) -> bool:
+    """Return False if the state differs from an intact snapshot by more than rounding."""
+    try:
+        saved = snapshot.arrays()
+    except IncompatibleState:  # opening the log skips it, with a warning
+        return True
+    return all(name in saved and _is_close(saved[name], v) for name, v in state.items())
+
+
+def _is_close(saved: Any, computed: Any) -> bool:
+    """Return whether two arrays have the same shape and type, and values equal up to rounding."""
+    if saved.shape != computed.shape or saved.dtype.kind != computed.dtype.kind:
+        return False
+    if saved.dtype.kind != "f":
+        return bool(np.array_equal(saved, computed))
+    scale = _TOLERANCE * float(np.abs(computed[np.isfinite(computed)]).max(initial=0.0))
+    return bool(np.allclose(saved, computed, rtol=_TOLERANCE, atol=scale, equal_nan=True))

@@ -133,7 +133,7 @@ def as_logged(created: Created, model: Model) -> Model:
     if same_kind and created.version != model.version:
         model = _built_in(model.name, model.settings, created.version)
     require_same(created, model)
-    if created.fingerprint not in (None, model.driver().fingerprint()):
+    if created.fingerprint is not None and created.fingerprint != model.driver().fingerprint():
         raise ModelMismatch(
             f"model {model.name!r} version {model.version} has changed since the log was created: "
             "its modes, their names or their prior differ; give the changed model a new version "

@@ -91,8 +91,7 @@ def guess(
     >>> doubly_robust.q[0].round(3)[:3].tolist()         # k = 0, 1, 3; from k = 1 on it is r̂
     [0.0, 0.2, 0.2]
     """
-    weights = np.asarray(pi)
-    expected_r = np.asarray(r_hat)
+    weights, expected_r = np.asarray(pi), np.asarray(r_hat)
     r = np.stack([expected_r, 1.0 - expected_r])
     m = (r @ weights)[:, None]
     if p is None:

@@ -152,7 +152,10 @@ def translate(error: psycopg.Error, place: str) -> errors.StoreFailed:
 
 
 class _Lost(Exception):
-    """The connection broke with an error, the argument; the last statement may be committed."""
+    """The connection broke with the error in `args`.
+
+    The last statement may or may not have been committed.
+    """
 
 
 class PostgresServer:

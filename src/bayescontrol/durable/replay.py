@@ -170,7 +170,7 @@ class Replayer:
         """
         probabilities = None if d.p is None else self._cache.get(d.x)
         self.fold.require_probability(d, probabilities)
-        self.fold.take([d], self._decisions, d.seq if draw else None)
+        self.fold.take([d], self._decisions, d.seq if draw else d.seq + 1)
         if self.fold.driver.draws_change:
             self._cache.clear()
         return probabilities

@@ -175,7 +175,11 @@ class SqliteStore:
         if self._file is not None:
             for log in list(self._logs.values()):
                 log.close()
-            _release(self._file)
+            with _LOCK:
+                self._file.users -= 1
+                if self._file.users == 0:
+                    _OPEN.pop((self._file.path, self._file.process), None)
+                    self._file.close()
             self._file = None
 
     def _require_open(self) -> SqliteFile:
@@ -215,15 +219,6 @@ def _open_file(path: str, durable: bool, vfs: str | None) -> SqliteFile:
             )
         file.users += 1
         return file
-
-
-def _release(file: SqliteFile) -> None:
-    """End the use of a file by one store; close the file after its last use."""
-    with _LOCK:
-        file.users -= 1
-        if file.users == 0:
-            _OPEN.pop((file.path, file.process), None)
-            file.close()
 
 
 def open_store(url: str, *, durable: bool = True) -> SqliteStore:

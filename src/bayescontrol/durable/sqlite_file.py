@@ -18,7 +18,7 @@ flushes.
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -166,8 +166,6 @@ def _require_intact(db: apsw.Connection, place: str) -> None:
 class _Work(Request):
     """A function to be called in a transaction, alone or with functions of other logs."""
 
-    __slots__ = ("do",)
-
     def __init__(self, do: Callable[[apsw.Connection], None]) -> None:
         super().__init__()
         self.do = do
@@ -308,19 +306,17 @@ class SqliteFile:
         """Raise `StoreFailed` if the file was removed or replaced: then the last commit is lost."""
         if self._stat is None:
             return
-        try:
+        with suppress(OSError):
             wal = os.stat(f"{self.path}-wal")  # the last commit is in it
             self._wal = self._wal or wal
             is_same = os.path.samestat(self._stat, os.stat(self.path))
-            is_same = is_same and os.path.samestat(self._wal, wal)
-        except OSError:
-            is_same = False
-        if not is_same:
-            self._broken = "the file was removed or replaced while it was open"
-            raise errors.StoreFailed(
-                f"{self.path} was removed or replaced while it was open: the last event is not "
-                "stored; restore the file or a backup, and reopen it"
-            )
+            if is_same and os.path.samestat(self._wal, wal):
+                return
+        self._broken = "the file was removed or replaced while it was open"
+        raise errors.StoreFailed(
+            f"{self.path} was removed or replaced while it was open: the last event is not "
+            "stored; restore the file or a backup, and reopen it"
+        )
 
     def backup(self, path: Path) -> None:
         """Copy the file to a new one, atomically."""

@@ -69,11 +69,9 @@ class Observe(Request):
 class Close(Request):
     """Close the agent after all requests before this one."""
 
-    __slots__ = ()
-
 
 class _Rejected(Exception):
-    """The agent raised an error, the argument; the copy of the fold may have changed halfway."""
+    """The agent raised the error in `args`; the copy of the fold may have changed halfway."""
 
 
 class Turn:
@@ -111,7 +109,7 @@ class Turn:
         self.decided: list[events.Decided] = []
         self._results: list[tuple[Request, Any]] = []
         self._keys: dict[str | None, events.Decision] = {}
-        self._observations: dict[int, events.Observed] = {}
+        self.observations: dict[int, events.Observed] = {}
         #: The action probabilities after this turn.
         self.cache = self._cache_before
         self._time = time.time()
@@ -197,7 +195,7 @@ class Turn:
         decision = self._decisions.get(request.id)
         if isinstance(request.id, events.Decision):
             self._require_same_decision(request.id, decision)
-        known = self._observations.get(n) or self._decisions.find_observation(n)
+        known = self.observations.get(n) or self._decisions.find_observation(n)
         if known is not None:
             if same_observation(known.o, o):
                 return False
@@ -215,7 +213,7 @@ class Turn:
             self.fold.take_observation(learnt, decision.x, decision.a)
         except Exception as error:
             raise _Rejected(_observation_error(error, n, o)) from error
-        self._observations[n] = learnt
+        self.observations[n] = learnt
         self.cache.clear()
         return True
 
@@ -285,9 +283,8 @@ class LiveFold:
                 if turn.fold.seq > self.fold.seq:  # otherwise a reader has folded the rows already
                     for decision in turn.decided:
                         self._decisions.put(decision)
-                    for row in turn.rows:
-                        if row.n is not None:
-                            self._decisions.put_observation(row.n, row.seq)
+                    for observed in turn.observations.values():
+                        self._decisions.put_observation(observed)
                     self.fold, self._cache = turn.fold, turn.cache
         turn.grant()
         return True

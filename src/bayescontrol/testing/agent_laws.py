@@ -24,9 +24,6 @@ from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.testing.belief_laws import evidence, npy_round_trip, require, same_bits
 
-HYPOTHESIS_METHODS = ("likelihood", "log_likelihood", "observation_probabilities")
-POLICY_METHODS = ("act", "action_probabilities")
-
 
 def with_other_policies(modes: Any) -> Any:
     """Return modes with the hypotheses of these and the policies of their neighbours.
@@ -56,8 +53,9 @@ class _CrossedStateful:
 
     def __init__(self, hypothesis: Any, policy: Any) -> None:
         self.hypothesis, self.policy = hypothesis, policy
-        for side, (part, methods) in enumerate(
-            ((hypothesis, HYPOTHESIS_METHODS), (policy, POLICY_METHODS))
+        for side, part, methods in (
+            (0, hypothesis, ("likelihood", "log_likelihood", "observation_probabilities")),
+            (1, policy, ("act", "action_probabilities")),
         ):
             for method in methods:
                 if hasattr(part, method):
@@ -207,10 +205,9 @@ def check_fused(
         record = interact(agent, environment, steps, seed=seed, probes=probes)
         results.append((Record(record.actions, record.observations), agent.save()))
         continuations.append(interact(agent, environment, 20, seed=seed + 1, probes=READABLE_LOOP))
-    fused, readable = results
-    _require_same(fused, readable, "the compiled and readable loops differ")
-    first, second = continuations
-    require(first == second, "the compiled loop left the agent or environment in another state")
+    _require_same(results[0], results[1], "the compiled and readable loops differ")
+    is_same = continuations[0] == continuations[1]
+    require(is_same, "the compiled loop left the agent or environment in another state")
 
 
 def check_resume(

@@ -91,17 +91,14 @@ def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: See
     >>> modes = random_modes(3)
     >>> check_deterministic(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1)])
     """
-    belief, rng = make(), as_stream(seed)
-    for x, a, o in history:
-        belief.observe(x, a, o)
+    belief, first, second, rng = make(), make(), make(), as_stream(seed)
+    for t, (x, a, o) in enumerate(history):
+        for observer in (belief, first, second):
+            observer.observe(x, a, o)
         before = evidence(belief)
         belief.sample(rng)
         unchanged = same_bits(before, evidence(belief))
         require(unchanged, f"drawing from {belief!r} changed its evidence")
-    first, second = make(), make()
-    for t, (x, a, o) in enumerate(history):
-        first.observe(x, a, o)
-        second.observe(x, a, o)
         require(
             same_bits(evidence(first), evidence(second)),
             f"the same history gave different beliefs from step {t + 1} on, observation {o!r} "
@@ -149,9 +146,8 @@ def check_agreement(
                 belief.observe(x, a, o)
         for name, belief in others:
             gap = _gap(belief.posterior(), reference.posterior())
-            require(
-                gap <= tolerance, f"after {t} events {name!r} differs from {first!r} by {gap:.3g}"
-            )
+            message = f"after {t} events {name!r} differs from {first!r} by {gap:.3g}"
+            require(gap <= tolerance, message)
 
 
 def check_order(
@@ -167,12 +163,10 @@ def check_order(
     >>> check_order(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1), (0, 1, 0)])
     """
     shuffled = [history[i] for i in as_stream(seed).permutation(len(history))]
-    gap = _gap(
-        _conditioned(make(), shuffled).posterior(), _conditioned(make(), history).posterior()
-    )
-    require(
-        gap <= tolerance, f"the order of {len(history)} events changed the posterior by {gap:.3g}"
-    )
+    p, q = (_conditioned(make(), events).posterior() for events in (shuffled, history))
+    gap = _gap(p, q)
+    message = f"the order of {len(history)} events changed the posterior by {gap:.3g}"
+    require(gap <= tolerance, message)
 
 
 def check_merge(make: MakeBelief, history: Sequence[Event], *, tolerance: float = 1e-12) -> None:

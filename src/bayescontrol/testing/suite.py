@@ -54,8 +54,7 @@ def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> No
                 f"after action {a!r}",
             )
         if isinstance(mode, protocols.Stateful):
-            before = deepcopy(s)
-            after = mode.advance(s, a, o)
+            before, after = deepcopy(s), mode.advance(s, a, o)
             require(
                 pack(before, "the state").tobytes() == pack(s, "the state").tobytes(),
                 f"advance({before!r}, {a!r}, {o!r}) of {who} modified the state it was given: "
@@ -136,6 +135,7 @@ def check_modes(
     """
     seed = as_seed(seed)
     size, advance = len(modes), as_advance(situation, advance)
+    environment = environment or getattr(modes, "environment", None)
     make_environment = environment or _worlds(modes, situation, advance)
 
     def belief(these: Any = modes) -> FiniteBelief[Any]:
@@ -154,8 +154,7 @@ def check_modes(
     belief_laws.check_deterministic(belief, history, seed=seed)
     belief_laws.check_save(belief, history)
     belief_laws.check_bad_evidence(belief, history, [(x, a, o) for o in bad])
-    stateful = not is_array and any(isinstance(mode, protocols.Stateful) for mode in modes)
-    if not stateful:
+    if is_array or not any(isinstance(mode, protocols.Stateful) for mode in modes):
         belief_laws.check_order(belief, history, seed=seed)
         belief_laws.check_merge(belief, history)
     beliefs = {"as given": belief()}
@@ -183,9 +182,6 @@ def _history(agent: Any, environment: Any, steps: int, seed: int) -> list[Event]
 
 def _worlds(modes: Any, situation: Any, advance: Any) -> Callable[[int], Any]:
     """Return a function that returns the world of mode m."""
-    if hasattr(modes, "environment"):
-        worlds: Callable[[int], Any] = modes.environment
-        return worlds
     for m in range(len(modes)):
         if not isinstance(modes[m], protocols.ObservationProbabilities):
             raise MissingCapability(
