@@ -399,9 +399,7 @@ class _Search:
             (z, Dz), (a, Da) = self.left[-2:]
             slope = max((Dz - Da) / (a - z), 1e-3 * slope)
         for _ in range(PASSES):
-            self.workspace.open(lam, lam)
-            sweep = self.workspace.sweep(lam)
-            self.workspace.gap(sweep)
+            sweep = _interval(self.workspace, lam, 0.0)
             D, e = _value_at_start(sweep), float(sweep.e[0, 0])
             if sweep.b[0] == 0 and e < D:
                 return max(lam * (1.0 - 2.0**-52), self.low)

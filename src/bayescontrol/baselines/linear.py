@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable, counted
+from bayescontrol.errors import InvalidSystem, NotStabilisable, counted
 from bayescontrol.linear.agent import LinearAgent, gain_loop, linear_loop
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.problem import LinearQuadratic
@@ -25,6 +25,7 @@ from bayescontrol.linear.regression import SystemPrior
 from bayescontrol.linear.system import LinearSystem, next_state
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike, state_of
+from bayescontrol.values import require_shapes
 
 
 class OptimalController:
@@ -71,13 +72,7 @@ class OptimalController:
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned."""
-        for name, current in self.save().items():
-            if name not in arrays or arrays[name].shape != current.shape:
-                raise IncompatibleState(
-                    f"the saved state has no array {name!r} of shape {current.shape}"
-                )
-            if not np.isfinite(arrays[name]).all():
-                raise IncompatibleState(f"the saved array {name!r} is damaged: it is not finite")
+        require_shapes(arrays, {name: array.shape for name, array in self.save().items()})
         self.x, self.gain = arrays["situation"].copy(), arrays["gain"].copy()
 
     def __repr__(self) -> str:

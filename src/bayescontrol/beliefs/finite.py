@@ -134,7 +134,7 @@ class FiniteBelief(Generic[M]):
         # Private states advance last, so that a mode need not handle an o that is impossible.
         if before is not None:
             try:
-                self._hypotheses.states = self._hypotheses.advanced_states(a, o)
+                self._hypotheses.states[:] = self._hypotheses.advanced_states(a, o)
             except BaseException:
                 self._weights = before
                 raise
@@ -387,7 +387,7 @@ class FiniteBelief(Generic[M]):
             )
         self._weights.load(arrays)
         self._prior, self.count, self.drawn, self._log_base = prior, count, drawn, log_base
-        self._hypotheses.states = states
+        self._hypotheses.states[:] = states
 
     def merge(self, other: "FiniteBelief[M]") -> None:
         """Add the evidence of `other`; the prior counts once: P(m) Π P(o|m,·) Π P(o'|m,·)."""

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, copy_if_array
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.display import summary_html
 from bayescontrol.errors import (
@@ -430,7 +430,7 @@ class ResampleMoveBelief(ParticleBelief):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """w_i ← w_i P(o | θ_i, x, a), and store the step. An error leaves the belief unchanged."""
         super().observe(x, a, o)
-        self._history.append((_copy_if_array(x), _copy_if_array(a), _copy_if_array(o)))
+        self._history.append((copy_if_array(x), copy_if_array(a), copy_if_array(o)))
 
     def _log_target(self, theta: FloatArray) -> FloatArray:
         """Return ln π(θ_i) + const for every row of `theta`."""
@@ -496,10 +496,6 @@ class ResampleMoveBelief(ParticleBelief):
         clone = super().copy()
         clone._history = list(self._history)
         return clone
-
-
-def _copy_if_array(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _pack_column(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:

@@ -12,7 +12,7 @@ may have several rewards. The agent observes the state, so its situation is the 
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,9 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray, as_numbers
 from bayescontrol.errors import InvalidTable, UnknownAction, counted
 from bayescontrol.problems.names import Names
+from bayescontrol.record import Record, as_rows
 from bayescontrol.seeding import SeedLike, StreamLike, as_stream, state_of
 from bayescontrol.situations import follows_state
-
-if TYPE_CHECKING:
-    from bayescontrol.kernels.mdp import Tables
 
 
 class Step(NamedTuple):
@@ -37,6 +35,18 @@ class Step(NamedTuple):
 
     reward: float
     state: Any
+
+
+def step_record(
+    actions: IntArray,
+    rewards: FloatArray,
+    states: IntArray,
+    action_names: Names,
+    state_names: Names,
+) -> Record:
+    """Return the record of a compiled loop, whose actions and states are given by number."""
+    rows = as_rows({"reward": rewards, "state": state_names.column(states)})
+    return Record(action_names.column(actions), rows)
 
 
 @follows_state
@@ -275,7 +285,7 @@ class MDP:
         return np.asarray(dense, np.float64)
 
     @cached_property
-    def tables(self) -> "Tables":
+    def tables(self) -> "kernels.mdp.Tables":
         """The transitions in the format of `bayescontrol.kernels.mdp`."""
         available = self.size > 0
         cumulative = np.empty(self.successor.size)
