@@ -293,12 +293,12 @@ class ModeListQueries(Generic[M]):
             )
         if not has_start and state is not NOT_GIVEN:
             raise MissingCapability(f"{label} has no private state: leave state={state!r} out")
-        if has_start and state is NOT_GIVEN and missed:
-            raise IncompatibleState(
-                f"{label} has a private state and missed {missed} observations: pass state=, the "
-                "result of mode.advance over them, or state=mode.start() to start it now"
-            )
         if has_start and state is NOT_GIVEN:
+            if missed:
+                raise IncompatibleState(
+                    f"{label} has a private state and missed {missed} observations: pass state=, "
+                    "the result of mode.advance over them, or state=mode.start() to start it now"
+                )
             state = mode.start()
         self.states.append(state if has_start else None)
         bound = BoundMode(mode, self.states, m) if has_start else mode

@@ -21,7 +21,6 @@ agent that is a function of the posterior (`expected_total`).
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import comb
-from operator import index
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -37,9 +36,9 @@ from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
     InvalidTable,
-    UnknownArm,
 )
 from bayescontrol.priors import TOLERANCE, as_prior
+from bayescontrol.problems.names import Names
 from bayescontrol.seeding import StreamLike
 from bayescontrol.values import require_arrays
 
@@ -371,12 +370,7 @@ class BayesOptimalBandit:
 
     def observe(self, a: int, o: float) -> None:
         """Increment r_a or f_a. On an error the agent is unchanged."""
-        try:
-            j = index(a)
-        except TypeError:
-            j = -1
-        if not 0 <= j < self.plan.arms:
-            raise UnknownArm(f"no arm {a!r}: the plan has the arms 0 to {self.plan.arms - 1}")
+        j = Names("arm", self.plan.arms).place(a)
         r = Bernoulli().reward(o)
         self._renew_plan_if_finished()
         self._counts[j, 0 if r else 1] += 1

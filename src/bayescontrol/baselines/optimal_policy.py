@@ -12,10 +12,9 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays
-from bayescontrol.baselines.td_learning import read_step
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.mdp.planning import Plan, policy_iteration
-from bayescontrol.mdp.table import MDP, MDPEnvironment, advance, step_record
+from bayescontrol.mdp.table import MDP, MDPEnvironment, advance, read_step, step_record
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.values import require_arrays

@@ -17,10 +17,8 @@ A learner stores arrays with one row per state, [x, a, …], and doubles them wh
 kernels update them in place.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -29,7 +27,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
-from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance, step_record
+from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -37,21 +35,6 @@ from bayescontrol.values import pack, require_arrays, unpack
 
 #: The initial number of rows if the states are not declared.
 FIRST_ROWS = 16
-
-
-def read_step(x: Any, a: Any, o: Any) -> tuple[float, Any]:
-    """Return o as (r, y); raise `BadEvidence` unless it is a pair with a finite reward."""
-    try:
-        r, y = o
-    except (TypeError, ValueError):
-        raise BadEvidence(
-            f"observation {o!r} after action {a!r} in state {x!r}: it must be (reward, state)"
-        ) from None
-    if not (isinstance(r, Real) and math.isfinite(r)):
-        raise BadEvidence(
-            f"reward {r!r} after action {a!r} in state {x!r}: it must be a finite number"
-        )
-    return float(r), y
 
 
 def learner_loop(agent: Any, environment: Any) -> Any:
@@ -278,10 +261,6 @@ class TabularLearner(ABC):
         """Return arrays of zeros for this many states."""
         example = self._initial_rows(np.ones(len(self.actions), bool))
         return {name: np.zeros((states, *row.shape)) for name, row in example.items()}
-
-    def fast_forward(self, x: int) -> None:
-        """Set the current state, by number, after a compiled loop."""
-        self._x = x
 
     # -- named arrays --------------------------------------------------------------------------
 
@@ -528,10 +507,10 @@ def _run(
             mdp.tables, number, before, t, p.state, q.state, actions, rewards, states
         )  # fmt: skip
         if done < steps:  # a state without a number: `observe` adds it or raises an error
-            agent.fast_forward(int(number[states[done - 1] if done > t else before]))
+            agent._x = int(number[states[done - 1] if done > t else before])
             o = Step(float(rewards[done]), environment.x)
             agent.observe(mdp.actions[actions[done]], o)
             number[environment.at] = agent.number(environment.x)
         t = done + 1
-    agent.fast_forward(int(number[environment.at]))
+    agent._x = int(number[environment.at])
     return step_record(actions, rewards, states, mdp.actions, mdp.states)

@@ -9,6 +9,7 @@ actions: actions are interventions.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from itertools import islice
 from math import isfinite
 from operator import index
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -28,7 +29,7 @@ from bayescontrol.errors import (
     MissingCapability,
     counted,
 )
-from bayescontrol.priors import as_prior, cut
+from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.protocols import (
     LogModeArray,
     ModeArray,
@@ -111,9 +112,24 @@ class FiniteBelief(Generic[M]):
         >>> len(belief), belief.truncated_mass
         (10, 0.0009765625)
         """
-        first, masses, left_out = cut(modes, prior, keep, limit)
-        belief = cls(first, masses, on_impossible=on_impossible)
-        belief.truncated_mass = left_out
+        if not 0.0 < keep < 1.0:
+            raise InvalidPrior(f"keep={keep}: expected a probability mass between 0 and 1")
+        first: list[M] = []
+        masses: list[float] = []
+        mass = 0.0
+        for mode, p in islice(zip(modes, prior, strict=False), limit):
+            first.append(mode)
+            masses.append(p)
+            mass += p
+            if mass >= keep:
+                break
+        if not keep <= mass <= 1.0 + TOLERANCE:
+            raise InvalidPrior(
+                f"the first {len(first)} modes have prior mass {mass:.6g}: "
+                f"it must reach keep={keep} and not pass 1"
+            )
+        belief = cls(first, np.array(masses) / mass, on_impossible=on_impossible)
+        belief.truncated_mass = max(0.0, 1.0 - mass)
         return belief
 
     # -- the Belief protocol ------------------------------------------------------------

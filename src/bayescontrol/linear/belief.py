@@ -97,9 +97,6 @@ class LinearMode:
         return f"LinearMode(K = {np.array2string(self.K, precision=3, separator=', ')})"
 
 
-_LN2 = 0.6931471805599453
-
-
 class SystemBelief(SystemRegression):
     """P(A, B, W | âo_<t), with known costs or with a `CostBelief` that learns them.
 
@@ -269,7 +266,7 @@ class SystemBelief(SystemRegression):
 
     def surprise(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:
         """Return -log2 P(o | âo_<t â_t) in bits."""
-        return -self.log_predictive(x, a, o) / _LN2
+        return -self.log_predictive(x, a, o) / log(2.0)
 
     @property
     def drawn(self) -> FloatArray:

@@ -21,7 +21,6 @@ distributions of the sampler are in `kernels.gibbs`. States are added when they 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,14 +29,13 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.display import summary_html
 from bayescontrol.errors import (
-    BadEvidence,
     IncompatibleState,
     InvalidPrior,
     NotConverged,
     UnknownState,
 )
 from bayescontrol.mdp.ledger import Ledger, from_arrays, to_arrays
-from bayescontrol.mdp.table import MDPEnvironment, Step, advance, step_record
+from bayescontrol.mdp.table import MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
@@ -180,19 +178,7 @@ class GibbsBelief:
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Count the transition: n(x,a,y) += 1 for o = (r, y). An error changes nothing."""
-        try:
-            r, y = o
-            reward = float(r) if isinstance(r, Real) else math.nan
-        except (TypeError, ValueError, OverflowError):
-            raise BadEvidence(
-                f"observation {o!r} after action {a!r} in state {x!r} is invalid: "
-                "expected (reward, state)"
-            ) from None
-        if not abs(reward) <= LARGEST:
-            raise BadEvidence(
-                f"reward {r!r} after action {a!r} in state {x!r} is invalid: "
-                f"expected a number within ±{LARGEST:g}"
-            )
+        reward, y = read_step(x, a, o, LARGEST)
         self.ledger.record(x, a, y, reward)
 
     def sample(self, rng: StreamLike) -> QValues:
@@ -256,10 +242,6 @@ class GibbsBelief:
         """The known states, in the order in which they are swept."""
         return tuple(self.ledger.places)
 
-    def require_state(self, x: Any, where: str) -> None:
-        """Raise `BadEvidence` unless x is a known state or a valid new one."""
-        self.ledger.find(x, where)
-
     def transitions(self) -> dict[tuple[Any, Any, Any], tuple[int, float]]:
         """(x, a, y) -> n(x,a,y) and the mean reward.
 
@@ -295,10 +277,6 @@ class GibbsBelief:
         return self._last
 
     # -- for compiled loops ------------------------------------------------------------------------
-
-    def fast_forward(self) -> None:
-        """Synchronise with a compiled loop that has modified the ledger."""
-        self._last = None
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
@@ -428,7 +406,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
             ledger.evidence, ledger.chain, belief.draw_settings, len(ledger), mdp.tables, indices,
             environment.at, t, p.state, q.state, actions, rewards, states,
         )  # fmt: skip
-        belief.fast_forward()
+        belief._last = None
         has_acted = reason in (kernels.gibbs.NOT_LEARNT, kernels.gibbs.NOT_OFFERED)
         last = t if has_acted else t - 1
         if last >= first_step:

@@ -10,8 +10,11 @@ The table is sparse: the entries of each pair (x, a) in order of falling probabi
 may have several rewards. The agent observes the state, so its situation is the last state.
 """
 
+import math
+import sys
 from collections.abc import Hashable, Sequence
 from functools import cached_property
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,7 +22,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray, as_numbers
-from bayescontrol.errors import InvalidTable, UnknownAction, counted
+from bayescontrol.errors import BadEvidence, InvalidTable, UnknownAction, counted
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record, as_rows
 from bayescontrol.seeding import SeedLike, StreamLike, as_stream, state_of
@@ -35,6 +38,24 @@ class Step(NamedTuple):
 
     reward: float
     state: Any
+
+
+def read_step(x: Any, a: Any, o: Any, largest: float = sys.float_info.max) -> tuple[float, Any]:
+    """Return o as (r, y); raise `BadEvidence` unless it is a pair with a reward in ±`largest`."""
+    try:
+        r, y = o
+        reward = float(r) if isinstance(r, Real) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        raise BadEvidence(
+            f"observation {o!r} after action {a!r} in state {x!r} is invalid: "
+            "expected (reward, state)"
+        ) from None
+    if not abs(reward) <= largest:  # also if it is NaN
+        raise BadEvidence(
+            f"reward {r!r} after action {a!r} in state {x!r} is invalid: "
+            f"expected a number within ±{largest:g}"
+        )
+    return reward, y
 
 
 def step_record(
