@@ -2,6 +2,7 @@
 
 import math
 from numbers import Real
+from operator import index
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -23,6 +24,17 @@ def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:
         return np.array(value, np.float64, order="C")
     except (TypeError, ValueError) as reason:
         raise error(f"{what}: expected an array of numbers ({reason})") from None
+
+
+def as_integer(name: str, value: Any, least: int, error: type[Exception] = ValueError) -> int:
+    """Return a setting as an int; raise `error` unless it is an integer of at least `least`."""
+    try:
+        number = index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise error(f"{name}={value!r}: expected an integer of at least {least}")
+    return number
 
 
 def require_between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:

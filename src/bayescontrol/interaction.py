@@ -16,12 +16,11 @@ an expert who knows which mode is right.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
 
-from bayescontrol.arrays import copy_if_array
+from bayescontrol.arrays import as_integer, copy_if_array
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.fused import find_loop
@@ -157,12 +156,7 @@ def interact(
     >>> interact(Echo(), Echo(), 3, probes={"length": shouts}, seed=0)
     Record(3 steps: actions <U5, observations <U5, length int64)
     """
-    try:
-        count = index(steps)
-    except TypeError:
-        raise ValueError(f"steps={steps!r}: expected an integer") from None
-    if count < 0:
-        raise ValueError(f"steps={steps}: expected 0 or more")
+    count = as_integer("steps", steps, 0)
     _check_parts(agent, environment)
     measured = as_probes(probes or ())
     number = as_seed(seed)

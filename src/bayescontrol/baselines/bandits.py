@@ -133,12 +133,7 @@ class CountingAgent:
         """Restore the state that `save` returned for an agent with the same settings."""
         mine = self.save()
         require_arrays(arrays, mine.keys())
-        for name in ("policy", "arms", "parameters"):
-            if not np.array_equal(arrays[name], mine[name]):
-                raise IncompatibleState(
-                    f"the saved {name} {arrays[name]} is not this agent's {mine[name]}: "
-                    "create the agent with the same settings, then load"
-                )
+        require_equal(arrays, mine, ("policy", "arms", "parameters"))
         columns = [arrays[name] for name in ("pulls", "rewards", "squares")]
         counts = as_numbers(columns, "the saved counts", IncompatibleState)
         valid = counts.shape == self._counts.shape and bool(np.isfinite(counts).all())
@@ -177,6 +172,16 @@ class CountingAgent:
             environment.family.kind, environment.family.constants, environment.truth,
             p.state, q.state, actions, rewards,
         )  # fmt: skip
+
+
+def require_equal(arrays: Arrays, mine: Arrays, names: Sequence[str]) -> None:
+    """Raise `IncompatibleState` unless the saved arrays with these names are the agent's."""
+    for name in names:
+        if not np.array_equal(arrays[name], mine[name]):
+            raise IncompatibleState(
+                f"the saved {name} {arrays[name]} is not this agent's {mine[name]}: "
+                "create the agent with the same settings, then load"
+            )
 
 
 def _run(

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer
 from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.causal.distribution import check_rows
@@ -103,8 +103,7 @@ class BayesPlan(Generic[X, A, O]):
         *,
         limit: int = 1_000_000,
     ) -> None:
-        if horizon < 1:
-            raise ValueError(f"BayesPlan(horizon={horizon}): the horizon must be at least 1")
+        as_integer("horizon", horizon, 1)
         self.modes, self.reward, self.horizon, self.limit = modes, reward, horizon, limit
         self._v: dict[Key, FloatArray] = {}
         self._q: dict[tuple[int, X, Key], tuple[float, ...]] = {}
@@ -463,10 +462,8 @@ def expected_total(
 
 def _checked_prior(arms: int, horizon: int, prior: npt.ArrayLike) -> FloatArray:
     """Check the arguments of a plan; return the prior (α_j, β_j), one row per arm."""
-    if arms < 1:
-        raise InvalidPrior(f"arms={arms}: a bandit needs at least one arm")
-    if horizon < 1:
-        raise ValueError(f"horizon={horizon}: the horizon must be at least 1")
+    as_integer("arms", arms, 1, InvalidPrior)
+    as_integer("horizon", horizon, 1)
     return Bernoulli().prior(prior, arms)
 
 

@@ -15,6 +15,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, as_numbers
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import zero_or_one
+from bayescontrol.baselines.bandits import require_equal
 from bayescontrol.baselines.gittins_table import GittinsTable
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.problems.names import Names
@@ -128,12 +129,7 @@ class GittinsAgent:
         """Restore the state that `save` returned for the same arms and the same table."""
         mine = self.save()
         require_arrays(arrays, mine.keys())
-        for name in ("arms", "table"):
-            if str(arrays[name]) != str(mine[name]):
-                raise IncompatibleState(
-                    f"the saved {name} {arrays[name]} is not this agent's {mine[name]}: "
-                    "create the agent with the same settings, then load"
-                )
+        require_equal(arrays, mine, ("arms", "table"))
         columns = [arrays["successes"], arrays["failures"]]
         counts = as_numbers(columns, "the saved counts", IncompatibleState)
         if counts.shape != self._counts.shape or not (

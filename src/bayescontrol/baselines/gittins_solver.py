@@ -23,14 +23,13 @@ better of μ and λ is chosen for ever.
 """
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import FloatArray, IntArray, as_integer
 from bayescontrol.errors import BayesControlError, InvalidPrior
 
 if TYPE_CHECKING:
@@ -326,13 +325,9 @@ def checked_problem(
         )
     if not 0.0 < discount <= LARGEST_DISCOUNT:
         raise ValueError(f"discount={discount}: it must be above 0 and at most {LARGEST_DISCOUNT}")
-    pulls = operator.index(pulls)
-    if pulls < 0:
-        raise ValueError(f"pulls={pulls}: it must be at least 0")
+    pulls = as_integer("pulls", pulls, 0)
     if lookahead is not None:
-        lookahead = operator.index(lookahead)
-        if lookahead < pulls:
-            raise ValueError(f"lookahead={lookahead}: it must be at least pulls={pulls}")
+        lookahead = as_integer("lookahead", lookahead, pulls)
     return GittinsProblem(alpha, beta, float(discount), pulls, lookahead)
 
 

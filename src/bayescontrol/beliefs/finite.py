@@ -456,9 +456,8 @@ class FiniteBelief(Generic[M]):
             text = text.replace(
                 f"mode {error.mode} ", f"mode {error.mode} ({self.name(error.mode)}) "
             )
-        explained = type(error)(f"{text}; {where}")
-        explained.mode = error.mode
-        return explained
+        error.args = (f"{text}; {where}",)
+        return error
 
 
 def finite_belief(agent: Any, what: str) -> FiniteBelief[Any]:

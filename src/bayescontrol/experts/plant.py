@@ -70,15 +70,14 @@ class PlantModel:
     def simulator(self, **attributes: float) -> Callable[[Any, Any], Any]:
         """Return f_θ(x, u), one step of the environment with these attributes from x."""
         env = self.make(**attributes)
-        observe, place, command, clear = self.observe, self.place, self.command, self.clear
 
         def step(x: Any, u: Any) -> Any:
             # Python floats: NumPy scalars would slow down every operation in `step`.
-            env.state = tuple(map(float, place(x)))
-            for name in clear:
+            env.state = tuple(map(float, self.place(x)))
+            for name in self.clear:
                 setattr(env, name, None)
-            env.step(command(u))
-            return observe(tuple(map(float, env.state)))
+            env.step(self.command(u))
+            return self.observe(tuple(map(float, env.state)))
 
         return step
 

@@ -63,8 +63,6 @@ class Ledger:
         states: int | Sequence[Hashable] | None = None,
         allowed: Callable[[Any], Iterable[Any]] | None = None,
     ) -> None:
-        if isinstance(actions, bool | float | str) or actions is None:
-            raise InvalidTable(f"actions={actions!r}: give the number of actions or their names")
         self.actions, self.allowed = Names("action", actions), allowed
         names = [] if states is None else list(Names("state", states))
         self.declared = states is not None

@@ -324,9 +324,8 @@ class MDP:
 
     def actions_in(self, x: Hashable) -> list[Any]:
         """Return the actions that are available in state x."""
-        return [
-            self.actions[a] for a in np.flatnonzero(self.allowed[self.states.place(x)]).tolist()
-        ]
+        offered = self.allowed[self.states.place(x)]
+        return [a for a, is_offered in zip(self.actions, offered, strict=True) if is_offered]
 
     def outcomes(self, x: Hashable, a: Hashable) -> dict[Step, float]:
         """Return P(r, y | x, a) of every possible step, in order of falling probability."""
@@ -358,14 +357,12 @@ def chain_mdp(k: int, pays: int = 0) -> MDP:
             f"chain_mdp(k={k}, pays={pays}): k must be at least 1 and pays must be 0 or 1"
         )
     x = np.arange(k)
-    correct, wrong = np.full(k, pays), np.full(k, 1 - pays)
-    zero = np.zeros(k)
     return MDP.from_transitions(
-        np.concatenate([x, x]),
-        np.concatenate([correct, wrong]),
-        np.concatenate([(x + 1) % k, np.zeros(k, np.int64)]),
+        np.tile(x, 2),
+        np.repeat([pays, 1 - pays], k),
+        np.append((x + 1) % k, np.zeros_like(x)),
         np.ones(2 * k),
-        np.concatenate([zero + (x == k - 1), zero]),
+        np.append(x == k - 1, np.zeros(k)),
         states=k,
         actions=2,
     )
