@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, IntArray, as_integer
+from bayescontrol.arrays import FloatArray, IntArray, as_integer, require_between
 from bayescontrol.errors import BayesControlError, InvalidPrior
 
 if TYPE_CHECKING:
@@ -323,12 +323,11 @@ def checked_problem(
         raise InvalidPrior(
             f"prior=({alpha}, {beta}) is invalid: α and β must be above 0 and below 1e12"
         )
-    if not 0.0 < discount <= LARGEST_DISCOUNT:
-        raise ValueError(f"discount={discount}: it must be above 0 and at most {LARGEST_DISCOUNT}")
+    discount = require_between("discount", discount, 0, LARGEST_DISCOUNT, ends="(]")
     pulls = as_integer("pulls", pulls, 0)
     if lookahead is not None:
         lookahead = as_integer("lookahead", lookahead, pulls)
-    return GittinsProblem(alpha, beta, float(discount), pulls, lookahead)
+    return GittinsProblem(alpha, beta, discount, pulls, lookahead)
 
 
 def _value_at_start(sweep: "Sweep") -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, require_between
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.matrices import as_start, as_vector
@@ -54,10 +54,7 @@ class DeterminantDoubling:
     factor: float = 2.0
 
     def __post_init__(self) -> None:
-        if not 1.0 < self.factor < float("inf"):
-            raise ValueError(
-                f"DeterminantDoubling(factor={self.factor}): it must be finite and above 1"
-            )
+        require_between("factor", self.factor, 1, np.inf, ends="()")
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Return whether det Λ has grown by `factor`."""
