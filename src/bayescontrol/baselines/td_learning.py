@@ -66,7 +66,7 @@ class TabularLearner(ABC):
     ('away', ('home', 'away'))
     >>> agent.observe("left", (float("nan"), "home"))
     Traceback (most recent call last):
-    bayescontrol.errors.BadEvidence: reward nan after action 'left' in state 'away': it must be ...
+    bayescontrol.errors.BadEvidence: reward nan after action 'left' in state 'away' is invalid: ...
     """
 
     #: T(x, a, o) = y: the situation is the state.
