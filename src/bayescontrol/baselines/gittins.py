@@ -14,10 +14,9 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, as_numbers
 from bayescontrol.bandits.bandit import ArmsEnvironment
-from bayescontrol.bandits.family import zero_or_one
 from bayescontrol.baselines.bandits import require_equal
 from bayescontrol.baselines.gittins_table import GittinsTable
-from bayescontrol.errors import IncompatibleState
+from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -62,7 +61,11 @@ class GittinsAgent:
     def observe(self, a: Any, o: Any) -> None:
         """Learn that arm a paid o, 0 or 1. On an error the agent is unchanged."""
         j = self._labels.place(a)
-        self._counts[0 if zero_or_one(o) else 1, j] += 1.0
+        if isinstance(o, str | bytes) or np.ndim(o) or not (o == 0 or o == 1):
+            raise BadEvidence(
+                f"reward {o!r} of arm {a!r} is invalid for a Bernoulli arm: expected 0 or 1"
+            )
+        self._counts[0 if o == 1 else 1, j] += 1.0
 
     def indices(self) -> dict[Any, float]:
         """Return ν(r_j, f_j) for every arm."""
