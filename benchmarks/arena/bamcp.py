@@ -22,8 +22,7 @@ import numpy.typing as npt
 from benchmarks.arena.average_reward import draw_row
 from benchmarks.arena.declared_model import DeclaredModel, require_integer
 
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
-from bayescontrol.baselines.td_learning import require_between
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.errors import (
     ImpossibleObservation,
     IncompatibleState,

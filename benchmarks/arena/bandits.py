@@ -29,9 +29,9 @@ import numpy as np
 from benchmarks.arena.beta_quantiles import beta_cdf, log_peak
 from benchmarks.arena.optimism import beta_prior, horizon_of
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.baselines import CountingAgent
-from bayescontrol.baselines.bandits import as_real, counting_loop
+from bayescontrol.baselines.bandits import counting_loop
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import respond
 from bayescontrol.kernels.beta_distribution import divergence_bound, excess, log1p_exp
@@ -376,7 +376,9 @@ class KnowledgeGradient(_ArenaAgent):
         T = math.inf if horizon is None else horizon_of(horizon)
         highest = 1.0 if horizon is not None else math.nextafter(1.0, 0.0)
         gamma = (
-            1.0 if discount is None else as_real("discount", discount, 0.0, highest, open_low=True)
+            1.0
+            if discount is None
+            else require_between("discount", discount, 0.0, highest, ends="(]")
         )
         super().__init__(
             arms,

@@ -28,9 +28,9 @@ import numpy as np
 import numpy.typing as npt
 from benchmarks.arena.beta_quantiles import beta_cdf
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.baselines import TabularLearner
-from bayescontrol.baselines.td_learning import learner_loop, require_between
+from bayescontrol.baselines.td_learning import learner_loop
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling_remainder

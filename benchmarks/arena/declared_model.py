@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import Arrays
-from bayescontrol.baselines.td_learning import read_step
 from bayescontrol.errors import IncompatibleState, UnknownAction
+from bayescontrol.mdp.table import read_step
 from bayescontrol.problems.names import Names
 from bayescontrol.values import pack, require_arrays, unpack
 

@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 from benchmarks.arena.beta_quantiles import beta_quantile
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.baselines import CountingAgent
-from bayescontrol.baselines.bandits import as_real, counting_loop
+from bayescontrol.baselines.bandits import counting_loop
 from bayescontrol.errors import InvalidPrior
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import respond
@@ -233,7 +233,7 @@ class BayesUCB(_OptimisticAgent):
         horizon: int | None = None,
         prior: tuple[float, float] = (1.0, 1.0),
     ) -> None:
-        c, (alpha, beta) = as_real("c", c, 0.0, 1e6), beta_prior(prior)
+        c, (alpha, beta) = require_between("c", c, 0.0, 1e6), beta_prior(prior)
         if c and horizon is None:
             raise ValueError(
                 f"c={c:g} needs a horizon: the quantile has the level 1 - 1/(t (ln T)^c)"

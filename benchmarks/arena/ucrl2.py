@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from benchmarks.arena.declared_model import DeclaredModel
 
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.baselines.td_learning import require_between
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, require_between
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.mdp.table import MDP, advance

@@ -40,29 +40,29 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+__all__ = [
+    "BayesControlError", "BernoulliBandit", "CategoricalBandit", "ControlRule", "DiscreteMode",
+    "ExponentialBandit", "FiniteBelief", "Floor", "GaussianBandit", "JointBandit", "LinearBandit",
+    "LogisticBandit", "LogitNormalBandit", "NaiveMixture", "PairedMode", "ParametricModes",
+    "ParticleBelief", "PoissonBandit", "Probe", "Record", "SharedLinearBandit", "Stream",
+    "TabularModes", "compare", "follows_state", "interact", "play", "stay", "tailor", "warm_start",
+    "warm_up",
+]  # fmt: skip
+
 # The module of each public name. Modules load on first use, so that the import is fast.
 _MODULES = {
+    **dict.fromkeys((name for name in __all__ if name.endswith("Bandit")), "bandits"),
     "BayesControlError": "errors",
-    "BernoulliBandit": "bandits",
-    "CategoricalBandit": "bandits",
     "ControlRule": "rule",
     "DiscreteMode": "modes",
-    "ExponentialBandit": "bandits",
     "FiniteBelief": "beliefs.finite",
     "Floor": "beliefs.weights",
-    "GaussianBandit": "bandits",
-    "JointBandit": "bandits",
-    "LinearBandit": "bandits",
-    "LogisticBandit": "bandits",
-    "LogitNormalBandit": "bandits",
     "NaiveMixture": "baselines.naive",
     "PairedMode": "modes",
     "ParametricModes": "problems.parametric",
     "ParticleBelief": "beliefs.particles",
-    "PoissonBandit": "bandits",
     "Probe": "record",
     "Record": "record",
-    "SharedLinearBandit": "bandits",
     "Stream": "seeding",
     "TabularModes": "problems.tabular",
     "compare": "lab.agent_comparison",
@@ -74,15 +74,6 @@ _MODULES = {
     "warm_start": "interaction",
     "warm_up": "lab.warm_up",
 }
-
-__all__ = [
-    "BayesControlError", "BernoulliBandit", "CategoricalBandit", "ControlRule", "DiscreteMode",
-    "ExponentialBandit", "FiniteBelief", "Floor", "GaussianBandit", "JointBandit", "LinearBandit",
-    "LogisticBandit", "LogitNormalBandit", "NaiveMixture", "PairedMode", "ParametricModes",
-    "ParticleBelief", "PoissonBandit", "Probe", "Record", "SharedLinearBandit", "Stream",
-    "TabularModes", "compare", "follows_state", "interact", "play", "stay", "tailor", "warm_start",
-    "warm_up",
-]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

@@ -1,9 +1,14 @@
-"""The types of arrays, by name."""
+"""The types of arrays, by name, and checks of numbers."""
 
-from typing import Any, TypeAlias
+import math
+from numbers import Real
+from operator import index
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+T = TypeVar("T")
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -19,3 +24,32 @@ def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:
         return np.array(value, np.float64, order="C")
     except (TypeError, ValueError) as reason:
         raise error(f"{what}: expected an array of numbers ({reason})") from None
+
+
+def as_integer(name: str, value: Any, least: int, error: type[Exception] = ValueError) -> int:
+    """Return a setting as an int; raise `error` unless it is an integer of at least `least`."""
+    try:
+        number = index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise error(f"{name}={value!r}: expected an integer of at least {least}")
+    return number
+
+
+def require_between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
+    """Return a setting as a float; raise ValueError unless it is in the interval.
+
+    `ends` are the brackets of the interval: "[)" includes `low` and excludes `high`.
+    """
+    number = float(value) if isinstance(value, Real) else math.nan
+    is_above = number > low or (ends[0] == "[" and number == low)
+    is_below = number < high or (ends[1] == "]" and number == high)
+    if not (is_above and is_below):
+        raise ValueError(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
+    return number
+
+
+def copy_if_array(value: T) -> T:
+    """Return a copy of an array, because simulators may reuse it, and any other value itself."""
+    return value.copy() if isinstance(value, np.ndarray) else value

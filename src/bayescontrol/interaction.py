@@ -16,11 +16,11 @@ an expert who knows which mode is right.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import index
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import numpy as np
 
+from bayescontrol.arrays import as_integer, copy_if_array
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.fused import find_loop
@@ -32,7 +32,6 @@ from bayescontrol.rule import ControlRule, Rule
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_seed, as_stream, require_stream
 from bayescontrol.situations import require_same_start
 
-T = TypeVar("T")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
@@ -121,8 +120,8 @@ def _steps_without_end(
     agent: Agent[A, O], environment: Environment[A, O], p: Stream, q: Stream
 ) -> Iterator[tuple[A, O]]:
     while True:
-        a = _copied(agent.act(p))
-        o = _copied(environment.respond(a, q))
+        a = copy_if_array(agent.act(p))
+        o = copy_if_array(environment.respond(a, q))
         agent.observe(a, o)
         yield a, o
 
@@ -157,12 +156,7 @@ def interact(
     >>> interact(Echo(), Echo(), 3, probes={"length": shouts}, seed=0)
     Record(3 steps: actions <U5, observations <U5, length int64)
     """
-    try:
-        count = index(steps)
-    except TypeError:
-        raise ValueError(f"steps={steps!r}: expected an integer") from None
-    if count < 0:
-        raise ValueError(f"steps={steps}: expected 0 or more")
+    count = as_integer("steps", steps, 0)
     _check_parts(agent, environment)
     measured = as_probes(probes or ())
     number = as_seed(seed)
@@ -172,7 +166,8 @@ def interact(
     else:
         record = _interact_stepwise(agent, environment, count, p, q, measured)
     record.seed, record.run = None if streams is not None else number, run
-    if measured and isinstance(belief := getattr(agent, "belief", None), NamedModes):
+    belief: Any = getattr(agent, "belief", None)
+    if measured and hasattr(belief, "distinct_names"):
         record.mode_names = tuple(belief.distinct_names())
     return record
 
@@ -193,8 +188,8 @@ def _interact_stepwise(
     after = [(values[n], r.measure) for n, r in probes.items() if r.when == "after"]
     for t in range(count):
         try:
-            a = _copied(agent.act(p))
-            o = _copied(environment.respond(a, q))
+            a = copy_if_array(agent.act(p))
+            o = copy_if_array(environment.respond(a, q))
             for column, measure in before:
                 column.append(measure(agent, a, o))
             agent.observe(a, o)
@@ -206,25 +201,6 @@ def _interact_stepwise(
         actions.append(a)
         observations.append(o)
     return Record(actions, observations, values)
-
-
-def _copied(value: T) -> T:
-    """Return a copy of an array, because simulators may reuse it, and any other value itself."""
-    return value.copy() if isinstance(value, np.ndarray) else value
-
-
-@runtime_checkable
-class NamedModes(Protocol):
-    """A belief over finitely many modes, each with a name."""
-
-    def distinct_names(self) -> list[str]: ...
-
-
-@runtime_checkable
-class Renewing(Protocol):
-    """A belief that must resample as evidence arrives, such as one made of particles."""
-
-    def renew(self, rng: Stream, /) -> bool: ...
 
 
 def warm_start(
@@ -298,7 +274,7 @@ def _steps(log: Any) -> Iterator[tuple[Any, ...]]:
 
 def _replay(agent: Rule, steps: list[tuple[Any, ...]], demonstration: bool, rng: Stream) -> int:
     """Let the agent learn from the steps of a log; return the number of steps."""
-    must_renew = isinstance(agent.belief, Renewing)
+    must_renew = hasattr(agent.belief, "renew")  # resamples as evidence arrives, as particles do
     for t, step in enumerate(steps):
         *situation, a, o = step
         x = situation[0] if situation else agent.x

@@ -265,7 +265,8 @@ class ModeListQueries(Generic[M]):
         self._supports: dict[type, bool] = {}
         #: The indices of the modes with a private state.
         self.stateful_modes: list[int] = []
-        self._states: list[Any] = []
+        #: The private state of each mode, None for a mode without one; `BoundMode` refers to it.
+        self.states: list[Any] = []
         self._bound: list[Any] = []  # the modes, as BoundMode where they have a private state
         self._methods: list[Callable[[Any, Any, Any], float]] = []
         for m, mode in enumerate(self.modes):
@@ -292,15 +293,15 @@ class ModeListQueries(Generic[M]):
             )
         if not has_start and state is not NOT_GIVEN:
             raise MissingCapability(f"{label} has no private state: leave state={state!r} out")
-        if has_start and state is NOT_GIVEN and missed:
-            raise IncompatibleState(
-                f"{label} has a private state and missed {missed} observations: pass state=, the "
-                "result of mode.advance over them, or state=mode.start() to start it now"
-            )
         if has_start and state is NOT_GIVEN:
+            if missed:
+                raise IncompatibleState(
+                    f"{label} has a private state and missed {missed} observations: pass state=, "
+                    "the result of mode.advance over them, or state=mode.start() to start it now"
+                )
             state = mode.start()
-        self._states.append(state if has_start else None)
-        bound = BoundMode(mode, self._states, m) if has_start else mode
+        self.states.append(state if has_start else None)
+        bound = BoundMode(mode, self.states, m) if has_start else mode
         if has_start:
             self.stateful_modes.append(m)
         self._methods.append(getattr(bound, method))
@@ -350,7 +351,7 @@ class ModeListQueries(Generic[M]):
 
     def advanced_states(self, a: Any, o: Any) -> list[Any]:
         """Return the private states after (a, o), as a new list."""
-        states = self._states[:]
+        states = self.states[:]
         for m in self.stateful_modes:
             mode: Any = self.modes[m]
             states[m] = mode.advance(states[m], a, o)
@@ -360,24 +361,15 @@ class ModeListQueries(Generic[M]):
         """Return the names of the modes. They are saved, so that `load` can reject other modes."""
         return np.array([name_of(self.modes, m) for m in range(len(self))], np.str_)
 
-    @property
-    def states(self) -> list[Any]:
-        """The private state of each mode, None for a mode without one."""
-        return self._states
-
-    @states.setter
-    def states(self, states: list[Any]) -> None:
-        self._states[:] = states
-
     def copy(self) -> "ModeListQueries[M]":
         """Copy the list and the private states; the modes are shared."""
         if not self.stateful_modes:
             clone = copy(self)
-            for name in ("modes", "_bound", "_methods", "_states"):
+            for name in ("modes", "_bound", "_methods", "states"):
                 setattr(clone, name, getattr(self, name)[:])
             return clone
         clone = ModeListQueries(self.modes)
-        clone.states = deepcopy(self._states)  # a mode may keep references into its state
+        clone.states[:] = deepcopy(self.states)  # a mode may keep references into its state
         return clone
 
 

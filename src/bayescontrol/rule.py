@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from bayescontrol.arrays import Arrays
+from bayescontrol.arrays import Arrays, as_integer
 from bayescontrol.display import shown
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.mode_queries import require_instance, require_policies
@@ -132,10 +132,8 @@ class ControlRule(Generic[M, X, A, O]):
         >>> sorted(set(BernoulliBandit(["red", "blue"]).agent().batch(20, Stream(0))))
         ['blue', 'red']
         """
-        if size < 0:
-            raise ValueError(f"size={size}: expected 0 or more")
         stream = require_stream(rng)
-        return [self.act(stream) for _ in range(size)]
+        return [self.act(stream) for _ in range(as_integer("size", size, 0))]
 
     def issue(self, a: A) -> None:
         """P(m | âo_<t â_t) = P(m | âo_<t): the agent's own action is not evidence."""

@@ -37,7 +37,8 @@ class Situated:
     def __init__(self, mode: Any, situation: Any = None, advance: Advance | None = None) -> None:
         self.mode, self.situation = mode, situation
         private: Advance | None = getattr(mode, "advance", None)
-        self._advance = as_advance(situation, advance) if private is None else private
+        #: T(x, a, o), the next situation.
+        self.advance: Advance = as_advance(situation, advance) if private is None else private
         self.action_probabilities: Callable[[Any], Mapping[Any, float]] = mode.action_probabilities
         self.observation_probabilities: Callable[[Any, Any], Mapping[Any, float]] = (
             mode.observation_probabilities
@@ -47,10 +48,6 @@ class Situated:
         """Return x before the first step."""
         start = getattr(self.mode, "start", None)
         return start() if start else self.situation
-
-    def advance(self, s: Any, a: Any, o: Any) -> Any:
-        """Return the next situation T(x, a, o)."""
-        return self._advance(s, a, o)
 
 
 class AgentSystem:

@@ -178,7 +178,7 @@ def test_bad_observations_are_refused_and_change_nothing() -> None:
     cases: list[tuple[Any, Any, type[Exception], str]] = [
         ("work", (math.nan, "cold"), BadEvidence, "reward nan after action 'work' in state 'warm'"),
         ("work", (1.5, "cold"), BadEvidence, "reward 1.5 after action 'work' in state 'warm'"),
-        ("work", (0.0,), BadEvidence, "must be"),
+        ("work", (0.0,), BadEvidence, r"expected \(reward, state\)"),
         ("play", (0.0, "cold"), UnknownAction, "'play'"),
         ("work", (0.0, "hot"), UnknownState, "'hot'"),
     ]

@@ -183,7 +183,7 @@ def test_bad_evidence_raises_and_changes_nothing() -> None:
         with pytest.raises(BadEvidence):
             agent.observe(0, o)  # type: ignore[arg-type]
     for a in (2, -1, "red", 0.5):
-        with pytest.raises(UnknownArm, match="arms 0 to 1"):
+        with pytest.raises(UnknownArm, match="the arms are 0, 1"):
             agent.observe(a, 1)  # type: ignore[arg-type]
     assert agent.left == 6
 

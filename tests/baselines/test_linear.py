@@ -96,7 +96,7 @@ def test_invalid_arguments_are_refused() -> None:
         CertaintyEquivalence.on(SYSTEM, exploration=-1.0)
     with pytest.raises(InvalidSystem, match="warm_up"):
         CertaintyEquivalence.on(SYSTEM, warm_up=-1)
-    with pytest.raises(InvalidSystem, match=r"2 states and 1 input$"):
+    with pytest.raises(InvalidSystem, match=r"gain has shape .* it must be a matrix 1 × 2"):
         OptimalController(SYSTEM, gain=[[1.0]])
     with pytest.raises(IncompatibleState, match="gain"):
         OptimalController(SYSTEM).load({"situation": np.zeros(2)})

@@ -144,7 +144,6 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._screening = screening
         #: Whether means that are equal as doubles are split evenly.
         self.split_ties = split_ties
-        self._best_probabilities = family.best if isinstance(family, BestArm) else None
         self._last = None
         self._refresh()
 
@@ -237,12 +236,12 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
         """P(a | âo_<t) = P(m_a is the largest | âo_<t), by quadrature."""
-        if self._best_probabilities is None:
+        if not isinstance(self.family, BestArm):
             raise MissingCapability(
                 f"{self.family!r} has no exact action probabilities: estimate them by counting the "
                 "arms that `draw_action` chooses"
             )
-        p = self._best_probabilities(self._rows[self._roster.active])
+        p = self.family.best(self._rows[self._roster.active])
         return dict(zip(self.arms, p.tolist(), strict=True))
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
@@ -363,8 +362,7 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def fast_forward(self, actions: IntArray) -> None:
         """Synchronise with a finished compiled loop over `loop_arrays`."""
-        self._roster.counts += np.bincount(actions, minlength=len(self._rows))
-        self._last = None
+        super().fast_forward(actions)
         if self._cache is not None and self._rows.max() > _LARGEST_COUNT:
             self._refresh()
 

@@ -8,7 +8,6 @@ Mode m pulls arg max_a b[m, a]; mode θ pulls arg max_a θ_a. The posterior of a
 exact: P(m | âo_≤t) ∝ P(m) Π_t b[m, a_t]^(o_t) (1 - b[m, a_t])^(1 - o_t).
 """
 
-import math
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import product
@@ -148,7 +147,7 @@ def bias_grid(arms: int = 2, levels: Sequence[float] = (0.2, 0.5, 0.8)) -> Tabul
     if not values or len(set(values)) < len(values):
         raise InvalidTable(f"bias_grid(levels={levels}): give at least one level, each only once")
     for level in values:
-        if math.isnan(level) or not 0.0 <= level <= 1.0:
+        if not 0.0 <= level <= 1.0:  # also if it is NaN
             raise InvalidTable(f"bias_grid(levels={levels}): {level} is not a probability")
     if len(values) ** arms > LIMIT:
         raise InvalidTable(

@@ -14,6 +14,7 @@ other value will do, as in `agent(start=0)`.
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import StreamLike, state_of
-from bayescontrol.values import distinct_texts, format_text, require_arrays
+from bayescontrol.values import distinct_texts, format_text, part_of, require_arrays
 
 
 class LinearWeights:
@@ -74,9 +75,6 @@ class LinearWeights:
     def __repr__(self) -> str:
         arms, features = self.weights.shape
         return f"LinearWeights({arms} arms, {features} features)"
-
-
-_LN2 = 0.6931471805599453
 
 
 class LinearBelief(HasArms[LinearWeights]):
@@ -186,7 +184,7 @@ class LinearBelief(HasArms[LinearWeights]):
 
     def surprise(self, x: npt.ArrayLike, a: Any, o: Any) -> float:
         """-log2 P(r | âo_<t â_t), in bits."""
-        return -self.log_predictive(x, a, o) / _LN2
+        return -self.log_predictive(x, a, o) / math.log(2.0)
 
     def mean(self, arm: Hashable) -> FloatArray:
         """Return μ_a, the posterior mean of the weights of an arm."""
@@ -256,11 +254,6 @@ class LinearBelief(HasArms[LinearWeights]):
         """Return (R, z, active, v), the arrays that kernels update in place; v is a buffer."""
         return self._posteriors.R, self._posteriors.z, self._roster.active, self._posteriors.v
 
-    def fast_forward(self, actions: IntArray) -> None:
-        """Synchronise with a finished compiled loop over `loop_arrays`."""
-        self._roster.counts += np.bincount(actions, minlength=len(self._roster.labels))
-        self._last = None
-
     # -- saving, merging, copying ----------------------------------------------------------------
 
     def save(self) -> Arrays:
@@ -309,11 +302,9 @@ class LinearBelief(HasArms[LinearWeights]):
 
     def copy(self) -> "LinearBelief":
         """Return an independent copy."""
-        clone = LinearBelief.__new__(type(self))
-        clone.link, clone._last = self.link, None
-        if self._last is not None:
-            clone._last = LinearWeights(self._last.arms, self._last.weights)
+        clone = copy(self)
         clone._roster, clone._posteriors = self._roster.copy(), self._posteriors.copy()
+        clone._last = copy(self._last)
         return clone
 
     def _repr_html_(self) -> str:
@@ -485,8 +476,9 @@ class SharedLinearBelief(HasArms[SharedWeights]):
     def _restore_last(self) -> None:
         """Rebuild the mode drawn last from the weights drawn last."""
         drawn = self._single_arm.last()
-        w = None if drawn is None else drawn.weights[0]
-        self._last = None if w is None else SharedWeights(self.arms, self.phi, w)
+        self._last = None
+        if drawn is not None:
+            self._last = SharedWeights(self.arms, self.phi, drawn.weights[0])
 
     def add(self, arm: Hashable) -> None:
         """Add an arm; the posterior of w applies to it."""
@@ -524,8 +516,7 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         """Restore a saved state with its arms."""
         require_arrays(arrays, {"drawn"})
         roster, single_arm = Roster.from_arrays(arrays), self._single_arm.copy()
-        inner = {n.removeprefix(_SHARED): v for n, v in arrays.items() if n.startswith(_SHARED)}
-        single_arm.load({**inner, "drawn": arrays["drawn"]})
+        single_arm.load(part_of(arrays, _SHARED) | {"drawn": arrays["drawn"]})
         self._roster, self._single_arm = roster, single_arm
         self._restore_last()
 
@@ -540,9 +531,8 @@ class SharedLinearBelief(HasArms[SharedWeights]):
 
     def copy(self) -> "SharedLinearBelief":
         """Return an independent copy."""
-        clone = SharedLinearBelief.__new__(type(self))
-        clone.phi, clone._roster = self.phi, self._roster.copy()
-        clone._single_arm = self._single_arm.copy()
+        clone = copy(self)
+        clone._roster, clone._single_arm = self._roster.copy(), self._single_arm.copy()
         clone._restore_last()
         return clone
 

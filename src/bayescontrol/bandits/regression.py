@@ -19,14 +19,13 @@ at constant cost: Newton's method solves for the scalar η. The update equations
 
 import math
 from collections.abc import Sequence
-from operator import index
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, as_integer
 from bayescontrol.bandits.family import number, standard_deviation, zero_or_one
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
@@ -306,12 +305,7 @@ Prior: TypeAlias = Sequence[npt.ArrayLike] | None
 
 def make_regressions(prior: Prior, arms: int, features: int) -> Regressions:
     """Return one regression per arm with the prior (mean, precision), or raise InvalidPrior."""
-    try:
-        d = index(features)
-    except TypeError:
-        d = 0
-    if d < 1:
-        raise InvalidPrior(f"features={features!r}: expected a whole number of at least 1")
+    d = as_integer("features", features, 1, InvalidPrior)
     if prior is not None and (not hasattr(prior, "__len__") or len(prior) != 2):
         raise InvalidPrior(f"prior={prior!r}: expected a pair (mean, precision)")
     try:

@@ -143,3 +143,8 @@ class HasArms(Generic[M]):
         (0, 1)
         """
         self._roster.restore(arm)
+
+    def fast_forward(self, actions: IntArray) -> None:
+        """Synchronise with a finished compiled loop, which has updated the posteriors."""
+        self._roster.counts += np.bincount(actions, minlength=len(self._roster.labels))
+        self._last = None

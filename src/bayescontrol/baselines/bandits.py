@@ -15,15 +15,14 @@ a reward, are broken uniformly at random. The greedy agents assume x̄ = ½ for 
 The paper of the control rule prints α^-t, which grows with t; α^t is meant.
 """
 
-import math
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_numbers, require_between
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import number
 from bayescontrol.errors import BadEvidence, IncompatibleState
@@ -31,8 +30,6 @@ from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 from bayescontrol.values import format_name, pack, require_arrays
-
-Self = TypeVar("Self", bound="CountingAgent")
 
 # The sets of valid rewards, in the order of their numbers in the kernels.
 _SUPPORT = ("a number below 1e150", "a number from 0 to 1", "0 or 1")
@@ -136,18 +133,9 @@ class CountingAgent:
         """Restore the state that `save` returned for an agent with the same settings."""
         mine = self.save()
         require_arrays(arrays, mine.keys())
-        for name in ("policy", "arms", "parameters"):
-            if not np.array_equal(arrays[name], mine[name]):
-                raise IncompatibleState(
-                    f"the saved {name} {arrays[name]} is not this agent's {mine[name]}: "
-                    "create the agent with the same settings, then load"
-                )
-        try:
-            counts = np.array(
-                [np.asarray(arrays[name], np.float64) for name in ("pulls", "rewards", "squares")]
-            )
-        except (TypeError, ValueError) as error:
-            raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        require_equal(arrays, mine, ("policy", "arms", "parameters"))
+        columns = [arrays[name] for name in ("pulls", "rewards", "squares")]
+        counts = as_numbers(columns, "the saved counts", IncompatibleState)
         valid = counts.shape == self._counts.shape and bool(np.isfinite(counts).all())
         if valid:
             n, s, q = counts
@@ -156,9 +144,9 @@ class CountingAgent:
                 valid = valid and bool(((s >= 0.0) & (s <= n) & (q >= 0.0) & (q <= n)).all())
         if not valid:
             raise IncompatibleState(f"the saved state is damaged: the counts {counts.tolist()}")
-        self._counts = np.ascontiguousarray(counts)
+        self._counts = counts
 
-    def copy(self: Self) -> Self:
+    def copy(self) -> Self:
         """Return an independent copy."""
         clone = type(self).__new__(type(self))
         clone.__dict__.update(self.__dict__)
@@ -184,6 +172,16 @@ class CountingAgent:
             environment.family.kind, environment.family.constants, environment.truth,
             p.state, q.state, actions, rewards,
         )  # fmt: skip
+
+
+def require_equal(arrays: Arrays, mine: Arrays, names: Sequence[str]) -> None:
+    """Raise `IncompatibleState` unless the saved arrays with these names are the agent's."""
+    for name in names:
+        if not np.array_equal(arrays[name], mine[name]):
+            raise IncompatibleState(
+                f"the saved {name} {arrays[name]} is not this agent's {mine[name]}: "
+                "create the agent with the same settings, then load"
+            )
 
 
 def _run(
@@ -237,10 +235,7 @@ class Oracle(CountingAgent):
     fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable], *, biases: npt.ArrayLike) -> None:
-        try:
-            means = np.array(biases, np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"biases={biases!r}: give one finite mean reward per arm") from None
+        means = as_numbers(biases, f"biases={biases!r}", ValueError)
         super().__init__(arms, means, biases=means.tolist())
         if means.shape != (len(self.arms),) or not np.isfinite(means).all():
             raise ValueError(
@@ -270,8 +265,8 @@ class EpsilonGreedy(CountingAgent):
     def __init__(
         self, arms: int | Sequence[Hashable], *, epsilon: float = 0.1, decay: float = 1.0
     ) -> None:
-        epsilon = as_real("epsilon", epsilon, 0.0, 1.0)
-        decay = as_real("decay", decay, 0.0, 1.0, open_low=True)
+        epsilon = require_between("epsilon", epsilon, 0.0, 1.0)
+        decay = require_between("decay", decay, 0.0, 1.0, ends="(]")
         super().__init__(arms, [epsilon, decay], epsilon=epsilon, decay=decay)
 
 
@@ -292,8 +287,8 @@ class Softmax(CountingAgent):
     def __init__(
         self, arms: int | Sequence[Hashable], *, temperature: float = 0.1, decay: float = 1.0
     ) -> None:
-        temperature = as_real("temperature", temperature, 0.0, 1e300, open_low=True)
-        decay = as_real("decay", decay, 0.0, 1.0, open_low=True)
+        temperature = require_between("temperature", temperature, 0.0, 1e300, ends="(]")
+        decay = require_between("decay", decay, 0.0, 1.0, ends="(]")
         super().__init__(arms, [temperature, decay], temperature=temperature, decay=decay)
 
     def action_probabilities(self) -> dict[Any, float]:
@@ -347,23 +342,5 @@ class KLUCB(CountingAgent):
     fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable], *, c: float = 0.0) -> None:
-        c = as_real("c", c, 0.0, 1e6)
+        c = require_between("c", c, 0.0, 1e6)
         super().__init__(arms, [c], c=c)
-
-
-# -- validation of parameters ----------------------------------------------------------------
-
-
-def as_real(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
-    """Return `value` as a float if it is in [low, high], or in (low, high] with `open_low`.
-
-    Otherwise raise ValueError, which mentions `name`.
-    """
-    try:
-        x = float(value)
-    except (TypeError, ValueError, OverflowError):
-        x = math.nan
-    if isinstance(value, str) or not low <= x <= high or (open_low and x == low):
-        limits = f"above {low:g} and at most {high:g}" if open_low else f"from {low:g} to {high:g}"
-        raise ValueError(f"{name}={value!r} must be a number {limits}")
-    return x

@@ -21,14 +21,13 @@ agent that is a function of the posterior (`expected_total`).
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import comb
-from operator import index
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer
 from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.causal.distribution import check_rows
@@ -37,9 +36,9 @@ from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
     InvalidTable,
-    UnknownArm,
 )
 from bayescontrol.priors import TOLERANCE, as_prior
+from bayescontrol.problems.names import Names
 from bayescontrol.seeding import StreamLike
 from bayescontrol.values import require_arrays
 
@@ -104,8 +103,7 @@ class BayesPlan(Generic[X, A, O]):
         *,
         limit: int = 1_000_000,
     ) -> None:
-        if horizon < 1:
-            raise ValueError(f"BayesPlan(horizon={horizon}): the horizon must be at least 1")
+        as_integer("horizon", horizon, 1)
         self.modes, self.reward, self.horizon, self.limit = modes, reward, horizon, limit
         self._v: dict[Key, FloatArray] = {}
         self._q: dict[tuple[int, X, Key], tuple[float, ...]] = {}
@@ -371,12 +369,7 @@ class BayesOptimalBandit:
 
     def observe(self, a: int, o: float) -> None:
         """Increment r_a or f_a. On an error the agent is unchanged."""
-        try:
-            j = index(a)
-        except TypeError:
-            j = -1
-        if not 0 <= j < self.plan.arms:
-            raise UnknownArm(f"no arm {a!r}: the plan has the arms 0 to {self.plan.arms - 1}")
+        j = Names("arm", self.plan.arms).place(a)
         r = Bernoulli().reward(o)
         self._renew_plan_if_finished()
         self._counts[j, 0 if r else 1] += 1
@@ -469,10 +462,8 @@ def expected_total(
 
 def _checked_prior(arms: int, horizon: int, prior: npt.ArrayLike) -> FloatArray:
     """Check the arguments of a plan; return the prior (α_j, β_j), one row per arm."""
-    if arms < 1:
-        raise InvalidPrior(f"arms={arms}: a bandit needs at least one arm")
-    if horizon < 1:
-        raise ValueError(f"horizon={horizon}: the horizon must be at least 1")
+    as_integer("arms", arms, 1, InvalidPrior)
+    as_integer("horizon", horizon, 1)
     return Bernoulli().prior(prior, arms)
 
 

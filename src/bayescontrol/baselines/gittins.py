@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import Arrays, FloatArray, as_numbers
 from bayescontrol.bandits.bandit import ArmsEnvironment
+from bayescontrol.baselines.bandits import require_equal
 from bayescontrol.baselines.gittins_table import GittinsTable
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.problems.names import Names
@@ -131,16 +132,9 @@ class GittinsAgent:
         """Restore the state that `save` returned for the same arms and the same table."""
         mine = self.save()
         require_arrays(arrays, mine.keys())
-        for name in ("arms", "table"):
-            if str(arrays[name]) != str(mine[name]):
-                raise IncompatibleState(
-                    f"the saved {name} {arrays[name]} is not this agent's {mine[name]}: "
-                    "create the agent with the same settings, then load"
-                )
-        try:
-            counts = np.array([arrays["successes"], arrays["failures"]], np.float64)
-        except (TypeError, ValueError) as error:
-            raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        require_equal(arrays, mine, ("arms", "table"))
+        columns = [arrays["successes"], arrays["failures"]]
+        counts = as_numbers(columns, "the saved counts", IncompatibleState)
         if counts.shape != self._counts.shape or not (
             np.isfinite(counts).all() and ((counts >= 0.0) & (counts == np.floor(counts))).all()
         ):
@@ -157,23 +151,17 @@ class GittinsAgent:
     def __repr__(self) -> str:
         return f"GittinsAgent({len(self._labels)} arms after {self.count} rewards, {self.table!r})"
 
-    def interact(
-        self, environment: Any, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
-    ) -> int:
-        """Run the compiled loop; return the number of steps done before the table ends."""
-        r, f = self._counts
-        return kernels.policies.interact_gittins(
-            self.table.nu, self.table.pulls, r, f, environment.truth, p.state, q.state,
-            actions, rewards,
-        )  # fmt: skip
-
 
 def _run(
     agent: GittinsAgent, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream
 ) -> Record:
     """Run the compiled loop as far as the table reaches, then step by step."""
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
-    done = agent.interact(environment, p, q, actions, rewards)
+    successes, failures = agent._counts
+    done = kernels.policies.interact_gittins(
+        agent.table.nu, agent.table.pulls, successes, failures, environment.truth, p.state, q.state,
+        actions, rewards,
+    )  # fmt: skip
     for t in range(done, steps):  # beyond the table: the indices are computed one by one
         a = agent.act(p)
         o = environment.respond(a, q)

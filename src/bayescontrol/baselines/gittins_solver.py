@@ -23,14 +23,13 @@ better of μ and λ is chosen for ever.
 """
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import FloatArray, IntArray, as_integer, require_between
 from bayescontrol.errors import BayesControlError, InvalidPrior
 
 if TYPE_CHECKING:
@@ -324,16 +323,11 @@ def checked_problem(
         raise InvalidPrior(
             f"prior=({alpha}, {beta}) is invalid: α and β must be above 0 and below 1e12"
         )
-    if not 0.0 < discount <= LARGEST_DISCOUNT:
-        raise ValueError(f"discount={discount}: it must be above 0 and at most {LARGEST_DISCOUNT}")
-    pulls = operator.index(pulls)
-    if pulls < 0:
-        raise ValueError(f"pulls={pulls}: it must be at least 0")
+    discount = require_between("discount", discount, 0, LARGEST_DISCOUNT, ends="(]")
+    pulls = as_integer("pulls", pulls, 0)
     if lookahead is not None:
-        lookahead = operator.index(lookahead)
-        if lookahead < pulls:
-            raise ValueError(f"lookahead={lookahead}: it must be at least pulls={pulls}")
-    return GittinsProblem(alpha, beta, float(discount), pulls, lookahead)
+        lookahead = as_integer("lookahead", lookahead, pulls)
+    return GittinsProblem(alpha, beta, discount, pulls, lookahead)
 
 
 def _value_at_start(sweep: "Sweep") -> float:
@@ -399,9 +393,7 @@ class _Search:
             (z, Dz), (a, Da) = self.left[-2:]
             slope = max((Dz - Da) / (a - z), 1e-3 * slope)
         for _ in range(PASSES):
-            self.workspace.open(lam, lam)
-            sweep = self.workspace.sweep(lam)
-            self.workspace.gap(sweep)
+            sweep = _interval(self.workspace, lam, 0.0)
             D, e = _value_at_start(sweep), float(sweep.e[0, 0])
             if sweep.b[0] == 0 and e < D:
                 return max(lam * (1.0 - 2.0**-52), self.low)

@@ -9,22 +9,23 @@ Exploration has the rate of Simchowitz & Foster, "Naive exploration is optimal f
 rule with the schedule `DeterminantDoubling`.
 """
 
-from operator import index
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable, counted
+from bayescontrol.arrays import Arrays, FloatArray, as_integer
+from bayescontrol.errors import InvalidSystem, NotStabilisable
 from bayescontrol.linear.agent import LinearAgent, gain_loop, linear_loop
 from bayescontrol.linear.belief import LinearMode, SystemBelief
+from bayescontrol.linear.matrices import as_matrix, as_start
 from bayescontrol.linear.problem import LinearQuadratic
 from bayescontrol.linear.regression import SystemPrior
 from bayescontrol.linear.system import LinearSystem, next_state
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike, state_of
+from bayescontrol.values import require_shapes
 
 
 class OptimalController:
@@ -47,13 +48,8 @@ class OptimalController:
         start: npt.ArrayLike | None = None,
         gain: npt.ArrayLike | None = None,
     ) -> None:
-        self.x = np.zeros(system.states) if start is None else np.array(start, np.float64)
-        self.gain: FloatArray = system.K if gain is None else np.array(gain, np.float64, order="C")
-        if self.x.shape != (system.states,) or self.gain.shape != (system.inputs, system.states):
-            raise InvalidSystem(
-                f"start has shape {self.x.shape}, gain {self.gain.shape}: the plant has "
-                f"{counted(system.states, 'state')} and {counted(system.inputs, 'input')}"
-            )
+        self.x, shape = as_start(start, system.states), (system.inputs, system.states)
+        self.gain = system.K if gain is None else as_matrix(gain, shape, "gain")
 
     def act(self, rng: StreamLike) -> FloatArray:
         """Return u = -K x. Draws no random numbers."""
@@ -71,13 +67,7 @@ class OptimalController:
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned."""
-        for name, current in self.save().items():
-            if name not in arrays or arrays[name].shape != current.shape:
-                raise IncompatibleState(
-                    f"the saved state has no array {name!r} of shape {current.shape}"
-                )
-            if not np.isfinite(arrays[name]).all():
-                raise IncompatibleState(f"the saved array {name!r} is damaged: it is not finite")
+        require_shapes(arrays, {name: array.shape for name, array in self.save().items()})
         self.x, self.gain = arrays["situation"].copy(), arrays["gain"].copy()
 
     def __repr__(self) -> str:
@@ -118,9 +108,8 @@ class CertaintyEquivalence(LinearAgent):
         super().__init__(belief, start, schedule)
         if not 0.0 <= exploration < np.inf:
             raise InvalidSystem(f"exploration={exploration}: it must be finite and at least 0")
-        if index(warm_up) < 0:
-            raise InvalidSystem(f"warm_up={warm_up}: it must be at least 0 steps")
-        self.exploration, self.warm_up = float(exploration), index(warm_up)
+        self.exploration = float(exploration)
+        self.warm_up = as_integer("warm_up", warm_up, 0, InvalidSystem)
 
     @classmethod
     def on(

@@ -12,12 +12,12 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays
-from bayescontrol.baselines.td_learning import StepColumns, read_step
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.mdp.planning import Plan, policy_iteration
-from bayescontrol.mdp.table import MDP, MDPEnvironment, advance
+from bayescontrol.mdp.table import MDP, MDPEnvironment, advance, read_step, step_record
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
+from bayescontrol.values import require_arrays
 
 
 class OptimalPolicy:
@@ -66,18 +66,13 @@ class OptimalPolicy:
         _, y = read_step(self.x, a, o)
         self._x = self.mdp.states.place(y)
 
-    def fast_forward(self, x: int) -> None:
-        """Set the current state, by number, after a compiled loop."""
-        self._x = x
-
     def save(self) -> Arrays:
         """Return the current state and the policy."""
         return {"x": np.array(self._x), "policy": self.policy.copy()}
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned for the same MDP."""
-        if not {"x", "policy"} <= arrays.keys():
-            raise IncompatibleState("the saved state must have the arrays 'x' and 'policy'")
+        require_arrays(arrays, {"x", "policy"})
         x = int(arrays["x"])
         has_same_policy = np.array_equal(arrays["policy"], self.policy)
         if not (has_same_policy and 0 <= x < len(self.mdp.states)):
@@ -107,10 +102,10 @@ def _run(
 ) -> Record:
     """Run the compiled loop; only the environment draws random numbers, from q."""
     mdp = environment.mdp
-    columns = StepColumns(steps)
+    actions, rewards, states = np.empty(steps, np.int64), np.empty(steps), np.empty(steps, np.int64)
     environment.at = kernels.td.follow(
         agent.policy, len(mdp.actions), mdp.tables, environment.at, q.state,
-        columns.actions, columns.rewards, columns.states,
+        actions, rewards, states,
     )  # fmt: skip
-    agent.fast_forward(environment.at)
-    return columns.record(mdp)
+    agent.x = environment.x
+    return step_record(actions, rewards, states, mdp.actions, mdp.states)

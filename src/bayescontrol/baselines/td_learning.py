@@ -17,59 +17,24 @@ A learner stores arrays with one row per state, [x, a, …], and doubles them wh
 kernels update them in place.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
-from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance
+from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.problems.names import Names
-from bayescontrol.record import Record, as_rows, select
+from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, state_of
 from bayescontrol.values import pack, require_arrays, unpack
 
-if TYPE_CHECKING:
-    from bayescontrol.kernels.td import QArrays, RArrays
-
-L = TypeVar("L", bound="TabularLearner")
-
 #: The initial number of rows if the states are not declared.
 FIRST_ROWS = 16
-
-
-def require_between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
-    """Return a setting as a float; raise ValueError unless it is in the interval.
-
-    `ends` are the brackets of the interval: "[)" includes `low` and excludes `high`.
-    """
-    number = float(value) if isinstance(value, Real) else math.nan
-    is_above = number > low or (ends[0] == "[" and number == low)
-    is_below = number < high or (ends[1] == "]" and number == high)
-    if not (is_above and is_below):
-        raise ValueError(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
-    return number
-
-
-def read_step(x: Any, a: Any, o: Any) -> tuple[float, Any]:
-    """Return o as (r, y); raise `BadEvidence` unless it is a pair with a finite reward."""
-    try:
-        r, y = o
-    except (TypeError, ValueError):
-        raise BadEvidence(
-            f"observation {o!r} after action {a!r} in state {x!r}: it must be (reward, state)"
-        ) from None
-    if not (isinstance(r, Real) and math.isfinite(r)):
-        raise BadEvidence(
-            f"reward {r!r} after action {a!r} in state {x!r}: it must be a finite number"
-        )
-    return float(r), y
 
 
 def learner_loop(agent: Any, environment: Any) -> Any:
@@ -101,7 +66,7 @@ class TabularLearner(ABC):
     ('away', ('home', 'away'))
     >>> agent.observe("left", (float("nan"), "home"))
     Traceback (most recent call last):
-    bayescontrol.errors.BadEvidence: reward nan after action 'left' in state 'away': it must be ...
+    bayescontrol.errors.BadEvidence: reward nan after action 'left' in state 'away' is invalid: ...
     """
 
     #: T(x, a, o) = y: the situation is the state.
@@ -138,7 +103,7 @@ class TabularLearner(ABC):
         self._x = 0 if start is None else self.number(start, add=True)
 
     @classmethod
-    def on(cls: type[L], mdp: MDP, **settings: Any) -> L:
+    def on(cls, mdp: MDP, **settings: Any) -> Self:
         """Return a learner for the states and actions of a given MDP.
 
         >>> from bayescontrol.mdp import chain_mdp
@@ -297,10 +262,6 @@ class TabularLearner(ABC):
         example = self._initial_rows(np.ones(len(self.actions), bool))
         return {name: np.zeros((states, *row.shape)) for name, row in example.items()}
 
-    def fast_forward(self, x: int) -> None:
-        """Set the current state, by number, after a compiled loop."""
-        self._x = x
-
     # -- named arrays --------------------------------------------------------------------------
 
     def save(self) -> Arrays:
@@ -357,7 +318,7 @@ class TabularLearner(ABC):
             array[...] = saved
         self._restore()
 
-    def copy(self: L) -> L:
+    def copy(self) -> Self:
         """Return an independent copy."""
         clone = type(self).__new__(type(self))
         clone.__dict__.update(self.__dict__)
@@ -424,7 +385,7 @@ class QLearning(TabularLearner):
     def _initial_rows(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
         return {"Q": np.where(offered, self._settings["initial"], -np.inf)}
 
-    def _values(self) -> "QArrays":
+    def _values(self) -> "kernels.td.QArrays":
         return kernels.td.QArrays(**self._rows, **self._scalars)
 
     def _choose(self, x: int, rng_state: UIntArray) -> int:
@@ -485,14 +446,8 @@ class RLearning(TabularLearner):
             "otherwise": otherwise,
             "greedy_only": bool(greedy_only),
         }
-        self._params = kernels.td.RSettings(
-            C=settings["C"],
-            p_exp=settings["p_exp"],
-            alpha=settings["alpha"],
-            beta=settings["beta"],
-            otherwise_random=otherwise == "random",
-            greedy_only=settings["greedy_only"],
-        )
+        numbers = {name: value for name, value in settings.items() if name != "otherwise"}
+        self._params = kernels.td.RSettings(**numbers, otherwise_random=otherwise == "random")
         super().__init__(states, actions, start, allowed, settings)
         self._scalars = {"rho": np.zeros(1)}
 
@@ -517,7 +472,7 @@ class RLearning(TabularLearner):
         F = self._rows["F"]
         np.divide(self._params.C, F, out=self._rows["bonus"], where=F > 0.0)
 
-    def _values(self) -> "RArrays":
+    def _values(self) -> "kernels.td.RArrays":
         return kernels.td.RArrays(**self._rows, **self._scalars)
 
     def _choose(self, x: int, rng_state: UIntArray) -> int:
@@ -538,45 +493,24 @@ def _same_names(mine: Iterable[Any], other: Iterable[Any]) -> bool:
     return [(type(n), n) for n in mine] == [(type(n), n) for n in other]
 
 
-class StepColumns:
-    """The output of a compiled loop: actions and states by number, and rewards."""
-
-    def __init__(self, steps: int) -> None:
-        self.actions: IntArray = np.empty(steps, np.int64)
-        self._rows = np.empty(steps, [("reward", np.float64), ("state", np.int64)])
-        self.rewards: FloatArray = self._rows["reward"]
-        self.states: IntArray = self._rows["state"]
-
-    def record(self, mdp: MDP) -> Record:
-        """Return the record of a run in this MDP, with the names of states and actions."""
-        actions: npt.NDArray[Any] = self.actions
-        rows = self._rows
-        if not mdp.actions.are_numbers:
-            actions = select(list(mdp.actions), actions)
-        if not mdp.states.are_numbers:
-            rows = as_rows({"reward": self.rewards, "state": select(list(mdp.states), self.states)})
-        return Record(actions, rows)
-
-
 def _run(
     agent: TabularLearner, environment: MDPEnvironment, steps: int, p: Stream, q: Stream
 ) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
     mdp = environment.mdp
-    columns = StepColumns(steps)
+    actions, rewards, states = np.empty(steps, np.int64), np.empty(steps), np.empty(steps, np.int64)
     # The agent's number of each state of the MDP, -1 for states that are new to the agent.
     number, t = agent.numbers(mdp.states), 0
     while t < steps:
         before = environment.at
         done, environment.at = agent._interact(
-            mdp.tables, number, before, t, p.state, q.state,
-            columns.actions, columns.rewards, columns.states,
+            mdp.tables, number, before, t, p.state, q.state, actions, rewards, states
         )  # fmt: skip
         if done < steps:  # a state without a number: `observe` adds it or raises an error
-            agent.fast_forward(int(number[columns.states[done - 1] if done > t else before]))
-            o = Step(float(columns.rewards[done]), environment.x)
-            agent.observe(mdp.actions[columns.actions[done]], o)
+            agent._x = int(number[states[done - 1] if done > t else before])
+            o = Step(float(rewards[done]), environment.x)
+            agent.observe(mdp.actions[actions[done]], o)
             number[environment.at] = agent.number(environment.x)
         t = done + 1
-    agent.fast_forward(int(number[environment.at]))
-    return columns.record(mdp)
+    agent._x = int(number[environment.at])
+    return step_record(actions, rewards, states, mdp.actions, mdp.states)

@@ -9,6 +9,7 @@ actions: actions are interventions.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from itertools import islice
 from math import isfinite
 from operator import index
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -28,7 +29,7 @@ from bayescontrol.errors import (
     MissingCapability,
     counted,
 )
-from bayescontrol.priors import as_prior, cut
+from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.protocols import (
     LogModeArray,
     ModeArray,
@@ -111,9 +112,24 @@ class FiniteBelief(Generic[M]):
         >>> len(belief), belief.truncated_mass
         (10, 0.0009765625)
         """
-        first, masses, left_out = cut(modes, prior, keep, limit)
-        belief = cls(first, masses, on_impossible=on_impossible)
-        belief.truncated_mass = left_out
+        if not 0.0 < keep < 1.0:
+            raise InvalidPrior(f"keep={keep}: expected a probability mass between 0 and 1")
+        first: list[M] = []
+        masses: list[float] = []
+        mass = 0.0
+        for mode, p in islice(zip(modes, prior, strict=False), limit):
+            first.append(mode)
+            masses.append(p)
+            mass += p
+            if mass >= keep:
+                break
+        if not keep <= mass <= 1.0 + TOLERANCE:
+            raise InvalidPrior(
+                f"the first {len(first)} modes have prior mass {mass:.6g}: "
+                f"it must reach keep={keep} and not pass 1"
+            )
+        belief = cls(first, np.array(masses) / mass, on_impossible=on_impossible)
+        belief.truncated_mass = max(0.0, 1.0 - mass)
         return belief
 
     # -- the Belief protocol ------------------------------------------------------------
@@ -134,7 +150,7 @@ class FiniteBelief(Generic[M]):
         # Private states advance last, so that a mode need not handle an o that is impossible.
         if before is not None:
             try:
-                self._hypotheses.states = self._hypotheses.advanced_states(a, o)
+                self._hypotheses.states[:] = self._hypotheses.advanced_states(a, o)
             except BaseException:
                 self._weights = before
                 raise
@@ -387,7 +403,7 @@ class FiniteBelief(Generic[M]):
             )
         self._weights.load(arrays)
         self._prior, self.count, self.drawn, self._log_base = prior, count, drawn, log_base
-        self._hypotheses.states = states
+        self._hypotheses.states[:] = states
 
     def merge(self, other: "FiniteBelief[M]") -> None:
         """Add the evidence of `other`; the prior counts once: P(m) Π P(o|m,·) Π P(o'|m,·)."""
@@ -440,9 +456,8 @@ class FiniteBelief(Generic[M]):
             text = text.replace(
                 f"mode {error.mode} ", f"mode {error.mode} ({self.name(error.mode)}) "
             )
-        explained = type(error)(f"{text}; {where}")
-        explained.mode = error.mode
-        return explained
+        error.args = (f"{text}; {where}",)
+        return error
 
 
 def finite_belief(agent: Any, what: str) -> FiniteBelief[Any]:

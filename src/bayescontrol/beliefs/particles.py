@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer, copy_if_array
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.display import summary_html
 from bayescontrol.errors import (
@@ -143,12 +143,7 @@ class ParticleBelief:
         on_impossible: OnImpossible = "raise",
     ) -> None:
         require_functions(draw=draw, log_likelihoods=log_likelihoods, act=act)
-        try:
-            n = index(particles)
-        except TypeError:
-            raise InvalidPrior(f"particles={particles!r}: expected a whole number") from None
-        if n < 2:
-            raise InvalidPrior(f"particles={particles}: a belief needs at least two particles")
+        n = as_integer("particles", particles, 2, InvalidPrior)
         if not 0.0 <= share <= 1.0:
             raise ValueError(f"share={share}: expected a share of the particles in [0, 1]")
         if not 0.0 <= shrinkage <= 1.0:
@@ -172,12 +167,9 @@ class ParticleBelief:
         try:
             self._weights.condition(evidence, log=True)
         except BadEvidence as error:
-            explained = type(error)(
-                f"{error} (of the particles); observation {o!r} after action {a!r} in situation "
-                f"{x!r}. {self._advice_impossible}"
-            )
-            explained.mode = error.mode
-            raise explained from None
+            where = f"observation {o!r} after action {a!r} in situation {x!r}"
+            error.args = (f"{error} (of the particles); {where}. {self._advice_impossible}",)
+            raise
         self.count += 1
 
     def _evaluate(self, x: Any, a: Any, o: Any) -> FloatArray:
@@ -417,8 +409,7 @@ class ResampleMoveBelief(ParticleBelief):
         share: float = 0.5,
     ) -> None:
         require_functions(log_prior=log_prior)
-        if index(moves) < 1:
-            raise ValueError(f"moves={moves}: expected at least 1")
+        moves = as_integer("moves", moves, 1)
         if not 0.0 < scale < math.inf:
             raise ValueError(f"scale={scale}: expected a positive, finite step size")
         super().__init__(draw, log_likelihoods, act, particles, seed=seed, share=share)
@@ -430,7 +421,7 @@ class ResampleMoveBelief(ParticleBelief):
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """w_i ← w_i P(o | θ_i, x, a), and store the step. An error leaves the belief unchanged."""
         super().observe(x, a, o)
-        self._history.append((_copy_if_array(x), _copy_if_array(a), _copy_if_array(o)))
+        self._history.append((copy_if_array(x), copy_if_array(a), copy_if_array(o)))
 
     def _log_target(self, theta: FloatArray) -> FloatArray:
         """Return ln π(θ_i) + const for every row of `theta`."""
@@ -496,10 +487,6 @@ class ResampleMoveBelief(ParticleBelief):
         clone = super().copy()
         clone._history = list(self._history)
         return clone
-
-
-def _copy_if_array(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _pack_column(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:

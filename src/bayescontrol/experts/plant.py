@@ -70,15 +70,14 @@ class PlantModel:
     def simulator(self, **attributes: float) -> Callable[[Any, Any], Any]:
         """Return f_θ(x, u), one step of the environment with these attributes from x."""
         env = self.make(**attributes)
-        observe, place, command, clear = self.observe, self.place, self.command, self.clear
 
         def step(x: Any, u: Any) -> Any:
             # Python floats: NumPy scalars would slow down every operation in `step`.
-            env.state = tuple(map(float, place(x)))
-            for name in clear:
+            env.state = tuple(map(float, self.place(x)))
+            for name in self.clear:
                 setattr(env, name, None)
-            env.step(command(u))
-            return observe(tuple(map(float, env.state)))
+            env.step(self.command(u))
+            return self.observe(tuple(map(float, env.state)))
 
         return step
 
@@ -194,12 +193,11 @@ def linearise(
     ([[1.0, 0.1], [0.0, 1.0]], [[0.0], [0.1]])
     """
     s, u = np.array(s0, np.float64), np.array(u0, np.float64)
-    A = [
-        np.subtract(f(s + e, u), f(s - e, u), dtype=np.float64) / (2 * h)
-        for e in h * np.eye(s.size)
-    ]
-    B = [
-        np.subtract(f(s, u + e), f(s, u - e), dtype=np.float64) / (2 * h)
-        for e in h * np.eye(u.size)
-    ]
-    return np.array(A).T, np.array(B).T
+
+    def slopes(g: Callable[[FloatArray], Any], z: FloatArray) -> FloatArray:
+        steps = h * np.eye(z.size)
+        return np.array([np.subtract(g(z + e), g(z - e), dtype=np.float64) for e in steps]).T / (
+            2 * h
+        )
+
+    return slopes(lambda x: f(x, u), s), slopes(lambda v: f(s, v), u)

@@ -69,10 +69,8 @@ def moments(theta: FloatArray, p: FloatArray, m: FloatArray, V: FloatArray) -> N
     """
     n, d = theta.shape
     total = 0.0
-    for k in range(d):
-        m[k] = 0.0
-        for j in range(d):
-            V[k, j] = 0.0
+    m[:] = 0.0
+    V[:] = 0.0
     for i in range(n):
         total += p[i]
         for k in range(d):
@@ -101,9 +99,7 @@ def spread(V: FloatArray, C: FloatArray) -> None:
     [[2.0, 0.0], [1.0, 0.0]]
     """
     d = V.shape[0]
-    for k in range(d):
-        for j in range(d):
-            C[k, j] = 0.0
+    C[:] = 0.0
     for k in range(d):
         pivot = V[k, k]
         for j in range(k):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, require_between
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.matrices import as_start, as_vector
@@ -54,10 +54,7 @@ class DeterminantDoubling:
     factor: float = 2.0
 
     def __post_init__(self) -> None:
-        if not 1.0 < self.factor < float("inf"):
-            raise ValueError(
-                f"DeterminantDoubling(factor={self.factor}): it must be finite and above 1"
-            )
+        require_between("factor", self.factor, 1, np.inf, ends="()")
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Return whether det Λ has grown by `factor`."""
@@ -151,17 +148,6 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
                     raise IncompatibleState(f"the saved state is damaged: {error}") from None
         super().load(arrays)
 
-    # -- for compiled loops --------------------------------------------------------------------
-
-    def clock(self) -> tuple[int, int, FloatArray]:
-        """Return the number of actions, the time of the last draw, and the state at that draw."""
-        return self._t, self._drawn_at, self._drawn_in
-
-    def set_clock(self, t: int, drawn_at: int, drawn_in: FloatArray, x: FloatArray) -> None:
-        """Synchronise with a finished compiled loop, after the belief has been synchronised."""
-        self._t, self._drawn_at, self._drawn_in, self.x = t, drawn_at, drawn_in, x
-        self.mode = self.belief.last()
-
 
 def _schedule_code(schedule: Any) -> tuple[int, float] | None:
     """Return the kernel's code and parameter of a schedule, or None if it is not supported."""
@@ -186,11 +172,10 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
         code, parameter, agent.sampled, belief.tries, agent.exploration, agent.warm_up, nu,
         *belief.costs.mean(),
     )  # fmt: skip
-    t, drawn_at, drawn_in = agent.clock()
-    clock = np.array([t, drawn_at, agent.mode is not None, 0], np.int64)
+    clock = np.array([agent._t, agent._drawn_at, agent.mode is not None, 0], np.int64)
     rng_before = np.empty(4, np.uint64)
     workspace = loop.Rooms(room, trial, belief.row, belief.v, belief.zero, diagonal, rng_before)
-    x, drawn_in = plant.x, np.array(drawn_in, np.float64)
+    x, drawn_in = plant.x, np.array(agent._drawn_in, np.float64)
     inputs, states = np.empty((steps, belief.inputs)), np.empty((steps, belief.states))
     steps_done, stop = loop.interact(
         belief.F, settings, mode, clock, workspace, *plant.loop_arrays(), x, drawn_in,
@@ -199,7 +184,8 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
     plant.fast_forward(x)
     held_mode = mode if clock[loop.HELD] else None
     belief.fast_forward(steps_done, held_mode, diagonal, int(clock[loop.FAILED]))
-    agent.set_clock(int(clock[loop.T]), int(clock[loop.DRAWN_AT]), drawn_in, x)
+    agent._t, agent._drawn_at = int(clock[loop.T]), int(clock[loop.DRAWN_AT])
+    agent._drawn_in, agent.x, agent.mode = drawn_in, x, belief.last()
     if stop == loop.NO_GAIN:  # the Python code raises the error
         agent.act(p)
     if stop == loop.INPUT_TOO_LARGE:

@@ -11,14 +11,13 @@ can be stabilised.
 
 from collections.abc import Sequence
 from math import log, pi
-from operator import index
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, as_integer
 from bayescontrol.display import summary_html
 from bayescontrol.errors import IncompatibleState, InvalidPrior, NotStabilisable, counted
 from bayescontrol.linear.costs import CostBelief, KnownCosts
@@ -97,9 +96,6 @@ class LinearMode:
         return f"LinearMode(K = {np.array2string(self.K, precision=3, separator=', ')})"
 
 
-_LN2 = 0.6931471805599453
-
-
 class SystemBelief(SystemRegression):
     """P(A, B, W | âo_<t), with known costs or with a `CostBelief` that learns them.
 
@@ -137,9 +133,7 @@ class SystemBelief(SystemRegression):
         else:
             self.costs = KnownCosts(as_costs(*costs))
         n, m = self.costs.n, self.costs.m
-        if index(tries) < 1:
-            raise InvalidPrior(f"tries={tries}: it must be at least 1")
-        self.tries = index(tries)
+        self.tries = as_integer("tries", tries, 1, InvalidPrior)
         super().__init__(n, m, SystemPrior() if prior is None else prior)
         self._V: FloatArray | None = None
         if noise is not None:
@@ -269,7 +263,7 @@ class SystemBelief(SystemRegression):
 
     def surprise(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:
         """Return -log2 P(o | âo_<t â_t) in bits."""
-        return -self.log_predictive(x, a, o) / _LN2
+        return -self.log_predictive(x, a, o) / log(2.0)
 
     @property
     def drawn(self) -> FloatArray:

@@ -66,9 +66,7 @@ class OutputMode:
         self.C = as_matrix(C, (None, n), "C")
         self.V = as_definite(V, len(self.C), "V")
         self.K = system.K if K is None else as_matrix(K, (system.inputs, n), "K")
-        self._x0 = (
-            np.zeros(n) if start is None else as_matrix(np.array(start)[None], (1, n), "start")[0]
-        )
+        self._x0 = as_start(start, n)
         if covariance is None:
             self._initial_covariance = self.covariance
         else:

@@ -328,9 +328,6 @@ def random_unstable() -> LinearSystem:
 
 #: The named plants.
 PLANTS: Final[Mapping[str, Callable[[], LinearSystem]]] = {
-    "double-integrator": double_integrator,
-    "laplacian": laplacian,
-    "aircraft": aircraft,
-    "random-stable": random_stable,
-    "random-unstable": random_unstable,
+    plant.__name__.replace("_", "-"): plant
+    for plant in (double_integrator, laplacian, aircraft, random_stable, random_unstable)
 }

@@ -21,8 +21,7 @@ distributions of the sampler are in `kernels.gibbs`. States are added when they 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,24 +29,19 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.display import summary_html
 from bayescontrol.errors import (
-    BadEvidence,
     IncompatibleState,
     InvalidPrior,
     NotConverged,
     UnknownState,
 )
 from bayescontrol.mdp.ledger import Ledger, from_arrays, to_arrays
-from bayescontrol.mdp.table import MDPEnvironment, Step, advance
+from bayescontrol.mdp.table import MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.record import Record, as_rows, select
+from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, require_stream, state_of
 from bayescontrol.situations import follows_state
 from bayescontrol.values import format_text, pack, require_arrays, unpack
-
-if TYPE_CHECKING:
-    from bayescontrol.kernels.gibbs import GibbsSettings
-
 
 #: Larger rewards and hyperparameters are rejected, because their squares could overflow.
 LARGEST = 1e100
@@ -170,10 +164,12 @@ class GibbsBelief:
             if type(value) is not int or value < least:
                 raise InvalidPrior(f"{name}={value!r}: it must be an integer of at least {least}")
         p = self.prior.precision
-        self._ledger = Ledger(
+        #: The statistics, which the kernels modify in place.
+        self.ledger = Ledger(
             actions, (self.prior.mu0, self.prior.lambda0, 1.0 if p is None else p), states, allowed
         )
-        self._draw_settings = kernels.gibbs.GibbsSettings(
+        #: The settings of a draw, as `kernels.gibbs.draw_mode` expects them.
+        self.draw_settings = kernels.gibbs.GibbsSettings(
             sweeps, partial, bool(recentre), self.prior.shape, self.prior.rate if p is None else 0.0
         )
         self._last: QValues | None = None
@@ -182,31 +178,19 @@ class GibbsBelief:
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Count the transition: n(x,a,y) += 1 for o = (r, y). An error changes nothing."""
-        try:
-            r, y = o
-            reward = float(r) if isinstance(r, Real) else math.nan
-        except (TypeError, ValueError, OverflowError):
-            raise BadEvidence(
-                f"observation {o!r} after action {a!r} in state {x!r} is invalid: "
-                "expected (reward, state)"
-            ) from None
-        if not abs(reward) <= LARGEST:
-            raise BadEvidence(
-                f"reward {r!r} after action {a!r} in state {x!r} is invalid: "
-                f"expected a number within ±{LARGEST:g}"
-            )
-        self._ledger.record(x, a, y, reward)
+        reward, y = read_step(x, a, o, LARGEST)
+        self.ledger.record(x, a, y, reward)
 
     def sample(self, rng: StreamLike) -> QValues:
         """Draw a mode (Q, ρ): run the sweeps of one draw."""
         self._draw(-1, rng)
-        Q = np.where(self._ledger.has_action(), self._ledger.chain.Q[: len(self._ledger)], -np.inf)
+        Q = np.where(self.ledger.has_action(), self.ledger.chain.Q[: len(self.ledger)], -np.inf)
         self._last = self._mode(Q, self.rho)
         return self._last
 
     def draw_action(self, x: Any, rng: StreamLike) -> Any:
         """Draw a mode and return its action in x; like `sample`, but without copying Q."""
-        ledger = self._ledger
+        ledger = self.ledger
         place = ledger.place(x)
         choices = ledger.actions_of(x) if place is None else []
         self._last = None
@@ -217,10 +201,10 @@ class GibbsBelief:
 
     def _draw(self, x: int, rng: StreamLike) -> None:
         """Run the sweeps of one draw; x is the index of the current state, -1 for none."""
-        ledger = self._ledger
+        ledger = self.ledger
         if len(ledger):
             kernels.gibbs.draw_mode(
-                ledger.evidence, ledger.chain, self._draw_settings, len(ledger), x, state_of(rng)
+                ledger.evidence, ledger.chain, self.draw_settings, len(ledger), x, state_of(rng)
             )
             self.check_chain()
 
@@ -233,7 +217,7 @@ class GibbsBelief:
             )
 
     def _mode(self, Q: FloatArray, rho: float) -> QValues:
-        ledger = self._ledger
+        ledger = self.ledger
         return QValues(ledger.places, tuple(ledger.actions), Q, rho, ledger.actions_of)
 
     # -- properties --------------------------------------------------------------------------------
@@ -245,22 +229,18 @@ class GibbsBelief:
     @property
     def rho(self) -> float:
         """ρ of the last draw, an estimate of the average reward."""
-        return float(self._ledger.chain.scalars[0])
+        return float(self.ledger.chain.scalars[0])
 
     @property
     def precision(self) -> float:
         """The noise precision p: the known value, or that of the last draw if it is unknown."""
         p = self.prior.precision  # scalars[1] is 1/√p
-        return float(self._ledger.chain.scalars[1]) ** -2 if p is None else p
+        return float(self.ledger.chain.scalars[1]) ** -2 if p is None else p
 
     @property
     def states(self) -> tuple[Any, ...]:
         """The known states, in the order in which they are swept."""
-        return tuple(self._ledger.places)
-
-    def require_state(self, x: Any, where: str) -> None:
-        """Raise `BadEvidence` unless x is a known state or a valid new one."""
-        self._ledger.find(x, where)
+        return tuple(self.ledger.places)
 
     def transitions(self) -> dict[tuple[Any, Any, Any], tuple[int, float]]:
         """(x, a, y) -> n(x,a,y) and the mean reward.
@@ -270,12 +250,12 @@ class GibbsBelief:
         >>> belief.transitions()
         {('a', 1, 'b'): (1, 1.0)}
         """
-        return {(x, a, y): (n, total / n) for x, a, y, n, total in self._ledger}
+        return {(x, a, y): (n, total / n) for x, a, y, n, total in self.ledger}
 
     @property
     def count(self) -> int:
         """Number of observed transitions."""
-        return self._ledger.count
+        return self.ledger.count
 
     def posterior(self) -> FloatArray:
         """Return the rows [μ(x,a,y), λ(x,a,y)] of the observed transitions, as in `transitions`.
@@ -287,8 +267,8 @@ class GibbsBelief:
         >>> belief.posterior()
         array([[1.5, 2. ]])
         """
-        mu0, lambda0, unit, _ = self._ledger.prior
-        sums = np.array([(n, total) for *_, n, total in self._ledger], np.float64).reshape(-1, 2)
+        mu0, lambda0, unit, _ = self.ledger.prior
+        sums = np.array([(n, total) for *_, n, total in self.ledger], np.float64).reshape(-1, 2)
         lam = lambda0 + unit * sums[:, 0]
         return np.column_stack([(lambda0 * mu0 + unit * sums[:, 1]) / lam, lam])
 
@@ -297,20 +277,6 @@ class GibbsBelief:
         return self._last
 
     # -- for compiled loops ------------------------------------------------------------------------
-
-    @property
-    def ledger(self) -> Ledger:
-        """The statistics, which the kernels modify in place."""
-        return self._ledger
-
-    @property
-    def draw_settings(self) -> "GibbsSettings":
-        """The settings of a draw, as `kernels.gibbs.draw_mode` expects them."""
-        return self._draw_settings
-
-    def fast_forward(self) -> None:
-        """Synchronise with a compiled loop that has modified the ledger."""
-        self._last = None
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
@@ -344,12 +310,12 @@ class GibbsBelief:
         drawn = np.empty(0) if self._last is None else np.append(self._last.Q, self._last.rho)
         return {
             "settings": pack(self._settings(), "the settings"),
-            **to_arrays(self._ledger),
+            **to_arrays(self.ledger),
             "drawn": drawn,
         }
 
     def _settings(self) -> list[Any]:
-        return [format_text(self.prior), *self._draw_settings]
+        return [format_text(self.prior), *self.draw_settings]
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a belief with the same settings."""
@@ -359,7 +325,7 @@ class GibbsBelief:
                 f"the saved settings {arrays['settings']} differ from {self._settings()} of this "
                 "belief"
             )
-        ledger = from_arrays(arrays, self._ledger)
+        ledger = from_arrays(arrays, self.ledger)
         drawn, columns = arrays["drawn"], len(ledger.actions)
         if (
             drawn.ndim != 1
@@ -367,7 +333,7 @@ class GibbsBelief:
             or (drawn.size and (drawn.size - 1) % columns)
         ):
             raise IncompatibleState(f"the saved state is damaged: the drawn mode is {drawn}")
-        self._ledger, self._last = ledger, None
+        self.ledger, self._last = ledger, None
         if drawn.size:
             self._last = self._mode(drawn[:-1].reshape(-1, columns).copy(), float(drawn[-1]))
 
@@ -375,13 +341,13 @@ class GibbsBelief:
         """Add the transitions of `other`; the sampler's state stays. An error changes nothing."""
         if not isinstance(other, GibbsBelief):
             raise IncompatibleState(f"cannot merge {other!r}: it is not a GibbsBelief")
-        mine, theirs = self._ledger, other._ledger
+        mine, theirs = self.ledger, other.ledger
         same_prior = self.prior == other.prior and mine.declared == theirs.declared
         if not same_prior or list(mine.actions) != list(theirs.actions):
             raise IncompatibleState(f"cannot merge {other!r}: its actions or prior are different")
         ledger = mine.copy()
         ledger.absorb(theirs)
-        self._ledger = ledger
+        self.ledger = ledger
         if self._last is not None:
             self._last = self._mode(self._last.Q, self._last.rho)
 
@@ -389,7 +355,7 @@ class GibbsBelief:
         """Return an independent copy."""
         clone = GibbsBelief.__new__(type(self))
         clone.__dict__.update(self.__dict__)
-        clone._ledger = self._ledger.copy()
+        clone.ledger = self.ledger.copy()
         if self._last is not None:
             clone._last = clone._mode(self._last.Q.copy(), self._last.rho)
         return clone
@@ -399,7 +365,7 @@ class GibbsBelief:
 
     def __repr__(self) -> str:
         return (
-            f"GibbsBelief({len(self._ledger)} states, {len(self._ledger.actions)} actions after "
+            f"GibbsBelief({len(self.ledger)} states, {len(self.ledger.actions)} actions after "
             f"{self.count} transitions: ρ = {self.rho:.4g})"
         )
 
@@ -417,7 +383,7 @@ def next_state(x: Any, a: Any, o: Any) -> Any:
 def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     """Run the kernel; where it stops, let the Python code complete the step."""
     mdp, belief, start = environment.mdp, agent.belief, agent.x
-    labels = list(belief.ledger.actions)
+    labels = belief.ledger.actions
     actions, rewards, states = np.empty(steps, np.int64), np.empty(steps), np.empty(steps, np.int64)
     # The ledger's index of each state of the MDP.
     indices = np.array([_ledger_index(belief, x) for x in mdp.states], np.int64)
@@ -440,7 +406,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
             ledger.evidence, ledger.chain, belief.draw_settings, len(ledger), mdp.tables, indices,
             environment.at, t, p.state, q.state, actions, rewards, states,
         )  # fmt: skip
-        belief.fast_forward()
+        belief._last = None
         has_acted = reason in (kernels.gibbs.NOT_LEARNT, kernels.gibbs.NOT_OFFERED)
         last = t if has_acted else t - 1
         if last >= first_step:
@@ -455,10 +421,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
         agent.observe(labels[actions[t]], Step(float(rewards[t]), environment.x))
         indices[environment.at] = _ledger_index(belief, environment.x)
         t += 1
-    return Record(
-        select(labels, actions),
-        as_rows({"reward": rewards, "state": select(list(mdp.states), states)}),
-    )
+    return step_record(actions, rewards, states, labels, mdp.states)
 
 
 def _ledger_index(belief: Any, x: Any) -> int:

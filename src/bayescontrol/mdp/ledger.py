@@ -15,20 +15,16 @@ Everything else is computed from these, bit for bit. Inconsistent arrays are rej
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays
+from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
 from bayescontrol.problems.names import Names
 from bayescontrol.values import pack, require_arrays, require_shapes, unpack
-
-if TYPE_CHECKING:
-    from bayescontrol.arrays import FloatArray
-
 
 #: Initial capacity for the successors of a pair.
 FIRST_ROOM = 4
@@ -67,8 +63,6 @@ class Ledger:
         states: int | Sequence[Hashable] | None = None,
         allowed: Callable[[Any], Iterable[Any]] | None = None,
     ) -> None:
-        if isinstance(actions, bool | float | str) or actions is None:
-            raise InvalidTable(f"actions={actions!r}: give the number of actions or their names")
         self.actions, self.allowed = Names("action", actions), allowed
         names = [] if states is None else list(Names("state", states))
         self.declared = states is not None

@@ -166,11 +166,8 @@ def goal_cells(rows: int, columns: int, goals: int | None = None) -> list[tuple[
         return cells
     corners = dict.fromkeys((i, j) for i in (0, rows - 1) for j in (0, columns - 1))
     chosen = list(corners)[:count]
-    while len(chosen) < count:
-        chosen.append(max(cells, key=lambda c: min(_distance(c, other) for other in chosen)))
+    while len(chosen) < count:  # distances are numbers of moves
+        chosen.append(
+            max(cells, key=lambda c: min(abs(c[0] - i) + abs(c[1] - j) for i, j in chosen))
+        )
     return sorted(chosen)
-
-
-def _distance(cell: tuple[int, int], other: tuple[int, int]) -> int:
-    """Return the number of moves between two cells of an open grid."""
-    return abs(cell[0] - other[0]) + abs(cell[1] - other[1])

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import FloatArray, IntArray, require_between
 from bayescontrol.errors import NotConverged
 from bayescontrol.mdp.structure import induced, recurrent_classes, require_weakly_communicating
 from bayescontrol.mdp.table import MDP
@@ -215,10 +215,8 @@ def relative_value_iteration(
     >>> plan.lower <= 1 / 4 <= plan.upper <= plan.lower + 1e-6
     True
     """
-    if not tolerance > 0.0:
-        raise ValueError(f"tolerance={tolerance}: it must be positive")
-    if not 0.0 < tau <= 1.0:
-        raise ValueError(f"tau={tau}: it must satisfy 0 < tau ≤ 1")
+    require_between("tolerance", tolerance, 0, np.inf, ends="(]")
+    require_between("tau", tau, 0, 1, ends="(]")
     require_weakly_communicating(mdp)
     h = np.zeros(len(mdp.states))
     for n in range(limit):

@@ -102,7 +102,7 @@ class GibbsMDP:
         self.prior = prior if isinstance(prior, GibbsPrior) else GibbsPrior(**(prior or {}))
         self.options: dict[str, Any] = {"sweeps": sweeps, "partial": partial, "recentre": recentre}
         belief = GibbsBelief(actions, self.prior, states=states, allowed=allowed, **self.options)
-        belief.require_state(start, "given as start")
+        belief.ledger.find(start, "given as start")  # raises if it is not a valid state
         self.actions = list(belief.ledger.actions)
         self.states = None if states is None else list(belief.states)
         self._prior_belief = belief

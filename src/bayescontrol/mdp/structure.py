@@ -77,11 +77,6 @@ def induced(mdp: MDP, policy: npt.ArrayLike) -> tuple[Any, FloatArray]:
     return csr_array((weight[taken], edges), shape=(X, X)), (pi * mdp.reward).sum(1)
 
 
-def graph(mdp: MDP) -> Any:
-    """Return a sparse matrix with an edge from x to y if some action can lead from x to y."""
-    return induced(mdp, mdp.allowed / mdp.allowed.sum(1, keepdims=True))[0]
-
-
 def closed_sets(matrix: object) -> list[IntArray]:
     """Return the strongly connected components that no edge leaves, sorted by first state."""
     from scipy.sparse import coo_array
@@ -100,7 +95,7 @@ def closed_sets(matrix: object) -> list[IntArray]:
 
 def closed_classes(mdp: MDP) -> list[IntArray]:
     """Return the communicating sets of states that no policy leaves."""
-    return closed_sets(graph(mdp))
+    return recurrent_classes(mdp, mdp.allowed / mdp.allowed.sum(1, keepdims=True))
 
 
 def recurrent_classes(mdp: MDP, policy: npt.ArrayLike) -> list[IntArray]:

@@ -10,22 +10,23 @@ The table is sparse: the entries of each pair (x, a) in order of falling probabi
 may have several rewards. The agent observes the state, so its situation is the last state.
 """
 
+import math
+import sys
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray, as_numbers
-from bayescontrol.errors import InvalidTable, UnknownAction, counted
+from bayescontrol.errors import BadEvidence, InvalidTable, UnknownAction, counted
 from bayescontrol.problems.names import Names
+from bayescontrol.record import Record, as_rows
 from bayescontrol.seeding import SeedLike, StreamLike, as_stream, state_of
 from bayescontrol.situations import follows_state
-
-if TYPE_CHECKING:
-    from bayescontrol.kernels.mdp import Tables
 
 
 class Step(NamedTuple):
@@ -37,6 +38,37 @@ class Step(NamedTuple):
 
     reward: float
     state: Any
+
+
+def read_step(x: Any, a: Any, o: Any, largest: float = sys.float_info.max) -> tuple[float, Any]:
+    """Return o as (r, y); raise `BadEvidence` unless it is a pair with a reward in ±`largest`."""
+    try:
+        r, y = o
+        reward = float(r) if isinstance(r, Real) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        raise BadEvidence(
+            f"observation {o!r} after action {a!r} in state {x!r} is invalid: "
+            "expected (reward, state)"
+        ) from None
+    if not abs(reward) <= largest:  # also if it is NaN
+        bounds = "" if largest == sys.float_info.max else f" within ±{largest:g}"
+        raise BadEvidence(
+            f"reward {r!r} after action {a!r} in state {x!r} is invalid: "
+            f"expected a finite number{bounds}"
+        )
+    return reward, y
+
+
+def step_record(
+    actions: IntArray,
+    rewards: FloatArray,
+    states: IntArray,
+    action_names: Names,
+    state_names: Names,
+) -> Record:
+    """Return the record of a compiled loop, whose actions and states are given by number."""
+    rows = as_rows({"reward": rewards, "state": state_names.column(states)})
+    return Record(action_names.column(actions), rows)
 
 
 @follows_state
@@ -275,7 +307,7 @@ class MDP:
         return np.asarray(dense, np.float64)
 
     @cached_property
-    def tables(self) -> "Tables":
+    def tables(self) -> "kernels.mdp.Tables":
         """The transitions in the format of `bayescontrol.kernels.mdp`."""
         available = self.size > 0
         cumulative = np.empty(self.successor.size)
@@ -293,9 +325,8 @@ class MDP:
 
     def actions_in(self, x: Hashable) -> list[Any]:
         """Return the actions that are available in state x."""
-        return [
-            self.actions[a] for a in np.flatnonzero(self.allowed[self.states.place(x)]).tolist()
-        ]
+        offered = self.allowed[self.states.place(x)]
+        return [a for a, is_offered in zip(self.actions, offered, strict=True) if is_offered]
 
     def outcomes(self, x: Hashable, a: Hashable) -> dict[Step, float]:
         """Return P(r, y | x, a) of every possible step, in order of falling probability."""
@@ -327,14 +358,12 @@ def chain_mdp(k: int, pays: int = 0) -> MDP:
             f"chain_mdp(k={k}, pays={pays}): k must be at least 1 and pays must be 0 or 1"
         )
     x = np.arange(k)
-    correct, wrong = np.full(k, pays), np.full(k, 1 - pays)
-    zero = np.zeros(k)
     return MDP.from_transitions(
-        np.concatenate([x, x]),
-        np.concatenate([correct, wrong]),
-        np.concatenate([(x + 1) % k, np.zeros(k, np.int64)]),
+        np.tile(x, 2),
+        np.repeat([pays, 1 - pays], k),
+        np.append((x + 1) % k, np.zeros_like(x)),
         np.ones(2 * k),
-        np.concatenate([zero + (x == k - 1), zero]),
+        np.append(x == k - 1, np.zeros(k)),
         states=k,
         actions=2,
     )

@@ -92,9 +92,8 @@ def describe(name: str) -> ClassDescription:
     ['rows', 'columns', 'goals', 'p']
     """
     function = _load_function(name)
-    defaults = _defaults(name, function)
-    types = _setting_types(function, defaults)
-    settings = tuple(ClassSetting(key, _type_name(types[key]), defaults[key]) for key in defaults)
+    known = _settings(name, function).items()
+    settings = tuple(ClassSetting(key, _type_name(hint), default) for key, (default, hint) in known)
     summary = (inspect.getdoc(function) or "").partition("\n")[0]
     return ClassDescription(name, summary, settings)
 
@@ -112,14 +111,12 @@ def make(name: str, /, **settings: Any) -> TabularModes:
 
 def call_with_settings(name: str, function: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
     """Call a function; `settings`, whose values may be text, replace its defaults."""
-    defaults = _defaults(name, function)
-    types = _setting_types(function, defaults)
-    converted = {}
+    known, converted = _settings(name, function), {}
     for key, value in settings.items():
-        if key not in defaults:
-            listed = f"its settings are {', '.join(defaults)}" if defaults else "it has no settings"
+        if key not in known:
+            listed = f"its settings are {', '.join(known)}" if known else "it has no settings"
             raise InvalidSetting(f"{name}: there is no setting {key!r}, {listed}")
-        converted[key] = _convert(name, key, value, types[key])
+        converted[key] = _convert(name, key, value, known[key][1])
     return function(**converted)
 
 
@@ -159,22 +156,22 @@ def _load_function(name: str) -> Callable[..., Any]:
     return function
 
 
-def _defaults(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the defaults of all settings; raise UnknownClass if a setting has none."""
-    parameters = inspect.signature(function).parameters
-    for key, parameter in parameters.items():
-        if parameter.default is parameter.empty:
-            raise UnknownClass(f"class {name!r}: setting {key!r} has no default: add one")
-    return {key: parameter.default for key, parameter in parameters.items()}
+def _settings(name: str, function: Callable[..., Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the default and the type of each setting; raise UnknownClass without a default.
 
-
-def _setting_types(function: Callable[..., Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Return the types of the settings: their annotations, else the types of the defaults."""
+    The type is the annotation, else the type of the default.
+    """
     try:
         annotations = get_type_hints(function)
     except (NameError, TypeError):  # unknown names, or not a plain function
         annotations = {}
-    return {key: annotations.get(key, _type_of(default)) for key, default in defaults.items()}
+    settings = {}
+    for key, parameter in inspect.signature(function).parameters.items():
+        default = parameter.default
+        if default is parameter.empty:
+            raise UnknownClass(f"class {name!r}: setting {key!r} has no default: add one")
+        settings[key] = default, annotations.get(key, _type_of(default))
+    return settings
 
 
 def _type_of(default: Any) -> Any:

@@ -11,6 +11,7 @@ from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import InvalidTable, UnknownMode
 from bayescontrol.fused import learner
 from bayescontrol.protocols import Policy
+from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 
@@ -100,3 +101,16 @@ class ClassMode:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.m}{f', {self.name!r}' if self.name else ''})"
+
+
+def finish_loop(
+    agent: Any, done: int, drawn_in: Any, x: Any, drawn: Any, actions: Any, observations: Any
+) -> Record:
+    """Synchronise an agent with a compiled loop that learnt `done` steps; return the record."""
+    acted = min(done + 1, len(actions))
+    if acted:
+        agent.belief.fast_forward(done, int(drawn[acted - 1]))
+        agent.fast_forward(acted, drawn_in, x)
+    if done < len(actions):  # the loop rejected this observation; observe() raises the error
+        agent.observe(actions[done].item(), observations[done].item())
+    return Record(actions, observations)

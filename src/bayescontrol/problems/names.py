@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Set
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from bayescontrol.arrays import IntArray
 from bayescontrol.errors import (
@@ -18,6 +19,7 @@ from bayescontrol.errors import (
     UnknownArm,
     UnknownState,
 )
+from bayescontrol.record import select
 
 #: What the names belong to.
 What: TypeAlias = Literal["arm", "state", "action"]
@@ -80,9 +82,9 @@ class Names:
         """Return new names: these, and one more at the end."""
         return Names(self.what, [*self._names, name])
 
-    def column(self, places: IntArray) -> Any:
+    def column(self, places: IntArray) -> npt.NDArray[Any]:
         """Return the names with these numbers, as a column of a record."""
-        return places if self.are_numbers else [self._names[i] for i in places.tolist()]
+        return places if self.are_numbers else select(self._names, places)
 
     def __getitem__(self, i: int) -> Any:
         return self._names[i]

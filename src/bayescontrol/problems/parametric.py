@@ -26,7 +26,7 @@ from bayescontrol.errors import (
     NotCompilable,
     UnknownMode,
 )
-from bayescontrol.problems.mode_class import ClassMode, ModeClass
+from bayescontrol.problems.mode_class import ClassMode, ModeClass, finish_loop
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, state_of
 from bayescontrol.situations import as_advance, stay
@@ -329,20 +329,14 @@ def _run_compiled(
     agent: Any, environment: ParametricEnvironment, steps: int, p: Stream, q: Stream, step: Any
 ) -> Record:
     """Run the compiled loop; `step[0]` is set to the current step, for `_run`."""
-    modes, belief = environment.modes, agent.belief
+    modes = environment.modes
     code: Any = modes.code
     drawn, actions, observations = (
         np.empty(steps, kind) for kind in (np.int64, code.action, code.observation)
     )
     done, drawn_in, x, y = code.loop(
-        *belief.weight_arrays(), modes.theta, environment.theta, copy(agent.x),
+        *agent.belief.weight_arrays(), modes.theta, environment.theta, copy(agent.x),
         copy(environment.x), p.state, q.state, drawn, actions, observations, step,
     )  # fmt: skip
     environment.x = y
-    acted = min(done + 1, steps)
-    if acted:
-        belief.fast_forward(done, int(drawn[acted - 1]))
-        agent.fast_forward(acted, drawn_in, x)
-    if done < steps:  # the loop rejected this observation; observe() raises the error
-        agent.observe(actions[done].item(), observations[done].item())
-    return Record(actions, observations)
+    return finish_loop(agent, done, drawn_in, x, drawn, actions, observations)

@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode, counted
+from bayescontrol.errors import BadEvidence, InvalidTable, counted
+from bayescontrol.mode_queries import mode_index
 from bayescontrol.priors import as_prior
 from bayescontrol.problems.description import ModelKind, SettingDoc
-from bayescontrol.problems.mode_class import ClassMode, ModeClass
+from bayescontrol.problems.mode_class import ClassMode, ModeClass, finish_loop
 from bayescontrol.record import Record
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
 from bayescontrol.systems import Situated
@@ -177,15 +178,7 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
 
     def place(self, mode: int | str) -> int:
         """Return the number of a mode, given its number or name; else raise UnknownMode."""
-        if not isinstance(mode, str):
-            return self[mode].m
-        found = [m for m in range(len(self)) if self.name(m) == mode]
-        if len(found) == 1:
-            return found[0]
-        problem = "no mode is" if not found else f"{len(found)} modes are"
-        shown = ", ".join(map(self.name, range(min(len(self), 8))))
-        more = ", …" if len(self) > 8 else ""
-        raise UnknownMode(f"{problem} called {mode!r}: the modes are {shown}{more}")
+        return mode_index(mode, [self.name(m) for m in range(len(self))])
 
     @property
     def actions(self) -> range:
@@ -308,8 +301,7 @@ def random_modes(
 
 def _run(agent: Any, environment: TabularEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
-    modes, belief = environment.modes, agent.belief
-    w, e, blocks = belief.weight_arrays()
+    modes, (w, e, blocks) = environment.modes, agent.belief.weight_arrays()
     drawn, actions, observations = (np.empty(steps, np.int64) for _ in range(3))
     done, drawn_in, x, y = kernels.tabular.interact(
         w, e, blocks, modes.policy, modes.by_mode, modes.successor,
@@ -317,10 +309,4 @@ def _run(agent: Any, environment: TabularEnvironment, steps: int, p: Stream, q: 
         drawn, actions, observations,
     )  # fmt: skip
     environment.x = y
-    acted = min(done + 1, steps)
-    if acted:
-        belief.fast_forward(done, int(drawn[acted - 1]))
-        agent.fast_forward(acted, drawn_in, x)
-    if done < steps:  # the loop rejected this observation; observe() raises the error
-        agent.observe(int(actions[done]), int(observations[done]))
-    return Record(actions, observations)
+    return finish_loop(agent, done, drawn_in, x, drawn, actions, observations)

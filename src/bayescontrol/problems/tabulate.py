@@ -363,12 +363,11 @@ def _fill_tables(
                     hypothesis[m, x, i, observation_numbers[o]] = p
             for o, y in after.items():
                 successor[x, i, observation_numbers[o]] = y
-    labels = Labels(
-        *(
-            tuple("always" if value is None else str(value) for value in values)
-            for values in (situations, actions, observations)
-        )
-    )
+
+    def texts(values: Sequence[Any]) -> tuple[str, ...]:
+        return tuple("always" if value is None else str(value) for value in values)
+
+    labels = Labels(texts(situations), texts(actions), texts(observations))
     return TabularModes(policy, hypothesis, successor, names=names, prior=prior, labels=labels)
 
 

@@ -46,7 +46,7 @@ def test_bad_input_raises_and_changes_nothing() -> None:
     before = oracle.save()
     for a, o, error, words in [
         (0, (math.nan, 0), BadEvidence, "reward nan after action 0 in state 1"),
-        (0, 1.0, BadEvidence, "must be \\(reward, state\\)"),
+        (0, 1.0, BadEvidence, "expected \\(reward, state\\)"),
         (7, (0.0, 0), UnknownAction, "no action 7"),
         (0, (0.0, 9), UnknownState, "no state 9"),
     ]:
