@@ -85,8 +85,7 @@ class LabelledMark:
     group: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        require_text(self.label, self.place, "label")
-        require_choices(self, self.place)
+        require_named(self, "label")
         object.__setattr__(self, "group", self.group or self.label)
 
     @property
@@ -208,10 +207,7 @@ class Word:
     colour: Colour = "ink"
 
     def __post_init__(self) -> None:
-        place = f"word {self.text!r}"
-        require_text(self.text, place, "text")
-        require_choices(self, place)
-        require_position(self.x, self.y, place)
+        require_position(self.x, self.y, require_named(self, "text"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,9 +231,7 @@ class Heat:
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        place = f"heat {self.label!r}"
-        require_text(self.label, place, "label")
-        require_choices(self, place)
+        place = require_named(self, "label")
         _store_numbers(self, ("values",), place)
         values = self.values
         is_table = values.ndim == 2 and values.size > 0
@@ -484,8 +478,7 @@ class Chart:
     note: str = ""
 
     def __post_init__(self) -> None:
-        place = f"chart {self.title!r}"
-        require_text(self.title, place, "title")
+        place = require_named(self, "title")
         require_text(self.how_to_read, place, "how_to_read")
         sizes = f"{len(self.panels)} panels in {self.columns} columns"
         fits = 1 <= self.columns <= len(self.panels)
@@ -515,6 +508,15 @@ def require(holds: object, place: str, problem: str) -> None:
 def require_text(text: str, place: str, name: str) -> None:
     """Raise `InvalidChart` if a label is empty."""
     require(text.strip(), place, f"the {name} is empty; a reader needs it")
+
+
+def require_named(part: Any, name: str) -> str:
+    """Check the name and the choices of a part of a chart; return its place in error messages."""
+    text = getattr(part, name)
+    place = f"{type(part).__name__.lower()} {text!r}"
+    require_text(text, place, name)
+    require_choices(part, place)
+    return place
 
 
 def require_choice(value: Any, kind: Any, place: str, name: str) -> None:
