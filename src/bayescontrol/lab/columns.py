@@ -165,11 +165,22 @@ def progressions(runs: Sequence[int]) -> list[range]:
         end = start + 1
         while end < len(runs) and runs[end] - runs[end - 1] == step:
             end += 1
-        if end == start + 1:
-            step = 1
         found.append(range(runs[start], runs[end - 1] + 1, step))
         start = end
     return found
+
+
+def format_runs(parts: Iterable[range]) -> str:
+    """Format progressions of run numbers.
+
+    >>> format_runs([range(10), range(12, 21, 2), range(30, 31)])
+    '0 to 9, 12 to 20 by 2, 30'
+    """
+    texts = []
+    for runs in parts:
+        step = f" by {runs.step}" if runs.step > 1 else ""
+        texts.append(f"{runs[0]} to {runs[-1]}{step}" if len(runs) > 1 else f"{runs[0]}")
+    return ", ".join(texts)
 
 
 def span(runs: range) -> tuple[int, int, int]:

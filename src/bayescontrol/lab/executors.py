@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
 from multiprocessing.connection import wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -235,20 +235,17 @@ def notify_compilation(notify: Callable[[], None]) -> Iterator[None]:
     then installs a listener. A run that needs no Numba never loads it.
     """
     previous, kernels.announce_compilation = kernels.announce_compilation, False
-    block_ended = threading.Event()
-    watcher = threading.Thread(target=_wait_for_numba, args=(notify, block_ended), daemon=True)
-    try:
+    with ExitStack() as stack:
+        stack.callback(setattr, kernels, "announce_compilation", previous)
         if _numba_has_events():
-            with _listening(notify):
-                yield
+            stack.enter_context(_listening(notify))
         else:
+            ended = threading.Event()
+            watcher = threading.Thread(target=_wait_for_numba, args=(notify, ended), daemon=True)
             watcher.start()
-            yield
-    finally:
-        kernels.announce_compilation = previous
-        block_ended.set()
-        if watcher.ident is not None:
-            watcher.join()
+            stack.callback(watcher.join)
+            stack.callback(ended.set)  # called before the other callbacks
+        yield
 
 
 def _numba_has_events() -> bool:
@@ -268,13 +265,13 @@ def _wait_for_numba(notify: Callable[[], None], block_ended: threading.Event) ->
 def _listening(notify: Callable[[], None]) -> Iterator[None]:
     """Listen to Numba's compilations inside the block; call `notify` at the first one."""
     events: Any = sys.modules["numba.core.event"]
-    is_notified = False
 
     class Listener(events.Listener):  # type: ignore[misc] # untyped, and not imported here
+        is_notified = False
+
         def on_start(self, _: object) -> None:
-            nonlocal is_notified
-            if not is_notified:
-                is_notified = True
+            if not self.is_notified:
+                self.is_notified = True
                 notify()
 
         def on_end(self, _: object) -> None: ...

@@ -170,12 +170,10 @@ def to_arviz(
     (('chain', 'draw'), (2, 2))
     """
     data = to_xarray(thing, dims=dims, coords=coords, attrs=attrs, objects=objects)
-    constant = [
-        str(name)
-        for name, column in data.data_vars.items()
-        if "step" not in column.dims or column.dtype.kind not in "biuf"
-    ]
-    if len(constant) == len(data.data_vars):
+    columns = data.data_vars.items()
+    sampled = {n for n, column in columns if "step" in column.dims and column.dtype.kind in "biuf"}
+    constant = [str(name) for name in data.data_vars if name not in sampled]
+    if not sampled:
         raise Unexportable(
             f"no column holds a number for each step; the columns are {', '.join(constant)}: "
             'name the step axis, as in dims={"regret": ["step"]}'
@@ -219,8 +217,8 @@ def name_axes(
     (('run', 'square_dim_0'), [0, 1, 2], {'seed': 7})
     """
     columns, leading, runs, settings = _unpack(thing, objects)
-    mode_names = _mode_names(thing)
-    unknown = set(dims or {}) - set(columns)
+    dims, coords, mode_names = dims or {}, coords or {}, _mode_names(thing)
+    unknown = set(dims) - set(columns)
     if unknown:
         raise Unexportable(
             f"dims has unknown columns {sorted(unknown)}: the columns are {', '.join(columns)}"
@@ -229,11 +227,11 @@ def name_axes(
     sizes: dict[str, int] = {}
     for name, array in columns.items():
         inner_shape = array.shape[len(leading) :]
-        if name == "posterior" and name not in (dims or {}) and inner_shape == (len(mode_names),):
-            axes: tuple[str, ...] = (*leading, "mode")
-            coords = {"mode": mode_names, **(coords or {})}
-        else:
-            axes = (*leading, *_inner_axes(name, inner_shape, leading, settings.get("steps"), dims))
+        if name == "posterior" and name not in dims and inner_shape == (len(mode_names),):
+            dims, coords = {"posterior": ["mode"], **dims}, {"mode": mode_names, **coords}
+        has_steps = leading == ("run",) and inner_shape[:1] == (settings.get("steps"),)
+        numbered = (f"{name}_dim_{k}" for k in range(len(inner_shape) - has_steps))
+        axes = (*leading, *dims.get(name, [*["step"] * has_steps, *numbered]))
         if len(axes) != array.ndim or len(set(axes)) < len(axes):
             raise Unexportable(
                 f"column {name!r} has shape {array.shape}, but its axes are {', '.join(axes)}"
@@ -253,7 +251,7 @@ def name_axes(
         labels["run"] = np.arange(sizes["run"]) if runs is None else np.array(runs)
     if "step" in sizes:
         labels["step"] = np.arange(1, sizes["step"] + 1)
-    for axis, axis_labels in (coords or {}).items():
+    for axis, axis_labels in coords.items():
         if sizes.get(axis) != len(axis_labels):
             raise Unexportable(
                 f"coords has {len(axis_labels)} labels for axis {axis!r}; sizes: {sizes}"
@@ -276,8 +274,7 @@ def _unpack(
         manifest = thing.manifest
         settings = {"experiment": manifest.experiment, **manifest.settings}
         settings["manifest"] = msgspec.to_builtins(manifest)
-        columns = _expand_all(thing.columns, objects)
-        return columns, ("run",), range(*manifest.replicas), settings
+        return _expand_all(thing.columns, objects), ("run",), range(*manifest.replicas), settings
     if isinstance(thing, Mapping):
         return _expand_all(thing, objects), ("run",), None, {}
     records = list(thing)
@@ -319,15 +316,6 @@ def _layout(columns: Columns) -> dict[str, tuple[str, tuple[int, ...]]]:
         name: ("text" if column.dtype.kind == "U" else str(column.dtype), column.shape)
         for name, column in columns.items()
     }
-
-
-def _inner_axes(
-    name: str, shape: tuple[int, ...], leading: tuple[str, ...], steps: Any, dims: Dims | None
-) -> tuple[str, ...]:
-    if dims is not None and name in dims:
-        return tuple(dims[name])
-    step = ("step",) if leading == ("run",) and shape and shape[0] == steps else ()
-    return (*step, *(f"{name}_dim_{k}" for k in range(len(shape) - len(step))))
 
 
 def _expand_all(columns: Columns, objects: Conversion) -> dict[str, npt.NDArray[Any]]:

@@ -241,9 +241,7 @@ def git_state(source: Path | None) -> Git | None:
     if source is None or _git(source, *list_ignored, source.name) != "":
         return None  # in no repository, or ignored there, like an installed package
     commit, changes = _git(source, "rev-parse", "HEAD"), _git(source, "status", "--porcelain")
-    if not commit or changes is None:
-        return None
-    return Git(commit, dirty=bool(changes))
+    return Git(commit, dirty=bool(changes)) if commit and changes is not None else None
 
 
 def _git(source: Path, *arguments: str) -> str | None:

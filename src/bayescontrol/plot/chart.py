@@ -129,12 +129,11 @@ class Series(LabelledMark):
         _store_points(self, ("x", "y") if self.low is None else ("x", "y", "low", "high"), least=1)
         is_finite = np.isfinite(self.x).all()
         require(is_finite, self.place, "x holds NaN or infinities; only y, low and high may")
-        if self.low is not None and self.high is not None and np.any(self.low > self.high):
+        if self.low is not None and self.high is not None:
             i = int(np.argmax(self.low > self.high))
-            raise InvalidChart(
-                f"{self.place}: at x = {self.x[i]:g}, low = {self.low[i]:g} is above "
-                f"high = {self.high[i]:g}"
-            )
+            x, low, high = self.x[i], self.low[i], self.high[i]
+            problem = f"at x = {x:g}, low = {low:g} is above high = {high:g}"
+            require(not low > high, self.place, problem)
 
     @classmethod
     def of_runs(
@@ -446,9 +445,8 @@ class Panel:
         low, high = self.xlim if axis == "x" else self.ylim
         values = np.concatenate(coordinates)
         finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.ones(1)
-        low = finite.min() if low is None else low
-        high = finite.max() if high is None else high
-        return float(low), float(high)
+        ends = finite.min() if low is None else low, finite.max() if high is None else high
+        return float(ends[0]), float(ends[1])
 
     def _lowest(self) -> float:
         """Return the lower end of a logarithmic y axis: its limit, or the least positive value."""
@@ -548,12 +546,10 @@ def _store_points(mark: Any, names: Sequence[str], least: int) -> None:
     _store_numbers(mark, names, mark.place)
     shapes = [getattr(mark, name).shape for name in names]
     listed = ", ".join(f"{name} {shape}" for name, shape in zip(names, shapes, strict=True))
-    require(
-        len(set(shapes)) == 1 and mark.x.ndim == 1 and mark.x.size >= least,
-        mark.place,
-        f"{listed.replace('x ', 'x has shape ', 1)}; they must be equal, with one axis and a "
-        f"length of at least {least}",
-    )
+    listed = listed.replace("x ", "x has shape ", 1)
+    fits = len(set(shapes)) == 1 and mark.x.ndim == 1 and mark.x.size >= least
+    expected = f"they must be equal, with one axis and a length of at least {least}"
+    require(fits, mark.place, f"{listed}; {expected}")
 
 
 def _store_numbers(mark: Any, names: Iterable[str], place: str) -> None:

@@ -100,12 +100,9 @@ class Edge:
 
     def __post_init__(self) -> None:
         require_choices(self, self.place)
-        require(
-            0 < self.probability <= 1 + 1e-9,
-            self.place,
-            f"probability is {self.probability}; it must be above 0 and at most 1; leave an "
-            "impossible edge out",
-        )
+        is_valid = 0 < self.probability <= 1 + 1e-9
+        expected = "it must be above 0 and at most 1; leave an impossible edge out"
+        require(is_valid, self.place, f"probability is {self.probability}; {expected}")
         require_share(self.at, self.place, "at")
         is_finite = self.bend is None or np.isfinite(self.bend)
         require(is_finite, self.place, f"bend is {self.bend}; it must be finite")
@@ -318,7 +315,7 @@ class Graph:
     def _extent(self, axis: int) -> FloatArray:
         shapes = [*self.discs, *self.outlines, *(shape.line for shape in self.arrows)]
         coordinates = [shape[:, axis] for shape in shapes]
-        for text, *at in (*self.edge_words, *self.area_words):
+        for text, *at in (*self.edge_words, *(word[:3] for word in self.area_words)):
             half = _half_size(text)[axis]
             coordinates.append(np.array([at[axis] - half, at[axis] + half]))
         values = np.concatenate(coordinates)

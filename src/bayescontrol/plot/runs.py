@@ -8,7 +8,7 @@ about a thousand points.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ _POINTS: Final = 1000
 _LINES: Final = 7
 #: The default window of a running mean, as a share of the steps.
 _WINDOW: Final = 0.05
-DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot", "dot")
+_DASHES: Final = get_args(Dash)
 
 
 class Record(performance.Run, Protocol):
@@ -239,6 +239,14 @@ def _running_mean(values: npt.NDArray[Any], window: int) -> FloatArray:
     return means
 
 
+def line_style(k: int) -> dict[str, Any]:
+    """Return the colour and the dash of line k; lines of similar colour differ in their dash."""
+    return {
+        "colour": PALETTE[k % len(PALETTE)],
+        "dash": _DASHES[(k + k // len(_DASHES)) % len(_DASHES)],
+    }
+
+
 def _most_prominent(curves: dict[str, FloatArray], rest: str) -> dict[str, FloatArray]:
     """Return the curves with the greatest maxima, in their order, and the sum of the others."""
     if len(curves) <= _LINES:
@@ -255,9 +263,7 @@ def _draw_lines(
     series = []
     for k, (name, y) in enumerate(curves.items()):
         t = _thinned(len(y))
-        dash = DASHES[(k + k // len(DASHES)) % len(DASHES)]  # never the dash of a similar colour
-        style: Any = {"colour": PALETTE[k], "dash": dash}
-        series.append(Series(name, t + 1, y[t], in_legend=len(curves) > 1, **style))
+        series.append(Series(name, t + 1, y[t], in_legend=len(curves) > 1, **line_style(k)))
     return figures.draw(Panel(title, "step t", ylabel, series, **panel), ax)
 
 

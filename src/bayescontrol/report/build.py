@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bayescontrol.files import create_folder, write_file, writing_to
+from bayescontrol.lab.columns import format_runs
 from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.manifest import (
     Manifest,
@@ -132,8 +133,7 @@ def section_of(
     the index, empty if there is no index. `swept` names the settings that a sweep varies.
     """
     stored = read(results) if isinstance(results, Path) else results
-    folder = stored.folder
-    manifest = stored.manifest
+    folder, manifest = stored.folder, stored.manifest
     if not manifest.complete:
         raise NoResults(
             f"{folder} holds {len(range(*manifest.replicas))} of {manifest.runs} runs, one shard: "
@@ -141,13 +141,13 @@ def section_of(
         )
     experiment = find(manifest.found)
     settings = restore(experiment.settings, manifest.settings)
-    values = plain(settings)
-    place = folder if place is None else place
+    place = place or folder
     result = score(experiment, settings, stored.columns)
+    drawn = section(replace(result, provenance=manifest.provenance), place)
     done = replace(
-        section(replace(result, provenance=manifest.provenance), place),
+        drawn,
         folder=name,
-        swept={key: values[key] for key in swept},
+        swept={key: drawn.settings[key] for key in swept},
         meaning={field.name: field.description for field in describe(experiment.settings)},
         provenance=_provenance(manifest),
         warning=_describe_changes(manifest, study_sources(experiment)),
@@ -186,21 +186,13 @@ def _describe_changes(manifest: Manifest, now: dict[str, str]) -> str:
 
 
 def _format_runs(part: RunsProvenance) -> str:
-    """Format run numbers, such as "runs 0 to 9, 12 to 20 by 2"."""
-    spans = []
-    for start, stop, step in part.runs:
-        last = range(start, stop, step)[-1]
-        text = f"{start}" if last == start else f"{start} to {last}"
-        spans.append(text if step == 1 or last == start else f"{text} by {step}")
-    return f"runs {', '.join(spans)}"
+    return f"runs {format_runs(range(*span) for span in part.runs)}"
 
 
 def _describe(provenance: Provenance) -> dict[str, Any]:
-    git = "no repository"
-    if provenance.git is not None:
-        git = provenance.git.commit + (", and changes since" if provenance.git.dirty else "")
+    git = provenance.git
     return {
-        "commit": git,
+        "commit": git.commit + ", and changes since" * git.dirty if git else "no repository",
         "sha256 of the code": provenance.sources or provenance.code,
         **provenance.machine,
         **provenance.versions,
