@@ -7,27 +7,18 @@ is the result and one block. A column of strings is as wide as its longest strin
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Columns, ExperimentFailed
-from bayescontrol.lab.sealed_npz import Layout, layout_of
+from bayescontrol.lab.sealed_npz import Layout, SealedFile, layout_of
 
 
 class Incomplete(BayesControlError, LookupError):
     """No source has some of the requested runs."""
-
-
-class RowSource(Protocol):
-    """Rows of columns, in memory or in a file."""
-
-    runs: range
-
-    def layout(self) -> Layout: ...
-    def blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]: ...
 
 
 class RowsInMemory:
@@ -50,6 +41,9 @@ class RowsInMemory:
         yield self.runs, self._columns.pop(name)
 
 
+RowSource: TypeAlias = RowsInMemory | SealedFile
+
+
 def assemble(
     experiment: str, wanted: range, sources: Sequence[RowSource], only: str | None = None
 ) -> Columns:
@@ -67,15 +61,14 @@ def assemble(
         count = sum(map(len, gaps))
         raise Incomplete(f"{experiment}: {count} runs are missing, first run {gaps[0][0]}")
     ordered = sorted(sources, key=lambda source: source.runs.start)
-    layouts = [source.layout() for source in ordered]
-    first_run = ordered[0].runs.start
-    for source, layout in zip(ordered[1:], layouts[1:], strict=True):
-        require_same(experiment, (first_run, layouts[0]), (source.runs.start, layout))
+    layouts = [(source.runs.start, source.layout()) for source in ordered]
+    for other in layouts[1:]:
+        require_same(experiment, layouts[0], other)
     columns: dict[str, npt.NDArray[Any]] = {}
-    for name, (_, shape) in layouts[0].items():
+    for name, (_, shape) in layouts[0][1].items():
         if only is not None and name != only:
             continue
-        widest = max((layout[name][0] for layout in layouts), key=lambda dtype: dtype.itemsize)
+        widest = max((layout[name][0] for _, layout in layouts), key=lambda dtype: dtype.itemsize)
         column = np.empty((len(wanted), *shape), widest)
         for source in sources:
             for runs, block in source.blocks(name):

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
+from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -180,10 +181,8 @@ def _call_on_worker(call: bytes) -> Any:
     """Run a pickled call on a Dask worker, and tell the client if a kernel is compiled."""
     from distributed import get_worker
 
-    def notify() -> None:
-        get_worker().log_event(_TOPIC, {})
-
-    with redirect_stdout(sys.stderr), notify_compilation(notify):
+    log_event = partial(get_worker().log_event, _TOPIC, {})
+    with redirect_stdout(sys.stderr), notify_compilation(log_event):
         fn, args, kwargs = pickle.loads(call)  # noqa: S301 - from our own client, never from disk
         return fn(*args, **kwargs)
 

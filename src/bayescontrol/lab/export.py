@@ -25,9 +25,8 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -61,8 +60,7 @@ class Unexportable(BayesControlError, ValueError):
     """Another library cannot hold the columns, or axes do not match their names."""
 
 
-@dataclass(frozen=True)
-class NamedColumns:
+class NamedColumns(NamedTuple):
     """Columns with the names of their axes, the labels along the axes, and attributes."""
 
     #: Column name to axis names and values.

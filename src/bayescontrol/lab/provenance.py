@@ -168,8 +168,7 @@ def _local_file(name: str, own_packages: set[str]) -> Path | None:
     if package in (*sys.stdlib_module_names, "bayescontrol") and not is_ours:
         return None
     file = Path(getattr(_find_spec(name), "origin", None) or "")
-    is_installed = bool(_INSTALLED.intersection(file.parts))
-    is_local = is_ours or package in own_packages or not is_installed
+    is_local = is_ours or package in own_packages or _INSTALLED.isdisjoint(file.parts)
     return file if is_local and file.is_file() else None
 
 

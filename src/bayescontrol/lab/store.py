@@ -70,13 +70,8 @@ class Study:
     @classmethod
     def of(cls, experiment: Experiment[Any], settings: Any, found: str = "") -> Self:
         """Return the study of an experiment; pass `found` if it was loaded from a file."""
-        return cls(
-            experiment.name,
-            found or experiment.name,
-            plain(settings),
-            key(experiment.name, settings),
-            provenance_of(experiment),
-        )
+        name, values, here = experiment.name, plain(settings), provenance_of(experiment)
+        return cls(name, found or name, values, key(name, settings), here)
 
     @property
     def runs(self) -> int:
@@ -174,12 +169,10 @@ class ResultStore:
 
     def __enter__(self) -> Self:
         create_folder(self.folder)
-        self._lock.enter_context(lock_folder(self.folder))
-        try:
+        with ExitStack() as stack:  # unlocks the folder if it cannot be read
+            stack.enter_context(lock_folder(self.folder))
             self._read_folder()
-        except BaseException:
-            self._lock.close()
-            raise
+            self._lock = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -285,8 +278,7 @@ class ResultStore:
         if self._manifest is None and files and not ours:
             content = "unfinished runs of other settings"
             raise OtherResults(f"{self.folder} holds {content}, {self.study.mismatch_hint()}")
-        strays = [file.path for file in files if file not in ours]
-        damaged += [(path, f"{path} belongs to other settings") for path in strays]
+        damaged += [(f.path, f"{f.path} belongs to other settings") for f in files if f not in ours]
         for path, problem in damaged:
             renamed = path.with_name(f"{path.name}.damaged")
             with writing_to(self.folder):

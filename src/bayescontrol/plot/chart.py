@@ -481,9 +481,8 @@ class Chart:
         sizes = f"{len(self.panels)} panels in {self.columns} columns"
         fits = 1 <= self.columns <= len(self.panels)
         require(fits, place, f"{sizes}; there must be a panel for each column")
-        if len(self.panels) > 1:
-            for panel in self.panels:
-                require_text(panel.title, f"a panel of {place}", "title")
+        for panel in self.panels if len(self.panels) > 1 else ():
+            require_text(panel.title, f"a panel of {place}", "title")
 
     def _repr_png_(self) -> bytes:
         """Show the chart in a notebook."""

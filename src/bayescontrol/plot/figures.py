@@ -214,8 +214,7 @@ def panel_svgs(chart: Chart, prefix: str) -> list[str]:
     >>> svg[:4], 'data-group="0"' in svg, "var(--blue)" in svg, ">regret</text>" in svg
     ('<svg', True, True, True)
     """
-    mpl, chart = _matplotlib(), with_distinct_lines(chart)
-    drawn = []
+    mpl, chart, drawn = _matplotlib(), with_distinct_lines(chart), []
     for i, panel in enumerate(chart.panels):
         with mpl.rc_context(_STYLE):
             fig = mpl.figure.Figure(figsize=page_size(chart))
@@ -294,9 +293,8 @@ def _draw_panel(ax: "Axes", panel: Panel, numbers: dict[str, int]) -> None:
     for mark in panel.marks:
         artists = _draw(mark, ax, panel)
         number = numbers.get(getattr(mark, "group", ""))
-        if number is not None:
-            for artist in artists:
-                artist.set_gid(f"group-{number}")
+        for artist in artists if number is not None else ():
+            artist.set_gid(f"group-{number}")
     ax.set(xlabel=_literal(panel.xlabel), ylabel=_literal(panel.ylabel))
     for axis, scale, limits in (("x", panel.xscale, panel.xlim), ("y", panel.yscale, panel.ylim)):
         if scale != "linear":

@@ -230,21 +230,17 @@ def _window(steps: int, window: int | None) -> int:
 def _running_mean(values: npt.NDArray[Any], window: int) -> FloatArray:
     """Return the mean of the finite values among the last `window`, else NaN."""
     is_finite = np.isfinite(values)
-    total, count = np.cumsum(np.where(is_finite, values, 0.0)), np.cumsum(is_finite)
-    sums, counts = total.copy(), count.astype(np.float64)
-    sums[window:] -= total[:-window]
-    counts[window:] -= count[:-window]
-    means: FloatArray = np.full(len(sums), np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
+    totals = np.cumsum([np.where(is_finite, values, 0.0), is_finite], axis=1)
+    totals[:, window:] -= totals[:, :-window].copy()
+    sums, counts = totals
+    means: FloatArray = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
     return means
 
 
 def line_style(k: int) -> dict[str, Any]:
     """Return the colour and the dash of line k; lines of similar colour differ in their dash."""
-    return {
-        "colour": PALETTE[k % len(PALETTE)],
-        "dash": _DASHES[(k + k // len(_DASHES)) % len(_DASHES)],
-    }
+    dash = _DASHES[(k + k // len(_DASHES)) % len(_DASHES)]
+    return {"colour": PALETTE[k % len(PALETTE)], "dash": dash}
 
 
 def _most_prominent(curves: dict[str, FloatArray], rest: str) -> dict[str, FloatArray]:

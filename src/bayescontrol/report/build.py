@@ -8,7 +8,6 @@ sweep has a figure of its claims there.
 """
 
 import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 from bayescontrol.files import create_folder, write_file, writing_to
 from bayescontrol.lab.columns import format_runs
-from bayescontrol.lab.experiment import ExperimentFailed
+from bayescontrol.lab.experiment import FILE_NAME, ExperimentFailed
 from bayescontrol.lab.manifest import (
     Manifest,
     NoResults,
@@ -37,7 +36,6 @@ from bayescontrol.report.page import Section, index, page
 from bayescontrol.report.sweep import sweep_charts
 
 _log = logging.getLogger(__name__)
-_FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PAGE: Final = "index.html"
 
 
@@ -50,7 +48,7 @@ def build(results: Path, out: Path | None = None) -> Path:
     Traceback (most recent call last):
     bayescontrol.lab.manifest.NoResults: no-such-folder holds no results: ...
     """
-    manifest, target = read_manifest(results), results if out is None else out
+    manifest, target = read_manifest(results), out or results
     swept = manifest.sweep if isinstance(manifest, Sweep) else ()
     sections = []
     for folder in results_in(results):
@@ -89,7 +87,7 @@ def charts_of(result: Result) -> dict[str, Chart]:
             f"{name}: figures raised {type(error).__name__}: {error}, with {result.settings}"
         ) from error
     for label, chart in charts.items():
-        if not _FILE.fullmatch(label):
+        if not FILE_NAME.fullmatch(label):
             raise ExperimentFailed(
                 f"{name}: figure {label!r} is not a valid file name; use letters, digits, - and _"
             )
