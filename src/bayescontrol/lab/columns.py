@@ -101,7 +101,7 @@ def require_same(name: str, first: tuple[int, Layout], second: tuple[int, Layout
     Traceback (most recent call last):
     bayescontrol.lab.experiment.ExperimentFailed: coin: run 1 has columns {'y': '<U3 ()'}, run 0 ...
     """
-    if _comparable(first[1]) != _comparable(second[1]):
+    if comparable(first[1]) != comparable(second[1]):
         layout_1, layout_2 = (
             {name: f"{dtype} {shape}" for name, (dtype, shape) in layout.items()}
             for _, layout in (first, second)
@@ -112,12 +112,10 @@ def require_same(name: str, first: tuple[int, Layout], second: tuple[int, Layout
         )
 
 
-def _comparable(layout: Layout) -> dict[str, Any]:
-    """Return the layout with one type for strings of any length."""
-    return {
-        name: (dtype.kind if dtype.kind in "US" else dtype, shape)
-        for name, (dtype, shape) in layout.items()
-    }
+def comparable(layout: Layout) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return types and shapes as text and tuples, with one type for strings of any length."""
+    kinds = {"U": "text", "S": "bytes"}
+    return {name: (kinds.get(t.kind, str(t)), shape) for name, (t, shape) in layout.items()}
 
 
 def places(wanted: range, runs: range) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:

@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.errors import BayesControlError, MissingExtra
+from bayescontrol.lab.columns import comparable
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import plain
@@ -301,19 +302,12 @@ def _record_columns(record: Record, objects: Conversion) -> Columns:
 
 
 def _stack(records: Sequence[Columns]) -> Columns:
-    first, *others = map(_layout, records)
+    layouts = ({name: (c.dtype, c.shape) for name, c in columns.items()} for columns in records)
+    first, *others = map(comparable, layouts)
     for i, layout in enumerate(others, 1):
         if layout != first:
             raise Unexportable(f"record {i} has columns {layout}; record 0 has {first}")
     return {name: np.stack([columns[name] for columns in records]) for name in first}
-
-
-def _layout(columns: Columns) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return type and shape of each column, with one type for strings of any length."""
-    return {
-        name: ("text" if column.dtype.kind == "U" else str(column.dtype), column.shape)
-        for name, column in columns.items()
-    }
 
 
 def _expand_all(columns: Columns, objects: Conversion) -> dict[str, npt.NDArray[Any]]:
