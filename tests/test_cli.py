@@ -315,7 +315,7 @@ def test_shards_are_joined_and_their_claims_checked(call: Call, tmp_path: Path) 
         assert (tmp_path / "merged" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     done = call("merge", "gap", "part-1", "part-3")
     assert done.exit_code == 2
-    assert "7 of 20 runs are missing: 1-19 in steps of 3" in done.stderr
+    assert "7 of 20 runs are missing: 1 to 19 by 3" in done.stderr
 
 
 def test_a_shard_prints_the_promised_keys_and_no_claims(call: Call) -> None:

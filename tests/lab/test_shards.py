@@ -73,11 +73,11 @@ def test_the_manifest_of_a_shard_is_incomplete(paced: Experiment[Any], tmp_path:
 
 def test_missing_runs_are_reported(paced: Experiment[Any], tmp_path: Path) -> None:
     parts = [fill(tmp_path / f"part-{i}", paced, f"{i}/3") for i in (1, 3)]
-    with pytest.raises(CannotMerge, match="3 of 10 runs are missing: 1-7 in steps of 3; run the"):
+    with pytest.raises(CannotMerge, match="3 of 10 runs are missing: 1 to 7 by 3; run the"):
         merge(tmp_path / "merged", parts)
     assert not (tmp_path / "merged" / "columns.npz").exists()
     (first,) = parts[:1]
-    with pytest.raises(CannotMerge, match="6 of 10 runs are missing: 1-2, 4-5, 7-8"):
+    with pytest.raises(CannotMerge, match="6 of 10 runs are missing: 1 to 2, 4 to 5, 7 to 8"):
         merge(tmp_path / "merged", [first])
 
 
@@ -86,7 +86,7 @@ def test_shards_of_different_lengths_leave_a_gap(paced: Experiment[Any], tmp_pat
         fill(tmp_path / "1", paced, "1/2", runs=10),
         fill(tmp_path / "2", paced, "2/2", runs=14),
     ]
-    with pytest.raises(CannotMerge, match="2 of 14 runs are missing: 10-12 in steps of 2"):
+    with pytest.raises(CannotMerge, match="2 of 14 runs are missing: 10 to 12 by 2"):
         merge(tmp_path / "merged", parts)
 
 

@@ -167,7 +167,7 @@ def test_an_invalid_comparison_is_refused() -> None:
         compare_pairs({"a": [1.0, 2.0], "b": [1.0, 2.0]}, baseline="c")
     with pytest.raises(InvalidSample, match="at least two"):
         compare_pairs({"a": [1.0, 2.0]})
-    with pytest.raises(InvalidSample, match=r"b has values from 0 to 3, outside the bounds"):
+    with pytest.raises(InvalidSample, match=r"values of b from 0 to 3 leave the bounds"):
         compare_pair([0.5, 1.0], [0.0, 3.0], bounds=(0, 1))
 
 
@@ -282,7 +282,7 @@ def test_invalid_bounds_are_refused(bounds: tuple[float, float]) -> None:
 
 
 def test_values_outside_the_bounds_are_refused() -> None:
-    with pytest.raises(InvalidSample, match="hold for every replica"):
+    with pytest.raises(InvalidSample, match="hold for every run"):
         confidence_sequence([0.5, 1.5], (0, 1))
     with pytest.raises(InvalidSample, match="one value per run"):
         confidence_sequence(np.ones((3, 2)), (0, 1))

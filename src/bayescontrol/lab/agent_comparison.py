@@ -10,10 +10,10 @@ needed to tell two agents apart at the 5 % level.
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -28,8 +28,8 @@ from bayescontrol.lab.progress import live
 from bayescontrol.lab.runner import Silent
 from bayescontrol.performance import knows_means, regret, rewards
 from bayescontrol.plot import figures
-from bayescontrol.plot.chart import PALETTE, Panel, Series
-from bayescontrol.plot.runs import DASHES
+from bayescontrol.plot.chart import Panel, Series
+from bayescontrol.plot.runs import line_style
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.statistics import Comparison, compare_pairs, mean_interval
 from bayescontrol.statistics.intervals import format_interval
@@ -70,8 +70,8 @@ class AgentComparison:
         """The paired test of each pair of agents; none for one agent or one run."""
         if len(self.curves) < 2 or self.runs < 2 or self._runs_are_identical():
             return ()
-        higher = self.score == "reward"
-        return compare_pairs(self._best_first(), higher_is_better=higher, alpha=_ALPHA)
+        is_reward = self.score == "reward"
+        return compare_pairs(self._best_first(), higher_is_better=is_reward, alpha=_ALPHA)
 
     @property
     def table(self) -> Table:
@@ -84,10 +84,9 @@ class AgentComparison:
                 mean, low, high = format_interval(found.mean, found.low, found.high)
                 interval = f"{low} to {high}"
             rows.append((self._rank(name), name, mean, interval))
-        what = "Regret" if self.score == "regret" else "Total reward"
-        better = "lower" if self.score == "regret" else "higher"
-        after = f"{self.steps[-1]:,} steps, {counted(self.runs, 'run')}"
-        title = f"{what} after {after}, {better} is better"
+        is_regret, runs = self.score == "regret", counted(self.runs, "run")
+        what, better = ("Regret", "lower") if is_regret else ("Total reward", "higher")
+        title = f"{what} after {self.steps[-1]:,} steps, {runs}, {better} is better"
         header = ("rank", "agent", "mean", f"{100 * (1 - _ALPHA):g} % interval")
         return Table(title, header, tuple(rows), self._note())
 
@@ -125,10 +124,9 @@ class AgentComparison:
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the mean cumulative score of each agent, ± 2 standard errors; return the axes."""
         series = [
-            Series.of_runs(name, self.steps, curve, colour=PALETTE[k % len(PALETTE)],
-                           dash=DASHES[(k + k // len(DASHES)) % len(DASHES)])
+            Series.of_runs(name, self.steps, curve, **line_style(k))
             for k, (name, curve) in enumerate(self.curves.items())
-        ]  # fmt: skip
+        ]
         title = "Cumulative regret" if self.score == "regret" else "Total reward"
         note = f"mean of {counted(self.runs, 'run')}"
         note += ", bands: ± 2 standard errors" if self.runs > 1 else ""
@@ -211,12 +209,12 @@ def compare(
     plan = _Plan(dict(agents), world, int(steps), as_seed(seed), reward)
     uses_regret = plan.check()
     points = np.unique(np.linspace(1, steps, min(int(steps), _POINTS)).astype(np.int64))
-    display = live("compare") if progress else nullcontext(Silent())
-    curves = []
-    with display as shown:
+    score_run = partial(plan.curves, uses_regret=uses_regret, points=points)
+    curves: list[FloatArray] = []
+    with live("compare") if progress else nullcontext(Silent()) as shown:
         shown.advance(0, runs)
-        for scores in _all_runs(plan, uses_regret, points, int(runs), int(workers)):
-            curves.append(scores)
+        for curve in _all_runs(score_run, int(runs), int(workers)):
+            curves.append(curve)
             shown.advance(len(curves), runs)
     by_agent = dict(zip(plan.agents, np.stack(curves, axis=1), strict=True))
     return AgentComparison("regret" if uses_regret else "reward", points, by_agent, plan.seed)
@@ -279,10 +277,7 @@ class _Plan:
             except Exception as error:
                 error.add_note(f"agent {name!r}, run {run}, seed {self.seed}")
                 raise
-            if uses_regret:
-                scores = regret(record, world)
-            else:
-                scores = np.cumsum(rewards(record, self.reward))
+            scores = regret(record, world) if uses_regret else rewards(record, self.reward).cumsum()
             if not np.isfinite(scores).all():
                 t = int(np.argmin(np.isfinite(scores)))
                 raise BadEvidence(
@@ -317,16 +312,14 @@ def _call(what: str, function: Any, offered: Mapping[str, Any]) -> Any:
 
 
 def _all_runs(
-    plan: _Plan, uses_regret: bool, points: IntArray, runs: int, workers: int
-) -> Iterator[FloatArray]:
-    """Yield the curves of each run in order, from this process or from worker processes."""
+    score_run: Callable[[int], FloatArray], runs: int, workers: int
+) -> Iterable[FloatArray]:
+    """Return the curves of each run in order, from this process or from worker processes."""
     if workers == 1:
-        yield from (plan.curves(i, uses_regret, points) for i in range(runs))
-        return
+        return map(score_run, range(runs))
     try:
         import joblib  # type: ignore[import-untyped]
     except ModuleNotFoundError as error:
         raise MissingExtra.of("workers > 1", "joblib", "lab") from error
-    parallel = joblib.Parallel(n_jobs=workers, return_as="generator")
-    call = joblib.delayed(plan.curves)
-    yield from parallel(call(i, uses_regret, points) for i in range(runs))
+    parallel: Any = joblib.Parallel(n_jobs=workers, return_as="generator")
+    return parallel(map(joblib.delayed(score_run), range(runs)))  # type: ignore[no-any-return]

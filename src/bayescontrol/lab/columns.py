@@ -7,27 +7,18 @@ is the result and one block. A column of strings is as wide as its longest strin
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Columns, ExperimentFailed
-from bayescontrol.lab.sealed_npz import Layout, layout_of
+from bayescontrol.lab.sealed_npz import Layout, SealedFile, layout_of
 
 
 class Incomplete(BayesControlError, LookupError):
     """No source has some of the requested runs."""
-
-
-class RowSource(Protocol):
-    """Rows of columns, in memory or in a file."""
-
-    runs: range
-
-    def layout(self) -> Layout: ...
-    def blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]: ...
 
 
 class RowsInMemory:
@@ -50,6 +41,9 @@ class RowsInMemory:
         yield self.runs, self._columns.pop(name)
 
 
+RowSource: TypeAlias = RowsInMemory | SealedFile
+
+
 def assemble(
     experiment: str, wanted: range, sources: Sequence[RowSource], only: str | None = None
 ) -> Columns:
@@ -67,15 +61,14 @@ def assemble(
         count = sum(map(len, gaps))
         raise Incomplete(f"{experiment}: {count} runs are missing, first run {gaps[0][0]}")
     ordered = sorted(sources, key=lambda source: source.runs.start)
-    layouts = [source.layout() for source in ordered]
-    first_run = ordered[0].runs.start
-    for source, layout in zip(ordered[1:], layouts[1:], strict=True):
-        require_same(experiment, (first_run, layouts[0]), (source.runs.start, layout))
+    layouts = [(source.runs.start, source.layout()) for source in ordered]
+    for other in layouts[1:]:
+        require_same(experiment, layouts[0], other)
     columns: dict[str, npt.NDArray[Any]] = {}
-    for name, (_, shape) in layouts[0].items():
+    for name, (_, shape) in layouts[0][1].items():
         if only is not None and name != only:
             continue
-        widest = max((layout[name][0] for layout in layouts), key=lambda dtype: dtype.itemsize)
+        widest = max((layout[name][0] for _, layout in layouts), key=lambda dtype: dtype.itemsize)
         column = np.empty((len(wanted), *shape), widest)
         for source in sources:
             for runs, block in source.blocks(name):
@@ -108,7 +101,7 @@ def require_same(name: str, first: tuple[int, Layout], second: tuple[int, Layout
     Traceback (most recent call last):
     bayescontrol.lab.experiment.ExperimentFailed: coin: run 1 has columns {'y': '<U3 ()'}, run 0 ...
     """
-    if _comparable(first[1]) != _comparable(second[1]):
+    if comparable(first[1]) != comparable(second[1]):
         layout_1, layout_2 = (
             {name: f"{dtype} {shape}" for name, (dtype, shape) in layout.items()}
             for _, layout in (first, second)
@@ -119,12 +112,10 @@ def require_same(name: str, first: tuple[int, Layout], second: tuple[int, Layout
         )
 
 
-def _comparable(layout: Layout) -> dict[str, Any]:
-    """Return the layout with one type for strings of any length."""
-    return {
-        name: (dtype.kind if dtype.kind in "US" else dtype, shape)
-        for name, (dtype, shape) in layout.items()
-    }
+def comparable(layout: Layout) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return types and shapes as text and tuples, with one type for strings of any length."""
+    kinds = {"U": "text", "S": "bytes"}
+    return {name: (kinds.get(t.kind, str(t)), shape) for name, (t, shape) in layout.items()}
 
 
 def places(wanted: range, runs: range) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
@@ -165,11 +156,22 @@ def progressions(runs: Sequence[int]) -> list[range]:
         end = start + 1
         while end < len(runs) and runs[end] - runs[end - 1] == step:
             end += 1
-        if end == start + 1:
-            step = 1
         found.append(range(runs[start], runs[end - 1] + 1, step))
         start = end
     return found
+
+
+def format_runs(parts: Iterable[range]) -> str:
+    """Format progressions of run numbers.
+
+    >>> format_runs([range(10), range(12, 21, 2), range(30, 31)])
+    '0 to 9, 12 to 20 by 2, 30'
+    """
+    texts = []
+    for runs in parts:
+        step = f" by {runs.step}" if runs.step > 1 else ""
+        texts.append(f"{runs[0]} to {runs[-1]}{step}" if len(runs) > 1 else f"{runs[0]}")
+    return ", ".join(texts)
 
 
 def span(runs: range) -> tuple[int, int, int]:

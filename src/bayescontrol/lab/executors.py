@@ -20,7 +20,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
+from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -180,10 +181,8 @@ def _call_on_worker(call: bytes) -> Any:
     """Run a pickled call on a Dask worker, and tell the client if a kernel is compiled."""
     from distributed import get_worker
 
-    def notify() -> None:
-        get_worker().log_event(_TOPIC, {})
-
-    with redirect_stdout(sys.stderr), notify_compilation(notify):
+    log_event = partial(get_worker().log_event, _TOPIC, {})
+    with redirect_stdout(sys.stderr), notify_compilation(log_event):
         fn, args, kwargs = pickle.loads(call)  # noqa: S301 - from our own client, never from disk
         return fn(*args, **kwargs)
 
@@ -235,20 +234,17 @@ def notify_compilation(notify: Callable[[], None]) -> Iterator[None]:
     then installs a listener. A run that needs no Numba never loads it.
     """
     previous, kernels.announce_compilation = kernels.announce_compilation, False
-    block_ended = threading.Event()
-    watcher = threading.Thread(target=_wait_for_numba, args=(notify, block_ended), daemon=True)
-    try:
+    with ExitStack() as stack:
+        stack.callback(setattr, kernels, "announce_compilation", previous)
         if _numba_has_events():
-            with _listening(notify):
-                yield
+            stack.enter_context(_listening(notify))
         else:
+            ended = threading.Event()
+            watcher = threading.Thread(target=_wait_for_numba, args=(notify, ended), daemon=True)
             watcher.start()
-            yield
-    finally:
-        kernels.announce_compilation = previous
-        block_ended.set()
-        if watcher.ident is not None:
-            watcher.join()
+            stack.callback(watcher.join)
+            stack.callback(ended.set)  # called before the other callbacks
+        yield
 
 
 def _numba_has_events() -> bool:
@@ -268,13 +264,13 @@ def _wait_for_numba(notify: Callable[[], None], block_ended: threading.Event) ->
 def _listening(notify: Callable[[], None]) -> Iterator[None]:
     """Listen to Numba's compilations inside the block; call `notify` at the first one."""
     events: Any = sys.modules["numba.core.event"]
-    is_notified = False
 
     class Listener(events.Listener):  # type: ignore[misc] # untyped, and not imported here
+        is_notified = False
+
         def on_start(self, _: object) -> None:
-            nonlocal is_notified
-            if not is_notified:
-                is_notified = True
+            if not self.is_notified:
+                self.is_notified = True
                 notify()
 
         def on_end(self, _: object) -> None: ...

@@ -33,7 +33,8 @@ Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
 ClaimSource: TypeAlias = Literal["paper", "ours"]
 ClaimVerdict: TypeAlias = Literal["holds", "refuted", "not comparable", "undecided", "fails"]
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+#: The names of experiments and figures, which are names of folders and files.
+FILE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class InvalidExperiment(BayesControlError, TypeError):
@@ -248,7 +249,7 @@ class Experiment(Generic[S]):
     def __post_init__(self) -> None:
         caller = sys._getframe(2).f_globals.get("__name__", "")
         object.__setattr__(self, "defined_in", caller)
-        if not _NAME.fullmatch(self.name):
+        if not FILE_NAME.fullmatch(self.name):
             raise InvalidExperiment(
                 f"experiment name {self.name!r} is invalid, because it is used as a folder name: "
                 "begin with a letter or digit, then use letters, digits, ., - and _"

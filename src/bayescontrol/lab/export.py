@@ -25,15 +25,15 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.errors import BayesControlError, MissingExtra
+from bayescontrol.lab.columns import comparable
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import plain
@@ -61,8 +61,7 @@ class Unexportable(BayesControlError, ValueError):
     """Another library cannot hold the columns, or axes do not match their names."""
 
 
-@dataclass(frozen=True)
-class NamedColumns:
+class NamedColumns(NamedTuple):
     """Columns with the names of their axes, the labels along the axes, and attributes."""
 
     #: Column name to axis names and values.
@@ -170,12 +169,10 @@ def to_arviz(
     (('chain', 'draw'), (2, 2))
     """
     data = to_xarray(thing, dims=dims, coords=coords, attrs=attrs, objects=objects)
-    constant = [
-        str(name)
-        for name, column in data.data_vars.items()
-        if "step" not in column.dims or column.dtype.kind not in "biuf"
-    ]
-    if len(constant) == len(data.data_vars):
+    columns = data.data_vars.items()
+    sampled = {n for n, column in columns if "step" in column.dims and column.dtype.kind in "biuf"}
+    constant = [str(name) for name in data.data_vars if name not in sampled]
+    if not sampled:
         raise Unexportable(
             f"no column holds a number for each step; the columns are {', '.join(constant)}: "
             'name the step axis, as in dims={"regret": ["step"]}'
@@ -219,8 +216,8 @@ def name_axes(
     (('run', 'square_dim_0'), [0, 1, 2], {'seed': 7})
     """
     columns, leading, runs, settings = _unpack(thing, objects)
-    mode_names = _mode_names(thing)
-    unknown = set(dims or {}) - set(columns)
+    dims, coords, mode_names = dims or {}, coords or {}, _mode_names(thing)
+    unknown = set(dims) - set(columns)
     if unknown:
         raise Unexportable(
             f"dims has unknown columns {sorted(unknown)}: the columns are {', '.join(columns)}"
@@ -229,11 +226,11 @@ def name_axes(
     sizes: dict[str, int] = {}
     for name, array in columns.items():
         inner_shape = array.shape[len(leading) :]
-        if name == "posterior" and name not in (dims or {}) and inner_shape == (len(mode_names),):
-            axes: tuple[str, ...] = (*leading, "mode")
-            coords = {"mode": mode_names, **(coords or {})}
-        else:
-            axes = (*leading, *_inner_axes(name, inner_shape, leading, settings.get("steps"), dims))
+        if name == "posterior" and name not in dims and inner_shape == (len(mode_names),):
+            dims, coords = {"posterior": ["mode"], **dims}, {"mode": mode_names, **coords}
+        has_steps = leading == ("run",) and inner_shape[:1] == (settings.get("steps"),)
+        numbered = (f"{name}_dim_{k}" for k in range(len(inner_shape) - has_steps))
+        axes = (*leading, *dims.get(name, [*["step"] * has_steps, *numbered]))
         if len(axes) != array.ndim or len(set(axes)) < len(axes):
             raise Unexportable(
                 f"column {name!r} has shape {array.shape}, but its axes are {', '.join(axes)}"
@@ -253,7 +250,7 @@ def name_axes(
         labels["run"] = np.arange(sizes["run"]) if runs is None else np.array(runs)
     if "step" in sizes:
         labels["step"] = np.arange(1, sizes["step"] + 1)
-    for axis, axis_labels in (coords or {}).items():
+    for axis, axis_labels in coords.items():
         if sizes.get(axis) != len(axis_labels):
             raise Unexportable(
                 f"coords has {len(axis_labels)} labels for axis {axis!r}; sizes: {sizes}"
@@ -276,8 +273,7 @@ def _unpack(
         manifest = thing.manifest
         settings = {"experiment": manifest.experiment, **manifest.settings}
         settings["manifest"] = msgspec.to_builtins(manifest)
-        columns = _expand_all(thing.columns, objects)
-        return columns, ("run",), range(*manifest.replicas), settings
+        return _expand_all(thing.columns, objects), ("run",), range(*manifest.replicas), settings
     if isinstance(thing, Mapping):
         return _expand_all(thing, objects), ("run",), None, {}
     records = list(thing)
@@ -306,28 +302,12 @@ def _record_columns(record: Record, objects: Conversion) -> Columns:
 
 
 def _stack(records: Sequence[Columns]) -> Columns:
-    first, *others = map(_layout, records)
+    layouts = ({name: (c.dtype, c.shape) for name, c in columns.items()} for columns in records)
+    first, *others = map(comparable, layouts)
     for i, layout in enumerate(others, 1):
         if layout != first:
             raise Unexportable(f"record {i} has columns {layout}; record 0 has {first}")
     return {name: np.stack([columns[name] for columns in records]) for name in first}
-
-
-def _layout(columns: Columns) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return type and shape of each column, with one type for strings of any length."""
-    return {
-        name: ("text" if column.dtype.kind == "U" else str(column.dtype), column.shape)
-        for name, column in columns.items()
-    }
-
-
-def _inner_axes(
-    name: str, shape: tuple[int, ...], leading: tuple[str, ...], steps: Any, dims: Dims | None
-) -> tuple[str, ...]:
-    if dims is not None and name in dims:
-        return tuple(dims[name])
-    step = ("step",) if leading == ("run",) and shape and shape[0] == steps else ()
-    return (*step, *(f"{name}_dim_{k}" for k in range(len(shape) - len(step))))
 
 
 def _expand_all(columns: Columns, objects: Conversion) -> dict[str, npt.NDArray[Any]]:

@@ -144,14 +144,10 @@ def provenance_of_runs(
     for file in files:
         if file.header.provenance is not None:
             by_run.update(dict.fromkeys(file.runs, file.header.provenance))
-    groups: dict[bytes, list[int]] = {}
-    unknown = Provenance({}, {}, "")
+    groups: dict[bytes, tuple[Provenance, list[int]]] = {}
     for run in wanted:
-        groups.setdefault(msgspec.json.encode(by_run.get(run, unknown)), []).append(run)
+        one = by_run.get(run, Provenance({}, {}, ""))
+        groups.setdefault(msgspec.json.encode(one), (one, []))[1].append(run)
     return tuple(
-        RunsProvenance(
-            tuple(span(part) for part in progressions(runs)),
-            msgspec.json.decode(text, type=Provenance),
-        )
-        for text, runs in groups.items()
+        RunsProvenance(tuple(map(span, progressions(runs))), one) for one, runs in groups.values()
     )

@@ -168,8 +168,7 @@ def _local_file(name: str, own_packages: set[str]) -> Path | None:
     if package in (*sys.stdlib_module_names, "bayescontrol") and not is_ours:
         return None
     file = Path(getattr(_find_spec(name), "origin", None) or "")
-    is_installed = bool(_INSTALLED.intersection(file.parts))
-    is_local = is_ours or package in own_packages or not is_installed
+    is_local = is_ours or package in own_packages or _INSTALLED.isdisjoint(file.parts)
     return file if is_local and file.is_file() else None
 
 
@@ -241,9 +240,7 @@ def git_state(source: Path | None) -> Git | None:
     if source is None or _git(source, *list_ignored, source.name) != "":
         return None  # in no repository, or ignored there, like an installed package
     commit, changes = _git(source, "rev-parse", "HEAD"), _git(source, "status", "--porcelain")
-    if not commit or changes is None:
-        return None
-    return Git(commit, dirty=bool(changes))
+    return Git(commit, dirty=bool(changes)) if commit and changes is not None else None
 
 
 def _git(source: Path, *arguments: str) -> str | None:

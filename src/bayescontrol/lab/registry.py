@@ -49,7 +49,12 @@ def find(name: str) -> Experiment[Any]:
         return _load_file(file, _attribute(name))[1]
     points = {point.value: point for point in entry_points(group=_GROUP) if point.name == name}
     if not points:
-        raise UnknownExperiment(_not_registered_message(name))
+        known = names()
+        similar = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f"experiments: {', '.join(known)}" if known else "no experiment is registered"
+        if similar:
+            hint = f"did you mean {' or '.join(similar)}?"
+        raise UnknownExperiment(f"no experiment is called {name!r}; {hint}")
     if len(points) > 1:
         raise UnknownExperiment(
             f"{name!r} is registered more than once: {', '.join(sorted(points))}; "
@@ -85,16 +90,6 @@ def study_file(name: str) -> Path | None:
 def _attribute(name: str) -> str:
     """Return the attribute of `file.py:attribute`, or an empty text."""
     return "" if name.endswith(".py") else name.rpartition(":")[2]
-
-
-def _not_registered_message(name: str) -> str:
-    """Return the error message for an unknown name, with a suggestion."""
-    known = names()
-    similar = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"experiments: {', '.join(known)}" if known else "no experiment is registered"
-    if similar:
-        hint = f"did you mean {' or '.join(similar)}?"
-    return f"no experiment is called {name!r}; {hint}"
 
 
 def _load_entry_point(point: EntryPoint) -> Experiment[Any]:

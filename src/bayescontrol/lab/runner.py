@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -178,8 +178,7 @@ def wanted_runs(experiment: Experiment[S], settings: S, shard: Shard | None = No
     return range(runs) if shard is None else shard.of(runs)
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """Replicas that were run together, and the seconds they took."""
 
     runs: range

@@ -185,8 +185,7 @@ def values_of(sweeps: Sequence[str]) -> dict[str, list[str]]:
         if not equals or not values_text.strip():
             raise InvalidSettings(f"--sweep {text}: write --sweep KEY=VALUE,VALUE,...")
         if name in found:
-            problem = f"{name} is swept twice; list all its values once"
-            raise InvalidSettings(f"--sweep {text}: {problem}")
+            raise InvalidSettings(f"--sweep {text}: {name} is swept twice; list all values once")
         found[name] = _split_values(values_text)
         repeated = {value for value in found[name] if found[name].count(value) > 1}
         if repeated:
@@ -211,8 +210,7 @@ def points(
     """
     for name, value in fixed.items():
         if name in sweeps:
-            problem = f"{name} is both swept and set to {value}"
-            raise InvalidSettings(f"{problem}: remove one of the two")
+            raise InvalidSettings(f"{name} is both swept and set to {value}: remove one of the two")
     found: list[Point] = []
     for values in itertools.product(*sweeps.values()):
         settings = parse(experiment.settings, {**fixed, **dict(zip(sweeps, values, strict=True))})
@@ -242,12 +240,10 @@ def axes(points: Sequence[Point]) -> dict[str, list[Any]]:
 
 def _split_values(text: str) -> list[str]:
     """Split the values of a sweep: the items of a JSON list, or the parts between commas."""
-    try:
+    with suppress(ValueError):
         values = json.loads(text)
-    except ValueError:
-        values = None
-    if isinstance(values, list):
-        return [value if isinstance(value, str) else json.dumps(value) for value in values]
+        if isinstance(values, list):
+            return [value if isinstance(value, str) else json.dumps(value) for value in values]
     return [part.strip() for part in text.split(",")]
 
 
@@ -285,10 +281,8 @@ def _convert(text: str, hint: Any) -> Any:
     raise errors[0]
 
 
-def _metas(hint: Any) -> tuple[msgspec.Meta, ...]:
-    if get_origin(hint) is not Annotated:
-        return ()
-    return tuple(extra for extra in get_args(hint)[1:] if isinstance(extra, msgspec.Meta))
+def _metas(hint: Any) -> list[msgspec.Meta]:
+    return [extra for extra in getattr(hint, "__metadata__", ()) if isinstance(extra, msgspec.Meta)]
 
 
 def _description(hint: Any) -> str:

@@ -37,15 +37,9 @@ from bayescontrol.errors import BayesControlError, counted
 from bayescontrol.files import create_folder, leftovers, lock_folder, writing_to
 from bayescontrol.lab import manifest as manifests
 from bayescontrol.lab import sealed_npz
-from bayescontrol.lab.columns import assemble, progressions, require_same, span
+from bayescontrol.lab.columns import assemble, format_runs, progressions, require_same, span
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
-from bayescontrol.lab.manifest import (
-    Manifest,
-    NoResults,
-    RunsProvenance,
-    provenance_of_runs,
-    read_manifest,
-)
+from bayescontrol.lab.manifest import Manifest, NoResults, RunsProvenance, provenance_of_runs
 from bayescontrol.lab.provenance import Provenance, provenance_of
 from bayescontrol.lab.sealed_npz import Damaged, Header, Layout, SealedFile, open_sealed
 from bayescontrol.lab.settings import InvalidSettings, key, plain
@@ -53,7 +47,6 @@ from bayescontrol.lab.settings import InvalidSettings, key, plain
 _log = logging.getLogger(__name__)
 #: Packages whose versions may change results. Another version is reported, but not stale.
 _RELEVANT_PACKAGES: Final = ("numpy", "scipy", "numba")
-_SHARD: Final = re.compile(r"(\d+)/(\d+)")
 
 
 class OtherResults(BayesControlError, ValueError):
@@ -77,13 +70,8 @@ class Study:
     @classmethod
     def of(cls, experiment: Experiment[Any], settings: Any, found: str = "") -> Self:
         """Return the study of an experiment; pass `found` if it was loaded from a file."""
-        return cls(
-            experiment.name,
-            found or experiment.name,
-            plain(settings),
-            key(experiment.name, settings),
-            provenance_of(experiment),
-        )
+        name, values, here = experiment.name, plain(settings), provenance_of(experiment)
+        return cls(name, found or name, values, key(name, settings), here)
 
     @property
     def runs(self) -> int:
@@ -181,12 +169,10 @@ class ResultStore:
 
     def __enter__(self) -> Self:
         create_folder(self.folder)
-        self._lock.enter_context(lock_folder(self.folder))
-        try:
+        with ExitStack() as stack:  # unlocks the folder if it cannot be read
+            stack.enter_context(lock_folder(self.folder))
             self._read_folder()
-        except BaseException:
-            self._lock.close()
-            raise
+            self._lock = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -222,11 +208,10 @@ class ResultStore:
                 f"({', '.join(changed)}); use the same files on every machine, and do not change "
                 "them while workers start"
             )
-        first = self.files[0] if self.files else None
-        if first is not None:
-            self._layout = self._layout or first.layout()
+        if self.files:
+            self._layout = self._layout or self.files[0].layout()
             found = (runs[0], sealed_npz.layout_of(columns))
-            require_same(self.study.name, (first.runs[0], self._layout), found)
+            require_same(self.study.name, (self.files[0].runs[0], self._layout), found)
         provenance = msgspec.structs.replace(provenance, git=now.git, sources=now.sources)
         self._write_pending(runs, columns, provenance)
 
@@ -273,8 +258,7 @@ class ResultStore:
 
     def _paths(self) -> list[Path]:
         """Return the files with columns."""
-        columns = [self._columns] if self._columns.exists() else []
-        return columns + sorted(self._pending.glob("runs-*.npz"))
+        return [*self.folder.glob("columns.npz"), *sorted(self._pending.glob("runs-*.npz"))]
 
     def _valid_runs(self, files: Iterable[SealedFile]) -> set[int]:
         """Return the runs in these files that are not stale."""
@@ -294,8 +278,7 @@ class ResultStore:
         if self._manifest is None and files and not ours:
             content = "unfinished runs of other settings"
             raise OtherResults(f"{self.folder} holds {content}, {self.study.mismatch_hint()}")
-        strays = [file.path for file in files if file not in ours]
-        damaged += [(path, f"{path} belongs to other settings") for path in strays]
+        damaged += [(f.path, f"{f.path} belongs to other settings") for f in files if f not in ours]
         for path, problem in damaged:
             renamed = path.with_name(f"{path.name}.damaged")
             with writing_to(self.folder):
@@ -348,14 +331,13 @@ class ResultStore:
 
     def _is_finished(self, manifest: Manifest, wanted: range) -> bool:
         """Return whether the folder already holds exactly the wanted runs."""
-        first = self.files[0] if self.files else None
         return (
-            first is not None
+            len(self.files) > 0
             and not self._valid_runs(self.files[1:]).intersection(wanted)
             and manifest.settings == self.study.settings
             and manifest.found == self.study.found
-            and manifest.replicas == first.header.runs == span(wanted)
-            and manifest.sha256 == {first.path.name: first.sha256}
+            and manifest.replicas == self.files[0].header.runs == span(wanted)
+            and manifest.sha256 == {self.files[0].path.name: self.files[0].sha256}
         )
 
     def _keep_unwanted(self, wanted: range, known: Sequence[RunsProvenance]) -> None:
@@ -422,7 +404,7 @@ class Shard:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse i/n, as written on the command line."""
-        match = _SHARD.fullmatch(text.strip())
+        match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
         if not match:
             raise InvalidSettings(f"shard {text}: write i/n with 1 <= i <= n, say 1/4")
         return cls(int(match[1]), int(match[2]))
@@ -472,7 +454,8 @@ def merge(out: Path, folders: Sequence[Path], *, keep_stale: bool = False) -> Ma
         gaps = store.missing(range(runs), files)
         if gaps:
             raise CannotMerge(
-                f"{sum(map(len, gaps))} of {runs} runs are missing: {_format_runs(gaps)}; "
+                f"{sum(map(len, gaps))} of {runs} runs are missing: {format_runs(gaps[:5])}"
+                f"{' and more' * (len(gaps) > 5)}; "
                 "run the missing shards with the same settings"
             )
         for (one, other), shared in _overlaps(everything).items():
@@ -485,7 +468,7 @@ def _shard_manifest(folder: Path) -> Manifest:
     """Read the manifest of a finished shard."""
     if (folder / "pending").is_dir():
         raise CannotMerge(f"{folder} is not finished: repeat the command that writes it")
-    manifest = read_manifest(folder)
+    manifest = manifests.read_manifest(folder)
     if not isinstance(manifest, Manifest):
         raise CannotMerge(f"{folder} holds several results: pass the folders of single shards")
     return manifest
@@ -515,11 +498,3 @@ def _require_equal(name: str, one: SealedFile, other: SealedFile, shared: Sequen
                         f"{name}: run {run} differs in column {column!r} between {one.path} and "
                         f"{other.path}: they were run with different code; run one of them again"
                     )
-
-
-def _format_runs(gaps: Sequence[range]) -> str:
-    parts = []
-    for runs in gaps[:5]:
-        step = f" in steps of {runs.step}" if runs.step > 1 else ""
-        parts.append(f"{runs[0]}-{runs[-1]}{step}" if len(runs) > 1 else f"{runs[0]}")
-    return ", ".join(parts) + (" and more" if len(gaps) > 5 else "")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -97,24 +98,10 @@ def _finite() -> None:
     chain = GrowingChain()
     _run(chain.agent, chain.environment(0))
     coin: Any = DiscreteMode(lambda _x: {"toss": 1.0}, lambda _x, _a: {"H": 0.5, "T": 0.5})
-    modes: tuple[Any, ...] = (coin, _LogCoin())
-    for mode in modes:
-        belief = FiniteBelief([mode, mode])
-        _run(partial(_rule, belief), coin.environment())
-
-
-def _rule(belief: Any) -> Any:
-    return ControlRule(belief.copy())
-
-
-class _LogCoin:
-    """A mode that gives logarithms of likelihoods, as modes of users may."""
-
-    def act(self, _x: object, _rng: Stream) -> str:
-        return "toss"
-
-    def log_likelihood(self, _x: object, _a: str, _o: str) -> float:
-        return -1.0
+    _run(lambda: ControlRule(FiniteBelief([coin, coin])), coin.environment())
+    # Modes of users may give logarithms of likelihoods.
+    log_coin: Any = SimpleNamespace(act=lambda *_: "toss", log_likelihood=lambda *_: -1.0)
+    _run(lambda: ControlRule(FiniteBelief([log_coin, log_coin])), coin.environment())
 
 
 def _mdps() -> None:

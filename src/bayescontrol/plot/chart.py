@@ -85,8 +85,7 @@ class LabelledMark:
     group: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        require_text(self.label, self.place, "label")
-        require_choices(self, self.place)
+        require_named(self, "label")
         object.__setattr__(self, "group", self.group or self.label)
 
     @property
@@ -130,12 +129,11 @@ class Series(LabelledMark):
         _store_points(self, ("x", "y") if self.low is None else ("x", "y", "low", "high"), least=1)
         is_finite = np.isfinite(self.x).all()
         require(is_finite, self.place, "x holds NaN or infinities; only y, low and high may")
-        if self.low is not None and self.high is not None and np.any(self.low > self.high):
+        if self.low is not None and self.high is not None:
             i = int(np.argmax(self.low > self.high))
-            raise InvalidChart(
-                f"{self.place}: at x = {self.x[i]:g}, low = {self.low[i]:g} is above "
-                f"high = {self.high[i]:g}"
-            )
+            x, low, high = self.x[i], self.low[i], self.high[i]
+            problem = f"at x = {x:g}, low = {low:g} is above high = {high:g}"
+            require(not low > high, self.place, problem)
 
     @classmethod
     def of_runs(
@@ -208,10 +206,7 @@ class Word:
     colour: Colour = "ink"
 
     def __post_init__(self) -> None:
-        place = f"word {self.text!r}"
-        require_text(self.text, place, "text")
-        require_choices(self, place)
-        require_position(self.x, self.y, place)
+        require_position(self.x, self.y, require_named(self, "text"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,9 +230,7 @@ class Heat:
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        place = f"heat {self.label!r}"
-        require_text(self.label, place, "label")
-        require_choices(self, place)
+        place = require_named(self, "label")
         _store_numbers(self, ("values",), place)
         values = self.values
         is_table = values.ndim == 2 and values.size > 0
@@ -452,9 +445,8 @@ class Panel:
         low, high = self.xlim if axis == "x" else self.ylim
         values = np.concatenate(coordinates)
         finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.ones(1)
-        low = finite.min() if low is None else low
-        high = finite.max() if high is None else high
-        return float(low), float(high)
+        ends = finite.min() if low is None else low, finite.max() if high is None else high
+        return float(ends[0]), float(ends[1])
 
     def _lowest(self) -> float:
         """Return the lower end of a logarithmic y axis: its limit, or the least positive value."""
@@ -484,15 +476,13 @@ class Chart:
     note: str = ""
 
     def __post_init__(self) -> None:
-        place = f"chart {self.title!r}"
-        require_text(self.title, place, "title")
+        place = require_named(self, "title")
         require_text(self.how_to_read, place, "how_to_read")
         sizes = f"{len(self.panels)} panels in {self.columns} columns"
         fits = 1 <= self.columns <= len(self.panels)
         require(fits, place, f"{sizes}; there must be a panel for each column")
-        if len(self.panels) > 1:
-            for panel in self.panels:
-                require_text(panel.title, f"a panel of {place}", "title")
+        for panel in self.panels if len(self.panels) > 1 else ():
+            require_text(panel.title, f"a panel of {place}", "title")
 
     def _repr_png_(self) -> bytes:
         """Show the chart in a notebook."""
@@ -515,6 +505,15 @@ def require(holds: object, place: str, problem: str) -> None:
 def require_text(text: str, place: str, name: str) -> None:
     """Raise `InvalidChart` if a label is empty."""
     require(text.strip(), place, f"the {name} is empty; a reader needs it")
+
+
+def require_named(part: Any, name: str) -> str:
+    """Check the name and the choices of a part of a chart; return its place in error messages."""
+    text = getattr(part, name)
+    place = f"{type(part).__name__.lower()} {text!r}"
+    require_text(text, place, name)
+    require_choices(part, place)
+    return place
 
 
 def require_choice(value: Any, kind: Any, place: str, name: str) -> None:
@@ -546,12 +545,10 @@ def _store_points(mark: Any, names: Sequence[str], least: int) -> None:
     _store_numbers(mark, names, mark.place)
     shapes = [getattr(mark, name).shape for name in names]
     listed = ", ".join(f"{name} {shape}" for name, shape in zip(names, shapes, strict=True))
-    require(
-        len(set(shapes)) == 1 and mark.x.ndim == 1 and mark.x.size >= least,
-        mark.place,
-        f"{listed.replace('x ', 'x has shape ', 1)}; they must be equal, with one axis and a "
-        f"length of at least {least}",
-    )
+    listed = listed.replace("x ", "x has shape ", 1)
+    fits = len(set(shapes)) == 1 and mark.x.ndim == 1 and mark.x.size >= least
+    expected = f"they must be equal, with one axis and a length of at least {least}"
+    require(fits, mark.place, f"{listed}; {expected}")
 
 
 def _store_numbers(mark: Any, names: Iterable[str], place: str) -> None:

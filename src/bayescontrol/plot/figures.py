@@ -214,8 +214,7 @@ def panel_svgs(chart: Chart, prefix: str) -> list[str]:
     >>> svg[:4], 'data-group="0"' in svg, "var(--blue)" in svg, ">regret</text>" in svg
     ('<svg', True, True, True)
     """
-    mpl, chart = _matplotlib(), with_distinct_lines(chart)
-    drawn = []
+    mpl, chart, drawn = _matplotlib(), with_distinct_lines(chart), []
     for i, panel in enumerate(chart.panels):
         with mpl.rc_context(_STYLE):
             fig = mpl.figure.Figure(figsize=page_size(chart))
@@ -294,9 +293,8 @@ def _draw_panel(ax: "Axes", panel: Panel, numbers: dict[str, int]) -> None:
     for mark in panel.marks:
         artists = _draw(mark, ax, panel)
         number = numbers.get(getattr(mark, "group", ""))
-        if number is not None:
-            for artist in artists:
-                artist.set_gid(f"group-{number}")
+        for artist in artists if number is not None else ():
+            artist.set_gid(f"group-{number}")
     ax.set(xlabel=_literal(panel.xlabel), ylabel=_literal(panel.ylabel))
     for axis, scale, limits in (("x", panel.xscale, panel.xlim), ("y", panel.yscale, panel.ylim)):
         if scale != "linear":
@@ -365,11 +363,12 @@ def _scales(chart: Chart) -> list[tuple[Heat, list[int]]]:
             heats.append(heat)
             shown += [] if i in shown else [i]
     # The scale says "≥" if one of its heats is above the highest value.
-    return [
-        (max(heats, key=lambda heat: float(np.nanmax(heat.values))), shown)
-        for heats, shown in found.values()
-        if any(np.nanmax(heat.values) > 0 for heat in heats)
-    ]
+    highest = [(max(heats, key=_greatest), shown) for heats, shown in found.values()]
+    return [(heat, shown) for heat, shown in highest if _greatest(heat) > 0]
+
+
+def _greatest(heat: Heat) -> float:
+    return float(np.nanmax(heat.values))
 
 
 def _add_scale(fig: "Figure", heat: Heat, **layout: Any) -> None:
@@ -380,7 +379,7 @@ def _add_scale(fig: "Figure", heat: Heat, **layout: Any) -> None:
     bar = fig.colorbar(ScalarMappable(Normalize(0, 1), _colour_map(heat, 48)), **layout)
     ticks = heat.ticks()
     labels = [f"{tick:g}" for tick in ticks]
-    if np.nanmax(heat.values) > heat.high:
+    if _greatest(heat) > heat.high:
         labels[-1] = f"≥ {labels[-1]}"
     bar.set_ticks(heat.shade(ticks).tolist(), labels=labels)
     bar.set_label(_literal(heat.label))
@@ -403,8 +402,7 @@ def _draw(mark: Any, ax: "Axes", panel: Panel) -> list[Any]:
 @_draw.register(Series)
 def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
     y, low, high = panel.visible(mark)
-    colour = LIGHT[mark.colour]
-    style: dict[str, Any] = {"color": colour, "label": _label(mark)}
+    style: dict[str, Any] = {}
     if mark.marker is not None:
         is_open = mark.marker.endswith("-open")
         size = 9 if is_open else 7 if mark.marker == "star" else 4.5
@@ -417,22 +415,25 @@ def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
     if mark.kind == "points":
         # Rounding may leave a proportion slightly outside its interval.
         bars = None if low is None or high is None else np.maximum([y - low, high - y], 0)
-        points = ax.errorbar(mark.x, y, bars, linestyle="none", capsize=2, **style)
-        return points.get_children()
-    style |= {"linestyle": _DASHES[mark.dash], "linewidth": 1.6}
-    is_step = mark.kind == "step"
-    style["drawstyle"] = "steps-post" if is_step else "default"
-    artists: list[Any] = ax.plot(mark.x, y, **style)
+        style |= {"color": LIGHT[mark.colour], "label": _label(mark), "linestyle": "none"}
+        return ax.errorbar(mark.x, y, bars, capsize=2, **style).get_children()
+    step: Any = "post" if mark.kind == "step" else None
+    style["drawstyle"] = "steps-post" if step else "default"
+    artists: list[Any] = ax.plot(mark.x, y, **_line_style(mark, 1.6), **style)
     if low is not None and high is not None:
-        band: dict[str, Any] = {"color": colour, "alpha": _BAND, "linewidth": 0}
-        artists.append(ax.fill_between(mark.x, low, high, step="post" if is_step else None, **band))
+        band: Any = {"color": LIGHT[mark.colour], "alpha": _BAND, "linewidth": 0, "step": step}
+        artists.append(ax.fill_between(mark.x, low, high, **band))
     return artists
+
+
+def _line_style(mark: Series | Guide | Strokes, width: float) -> dict[str, Any]:
+    line = {"color": LIGHT[mark.colour], "linestyle": _DASHES[mark.dash], "linewidth": width}
+    return line | {"label": _label(mark)}
 
 
 @_draw.register(Guide)
 def _draw_guide(mark: Guide, ax: "Axes", panel: Panel) -> list[Any]:
-    style: dict[str, Any] = {"color": LIGHT[mark.colour], "linestyle": _DASHES[mark.dash]}
-    style |= {"linewidth": 1.0, "label": _label(mark)}
+    style = _line_style(mark, 1.0)
     if mark.direction != "diagonal":
         draw_line = ax.axhline if mark.direction == "horizontal" else ax.axvline
         return [draw_line(mark.at, **style)]
@@ -462,8 +463,7 @@ def _draw_heat(mark: Heat, ax: "Axes", panel: Panel) -> list[Any]:
 
 @_draw.register(Strokes)
 def _draw_strokes(mark: Strokes, ax: "Axes", panel: Panel) -> list[Any]:
-    style: dict[str, Any] = {"color": LIGHT[mark.colour], "linestyle": _DASHES[mark.dash]}
-    style |= {"linewidth": mark.width, "label": _label(mark)}
+    style = _line_style(mark, mark.width)
     style |= {"solid_joinstyle": "round", "solid_capstyle": "round"}
     return list(ax.plot(mark.x, mark.y, **style))
 

@@ -28,9 +28,9 @@ from bayescontrol.plot.chart import (
     Dash,
     require,
     require_choices,
+    require_named,
     require_position,
     require_share,
-    require_text,
 )
 
 #: Number of corners of a disc and number of points on a curve.
@@ -70,9 +70,7 @@ class Node:
     description: str = ""
 
     def __post_init__(self) -> None:
-        place = f"node {self.name!r}"
-        require_text(self.name, place, "name")
-        require_choices(self, place)
+        place = require_named(self, "name")
         require_position(self.x, self.y, place)
         require_share(self.shade, place, "shade")
 
@@ -102,12 +100,9 @@ class Edge:
 
     def __post_init__(self) -> None:
         require_choices(self, self.place)
-        require(
-            0 < self.probability <= 1 + 1e-9,
-            self.place,
-            f"probability is {self.probability}; it must be above 0 and at most 1; leave an "
-            "impossible edge out",
-        )
+        is_valid = 0 < self.probability <= 1 + 1e-9
+        expected = "it must be above 0 and at most 1; leave an impossible edge out"
+        require(is_valid, self.place, f"probability is {self.probability}; {expected}")
         require_share(self.at, self.place, "at")
         is_finite = self.bend is None or np.isfinite(self.bend)
         require(is_finite, self.place, f"bend is {self.bend}; it must be finite")
@@ -142,9 +137,7 @@ class Area:
     named: bool = True
 
     def __post_init__(self) -> None:
-        place = f"area {self.label!r}"
-        require_text(self.label, place, "label")
-        require_choices(self, place)
+        place = require_named(self, "label")
         require(self.nodes, place, "it has no nodes; leave it out")
         require(0 < self.room < np.inf, place, f"room is {self.room}; it must be positive")
 
@@ -159,9 +152,7 @@ class Arrow(NamedTuple):
     def point(self, share: float) -> FloatArray:
         """Return the point at a share of the arrow's length, 0 at the start and 1 at the tip."""
         path = np.concatenate([self.line, self.head[:1]])
-        distance = _arc_length(path)
-        along = share * distance[-1]
-        return np.array([np.interp(along, distance, path[:, axis]) for axis in (0, 1)])
+        return _point_at(path, share * _arc_length(path)[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +178,7 @@ class Graph:
     radius: float = 0.27
 
     def __post_init__(self) -> None:
-        place = f"graph {self.label!r}"
-        require_text(self.label, place, "label")
+        place = require_named(self, "label")
         is_drawable = self.nodes and 0 < self.radius < np.inf
         sizes = f"{len(self.nodes)} nodes of radius {self.radius}"
         require(is_drawable, place, f"{sizes}; expected a node and a finite, positive radius")
@@ -235,8 +225,7 @@ class Graph:
         shapes = []
         for edge, bend in zip(self.edges, self._bends, strict=True):
             size = _FAINT_HEAD if edge.faint else 1.0
-            width = _HEAD_WIDTH[0] + _HEAD_WIDTH[1] * edge.probability
-            head = size * _HEAD_LENGTH, size * width
+            head = size * _HEAD_LENGTH, size * (_HEAD_WIDTH[0] + _HEAD_WIDTH[1] * edge.probability)
             p, q = self._centres[edge.source], self._centres[edge.target]
             if edge.source == edge.target:
                 shapes.append(loop(p, self._free_angle(edge.source), self.radius, *head))
@@ -252,27 +241,24 @@ class Graph:
             parallel[edge.source, edge.target].append(i)
         bends = [0.0] * len(self.edges)
         for (source, target), group in parallel.items():
-            both_ways = (target, source) in parallel
+            first = 1 if (target, source) in parallel else 1 - len(group)
             for k, i in enumerate(group):
-                if both_ways:
-                    bends[i] = _BEND_APART * (1 + 2 * k)
-                else:
-                    bends[i] = 2 * _BEND_APART * (k - (len(group) - 1) / 2)
-                if not bends[i] and self._is_blocked(source, target):
-                    bends[i] = _BEND_AROUND
-        pairs = zip(self.edges, bends, strict=True)
-        return [bend if edge.bend is None else edge.bend for edge, bend in pairs]
+                bend = self.edges[i].bend
+                if bend is None:
+                    bend = _BEND_APART * (first + 2 * k)
+                    if not bend and self._is_blocked(source, target):
+                        bend = _BEND_AROUND
+                bends[i] = bend
+        return bends
 
     def _is_blocked(self, source: str, target: str) -> bool:
         """Return whether a third node lies on the straight line between two nodes."""
         p, q = self._centres[source], self._centres[target]
-        d = q - p
-        for name, centre in self._centres.items():
-            share = float((centre - p) @ d / (d @ d)) if source != target else 0.0
-            is_near = np.hypot(*(p + share * d - centre)) < 1.2 * self.radius
-            if name not in (source, target) and 0 < share < 1 and is_near:
-                return True
-        return False
+        others = [c for name, c in self._centres.items() if name not in (source, target)]
+        offsets, d = np.reshape(others, (-1, 2)) - p, q - p
+        shares = offsets @ d / (d @ d)
+        distances = np.hypot(*(np.outer(shares, d) - offsets).T)
+        return bool(((shares > 0) & (shares < 1) & (distances < 1.2 * self.radius)).any())
 
     def _free_angle(self, name: str) -> float:
         """Return the middle of the widest gap between a node's edges, an angle in degrees."""
@@ -308,13 +294,12 @@ class Graph:
         """The labels of the areas, their positions above or below the outline, and colours."""
         words = []
         for area, hull in zip(self.areas, self.outlines, strict=True):
-            if not area.named:
-                continue
-            is_above = area.side == "above"
-            border_y = hull[:, 1].max() if is_above else hull[:, 1].min()
-            xs = hull[np.abs(hull[:, 1] - border_y) < 1e-6, 0]
-            y = border_y + (1 if is_above else -1) * (_half_size(area.label)[1] + 0.06)
-            words.append((area.label, float((xs.min() + xs.max()) / 2), float(y), area.colour))
+            if area.named:
+                sign = 1 if area.side == "above" else -1
+                border_y = sign * (sign * hull[:, 1]).max()
+                xs = hull[np.abs(hull[:, 1] - border_y) < 1e-6, 0]
+                y = border_y + sign * (_half_size(area.label)[1] + 0.06)
+                words.append((area.label, float((xs.min() + xs.max()) / 2), float(y), area.colour))
         return words
 
     @property
@@ -380,10 +365,9 @@ def loop(p: FloatArray, toward: float, radius: float, length: float, width: floa
     `toward` is its direction, an angle in degrees; `length` and `width` are the size of its head.
     """
     angle, s = np.radians(toward), np.linspace(0.0, 1.0, _CURVE_POINTS)[:, None]
+    reach = _LOOP_REACH * radius
     a, d = (p + radius * _vector(angle + side) for side in (_LOOP_START, -_LOOP_START))
-    b, c = (
-        p + _LOOP_REACH * radius * _vector(angle + side) for side in (_LOOP_OPENING, -_LOOP_OPENING)
-    )
+    b, c = (p + reach * _vector(angle + side) for side in (_LOOP_OPENING, -_LOOP_OPENING))
     curve = (1 - s) ** 3 * a + 3 * s * (1 - s) ** 2 * b + 3 * s**2 * (1 - s) * c + s**3 * d
     return _with_head(curve, length, width, _vector(angle))
 
@@ -407,13 +391,17 @@ def _arc_length(curve: FloatArray) -> FloatArray:
     return np.asarray(np.r_[0.0, np.cumsum(np.hypot(*np.diff(curve, axis=0).T))])
 
 
+def _point_at(curve: FloatArray, distance: float) -> FloatArray:
+    """Return the point of a curve at a distance from its start, measured along the curve."""
+    return np.array([np.interp(distance, _arc_length(curve), axis) for axis in curve.T])
+
+
 def _with_head(curve: FloatArray, length: float, width: float, aside: FloatArray) -> Arrow:
     """Replace the end of a curve by an arrow head."""
     distance = _arc_length(curve)
     # A head is never longer than half of its line.
     cut = distance[-1] - min(length, distance[-1] / 2)
-    base = np.array([np.interp(cut, distance, curve[:, axis]) for axis in (0, 1)])
-    tip = curve[-1]
+    base, tip = _point_at(curve, cut), curve[-1]
     d = (tip - base) / np.hypot(*(tip - base))
     left = np.array([-d[1], d[0]]) * width / 2
     line = np.concatenate([curve[distance < cut], base[None]])

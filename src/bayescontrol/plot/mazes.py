@@ -78,17 +78,13 @@ def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
     return Strokes("membrane", np.array(x), np.array(y), in_legend=in_legend, **style)
 
 
-def _heat(maze: Maze, values: FloatArray) -> Heat:
-    """Shade the cells by their shares values[x] of the steps; walls are NaN."""
+def _panel(maze: Maze, shares: FloatArray, title: str, notes: Sequence[str], **marks: Any) -> Panel:
+    """Draw the cells, shaded by their shares of the steps, and the goals; walls are NaN."""
     grid = np.full((len(maze.rows), len(maze.rows[0])), np.nan)
-    for (i, j), value in zip(maze.cells, values, strict=True):
-        grid[i, j] = value
-    return Heat("share of the steps", grid, _HIGH, power=_POWER)
-
-
-def _goals(maze: Maze) -> list[Word]:
-    cells = (maze.cells[x] for x in maze.goals)
-    return [Word("G", j + 0.5, -i - 0.5) for i, j in cells]
+    grid[tuple(np.transpose(maze.cells))] = shares
+    heat = Heat("share of the steps", grid, _HIGH, power=_POWER)
+    goals = [Word("G", j + 0.5, -i - 0.5) for i, j in (maze.cells[x] for x in maze.goals)]
+    return Panel(title, "column", "row", [], heats=[heat], words=goals, notes=notes, **marks)
 
 
 def _squares(label: str, cells: Sequence[tuple[int, int]], colour: Colour) -> list[Region]:
@@ -109,11 +105,8 @@ def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
         colour="vermillion", width=1.3, in_legend=True,
     )  # fmt: skip
     strokes = [membranes(maze, in_legend=True), crossings] if len(through) else []
-    return Panel(
-        title, "column", "row", [],
-        heats=[_heat(maze, np.zeros(len(maze.cells)))], regions=regions, strokes=strokes,
-        words=_goals(maze), notes=notes, legend="below",
-    )  # fmt: skip
+    marks: Any = {"regions": regions, "strokes": strokes, "legend": "below"}
+    return _panel(maze, np.zeros(len(maze.cells)), title, notes, **marks)
 
 
 def behaviour(maze: Maze, visits: FloatArray, title: str, notes: Sequence[str]) -> Panel:
@@ -125,8 +118,4 @@ def behaviour(maze: Maze, visits: FloatArray, title: str, notes: Sequence[str]) 
     actions = arrows(
         "most frequent action", cells[:, 1] + 0.5, -cells[:, 0] - 0.5, d[:, 1], -d[:, 0], width=1.1
     )
-    return Panel(
-        title, "column", "row", [],
-        heats=[_heat(maze, visits.sum(axis=1))], strokes=[membranes(maze), actions],
-        words=_goals(maze), notes=notes,
-    )  # fmt: skip
+    return _panel(maze, visits.sum(axis=1), title, notes, strokes=[membranes(maze), actions])

@@ -8,7 +8,7 @@ about a thousand points.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ _POINTS: Final = 1000
 _LINES: Final = 7
 #: The default window of a running mean, as a share of the steps.
 _WINDOW: Final = 0.05
-DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot", "dot")
+_DASHES: Final = get_args(Dash)
 
 
 class Record(performance.Run, Protocol):
@@ -230,13 +230,17 @@ def _window(steps: int, window: int | None) -> int:
 def _running_mean(values: npt.NDArray[Any], window: int) -> FloatArray:
     """Return the mean of the finite values among the last `window`, else NaN."""
     is_finite = np.isfinite(values)
-    total, count = np.cumsum(np.where(is_finite, values, 0.0)), np.cumsum(is_finite)
-    sums, counts = total.copy(), count.astype(np.float64)
-    sums[window:] -= total[:-window]
-    counts[window:] -= count[:-window]
-    means: FloatArray = np.full(len(sums), np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
+    totals = np.cumsum([np.where(is_finite, values, 0.0), is_finite], axis=1)
+    totals[:, window:] -= totals[:, :-window].copy()
+    sums, counts = totals
+    means: FloatArray = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
     return means
+
+
+def line_style(k: int) -> dict[str, Any]:
+    """Return the colour and the dash of line k; lines of similar colour differ in their dash."""
+    dash = _DASHES[(k + k // len(_DASHES)) % len(_DASHES)]
+    return {"colour": PALETTE[k % len(PALETTE)], "dash": dash}
 
 
 def _most_prominent(curves: dict[str, FloatArray], rest: str) -> dict[str, FloatArray]:
@@ -255,9 +259,7 @@ def _draw_lines(
     series = []
     for k, (name, y) in enumerate(curves.items()):
         t = _thinned(len(y))
-        dash = DASHES[(k + k // len(DASHES)) % len(DASHES)]  # never the dash of a similar colour
-        style: Any = {"colour": PALETTE[k], "dash": dash}
-        series.append(Series(name, t + 1, y[t], in_legend=len(curves) > 1, **style))
+        series.append(Series(name, t + 1, y[t], in_legend=len(curves) > 1, **line_style(k)))
     return figures.draw(Panel(title, "step t", ylabel, series, **panel), ax)
 
 

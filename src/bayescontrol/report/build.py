@@ -8,14 +8,14 @@ sweep has a figure of its claims there.
 """
 
 import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from bayescontrol.files import create_folder, write_file, writing_to
-from bayescontrol.lab.experiment import ExperimentFailed
+from bayescontrol.lab.columns import format_runs
+from bayescontrol.lab.experiment import FILE_NAME, ExperimentFailed
 from bayescontrol.lab.manifest import (
     Manifest,
     NoResults,
@@ -36,7 +36,6 @@ from bayescontrol.report.page import Section, index, page
 from bayescontrol.report.sweep import sweep_charts
 
 _log = logging.getLogger(__name__)
-_FILE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PAGE: Final = "index.html"
 
 
@@ -49,7 +48,7 @@ def build(results: Path, out: Path | None = None) -> Path:
     Traceback (most recent call last):
     bayescontrol.lab.manifest.NoResults: no-such-folder holds no results: ...
     """
-    manifest, target = read_manifest(results), results if out is None else out
+    manifest, target = read_manifest(results), out or results
     swept = manifest.sweep if isinstance(manifest, Sweep) else ()
     sections = []
     for folder in results_in(results):
@@ -88,7 +87,7 @@ def charts_of(result: Result) -> dict[str, Chart]:
             f"{name}: figures raised {type(error).__name__}: {error}, with {result.settings}"
         ) from error
     for label, chart in charts.items():
-        if not _FILE.fullmatch(label):
+        if not FILE_NAME.fullmatch(label):
             raise ExperimentFailed(
                 f"{name}: figure {label!r} is not a valid file name; use letters, digits, - and _"
             )
@@ -132,8 +131,7 @@ def section_of(
     the index, empty if there is no index. `swept` names the settings that a sweep varies.
     """
     stored = read(results) if isinstance(results, Path) else results
-    folder = stored.folder
-    manifest = stored.manifest
+    folder, manifest = stored.folder, stored.manifest
     if not manifest.complete:
         raise NoResults(
             f"{folder} holds {len(range(*manifest.replicas))} of {manifest.runs} runs, one shard: "
@@ -141,13 +139,13 @@ def section_of(
         )
     experiment = find(manifest.found)
     settings = restore(experiment.settings, manifest.settings)
-    values = plain(settings)
-    place = folder if place is None else place
+    place = place or folder
     result = score(experiment, settings, stored.columns)
+    drawn = section(replace(result, provenance=manifest.provenance), place)
     done = replace(
-        section(replace(result, provenance=manifest.provenance), place),
+        drawn,
         folder=name,
-        swept={key: values[key] for key in swept},
+        swept={key: drawn.settings[key] for key in swept},
         meaning={field.name: field.description for field in describe(experiment.settings)},
         provenance=_provenance(manifest),
         warning=_describe_changes(manifest, study_sources(experiment)),
@@ -186,21 +184,13 @@ def _describe_changes(manifest: Manifest, now: dict[str, str]) -> str:
 
 
 def _format_runs(part: RunsProvenance) -> str:
-    """Format run numbers, such as "runs 0 to 9, 12 to 20 by 2"."""
-    spans = []
-    for start, stop, step in part.runs:
-        last = range(start, stop, step)[-1]
-        text = f"{start}" if last == start else f"{start} to {last}"
-        spans.append(text if step == 1 or last == start else f"{text} by {step}")
-    return f"runs {', '.join(spans)}"
+    return f"runs {format_runs(range(*span) for span in part.runs)}"
 
 
 def _describe(provenance: Provenance) -> dict[str, Any]:
-    git = "no repository"
-    if provenance.git is not None:
-        git = provenance.git.commit + (", and changes since" if provenance.git.dirty else "")
+    git = provenance.git
     return {
-        "commit": git,
+        "commit": git.commit + ", and changes since" * git.dirty if git else "no repository",
         "sha256 of the code": provenance.sources or provenance.code,
         **provenance.machine,
         **provenance.versions,

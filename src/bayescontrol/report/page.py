@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib import resources
-from itertools import zip_longest
+from itertools import count, zip_longest
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
@@ -83,32 +83,27 @@ class Section:
 def page(section: Section, versions: Mapping[str, str]) -> str:
     """Return the page of one result as HTML, with a link to the index if it has a folder."""
     experiment, score = section.result.experiment, section.result.score
-    paper, ours = (
-        [claim for claim in score.claims if claim.source == source] for source in HEADINGS
-    )
+    paper, ours = ([c for c in score.claims if c.source == source] for source in HEADINGS)
     title = experiment.name + (f", {section.heading}" if section.swept else "")
     back = "../" * len(section.folder.split("/"))
     nothing = "<p>The paper makes no claim that this experiment tests. See our own checks.</p>"
     has_failed = any(claim.verdict == "fails" for claim in ours)
     checks = _details(summary(ours, _mark)["ours"], _claims(ours), is_open=has_failed)
-    return _document(
-        title,
-        (
-            f'<nav><a href="{back}index.html">All results</a></nav>' if section.folder else "",
-            f"<h1>{escape(title)}</h1>\n<p>{escape(experiment.summary)}</p>",
-            f'<p class="fails">{escape(section.warning)}</p>' if section.warning else "",
-            _part(HEADINGS["paper"][0], _claims(paper) or nothing),
-            _part("Figures", *_figures(section.charts)),
-            _part("Tables", *map(_table, score.tables)),
-            _part(HEADINGS["ours"][0], checks),
-            _part(
-                "Settings and provenance",
-                _details("Settings", _settings(section)),
-                _details("Provenance", _definition_list(section.provenance)),
-            ),
+    body = (
+        f'<nav><a href="{back}index.html">All results</a></nav>' if section.folder else "",
+        f"<h1>{escape(title)}</h1>\n<p>{escape(experiment.summary)}</p>",
+        f'<p class="fails">{escape(section.warning)}</p>' if section.warning else "",
+        _part(HEADINGS["paper"][0], _claims(paper) or nothing),
+        _part("Figures", *map(_figure, section.charts, section.charts.values(), count())),
+        _part("Tables", *map(_table, score.tables)),
+        _part(HEADINGS["ours"][0], checks),
+        _part(
+            "Settings and provenance",
+            _details("Settings", _settings(section)),
+            _details("Provenance", _definition_list(section.provenance)),
         ),
-        versions,
     )
+    return _document(title, body, versions)
 
 
 def _part(heading: str, *content: str) -> str:
@@ -132,36 +127,32 @@ def index(
     claims = [claim for section in sections for claim in section.result.score.claims]
     counts = summary(claims, _mark)
     warnings = {section.heading: section.warning for section in sections if section.warning}
-    return _document(
-        title,
-        (
-            f"<h1>{escape(title)}</h1>",
-            f"<p>Claims of the paper: {counts['paper']}.<br>Our own checks: {counts['ours']}.</p>",
-            f'<h2 class="fails">Broken</h2>{_definition_list(broken)}' if broken else "",
-            f'<h2 class="fails">Warnings</h2>{_definition_list(warnings)}' if warnings else "",
-            *_figures(charts),
-            _comparison_table(sections) if any(s.swept for s in sections) else _overview(sections),
-            _not_confirmed(sections),
-        ),
-        versions,
+    body = (
+        f"<h1>{escape(title)}</h1>",
+        f"<p>Claims of the paper: {counts['paper']}.<br>Our own checks: {counts['ours']}.</p>",
+        f'<h2 class="fails">Broken</h2>{_definition_list(broken)}' if broken else "",
+        f'<h2 class="fails">Warnings</h2>{_definition_list(warnings)}' if warnings else "",
+        *map(_figure, charts, charts.values(), count()),
+        _comparison_table(sections) if any(s.swept for s in sections) else _overview(sections),
+        _not_confirmed(sections),
     )
+    return _document(title, body, versions)
 
 
 def _document(title: str, body: Iterable[str], versions: Mapping[str, str]) -> str:
     content = "\n".join(filter(None, body))
-    return "\n".join(
-        (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-            f"<title>{escape(title)}</title>",
-            f"<style>\n{style_sheet()}{_resource('page.css')}</style>\n</head>",
-            f"<body>\n<main>\n{content}",
-            f"<footer><h2>Page made with</h2>{_definition_list(versions)}</footer>\n</main>",
-            f"<script>\n{_resource('page.js')}</script>" if "<figure>" in content else "",
-            "</body>\n</html>\n",
-        )
+    parts = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        f"<title>{escape(title)}</title>",
+        f"<style>\n{style_sheet()}{_resource('page.css')}</style>\n</head>",
+        f"<body>\n<main>\n{content}",
+        f"<footer><h2>Page made with</h2>{_definition_list(versions)}</footer>\n</main>",
+        f"<script>\n{_resource('page.js')}</script>" if "<figure>" in content else "",
+        "</body>\n</html>\n",
     )
+    return "\n".join(parts)
 
 
 def _resource(name: str) -> str:
@@ -216,7 +207,7 @@ def _comparison_table(sections: Sequence[Section]) -> str:
     claims_by_name = [{c.name: c for c in section.result.score.claims} for section in sections]
     names = list(dict.fromkeys(name for claims in claims_by_name for name in claims))
     rows = (
-        "".join((f"<tr>{_link_cell(section)}", *map(_claim_cell, map(claims.get, names)), "</tr>"))
+        f"<tr>{_link_cell(section)}{''.join(map(_claim_cell, map(claims.get, names)))}</tr>"
         for section, claims in zip(sections, claims_by_name, strict=True)
     )
     is_numeric = [False, *[True] * len(names)]
@@ -257,18 +248,11 @@ def _remark(label: str, text: str) -> str:
     return f'<i class="reason">{label}{escape(text)}</i>' if text else ""
 
 
-def _figures(charts: Mapping[str, Chart]) -> list[str]:
-    return [_figure(name, charts[name], f"f{k}") for k, name in enumerate(charts)]
-
-
-def _figure(name: str, chart: Chart, prefix: str) -> str:
-    stem = quote(name)
+def _figure(name: str, chart: Chart, number: int) -> str:
+    stem, prefix = quote(name), f"f{number}"
     note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
     width = figures.page_size(chart)[0]
-    style = (
-        f"--columns: {chart.columns}; --least: {_LEAST_WIDTH * width:.4g}rem; "
-        f"--most: {_GREATEST_WIDTH * width:.4g}rem"
-    )
+    widths = f"--least: {_LEAST_WIDTH * width:.4g}rem; --most: {_GREATEST_WIDTH * width:.4g}rem"
     svgs, scales = figures.panel_svgs(chart, prefix), figures.scale_svgs(chart, prefix)
     placed = legends(with_distinct_lines(chart))
     numbers = figures.groups(chart)
@@ -282,7 +266,7 @@ def _figure(name: str, chart: Chart, prefix: str) -> str:
             parts.append(_legend(placed.rows[i // chart.columns], numbers))
     return (
         f"<figure><figcaption><h3>{escape(chart.title)}</h3>{note}</figcaption>\n"
-        f'<div class="panels" style="{style}">\n'
+        f'<div class="panels" style="--columns: {chart.columns}; {widths}">\n'
         + "\n".join(filter(None, parts))
         + "\n</div>\n"
         + _scale(scales.get(maps, ""))
@@ -339,34 +323,30 @@ def _symbol(mark: Any) -> str:
 
 def _table(content: Table) -> str:
     columns = columns_of(content)
-    numeric = [column.is_numeric for column in columns]
-    kinds = [' class="n"' if is_numeric else "" for is_numeric in numeric]
-    cells = (
-        [f"<td{kind}>{escape(text)}</td>" for text in column.cells]
-        for kind, column in zip(kinds, columns, strict=True)
-    )
+    cells = ([_cell(text, column.is_numeric) for text in column.cells] for column in columns)
     rows = (f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     note = f'<p class="note">{escape(content.note)}</p>' if content.note else ""
-    grid = _grid(content.header, rows, "plain", numeric)
+    grid = _grid(content.header, rows, "plain", [column.is_numeric for column in columns])
     return f"<h3>{escape(content.title)}</h3>{grid}{note}"
 
 
 def _settings(section: Section) -> str:
     rows = (
-        f"<tr><td>{escape(name)}</td><td>{escape(_format_value(value))}</td>"
-        f"<td>{escape(section.meaning.get(name, ''))}</td></tr>"
+        f"<tr>{_cell(name)}{_cell(_format_value(value))}{_cell(section.meaning.get(name, ''))}</tr>"
         for name, value in section.settings.items()
     )
     return _grid(("setting", "value", "meaning"), rows, "contents")
 
 
+def _cell(text: str, is_numeric: bool = False, tag: str = "td") -> str:
+    kind = ' class="n"' if is_numeric else ""
+    return f"<{tag}{kind}>{escape(text)}</{tag}>"
+
+
 def _grid(
     header: Sequence[str], rows: Iterable[str], kind: str, numeric: Sequence[bool] = ()
 ) -> str:
-    heads = "".join(
-        f'<th class="n">{escape(cell)}</th>' if is_numeric else f"<th>{escape(cell)}</th>"
-        for cell, is_numeric in zip_longest(header, numeric)
-    )
+    heads = "".join(_cell(name, number, "th") for name, number in zip_longest(header, numeric))
     return (
         f'<div class="wide" tabindex="0"><table class="{kind}">'
         f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from bayescontrol.lab.experiment import Claim
-from bayescontrol.plot.chart import PALETTE, Chart, Dash, Panel, Series
+from bayescontrol.plot.chart import PALETTE, Chart, Dash, Panel, Scale, Series
 from bayescontrol.plot.legend import COLOUR_MARKERS
 from bayescontrol.report.page import Section
 
@@ -43,9 +43,7 @@ def sweep_charts(sections: Sequence[Section]) -> dict[str, Chart]:
             lines.setdefault("".join(rest), []).append(section)
     if len(swept.get(axis, ())) < 2 or len(lines) > _MOST_LINES:
         return {}
-    names = dict.fromkeys(
-        claim.name for section in sections for claim in section.result.score.claims
-    )
+    names = dict.fromkeys(c.name for section in sections for c in section.result.score.claims)
     panels = [panel for name in names if (panel := _panel(name, axis, lines)) is not None]
     if not panels:
         return {}
@@ -77,10 +75,8 @@ def _panel(name: str, axis: str, lines: Mapping[str, Sequence[Section]]) -> Pane
     if not series or np.ptp(ours) <= _ROUNDING * np.abs(ours).max():
         return None
     x = np.concatenate([one.x for one in series])
-    is_log = x.min() > 0 and x.max() >= _LOG_RATIO * x.min()
-    return Panel(
-        name, axis, "our number", series, xscale="log" if is_log else "linear", legend="below"
-    )
+    scale: Scale = "log" if x.min() > 0 and x.max() >= _LOG_RATIO * x.min() else "linear"
+    return Panel(name, axis, "our number", series, xscale=scale, legend="below")
 
 
 def _series(found: Sequence[tuple[float, Claim]], label: str, k: int) -> list[Series]:

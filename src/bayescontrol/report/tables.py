@@ -165,14 +165,12 @@ def summary(
     >>> summary([Claim("x", "x is 1", "ours", 1.0, 1.0, None, True)])
     {'paper': 'none', 'ours': '1 passed'}
     """
-    return {
-        source: ", ".join(
-            mark(verdict, f"{n} {_WORDS.get((source, verdict), verdict)}")
-            for verdict, n in counts.items()
-        )
-        or "none"
-        for source, counts in tally(claims).items()
-    }
+    found: dict[ClaimSource, str] = {}
+    for source, counts in tally(claims).items():
+        words = {verdict: _WORDS.get((source, verdict), verdict) for verdict in counts}
+        marked = (mark(verdict, f"{n} {words[verdict]}") for verdict, n in counts.items())
+        found[source] = ", ".join(marked) or "none"
+    return found
 
 
 def claims_table(result: Result) -> "RenderableType":

@@ -30,7 +30,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.seeding import SeedLike, as_stream
 from bayescontrol.statistics import intervals
 from bayescontrol.statistics.intervals import Interval, InvalidSample, as_sample, check_level
-from bayescontrol.statistics.sequences import anytime_p_value, confidence_sequence
+from bayescontrol.statistics.sequences import anytime_p_value, check_within, confidence_sequence
 
 Judgement: TypeAlias = Literal["better", "worse", "undecided"]
 TestName: TypeAlias = Literal["sign flips", "betting"]
@@ -140,7 +140,7 @@ def compare_pair(
         interval, p = _fixed_size_test(x - y, alpha, seed)
     else:
         for name, values in zip(names, (x, y), strict=True):
-            _check_within(name, values, bounds)
+            check_within(f"values of {name}", values, bounds)
         interval, p = _anytime_test(x - y, bounds[1] - bounds[0], alpha)
     test: TestName = "sign flips" if bounds is None else "betting"
     removed = _variance_removed(x, y)
@@ -248,14 +248,6 @@ def _anytime_test(d: FloatArray, width: float, alpha: float) -> tuple[Interval, 
     mean, low, high = (np.asarray(of_t[-1]) for of_t in (all_t.mean, all_t.low, all_t.high))
     p = anytime_p_value(d, (-width, width), 0.0, alpha)
     return Interval(mean, low, high, alpha, all_t.method), p
-
-
-def _check_within(name: str, values: FloatArray, bounds: tuple[float, float]) -> None:
-    if values.min() < bounds[0] or values.max() > bounds[1]:
-        raise InvalidSample(
-            f"{name} has values from {values.min():g} to {values.max():g}, outside the bounds "
-            f"{bounds}: pass bounds that hold for every run"
-        )
 
 
 def _variance_removed(x: FloatArray, y: FloatArray) -> float:

@@ -116,16 +116,15 @@ def fitting_method(values: npt.ArrayLike, axis: int = 0) -> Method:
     ('t', 'bootstrap')
     """
     x = as_sample(values, axis)
-    n = len(x)
     if _is_binary(x):
         return "Wilson"
-    if n < _FEWEST_RUNS:
+    if len(x) < _FEWEST_RUNS:
         return "t"
     centred = x - x.mean(axis=0)
     m2, m3 = (centred**2).mean(axis=0), (centred**3).mean(axis=0)
-    varies = m2 > 0  # a component that never varies has no skewness
-    gamma = np.abs(np.divide(m3, m2**1.5, out=np.zeros_like(m2), where=varies))
-    return "bootstrap" if np.median(gamma) > _COCHRAN * np.sqrt(n) else "t"
+    # A component that never varies has no skewness.
+    gamma = np.abs(np.divide(m3, m2**1.5, out=np.zeros_like(m2), where=m2 > 0))
+    return "bootstrap" if np.median(gamma) > _COCHRAN * np.sqrt(len(x)) else "t"
 
 
 def mean_interval(
@@ -188,9 +187,9 @@ def mean_band(
             np.maximum(largest_t, np.abs(t).max(axis=1), out=largest_t)
         c = float(np.sort(largest_t)[resamples - int((resamples + 1) * alpha)])
         method = "max-t bootstrap"
-    shape = x.shape[1:]
-    low, high = _bound(mean, c, error), _bound(mean, -c, error)
-    return Interval(mean.reshape(shape), low.reshape(shape), high.reshape(shape), alpha, method)
+    bounds = mean, _bound(mean, c, error), _bound(mean, -c, error)
+    mean, low, high = (values.reshape(x.shape[1:]) for values in bounds)
+    return Interval(mean, low, high, alpha, method)
 
 
 def wilson(
@@ -206,10 +205,9 @@ def wilson(
     n = np.asarray(trials, dtype=np.float64)
     if not (np.all(n > 0) and np.all(k >= 0) and np.all(k <= n)):
         raise NoData(f"wilson needs 0 <= successes <= trials and trials > 0, got {k} of {n}")
-    p = k / n
+    p, scale = k / n, 1 + z * z / n
     centre = p + z * z / (2 * n)
     half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
     low = np.where(k == 0, 0.0, (centre - half) / scale)  # 0 and 1 exactly, without rounding
     high = np.where(k == n, 1.0, (centre + half) / scale)
     return low, high
@@ -284,13 +282,10 @@ def format_interval(
     ('0.123', '0.100', '0.147')
     """
     numbers = [float(np.asarray(value)) for value in (mean, low, high)]
-    half = (numbers[2] - numbers[1]) / 2
-    rounding = 1e-12 * max(abs(number) for number in numbers)
-    if not (math.isfinite(half) and half > rounding):
-        first, second, third = (f"{number:z.6g}" for number in numbers)
-    else:
-        places = max(0, 1 - math.floor(math.log10(half)))
-        first, second, third = (f"{number:z.{places}f}" for number in numbers)
+    half, style = (numbers[2] - numbers[1]) / 2, "z.6g"
+    if 1e-12 * max(map(abs, numbers)) < half < math.inf:
+        style = f"z.{max(0, 1 - math.floor(math.log10(half)))}f"
+    first, second, third = (format(number, style) for number in numbers)
     return first, second, third
 
 

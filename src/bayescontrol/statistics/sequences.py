@@ -41,15 +41,13 @@ def confidence_sequence(
     >>> [f"{low:.2f} {high:.2f}" for low, high in zip(intervals.low, intervals.high)][9::95]
     ['0.51 0.94', '0.74 0.82', '0.76 0.82']
     """
-    x, (offset, width) = _scale_to_unit(values, bounds), _offset_and_width(bounds)
-    check_level(alpha)
-    stakes = _stakes(x, alpha)
+    x, offset, width = _scale_to_unit(values, bounds)
+    stakes = _stakes(x, check_level(alpha))
     low = _lower_bounds(x, stakes, alpha)
     high = 1 - _lower_bounds(1 - x, stakes, alpha)
     mean = np.cumsum(x) / np.arange(1, len(x) + 1)
-    return Interval(
-        offset + width * mean, offset + width * low, offset + width * high, alpha, "betting"
-    )
+    mean, low, high = (offset + width * y for y in (mean, low, high))
+    return Interval(mean, low, high, alpha, "betting")
 
 
 def anytime_p_value(
@@ -64,41 +62,43 @@ def anytime_p_value(
     >>> [round(anytime_p_value([0.2, 0.4, 0.3] * k, bounds=(-1, 1)), 4) for k in (1, 5, 10)]
     [1.0, 0.0971, 0.0047]
     """
-    x, (offset, width) = _scale_to_unit(values, bounds), _offset_and_width(bounds)
+    x, offset, width = _scale_to_unit(values, bounds)
     m = (mean - offset) / width
     if not 0 < m < 1:
         raise InvalidSample(f"mean = {mean} lies outside the bounds {bounds}; pass one inside")
     stakes = _stakes(x, check_level(alpha))
-    largest_log_capital = max(
-        float(_log_capital(x, stakes, np.array([m])).max()),
-        float(_log_capital(1 - x, stakes, np.array([1 - m])).max()),
-    )
-    return min(1.0, 2 * math.exp(-largest_log_capital))
+    bets = (x, m), (1 - x, 1 - m)
+    log_capital = [_log_capital(y, stakes, np.array([mean])) for y, mean in bets]
+    return min(1.0, 2 * math.exp(-np.max(log_capital)))
 
 
-def _offset_and_width(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return the lower bound and the width of the interval; raise if the bounds are invalid."""
+def _scale_to_unit(
+    values: npt.ArrayLike, bounds: tuple[float, float]
+) -> tuple[FloatArray, float, float]:
+    """Map values from `bounds` to [0, 1]; return them, the lower bound, and the width of `bounds`.
+
+    Raise if a value is outside.
+    """
     offset, upper = bounds
     if not (math.isfinite(offset) and math.isfinite(upper) and offset < upper):
         raise InvalidSample(
             f"bounds = {bounds}: expected two finite numbers (lower, upper) with lower < upper, "
             "the smallest and largest possible values"
         )
-    return offset, upper - offset
-
-
-def _scale_to_unit(values: npt.ArrayLike, bounds: tuple[float, float]) -> FloatArray:
-    """Map values from `bounds` to [0, 1]; raise if a value is outside."""
-    offset, width = _offset_and_width(bounds)
-    x = as_sample(values)
+    x, width = as_sample(values), upper - offset
     if x.ndim != 1:
         raise InvalidSample(f"values have shape {x.shape}: pass one value per run")
-    if x.min() < bounds[0] or x.max() > bounds[1]:
+    check_within("values", x, bounds)
+    return np.clip((x - offset) / width, 0.0, 1.0), offset, width
+
+
+def check_within(what: str, values: FloatArray, bounds: tuple[float, float]) -> None:
+    """Raise if a value is outside the bounds."""
+    if values.min() < bounds[0] or values.max() > bounds[1]:
         raise InvalidSample(
-            f"values from {x.min():g} to {x.max():g} leave the bounds {bounds}: pass bounds that "
-            "hold for every replica"
+            f"{what} from {values.min():g} to {values.max():g} leave the bounds {bounds}: pass "
+            "bounds that hold for every run"
         )
-    return np.clip((x - offset) / width, 0.0, 1.0)
 
 
 def _stakes(x: FloatArray, alpha: float) -> FloatArray:
