@@ -112,9 +112,7 @@ class Walk:
             o = o.copy()
         if predictions:
             try:
-                log_p, log_q = (
-                    safe_log(float(prediction.get(o, 0.0))) for prediction in predictions
-                )
+                log_p, log_q = (safe_log(float(known.get(o, 0.0))) for known in predictions)
             except TypeError:
                 raise BadEvidence(
                     f"the world of {self.modes[0]!r} returned observation {o!r}, which is not "
@@ -162,9 +160,8 @@ class Walk:
         if not hasattr(actor, "action_probabilities"):
             return evidence
         nats, separated = 0.0, False
-        for b, chance in checked_probabilities(
-            actor.action_probabilities(x), "policy", actor, x
-        ).items():
+        policy = checked_probabilities(actor.action_probabilities(x), "policy", actor, x)
+        for b, chance in policy.items():
             if chance > 0.0:
                 after_b = evidence if b == a else _divergence(*self._predictions(b))
                 nats += chance * after_b.nats
@@ -173,13 +170,11 @@ class Walk:
 
     def _predictions(self, a: Any) -> list[Mapping[Any, float]]:
         """Return P(· | m*, x, a) and P(· | m, x, a) if both offer them."""
-        at = ((mode, self._at(i)) for i, mode in self._exact)
-        return [
-            checked_probabilities(
-                m.observation_probabilities(x, a), "hypothesis", m, x, a, allow_empty=True
-            )
-            for m, x in at
-        ]
+        predictions = []
+        for i, m in self._exact:
+            x, p = self._at(i), m.observation_probabilities(self._at(i), a)
+            predictions.append(checked_probabilities(p, "hypothesis", m, x, a, allow_empty=True))
+        return predictions
 
 
 def _divergence(p: Any, q: Any) -> StepEvidence:
