@@ -135,9 +135,8 @@ class BlindSpots:
         self.reachable = world.reachable_while_possible(m)
         self._pair_takes = world.takes(world.true, m)
         self._pair_graph = world.graph(self._pair_takes)
-        self.situations: BoolArray = self.reachable & ~reaches_separation(
-            world, self._pair_takes, m
-        )
+        separable = reaches_separation(world, self._pair_takes, m)
+        self.situations = self.reachable & ~separable
 
     @cached_property
     def _closed_sets(self) -> list[IntArray]:
@@ -159,7 +158,7 @@ class BlindSpots:
     @cached_property
     def conflicts(self) -> BoolArray:
         """Return the situations that might occur for ever and in which m and m* act differently."""
-        differ = self.situations & self.world.acts_differently[self.m]
+        differ: BoolArray = self.situations & self.world.acts_differently[self.m]
         if not differ.any():
             return differ
         # lasting[k, x]: whether mode k may act in x for ever. acts[x, a]: whether such a mode takes
