@@ -41,7 +41,7 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence.divergence import divergences
 from bayescontrol.convergence.verdict import Outcome as Fate
-from bayescontrol.convergence.verdict import Verdict, check
+from bayescontrol.convergence.verdict import check
 from bayescontrol.experiments.chance import Pilot, format_mean, measured, zero_claim
 from bayescontrol.experiments.curves import mean_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
@@ -86,9 +86,7 @@ class Case(NamedTuple):
         return max(pair.outcome for pair in _verdict(self.modes).pairs if pair.true == self.true)
 
 
-@cache
-def _verdict(modes: TabularModes) -> Verdict:
-    return check(modes)
+_verdict: Final = cache(check)
 
 
 @cache
@@ -200,14 +198,10 @@ def score(settings: Settings, columns: Columns) -> Score:
     return Score(claims, tables)
 
 
-def _hyphenate(name: str) -> str:
-    return name.replace(" ", "-")
-
-
 def _verdict_claim(name: str, case: Case) -> Claim:
     found = case.exact_outcome()
     return Claim(
-        f"verdict-{_hyphenate(name)}",
+        f"verdict-{name.replace(' ', '-')}",
         f"{name}, {case.modes.name(case.true)} is true: the exact verdict, without simulation, is "
         "the one derived by hand",
         "ours", case.outcome.name.lower(), found.name.lower(), None, found is case.outcome,
@@ -218,17 +212,17 @@ def _verdict_claim(name: str, case: Case) -> Claim:
 def _convergence_claim(name: str, columns: Columns) -> Claim:
     late = columns[f"{name} late"]
     mean, error = measured(late)
-    first = float(columns[name][:, 0].mean())
-    share_far = float((late > NEAR).mean())
     by_theorem, pilot = cases()[name].outcome is Fate.THEOREM, _PILOT[name]
     limit = pilot.mean + pilot.bernstein_margin(len(late), _ALARMS)
     return Claim(
-        f"settles-{_hyphenate(name)}",
+        f"settles-{name.replace(' ', '-')}",
         f"{name}: the agent's action probabilities P(a|past) converge to the true mode's policy"
         + ("" if by_theorem else ", though the theorem does not cover it")
         + "; largest distance in the last tenth of the steps, mean",
-        "paper" if by_theorem else "ours", f"→ 0, from {first:.3g}", mean, error, mean <= limit,
-        reason=f"the distance, 0 to 1, is above {NEAR:g} in {100 * share_far:.3g} % of the runs",
+        "paper" if by_theorem else "ours", f"→ 0, from {columns[name][:, 0].mean():.3g}",
+        mean, error, mean <= limit,
+        reason=f"the distance, 0 to 1, is above {NEAR:g} in {100 * (late > NEAR).mean():.3g} % of "
+        "the runs",
         place="section 4.5, theorem 4" if by_theorem else "",
         threshold_origin="pilot on seed 1000, 1,000 runs of 300 steps: "
         f"{pilot.mean:.2g}; at most {limit:.2g} (false alarms: 1 in 1000)",
@@ -242,13 +236,12 @@ def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     margin = bernstein(4.0 * exact * (0.5 - exact), len(runs), _ALARMS / t.size) / 2.0
     gap = np.abs(runs.mean(0) - exact)
     shown = int(np.argmin(np.abs(exact - 0.25)))
-    mean, error = measured(runs[:, shown])
     is_within = bool((gap <= margin).all())
     return Claim(
         "chain-as-computed",
         f"chain of {LENGTH}: the mean distance is half the probability that the chain is not "
         f"identified, at every step; here t = {t[shown]}",
-        "ours", float(exact[shown]), mean, error, is_within,
+        "ours", float(exact[shown]), *measured(runs[:, shown]), is_within,
         reason=f"at {t.size} steps the mean is off by {gap.max():.2g} at most, "
         f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",
         threshold_origin="theory: exact probabilities, Bernstein's margin",
