@@ -27,9 +27,7 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
-from bayescontrol.convergence import check, core
-from bayescontrol.convergence.divergence import divergences
-from bayescontrol.convergence.verdict import Verdict
+from bayescontrol.convergence import Verdict, check, core, divergences
 from bayescontrol.experiments import chance
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory import diagrams

@@ -39,9 +39,7 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
-from bayescontrol.convergence.divergence import divergences
-from bayescontrol.convergence.verdict import Outcome as Fate
-from bayescontrol.convergence.verdict import check
+from bayescontrol.convergence import Outcome, check, divergences
 from bayescontrol.experiments.chance import Pilot, format_mean, measured, zero_claim
 from bayescontrol.experiments.curves import mean_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
@@ -61,10 +59,10 @@ from bayescontrol.statistics import bernstein
 LENGTH: Final = 5
 #: The outcomes in words.
 WORDS: Final = {
-    Fate.THEOREM: "it settles, by the theorem",
-    Fate.SETTLES: "it settles, though the theorem does not cover it",
-    Fate.UNDECIDED: "undecided",
-    Fate.NEVER: "it may never settle",
+    Outcome.THEOREM: "it settles, by the theorem",
+    Outcome.SETTLES: "it settles, though the theorem does not cover it",
+    Outcome.UNDECIDED: "undecided",
+    Outcome.NEVER: "it may never settle",
 }
 
 
@@ -73,11 +71,11 @@ class Case(NamedTuple):
 
     modes: TabularModes
     true: int
-    outcome: Fate
+    outcome: Outcome
     title: str
     about: str
 
-    def exact_outcome(self) -> Fate:
+    def exact_outcome(self) -> Outcome:
         """Return the exact verdict in the world of the true mode: that of its worst pair.
 
         >>> cases()["bias grid"].exact_outcome().name
@@ -94,26 +92,26 @@ def cases() -> dict[str, Case]:
     """Return the six classes by name."""
     return {
         "five modes": Case(
-            five_modes(), TRUE, Fate.THEOREM, "Five modes, three levers",
+            five_modes(), TRUE, Outcome.THEOREM, "Five modes, three levers",
             "three levers, five guesses which of them wins how often",
         ),
         "goal worlds": Case(
-            goal_worlds(5, 5, goals=4), 0, Fate.THEOREM, "Grid-worlds, four goals",
+            goal_worlds(5, 5, goals=4), 0, Outcome.THEOREM, "Grid-worlds, four goals",
             "a 5 × 5 grid, the goal in one of the corners",
         ),
         "chain": Case(
-            chain(LENGTH), 0, Fate.THEOREM, f"Chain of {LENGTH}",
+            chain(LENGTH), 0, Outcome.THEOREM, f"Chain of {LENGTH}",
             f"a reward for {LENGTH} equal actions in a row, all A or all B",
         ),
         "bias grid": Case(
-            bias_grid(), 7, Fate.SETTLES, "Bias grid", "two arms that win with .2, .5 or .8 each"
+            bias_grid(), 7, Outcome.SETTLES, "Bias grid", "two arms that win with .2, .5 or .8 each"
         ),
         "two policies": Case(
-            consistency_diagram(), 0, Fate.NEVER, "Two policies for one region",
+            consistency_diagram(), 0, Outcome.NEVER, "Two policies for one region",
             "predictions agree where both modes stay, actions do not",
         ),
         "trap": Case(
-            trap(), 0, Fate.NEVER, "A trap",
+            trap(), 0, Outcome.NEVER, "A trap",
             "a third mode may lead to where nothing can be told apart",
         ),
     }  # fmt: skip
@@ -212,7 +210,7 @@ def _verdict_claim(name: str, case: Case) -> Claim:
 def _convergence_claim(name: str, columns: Columns) -> Claim:
     late = columns[f"{name} late"]
     mean, error = measured(late)
-    by_theorem, pilot = cases()[name].outcome is Fate.THEOREM, _PILOT[name]
+    by_theorem, pilot = cases()[name].outcome is Outcome.THEOREM, _PILOT[name]
     limit = pilot.mean + pilot.bernstein_margin(len(late), _ALARMS)
     return Claim(
         f"settles-{name.replace(' ', '-')}",

@@ -39,10 +39,7 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
-from bayescontrol.convergence.boundedness import simulate_divergences
-from bayescontrol.convergence.core import core
-from bayescontrol.convergence.verdict import Outcome as Fate
-from bayescontrol.convergence.verdict import PairVerdict, check
+from bayescontrol.convergence import Outcome, PairVerdict, check, core, simulate_divergences
 from bayescontrol.experiments.chance import Pilot, format_weight, longest_pilot, measured
 from bayescontrol.experiments.curves import share_of_runs, spread_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
@@ -219,7 +216,7 @@ def _inside_claims(columns: Columns) -> tuple[Claim, Claim]:
 
 def _rival_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
     found, powers = pair(BIASES, RIVAL), exponents(settings, columns)
-    exact = found.in_core and bool(found.act_differently) and found.outcome is Fate.SETTLES
+    exact = found.in_core and bool(found.act_differently) and found.outcome is Outcome.SETTLES
     median = float(np.median(columns[f"{BIASES} posterior"][:, -1, RIVAL]))
     prior = float(class_of(BIASES).prior[RIVAL])
     mean, error = measured(powers)
