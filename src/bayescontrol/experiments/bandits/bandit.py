@@ -35,9 +35,8 @@ from typing import Annotated, Any, Final, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from bayescontrol import baselines
+from bayescontrol import BernoulliBandit, Stream, baselines, interact
 from bayescontrol.arrays import FloatArray
-from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines import EpsilonGreedy, GittinsAgent, GittinsTable
@@ -45,11 +44,9 @@ from bayescontrol.baselines.bandits import CountingAgent, counting_loop
 from bayescontrol.experiments.bandits import best_lever_regions
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import Stream
 from bayescontrol.statistics import bernstein, compare_pair
 
 #: The agents of the paper's figure, as printed or as we read them (docs/errata.md).

@@ -20,18 +20,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from bayescontrol import experts
+from bayescontrol import ControlRule, FiniteBelief, Stream, experts, play
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines import FixedExperts, NaiveMixture, dithered_mean, mean_action, vote
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
-from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.experts import CARTPOLE_HYPOTHESES, Plant, SimulatorMode, next_state
-from bayescontrol.interaction import play
 from bayescontrol.lab import Columns
-from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import MinimumDwell, every_step
-from bayescontrol.seeding import Stream
 
 #: Names of the agents.
 RULE: Final = "control rule"

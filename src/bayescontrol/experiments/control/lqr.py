@@ -38,13 +38,13 @@ from typing import Annotated, Any, Final, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import Record, Stream, interact
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import CertaintyEquivalence, OptimalController
 from bayescontrol.errors import BadEvidence
 from bayescontrol.experiments.chance import least_successes
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.linear import (
     PLANTS,
@@ -56,9 +56,7 @@ from bayescontrol.linear import (
     SystemPrior,
 )
 from bayescontrol.plot.chart import Chart, Panel, Region, Series
-from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import Stream
 
 RULE: Final = "control rule"
 #: LQR Thompson sampling as in the literature.

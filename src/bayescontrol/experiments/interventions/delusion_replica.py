@@ -31,17 +31,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
+from bayescontrol import ControlRule, NaiveMixture, Stream, interact
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines import NaiveMixture
 from bayescontrol.experiments.settings import Runs, Seed
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.metrics import delusion
 from bayescontrol.problems.examples import THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import Probe, Record, drawn_mode, posterior
-from bayescontrol.rule import ControlRule
-from bayescontrol.seeding import Stream
 from bayescontrol.statistics import bernstein
 from bayescontrol.systems import AgentSystem
 

@@ -30,6 +30,7 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import Probe, Stream
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines import BayesOptimal, BayesPlan
 from bayescontrol.experiments.curves import by_name, share_of_runs
@@ -39,10 +40,8 @@ from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.plot.chart import PALETTE, Chart, Dash, Panel, Series
 from bayescontrol.problems import chain as chains
 from bayescontrol.problems.chain import GrowingChain, Waiting, first_reward_time
-from bayescontrol.record import Probe
 from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
-from bayescontrol.seeding import Stream
 
 #: The rule as printed in the paper.
 RULE: Final = "every step"

@@ -35,20 +35,18 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import Record, Stream, interact
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
 from bayescontrol.experiments.chance import Pilot, longest_pilot, share_and_error
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.plot import mazes
 from bayescontrol.plot.chart import Chart, Guide, Panel, Series
-from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import Stream
 from bayescontrol.statistics import Comparison, compare_pair, holm
 
 #: The control rule under both readings of the prior.

@@ -27,16 +27,15 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import TabularModes, interact
 from bayescontrol.convergence import Verdict, check, core, divergences
 from bayescontrol.experiments import chance
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory import diagrams
 from bayescontrol.experiments.theory.core import rate
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.plot.chart import Chart, Panel, Place, Series
 from bayescontrol.problems.examples import consistency_diagram, consistency_repaired
-from bayescontrol.problems.tabular import TabularModes
 
 #: With fewer runs no claims are made.
 FEWEST: Final = 20

@@ -37,6 +37,7 @@ from typing import Annotated, Final, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import TabularModes, interact
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence import Outcome, check, divergences
@@ -45,13 +46,11 @@ from bayescontrol.experiments.curves import mean_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.diagrams import state_path
 from bayescontrol.experiments.theory.five_modes import TRUE, five_modes
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.mdp.modes import goal_worlds
 from bayescontrol.plot.chart import Chart, Panel, Series
 from bayescontrol.problems.chain import chain, identification_probabilities
 from bayescontrol.problems.examples import consistency_diagram, trap
-from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import every_step
 from bayescontrol.statistics import bernstein
 

@@ -15,14 +15,12 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from bayescontrol import kernels
+from bayescontrol import Record, TabularModes, kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.worlds import World
 from bayescontrol.mdp import MDP, stationary_distribution
 from bayescontrol.plot.chart import Colour, Dash, Panel
 from bayescontrol.plot.graph import Area, Edge, Graph, Node
-from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.record import Record
 
 #: The position of each state, by its label.
 Places: TypeAlias = Mapping[str, tuple[float, float]]

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from bayescontrol import kernels
+from bayescontrol import TabularModes, kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
 from bayescontrol.convergence.core import core
@@ -43,7 +43,6 @@ from bayescontrol.experiments.theory.diagrams import markov_chain, stationary_sh
 from bayescontrol.experiments.theory.five_modes import MODES, TRUE, five_modes
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
-from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.statistics.intervals import normal_quantile
 
 #: With fewer runs no claims are made.

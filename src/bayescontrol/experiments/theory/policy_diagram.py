@@ -21,18 +21,16 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import Stream, TabularModes, interact
 from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.chance import ROUNDING, format_mean, means_claim
 from bayescontrol.experiments.curves import share_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory import diagrams
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.plot.chart import Chart, Colour, Dash, Panel, Series
 from bayescontrol.plot.graph import Area, Edge, Graph
 from bayescontrol.problems.examples import policy_diagram
-from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.seeding import Stream
 from bayescontrol.statistics.intervals import normal_quantile
 
 ALTERNATING: Final = "alternating"
