@@ -103,9 +103,8 @@ def _rule(settings: Settings, mdp: MDP, start: int, states: int | None) -> Any:
     return GibbsMDP(len(mdp.actions), start, prior, states=states).agent()
 
 
-def _learner(settings: Settings, mdp: MDP, start: int, constant: int) -> Any:
-    rates = {"alpha": settings.alpha, "beta": settings.beta}
-    return RLearning.on(mdp, C=constant, start=start, **rates)
+def _learner(s: Settings, mdp: MDP, start: int, constant: int) -> Any:
+    return RLearning.on(mdp, C=constant, start=start, alpha=s.alpha, beta=s.beta)
 
 
 #: The constructor of each agent, in the order of the columns.
@@ -220,8 +219,7 @@ class Results:
     def crossing(self, ahead: str, behind: str) -> tuple[float, float]:
         """Return the step at which `ahead` passes `behind` for good, and its jackknife error."""
         a, b = self.reward(ahead), self.reward(behind)
-        ours = crossing(a, b)
-        n = len(a)
+        ours, n = crossing(a, b), len(a)
         if n < 2:
             return ours, np.inf
         without = np.array([crossing(np.delete(a, i, 0), np.delete(b, i, 0)) for i in range(n)])
@@ -354,14 +352,13 @@ def _order_claim(results: Results) -> Claim:
         order += (" > " if differs else " ≈ ") + names[below]
         if not differs:
             ties.append(f"{names[above]} and {names[below]} do not differ significantly")
-    agreement = "the same" if ours == printed else "different"
     return Claim(
         "paper-order",
         "average reward falls in this order (prior A; ≈: no significant difference in a paired "
         "test)",
         "paper", " > ".join(names[name] for name in printed), order, None, None,
-        f"{_LOST}on ours the order of the means is {agreement}; "
-        + (", ".join(ties) if ties else "all differences are significant"),
+        f"{_LOST}on ours the order of the means is {'the same' if ours == printed else 'different'}"
+        f"; {', '.join(ties) or 'all differences are significant'}",
         place="section 5.2, table 1",
     )  # fmt: skip
 
@@ -401,11 +398,10 @@ def performance(results: Results) -> Table:
     rows = []
     for name in AGENTS:
         late = results.late(name)
-        paper = PAPER.get(name)
         passes = results.crossing(name, learner(30))[0] if name in RULES else np.nan
         ours = _with_sd(float(late.mean()), float(late.std(ddof=1)) if late.size > 1 else None)
         shares = (f"{r / results.optimum:.1%}" for r in (late.mean(), late.min(), late.max()))
-        printed = _with_sd(*paper) if paper else ""
+        printed = _with_sd(*PAPER[name]) if name in PAPER else ""
         rows.append((name, ours, printed, *shares, _crossing_text(passes)))
     settings = results.settings
     return Table(
@@ -444,8 +440,7 @@ _WINDOWS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the map, the behaviour of every agent, and learning curves."""
     charts = {"setup": _setup_chart, "behaviour": _behaviour_chart, "learning": _learning_chart}
-    results = Results(settings, columns)
-    return {name: chart(results) for name, chart in charts.items()}
+    return {name: chart(Results(settings, columns)) for name, chart in charts.items()}
 
 
 def _setup_chart(results: Results) -> Chart:

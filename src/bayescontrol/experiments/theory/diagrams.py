@@ -56,8 +56,8 @@ def stationary_shares(P: FloatArray) -> FloatArray:
     >>> stationary_shares(np.array([[0.0, 1.0], [0.5, 0.5]])).round(6)
     array([0.333333, 0.666667])
     """
-    rewards = np.zeros((len(P), 1))
-    (only,) = stationary_distribution(MDP(P[:, None], rewards), np.zeros(len(P), np.int64))
+    chain, policy = MDP(P[:, None], np.zeros((len(P), 1))), np.zeros(len(P), np.int64)
+    (only,) = stationary_distribution(chain, policy)
     return only.probability
 
 
@@ -73,10 +73,9 @@ def nodes(
     places: Places, shades: Sequence[float] | FloatArray, notes: Sequence[str], colour: Colour
 ) -> list[Node]:
     """Make a shaded node for each state; a page shows its note as a tooltip."""
-    rows = zip(places.items(), shades, notes, strict=True)
     return [
-        Node(name, x, y, float(shade), colour, f"{name}: {note}")
-        for (name, (x, y)), shade, note in rows
+        Node(name, *place, float(shade), colour, f"{name}: {note}")
+        for (name, place), shade, note in zip(places.items(), shades, notes, strict=True)
     ]
 
 

@@ -155,9 +155,8 @@ def band(t: npt.ArrayLike, policy: int, other: int) -> FloatArray:
 
 def band_error(t: float, policy: int, other: int, runs: int) -> float:
     """Return the standard error of C_t, a sample quantile: √(δ (1-δ) / runs) / density."""
-    z = normal_quantile(1.0 - DELTA / 4.0)
+    z, share_error = normal_quantile(1.0 - DELTA / 4.0), math.sqrt(DELTA * (1.0 - DELTA) / runs)
     density = 4.0 * math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi)
-    share_error = math.sqrt(DELTA * (1.0 - DELTA) / runs)
     return step_std(policy, other) * math.sqrt(t) * share_error / density
 
 
@@ -228,9 +227,8 @@ def _posterior_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]
 
 def _growth(settings: Settings, columns: Columns) -> FloatArray:
     """Return the growth of d_t(m*‖m3) per step over the second half, as [run, policy]."""
-    t = times(settings)
+    t, d = times(settings), columns["under"]
     half = t.size // 2
-    d = columns["under"]
     return np.asarray((d[:, :, -1] - d[:, :, half]) / (t[-1] - t[half]))
 
 
@@ -450,10 +448,8 @@ def _parts_panel(settings: Settings) -> Panel:
 
 def _mean_panel(settings: Settings, columns: Columns) -> Panel:
     t, all_steps = times(settings), np.arange(settings.steps + 1)
-    mean = rate(TRUE, 1) * t
-    deviation = columns["g"] - columns["G"]
-    low, high = mean + np.quantile(deviation, (0.05, 0.95), axis=0)
-    lower, upper = mean + np.quantile(deviation, (0.25, 0.75), axis=0)
+    mean, deviation = rate(TRUE, 1) * t, columns["g"] - columns["G"]
+    low, lower, upper, high = mean + np.quantile(deviation, (0.05, 0.25, 0.75, 0.95), axis=0)
     series = [
         Series("G, the mean", t, mean, low, high, colour="blue"),
         Series("half of the runs", t, mean, lower, upper, colour="blue", in_legend=False),
