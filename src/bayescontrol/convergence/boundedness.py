@@ -222,9 +222,8 @@ def bands(
             f"ensemble={ensemble!r} is not an Ensemble: pass the result of simulate_divergences; "
             "for a single record use sub_divergences"
         )
-    for level in (*levels, 1.0 - delta):
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"levels={levels}, delta={delta}: shares must lie between 0 and 1")
+    if not all(0.0 < level < 1.0 for level in (*levels, 1.0 - delta)):
+        raise ValueError(f"levels={levels}, delta={delta}: shares must lie between 0 and 1")
     excess, sup = ensemble.excess(other), ensemble.sup[..., ensemble.column(other)]
     runs = len(excess)
     with np.errstate(invalid="ignore"):

@@ -74,11 +74,12 @@ class Walk:
             )
         self.x = situation
         self.advance = as_advance(situation, advance)
-        self._private = [callable(getattr(mode, "start", None)) for mode in self.modes]
-        self._states = [
-            mode.start() if private else None
-            for mode, private in zip(self.modes, self._private, strict=True)
-        ]
+        #: The private states, by the number of the mode.
+        self._states = {
+            i: mode.start()
+            for i, mode in enumerate(self.modes)
+            if callable(getattr(mode, "start", None))
+        }
         #: Whether m gave probability zero to an observation that occurred.
         self.ruled_out = False
         seed = as_seed(seed)
@@ -130,9 +131,8 @@ class Walk:
                 "(expected: below inf). Let world(mode) build the world that the mode describes"
             )
         self.ruled_out |= log_q == -math.inf
-        for i, private in enumerate(self._private):
-            if private:
-                self._states[i] = self.modes[i].advance(self._states[i], a, o)
+        for i, state in self._states.items():
+            self._states[i] = self.modes[i].advance(state, a, o)
         self.x = self.advance(self.x, a, o)
         return evidence
 
@@ -152,7 +152,7 @@ class Walk:
 
     def _at(self, i: int) -> Any:
         """Return the situation of mode i: its private state, or x."""
-        return self._states[i] if self._private[i] else self.x
+        return self._states.get(i, self.x)
 
     def _expected(self, actor: Any, x: Any, a: Any, predictions: list[Any]) -> StepEvidence:
         """Return G, or the divergence after action a if the actor has no action probabilities."""

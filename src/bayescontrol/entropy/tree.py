@@ -239,11 +239,8 @@ class InteractionTree:
             W = W * obs.p
 
     def __repr__(self) -> str:
-        histories = len(self.steps[-1][1].symbols)
-        return (
-            f"InteractionTree({len(self.prior)} modes, horizon {self.horizon}, "
-            f"{histories:,} histories)"
-        )
+        histories = f"{len(self.steps[-1][1].symbols):,} histories"
+        return f"InteractionTree({len(self.prior)} modes, horizon {self.horizon}, {histories})"
 
 
 def paths(act: Stage, obs: Stage, column: npt.NDArray[Any]) -> Iterator[tuple[int, Any, Any, Any]]:
@@ -273,18 +270,15 @@ def _stage(
     is_action: bool, answers: list[list[Probabilities]], symbols: Sequence[Any] | None
 ) -> Stage:
     """Return the edges out of every history h; answers[h] has the distributions of all modes."""
-    parent: list[int] = []
-    names: list[Any] = []
+    edges: list[tuple[int, Any]] = []
     p: list[list[float]] = []
     for h, at_h in enumerate(answers):
         possible = (k for answer in at_h for k, p_k in answer.items() if p_k > 0.0)
         for k in dict.fromkeys(possible) if symbols is None else symbols:
-            parent.append(h)
-            names.append(k)
+            edges.append((h, k))
             p.append([answer.get(k, 0.0) for answer in at_h])
-    return Stage(
-        is_action, tuple(names), np.array(parent, np.int64), np.array(p, np.float64).T.copy()
-    )
+    parent, names = np.array([h for h, _ in edges], np.int64), tuple(k for _, k in edges)
+    return Stage(is_action, names, parent, np.array(p, np.float64).T.copy())
 
 
 #: The named weightings.

@@ -159,13 +159,11 @@ def _expert_table(settings: Settings, columns: Columns) -> Table:
 def _change_table(settings: Settings, columns: Columns) -> Table:
     rows = []
     for i, name in enumerate(replica.CHANGES):
-        steps = columns["changed"][:, i]
         after = columns["after"][:, i, :, settings.change :]
-        force, pole = after[:, replica.FORCE], after[:, replica.POLE]
-        believes_force = force >= 0.5
+        believes_force = after[:, replica.FORCE] >= 0.5
         delay = np.where(believes_force.any(axis=1), believes_force.argmax(axis=1) + 1.0, np.inf)
-        stood = steps == settings.steps
-        end = f"{pole[stood, -1].mean():.2f}" if stood.any() else "none stands"
+        stood = columns["changed"][:, i] == settings.steps
+        end = f"{after[stood, replica.POLE, -1].mean():.2f}" if stood.any() else "none stands"
         rows.append((name, with_error(*share_and_error(stood)), float(np.median(delay)), end))
     return Table(
         f"The motor is rewired after {settings.change} steps",
@@ -284,9 +282,9 @@ def _quartiles(label: str, t: Any, values: FloatArray, **style: Any) -> Series:
 
 def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.steps + 1)
-    known = _quartiles("median, quartiles", t, columns["posterior"])
     return Panel(
-        "Probability of the true pole", "step t", "P(m* | past)", [known], [Guide("prior", 0.05)],
+        "Probability of the true pole", "step t", "P(m* | past)",
+        [_quartiles("median, quartiles", t, columns["posterior"])], [Guide("prior", 0.05)],
         xscale="log", ylim=(0.0, 1.05), legend="lower right",
     )  # fmt: skip
 

@@ -80,8 +80,7 @@ def run(settings: Settings, i: int) -> Columns:
         weight.append(v[:, TRUE])
         distance.append(np.abs(mixture - policy[TRUE]).sum(-1) / 2)
         wrong.append(policy[TRUE, np.arange(settings.steps), record.actions] == 0.0)
-    found = {"weight": weight, "distance": distance, "strange": wrong}
-    return {name: np.stack(rows) for name, rows in found.items()}
+    return {"weight": np.stack(weight), "distance": np.stack(distance), "strange": np.stack(wrong)}
 
 
 _ALARMS: Final = 1e-3 / 2

@@ -155,8 +155,9 @@ def band(t: npt.ArrayLike, policy: int, other: int) -> FloatArray:
 
 def band_error(t: float, policy: int, other: int, runs: int) -> float:
     """Return the standard error of C_t, a sample quantile: √(δ (1-δ) / runs) / density."""
-    z, share_error = normal_quantile(1.0 - DELTA / 4.0), math.sqrt(DELTA * (1.0 - DELTA) / runs)
+    z = normal_quantile(1.0 - DELTA / 4.0)
     density = 4.0 * math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi)
+    share_error = math.sqrt(DELTA * (1.0 - DELTA) / runs)
     return step_std(policy, other) * math.sqrt(t) * share_error / density
 
 
