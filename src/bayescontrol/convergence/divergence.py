@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
@@ -163,10 +162,8 @@ def _distributions(
 ) -> list[dict[Any, float]]:
     """Return the distribution of each of these modes; a mode array is queried once for all."""
     if isinstance(hypotheses, ModeArrayQueries):
-        answers = hypotheses.query_each(capability, method)
-        each: dict[Any, npt.NDArray[Any]] = {
-            k: np.broadcast_to(p, hypotheses.shape) for k, p in answers.items()
-        }
+        answers, shape = hypotheses.query_each(capability, method), hypotheses.shape
+        each = {k: np.broadcast_to(p, shape) for k, p in answers.items()}
         return [{k: float(p[m]) for k, p in each.items()} for m in modes]
     if not hypotheses.supports(capability):
         hypotheses.query_each(capability, method)  # raises an error with the mode and the method

@@ -53,6 +53,7 @@ from bayescontrol.mode_queries import draw_from
 from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.protocols import IOSystem
 from bayescontrol.seeding import SeedLike, Stream, as_stream
+from bayescontrol.statistics import mean_and_error
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,7 @@ class Estimate:
         """Return the mean and s/√n over the first axis; both are ∞ if one of the samples is."""
         mean, error = np.full((2, samples.shape[1]), np.inf)
         finite = np.isfinite(samples).all(axis=0)
-        finite_samples = samples[:, finite]
-        mean[finite] = finite_samples.mean(axis=0)
-        if len(samples) > 1:
-            error[finite] = finite_samples.std(axis=0, ddof=1) / math.sqrt(len(samples))
+        mean[finite], error[finite] = mean_and_error(samples[:, finite])
         return cls(mean, error)
 
 

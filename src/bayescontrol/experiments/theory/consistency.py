@@ -20,7 +20,7 @@ of at most 1e-3 together.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Annotated, Any, Final
 
@@ -240,11 +240,13 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the modes and how the agent settles."""
     was, repaired = _modes_of(settings, ORIGINAL), _modes_of(settings, REPAIRED)
     panel = partial(diagrams.mode_panel, places=_PLACES)
-    alike: Any = {"title": "H2, repaired", "note": "as P1 in A, where H1 and H2 agree"}
+    alike = "as P1 in A, where H1 and H2 agree"
     panels = [
         panel(was, 0, colour="blue", dash="solid", note="stays in A, by A1"),
         panel(was, 1, colour="vermillion", dash="dash", note="stays in A, by A2"),
-        panel(repaired, 1, colour="green", dash="dashdot", **alike),
+        replace(
+            panel(repaired, 1, colour="green", dash="dashdot", note=alike), title="H2, repaired"
+        ),
     ]
     return {
         "modes": Chart(

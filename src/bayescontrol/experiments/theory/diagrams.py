@@ -134,13 +134,7 @@ def _successors(
 
 
 def mode_panel(
-    modes: TabularModes,
-    m: int,
-    places: Places,
-    colour: Colour,
-    dash: Dash,
-    note: str,
-    title: str = "",
+    modes: TabularModes, m: int, places: Places, colour: Colour, dash: Dash, note: str
 ) -> Panel:
     """Draw mode m of a class whose state labels begin with the name of their region.
 
@@ -173,7 +167,7 @@ def mode_panel(
             Area(f"where {policy} stays", subset, colour, dash, _SUBSET, named=False),
         ],
     )
-    title = title or f"H{m + 1} and its policy {policy}"
+    title = f"H{m + 1} and its policy {policy}"
     return Panel(title, "states", "transitions", [], graphs=[graph], notes=[note])
 
 

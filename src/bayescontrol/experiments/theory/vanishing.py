@@ -39,7 +39,7 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
-from bayescontrol.convergence import Outcome, PairVerdict, check, core, simulate_divergences
+from bayescontrol.convergence import Outcome, PairVerdict, check, simulate_divergences
 from bayescontrol.experiments.chance import Pilot, format_weight, longest_pilot, measured
 from bayescontrol.experiments.curves import share_of_runs, spread_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
@@ -159,9 +159,8 @@ def others(name: str, inside: bool) -> list[int]:
     >>> others("five modes", inside=True)
     [3, 4]
     """
-    modes, true = class_of(name), CLASSES[name]
-    members = core(modes, true)
-    return [m for m in range(len(modes)) if (m in members) is inside and m != true]
+    wrong = (m for m in range(len(class_of(name))) if m != CLASSES[name])
+    return [m for m in wrong if pair(name, m).in_core is inside]
 
 
 def _outside_claim(settings: Settings, name: str, columns: Columns) -> Claim:
