@@ -113,10 +113,9 @@ class Settling:
         if early := sum(self.modes.prior[m] < self.below for m in others):
             modes = counted(int(early), "mode")
             lines.append(f"  {modes} with prior below {self.below:g}: T = 0 means nothing")
-        runs = counted(len(self.first), "run")
         head = (
-            f"Settling(world of {self.modes.name(self.true)}, {runs}{schedule}: "
-            f"steps until a weight is below {self.below:g})"
+            f"Settling(world of {self.modes.name(self.true)}, {counted(len(self.first), 'run')}"
+            f"{schedule}: steps until a weight is below {self.below:g})"
         )
         return "\n".join([head, *lines])
 

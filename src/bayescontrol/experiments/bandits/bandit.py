@@ -365,8 +365,8 @@ def lookahead_cost(settings: Settings, pulls: int | None = None) -> float:
     """Return the largest error of an index caused by the limited look-ahead, up to `pulls`."""
     unlimited, limited = timed(settings, None).table, timed(settings, settings.lookahead).table
     n = unlimited.pulls if pulls is None else min(pulls, unlimited.pulls)
-    states = (n + 1) * (n + 2) // 2
-    return float((unlimited.nu - limited.nu)[:states].max())
+    # There are (n + 1) (n + 2) / 2 states with up to n pulls.
+    return float((unlimited.nu - limited.nu)[: (n + 1) * (n + 2) // 2].max())
 
 
 def index_tables(settings: Settings) -> Table:

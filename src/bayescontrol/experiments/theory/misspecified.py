@@ -331,8 +331,7 @@ def _mean(values: FloatArray) -> tuple[float, float]:
 def _world_table() -> Table:
     rows = []
     for k, world in enumerate(WORLDS):
-        lever = k if k < len(INSIDE) else 0
-        by_situation = all_worlds().hypothesis[k, :, lever]
+        by_situation = all_worlds().hypothesis[k, :, k if world in INSIDE else 0]
         after_no_loss, after_loss = by_situation[0, 2], by_situation[1, 2]
         # The share of pulls that lose in the long run.
         share = after_no_loss / (1.0 + after_no_loss - after_loss)
