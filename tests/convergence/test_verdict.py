@@ -136,7 +136,7 @@ def test_a_deadlock_in_one_world_is_also_one_in_the_other() -> None:
         verdict = check(modes)
         for pair in verdict.pairs:
             if pair.deadlock is not None:
-                again = BlindSpots.of(World(modes, pair.true), pair.other).deadlock()
+                again = BlindSpots(World(modes, pair.true), pair.other).deadlock()
                 assert again is not None
                 observed += 1
     assert observed > 50

@@ -193,10 +193,9 @@ class Distribution:
         >>> Distribution({"X": ("a", "b")}, [Fraction(1, 3), Fraction(2, 3)]).as_dict()
         {'a': Fraction(1, 3), 'b': Fraction(2, 3)}
         """
-        keys = product(*self.domains.values())
-        single = len(self.domains) == 1
-        cells = zip(keys, self.p.ravel().tolist(), strict=True)
-        return {key[0] if single else key: p for key, p in cells}
+        domains = [*self.domains.values()]
+        keys = domains[0] if len(domains) == 1 else product(*domains)
+        return dict(zip(keys, self.p.ravel().tolist(), strict=True))
 
     def __getitem__(self, key: Any) -> Probability:
         x = (key,) if len(self.domains) == 1 else key

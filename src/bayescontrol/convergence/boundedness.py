@@ -12,6 +12,7 @@ Ville's inequality needs (our reading, see docs/errata.md). This module measures
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -222,9 +223,8 @@ def bands(
             f"ensemble={ensemble!r} is not an Ensemble: pass the result of simulate_divergences; "
             "for a single record use sub_divergences"
         )
-    for level in (*levels, 1.0 - delta):
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"levels={levels}, delta={delta}: shares must lie between 0 and 1")
+    if not all(0.0 < level < 1.0 for level in (*levels, 1.0 - delta)):
+        raise ValueError(f"levels={levels}, delta={delta}: shares must lie between 0 and 1")
     excess, sup = ensemble.excess(other), ensemble.sup[..., ensemble.column(other)]
     runs = len(excess)
     with np.errstate(invalid="ignore"):
@@ -298,14 +298,11 @@ def _minima(runs: Any) -> FloatArray:
     """Return min_t P(m* | âo_≤t) / P(m*) of each run."""
     if isinstance(runs, Ensemble):
         return np.asarray(runs.low[:, -1])
-    try:
+    with suppress(TypeError, ValueError):
         low = np.asarray(None if isinstance(runs, Record) else runs, np.float64)
-        is_array = low.ndim > 0
-    except (TypeError, ValueError):
-        is_array = False
-    if not is_array:
-        raise MissingCapability(
-            f"runs={runs!r}: pass the result of simulate_divergences(modes, true, steps, runs), or "
-            "a list with min_t P(m* | âo_≤t) / P(m*) of each run"
-        )
-    return low
+        if low.ndim > 0:
+            return low
+    raise MissingCapability(
+        f"runs={runs!r}: pass the result of simulate_divergences(modes, true, steps, runs), or "
+        "a list with min_t P(m* | âo_≤t) / P(m*) of each run"
+    )

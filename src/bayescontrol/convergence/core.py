@@ -101,9 +101,7 @@ def policies_agree(world: World) -> BoolArray:
     >>> policies_agree(World(prize_or_frog(), true=0))
     array([ True, False])
     """
-    true = world.modes.policy[world.true]
-    apart = np.abs(world.modes.policy - true).max(-1) > world.tolerance
-    return np.asarray(~apart[:, world.late].any(-1))
+    return np.asarray(~world.acts_differently[:, world.late].any(-1))
 
 
 #: Maximum number of (situation, modes not ruled out) searched for a way into a deadlock.
@@ -118,41 +116,27 @@ class Deadlock:
     situations: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
 class BlindSpots:
     """The situations from which m and m*, taking turns, can never be distinguished.
 
-    Only situations count that the agent can reach before m is ruled out.
+    Only situations count that the agent can reach before m is ruled out (`reachable`).
 
     >>> from bayescontrol.problems.examples import consistency_diagram
     >>> modes = consistency_diagram()
-    >>> spots = BlindSpots.of(World(modes, 0), 1)
+    >>> spots = BlindSpots(World(modes, 0), 1)
     >>> [modes.labels.situations[x] for x in np.flatnonzero(spots.situations)]
     ['A0', 'A1', 'A2']
     >>> spots.may_conflict, spots.deadlock().modes
     (True, (0, 1))
     """
 
-    world: World
-    m: int
-    situations: BoolArray
-    #: The situations reachable before m is ruled out.
-    reachable: BoolArray
-
-    @classmethod
-    def of(cls, world: World, m: int) -> "BlindSpots":
-        """Return the blind spots of m in this world."""
-        reachable = world.reachable_while_possible(m)
-        separable = reaches_separation(world, world.takes(world.true, m), m)
-        return cls(world, m, reachable & ~separable, reachable)
-
-    @cached_property
-    def _pair_takes(self) -> BoolArray:
-        return self.world.takes(self.world.true, self.m)
-
-    @cached_property
-    def _pair_graph(self) -> BoolArray:
-        return self.world.graph(self._pair_takes)
+    def __init__(self, world: World, m: int) -> None:
+        self.world, self.m = world, m
+        self.reachable = world.reachable_while_possible(m)
+        self._pair_takes = world.takes(world.true, m)
+        self._pair_graph = world.graph(self._pair_takes)
+        separable = reaches_separation(world, self._pair_takes, m)
+        self.situations = self.reachable & ~separable
 
     @cached_property
     def _closed_sets(self) -> list[IntArray]:
@@ -166,7 +150,7 @@ class BlindSpots:
     @cached_property
     def may_conflict(self) -> bool:
         """Return whether the policies differ in a situation that might occur for ever."""
-        differ = self.world.acts_differently(self.m)
+        differ = self.world.acts_differently[self.m]
         # The closed sets of the pair can last for ever, whatever other modes do.
         in_closed = any(differ[closed].any() for closed in self._closed_sets)
         return in_closed or bool(self.conflicts.any())
@@ -174,7 +158,7 @@ class BlindSpots:
     @cached_property
     def conflicts(self) -> BoolArray:
         """Return the situations that might occur for ever and in which m and m* act differently."""
-        differ = self.situations & self.world.acts_differently(self.m)
+        differ: BoolArray = self.situations & self.world.acts_differently[self.m]
         if not differ.any():
             return differ
         # lasting[k, x]: whether mode k may act in x for ever. acts[x, a]: whether such a mode takes
@@ -192,14 +176,13 @@ class BlindSpots:
         """Return a deadlock of m and m*, or None if none is found."""
         for closed in self._closed_sets:
             for alive in self._modes_on_arrival(set(closed.tolist())):
-                found = self._extend(closed, alive)
-                if found is not None:
+                if (found := self._extend(closed, alive)) is not None:
                     return found
         return None
 
     def _extend(self, K: IntArray, alive: BoolArray) -> Deadlock | None:
         """Return the smallest J and C around the closed set K, or None if it is no deadlock."""
-        world, differ = self.world, self.world.acts_differently(self.m)
+        world, differ = self.world, self.world.acts_differently[self.m]
         C, J = np.zeros(len(self._pair_graph), bool), np.zeros(len(world.modes), bool)
         C[K] = J[[world.true, self.m]] = True
         closed_sets = [K]

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
@@ -40,20 +39,15 @@ from bayescontrol.rule import ControlRule, Rule
 Hypotheses: TypeAlias = ModeListQueries[Any] | ModeArrayQueries[Any]
 
 
-def expected_terms(
-    record: Record, agent: Rule, drawn: IntArray, true: int, other: int
-) -> FloatArray:
+def _means(record: Record, agent: Rule, drawn: IntArray, true: int, other: int) -> FloatArray:
     """Return the conditional mean of each step of d_t(m*‖m), given the drawn mode; shape (T,)."""
-    belief = _belief(record, agent)
     table = _table(record, agent)
     if table is not None:
         modes, x, _, _ = table
-        mean = np.empty((len(modes), modes.policy.shape[1], 1))
-        kernels.divergence.mean_tables(
-            modes.policy, modes.hypothesis, true, np.array([other]), mean
-        )
+        mean, others = np.empty((len(modes), modes.policy.shape[1], 1)), np.array([other])
+        kernels.divergence.mean_tables(modes.policy, modes.hypothesis, true, others, mean)
         return np.asarray(mean[drawn, x, 0])
-    hypotheses = queries_for(belief.modes)
+    hypotheses = queries_for(agent.belief.modes)
     steps = enumerate(_replay_steps(record, agent, hypotheses))
     return np.array([_mean(hypotheses, x, int(drawn[t]), true, other) for t, (x, _, _) in steps])
 
@@ -168,10 +162,8 @@ def _distributions(
 ) -> list[dict[Any, float]]:
     """Return the distribution of each of these modes; a mode array is queried once for all."""
     if isinstance(hypotheses, ModeArrayQueries):
-        answers = hypotheses.query_each(capability, method)
-        each: dict[Any, npt.NDArray[Any]] = {
-            k: np.broadcast_to(p, hypotheses.shape) for k, p in answers.items()
-        }
+        answers, shape = hypotheses.query_each(capability, method), hypotheses.shape
+        each = {k: np.broadcast_to(p, shape) for k, p in answers.items()}
         return [{k: float(p[m]) for k, p in each.items()} for m in modes]
     if not hypotheses.supports(capability):
         hypotheses.query_each(capability, method)  # raises an error with the mode and the method
@@ -235,14 +227,11 @@ class Divergences:
         """
         prior = self.posterior[0]
         m_star = mode_index(true, self.names)
-        out = np.zeros(self.posterior.shape)
-        for m in np.flatnonzero(prior).tolist():
-            column = np.full(len(out), np.inf)
-            if prior[m_star] > 0.0:
-                odds = float(prior[m] / prior[m_star])
-                kernels.divergence.bound(self.of(m_star, m), odds, column)
-            out[:, m] = column
-        return out
+        out = np.where(prior > 0.0, np.inf, 0.0)[:, None].repeat(len(self.posterior), axis=1)
+        for m in np.flatnonzero(prior).tolist() if prior[m_star] > 0.0 else ():
+            odds = float(prior[m] / prior[m_star])
+            kernels.divergence.bound(self.of(m_star, m), odds, out[m])
+        return np.ascontiguousarray(out.T)
 
     def __repr__(self) -> str:
         T, M = self.evidence.shape
@@ -373,7 +362,7 @@ def sub_divergences(
     modes = found.posterior.shape[1]
     m_star, m = mode_index(true, found.names), mode_index(other, found.names)
     drawn = _drawn(record, modes)
-    terms, means = found.terms(m_star, m), expected_terms(record, agent, drawn, m_star, m)
+    terms, means = found.terms(m_star, m), _means(record, agent, drawn, m_star, m)
     d, (g, G) = found.of(m_star, m), np.empty((2, len(record) + 1, modes))
     kernels.divergence.demultiplex(terms, drawn, g)
     kernels.divergence.demultiplex(means, drawn, G)

@@ -258,9 +258,8 @@ starts of 5 steps)
     @property
     def at_least(self) -> float:
         """Return the 97.5 % lower bound on the share of pairs under the prior that settle."""
-        return clopper_pearson(
-            sum(p.outcome <= Outcome.SETTLES for p in self.pairs), len(self.pairs)
-        ).low
+        settling = sum(pair.outcome <= Outcome.SETTLES for pair in self.pairs)
+        return clopper_pearson(settling, len(self.pairs)).low
 
     @property
     def _worst(self) -> Outcome:

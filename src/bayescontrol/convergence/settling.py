@@ -92,17 +92,15 @@ class Settling:
         if times is None:
             raise ValueError("for_good was not measured: pass for_good=True to settling_times")
         m = mode_index(m, _names(self.modes))
-        name, reached = self.modes.name(m), times[:, m]
+        reached = times[:, m]
         unfinished = reached == kernels.tabular.NOT_YET
         bounded = np.where(unfinished, self.horizon, reached).astype(np.float64)
         error = bounded.std(ddof=1) / np.sqrt(len(bounded)) if len(bounded) > 1 else np.inf
-        ranks = np.quantile(
-            np.where(unfinished, np.inf, reached), (0.1, 0.5, 0.9), method="inverted_cdf"
-        )
-        low, half, high = (float(q) for q in ranks)
+        dropped = np.where(unfinished, np.inf, reached)
+        low, half, high = np.quantile(dropped, (0.1, 0.5, 0.9), method="inverted_cdf").tolist()
         return SettlingTime(
-            name, float(bounded.mean()), float(error), (low, half, high), float(unfinished.mean()),
-            self.horizon, bool(self.tied[m]),
+            self.modes.name(m), float(bounded.mean()), float(error), (low, half, high),
+            float(unfinished.mean()), self.horizon, bool(self.tied[m]),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -112,14 +110,12 @@ class Settling:
         lines = [f"  {time!r}" for time in times[:8]]
         if len(times) > 8:
             lines.append(f"  … and {len(times) - 8} faster ones")
-        early = [m for m in others if self.modes.prior[m] < self.below]
-        if early:
-            modes = counted(len(early), "mode")
+        if early := sum(self.modes.prior[m] < self.below for m in others):
+            modes = counted(int(early), "mode")
             lines.append(f"  {modes} with prior below {self.below:g}: T = 0 means nothing")
-        runs = counted(len(self.first), "run")
         head = (
-            f"Settling(world of {self.modes.name(self.true)}, {runs}{schedule}: "
-            f"steps until a weight is below {self.below:g})"
+            f"Settling(world of {self.modes.name(self.true)}, {counted(len(self.first), 'run')}"
+            f"{schedule}: steps until a weight is below {self.below:g})"
         )
         return "\n".join([head, *lines])
 

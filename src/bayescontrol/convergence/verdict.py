@@ -52,35 +52,27 @@ class Outcome(enum.IntEnum):
 
 
 class Reason(enum.Enum):
-    """The reason for the outcome of a pair.
+    """The reason for the outcome of a pair: its text, and the outcome that follows from it.
 
     >>> Reason.OUTSIDE_CORE.outcome.name
     'THEOREM'
     """
 
-    OUTSIDE_CORE = "the true mode's policy refutes it"
-    CONSISTENT = "it cannot be distinguished, and acts the same"
-    OWN_POLICY = "its own policy refutes it"
-    TURNS = "the two policies, taking turns, refute it"
-    ALIKE_WHERE_BLIND = "it acts the same wherever it cannot be distinguished"
-    THIRD_MODE = "neither proved nor refuted: it depends on a third mode"
-    DEADLOCK = "neither policy distinguishes them, and they act differently"
+    outcome: Outcome
+    _value_: str
 
-    @property
-    def outcome(self) -> Outcome:
-        """Return the outcome that follows from this reason."""
-        return _OUTCOMES[self]
+    def __new__(cls, text: str, outcome: Outcome) -> "Reason":
+        reason = object.__new__(cls)
+        reason._value_, reason.outcome = text, outcome
+        return reason
 
-
-_OUTCOMES = {
-    Reason.OUTSIDE_CORE: Outcome.THEOREM,
-    Reason.CONSISTENT: Outcome.THEOREM,
-    Reason.OWN_POLICY: Outcome.SETTLES,
-    Reason.TURNS: Outcome.SETTLES,
-    Reason.ALIKE_WHERE_BLIND: Outcome.SETTLES,
-    Reason.THIRD_MODE: Outcome.UNDECIDED,
-    Reason.DEADLOCK: Outcome.NEVER,
-}
+    OUTSIDE_CORE = "the true mode's policy refutes it", Outcome.THEOREM
+    CONSISTENT = "it cannot be distinguished, and acts the same", Outcome.THEOREM
+    OWN_POLICY = "its own policy refutes it", Outcome.SETTLES
+    TURNS = "the two policies, taking turns, refute it", Outcome.SETTLES
+    ALIKE_WHERE_BLIND = "it acts the same wherever it cannot be distinguished", Outcome.SETTLES
+    THIRD_MODE = "neither proved nor refuted: it depends on a third mode", Outcome.UNDECIDED
+    DEADLOCK = "neither policy distinguishes them, and they act differently", Outcome.NEVER
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,18 +118,17 @@ it)
     @cached_property
     def act_differently(self) -> tuple[int, ...]:
         """Return the situations that can occur late and in which the policies differ."""
-        apart = self.world.acts_differently(self.other) & self.world.late
-        return self._where(apart)
+        return self._where(self.world.acts_differently[self.other] & self.world.late)
 
     @cached_property
     def conflicts(self) -> tuple[int, ...]:
         """Return the blind situations that can occur for ever and in which the policies differ."""
-        return self._where(BlindSpots.of(self.world, self.other).conflicts)
+        return self._where(BlindSpots(self.world, self.other).conflicts)
 
     @cached_property
     def blind(self) -> tuple[int, ...]:
         """Return the situations from which the two, even taking turns, cannot be distinguished."""
-        return self._where(BlindSpots.of(self.world, self.other).situations)
+        return self._where(BlindSpots(self.world, self.other).situations)
 
     @cached_property
     def rates(self) -> tuple[DivergenceRate, ...]:
@@ -260,7 +251,7 @@ def _pairs(
 
 def _check_inconsistent(world: World, m: int) -> tuple[Reason, Deadlock | None]:
     """Return the reason for a mode that is in the core and acts differently."""
-    blind = BlindSpots.of(world, m)
+    blind = BlindSpots(world, m)
     if reaches_separation(world, world.takes(m), m)[blind.reachable].all():
         return Reason.OWN_POLICY, None
     if not blind.situations.any():
@@ -296,9 +287,8 @@ wherever the agent is, without interruption by another mode.',)
         if len(advice) >= most:
             break
     good = [pair for pair in verdict.pairs if pair.outcome <= Outcome.SETTLES]
-    if not any(pair.reason in BY_TURNS for pair in good):
-        slowest = max(good, key=steps_in_a_row, default=None)
-        advice.update(dict.fromkeys(_advice_to_hold(slowest) if slowest is not None else ()))
+    if good and not any(pair.reason in BY_TURNS for pair in good):
+        advice.update(dict.fromkeys(_advice_to_hold(max(good, key=steps_in_a_row))))
     return tuple(advice)[:most]
 
 
@@ -392,9 +382,8 @@ def _advice_to_act(pair: PairVerdict) -> tuple[str, ...]:
         proposal = f"take {labels.actions[a]}{_in_situations(pair, (x,))} now and then"
         if not stuck[x]:
             unvisited = "" if world.reachable[x] else ", where no mode goes,"
-            proposal = (
-                f"go to {labels.situations[x]}{unvisited} and take {labels.actions[a]} now and then"
-            )
+            action = labels.actions[a]
+            proposal = f"go to {labels.situations[x]}{unvisited} and take {action} now and then"
         effect = f"gives {candidates[x, a]:.2g} bits of evidence"
         if math.isinf(candidates[x, a]):
             effect = "may show at once which of them is wrong"

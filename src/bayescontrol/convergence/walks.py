@@ -74,11 +74,12 @@ class Walk:
             )
         self.x = situation
         self.advance = as_advance(situation, advance)
-        self._private = [callable(getattr(mode, "start", None)) for mode in self.modes]
-        self._states = [
-            mode.start() if private else None
-            for mode, private in zip(self.modes, self._private, strict=True)
-        ]
+        #: The private states, by the number of the mode.
+        self._states = {
+            i: mode.start()
+            for i, mode in enumerate(self.modes)
+            if callable(getattr(mode, "start", None))
+        }
         #: Whether m gave probability zero to an observation that occurred.
         self.ruled_out = False
         seed = as_seed(seed)
@@ -112,9 +113,7 @@ class Walk:
             o = o.copy()
         if predictions:
             try:
-                log_p, log_q = (
-                    safe_log(float(prediction.get(o, 0.0))) for prediction in predictions
-                )
+                log_p, log_q = (safe_log(float(known.get(o, 0.0))) for known in predictions)
             except TypeError:
                 raise BadEvidence(
                     f"the world of {self.modes[0]!r} returned observation {o!r}, which is not "
@@ -132,9 +131,8 @@ class Walk:
                 "(expected: below inf). Let world(mode) build the world that the mode describes"
             )
         self.ruled_out |= log_q == -math.inf
-        for i, private in enumerate(self._private):
-            if private:
-                self._states[i] = self.modes[i].advance(self._states[i], a, o)
+        for i, state in self._states.items():
+            self._states[i] = self.modes[i].advance(state, a, o)
         self.x = self.advance(self.x, a, o)
         return evidence
 
@@ -154,7 +152,7 @@ class Walk:
 
     def _at(self, i: int) -> Any:
         """Return the situation of mode i: its private state, or x."""
-        return self._states[i] if self._private[i] else self.x
+        return self._states.get(i, self.x)
 
     def _expected(self, actor: Any, x: Any, a: Any, predictions: list[Any]) -> StepEvidence:
         """Return G, or the divergence after action a if the actor has no action probabilities."""
@@ -162,9 +160,8 @@ class Walk:
         if not hasattr(actor, "action_probabilities"):
             return evidence
         nats, separated = 0.0, False
-        for b, chance in checked_probabilities(
-            actor.action_probabilities(x), "policy", actor, x
-        ).items():
+        policy = checked_probabilities(actor.action_probabilities(x), "policy", actor, x)
+        for b, chance in policy.items():
             if chance > 0.0:
                 after_b = evidence if b == a else _divergence(*self._predictions(b))
                 nats += chance * after_b.nats
@@ -173,13 +170,11 @@ class Walk:
 
     def _predictions(self, a: Any) -> list[Mapping[Any, float]]:
         """Return P(· | m*, x, a) and P(· | m, x, a) if both offer them."""
-        at = ((mode, self._at(i)) for i, mode in self._exact)
-        return [
-            checked_probabilities(
-                m.observation_probabilities(x, a), "hypothesis", m, x, a, allow_empty=True
-            )
-            for m, x in at
-        ]
+        predictions = []
+        for i, m in self._exact:
+            x, p = self._at(i), m.observation_probabilities(self._at(i), a)
+            predictions.append(checked_probabilities(p, "hypothesis", m, x, a, allow_empty=True))
+        return predictions
 
 
 def _divergence(p: Any, q: Any) -> StepEvidence:

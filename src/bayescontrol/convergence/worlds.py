@@ -143,10 +143,11 @@ class World:
         """Return whether an action in `takes` separates m from m* in x, as an array [m, x]."""
         return np.asarray((self.separates & takes).any(-1))
 
-    def acts_differently(self, m: int) -> BoolArray:
-        """Return whether the policies of m and m* differ in x."""
-        other, true = self.modes.policy[m], self.modes.policy[self.true]
-        return np.asarray((np.abs(other - true) > self.tolerance).any(-1))
+    @cached_property
+    def acts_differently(self) -> BoolArray:
+        """Return whether the policies of m and m* differ in x, as an array [m, x]."""
+        gaps = np.abs(self.modes.policy - self.modes.policy[self.true])
+        return np.asarray((gaps > self.tolerance).any(-1))
 
 
 def can_reach(graph: BoolArray, targets: BoolArray) -> BoolArray:

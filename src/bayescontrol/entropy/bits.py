@@ -30,7 +30,7 @@ weight P(m), so it never pays more than -log2 P(m*); neither does the control ru
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.entropy.tree import (
     RULED_OUT,
     InteractionTree,
+    ModeSystems,
     Probabilities,
     Weighting,
     as_policy,
@@ -52,6 +53,7 @@ from bayescontrol.mode_queries import draw_from
 from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.protocols import IOSystem
 from bayescontrol.seeding import SeedLike, Stream, as_stream
+from bayescontrol.statistics import mean_and_error
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,7 @@ class Estimate:
         """Return the mean and s/√n over the first axis; both are ∞ if one of the samples is."""
         mean, error = np.full((2, samples.shape[1]), np.inf)
         finite = np.isfinite(samples).all(axis=0)
-        finite_samples = samples[:, finite]
-        mean[finite] = finite_samples.mean(axis=0)
-        if len(samples) > 1:
-            error[finite] = finite_samples.std(axis=0, ddof=1) / math.sqrt(len(samples))
+        mean[finite], error[finite] = mean_and_error(samples[:, finite])
         return cls(mean, error)
 
 
@@ -248,7 +247,12 @@ def sampled_relative_entropy(
             )
     if horizon < 1 or samples < 1:
         raise ValueError(f"horizon={horizon}, samples={samples}: both must be at least 1")
-    sampler, rng = _Sampler(agent, modes, prior, weighting, actions), as_stream(seed)
+    require_system("the agent", agent)
+    # Actions are checked only if they are interventions.
+    systems = ModeSystems(modes, prior, None if weighting is None else actions)
+    is_named = weighting is None or isinstance(weighting, str)
+    sampler = _Sampler(agent, systems, weighting, None if is_named else as_policy(weighting))
+    rng = as_stream(seed)
     bits = np.zeros((2, samples, horizon))
     for i in range(samples):
         sampler.draw_path(bits[:, i], rng)
@@ -258,68 +262,41 @@ def sampled_relative_entropy(
     )
 
 
-class _Sampler:
+class _Sampler(NamedTuple):
     """Draw histories and add up relative entropies along them."""
 
-    def __init__(
-        self,
-        agent: IOSystem[Any, Any, Any],
-        modes: Sequence[IOSystem[Any, Any, Any]],
-        prior: npt.ArrayLike,
-        weighting: Weighting | None,
-        actions: Sequence[Any] | None,
-    ) -> None:
-        require_system("the agent", agent)
-        for m, mode in enumerate(modes):
-            require_system(f"mode {m}", mode)
-        self.prior = as_prior(prior, len(modes))
-        self.agent, self.modes = agent, modes
-        self.weighting = weighting
-        self.actions = None if actions is None else tuple(dict.fromkeys(actions))
-        is_named = weighting is None or isinstance(weighting, str)
-        self.policy = None if is_named else as_policy(weighting)
+    agent: IOSystem[Any, Any, Any]
+    modes: ModeSystems
+    weighting: Weighting | None
+    #: The weighting as a policy, unless it is a name or None.
+    policy: Any
 
     def draw_path(self, bits: FloatArray, rng: Stream) -> None:
         """Fill bits[0, t] for a_t and bits[1, t] for o_t along one history."""
-        m_star = rng.categorical(self.prior)
-        w = self.prior.copy()
-        states = [
-            mode.start() if w_m > 0.0 else RULED_OUT
-            for mode, w_m in zip(self.modes, w, strict=True)
-        ]
+        w, states = self.modes.prior, self.modes.start()
+        m_star = rng.categorical(w)
         s, s_policy = self.agent.start(), self.policy.start() if self.policy else None
         for t in range(bits.shape[1]):
-            answers = [
-                conditional(f"mode {m}", mode.action_probabilities, x)
-                for m, (mode, x) in enumerate(zip(self.modes, states, strict=True))
-            ]
-            q = conditional("the agent", self.agent.action_probabilities, s)
+            answers = self.modes.policies(states)
+            q = conditional("the agent", self.agent, s)
             bits[0, t] = _mean_kl(w, answers, q)
             p = answers[m_star] if self.weighting is None else self._weights(w, answers, s_policy)
             a = draw_from(p, rng)
             if self.weighting is None:
                 w = _condition(w, answers, a)
             states = [x if w_m > 0.0 else RULED_OUT for x, w_m in zip(states, w, strict=True)]
-            answers = [
-                conditional(f"mode {m}", mode.observation_probabilities, x, a)
-                for m, (mode, x) in enumerate(zip(self.modes, states, strict=True))
-            ]
+            answers = self.modes.predictions(states, a)
             q = conditional_observation("the agent", self.agent, s, a, q.get(a, 0.0))
             bits[1, t] = _mean_kl(w, answers, q)
             o = draw_from(answers[m_star], rng)
             w = _condition(w, answers, o)
-            states = [
-                mode.advance(x, a, o) if w_m > 0.0 else RULED_OUT
-                for mode, x, w_m in zip(self.modes, states, w, strict=True)
-            ]
+            states = self.modes.advance(states, a, o, w > 0.0)
             s = self.agent.advance(s, a, o) if q.get(o, 0.0) > 0.0 else RULED_OUT
             s_policy = self.policy.advance(s_policy, a, o) if self.policy else None
 
     def _weights(self, v: FloatArray, answers: list[Probabilities], state: Any) -> Probabilities:
         """Return weight(â | ao_<t), from which â is drawn; `state` is that of the policy."""
-        for m, policy in enumerate(answers):
-            check_actions(f"mode {m}", policy, self.actions)
-        possible = self.actions or tuple(
+        possible = self.modes.actions or tuple(
             dict.fromkeys(a for policy in answers for a, p in policy.items() if p > 0.0)
         )
         if self.weighting == "uniform":
@@ -327,7 +304,7 @@ class _Sampler:
         if self.policy is None:
             pairs = list(zip(v, answers, strict=True))
             return {a: sum(float(v_m) * p.get(a, 0.0) for v_m, p in pairs) for a in possible}
-        weights = conditional("the weighting", self.policy.action_probabilities, state)
+        weights = conditional("the weighting", self.policy, state)
         check_actions("the weighting", weights, possible)
         return weights
 
@@ -359,7 +336,7 @@ def code_length(system: IOSystem[Any, Any, Any], record: Iterable[tuple[Any, Any
     s: Any = system.start()
     bits: list[tuple[float, float]] = []
     for a, o in record:
-        p_a = conditional("the system", system.action_probabilities, s).get(a, 0.0)
+        p_a = conditional("the system", system, s).get(a, 0.0)
         p_o = conditional_observation("the system", system, s, a, p_a).get(o, 0.0)
         s = system.advance(s, a, o) if p_o > 0.0 else RULED_OUT
         bits.append((_surprise(p_a), _surprise(p_o)))

@@ -25,8 +25,9 @@ can judge any number of agents.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -50,10 +51,11 @@ IO_SYSTEM: Final = ("start", "advance", "action_probabilities", "observation_pro
 RULED_OUT: Final = object()
 
 
-def conditional(label: str, method: Callable[..., Probabilities], s: Any, *a: Any) -> Probabilities:
+def conditional(label: str, system: Any, s: Any, *a: Any) -> Probabilities:
     """Return Pr(· | s) or Pr(· | s, a), validated; {} if the system has ruled out the history."""
     if s is RULED_OUT:
         return {}
+    method = system.observation_probabilities if a else system.action_probabilities
     return checked_probabilities(method(s, *a), "hypothesis" if a else "policy", label, s, *a)
 
 
@@ -62,7 +64,7 @@ def conditional_observation(
 ) -> Probabilities:
     """Return Pr(o | s, a); {} if Pr cannot condition on a, which has probability q_a = 0."""
     try:
-        return conditional(label, system.observation_probabilities, s, a)
+        return conditional(label, system, s, a)
     except ImpossibleObservation:
         if q_a > 0.0:
             raise
@@ -85,6 +87,47 @@ def require_system(label: str, system: Any, methods: Sequence[str] = IO_SYSTEM) 
             f"{label} ({system!r}) lacks {', '.join(missing)}: expected an I/O system; wrap an "
             "agent in AgentSystem, a mode in Situated"
         )
+
+
+class ModeSystems:
+    """The modes as I/O systems P_m, their prior, and the possible interventions.
+
+    The states of the modes are a list; a mode with prior 0 is treated as ruled out.
+    """
+
+    def __init__(
+        self,
+        modes: Sequence[IOSystem[Any, Any, Any]],
+        prior: npt.ArrayLike,
+        actions: Sequence[Any] | None,
+    ) -> None:
+        self.prior = as_prior(prior, len(modes))
+        self.actions = None if actions is None else tuple(dict.fromkeys(actions))
+        self._named = {f"mode {m}": mode for m, mode in enumerate(modes)}
+        for label, mode in self._named.items():
+            require_system(label, mode)
+
+    def start(self) -> list[Any]:
+        """Return the states before the first step."""
+        pairs = zip(self._named.values(), self.prior, strict=True)
+        return [mode.start() if p > 0.0 else RULED_OUT for mode, p in pairs]
+
+    def policies(self, states: list[Any]) -> list[Probabilities]:
+        """Return P_m(a | ·) of all modes, after checking the actions."""
+        answers = self.predictions(states)
+        for label, policy in zip(self._named, answers, strict=True):
+            check_actions(label, policy, self.actions)
+        return answers
+
+    def predictions(self, states: list[Any], *a: Any) -> list[Probabilities]:
+        """Return P_m(o | ·, a) of all modes; without an action, P_m(a | ·)."""
+        named = zip(self._named.items(), states, strict=True)
+        return [conditional(label, mode, s, *a) for (label, mode), s in named]
+
+    def advance(self, states: list[Any], a: Any, o: Any, possible: npt.NDArray[Any]) -> list[Any]:
+        """Return the states after a and o; modes that are no longer possible are ruled out."""
+        rows = zip(self._named.values(), states, possible, strict=True)
+        return [mode.advance(s, a, o) if ok else RULED_OUT for mode, s, ok in rows]
 
 
 class TooManyHistories(BayesControlError, ValueError):
@@ -136,54 +179,27 @@ class InteractionTree:
     ) -> None:
         if horizon < 1:
             raise ValueError(f"horizon={horizon} is invalid: expected at least 1")
-        self.prior = as_prior(prior, len(modes))
-        self.horizon = horizon
-        self._modes = modes
-        self.actions = None if actions is None else tuple(dict.fromkeys(actions))
+        self._modes = ModeSystems(modes, prior, actions)
+        self.prior, self.actions, self.horizon = self._modes.prior, self._modes.actions, horizon
         #: (a_t, o_t) for t = 1 … T.
         self.steps: list[tuple[Stage, Stage]] = []
-        for m, mode in enumerate(modes):
-            require_system(f"mode {m}", mode)
-        # A mode with prior 0 is treated as ruled out.
-        start = [
-            mode.start() if p > 0.0 else RULED_OUT
-            for mode, p in zip(modes, self.prior, strict=True)
-        ]
-        nodes = [start]
+        nodes = [self._modes.start()]
         for _ in range(horizon):
             nodes = self._grow(nodes, limit)
 
     def _grow(self, nodes: list[list[Any]], limit: float) -> list[list[Any]]:
         """Append one step; takes and returns the states of the modes at each history."""
-        named = [(f"mode {m}", mode) for m, mode in enumerate(self._modes)]
-        answers = []
-        for states in nodes:
-            answers.append([
-                conditional(label, mode.action_probabilities, s)
-                for (label, mode), s in zip(named, states, strict=True)
-            ])  # fmt: skip
-            for (label, _), policy in zip(named, answers[-1], strict=True):
-                check_actions(label, policy, self.actions)
-        act = _stage(True, answers, self.actions)
-        answers = [
-            [
-                conditional(label, mode.observation_probabilities, s, a)
-                for (label, mode), s in zip(named, nodes[h], strict=True)
-            ]
-            for h, a in zip(act.parent, act.symbols, strict=True)
-        ]
-        obs = _stage(False, answers, None)
+        act = _stage(True, [self._modes.policies(states) for states in nodes], self.actions)
+        taken = zip(act.parent, act.symbols, strict=True)
+        obs = _stage(False, [self._modes.predictions(nodes[h], a) for h, a in taken], None)
         self.steps.append((act, obs))
         steps_left = self.horizon - len(self.steps)
         _check_size(self.horizon, steps_left, len(nodes), len(obs.symbols), limit)
         if steps_left == 0:
             return []
         return [
-            [
-                mode.advance(s, a, o) if possible else RULED_OUT
-                for mode, s, possible in zip(self._modes, nodes[h], allowed, strict=True)
-            ]
-            for h, a, o, allowed in paths(act, obs, (obs.p > 0.0).T)
+            self._modes.advance(nodes[h], a, o, possible)
+            for h, a, o, possible in paths(act, obs, (obs.p > 0.0).T)
         ]
 
     def tabulate(self, system: IOSystem[Any, Any, Any]) -> tuple[FloatArray, ...]:
@@ -195,7 +211,7 @@ class InteractionTree:
         q: list[FloatArray] = []
         nodes = [system.start()]
         for act, obs in self.steps:
-            answers = [conditional("the agent", system.action_probabilities, s) for s in nodes]
+            answers = [conditional("the agent", system, s) for s in nodes]
             q_a = edge_probabilities(act, answers)
             answers = [
                 conditional_observation("the agent", system, nodes[h], a, q_e)
@@ -223,11 +239,8 @@ class InteractionTree:
             W = W * obs.p
 
     def __repr__(self) -> str:
-        histories = len(self.steps[-1][1].symbols)
-        return (
-            f"InteractionTree({len(self.prior)} modes, horizon {self.horizon}, "
-            f"{histories:,} histories)"
-        )
+        histories = f"{len(self.steps[-1][1].symbols):,} histories"
+        return f"InteractionTree({len(self.prior)} modes, horizon {self.horizon}, {histories})"
 
 
 def paths(act: Stage, obs: Stage, column: npt.NDArray[Any]) -> Iterator[tuple[int, Any, Any, Any]]:
@@ -257,18 +270,15 @@ def _stage(
     is_action: bool, answers: list[list[Probabilities]], symbols: Sequence[Any] | None
 ) -> Stage:
     """Return the edges out of every history h; answers[h] has the distributions of all modes."""
-    parent: list[int] = []
-    names: list[Any] = []
+    edges: list[tuple[int, Any]] = []
     p: list[list[float]] = []
     for h, at_h in enumerate(answers):
         possible = (k for answer in at_h for k, p_k in answer.items() if p_k > 0.0)
         for k in dict.fromkeys(possible) if symbols is None else symbols:
-            parent.append(h)
-            names.append(k)
+            edges.append((h, k))
             p.append([answer.get(k, 0.0) for answer in at_h])
-    return Stage(
-        is_action, tuple(names), np.array(parent, np.int64), np.array(p, np.float64).T.copy()
-    )
+    parent, names = np.array([h for h, _ in edges], np.int64), tuple(k for _, k in edges)
+    return Stage(is_action, names, parent, np.array(p, np.float64).T.copy())
 
 
 #: The named weightings.
@@ -314,7 +324,7 @@ def _system_weights(tree: InteractionTree, weighting: Any) -> Iterator[FloatArra
     system = as_policy(weighting)
     nodes = [system.start()]
     for act, obs in tree.steps:
-        answers = [conditional("the weighting", system.action_probabilities, s) for s in nodes]
+        answers = [conditional("the weighting", system, s) for s in nodes]
         weights = edge_probabilities(act, answers)
         total = np.bincount(act.parent, weights, len(nodes))
         for h, policy in enumerate(answers):
@@ -347,17 +357,10 @@ def require_named(weighting: str, actions: Sequence[Any] | None) -> None:
 def as_policy(weighting: Any) -> Any:
     """Return the weighting as an object with start, advance and action_probabilities."""
     require_system("the weighting", weighting, ["action_probabilities"])
-    return weighting if isinstance(weighting, Stateful) else _Stateless(weighting)
-
-
-class _Stateless:
-    """A policy without state, queried in situation None."""
-
-    def __init__(self, policy: Any) -> None:
-        self.action_probabilities = policy.action_probabilities
-
-    def start(self) -> None:
-        """Return None, the only state."""
-
-    def advance(self, s: None, a: Any, o: Any) -> None:
-        """Return None, the only state."""
+    if isinstance(weighting, Stateful):
+        return weighting
+    return SimpleNamespace(  # a policy without state, queried in situation None
+        start=lambda: None,
+        advance=lambda _s, _a, _o: None,
+        action_probabilities=weighting.action_probabilities,
+    )

@@ -29,15 +29,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
-from bayescontrol import baselines
+from bayescontrol import BernoulliBandit, Stream, baselines, interact
 from bayescontrol.arrays import FloatArray
-from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines import EpsilonGreedy, GittinsAgent, GittinsTable
@@ -45,11 +44,9 @@ from bayescontrol.baselines.bandits import CountingAgent, counting_loop
 from bayescontrol.experiments.bandits import best_lever_regions
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import Stream
 from bayescontrol.statistics import bernstein, compare_pair
 
 #: The agents of the paper's figure, as printed or as we read them (docs/errata.md).
@@ -123,20 +120,19 @@ def run(settings: Settings, run: int) -> Columns:
     bandit = BernoulliBandit(settings.levers)
     bias = Stream.named(settings.seed, run, "world").random(size=settings.levers)
     worlds = {"drawn": bias, "even": evenly_spaced(bias)}
-    shape = (len(AGENTS), settings.steps)
-    action = {name: np.empty(shape, np.uint8) for name in worlds}
-    reward = np.empty(shape, np.uint8)
+    records = {}
     for name, biases in worlds.items():
-        for i, (label, make) in enumerate(AGENTS.items()):
+        for label, make in AGENTS.items():
             stream_names = f"{name}: {_CHANCE.get(label, label)}", f"{name}: environment"
             streams = named_streams(settings.seed, run, *stream_names)
             world = bandit.environment(biases)
-            record = interact(make(settings), world, settings.steps, streams=streams)
-            action[name][i] = record.actions
-            if name == "drawn":
-                reward[i] = record.observations
-    pulled = {"action": action["drawn"], "reward": reward, "even_action": action["even"]}
-    return {"bias": bias, **pulled}
+            records[name, label] = interact(make(settings), world, settings.steps, streams=streams)
+    return {
+        "bias": bias,
+        "action": np.array([records["drawn", label].actions for label in AGENTS], np.uint8),
+        "reward": np.array([records["drawn", label].observations for label in AGENTS], np.uint8),
+        "even_action": np.array([records["even", label].actions for label in AGENTS], np.uint8),
+    }
 
 
 class Summaries(NamedTuple):
@@ -167,17 +163,15 @@ class Results:
 
     def regret(self, agent: str, *, even: bool = False) -> FloatArray:
         """Return R_t for the drawn biases, or for the evenly spaced ones."""
-        bias = self.columns["bias"]
-        bias = evenly_spaced(bias) if even else bias
+        bias = evenly_spaced(self.columns["bias"]) if even else self.columns["bias"]
         pulled = by_name(AGENTS, self.columns["even_action" if even else "action"])[agent]
         step_regret = bias.max(axis=1, keepdims=True) - np.take_along_axis(bias, pulled, axis=1)
         return np.asarray(step_regret.cumsum(axis=1))
 
     def summaries(self, agent: str) -> Summaries:
         """Return the averages and the regret of each run."""
-        first, last = slice(self.settings.window), slice(-self.settings.window, None)
-        reward, best = self.reward(agent), self.best(agent)
-        averages = (reward[:, first], reward[:, last], best[:, last])
+        window, reward, best = self.settings.window, self.reward(agent), self.best(agent)
+        averages = (reward[:, :window], reward[:, -window:], best[:, -window:])
         early, late, late_best = (runs.mean(axis=1) for runs in averages)
         return Summaries(early, late, late_best, self.regret(agent)[:, -1])
 
@@ -209,7 +203,7 @@ def score(settings: Settings, columns: Columns) -> Score:
     return Score(tuple(claims), (performance(results), index_tables(settings)))
 
 
-def _reference_claims(results: Results) -> tuple[Claim, ...]:
+def _reference_claims(results: Results) -> Iterator[Claim]:
     late = f"over the last {results.settings.window} steps"
     # Name, claim, mean of the reference, standard deviation of a run, our runs. The deviations of
     # regret follow from the errors of the reference; it has none for the others: those are ours.
@@ -223,17 +217,14 @@ def _reference_claims(results: Results) -> tuple[Claim, ...]:
         ("gittins-regret", "regret of Gittins", 15.58, 17.1, gittins.regret),
         ("epsilon-regret", "regret of ε-greedy", 51.0, 76.0, epsilon.regret),
     )
-    claims = []
     for name, claim, reference, sd, values in rows:
         ours, error = mean_and_error(values)
         slack = _tolerance(sd, len(values), _REFERENCE_RUNS)
-        text = f"{claim}; within {slack:.2g} of {_REFERENCE_RUNS:,} reference runs"
-        holds = abs(float(ours) - reference) <= slack
-        claims.append(Claim(
-            name, text, "ours", reference, float(ours), float(error), holds,
+        yield Claim(
+            name, f"{claim}; within {slack:.2g} of {_REFERENCE_RUNS:,} reference runs",
+            "ours", reference, float(ours), float(error), abs(float(ours) - reference) <= slack,
             threshold_origin=_REFERENCE,
-        ))  # fmt: skip
-    return tuple(claims)
+        )  # fmt: skip
 
 
 def _paper_claims(results: Results) -> tuple[Claim, ...]:
@@ -360,16 +351,13 @@ class Timed(NamedTuple):
     seconds: float
 
 
+@lru_cache(maxsize=4)
 def timed(settings: Settings, lookahead: int | None) -> Timed:
     """Compute all indices up to the look-ahead of the paper, and measure the time."""
-    return _timed(settings.discount, settings.lookahead, lookahead)
-
-
-@lru_cache(maxsize=4)
-def _timed(discount: float, pulls: int, lookahead: int | None) -> Timed:
-    GittinsTable(discount, 2, lookahead=lookahead, cache=False)  # compile the kernels first
+    uncached = partial(GittinsTable, settings.discount, lookahead=lookahead, cache=False)
+    uncached(2)  # compile the kernels first
     start = time.process_time()  # unaffected by other processes
-    table = GittinsTable(discount, pulls, lookahead=lookahead, cache=False)
+    table = uncached(settings.lookahead)
     return Timed(table, time.process_time() - start)
 
 
@@ -377,8 +365,8 @@ def lookahead_cost(settings: Settings, pulls: int | None = None) -> float:
     """Return the largest error of an index caused by the limited look-ahead, up to `pulls`."""
     unlimited, limited = timed(settings, None).table, timed(settings, settings.lookahead).table
     n = unlimited.pulls if pulls is None else min(pulls, unlimited.pulls)
-    states = (n + 1) * (n + 2) // 2
-    return float((unlimited.nu - limited.nu)[:states].max())
+    # There are (n + 1) (n + 2) / 2 states with up to n pulls.
+    return float((unlimited.nu - limited.nu)[: (n + 1) * (n + 2) // 2].max())
 
 
 def index_tables(settings: Settings) -> Table:
@@ -445,7 +433,10 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "and the control rule reaches the same level; ε-greedy stops exploring too early and "
             "stalls. Limiting the look-ahead of the indices makes no visible difference.",
             columns=2,
-            note=_note(settings),
+            note=f"{settings.runs:,} runs; means over blocks of {_block(settings)} steps; "
+            f"bands: ± 2 standard errors.\nGittins: discount {settings.discount:g}; look-ahead cut "
+            f"at {settings.lookahead:,} pulls as printed, which makes indices up to "
+            f"{lookahead_cost(settings):.1g} too low, or unlimited",
         ),
         "regret": Chart(
             "Regret",
@@ -459,16 +450,6 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         ),
         "best-lever-regions": best_lever_regions.chart(),
     }
-
-
-def _note(settings: Settings) -> str:
-    return (
-        f"{settings.runs:,} runs; means over blocks of {_block(settings)} steps; "
-        "bands: ± 2 standard errors.\n"
-        f"Gittins: discount {settings.discount:g}; look-ahead cut at {settings.lookahead:,} pulls "
-        f"as printed, which makes indices up to {lookahead_cost(settings):.1g} too low, or "
-        "unlimited"
-    )
 
 
 def _rewards(results: Results) -> Panel:
@@ -511,11 +492,10 @@ def _drawn_regret(results: Results) -> Panel:
 
 
 def _even_regret(results: Results) -> Panel:
-    t = _times(results.settings)
+    t, n = _times(results.settings), results.settings.levers
     c = lai_robbins(evenly_spaced(results.columns["bias"][0]))
     label = f"Lai and Robbins: {c:.2f} ln t"
     bound = Series(label, t, c * np.log(t), colour="ink", dash="dashdot")
-    n = results.settings.levers
     return Panel(
         f"Biases 1/{n + 1}, 2/{n + 1}, … {n}/{n + 1}", "step t", "regret Rₜ",
         [*_regrets(results, t, even=True), bound], xscale="log",

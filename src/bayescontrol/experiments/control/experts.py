@@ -33,7 +33,7 @@ from bayescontrol.experiments.control.experts_replica import RULE, Settings
 from bayescontrol.experiments.curves import by_name, share_of_runs
 from bayescontrol.experts import CARTPOLE_HYPOTHESES
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.plot.chart import Chart, Colour, Guide, Panel, Series
+from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 from bayescontrol.plot.legend import COLOUR_MARKERS
 from bayescontrol.report.tables import with_error
 
@@ -159,13 +159,11 @@ def _expert_table(settings: Settings, columns: Columns) -> Table:
 def _change_table(settings: Settings, columns: Columns) -> Table:
     rows = []
     for i, name in enumerate(replica.CHANGES):
-        steps = columns["changed"][:, i]
         after = columns["after"][:, i, :, settings.change :]
-        force, pole = after[:, replica.FORCE], after[:, replica.POLE]
-        believes_force = force >= 0.5
+        believes_force = after[:, replica.FORCE] >= 0.5
         delay = np.where(believes_force.any(axis=1), believes_force.argmax(axis=1) + 1.0, np.inf)
-        stood = steps == settings.steps
-        end = f"{pole[stood, -1].mean():.2f}" if stood.any() else "none stands"
+        stood = columns["changed"][:, i] == settings.steps
+        end = f"{after[stood, replica.POLE, -1].mean():.2f}" if stood.any() else "none stands"
         rows.append((name, with_error(*share_and_error(stood)), float(np.median(delay)), end))
     return Table(
         f"The motor is rewired after {settings.change} steps",
@@ -242,7 +240,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         ),
         "rods-and-hills": Chart(
             "Unknown rods and hills",
-            [_rod_panel(settings, columns), _hill_panel(settings, columns)],
+            [_rod_panel(settings, columns), _hill_panel(columns)],
             "Pendulum: cos φ, 1 for a rod that stands upright, as a mean over the episodes. "
             "MountainCar: the share of the episodes in which the car has reached the goal. The "
             "rule is as good as the right expert; on some hills a first push in the wrong "
@@ -255,18 +253,17 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], title: str) -> Panel:
     t = np.arange(1, settings.steps + 1)
-    n = len(steps)
     series, final_shares = [], []
     for i, name in enumerate(names):
         # An episode that ends at step t does not count at t, unless it lasted all steps.
+        end = steps[:, i, None] == settings.steps
         up = (steps[:, i, None] > t).sum(axis=0)
-        up[-1] = (steps[:, i] == settings.steps).sum()
-        series.append(Series(name, t, up / n, kind="step", **_LOOKS[name]))
+        up[-1] = end.sum()
+        series.append(Series(name, t, up / len(steps), kind="step", **_LOOKS[name]))
         colour = _LOOKS[name]["colour"]
         # The right expert coincides with the control rule: an open square shows both.
         marker = "square-open" if name == replica.RIGHT else COLOUR_MARKERS[colour]
         style = {"colour": colour, "marker": marker, "in_legend": False}
-        end = steps[:, i, None] == settings.steps
         final_shares.append(share_of_runs(name, t[-1:], end, z=1.96, kind="points", **style))
     is_rewired = names is replica.CHANGES
     return Panel(
@@ -285,20 +282,20 @@ def _quartiles(label: str, t: Any, values: FloatArray, **style: Any) -> Series:
 
 def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.steps + 1)
-    known = _quartiles("median, quartiles", t, columns["posterior"])
     return Panel(
-        "Probability of the true pole", "step t", "P(m* | past)", [known], [Guide("prior", 0.05)],
+        "Probability of the true pole", "step t", "P(m* | past)",
+        [_quartiles("median, quartiles", t, columns["posterior"])], [Guide("prior", 0.05)],
         xscale="log", ylim=(0.0, 1.05), legend="lower right",
     )  # fmt: skip
 
 
 def _identified_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.steps + 1)
-    series = []
-    for label, name in {"the sign of the force": "wired", "the pole": "identified"}.items():
-        share = (columns[name][:, None] <= t).mean(axis=0)
-        colour: Colour = "green" if name == "wired" else "blue"
-        series.append(Series(label, t, share, kind="step", colour=colour))
+    force, pole = ((columns[name][:, None] <= t).mean(axis=0) for name in ("wired", "identified"))
+    series = [
+        Series("the sign of the force", t, force, kind="step", colour="green"),
+        Series("the pole", t, pole, kind="step", colour="blue"),
+    ]
     return Panel(
         "Identified: above .99 until the end", "step t", "share of the episodes", series,
         xscale="log", ylim=(0.0, 1.05), legend="lower right",
@@ -332,12 +329,12 @@ def _rod_panel(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _hill_panel(settings: Settings, columns: Columns) -> Panel:
+def _hill_panel(columns: Columns) -> Panel:
     t = np.arange(1, replica.HILL_STEPS + 1)
-    series = []
-    for name, goal in by_name(replica.HILL_AGENTS, columns["goal"]).items():
-        share = (goal[:, None] <= t).mean(axis=0)
-        series.append(Series(name, t, share, kind="step", **_LOOKS[name]))
+    series = [
+        Series(name, t, (goal[:, None] <= t).mean(axis=0), kind="step", **_LOOKS[name])
+        for name, goal in by_name(replica.HILL_AGENTS, columns["goal"]).items()
+    ]
     return Panel(
         "MountainCar: ten hills", "step t", "share at the goal", series,
         ylim=(-0.03, 1.05), legend="below",

@@ -20,18 +20,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from bayescontrol import experts
+from bayescontrol import ControlRule, FiniteBelief, Stream, experts, play
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines import FixedExperts, NaiveMixture, dithered_mean, mean_action, vote
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
-from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.experts import CARTPOLE_HYPOTHESES, Plant, SimulatorMode, next_state
-from bayescontrol.interaction import play
 from bayescontrol.lab import Columns
-from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import MinimumDwell, every_step
-from bayescontrol.seeding import Stream
 
 #: Names of the agents.
 RULE: Final = "control rule"
@@ -91,6 +87,7 @@ class _Scene:
     hypotheses: Sequence[Any]
     process: tuple[float, ...]
     steps: int
+    modes: list[SimulatorMode]
 
     def _stream(self, name: str) -> Stream:
         return Stream.named(self.settings.seed, self.run, name)
@@ -99,6 +96,20 @@ class _Scene:
     def true(self) -> int:
         """m* of this run, drawn uniformly from the hypotheses."""
         return int(self._stream(f"which {self.name}").integers(len(self.hypotheses)))
+
+    @cached_property
+    def policies(self) -> list[Callable[[Any], Any]]:
+        """The experts, one for each hypothesis."""
+        return [mode.policy for mode in self.modes]
+
+    @property
+    def makers(self) -> Makers:
+        """The constructors of the rule, the right expert and the vote."""
+        return {
+            RULE: partial(control_rule, self.settings, self.modes),
+            RIGHT: partial(FixedExperts, [self.policies[self.true]]),
+            VOTE: partial(FixedExperts, self.policies, combine=vote),
+        }
 
     def play(
         self,
@@ -141,78 +152,73 @@ def identified(posterior: FloatArray, steps: int, level: float = 0.99) -> float:
     return float(first) if first <= steps else np.inf
 
 
+@lru_cache(maxsize=8)
+def _modes(
+    hypotheses: tuple[Any, ...], noise: tuple[float, ...], floor: float, *limit: float
+) -> list[SimulatorMode]:
+    """Return the mode of each hypothesis, with noise of these standard deviations."""
+    disturbance = experts.SimulatorNoise(noise, floor)
+    return [hypothesis.mode(disturbance, *limit) for hypothesis in hypotheses]
+
+
 #: The agents on CartPole, in the order of the columns.
 AGENTS: Final = (RULE, RIGHT, NAIVE, MEAN, VOTE)
 #: The beliefs that are compared when the motor is rewired.
 CHANGES: Final = ("static", "switching", "fading")
 
 
-@lru_cache(maxsize=4)
-def _pole_modes(noise: float, floor: float) -> list[SimulatorMode]:
-    disturbance = experts.SimulatorNoise((0.0, noise, 0.0, noise), floor)
-    return [hypothesis.mode(disturbance) for hypothesis in CARTPOLE_HYPOTHESES]
-
-
 def poles(settings: Settings, run: int) -> Columns:
     """Record steps survived, posteriors, identification times, and the rewired motor."""
-    modes = _pole_modes(settings.noise, settings.floor)
-    policies = [mode.policy for mode in modes]
-    process = (0.0, settings.noise, 0.0, settings.noise)
-    scene = _Scene(
-        settings, run, "pole", experts.CARTPOLE, CARTPOLE_HYPOTHESES, process, settings.steps
-    )
-    true = scene.true
-    same_sign = _modes_with_sign(CARTPOLE_HYPOTHESES[true].sign)
-
-    def measure_posterior(agent: Any, _: FloatArray) -> tuple[float, float]:
-        v = agent.belief.posterior()
-        return v[true], v[same_sign].sum()
-
-    rule = scene.play(RULE, partial(control_rule, settings, modes), measure=measure_posterior)
-    p_true, p_sign = rule.measured.T
+    hypotheses, noise = CARTPOLE_HYPOTHESES, (0.0, settings.noise, 0.0, settings.noise)
+    modes = _modes(hypotheses, noise, settings.floor)
+    plant, steps = experts.CARTPOLE, settings.steps
+    scene = _Scene(settings, run, "pole", plant, hypotheses, noise, steps, modes)
     makers: Makers = {
-        RIGHT: lambda x: FixedExperts([policies[true]], x),
+        **scene.makers,
         NAIVE: lambda x: NaiveMixture(FiniteBelief(modes), x, next_state),
-        MEAN: lambda x: FixedExperts(policies, x, dithered_mean),
-        VOTE: lambda x: FixedExperts(policies, x, vote),
+        MEAN: partial(FixedExperts, scene.policies, combine=dithered_mean),
     }
+    rule = scene.play(RULE, makers[RULE], _force_and_pole(hypotheses[scene.true]))
+    p_sign, p_true = rule.measured.T
     other_steps = [scene.play(name, makers[name]).steps for name in AGENTS[1:]]
-    by_expert = [scene.play(RIGHT, partial(FixedExperts, [policy])).steps for policy in policies]
+    single_experts = (partial(FixedExperts, [policy]) for policy in scene.policies)
+    by_expert = [scene.play(RIGHT, make).steps for make in single_experts]
     return {
-        "pole": np.array(true),
+        "pole": np.array(scene.true),
         "survived": np.array([rule.steps, *other_steps]),
         "experts": np.array(by_expert),
         "posterior": p_true,
         "identified": np.array(identified(p_true, rule.steps)),
         "wired": np.array(identified(p_sign, rule.steps)),
-        **_rewired_columns(scene, modes),
+        **_rewired_columns(scene),
     }
-
-
-def _modes_with_sign(sign: int) -> list[int]:
-    """Return the hypotheses with this sign of the force."""
-    return [m for m, pole in enumerate(CARTPOLE_HYPOTHESES) if pole.sign == sign]
 
 
 #: Positions of the probabilities of the new force and of the true pole in the column "after".
 FORCE, POLE = 0, 1
 
 
-def _rewired_columns(scene: _Scene, modes: list[SimulatorMode]) -> Columns:
+def _force_and_pole(pole: experts.CartPole) -> Callable[[Any, FloatArray], tuple[float, float]]:
+    """Return a function that measures P(the sign of the force) and P(the pole)."""
+    m = CARTPOLE_HYPOTHESES.index(pole)
+    same_sign = [other.sign == pole.sign for other in CARTPOLE_HYPOTHESES]
+
+    def measure(agent: Any, _: FloatArray) -> tuple[float, float]:
+        v = agent.belief.posterior()
+        return v[same_sign].sum(), v[m]
+
+    return measure
+
+
+def _rewired_columns(scene: _Scene) -> Columns:
     """Record episodes in which the sign of the force changes, for each kind of belief."""
-    settings, pole = scene.settings, CARTPOLE_HYPOTHESES[scene.true]
+    settings, modes, pole = scene.settings, scene.modes, CARTPOLE_HYPOTHESES[scene.true]
     rewired_pole = pole._replace(sign=-pole.sign)
-    new_mode = CARTPOLE_HYPOTHESES.index(rewired_pole)
-    new_sign = _modes_with_sign(rewired_pole.sign)
     beliefs: Mapping[str, Any] = {
         "static": FiniteBelief(modes),
         "switching": SwitchingBelief(modes, hazard=settings.hazard),
         "fading": FadingBelief(modes, forgetting=settings.forgetting),
     }
-
-    def measure_posterior(agent: Any, _: FloatArray) -> tuple[float, float]:
-        v = agent.belief.posterior()
-        return v[new_sign].sum(), v[new_mode]
 
     def rewire(plant: Plant) -> None:
         plant.become(**rewired_pole.attributes())
@@ -220,7 +226,7 @@ def _rewired_columns(scene: _Scene, modes: list[SimulatorMode]) -> Columns:
     episodes = []
     for name in CHANGES:
         make = partial(ControlRule, beliefs[name], advance=next_state)
-        episodes.append(scene.play(name, make, measure_posterior, rewire))
+        episodes.append(scene.play(name, make, _force_and_pole(rewired_pole), rewire))
     return {
         "changed": np.array([e.steps for e in episodes]),
         "after": np.array([e.measured.T for e in episodes]),
@@ -232,24 +238,16 @@ BUMPLESS: Final = "bumpless rule"
 ROD_AGENTS: Final = (RULE, BUMPLESS, RIGHT, MEAN)
 
 
-@lru_cache(maxsize=4)
-def _rod_modes(noise: float, floor: float, limit: float) -> list[SimulatorMode]:
-    disturbance = experts.SimulatorNoise((0.0, 0.0, noise), floor)
-    return [hypothesis.mode(disturbance, limit) for hypothesis in experts.PENDULUM_HYPOTHESES]
-
-
 def rods(settings: Settings, run: int) -> Columns:
     """Record cos φ at every step, and the largest jump of the torque at a change of modes."""
-    modes = _rod_modes(settings.rod_noise, settings.floor, settings.limit)
-    policies = [mode.policy for mode in modes]
-    hypotheses, process = experts.PENDULUM_HYPOTHESES, (0.0, settings.rod_noise)
-    scene = _Scene(settings, run, "rod", experts.PENDULUM, hypotheses, process, settings.rod_steps)
-    true, rule = scene.true, partial(control_rule, settings, modes)
+    hypotheses, noise = experts.PENDULUM_HYPOTHESES, settings.rod_noise
+    modes = _modes(hypotheses, (0.0, 0.0, noise), settings.floor, settings.limit)
+    plant, steps = experts.PENDULUM, settings.rod_steps
+    scene = _Scene(settings, run, "rod", plant, hypotheses, (0.0, noise), steps, modes)
     make: Makers = {
-        RULE: rule,
-        BUMPLESS: lambda x: experts.Bumpless(rule(x), settings.blend),
-        RIGHT: lambda x: FixedExperts([policies[true]], x),
-        MEAN: lambda x: FixedExperts(policies, x, mean_action),
+        **scene.makers,
+        BUMPLESS: lambda x: experts.Bumpless(control_rule(settings, modes, x), settings.blend),
+        MEAN: partial(FixedExperts, scene.policies, combine=mean_action),
     }
     height, bump = [], []
     for name in ROD_AGENTS:
@@ -258,7 +256,7 @@ def rods(settings: Settings, run: int) -> Columns:
         changes = np.diff(episode.measured[:, 1]) != 0.0
         height.append(episode.measured[:, 0])
         bump.append(np.abs(np.diff(episode.actions))[changes].max(initial=0.0))
-    return {"rod": np.array(true), "height": np.array(height), "bump": np.array(bump)}
+    return {"rod": np.array(scene.true), "height": np.array(height), "bump": np.array(bump)}
 
 
 def _height_and_mode(agent: Any, o: FloatArray) -> tuple[float, float]:
@@ -274,27 +272,14 @@ HILL_STEPS: Final = 400
 _NOISE: Final = (1e-4, 1e-4)
 
 
-@lru_cache(maxsize=1)
-def _hill_modes() -> list[SimulatorMode]:
-    disturbance = experts.SimulatorNoise(_NOISE, floor=1e-5)
-    return [hypothesis.mode(disturbance) for hypothesis in experts.MOUNTAIN_CAR_HYPOTHESES]
-
-
 def hills(settings: Settings, run: int) -> Columns:
     """Record the steps to the goal; ∞ if the goal was not reached."""
-    modes = _hill_modes()
-    policies = [mode.policy for mode in modes]
-    hypotheses = experts.MOUNTAIN_CAR_HYPOTHESES
-    scene = _Scene(settings, run, "hill", experts.MOUNTAIN_CAR, hypotheses, _NOISE, HILL_STEPS)
-    true = scene.true
-    make: Makers = {
-        RULE: partial(control_rule, settings, modes),
-        RIGHT: lambda x: FixedExperts([policies[true]], x),
-        VOTE: lambda x: FixedExperts(policies, x, vote),
-    }
-    episodes = [scene.play(name, make[name]) for name in HILL_AGENTS]
+    plant, hypotheses = experts.MOUNTAIN_CAR, experts.MOUNTAIN_CAR_HYPOTHESES
+    modes = _modes(hypotheses, _NOISE, 1e-5)
+    scene = _Scene(settings, run, "hill", plant, hypotheses, _NOISE, HILL_STEPS, modes)
+    episodes = [scene.play(name, scene.makers[name]) for name in HILL_AGENTS]
     steps = [episode.steps if episode.terminated else np.inf for episode in episodes]
-    return {"hill": np.array(true), "goal": np.array(steps, np.float64)}
+    return {"hill": np.array(scene.true), "goal": np.array(steps, np.float64)}
 
 
 def run(settings: Settings, run: int) -> Columns:

@@ -38,13 +38,13 @@ from typing import Annotated, Any, Final, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import Record, Stream, interact
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import CertaintyEquivalence, OptimalController
 from bayescontrol.errors import BadEvidence
 from bayescontrol.experiments.chance import least_successes
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
 from bayescontrol.linear import (
     PLANTS,
@@ -56,9 +56,7 @@ from bayescontrol.linear import (
     SystemPrior,
 )
 from bayescontrol.plot.chart import Chart, Panel, Region, Series
-from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import Stream
 
 RULE: Final = "control rule"
 #: LQR Thompson sampling as in the literature.
@@ -101,8 +99,8 @@ AGENTS: Final[Mapping[str, Callable[[Settings, LinearSystem], Any]]] = {
     LAZY: lambda _, plant: LinearQuadratic.on(plant, prior=prior(plant)).agent(
         schedule=DeterminantDoubling()
     ),
-    WARM: lambda s, plant: _certainty(s, plant),  # the rule takes over after the steps of noise
-    CERTAIN: lambda s, plant: _certainty(s, plant),
+    WARM: _certainty,  # the rule takes over after the steps of noise
+    CERTAIN: _certainty,
     EXPLORING: lambda s, plant: CertaintyEquivalence.on(
         plant, prior=prior(plant), exploration=s.exploration
     ),
@@ -224,8 +222,7 @@ class Results:
     """The columns by plant and agent, in units of J*."""
 
     def __init__(self, settings: Settings, columns: Columns) -> None:
-        self.settings, self.columns = settings, columns
-        self.runs = len(columns["cost"])
+        self.settings, self.columns, self.runs = settings, columns, len(columns["cost"])
 
     def excess(self, plant: str, agent: str) -> FloatArray:
         """Return J(K_t)/J* - 1 at the checkpoints, by run."""
@@ -487,11 +484,11 @@ _LOG_AXES: Final[Any] = {
 
 def _quartiles(plant: str, t: IntArray, runs: Callable[[str, str], FloatArray]) -> list[Series]:
     """Make series of medians and quartiles; each is the value of one run, so that ∞ stays ∞."""
-    series = []
-    for agent, style in _LOOKS.items():
-        q = np.quantile(runs(plant, agent), [0.25, 0.5, 0.75], axis=0, method="nearest")
-        series.append(Series(agent, t, q[1], q[0], q[2], **style))
-    return series
+    levels: Any = {"q": [0.5, 0.25, 0.75], "axis": 0, "method": "nearest"}
+    return [
+        Series(agent, t, *np.quantile(runs(plant, agent), **levels), **style)
+        for agent, style in _LOOKS.items()
+    ]
 
 
 def _gain_panel(results: Results, plant: str) -> Panel:
@@ -510,16 +507,15 @@ def _regret_panel(results: Results, plant: str) -> Panel:
 
 def _posterior_panel(results: Results, plant: str) -> Panel:
     settings, (row, j, k) = results.settings, PAIRS[plant]
-    t, posterior = checkpoints(settings), results.columns["posterior"]
-    coefficients = posterior[_EXAMPLE, list(PAIRS).index(plant)]
+    t, coefficients = checkpoints(settings), by_name(PAIRS, results.columns["posterior"])[plant]
     first = min(max(4, settings.warm_up), settings.steps)
     wanted_times = np.geomspace(first, settings.steps, len(_SHADES))
-    indices = [int(np.argmin(np.abs(np.log(t / w)))) for w in wanted_times]
     angle = np.linspace(0.0, 2 * np.pi, 120, endpoint=False)
     circle = _RADIUS * np.stack([np.cos(angle), np.sin(angle)])
     regions = []
-    for i, shade in zip(indices, _SHADES, strict=True):
-        a, b, aa, ab, bb = coefficients[i]
+    for time, shade in zip(wanted_times, _SHADES, strict=True):
+        i = int(np.argmin(np.abs(np.log(t / time))))
+        a, b, aa, ab, bb = coefficients[_EXAMPLE, i]
         x, y = np.linalg.cholesky([[aa, ab], [ab, bb]]) @ circle
         regions.append(Region(f"t = {t[i]:,}", a + x, b + y, shade=shade))
     truth = np.hstack([system(plant).A, system(plant).B])[row]

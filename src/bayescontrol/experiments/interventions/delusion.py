@@ -111,11 +111,10 @@ def _fails(identity: replica.Identity, settings: Settings, runs: replica.AllTraj
 
 def _exact_gap(identity: replica.Identity, settings: Settings, agent: str) -> float:
     exact = replica.exact_expectations(settings.reliability)
-    gaps = [
-        identity.gap(*exact[process, agent].sides(prior)[identity.name])
+    return max(
+        float(identity.gap(*exact[process, agent].sides(prior)[identity.name]).max())
         for process, (_, prior) in replica.processes(settings.reliability).items()
-    ]
-    return max(float(gap.max()) for gap in gaps)
+    )
 
 
 def _shown_sides(
@@ -165,11 +164,10 @@ def tables(
     first, last = "step 1", f"step {settings.steps}"
     horizon = f"exact, step {HORIZON}"
     rows: defaultdict[str, Rows] = defaultdict(list)
+    kinds = ("trust", "step bits", "total bits")
     for (name, agent), runs in all_runs.items():
         process, expected = replica.processes(settings.reliability)[name], exact[name, agent]
-        believed, step, total = (
-            columns[f"{name} {agent} {kind}"] for kind in ("trust", "step bits", "total bits")
-        )
+        believed, step, total = (columns[f"{name} {agent} {kind}"] for kind in kinds)
         match_text = _with_error(runs.matched[:, -1])
         trust_text = _with_error(believed[:, 0]), _with_error(believed[:, -1])
         rows["trust"].append((name, agent, *trust_text, match_text))
@@ -227,7 +225,11 @@ def _with_error(values: npt.ArrayLike) -> str:
 
 
 _COLOUR: Final[Mapping[str, Colour]] = {"naive": "vermillion", "causal": "blue"}
-_DASH: Final[Mapping[str, Dash]] = {"prize": "solid", "three modes": "dash"}
+_LOOKS: Final[Mapping[tuple[str, str], Any]] = {
+    (process, agent): {"colour": _COLOUR[agent], "dash": dash}
+    for process, dash in (("prize", "solid"), ("three modes", "dash"))
+    for agent in AGENTS
+}
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -282,11 +284,10 @@ def _mean(settings: Settings, runs: replica.AllTrajectories) -> Panel:
 
 def _bits(columns: Columns) -> Panel:
     series = []
-    for process, dash in _DASH.items():
-        for agent in AGENTS:
-            summed, colour = columns[f"{process} {agent} step bits"].cumsum(1), _COLOUR[agent]
-            t, label = np.arange(1, summed.shape[1] + 1), f"{process}, {agent}"
-            series.append(Series.of_runs(label, t, summed, colour=colour, dash=dash))
+    for (process, agent), style in _LOOKS.items():
+        summed = columns[f"{process} {agent} step bits"].cumsum(1)
+        t = np.arange(1, summed.shape[1] + 1)
+        series.append(Series.of_runs(f"{process}, {agent}", t, summed, **style))
     return Panel(
         "(c) False evidence in the actions of each agent", "step t",
         "false evidence, summed over steps [bits]", series, yscale="log", legend="upper left",
@@ -295,12 +296,10 @@ def _bits(columns: Columns) -> Panel:
 
 def _ville(runs: replica.AllTrajectories) -> Panel:
     delta = np.linspace(0.0, 1.0, 101)
-    series = []
-    for process, dash in _DASH.items():
-        for agent in AGENTS:
-            fell = runs[process, agent].lowest[:, -1:] < delta
-            style: Any = {"colour": _COLOUR[agent], "dash": dash}
-            series.append(share_of_runs(f"{process}, {agent}", delta, fell, **style))
+    series = [
+        share_of_runs(", ".join(pair), delta, runs[pair].lowest[:, -1:] < delta, **style)
+        for pair, style in _LOOKS.items()
+    ]
     return Panel(
         "(d) Ville's bound: does the true mode lose its weight?", "δ",
         "P(posterior(m*) < δ prior(m*) at some t)", series,

@@ -31,17 +31,14 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
+from bayescontrol import ControlRule, NaiveMixture, Stream, interact
 from bayescontrol.arrays import FloatArray
-from bayescontrol.baselines import NaiveMixture
 from bayescontrol.experiments.settings import Runs, Seed
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Columns
 from bayescontrol.metrics import delusion
 from bayescontrol.problems.examples import THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import Probe, Record, drawn_mode, posterior
-from bayescontrol.rule import ControlRule
-from bayescontrol.seeding import Stream
 from bayescontrol.statistics import bernstein
 from bayescontrol.systems import AgentSystem
 
@@ -98,10 +95,9 @@ def run(settings: Settings, i: int) -> Columns:
             measured = delusion(record, process.agent("causal"))
             other_posterior = _replay(record, other.agent(agent))
             changed = other_posterior.tobytes() != record["posterior"][-1].tobytes()
-            values_by_name = {probe: record[probe] for probe in _PROBES}
-            values_by_name |= {"step bits": measured.step_bits, "total bits": measured.total_bits}
-            values_by_name["changed"] = np.array(changed)
-            columns |= {f"{name} {agent} {column}": x for column, x in values_by_name.items()}
+            values = {probe: record[probe] for probe in _PROBES} | {"changed": np.array(changed)}
+            values |= {"step bits": measured.step_bits, "total bits": measured.total_bits}
+            columns |= {f"{name} {agent} {column}": x for column, x in values.items()}
     return columns
 
 
@@ -166,9 +162,8 @@ def expectations(
 
     rows: list[tuple[Any, ...]] = []
     for t in range(horizon + 1):
-        v = np.stack([s.belief.posterior() for s, _, _ in nodes])
-        p = np.stack([p for _, p, _ in nodes])
-        low = np.stack([low for _, _, low in nodes])
+        parts = ((s.belief.posterior(), p, low) for s, p, low in nodes)
+        v, p, low = (np.stack(part) for part in zip(*parts, strict=True))
         total = p.sum(1)
         ville = [p[low < delta].sum() for delta in deltas]
         rows.append((total @ v, (p * v).sum(), total @ (v * v).sum(1), ville))
@@ -243,9 +238,8 @@ def all_trajectories(settings: Settings, columns: Columns) -> AllTrajectories:
         truth = columns[f"{name} truth"]
         runs = np.arange(len(truth))
         for agent in AGENTS:
-            posteriors = columns[f"{name} {agent} posterior"]
             first = np.broadcast_to(prior, (len(runs), 1, len(prior)))
-            v = np.concatenate([first, posteriors], axis=1)
+            v = np.concatenate([first, columns[f"{name} {agent} posterior"]], axis=1)
             matched = columns[f"{name} {agent} drawn"] == truth[:, None]
             trajectories[name, agent] = Trajectories(
                 posterior=v,

@@ -98,14 +98,13 @@ def run(settings: Settings, i: int) -> Columns:
     to_rule = [naive, *competitors(tree, rule, settings.competitors, rivals)]
     D_rivals = [entropy_on(tree, q).total[-1] for q in to_naive]
     C_rivals = [[entropy_on(tree, q, weights[w]).total[-1] for q in to_rule] for w in WEIGHTINGS]
-    observed = entropy_on(tree, rule, weights["closed-loop"]).observations
     return {
         "D": D,
         "C": C,
         "D_margin": np.array(D_rivals) - D[0, -1],
         "C_margin": np.array(C_rivals) - C[:, 1, -1:],
         "information": mutual_information(tree),
-        "C_observations": observed,
+        "C_observations": entropy_on(tree, rule, weights["closed-loop"]).observations,
         "intervened_information": mutual_information(tree, weights["closed-loop"]),
         "H": np.array(entropy_of(prior)),
     }
@@ -159,8 +158,7 @@ def _draw_conditional(
 
     Return the stage and the edges that leave the history.
     """
-    target = rng.integers(2 * tree.horizon)
-    h = 0
+    target, h = rng.integers(2 * tree.horizon), 0
     for k, (stage, _) in enumerate(tree.walk()):
         edges = np.flatnonzero(stage.parent == h)
         if k == target:
@@ -229,16 +227,15 @@ def _equal(name: str, claim: str, gaps: FloatArray, also: bool = True, reason: s
 def _tables(settings: Settings, columns: Columns) -> Iterator[Table]:
     D, C = columns["D"].mean(axis=0), columns["C"].mean(axis=0)
     shown = sorted({1, (settings.steps + 1) // 2, settings.steps})
-    rows = [("D", D[k], label) for k, label in enumerate(LABELS)]
-    rows += [
-        (f"C, {name}", C[w, k], label)
-        for w, name in enumerate(WEIGHTINGS[:2])
-        for k, label in enumerate(LABELS)
-    ]
+    kinds = {"D": D, f"C, {WEIGHTINGS[0]}": C[0], f"C, {WEIGHTINGS[1]}": C[1]}
     yield Table(
         "D and C in bits",
         ("entropy", "agent", *(f"t = {t}" for t in shown)),
-        tuple((kind, label, *(float(y[t - 1]) for t in shown)) for kind, y, label in rows),
+        tuple(
+            (kind, label, *(float(y[t - 1]) for t in shown))
+            for kind, curves in kinds.items()
+            for label, y in zip(LABELS, curves, strict=True)
+        ),
         f"means over {settings.runs} random systems; H(prior) is {columns['H'].mean():.4g} bits on "
         "average; interventions weighted uniformly, or as the control rule would act",
     )

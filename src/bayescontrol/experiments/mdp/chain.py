@@ -30,6 +30,7 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import Probe, Stream
 from bayescontrol.arrays import FloatArray
 from bayescontrol.baselines import BayesOptimal, BayesPlan
 from bayescontrol.experiments.curves import by_name, share_of_runs
@@ -39,10 +40,8 @@ from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.plot.chart import PALETTE, Chart, Dash, Panel, Series
 from bayescontrol.problems import chain as chains
 from bayescontrol.problems.chain import GrowingChain, Waiting, first_reward_time
-from bayescontrol.record import Probe
 from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
-from bayescontrol.seeding import Stream
 
 #: The rule as printed in the paper.
 RULE: Final = "every step"
@@ -68,6 +67,9 @@ GROWING: Final[Mapping[str, Callable[[int], Schedule]]] = {
     "Geometric(2/s²)": lambda s: Geometric(2 / s**2),
     "doubling": lambda _s: doubling,
 }
+
+#: The agents on the growing chain, in the order of their column.
+GROWING_AGENTS: Final = (*GROWING, BAYES_OPTIMAL)
 
 #: A chain is simulated if the limit on steps is at least this many times the mean E T.
 _RATIO: Final = 32
@@ -117,10 +119,10 @@ def run(settings: Settings, run: int) -> Columns:
                 pair = _agent(name, k), _chain(k).environment(world)
                 time[i, k - 1] = _identification_time(settings.seed, number, *pair, settings.steps)
     growing = []
-    for i, name in enumerate((*GROWING, BAYES_OPTIMAL)):
+    for i, name in enumerate(GROWING_AGENTS):
         number = _run_number(run, len(AGENTS) + i, 0)
         agent = growing_agent(settings.scale, name)
-        environment = GrowingChain(settings.scale).environment(world)
+        environment = _growing_chain(settings.scale).environment(world)
         steps = settings.growing_steps if name in GROWING else agent.plan.horizon
         growing.append(_identification_time(settings.seed, number, agent, environment, steps))
     return {
@@ -139,15 +141,15 @@ def _run_number(run: int, agent: int, k: int) -> int:
 
 def _agent(name: str, k: int) -> Any:
     if name == BAYES_OPTIMAL:
-        return BayesOptimal(_plan(k))
+        return BayesOptimal(_plan(_chain(k), 2 * k))  # rewarded in both environments by then
     return _chain(k).agent(schedule=SCHEDULES[name](k))
 
 
 def growing_agent(scale: int, name: str) -> Any:
     """Return the agent of that name on the growing chain."""
     if name == BAYES_OPTIMAL:
-        return BayesOptimal(_growing_plan(scale))
-    return GrowingChain(scale).agent(schedule=GROWING[name](scale))
+        return BayesOptimal(_plan(_growing_chain(scale), scale * scale + scale))
+    return _growing_chain(scale).agent(schedule=GROWING[name](scale))
 
 
 def growing_label(scale: int, name: str) -> str:
@@ -177,40 +179,27 @@ def _compiled(settings: Settings, number: int, k: int, world: int) -> tuple[floa
     """
     agent: Any = _chain(k).agent()
     environment = _chain(k).environment(world)
-    actions: list[Any] = []
-    rewards: list[Any] = []
-    rewarded = False
-    block = 2 ** (k + 1)
-    streams = both_streams(settings.seed, number)
+    actions, rewards = np.empty((2, 0), np.int64)
+    block, streams = 2 ** (k + 1), both_streams(settings.seed, number)
     for _ in range(-(-settings.steps // block)):
         record = interact(agent, environment, block, streams=streams)
-        actions.append(record.actions)
-        rewards.append(record.observations)
-        rewarded = rewarded or bool(record.observations.any())
-        if rewarded and agent.belief.posterior().min() == 0.0:
-            t = chains.first_run(np.concatenate(actions), k)
+        actions = np.append(actions, record.actions)
+        rewards = np.append(rewards, record.observations)
+        if rewards.any() and agent.belief.posterior().min() == 0.0:
+            t = chains.first_run(actions, k)
             assert t is not None
-            o = np.concatenate(rewards)
-            return t, int(o.argmax()) + 1, float(o[t - 1] == 0)
+            return t, int(rewards.argmax()) + 1, float(rewards[t - 1] == 0)
     return np.inf, np.inf, np.nan
 
 
 _chain = lru_cache(chains.chain)
+_growing_chain = lru_cache(GrowingChain)
 
 
 @lru_cache
-def _plan(k: int) -> BayesPlan[int, int, int]:
-    """Plan far enough ahead to be rewarded in both environments."""
-    return BayesPlan(_chain(k), _reward, 2 * k)
-
-
-@lru_cache
-def _growing_plan(scale: int) -> BayesPlan[tuple[int, int, int], int, int]:
-    return BayesPlan(GrowingChain(scale), _reward, scale * scale + scale)
-
-
-def _reward(a: int, o: int) -> float:
-    return o
+def _plan(problem: Any, steps: int) -> BayesPlan[Any, int, int]:
+    """Plan the actions with the largest sum of rewards over these steps."""
+    return BayesPlan(problem, lambda _a, o: o, steps)
 
 
 #: x of the margins: each comparison fails by chance with probability below 1e-7.
@@ -257,7 +246,6 @@ def score(settings: Settings, columns: Columns) -> Score:
 
 def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     k_max, n = settings.k_max, settings.runs
-    lengths = range(1, k_max + 1)
     longest = longest_chain(settings, RULE)
     planned, held = longest_chain(settings, BAYES_OPTIMAL), longest_chain(settings, "Every(k)")
     rule, first = exact(RULE, longest), first_reward_time(longest)
@@ -278,7 +266,7 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             f"the rule identifies a chain in 2^k - 1 steps on average, k = 1 .. {k_max}; "
             f"here k = {k_max}",
             "ours", 2**k_max - 1, exact(RULE, k_max).mean, None,
-            all(exact(RULE, k).mean == 2**k - 1 for k in lengths), exact=True,
+            all(exact(RULE, k).mean == 2**k - 1 for k in range(1, k_max + 1)), exact=True,
         ),
         Claim(
             "about-2^k",
@@ -339,13 +327,10 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     optimal = columns["growing"][:, -1]
     rule, held = _probability_ever(scale, RULE), _probability_ever(scale, "Every(s)")
     p = growing_distribution(scale, "doubling")
-    steps = np.arange(1, p.size + 1)
     exact_share = {name: float(growing_distribution(scale, name)[:until].sum()) for name in GROWING}
     shares = np.isfinite(columns["growing"]).mean(axis=0)
-    gaps = {
-        name: abs(float(share) - exact_share[name])
-        for name, share in zip(GROWING, shares, strict=False)
-    }
+    simulated_share = dict(zip(GROWING_AGENTS, shares.tolist(), strict=True))
+    gaps = {name: abs(simulated_share[name] - exact_share[name]) for name in GROWING}
     worst = max(gaps, key=gaps.__getitem__)
     note = "" if scale == _SCALE else f"the paper's chain grows as ⌈{_SCALE} √t⌉, not {scale} √t"
     return (
@@ -379,14 +364,14 @@ def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             "modes held for doubling times converge: P(the rule ever converges)",
             "ours", 1.0, float(p.sum()), None, bool(abs(p.sum() - 1.0) < 1e-12),
             f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, "
-            f"after {float(steps @ p):.1f} on average",
+            f"after {float(np.arange(1, p.size + 1) @ p):.1f} on average",
             exact=True,
         ),
         Claim(
             "growing-chain-simulated",
             f"every schedule converges within {until} steps as often as computed; "
             f"here the worst, {growing_label(scale, worst)}",
-            "ours", exact_share[worst], float(shares[list(GROWING).index(worst)]),
+            "ours", exact_share[worst], simulated_share[worst],
             math.sqrt(exact_share[worst] * (1.0 - min(1.0, exact_share[worst])) / n),
             all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),
             threshold_origin=_SHARE_ORIGIN,
@@ -447,8 +432,6 @@ def _growing_table(settings: Settings, columns: Columns) -> Table:
 
 _MARKERS: Final = ("circle", "square", "diamond", "triangle-up", "triangle-down", "star")
 _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot", "dot", "solid", "dash")
-#: The agents on the growing chain, in the order of their column.
-_ORDER: Final = (*GROWING, BAYES_OPTIMAL)
 #: Labels of the agents whose mean has a simple closed form.
 _FORMULAS: Final = {
     RULE: "every step: 2ᵏ − 1",
@@ -517,7 +500,7 @@ def _example_panel(settings: Settings) -> Panel:
         "run": Probe(lambda agent, _a, _o: agent.x[2]),
         "sure": Probe(lambda agent, _a, _o: bool(agent.belief.posterior().min() == 0.0)),
     }
-    for i, name in enumerate(_ORDER):
+    for i, name in enumerate(GROWING_AGENTS):
         if name in ("Every(s²/2)", "Geometric(2/s²)"):
             continue
         agent = growing_agent(settings.scale, name)
@@ -538,7 +521,7 @@ def _probability_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, until + 1)
     at = np.unique(np.linspace(1, until, 9).astype(int))
     lines, markers = [], []
-    for i, name in enumerate(_ORDER):
+    for i, name in enumerate(GROWING_AGENTS):
         if name == BAYES_OPTIMAL:
             p, label = (t == scale**2).astype(float), name
         else:

@@ -35,20 +35,18 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import Record, Stream, interact
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
 from bayescontrol.experiments.chance import Pilot, longest_pilot, share_and_error
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.plot import mazes
 from bayescontrol.plot.chart import Chart, Guide, Panel, Series
-from bayescontrol.record import Record
 from bayescontrol.report.tables import with_error
-from bayescontrol.seeding import Stream
 from bayescontrol.statistics import Comparison, compare_pair, holm
 
 #: The control rule under both readings of the prior.
@@ -105,9 +103,8 @@ def _rule(settings: Settings, mdp: MDP, start: int, states: int | None) -> Any:
     return GibbsMDP(len(mdp.actions), start, prior, states=states).agent()
 
 
-def _learner(settings: Settings, mdp: MDP, start: int, constant: int) -> Any:
-    rates = {"alpha": settings.alpha, "beta": settings.beta}
-    return RLearning.on(mdp, C=constant, start=start, **rates)
+def _learner(s: Settings, mdp: MDP, start: int, constant: int) -> Any:
+    return RLearning.on(mdp, C=constant, start=start, alpha=s.alpha, beta=s.beta)
 
 
 #: The constructor of each agent, in the order of the columns.
@@ -222,8 +219,7 @@ class Results:
     def crossing(self, ahead: str, behind: str) -> tuple[float, float]:
         """Return the step at which `ahead` passes `behind` for good, and its jackknife error."""
         a, b = self.reward(ahead), self.reward(behind)
-        ours = crossing(a, b)
-        n = len(a)
+        ours, n = crossing(a, b), len(a)
         if n < 2:
             return ours, np.inf
         without = np.array([crossing(np.delete(a, i, 0), np.delete(b, i, 0)) for i in range(n)])
@@ -277,15 +273,14 @@ def _optimum_claim(results: Results) -> Claim:
 def _near_optimal_claim(results: Results) -> Claim:
     steps, (full_steps, least) = results.settings.steps, _FULL
     origin = "full size: 99.4 and 99.6 %, 10 runs"
-    if steps < full_steps:
-        pilot, pilot_text = longest_pilot(_PILOT, steps)
-        least = pilot.mean - pilot.margin(results.settings.runs, _ALARMS)
-        origin = f"{pilot_text}: {pilot.mean:.1%} (false alarms: 1 in 1000)"
     shares = {name: float(results.late(name).mean()) / results.optimum for name in RULES}
     worst = min(shares, key=shares.__getitem__)
     error = float(mean_and_error(results.late(worst))[1]) / results.optimum
     reason = "; ".join(f"{name}: {share:.2%}" for name, share in shares.items())
     if steps < full_steps:
+        pilot, pilot_text = longest_pilot(_PILOT, steps)
+        least = pilot.mean - pilot.margin(results.settings.runs, _ALARMS)
+        origin = f"{pilot_text}: {pilot.mean:.1%} (false alarms: 1 in 1000)"
         reason += f"; {_FULL[1]:.0%} is required at {full_steps:,} steps"
     return Claim(
         "rule-near-optimal",
@@ -356,14 +351,13 @@ def _order_claim(results: Results) -> Claim:
         order += (" > " if differs else " ≈ ") + names[below]
         if not differs:
             ties.append(f"{names[above]} and {names[below]} do not differ significantly")
-    agreement = "the same" if ours == printed else "different"
     return Claim(
         "paper-order",
         "average reward falls in this order (prior A; ≈: no significant difference in a paired "
         "test)",
         "paper", " > ".join(names[name] for name in printed), order, None, None,
-        f"{_LOST}on ours the order of the means is {agreement}; "
-        + (", ".join(ties) if ties else "all differences are significant"),
+        f"{_LOST}on ours the order of the means is {'the same' if ours == printed else 'different'}"
+        f"; {', '.join(ties) or 'all differences are significant'}",
         place="section 5.2, table 1",
     )  # fmt: skip
 
@@ -403,12 +397,13 @@ def performance(results: Results) -> Table:
     rows = []
     for name in AGENTS:
         late = results.late(name)
-        paper = PAPER.get(name)
-        passes = results.crossing(name, learner(30))[0] if name in RULES else np.nan
+        passes = ""
+        if name in RULES:
+            passes = _step_text(results.crossing(name, learner(30))[0]).removeprefix("ahead ")
         ours = _with_sd(float(late.mean()), float(late.std(ddof=1)) if late.size > 1 else None)
         shares = (f"{r / results.optimum:.1%}" for r in (late.mean(), late.min(), late.max()))
-        printed = _with_sd(*paper) if paper else ""
-        rows.append((name, ours, printed, *shares, _crossing_text(passes)))
+        printed = _with_sd(*PAPER[name]) if name in PAPER else ""
+        rows.append((name, ours, printed, *shares, passes))
     settings = results.settings
     return Table(
         f"Average reward over the last {settings.window:,} of {settings.steps:,} steps",
@@ -421,11 +416,6 @@ def performance(results: Results) -> Table:
 
 def _with_sd(mean: float, sd: float | None) -> str:
     return f"{mean:.4f}" if sd is None else f"{mean:.4f} ± {sd:.4f}"
-
-
-def _crossing_text(step: float) -> str:
-    """Format the step of a crossing; NaN means that the agent is not compared."""
-    return "" if np.isnan(step) else "from the start" if step == 0.0 else _step_text(step)
 
 
 #: Each agent has the same colour in all figures of grid-worlds.
@@ -446,8 +436,7 @@ _WINDOWS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the map, the behaviour of every agent, and learning curves."""
     charts = {"setup": _setup_chart, "behaviour": _behaviour_chart, "learning": _learning_chart}
-    results = Results(settings, columns)
-    return {name: chart(results) for name, chart in charts.items()}
+    return {name: chart(Results(settings, columns)) for name, chart in charts.items()}
 
 
 def _setup_chart(results: Results) -> Chart:

@@ -20,25 +20,22 @@ of at most 1e-3 together.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Annotated, Any, Final
 
 import numpy as np
 from msgspec import Meta
 
-from bayescontrol.convergence import check, core
-from bayescontrol.convergence.divergence import divergences
-from bayescontrol.convergence.verdict import Verdict
+from bayescontrol import TabularModes, interact
+from bayescontrol.convergence import Verdict, check, core, divergences
 from bayescontrol.experiments import chance
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory import diagrams
 from bayescontrol.experiments.theory.core import rate
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.plot.chart import Chart, Panel, Place, Series
 from bayescontrol.problems.examples import consistency_diagram, consistency_repaired
-from bayescontrol.problems.tabular import TabularModes
 
 #: With fewer runs no claims are made.
 FEWEST: Final = 20
@@ -66,8 +63,7 @@ def modes(name: str, weight: float, look: float) -> TabularModes:
     known = consistency_repaired() if name == REPAIRED else consistency_diagram()
     policy = known.policy
     if name == VISITS:
-        out = np.array(known.labels.actions) == "out"
-        policy = (1 - look) * policy + look * out
+        policy = (1 - look) * policy + look * (np.array(known.labels.actions) == "out")
     return diagrams.with_policy(known, policy, prior=[weight, 1 - weight])
 
 
@@ -84,8 +80,7 @@ def run(settings: Settings, i: int) -> Columns:
         weight.append(v[:, TRUE])
         distance.append(np.abs(mixture - policy[TRUE]).sum(-1) / 2)
         wrong.append(policy[TRUE, np.arange(settings.steps), record.actions] == 0.0)
-    found = {"weight": weight, "distance": distance, "strange": wrong}
-    return {name: np.stack(rows) for name, rows in found.items()}
+    return {"weight": np.stack(weight), "distance": np.stack(distance), "strange": np.stack(wrong)}
 
 
 _ALARMS: Final = 1e-3 / 2
@@ -243,47 +238,44 @@ _LOOKS: Final[Mapping[str, Any]] = {
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the modes and how the agent settles."""
-    return {"modes": _mode_chart(settings), "settling": _settling_chart(settings, columns)}
-
-
-def _mode_chart(settings: Settings) -> Chart:
     was, repaired = _modes_of(settings, ORIGINAL), _modes_of(settings, REPAIRED)
     panel = partial(diagrams.mode_panel, places=_PLACES)
-    alike: Any = {"title": "H2, repaired", "note": "as P1 in A, where H1 and H2 agree"}
+    alike = "as P1 in A, where H1 and H2 agree"
     panels = [
         panel(was, 0, colour="blue", dash="solid", note="stays in A, by A1"),
         panel(was, 1, colour="vermillion", dash="dash", note="stays in A, by A2"),
-        panel(repaired, 1, colour="green", dash="dashdot", **alike),
+        replace(
+            panel(repaired, 1, colour="green", dash="dashdot", note=alike), title="H2, repaired"
+        ),
     ]
-    return Chart(
-        "Two modes that agree on their predictions but not on their actions",
-        diagrams.same_frame(panels),
-        "Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise. "
-        "The stronger the colour of a state, the more probable a 1 is there: H1 and H2 agree in "
-        "region A and differ in region B. Coloured arrows are the transitions of a policy, the "
-        "outline is where it stays; grey arrows are the other transitions. P1 and P2 both stay in "
-        "A, where nothing can tell H1 from H2, and act differently there. The repair: modes that "
-        "agree on A and stay in A get one policy for it.",
-        columns=3,
-    )  # fmt: skip
-
-
-def _settling_chart(settings: Settings, columns: Columns) -> Chart:
-    return Chart(
-        "Does the agent come to act as the true mode, m1?",
-        [
-            _panel("(a) Distance of its actions from those of m1",
-                   "total variation distance", columns["distance"]),
-            _panel("(b) What it believes", "weight of m1, the true mode", columns["weight"]),
-        ],
-        "Total variation: 0 if the agent acts exactly as the true mode m1, 1 if the two never act "
-        "alike. (a) Originally it keeps its first value for ever, in every run: the prior mixes "
-        "the two policies. Repaired, it is zero at once, and (b) the agent never learns which "
-        "mode is true, and does not need to. If the policies visit B now and then, the modes are "
-        "told apart after some time.",
-        columns=2,
-        note=f"{settings.runs} runs of {settings.steps} steps; means, and 90 % of the runs",
-    )  # fmt: skip
+    return {
+        "modes": Chart(
+            "Two modes that agree on their predictions but not on their actions",
+            diagrams.same_frame(panels),
+            "Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 "
+            "likewise. The stronger the colour of a state, the more probable a 1 is there: H1 and "
+            "H2 agree in region A and differ in region B. Coloured arrows are the transitions of a "
+            "policy, the outline is where it stays; grey arrows are the other transitions. P1 and "
+            "P2 both stay in A, where nothing can tell H1 from H2, and act differently there. The "
+            "repair: modes that agree on A and stay in A get one policy for it.",
+            columns=3,
+        ),
+        "settling": Chart(
+            "Does the agent come to act as the true mode, m1?",
+            [
+                _panel("(a) Distance of its actions from those of m1",
+                       "total variation distance", columns["distance"]),
+                _panel("(b) What it believes", "weight of m1, the true mode", columns["weight"]),
+            ],
+            "Total variation: 0 if the agent acts exactly as the true mode m1, 1 if the two never "
+            "act alike. (a) Originally it keeps its first value for ever, in every run: the prior "
+            "mixes the two policies. Repaired, it is zero at once, and (b) the agent never learns "
+            "which mode is true, and does not need to. If the policies visit B now and then, the "
+            "modes are told apart after some time.",
+            columns=2,
+            note=f"{settings.runs} runs of {settings.steps} steps; means, and 90 % of the runs",
+        ),
+    }  # fmt: skip
 
 
 def _panel(title: str, ylabel: str, values: Any) -> Panel:

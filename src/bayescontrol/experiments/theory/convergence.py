@@ -37,23 +37,20 @@ from typing import Annotated, Final, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import TabularModes, interact
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
-from bayescontrol.convergence.divergence import divergences
-from bayescontrol.convergence.verdict import Outcome as Fate
-from bayescontrol.convergence.verdict import Verdict, check
+from bayescontrol.convergence import Outcome, check, divergences
 from bayescontrol.experiments.chance import Pilot, format_mean, measured, zero_claim
 from bayescontrol.experiments.curves import mean_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory.diagrams import state_path
 from bayescontrol.experiments.theory.five_modes import TRUE, five_modes
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.mdp.modes import goal_worlds
 from bayescontrol.plot.chart import Chart, Panel, Series
 from bayescontrol.problems.chain import chain, identification_probabilities
 from bayescontrol.problems.examples import consistency_diagram, trap
-from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import every_step
 from bayescontrol.statistics import bernstein
 
@@ -61,10 +58,10 @@ from bayescontrol.statistics import bernstein
 LENGTH: Final = 5
 #: The outcomes in words.
 WORDS: Final = {
-    Fate.THEOREM: "it settles, by the theorem",
-    Fate.SETTLES: "it settles, though the theorem does not cover it",
-    Fate.UNDECIDED: "undecided",
-    Fate.NEVER: "it may never settle",
+    Outcome.THEOREM: "it settles, by the theorem",
+    Outcome.SETTLES: "it settles, though the theorem does not cover it",
+    Outcome.UNDECIDED: "undecided",
+    Outcome.NEVER: "it may never settle",
 }
 
 
@@ -73,11 +70,11 @@ class Case(NamedTuple):
 
     modes: TabularModes
     true: int
-    outcome: Fate
+    outcome: Outcome
     title: str
     about: str
 
-    def exact_outcome(self) -> Fate:
+    def exact_outcome(self) -> Outcome:
         """Return the exact verdict in the world of the true mode: that of its worst pair.
 
         >>> cases()["bias grid"].exact_outcome().name
@@ -86,9 +83,7 @@ class Case(NamedTuple):
         return max(pair.outcome for pair in _verdict(self.modes).pairs if pair.true == self.true)
 
 
-@cache
-def _verdict(modes: TabularModes) -> Verdict:
-    return check(modes)
+_verdict: Final = cache(check)
 
 
 @cache
@@ -96,26 +91,26 @@ def cases() -> dict[str, Case]:
     """Return the six classes by name."""
     return {
         "five modes": Case(
-            five_modes(), TRUE, Fate.THEOREM, "Five modes, three levers",
+            five_modes(), TRUE, Outcome.THEOREM, "Five modes, three levers",
             "three levers, five guesses which of them wins how often",
         ),
         "goal worlds": Case(
-            goal_worlds(5, 5, goals=4), 0, Fate.THEOREM, "Grid-worlds, four goals",
+            goal_worlds(5, 5, goals=4), 0, Outcome.THEOREM, "Grid-worlds, four goals",
             "a 5 × 5 grid, the goal in one of the corners",
         ),
         "chain": Case(
-            chain(LENGTH), 0, Fate.THEOREM, f"Chain of {LENGTH}",
+            chain(LENGTH), 0, Outcome.THEOREM, f"Chain of {LENGTH}",
             f"a reward for {LENGTH} equal actions in a row, all A or all B",
         ),
         "bias grid": Case(
-            bias_grid(), 7, Fate.SETTLES, "Bias grid", "two arms that win with .2, .5 or .8 each"
+            bias_grid(), 7, Outcome.SETTLES, "Bias grid", "two arms that win with .2, .5 or .8 each"
         ),
         "two policies": Case(
-            consistency_diagram(), 0, Fate.NEVER, "Two policies for one region",
+            consistency_diagram(), 0, Outcome.NEVER, "Two policies for one region",
             "predictions agree where both modes stay, actions do not",
         ),
         "trap": Case(
-            trap(), 0, Fate.NEVER, "A trap",
+            trap(), 0, Outcome.NEVER, "A trap",
             "a third mode may lead to where nothing can be told apart",
         ),
     }  # fmt: skip
@@ -200,14 +195,10 @@ def score(settings: Settings, columns: Columns) -> Score:
     return Score(claims, tables)
 
 
-def _hyphenate(name: str) -> str:
-    return name.replace(" ", "-")
-
-
 def _verdict_claim(name: str, case: Case) -> Claim:
     found = case.exact_outcome()
     return Claim(
-        f"verdict-{_hyphenate(name)}",
+        f"verdict-{name.replace(' ', '-')}",
         f"{name}, {case.modes.name(case.true)} is true: the exact verdict, without simulation, is "
         "the one derived by hand",
         "ours", case.outcome.name.lower(), found.name.lower(), None, found is case.outcome,
@@ -218,17 +209,17 @@ def _verdict_claim(name: str, case: Case) -> Claim:
 def _convergence_claim(name: str, columns: Columns) -> Claim:
     late = columns[f"{name} late"]
     mean, error = measured(late)
-    first = float(columns[name][:, 0].mean())
-    share_far = float((late > NEAR).mean())
-    by_theorem, pilot = cases()[name].outcome is Fate.THEOREM, _PILOT[name]
+    by_theorem, pilot = cases()[name].outcome is Outcome.THEOREM, _PILOT[name]
     limit = pilot.mean + pilot.bernstein_margin(len(late), _ALARMS)
     return Claim(
-        f"settles-{_hyphenate(name)}",
+        f"settles-{name.replace(' ', '-')}",
         f"{name}: the agent's action probabilities P(a|past) converge to the true mode's policy"
         + ("" if by_theorem else ", though the theorem does not cover it")
         + "; largest distance in the last tenth of the steps, mean",
-        "paper" if by_theorem else "ours", f"→ 0, from {first:.3g}", mean, error, mean <= limit,
-        reason=f"the distance, 0 to 1, is above {NEAR:g} in {100 * share_far:.3g} % of the runs",
+        "paper" if by_theorem else "ours", f"→ 0, from {columns[name][:, 0].mean():.3g}",
+        mean, error, mean <= limit,
+        reason=f"the distance, 0 to 1, is above {NEAR:g} in {100 * (late > NEAR).mean():.3g} % of "
+        "the runs",
         place="section 4.5, theorem 4" if by_theorem else "",
         threshold_origin="pilot on seed 1000, 1,000 runs of 300 steps: "
         f"{pilot.mean:.2g}; at most {limit:.2g} (false alarms: 1 in 1000)",
@@ -242,13 +233,12 @@ def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     margin = bernstein(4.0 * exact * (0.5 - exact), len(runs), _ALARMS / t.size) / 2.0
     gap = np.abs(runs.mean(0) - exact)
     shown = int(np.argmin(np.abs(exact - 0.25)))
-    mean, error = measured(runs[:, shown])
     is_within = bool((gap <= margin).all())
     return Claim(
         "chain-as-computed",
         f"chain of {LENGTH}: the mean distance is half the probability that the chain is not "
         f"identified, at every step; here t = {t[shown]}",
-        "ours", float(exact[shown]), mean, error, is_within,
+        "ours", float(exact[shown]), *measured(runs[:, shown]), is_within,
         reason=f"at {t.size} steps the mean is off by {gap.max():.2g} at most, "
         f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",
         threshold_origin="theory: exact probabilities, Bernstein's margin",

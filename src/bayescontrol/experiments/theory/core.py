@@ -68,10 +68,8 @@ class Settings:
     held_steps: Annotated[int, Meta(ge=150, le=300, description="steps with held modes")] = 200
 
 
-@cache
-def modes() -> TabularModes:
-    """Return the three modes m1, m2 and m3."""
-    return core_diagram()
+#: Returns the three modes m1, m2 and m3.
+modes: Final = cache(core_diagram)
 
 
 @cache
@@ -104,9 +102,8 @@ def run(settings: Settings, i: int) -> Columns:
         agent, world = acting.agent(schedule=schedule), acting.environment(TRUE)
         return divergences(interact(agent, world, steps, seed=seed, run=i), acting.agent())
 
-    by_agent = {
-        who: play(class_of(who), settings.steps if who == RULE else watched) for who in AGENTS
-    }
+    lengths = {RULE: settings.steps}
+    by_agent = {who: play(class_of(who), lengths.get(who, watched)) for who in AGENTS}
     held = play(modes(), settings.held_steps, Every(HELD))
     return {
         "divergence": np.stack(
@@ -158,14 +155,13 @@ def spells(modes: TabularModes, k: int) -> TabularModes:
     next_offset = (np.arange(phases) + 1) % phases * X
     successor = next_offset[:, None, None, None] + modes.successor
     policy = np.concatenate([*[modes.policy[0]] * k, modes.policy[1]])
-    expanded = TabularModes(
+    situations = tuple(f"{x}, step {n}" for n in range(phases) for x in names)
+    return TabularModes(
         np.broadcast_to(policy, (len(modes), phases * X, A)),
         np.tile(modes.hypothesis, (1, phases, 1, 1)), successor.reshape(phases * X, A, -1),
         start=modes.start, names=modes.names, prior=modes.prior,
-        labels=Labels(tuple(f"{x}, step {n}" for n in range(phases) for x in names),
-                      *modes.labels[1:]),
+        labels=Labels(situations, *modes.labels[1:]),
     )  # fmt: skip
-    return diagrams.with_policy(expanded, expanded.policy[0])
 
 
 #: False-alarm rate of each of four claims; most of 1e-3 is left for `holding-helps`.
@@ -402,38 +398,33 @@ _PLACES: Final[diagrams.Places] = {
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the hypotheses and the evidence."""
-    return {"hypotheses": _hypothesis_chart(), "evidence": _evidence_chart(settings, columns)}
-
-
-def _hypothesis_chart() -> Chart:
     panels = [
         diagrams.mode_panel(modes(), m, _PLACES, note=_POLICY_NOTES[m], **_LOOKS[m])
         for m in range(len(modes()))
     ]
-    return Chart(
-        "Three hypotheses, and where their policies go", diagrams.same_frame(panels),
-        "Circles A0 … B1 are states. The stronger the colour of a state, the more probable a 1 is "
-        "there under the hypothesis: H1 and H2 agree in region A and differ in region B, H3 "
-        "differs everywhere. Coloured arrows are the transitions of the policy, the outline is "
-        "where it stays; grey arrows are the other transitions. If H1 is true, P2 can refute H3 "
-        "but never H2: only P1 enters B.",
-        columns=3,
-    )  # fmt: skip
-
-
-def _evidence_chart(settings: Settings, columns: Columns) -> Chart:
-    return Chart(
-        "Evidence when H1 is true",
-        [_only(1, columns), _only(0, columns), _spells(columns), _rule(settings, columns)],
-        "Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over the "
-        "observations. (a) While P2 acts, evidence against H3 grows, and evidence against H2 stays "
-        "at zero. (b) P1 enters region B and refutes both. (c) P1 must act for at least three "
-        "steps at a time; shorter spells give no evidence, however often they occur. (d) The "
-        "control rule draws a mode from its posterior at every step and acts by its policy: H3 is "
-        "refuted first, then H2, slowly, because P1 must be drawn three times in a row. Holding a "
-        f"drawn mode for {HELD} steps makes it faster.",
-        columns=2, note=f"{settings.runs} runs",
-    )  # fmt: skip
+    return {
+        "hypotheses": Chart(
+            "Three hypotheses, and where their policies go", diagrams.same_frame(panels),
+            "Circles A0 … B1 are states. The stronger the colour of a state, the more probable a 1 "
+            "is there under the hypothesis: H1 and H2 agree in region A and differ in region B, H3 "
+            "differs everywhere. Coloured arrows are the transitions of the policy, the outline is "
+            "where it stays; grey arrows are the other transitions. If H1 is true, P2 can refute "
+            "H3 but never H2: only P1 enters B.",
+            columns=3,
+        ),
+        "evidence": Chart(
+            "Evidence when H1 is true",
+            [_only(1, columns), _only(0, columns), _spells(columns), _rule(settings, columns)],
+            "Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over the "
+            "observations. (a) While P2 acts, evidence against H3 grows, and evidence against H2 "
+            "stays at zero. (b) P1 enters region B and refutes both. (c) P1 must act for at least "
+            "three steps at a time; shorter spells give no evidence, however often they occur. (d) "
+            "The control rule draws a mode from its posterior at every step and acts by its "
+            "policy: H3 is refuted first, then H2, slowly, because P1 must be drawn three times in "
+            f"a row. Holding a drawn mode for {HELD} steps makes it faster.",
+            columns=2, note=f"{settings.runs} runs",
+        ),
+    }  # fmt: skip
 
 
 def _only(who: int, columns: Columns) -> Panel:

@@ -15,14 +15,12 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from bayescontrol import kernels
+from bayescontrol import Record, TabularModes, kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.worlds import World
 from bayescontrol.mdp import MDP, stationary_distribution
 from bayescontrol.plot.chart import Colour, Dash, Panel
 from bayescontrol.plot.graph import Area, Edge, Graph, Node
-from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.record import Record
 
 #: The position of each state, by its label.
 Places: TypeAlias = Mapping[str, tuple[float, float]]
@@ -58,8 +56,8 @@ def stationary_shares(P: FloatArray) -> FloatArray:
     >>> stationary_shares(np.array([[0.0, 1.0], [0.5, 0.5]])).round(6)
     array([0.333333, 0.666667])
     """
-    rewards = np.zeros((len(P), 1))
-    (only,) = stationary_distribution(MDP(P[:, None], rewards), np.zeros(len(P), np.int64))
+    chain, policy = MDP(P[:, None], np.zeros((len(P), 1))), np.zeros(len(P), np.int64)
+    (only,) = stationary_distribution(chain, policy)
     return only.probability
 
 
@@ -75,10 +73,9 @@ def nodes(
     places: Places, shades: Sequence[float] | FloatArray, notes: Sequence[str], colour: Colour
 ) -> list[Node]:
     """Make a shaded node for each state; a page shows its note as a tooltip."""
-    rows = zip(places.items(), shades, notes, strict=True)
     return [
-        Node(name, x, y, float(shade), colour, f"{name}: {note}")
-        for (name, (x, y)), shade, note in rows
+        Node(name, *place, float(shade), colour, f"{name}: {note}")
+        for (name, place), shade, note in zip(places.items(), shades, notes, strict=True)
     ]
 
 
@@ -137,13 +134,7 @@ def _successors(
 
 
 def mode_panel(
-    modes: TabularModes,
-    m: int,
-    places: Places,
-    colour: Colour,
-    dash: Dash,
-    note: str,
-    title: str = "",
+    modes: TabularModes, m: int, places: Places, colour: Colour, dash: Dash, note: str
 ) -> Panel:
     """Draw mode m of a class whose state labels begin with the name of their region.
 
@@ -176,7 +167,7 @@ def mode_panel(
             Area(f"where {policy} stays", subset, colour, dash, _SUBSET, named=False),
         ],
     )
-    title = title or f"H{m + 1} and its policy {policy}"
+    title = f"H{m + 1} and its policy {policy}"
     return Panel(title, "states", "transitions", [], graphs=[graph], notes=[note])
 
 

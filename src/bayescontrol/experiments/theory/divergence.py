@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from bayescontrol import kernels
+from bayescontrol import TabularModes, kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
 from bayescontrol.convergence.core import core
@@ -43,7 +43,6 @@ from bayescontrol.experiments.theory.diagrams import markov_chain, stationary_sh
 from bayescontrol.experiments.theory.five_modes import MODES, TRUE, five_modes
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
-from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.statistics.intervals import normal_quantile
 
 #: With fewer runs no claims are made.
@@ -229,9 +228,8 @@ def _posterior_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]
 
 def _growth(settings: Settings, columns: Columns) -> FloatArray:
     """Return the growth of d_t(m*‖m3) per step over the second half, as [run, policy]."""
-    t = times(settings)
+    t, d = times(settings), columns["under"]
     half = t.size // 2
-    d = columns["under"]
     return np.asarray((d[:, :, -1] - d[:, :, half]) / (t[-1] - t[half]))
 
 
@@ -451,10 +449,8 @@ def _parts_panel(settings: Settings) -> Panel:
 
 def _mean_panel(settings: Settings, columns: Columns) -> Panel:
     t, all_steps = times(settings), np.arange(settings.steps + 1)
-    mean = rate(TRUE, 1) * t
-    deviation = columns["g"] - columns["G"]
-    low, high = mean + np.quantile(deviation, (0.05, 0.95), axis=0)
-    lower, upper = mean + np.quantile(deviation, (0.25, 0.75), axis=0)
+    mean, deviation = rate(TRUE, 1) * t, columns["g"] - columns["G"]
+    low, lower, upper, high = mean + np.quantile(deviation, (0.05, 0.25, 0.75, 0.95), axis=0)
     series = [
         Series("G, the mean", t, mean, low, high, colour="blue"),
         Series("half of the runs", t, mean, lower, upper, colour="blue", in_legend=False),

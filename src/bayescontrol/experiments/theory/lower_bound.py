@@ -114,8 +114,7 @@ def fallen(k: int, steps: int) -> float:
     p[k - 1], reached = 1.0, 0.0
     for _ in range(steps):
         reached += float(p[0]) * (1.0 - RELIABILITY)
-        up = np.concatenate(([0.0], p[:-1]))
-        down = np.concatenate((p[1:], [0.0]))
+        up, down = np.append(0.0, p[:-1]), np.append(p[1:], 0.0)
         p = RELIABILITY * up + (1.0 - RELIABILITY) * down
     return reached
 
@@ -158,9 +157,9 @@ def _learnt_modes(world: str, agent: str) -> TabularModes:
 def run(settings: Settings, i: int) -> Columns:
     """Record the posterior of m* and its lowest value so far, divided by P(m*), at `times`."""
     columns = {}
+    at, seed, steps = times(settings), settings.seed, settings.steps
     for name, agent in product(worlds(), AGENTS):
         modes, true = _learnt_modes(name, agent), worlds()[name].true
-        at, seed, steps = times(settings), settings.seed, settings.steps
         found = simulate_divergences(modes, true, steps, 1, seed, at=at, against=[], first=i)
         columns[f"{name} {agent} low"] = found.low[0]
         columns[f"{name} {agent} posterior"] = found.posterior[0, :, true] / modes.prior[true]
@@ -293,15 +292,15 @@ def _world_table() -> Table:
 
 
 def _share_table(settings: Settings, low: Lowest) -> Table:
-    rows: list[tuple[str | float, ...]] = []
-    for (world, agent), runs in low.items():
-        result, lam = ville(runs, DELTAS), format_weight(floor(runs, _DELTA))
-        rows.append((world, agent, *map(float, result.share), lam))
+    rows = tuple(
+        (*pair, *ville(runs, DELTAS).share.tolist(), format_weight(floor(runs, _DELTA)))
+        for pair, runs in low.items()
+    )
     return Table(
         "How often the posterior of m* ever falls below δ times its prior",
         ("world", "agent", *(f"δ = {delta:g}" for delta in DELTAS), f"λ at δ = {_DELTA:g}"),
-        tuple(rows),
-        f"Shares of {len(runs)} runs of {settings.steps} steps; at most δ for the "
+        rows,
+        f"Shares of {settings.runs} runs of {settings.steps} steps; at most δ for the "
         "rule, by Ville's inequality. λ: the share of its prior that m* retains at all times, in "
         f"{100 * (1 - _DELTA):g} % of the runs.",
     )
@@ -345,10 +344,10 @@ def _looks(world: str, agent: str) -> dict[str, Any]:
 def _share_panel(settings: Settings, low: Lowest) -> Panel:
     # These δ avoid the levels that the walk of prize or frog can reach.
     delta = np.geomspace(0.0051, 0.99, 200)
-    series = []
-    for (world, agent), runs in low.items():
-        style = {"kind": "step", **_looks(world, agent)}
-        series.append(share_of_runs(f"{world}, {agent}", delta, runs[:, None] < delta, **style))
+    series = [
+        share_of_runs(", ".join(pair), delta, runs[:, None] < delta, kind="step", **_looks(*pair))
+        for pair, runs in low.items()
+    ]
     exact = np.array([fallen(behind_by(float(d)), settings.steps) for d in delta])
     series.append(Series("prize or frog, exact", delta, exact, colour="ink", kind="step"))
     return Panel(
@@ -361,10 +360,8 @@ def _share_panel(settings: Settings, low: Lowest) -> Panel:
 
 def _floor_panel(low: Lowest) -> Panel:
     delta = np.linspace(0.01, 0.99, 99)
-    series = []
-    for (world, agent), runs in low.items():
-        floors = np.quantile(runs, delta, method="inverted_cdf")
-        series.append(Series(f"{world}, {agent}", delta, floors, **_looks(world, agent)))
+    floors = {pair: np.quantile(runs, delta, method="inverted_cdf") for pair, runs in low.items()}
+    series = [Series(", ".join(pair), delta, y, **_looks(*pair)) for pair, y in floors.items()]
     return Panel(
         "(b) What does m* retain, in all but a share δ of runs?", "δ",
         "λ, lowest P(m*|·) / P(m*) over time", series,

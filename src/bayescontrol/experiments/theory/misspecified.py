@@ -172,16 +172,12 @@ def run(settings: Settings, i: int) -> Columns:
         record = interact(agent, worlds.environment(k), settings.steps, **seeds)
         if agent.alarm.step is not None:
             step[k] = agent.alarm.step
-        blind_agent: Any = worlds.agent()
-        probes = None
-        if i < PATHS and world in PLOTTED_WORLDS:
-            # In plotted replicas the blind agent computes the evidence too, but ignores the alarm.
-            blind_agent = guard(settings, fallback=None)
-            probes = {"bits": alarm_evidence}
-        blind_record = interact(
-            blind_agent, worlds.environment(k), settings.steps, probes=probes, **seeds
-        )
-        if probes:
+        # In plotted replicas the blind agent computes the evidence too, but ignores the alarm.
+        is_plotted = i < PATHS and world in PLOTTED_WORLDS
+        blind_agent: Any = guard(settings, fallback=None) if is_plotted else worlds.agent()
+        seeds["probes"] = {"bits": alarm_evidence} if is_plotted else None
+        blind_record = interact(blind_agent, worlds.environment(k), settings.steps, **seeds)
+        if is_plotted:
             bits = blind_record["bits"][checkpoints(settings) - 1]
             path[PLOTTED_WORLDS.index(world)] = bits * _LOG10_2
         guarded[k], blind[k] = (REWARD[r.observations].mean() for r in (record, blind_record))
@@ -335,8 +331,7 @@ def _mean(values: FloatArray) -> tuple[float, float]:
 def _world_table() -> Table:
     rows = []
     for k, world in enumerate(WORLDS):
-        lever = k if k < len(INSIDE) else 0
-        by_situation = all_worlds().hypothesis[k, :, lever]
+        by_situation = all_worlds().hypothesis[k, :, k if world in INSIDE else 0]
         after_no_loss, after_loss = by_situation[0, 2], by_situation[1, 2]
         # The share of pulls that lose in the long run.
         share = after_no_loss / (1.0 + after_no_loss - after_loss)
@@ -357,9 +352,8 @@ def _alarm_table(settings: Settings, columns: Columns) -> Table:
     share, distance = _alarm_shares(columns), distances()
     rows = []
     for k, world in enumerate(WORLDS):
-        step = columns["step"][:, k]
-        median_step, D = float(np.median(step)), distance[world]
-        alarms = with_error(float(share[k]), _error(float(share[k]), len(step)))
+        median_step, D = float(np.median(columns["step"][:, k])), distance[world]
+        alarms = with_error(float(share[k]), _error(float(share[k]), len(columns["step"])))
         median_text = f"{median_step:.0f}" if math.isfinite(median_step) else "none"
         least = f"{math.log(1.0 / settings.delta) / D:.1f}" if D else "never"
         earned = (format_mean(columns[agent][:, k]) for agent in ("blind", "guarded"))
@@ -430,8 +424,7 @@ def _paths(settings: Settings, columns: Columns, k: int) -> Panel:
     paths = columns["path"][: min(PATHS, settings.runs), k]
     series = [Series(world, t, path, colour=colour, in_legend=False) for path in paths]
     where = "inside the class" if world in INSIDE else "outside"
-    alarm = -math.log10(settings.delta)
-    low, high = _Y_LIMITS
+    alarm, (low, high) = -math.log10(settings.delta), _Y_LIMITS
     return Panel(
         f"{world}: {where}", "step t", "log₁₀ Eₜ", series,
         [Guide("alarm: 1/δ", alarm)],

@@ -21,18 +21,16 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import Stream, TabularModes, interact
 from bayescontrol.arrays import FloatArray
 from bayescontrol.experiments.chance import ROUNDING, format_mean, means_claim
 from bayescontrol.experiments.curves import share_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
 from bayescontrol.experiments.theory import diagrams
-from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.plot.chart import Chart, Colour, Dash, Panel, Series
 from bayescontrol.plot.graph import Area, Edge, Graph
 from bayescontrol.problems.examples import policy_diagram
-from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.seeding import Stream
 from bayescontrol.statistics.intervals import normal_quantile
 
 ALTERNATING: Final = "alternating"
@@ -54,10 +52,8 @@ class Settings:
     steps: Annotated[int, Meta(ge=200, description="steps; the second half is counted")] = 2000
 
 
-@cache
-def modes() -> TabularModes:
-    """Return the class whose diagram is drawn."""
-    return policy_diagram()
+#: Returns the class whose diagram is drawn.
+modes: Final = cache(policy_diagram)
 
 
 @cache
@@ -269,7 +265,7 @@ def _share_table(columns: Columns) -> Table:
         for k, who in enumerate(POLICIES):
             row += [float(time_shares(who)[x]), format_mean(runs[:, k, x])]
         rows.append(tuple(row))
-    header = [part for who in POLICIES for part in (f"{who}, exact", f"{who}, simulated")]
+    header = [f"{who}, {kind}" for who in POLICIES for kind in ("exact", "simulated")]
     return Table(
         "Share of the time in each state", ("state", *header), tuple(rows),
         "P1: always action a. P2: always action b. By turns: either, with probability 1/2 at every "
@@ -298,20 +294,29 @@ _LABELS: Final = {
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the diagram and the time shares."""
-    return {"diagram": _diagram_chart(), "time": _time_chart(settings, columns)}
-
-
-def _diagram_chart() -> Chart:
-    return Chart(
-        "A policy diagram: states, transitions, and what each policy selects",
-        diagrams.same_frame([_world_panel(), _policy_panel("P1"), _policy_panel("P2")]),
-        "A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: after "
-        "action a and observation 0. The first graph shows all transitions of the world, the "
-        "others those that remain once a policy has chosen the actions. The stronger the colour of "
-        "a state, the more time is spent there. The outline encloses the states that the policy "
-        "visits for ever: choosing a policy means choosing this subset.",
-        columns=3,
-    )
+    return {
+        "diagram": Chart(
+            "A policy diagram: states, transitions, and what each policy selects",
+            diagrams.same_frame([_world_panel(), _policy_panel("P1"), _policy_panel("P2")]),
+            "A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: "
+            "after action a and observation 0. The first graph shows all transitions of the world, "
+            "the others those that remain once a policy has chosen the actions. The stronger the "
+            "colour of a state, the more time is spent there. The outline encloses the states that "
+            "the policy visits for ever: choosing a policy means choosing this subset.",
+            columns=3,
+        ),
+        "time": Chart(
+            "Time spent in each state", [_inside_panel(columns), _state_panel(columns)],
+            "P1 always takes action a, P2 always action b; alternating, either with probability "
+            "1/2 at every step. Inside the subset: the probability of being inside the subset that "
+            "a policy selects, after t steps. From every start a run is soon inside, and it never "
+            "leaves. Time in each state: the share of the time in s0 … s7, exact and simulated. P1 "
+            "and P2 do not visit the states outside their subsets; both in alternation visit all "
+            "states, even s7, which neither visits by itself.",
+            columns=2,
+            note=f"{settings.runs} runs of {settings.steps} steps, from states at random",
+        ),
+    }  # fmt: skip
 
 
 def _world_panel() -> Panel:
@@ -358,20 +363,7 @@ def _policy_panel(who: str) -> Panel:
     )  # fmt: skip
 
 
-def _time_chart(settings: Settings, columns: Columns) -> Chart:
-    return Chart(
-        "Time spent in each state", [_inside_panel(settings, columns), _state_panel(columns)],
-        "P1 always takes action a, P2 always action b; alternating, either with probability 1/2 at "
-        "every step. Inside the subset: the probability of being inside the subset that a policy "
-        "selects, after t steps. From every start a run is soon inside, and it never leaves. Time "
-        "in each state: the share of the time in s0 … s7, exact and simulated. P1 and P2 do not "
-        "visit the states outside their subsets; both in alternation visit all states, even s7, "
-        "which neither visits by itself.",
-        columns=2, note=f"{settings.runs} runs of {settings.steps} steps, from states at random",
-    )  # fmt: skip
-
-
-def _inside_panel(settings: Settings, columns: Columns) -> Panel:
+def _inside_panel(columns: Columns) -> Panel:
     """Draw the probability of being inside the subset after t steps."""
     t = np.arange(SHOWN + 1)
     lines, markers = [], []

@@ -39,10 +39,7 @@ from msgspec import Meta
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.bandits.joint import bias_grid
-from bayescontrol.convergence.boundedness import simulate_divergences
-from bayescontrol.convergence.core import core
-from bayescontrol.convergence.verdict import Outcome as Fate
-from bayescontrol.convergence.verdict import PairVerdict, Verdict, check
+from bayescontrol.convergence import Outcome, PairVerdict, check, simulate_divergences
 from bayescontrol.experiments.chance import Pilot, format_weight, longest_pilot, measured
 from bayescontrol.experiments.curves import share_of_runs, spread_of_runs
 from bayescontrol.experiments.settings import MINIMUM_RUNS, Seed
@@ -130,12 +127,10 @@ def pair(name: str, m: int) -> PairVerdict:
     >>> pair("bias grid", RIVAL).in_core, pair("bias grid", RIVAL).outcome.name
     (True, 'SETTLES')
     """
-    return _verdict(name).pair(CLASSES[name], m)
+    return _verdict(class_of(name)).pair(CLASSES[name], m)
 
 
-@cache
-def _verdict(name: str) -> Verdict:
-    return check(class_of(name))
+_verdict: Final = cache(check)
 
 
 def exponents(settings: Settings, columns: Columns) -> FloatArray:
@@ -164,9 +159,8 @@ def others(name: str, inside: bool) -> list[int]:
     >>> others("five modes", inside=True)
     [3, 4]
     """
-    modes, true = class_of(name), CLASSES[name]
-    members = core(modes, true)
-    return [m for m in range(len(modes)) if (m in members) is inside and m != true]
+    wrong = (m for m in range(len(class_of(name))) if m != CLASSES[name])
+    return [m for m in wrong if pair(name, m).in_core is inside]
 
 
 def _outside_claim(settings: Settings, name: str, columns: Columns) -> Claim:
@@ -175,26 +169,21 @@ def _outside_claim(settings: Settings, name: str, columns: Columns) -> Claim:
     outside = others(name, inside=False)
     weights = columns[f"{name} posterior"][:, -1, outside].sum(-1)
     mean, error = measured(weights)
-    prior = float(class_of(name).prior[outside].sum())
+    # A tiny mean is shown as a text, without an error.
+    is_tiny = format_weight(mean) == format_weight(0.0)
     left = float((weights > GONE).mean())
     return Claim(
         f"outside-the-core-{name.replace(' ', '-')}",
         f"{name}: the weight of all {len(outside)} modes outside the core of the true one vanishes "
         "almost surely; its mean at the end",
-        "paper", f"→ 0, from {prior:.3g}", *_shown_weight(mean, error),
-        mean <= limit,
+        "paper", f"→ 0, from {class_of(name).prior[outside].sum():.3g}",
+        format_weight(mean) if is_tiny else mean, None if is_tiny else error, mean <= limit,
         reason=f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
         + (": m* is rarely in charge for long while its weight is small" if left > 0.02 else ""),
         place="section 4.4, theorem 3",
         threshold_origin=f"{called}: {format_weight(pilot.mean)}; at most {limit:.2g} "
         "(false alarms: 1 in 1000)",
     )  # fmt: skip
-
-
-def _shown_weight(mean: float, error: float | None) -> tuple[float | str, float | None]:
-    """Return mean and error for a claim; a tiny mean becomes a text without error."""
-    shown = format_weight(mean)
-    return (shown, None) if shown == format_weight(0.0) else (mean, error)
 
 
 def _inside_claims(columns: Columns) -> tuple[Claim, Claim]:
@@ -226,7 +215,7 @@ def _inside_claims(columns: Columns) -> tuple[Claim, Claim]:
 
 def _rival_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
     found, powers = pair(BIASES, RIVAL), exponents(settings, columns)
-    exact = found.in_core and bool(found.act_differently) and found.outcome is Fate.SETTLES
+    exact = found.in_core and bool(found.act_differently) and found.outcome is Outcome.SETTLES
     median = float(np.median(columns[f"{BIASES} posterior"][:, -1, RIVAL]))
     prior = float(class_of(BIASES).prior[RIVAL])
     mean, error = measured(powers)
@@ -270,9 +259,7 @@ def _weight_table(columns: Columns) -> Table:
     rows = []
     for name, true_mode in CLASSES.items():
         v = columns[f"{name} posterior"][:, -1]
-        for m in range(len(class_of(name))):
-            if m == true_mode:
-                continue
+        for m in np.delete(np.arange(len(class_of(name))), true_mode).tolist():
             found = pair(name, m)
             quantiles = np.quantile(v[:, m], (0.05, 0.5, 0.95), method="inverted_cdf")
             low, middle, high = (format_weight(float(q)) for q in quantiles)
