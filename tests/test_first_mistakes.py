@@ -391,6 +391,16 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         ValueError,
         "seed = 0.5 must be an integer",
     ),
+    "a boolean as a seed": (
+        lambda: bc.interact(bandit.agent(), world, 5, seed=True),
+        ValueError,
+        "seed = True must be an integer",
+    ),
+    "a seed together with streams": (
+        lambda: bc.interact(bandit.agent(), world, 5, seed=0, streams=(Stream(0), Stream(1))),
+        TypeError,
+        "give either a seed or streams",
+    ),
     "a negative seed": (
         lambda: bc.interact(bandit.agent(), world, 5, seed=-1),
         ValueError,

@@ -41,8 +41,10 @@ def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
     return Stream.named(seed, run, "agent"), Stream.named(seed, run, "environment")
 
 
-def _as_pair(streams: Any) -> tuple[Stream, Stream]:
+def _as_pair(streams: Any, seed: SeedLike) -> tuple[Stream, Stream]:
     """Return the streams of agent and environment; raise TypeError unless there are two."""
+    if seed is not None:
+        raise TypeError("give either a seed or streams: the streams have seeds of their own")
     if not isinstance(streams, Sequence) or len(streams) != 2:
         raise TypeError(f"streams={streams!r}: expected two, for the agent and the environment")
     return require_stream(streams[0]), require_stream(streams[1])
@@ -112,7 +114,7 @@ def play(
     [('hello', 'HELLO'), ('hello', 'HELLO')]
     """
     _check_parts(agent, environment)
-    p, q = _as_pair(streams) if streams is not None else both_streams(as_seed(seed), run)
+    p, q = _as_pair(streams, seed) if streams is not None else both_streams(as_seed(seed), run)
     return _steps_without_end(agent, environment, p, q)
 
 
@@ -160,7 +162,7 @@ def interact(
     _check_parts(agent, environment)
     measured = as_probes(probes or ())
     number = as_seed(seed)
-    p, q = _as_pair(streams) if streams is not None else both_streams(number, run)
+    p, q = _as_pair(streams, seed) if streams is not None else both_streams(number, run)
     if count and not measured and (loop := find_loop(agent, environment)) is not None:
         record = loop(agent, environment, count, p, q)
     else:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import IntArray
 from bayescontrol.display import html_table
-from bayescontrol.errors import MissingCapability
+from bayescontrol.errors import MissingCapability, counted
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class Record:
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{n} {_kind(c)}" for n, c in self.columns().items())
-        return f"Record({len(self)} steps: {shown})"
+        return f"Record({counted(len(self), 'step')}: {shown})"
 
     def _repr_html_(self) -> str:
         columns = self.columns()

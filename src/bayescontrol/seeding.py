@@ -379,7 +379,7 @@ def _positive(name: str, value: float) -> float:
 def _integer(name: str, value: object, least: int, end: int) -> int:
     """Return the value as an int; raise ValueError unless it is in least … end - 1."""
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = operator.index(None if isinstance(value, bool) else value)  # type: ignore[arg-type]
     except TypeError:
         raise ValueError(f"{name} = {value!r} must be an integer") from None
     if not least <= number < end:

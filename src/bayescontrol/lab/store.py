@@ -70,8 +70,8 @@ class Study:
     @classmethod
     def of(cls, experiment: Experiment[Any], settings: Any, found: str = "") -> Self:
         """Return the study of an experiment; pass `found` if it was loaded from a file."""
-        name, values, here = experiment.name, plain(settings), provenance_of(experiment)
-        return cls(name, found or name, values, key(name, settings), here)
+        name, digest = experiment.name, key(experiment.name, settings)  # validates the settings
+        return cls(name, found or name, plain(settings), digest, provenance_of(experiment))
 
     @property
     def runs(self) -> int:
