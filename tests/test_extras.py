@@ -13,7 +13,7 @@ CASES = [
     ("matplotlib", "from bayescontrol.plot import figures; figures._matplotlib()", "plot"),
     ("rich", "from bayescontrol.report import tables; tables._rich()", "lab"),
     ("joblib", "from bayescontrol.lab.agent_comparison import _all_runs\n"
-     "next(_all_runs(None, True, None, 2, 2))", "lab"),
+     "next(_all_runs(None, 2, 2))", "lab"),
     ("distributed", "from bayescontrol.lab.executors import Dask; Dask('local')", "cluster"),
     ("litestar", "from bayescontrol.serve import Server", "serve"),
     ("pandas", "from bayescontrol.lab import export; export._library('pandas')", "export"),

@@ -45,7 +45,7 @@ def test_a_text_reward_is_refused() -> None:
 
 
 def test_a_negative_batch_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected 0 or more"):
+    with pytest.raises(ValueError, match="size=-1"):
         BernoulliBandit(2).agent().batch(-1, Stream(0))
 
 
