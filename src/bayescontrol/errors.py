@@ -32,6 +32,10 @@ class ImpossibleObservation(BadEvidence):
     """The observation has probability zero under every mode that still has weight."""
 
 
+class TooLate(BadEvidence):
+    """The answer to a decision comes later than the belief accepts."""
+
+
 class UnknownMode(BayesControlError, LookupError):
     """There is no operation mode with this name or index."""
 

@@ -232,6 +232,15 @@ class ArmsBelief(HasArms[MeanRewards]):
             state_of(rng),
         )  # fmt: skip
 
+    def plain_event(self, x: Any, a: Any, o: Any) -> tuple[None, Any, float]:
+        """Return a valid event in plain values, or raise an error."""
+        return None, self._roster.labels[self.place(a)], self.family.reward(o)
+
+    def use_rows(self, rows: FloatArray) -> None:
+        """Use these posterior rows, an array that others may change; never screen."""
+        self._rows, self._screening = rows, False
+        self._refresh()
+
     # -- queries -----------------------------------------------------------------------------
 
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:

@@ -9,7 +9,6 @@ r_j and f_j count the pulls of arm j with and without a reward. For K known valu
     α_jk ← α_jk + 1 if o = v_k          mean reward m_j = Σ_k v_k p_jk
 """
 
-import math
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
@@ -87,10 +86,6 @@ class Bernoulli(Family):
         """P(r | past) for r = 0 and 1."""
         p = float(row[0] / (row[0] + row[1]))
         return {0: 1.0 - p, 1: p}
-
-    def log_predictive(self, row: FloatArray, r: float) -> float:
-        """ln P(r | past)."""
-        return float(np.log(row[0] if r else row[1]) - np.log(row[0] + row[1]))
 
     def best(self, rows: FloatArray) -> FloatArray:
         """P(m_j > all others), by quadrature."""
@@ -236,10 +231,6 @@ class Categorical(Family):
     def predictive(self, row: FloatArray) -> dict[float, float]:
         """P(v_k | past) = α_k / Σ α."""
         return dict(zip(self.constants.tolist(), (row / row.sum()).tolist(), strict=True))
-
-    def log_predictive(self, row: FloatArray, r: float) -> float:
-        """ln α_k / Σ α for the value v_k = r."""
-        return math.log(row[self.constants == r].item()) - math.log(row.sum())
 
     def format_text(self) -> str:
         """The name of the family in stored data, which is part of the format."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, as_numbers
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
@@ -70,6 +71,7 @@ class Family(Protocol):
 
     def log_predictive(self, row: FloatArray, r: float) -> float:
         """ln P(r | past) of the arm's next reward; a density where rewards are continuous."""
+        return kernels.arms.log_predictive(self.kind, self.constants, row, r)
 
     def merged(self, prior: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
         """Add the evidence of the rows `one` and `two`; their common prior counts once."""

@@ -99,12 +99,6 @@ class Poisson(Family):
         """E[r_j] = a_j / b_j."""
         return np.asarray(rows[:, 0] / rows[:, 1])
 
-    def log_predictive(self, row: FloatArray, r: float) -> float:
-        """ln Γ(a + r)/(Γ(a) r!) (b/(b + 1))^a (1/(b + 1))^r."""
-        a, b = float(row[0]), float(row[1])
-        log_coefficient = math.lgamma(a + r) - math.lgamma(a) - math.lgamma(r + 1.0)
-        return log_coefficient - a * math.log1p(1.0 / b) - r * math.log1p(b)
-
     def best(self, rows: FloatArray) -> FloatArray:
         """P(m_j > all others), by quadrature."""
         return gamma_best(rows[:, 0], rows[:, 1])
@@ -161,11 +155,6 @@ class Exponential(Family):
         """E[r_j] = b_j / (a_j - 1); ∞ for a_j ≤ 1."""
         a, b = rows.T
         return np.asarray(np.divide(b, a - 1.0, out=np.full(len(rows), np.inf), where=a > 1.0))
-
-    def log_predictive(self, row: FloatArray, r: float) -> float:
-        """ln a b^a / (b + r)^(a + 1)."""
-        a, b = float(row[0]), float(row[1])
-        return math.log(a) - math.log(b + r) - a * math.log1p(r / b)
 
     def best(self, rows: FloatArray) -> FloatArray:
         """P(m_j > all others) = P(θ_j < all others), by quadrature."""

@@ -136,13 +136,6 @@ class GaussianRewards(_GaussianFamily):
         """E[r_j] = μ_j."""
         return rows[:, 0].copy()
 
-    def log_predictive(self, row: FloatArray, r: float) -> float:
-        """ln N(r; μ, σ² + 1/λ)."""
-        mu, lam = float(row[0]), float(row[1])
-        scale = math.hypot(self.sd, 1.0 / math.sqrt(lam))
-        z = (r - mu) / scale
-        return -0.5 * z * z - math.log(scale) - 0.5 * math.log(2.0 * math.pi)
-
     def best(self, rows: FloatArray) -> FloatArray:
         """P(m_j > all others), by quadrature."""
         return normal_best(rows[:, 0], 1.0 / np.sqrt(rows[:, 1]))
@@ -219,17 +212,6 @@ class NormalGamma(_GaussianFamily):
     def expected(self, rows: FloatArray) -> FloatArray:
         """E[r_j] = μ_j; NaN for α_j ≤ ½, where m_j has no mean."""
         return np.where(rows[:, 2] > 0.5, rows[:, 0], np.nan)
-
-    def log_predictive(self, row: FloatArray, r: float) -> float:
-        """Return the log density of Student's t at r, with 2α degrees of freedom.
-
-        Its location is μ and its squared scale β(κ + 1)/ακ.
-        """
-        mu, kappa, alpha, beta = map(float, row)
-        width = 2.0 * beta * (1.0 + 1.0 / kappa)  # scale² times degrees of freedom
-        z = (r - mu) / math.sqrt(width)
-        constant = math.lgamma(alpha + 0.5) - math.lgamma(alpha) - 0.5 * math.log(math.pi * width)
-        return constant - (alpha + 0.5) * math.log1p(z * z)
 
     def best(self, rows: FloatArray) -> FloatArray:
         """P(m_j > all others), by quadrature; raises `QuadratureFailed` below α = 1/8."""

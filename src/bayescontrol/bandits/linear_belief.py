@@ -130,6 +130,15 @@ class LinearBelief(HasArms[LinearWeights]):
             raise BadEvidence(f"reward {r!r} of arm {a!r} is above {LARGEST:g}: rescale it")
         return j, as_context(x, self.features), r
 
+    def plain_event(self, x: npt.ArrayLike, a: Any, o: Any) -> tuple[list[float], Any, float]:
+        """Return a valid event in plain values, or raise an error."""
+        j, v, r = self._event(x, a, o)
+        return v.tolist(), self._roster.labels[j], r
+
+    def use_arrays(self, R: FloatArray, z: FloatArray) -> None:
+        """Use this factor and target, arrays that others may change."""
+        self._posteriors.R, self._posteriors.z = R, z
+
     def sample(self, rng: StreamLike) -> LinearWeights:
         """Draw w_a ~ N(μ_a, Λ_a⁻¹) for every active arm."""
         weights = np.empty((len(self), self.features))

@@ -17,7 +17,6 @@ at constant cost: Newton's method solves for the scalar η. The update equations
 (`kernels.regression`), selected by the number `kind` of the link.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -209,8 +208,7 @@ class GaussianNoise:
 
     def log_predictive(self, s: float, q: float, r: float) -> float:
         """ln N(r; s, q + σ²)."""
-        variance = q + self.sd * self.sd
-        return -0.5 * ((r - s) ** 2 / variance + math.log(2.0 * math.pi * variance))
+        return kernels.regression.log_predictive(self.kind, self.constants, s, q, r)
 
     def format_text(self) -> str:
         """The name of the link in stored data, which is part of the format."""
@@ -269,20 +267,8 @@ class Logit:
         return _sigmoid(score)
 
     def expected(self, s: float, q: float) -> float:
-        """E σ(t), t ~ N(s, q), to 14 digits, by the trapezoidal rule.
-
-        σ is the distribution function of logistic noise u, so E σ(t) = E Φ((s - u) / √q). The
-        integral is over u if t has the wider distribution, otherwise over t.
-        """
-        sd = math.sqrt(q)
-        if sd <= 1.0:
-            z = np.arange(-36.0, 37.0) / 4.0  # t = s + sd z
-            weight, value = np.exp(-0.5 * z * z), _sigmoid(s + sd * z)
-        else:
-            noise = np.arange(-160.0, 161.0) / 4.0
-            weight = _sigmoid(noise) * _sigmoid(-noise)
-            value = np.array([0.5 * math.erfc((u - s) / (sd * math.sqrt(2.0))) for u in noise])
-        return float(weight @ value / weight.sum())
+        """E σ(t), t ~ N(s, q)."""
+        return kernels.regression.mean_sigmoid(s, q)
 
     def predictive(self, s: float, q: float) -> dict[float, float]:
         """Return P(r) for r = 0 and r = 1, for a score N(s, q)."""
@@ -290,7 +276,7 @@ class Logit:
 
     def log_predictive(self, s: float, q: float, r: float) -> float:
         """ln P(r) for a score N(s, q)."""
-        return math.log(self.expected(s if r else -s, q))
+        return kernels.regression.log_predictive(self.kind, self.constants, s, q, r)
 
     def format_text(self) -> str:
         """The name of the link in stored data, which is part of the format."""

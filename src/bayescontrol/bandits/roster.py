@@ -118,6 +118,14 @@ class HasArms(Generic[M]):
         """All arms, retired ones included, in the order of the rows."""
         return tuple(self._roster.labels)
 
+    def place(self, arm: Hashable) -> int:
+        """Return the row of an arm; raise UnknownArm if there is no such arm."""
+        return self._roster.labels.place(arm)
+
+    def use_roster(self, roster: Roster) -> None:
+        """Share the active arms of another belief with the same arms."""
+        self._roster = roster
+
     @property
     def pulls(self) -> dict[Any, int]:
         """The number of rewards observed per arm, retired arms included."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         arms,
         bandit_plan,
         beta_distribution,
+        changes,
         counts,
         divergence,
         elementary,

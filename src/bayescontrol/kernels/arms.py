@@ -31,7 +31,13 @@ import math
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.counts import poisson
-from bayescontrol.kernels.elementary import exp, log
+from bayescontrol.kernels.elementary import (
+    HALF_LOG_2PI,
+    exp,
+    log,
+    log_gamma_function,
+    log_one_plus,
+)
 from bayescontrol.kernels.random import (
     LOG_UNIT,
     beta,
@@ -148,6 +154,44 @@ def learn(kind: int, constants: FloatArray, row: FloatArray, r: float) -> None:
         for k in range(constants.size):
             if constants[k] == r:
                 row[k] += 1.0
+
+
+@leaf
+def log_predictive(kind: int, constants: FloatArray, row: FloatArray, r: float) -> float:
+    """Return ln P(r | row), the probability or density of the arm's next reward.
+
+    BERNOULLI and CATEGORICAL: α_r / Σ α. GAUSSIAN: N(μ, σ² + 1/λ). NORMAL_GAMMA: Student's t with
+    2α degrees of freedom, location μ and squared scale β (κ + 1)/ακ. POISSON: negative binomial.
+    EXPONENTIAL: a bᵃ / (b + r)^(a + 1), a Lomax distribution.
+
+    >>> import numpy as np
+    >>> round(exp(log_predictive(BERNOULLI, np.empty(0), np.array([3.0, 1.0]), 1.0)), 12)
+    0.75
+    """
+    if kind == BERNOULLI:
+        return log((row[0] if r > 0.5 else row[1]) / (row[0] + row[1]))
+    if kind == GAUSSIAN:
+        scale = math.hypot(constants[0], 1.0 / math.sqrt(row[1]))
+        z = (r - row[0]) / scale
+        return float(-0.5 * z * z - log(scale) - HALF_LOG_2PI)
+    if kind == NORMAL_GAMMA:
+        width = 2.0 * row[3] * (1.0 + 1.0 / row[1])  # scale² times degrees of freedom
+        z = (r - row[0]) / math.sqrt(width)
+        ratio = log_gamma_function(row[2] + 0.5) - log_gamma_function(row[2])
+        return float(ratio - 0.5 * log(math.pi * width) - (row[2] + 0.5) * log_one_plus(z * z))
+    if kind == POISSON:
+        a, b = row[0], row[1]
+        ratio = log_gamma_function(a + r) - log_gamma_function(a) - log_gamma_function(r + 1.0)
+        return float(ratio - a * log_one_plus(1.0 / b) - r * log_one_plus(b))
+    if kind == EXPONENTIAL:
+        a, b = row[0], row[1]
+        return float(log(a) - log(b + r) - a * log_one_plus(r / b))
+    total, alpha = 0.0, 0.0
+    for k in range(constants.size):
+        total += row[k]
+        if constants[k] == r:
+            alpha = row[k]
+    return log(alpha / total)
 
 
 @leaf

@@ -171,3 +171,15 @@ def log_excess_series(u: float) -> float:
     R = 1 / 9 + z * (1 / 11 + z * (1 / 13 + z * (1 / 15 + z * (1 / 17 + z * R))))
     R = 2.0 * z * (1 / 3 + z * (1 / 5 + z * (1 / 7 + z * R)))
     return s * (u - R)
+
+
+@leaf
+def log_one_plus(u: float) -> float:
+    """Return ln(1 + u) for u > -1, to full relative accuracy for small u too.
+
+    >>> log_one_plus(1e-20), log_one_plus(1.0)
+    (1e-20, 0.6931471805599453)
+    """
+    if -0.29 < u < 0.41:
+        return u - log_excess_series(u)
+    return log(1.0 + u)

@@ -19,7 +19,13 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, as_integer
 from bayescontrol.display import summary_html
-from bayescontrol.errors import IncompatibleState, InvalidPrior, NotStabilisable, counted
+from bayescontrol.errors import (
+    IncompatibleState,
+    InvalidPrior,
+    MissingCapability,
+    NotStabilisable,
+    counted,
+)
 from bayescontrol.linear.costs import CostBelief, KnownCosts
 from bayescontrol.linear.matrices import as_definite, as_vector
 from bayescontrol.linear.regression import SystemPrior, SystemRegression
@@ -165,6 +171,13 @@ class SystemBelief(SystemRegression):
         v, u = as_vector(x, self.states, "the state"), as_vector(a, self.inputs, "the input")
         self.costs.check(v, u, cost)
         return v, u, y, cost
+
+    def plain_event(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> tuple[Any, Any, Any]:
+        """Return a valid event in plain values, or raise an error; for known costs only."""
+        if not self.costs.known:
+            raise MissingCapability("a belief about a changing plant needs known costs")
+        v, u, y, _ = self._event(x, a, o)
+        return v.tolist(), u.tolist(), y.tolist()
 
     def sample(self, rng: StreamLike) -> LinearMode:
         """Draw A, B (and W, Q, R) from the posterior until the system has a stabilising gain.

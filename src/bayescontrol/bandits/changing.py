@@ -1,0 +1,185 @@
+"""Arms that change: a static belief over the arms for each possible start of the segment.
+
+    P(a | âo_<t) = Σ_s P(s | âo_<t) P(arm a is the best | rewards since s)
+
+By default all arms change together. With `per_arm`, each arm has starts and hazards of its own, and
+the arms are independent.
+"""
+
+from collections.abc import Hashable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.bandits.arms import ArmsBelief
+from bayescontrol.bandits.linear_belief import LinearBelief
+from bayescontrol.bandits.roster import HasArms, Roster
+from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
+from bayescontrol.errors import BadEvidence
+from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.seeding import StreamLike
+from bayescontrol.values import distinct_texts
+
+
+class ArmSegments(ArraySegments):
+    """The posterior rows of the arms for each start."""
+
+    def __init__(self, prior: ArmsBelief, places: int) -> None:
+        super().__init__(prior, places, rows=prior.posterior())
+        self.family = prior.family
+
+    def attach(self, belief: ArmsBelief, *parts: FloatArray) -> None:
+        """Make the belief use these rows."""
+        belief.use_rows(*parts)
+
+    def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
+        """Return P(r | segment) of the first `size` places over a scale, and ln of the scale."""
+        j, family = self.prior.place(event[1]), self.family
+        log_scale = kernels.changes.arm_likelihoods(
+            family.kind, family.constants, self.arrays["rows"], size, j, event[2], self.p
+        )
+        return self.p, log_scale
+
+    def learn(self, size: int, event: Event) -> None:
+        """Update the arm in the first `size` segments. An error changes nothing."""
+        j, family, rows = self.prior.place(event[1]), self.family, self.arrays["rows"]
+        before = rows[:size, j].copy()
+        kernels.changes.learn_arm(family.kind, family.constants, rows, size, j, event[2])
+        if not np.isfinite(rows[:size, j]).all():
+            rows[:size, j] = before
+            raise BadEvidence(
+                f"reward {event[2]!r} of arm {event[1]!r} is too large for the posterior"
+            )
+
+
+class ScoreSegments(ArraySegments):
+    """The posterior weights of contextual arms for each start."""
+
+    def __init__(self, prior: LinearBelief, places: int) -> None:
+        R, z, _, self._v = prior.loop_arrays()
+        super().__init__(prior, places, factor=R.copy(), target=z.copy())
+        self._link = prior.link.kind, prior.link.constants
+
+    def attach(self, belief: LinearBelief, *parts: FloatArray) -> None:
+        """Make the belief use this factor and target."""
+        belief.use_arrays(*parts)
+
+    def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
+        """Return P(r | segment) of the first `size` places over a scale, and ln of the scale."""
+        x, a, r = event
+        log_scale = kernels.changes.score_likelihoods(
+            *self._link, *self.arrays.values(), size, self.prior.place(a), np.array(x), r,
+            self._v, self.p,
+        )  # fmt: skip
+        return self.p, log_scale
+
+    def learn(self, size: int, event: Event) -> None:
+        """Update the weights of the arm in the first `size` segments."""
+        x, a, r = event
+        kernels.changes.learn_scores(
+            *self._link, *self.arrays.values(), size, self.prior.place(a), np.array(x), r,
+            self._v,
+        )  # fmt: skip
+
+
+class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
+    """P(h, s, m | âo_<t) for arms that change together, with or without contexts.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> belief = BernoulliBandit(["red", "blue"]).changing().belief()
+    >>> for t in range(60):
+    ...     belief.observe(None, "red", int(t < 40))     # the arm stops paying
+    >>> {a: round(p, 2) for a, p in belief.expected().items()}
+    {'red': 0.05, 'blue': 0.5}
+    """
+
+    format_name: ClassVar[str] = "ChangingArmsBelief"
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
+
+    def __init__(self, belief: ArmsBelief | LinearBelief, **options: Any) -> None:
+        super().__init__(belief, **options)
+        self._roster = Roster(list(belief.labels))
+
+    def segments(self, places: int) -> Segments:
+        """Return the posteriors of all places in arrays."""
+        of_family = isinstance(self.prior, ArmsBelief)
+        return (ArmSegments if of_family else ScoreSegments)(self.prior, places)
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Learn the reward of the current decision. An error leaves the belief unchanged."""
+        super().observe(x, a, o)
+        self._roster.counts[self.place(a)] += 1
+
+    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
+        """Learn the reward of an earlier decision, at most `window` decisions ago."""
+        super().answer(decision, x, a, o)
+        self._roster.counts[self.place(a)] += 1
+
+    def _draw_segment(self, rng: StreamLike) -> Any:
+        belief = super()._draw_segment(rng)
+        belief.use_roster(self._roster)
+        return belief
+
+    def draw_action(self, x: Any, rng: StreamLike) -> Any:
+        """Draw a ~ P(a | âo_<t): draw a start, then an action of its belief."""
+        self._drawn_from = None
+        return self._draw_segment(rng).draw_action(x, rng)
+
+    # -- queries -------------------------------------------------------------------------------
+
+    def average(self, query: Any) -> dict[Any, Any]:
+        """Return Σ_s P(s | âo_<t) query(belief of the segment), key by key."""
+
+        def query_active(belief: Any) -> Any:
+            belief.use_roster(self._roster)
+            return query(belief)
+
+        return super().average(query_active)
+
+    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+        """P(a | âo_<t) = Σ_s P(s | âo_<t) P(arm a is the best | s)."""
+        return self.average(lambda belief: belief.action_probabilities(x))
+
+    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+        """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
+        return self.average(lambda belief: belief.predictive(x, a))
+
+    def expected(self, *x: Any) -> dict[Any, float]:
+        """E[r | âo_<t] of every active arm, in context x if the arms have contexts."""
+        return self.average(lambda belief: belief.expected(*x))
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return the mean and the number of rewards of every arm."""
+        means = self.average(
+            lambda belief: {k: np.array(v["mean"]) for k, v in belief.posterior_summary().items()}
+        )
+        names, pulls = distinct_texts(self.labels), self.pulls
+        return {
+            names[arm]: {"mean": means[names[arm]].tolist(), "count": pulls[arm]}
+            for arm in self.labels
+        }
+
+    # -- retiring arms, saving, copying --------------------------------------------------------
+
+    def retire(self, arm: Hashable) -> None:
+        """Never pull this arm again. Late answers for it are still learnt."""
+        self._roster.retire(arm)
+        self._drawn_from = None
+
+    def save(self) -> Arrays:
+        """As `ChangePointBelief.save`, with the active arms."""
+        return {**super().save(), **self._roster.save()}
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned."""
+        roster = Roster.from_arrays(arrays)
+        super().load(arrays)
+        self._roster = roster
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        clone = super().copy()
+        clone._roster = self._roster.copy()
+        return clone

@@ -1,0 +1,443 @@
+"""Beliefs about worlds that change: when the current segment began is part of the mode.
+
+    mode           (h, s, m): hazard rate, start of the segment, and a mode of a static belief
+    P(h, s | past)      learnt, see `kernels.changes`;  h is on a grid
+    P(m | h, s, past) = P(m | observations since s): a static belief for each start
+
+At every decision the world changes with probability h. Then all that was learnt before is void,
+and the prior returns. At most `places` starts are held. The mass that is dropped with a start is
+counted.
+
+Time counts decisions. A step without an answer moves the clock and is no evidence. An answer may
+come up to `window` decisions late: the belief is then computed again from a saved state, as if the
+answer had come in time.
+"""
+
+import math
+from collections.abc import Callable
+from copy import copy
+from operator import index
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.errors import (
+    BadEvidence,
+    IncompatibleState,
+    InvalidPrior,
+    MissingCapability,
+    TooLate,
+)
+from bayescontrol.seeding import StreamLike, state_of
+from bayescontrol.values import pack, part_of, require_arrays, require_shapes, unpack
+
+#: The default hazard rates, equally probable: from a change in 30 steps to one in a million.
+HAZARDS = tuple(10.0 ** (-k / 2) for k in range(3, 13))
+#: An event in plain values, as `plain_event` of a static belief returns it: (x, a, o).
+Event = tuple[Any, Any, Any]
+_LN2 = 0.6931471805599453
+K = TypeVar("K")
+
+
+class Segments:
+    """The static beliefs of all places: each learns from the start of its segment."""
+
+    def __init__(self, prior: Any, places: int) -> None:
+        if not (hasattr(prior, "plain_event") and hasattr(prior, "log_predictive")):
+            raise MissingCapability(
+                f"{prior!r} cannot change: it lacks plain_event, log_predictive"
+            )
+        self.prior, self.places = prior, places
+        self._beliefs = {0: prior.copy()}
+
+    def belief(self, place: int) -> Any:
+        """Return the belief of a place."""
+        return self._beliefs[place]
+
+    def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
+        """Return P(o | segment) of the first `size` places over a scale, and ln of the scale."""
+        logs = np.array([self._beliefs[i].log_predictive(*event) for i in range(size)])
+        return np.exp(logs - logs.max()), float(logs.max())
+
+    def learn(self, size: int, event: Event) -> None:
+        """Let the first `size` beliefs learn. An error changes nothing."""
+        learnt = {i: self._beliefs[i].copy() for i in range(size)}
+        for belief in learnt.values():
+            belief.observe(*event)
+        self._beliefs = learnt
+
+    def restart(self, place: int) -> None:
+        """Begin a new segment with the prior."""
+        self._beliefs[place] = self.prior.copy()
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        clone = copy(self)
+        clone._beliefs = {i: belief.copy() for i, belief in self._beliefs.items()}
+        return clone
+
+    def save(self, size: int) -> Arrays:
+        """Return the beliefs of the first `size` places as named arrays."""
+        saved = ((i, self._beliefs[i].save()) for i in range(size))
+        return {f"{i}/{name}": v for i, arrays in saved for name, v in arrays.items()}
+
+    def load(self, size: int, arrays: Arrays) -> None:
+        """Restore what `save` returned."""
+        self._beliefs = {i: self.prior.copy() for i in range(size)}
+        for i, belief in self._beliefs.items():
+            belief.load(part_of(arrays, f"{i}/"))
+
+
+class ArraySegments(Segments):
+    """Segments whose posteriors are parts of a few arrays, for compiled kernels.
+
+    `attach(belief, *parts)` makes a belief use the given arrays as its posterior. `prior_arrays`
+    are these arrays of the prior.
+    """
+
+    def __init__(self, prior: Any, places: int, **prior_arrays: FloatArray) -> None:
+        super().__init__(prior, places)
+        self._prior_arrays = prior_arrays
+        self._beliefs = {}
+        self.arrays: Arrays = {name: np.stack([v] * places) for name, v in prior_arrays.items()}
+        self.p = np.empty(places)
+
+    def attach(self, belief: Any, *parts: FloatArray) -> None:
+        """Make the belief use these arrays as its posterior."""
+        raise NotImplementedError
+
+    def belief(self, place: int) -> Any:
+        """Return the belief of a place: a view of the arrays."""
+        if place not in self._beliefs:
+            self._beliefs[place] = self.prior.copy()
+            self.attach(self._beliefs[place], *(v[place] for v in self.arrays.values()))
+        return self._beliefs[place]
+
+    def restart(self, place: int) -> None:
+        """Begin a new segment with the prior."""
+        for name, prior in self._prior_arrays.items():
+            self.arrays[name][place] = prior
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        clone = copy(self)
+        clone._beliefs, clone.p = {}, self.p.copy()
+        clone.arrays = {name: v.copy() for name, v in self.arrays.items()}
+        return clone
+
+    def save(self, size: int) -> Arrays:
+        """Return the arrays of the first `size` places."""
+        return {name: v[:size].copy() for name, v in self.arrays.items()}
+
+    def load(self, size: int, arrays: Arrays) -> None:
+        """Restore what `save` returned."""
+        require_shapes(arrays, {name: (size, *v.shape[1:]) for name, v in self.arrays.items()})
+        for name, v in self.arrays.items():
+            v[:size] = arrays[name]
+
+
+class State:
+    """The posterior at one time: weights of hazards and starts, and the beliefs of the segments."""
+
+    def __init__(self, segments: Segments, hazards: FloatArray, weights: FloatArray) -> None:
+        self.segments, self.hazards = segments, hazards
+        self.size, self.t = 1, 0
+        self.w, self.mass = np.zeros((len(hazards), segments.places)), np.zeros(segments.places)
+        self.w[:, 0], self.mass[0] = weights, 1.0
+        self.starts: IntArray = np.zeros(segments.places, np.int64)
+        #: The mass that was dropped at the last step, and at all steps.
+        self.dropped = np.zeros(2)
+
+    def observe(self, event: Event | None) -> None:
+        """Condition on an event, if there is one, and go to the next time."""
+        if event is not None:
+            p, _ = self.segments.likelihoods(self.size, event)
+            self.segments.learn(self.size, event)
+            kernels.changes.condition(self.w, self.size, p)
+        place = kernels.changes.change(self.w, self.size, self.hazards, self.mass, self.dropped)
+        self.segments.restart(place)
+        self.t, self.size = self.t + 1, max(self.size, place + 1)
+        self.starts[place] = self.t
+
+    def probabilities(self) -> FloatArray:
+        """P(s | past) of the places."""
+        mass = self.mass[: self.size]
+        return np.asarray(mass / mass.sum())
+
+    def copy(self) -> "State":
+        """Return an independent copy."""
+        clone = copy(self)
+        clone.segments = self.segments.copy()
+        for name in ("w", "mass", "starts", "dropped"):
+            setattr(clone, name, getattr(self, name).copy())
+        return clone
+
+    def save(self) -> Arrays:
+        """Return the state as named arrays."""
+        segments = self.segments.save(self.size)
+        return {
+            "weights": self.w[:, : self.size].copy(),
+            "mass": self.mass[: self.size].copy(),
+            "starts": self.starts[: self.size].copy(),
+            "time": np.array(self.t),
+            "dropped": self.dropped.copy(),
+            **{f"segments/{name}": v for name, v in segments.items()},
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned."""
+        require_arrays(arrays, {"starts"})
+        size = len(arrays["starts"])
+        if not 1 <= size <= len(self.mass):
+            raise IncompatibleState(f"the saved state has {size} starts, not 1 to {len(self.mass)}")
+        floats = {"weights": (len(self.hazards), size), "mass": (size,), "dropped": (2,)}
+        require_shapes(arrays, floats)
+        require_shapes(arrays, {"starts": (size,), "time": ()}, np.int64)
+        self.segments.load(size, part_of(arrays, "segments/"))
+        self.size, self.t, self.dropped = size, int(arrays["time"]), arrays["dropped"].copy()
+        self.w[:, :size], self.mass[:size] = arrays["weights"], arrays["mass"]
+        self.starts[:size] = arrays["starts"]
+
+
+class ChangePointBelief:
+    """P(h, s, m | âo_<t): a static belief for each possible start of the current segment.
+
+    `belief` is the static belief of a new segment. `hazards` are the possible probabilities of a
+    change per step, and `hazard_prior` their probabilities, equal by default. At most `places`
+    starts are held. Answers may come up to `window` decisions late.
+
+    >>> from bayescontrol import LinearBandit
+    >>> belief = ChangePointBelief(LinearBandit(["red"], features=1, sd=0.1).belief())
+    >>> for t in range(40):
+    ...     belief.observe([1.0], "red", 1.0 if t < 30 else -1.0)
+    >>> max(belief.starts(), key=belief.starts().get)
+    30
+    """
+
+    format_name: ClassVar[str] = "ChangePointBelief"
+    accepts_late_feedback: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        belief: Any,
+        *,
+        hazards: npt.ArrayLike = HAZARDS,
+        hazard_prior: npt.ArrayLike | None = None,
+        places: int = 64,
+        window: int = 100,
+    ) -> None:
+        h = np.array(hazards, np.float64)
+        if h.ndim != 1 or not h.size or not ((h >= 0.0) & (h < 1.0)).all():
+            raise InvalidPrior(f"hazards={hazards!r}: expected a list of probabilities below 1")
+        weights = np.full(h.size, 1.0 / h.size) if hazard_prior is None else np.array(hazard_prior)
+        if weights.shape != h.shape or not (weights >= 0.0).all() or not 0 < weights.sum() < np.inf:
+            raise InvalidPrior(f"hazard_prior={hazard_prior!r}: expected {h.size} weights")
+        if index(places) < 2 or index(window) < 1:
+            raise InvalidPrior(f"places={places}, window={window}: expected at least 2 and 1")
+        self.prior, self.window = belief, index(window)
+        self._state = State(self.segments(index(places)), h, weights / weights.sum())
+        self._open = False  # whether a decision waits for its answer
+        self._drawn_from: Any = None  # the belief that has drawn the last mode
+        #: States at earlier times, as arrays, and all events since the first of them.
+        self._saved, self._events = [self._state.save()], list[Event | None]()
+
+    def segments(self, places: int) -> Segments:
+        """Return the beliefs of all places; subclasses may use compiled ones."""
+        return Segments(self.prior, places)
+
+    # -- time --------------------------------------------------------------------------------
+
+    @property
+    def decision(self) -> int:
+        """The number of the current decision, from 0; `answer` needs it for late answers."""
+        return self._state.t
+
+    def begin(self) -> None:
+        """Begin a decision. If the one before has no answer yet, time goes on without it."""
+        if self._open:
+            self._close(None)
+        self._open = True
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Learn the answer to the current decision. An error leaves the belief unchanged."""
+        self._close(self.prior.plain_event(x, a, o))
+
+    def skip(self, x: Any, a: Any) -> None:
+        """Close the current decision without an answer; it may still come late."""
+        self._close(None)
+
+    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
+        """Learn the answer to an earlier decision, at most `window` decisions ago.
+
+        The belief is the same as if the answer had come in time. An older answer raises `TooLate`.
+        """
+        event, now = self.prior.plain_event(x, a, o), self._state.t
+        n = index(decision)
+        if n == now:
+            self._close(event)
+            return
+        if not 0 <= n < now:
+            raise BadEvidence(f"decision {n} does not exist: the current decision is {now}")
+        first = int(self._saved[0]["time"])
+        if n < max(now - self.window, first):
+            raise TooLate(
+                f"the answer to decision {n} comes {now - n} decisions late: this belief accepts "
+                f"answers up to {self.window} decisions late; set `window`"
+            )
+        if self._events[n - first] is not None:
+            raise BadEvidence(f"decision {n} has an answer already")
+        events = [*self._events]
+        events[n - first] = event
+        self._replay(self._saved[0], events)
+
+    def _close(self, event: Event | None) -> None:
+        """Go to the next decision."""
+        self._state.observe(event)
+        self._events.append(event)
+        self._open = False
+        self._save_window()
+
+    def _save_window(self) -> None:
+        """Save the state every `window` steps, and drop what is too old."""
+        if self._state.t - self._saved[-1]["time"] >= self.window:
+            self._saved.append(self._state.save())
+        if len(self._saved) > 2:
+            del self._events[: int(self._saved[1]["time"] - self._saved[0]["time"])]
+            del self._saved[0]
+
+    def _replay(self, saved: Arrays, events: list[Event | None]) -> None:
+        """Start from a saved state and repeat the events. An error changes nothing."""
+        trial = copy(self)
+        trial._state, trial._saved, trial._events = self._state.copy(), [saved], []
+        trial._state.load(saved)
+        for event in events:
+            trial._close(event)
+        self._state, self._saved, self._events = trial._state, trial._saved, trial._events
+
+    # -- drawing -------------------------------------------------------------------------------
+
+    def sample(self, rng: StreamLike) -> Any:
+        """Draw a start, then a mode of its segment."""
+        self._drawn_from = self._draw_segment(rng)
+        return self._drawn_from.sample(rng)
+
+    def _draw_segment(self, rng: StreamLike) -> Any:
+        """Draw a start and return the belief of its segment."""
+        state = self._state
+        place = kernels.changes.draw_start(state.mass, state.size, state_of(rng))
+        return state.segments.belief(place)
+
+    def last(self) -> Any:
+        """Return the mode drawn last."""
+        return None if self._drawn_from is None else self._drawn_from.last()
+
+    # -- queries -------------------------------------------------------------------------------
+
+    def posterior(self) -> FloatArray:
+        """P(s | âo_<t) of every start that is held, in the order of time."""
+        return np.array(list(self.starts().values()))
+
+    def starts(self) -> dict[int, float]:
+        """P(s | âo_<t): the probability that the current segment began at decision s."""
+        state = self._state
+        pairs = zip(state.starts.tolist(), state.probabilities().tolist(), strict=False)
+        return dict(sorted(pairs))
+
+    def hazards(self) -> dict[float, float]:
+        """P(h | âo_<t) for each hazard rate of the grid."""
+        w = self._state.w[:, : self._state.size].sum(1)
+        return dict(zip(self._state.hazards.tolist(), (w / w.sum()).tolist(), strict=True))
+
+    @property
+    def dropped(self) -> float:
+        """The probability of the start that was dropped at the last step."""
+        return float(self._state.dropped[0])
+
+    @property
+    def total_dropped(self) -> float:
+        """The sum of `dropped` over all steps."""
+        return float(self._state.dropped[1])
+
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
+        """ln P(o | âo_<t â_t); a density if observations are continuous."""
+        state = self._state
+        p, log_scale = state.segments.likelihoods(state.size, self.prior.plain_event(x, a, o))
+        return math.log(float(p @ state.probabilities())) + log_scale
+
+    def surprise(self, x: Any, a: Any, o: Any) -> float:
+        """-log2 P(o | âo_<t â_t), in bits."""
+        return -self.log_predictive(x, a, o) / _LN2
+
+    def average(self, query: Callable[[Any], dict[K, Any]]) -> dict[K, Any]:
+        """Return Σ_s P(s | âo_<t) query(belief of the segment), key by key.
+
+        Starts with a total probability below 1e-15 are left out.
+        """
+        state, total = self._state, dict[K, Any]()
+        probabilities = state.probabilities()
+        for place in np.flatnonzero(probabilities > 1e-15 / state.size).tolist():
+            for key, value in query(state.segments.belief(place)).items():
+                total[key] = total.get(key, 0.0) + float(probabilities[place]) * value
+        return total
+
+    # -- saving and copying ----------------------------------------------------------------------
+
+    def merge(self, other: Any) -> None:
+        """Raise IncompatibleState: the belief depends on the order of the observations."""
+        raise IncompatibleState(
+            f"{self!r} cannot be merged: a belief about a changing world depends on the order of "
+            "events"
+        )
+
+    def save(self) -> Arrays:
+        """Return the start of the window and its events, from which `load` continues."""
+        settings = [*self._state.hazards, len(self._state.mass), self.window]
+        parts = {"saved": self._saved[0], "prior": self.prior.save()}
+        if self._drawn_from is not None:
+            parts["drawn_from"] = self._drawn_from.save()
+        return {
+            **{f"{part}/{name}": v for part, arrays in parts.items() for name, v in arrays.items()},
+            "settings": np.array(settings),
+            "open": np.array(self._open),
+            "events": pack(self._events, "the window of answers"),
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned, for a belief with the same prior and settings."""
+        require_arrays(arrays, {"settings", "events", "open"})
+        for name, v in self.save().items():
+            fixed = name == "settings" or name.startswith("prior/")
+            if fixed and not np.array_equal(v, arrays.get(name, np.nan)):
+                raise IncompatibleState(
+                    f"the state was saved by a belief with another prior or other settings: {name}"
+                )
+        drawn_from = None
+        if any(name.startswith("drawn_from/") for name in arrays):
+            drawn_from = self.prior.copy()
+            drawn_from.load(part_of(arrays, "drawn_from/"))
+        try:
+            self._replay(part_of(arrays, "saved/"), unpack(arrays["events"]))
+        except (BadEvidence, TypeError, LookupError) as error:
+            raise IncompatibleState(f"the saved state is damaged: {error}") from None
+        self._open, self._drawn_from = bool(arrays["open"]), drawn_from
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        clone = copy(self)
+        clone._state, clone._events, clone._saved = (
+            self._state.copy(),
+            [*self._events],
+            [*self._saved],
+        )
+        clone._drawn_from = None if self._drawn_from is None else self._drawn_from.copy()
+        return clone
+
+    def __repr__(self) -> str:
+        start, p = max(self.starts().items(), key=lambda item: item[1])
+        return (
+            f"{type(self).__name__}(decision {self.decision}, segment since {start} with "
+            f"probability {p:.4g})"
+        )

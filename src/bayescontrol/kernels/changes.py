@@ -1,0 +1,272 @@
+"""Change points: the posterior of the start of the current segment and of the hazard rate.
+
+    w[j, i] = P(h_j, s_i | âo_<t)          hazard h_j; the segment began at time s_i
+    observe        w[j, i] ← p_i w[j, i] / Σ p w             p_i = P(o | rewards since s_i, a)
+    next step      w[j, i] ← (1 - h_j) w[j, i],   w[j, new] = h_j Σ_i w[j, i]
+
+(Adams & MacKay 2007; the hazard is a constant on a grid.) The posterior of the arms depends on the
+start only, so the starts share it for all hazards. If all places are taken, a new start replaces
+the start with the smallest mass. The lost mass is returned.
+"""
+
+import math
+
+from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.arms import (
+    BERNOULLI,
+    draw_action,
+    learn,
+    log_predictive,
+    respond,
+)
+from bayescontrol.kernels.elementary import exp, log
+from bayescontrol.kernels.random import uniform
+from bayescontrol.kernels.regression import learn as learn_score
+from bayescontrol.kernels.regression import log_predictive as log_score_predictive
+from bayescontrol.kernels.regression import score
+
+#: Smaller weights become 0: arithmetic with denormal numbers is slow.
+TINY = 1e-290
+
+
+@leaf
+def condition(w: FloatArray, size: int, p: FloatArray) -> float:
+    """Multiply the weights of `size` starts by their likelihoods p; return ln Σ p w.
+
+    >>> import numpy as np
+    >>> w = np.array([[0.5, 0.5]])
+    >>> log_evidence = condition(w, 2, np.array([0.9, 0.3]))
+    >>> w.round(12).tolist(), round(exp(log_evidence), 12)
+    ([[0.75, 0.25]], 0.6)
+    """
+    before, after = 0.0, 0.0
+    for j in range(w.shape[0]):
+        for i in range(size):
+            before += w[j, i]
+            w[j, i] *= p[i]
+            after += w[j, i]
+    for j in range(w.shape[0]):
+        for i in range(size):
+            w[j, i] /= after
+    return log(after / before)
+
+
+@leaf
+def change(
+    w: FloatArray, size: int, hazards: FloatArray, mass: FloatArray, dropped: FloatArray
+) -> int:
+    """Start a new segment with probability h_j; return its place.
+
+    The first `size` places are taken. `mass[i]` becomes Σ_j w[j, i]. `dropped[0]` becomes the mass
+    of the start that loses its place, and `dropped[1]` grows by it.
+
+    >>> import numpy as np
+    >>> w, mass, dropped = np.array([[1.0, 0.0]]), np.array([1.0, 0.0]), np.zeros(2)
+    >>> change(w, 1, np.array([0.25]), mass, dropped), mass.tolist(), dropped.tolist()
+    (1, [0.75, 0.25], [0.0, 0.0])
+    >>> change(w, 2, np.array([0.5]), mass, dropped), mass.tolist(), dropped.tolist()
+    (1, [0.375, 0.5], [0.125, 0.125])
+    """
+    for i in range(size):
+        mass[i] = 0.0
+    for j in range(w.shape[0]):
+        stay = 1.0 - hazards[j]
+        for i in range(size):
+            mass[i] += stay * w[j, i]
+    place = size
+    dropped[0] = 0.0
+    if size == w.shape[1]:
+        place = 0
+        for i in range(1, size):
+            if mass[i] < mass[place]:
+                place = i
+        dropped[0] = mass[place]
+        dropped[1] += mass[place]
+    mass[place] = 0.0
+    for j in range(w.shape[0]):
+        total, stay = 0.0, 1.0 - hazards[j]
+        for i in range(size):
+            total += w[j, i]
+            w[j, i] = stay * w[j, i] if w[j, i] > TINY else 0.0
+        w[j, place] = hazards[j] * total
+        mass[place] += w[j, place]
+    return place
+
+
+@leaf
+def draw_start(mass: FloatArray, size: int, rng_state: UIntArray) -> int:
+    """Draw the place of a start with probability proportional to its mass.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> draw_start(np.array([0.0, 1.0]), 2, Stream(0).state)
+    1
+    """
+    total = 0.0
+    for i in range(size):
+        total += mass[i]
+    u = uniform(rng_state) * total
+    last = 0
+    for i in range(size):
+        u -= mass[i]
+        if u < 0.0:
+            return i
+        if mass[i] > 0.0:
+            last = i
+    return last  # the sum was rounded
+
+
+@leaf
+def _scale(p: FloatArray, size: int) -> float:
+    """Turn logarithms into likelihoods over the largest; return the largest logarithm."""
+    largest = -math.inf
+    for i in range(size):
+        largest = max(largest, p[i])
+    for i in range(size):
+        p[i] = exp(p[i] - largest)
+    return largest
+
+
+@leaf
+def arm_likelihoods(
+    kind: int, constants: FloatArray, rows: FloatArray, size: int, a: int, r: float, p: FloatArray
+) -> float:
+    """Write P(r | rows[i, a]) of each start i to p, divided by a scale; return ln of the scale.
+
+    >>> import numpy as np
+    >>> p = np.empty(1)
+    >>> arm_likelihoods(BERNOULLI, np.empty(0), np.array([[[3.0, 1.0]]]), 1, 0, 1.0, p), p.tolist()
+    (0.0, [0.75])
+    """
+    if kind == BERNOULLI:
+        for i in range(size):
+            row = rows[i, a]
+            p[i] = (row[0] if r > 0.5 else row[1]) / (row[0] + row[1])
+        return 0.0
+    for i in range(size):
+        p[i] = log_predictive(kind, constants, rows[i, a], r)
+    return _scale(p, size)
+
+
+@leaf
+def learn_arm(
+    kind: int, constants: FloatArray, rows: FloatArray, size: int, a: int, r: float
+) -> None:
+    """Update the posterior of arm a in each of the first `size` segments.
+
+    >>> import numpy as np
+    >>> rows = np.ones((2, 1, 2))
+    >>> learn_arm(BERNOULLI, np.empty(0), rows, 1, 0, 1.0)
+    >>> rows.tolist()
+    [[[2.0, 1.0]], [[1.0, 1.0]]]
+    """
+    for i in range(size):
+        learn(kind, constants, rows[i, a], r)
+
+
+@leaf
+def score_likelihoods(
+    kind: int,
+    constants: FloatArray,
+    R: FloatArray,
+    z: FloatArray,
+    size: int,
+    a: int,
+    x: FloatArray,
+    r: float,
+    v: FloatArray,
+    p: FloatArray,
+) -> float:
+    """As `arm_likelihoods`, for an arm with linear scores in context x; v is scratch.
+
+    >>> import numpy as np
+    >>> R, z, p = np.ones((1, 1, 1, 1)), np.zeros((1, 1, 1)), np.empty(1)
+    >>> x, v = np.ones(1), np.empty(1)
+    >>> log_scale = score_likelihoods(1, np.empty(0), R, z, 1, 0, x, 1.0, v, p)
+    >>> round(exp(log_scale), 12), p.tolist()
+    (0.5, [1.0])
+    """
+    for i in range(size):
+        s, q = score(R[i, a], z[i, a], x, v)
+        p[i] = log_score_predictive(kind, constants, s, q, r)
+    return _scale(p, size)
+
+
+@leaf
+def learn_scores(
+    kind: int,
+    constants: FloatArray,
+    R: FloatArray,
+    z: FloatArray,
+    size: int,
+    a: int,
+    x: FloatArray,
+    r: float,
+    v: FloatArray,
+) -> None:
+    """Update the weights of arm a in each of the first `size` segments; v is scratch.
+
+    >>> import numpy as np
+    >>> R, z = np.ones((1, 1, 1, 1)), np.zeros((1, 1, 1))
+    >>> learn_scores(0, np.ones(1), R, z, 1, 0, np.ones(1), 2.0, np.empty(1))
+    >>> float((z / R).round(12).item())
+    1.0
+    """
+    for i in range(size):
+        learn_score(kind, constants, R[i, a], z[i, a], x, r, v)
+
+
+@leaf
+def interact_arms(
+    kind: int,
+    constants: FloatArray,
+    prior: FloatArray,
+    rows: FloatArray,
+    active: IntArray,
+    drawn: FloatArray,
+    w: FloatArray,
+    mass: FloatArray,
+    starts: IntArray,
+    dropped: FloatArray,
+    likelihoods: FloatArray,
+    hazards: FloatArray,
+    size: int,
+    t0: int,
+    truth: FloatArray,
+    p: UIntArray,
+    q: UIntArray,
+    actions: IntArray,
+    rewards: FloatArray,
+) -> int:
+    """Run the control rule over arms that change together; return the number of places taken.
+
+    Fills `actions` and `rewards`. `t0` is the time of the first step. `drawn` and `likelihoods` are
+    scratch.
+
+    >>> import numpy as np
+    >>> from bayescontrol.seeding import Stream
+    >>> rows, w, mass = np.ones((3, 2, 2)), np.array([[1.0, 0.0, 0.0]]), np.array([1.0, 0.0, 0.0])
+    >>> actions, rewards, starts = np.empty(50, np.int64), np.empty(50), np.zeros(3, np.int64)
+    >>> interact_arms(BERNOULLI, np.empty(0), np.ones((2, 2)), rows, np.arange(2), np.empty(2),
+    ...               w, mass, starts, np.zeros(2), np.empty(3), np.array([0.01]), 1, 0,
+    ...               np.array([[0.0], [1.0]]), Stream(1).state, Stream(2).state, actions, rewards)
+    3
+    >>> bool((rewards == actions).all())
+    True
+    """
+    for t in range(actions.size):
+        i = draw_start(mass, size, p)
+        a = draw_action(kind, constants, rows[i], active, drawn, p)
+        r = respond(kind, constants, truth[a], q)
+        arm_likelihoods(kind, constants, rows, size, a, r, likelihoods)
+        learn_arm(kind, constants, rows, size, a, r)
+        condition(w, size, likelihoods)
+        place = change(w, size, hazards, mass, dropped)
+        for k in range(len(prior)):
+            for c in range(prior.shape[1]):
+                rows[place, k, c] = prior[k, c]
+        size = max(size, place + 1)
+        starts[place] = t0 + t + 1
+        actions[t], rewards[t] = a, r
+    return size
