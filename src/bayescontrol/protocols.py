@@ -10,7 +10,7 @@ No base class is needed anywhere: an object with the right methods is a mode.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.seeding import Stream
@@ -24,6 +24,20 @@ O_co = TypeVar("O_co", covariant=True)
 O_contra = TypeVar("O_contra", contravariant=True)
 M_co = TypeVar("M_co", covariant=True)
 S = TypeVar("S")
+
+
+class _Missing:
+    """The type of `MISSING`."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __reduce__(self) -> str:
+        return "MISSING"  # a copy is the same object
+
+
+#: The observation of a step whose observation was lost: `agent.observe(a, MISSING)`.
+MISSING: Final = _Missing()
 
 
 # -- the six nouns ---------------------------------------------------------------------
@@ -174,6 +188,23 @@ class Resumable(Protocol[M_co]):
 
     def last(self) -> M_co | None: ...
     def copy(self) -> Any: ...
+
+
+@runtime_checkable
+class Skips(Protocol[X_contra, A_contra]):
+    """Advance private states and clocks by a step whose observation is `MISSING`."""
+
+    def skip(self, x: X_contra, a: A_contra, /) -> None: ...
+
+
+@runtime_checkable
+class CountsDecisions(Protocol[X_contra, A_contra, O_contra]):
+    """A belief about a changing world: time counts decisions, and an answer has its decision."""
+
+    @property
+    def decision(self) -> int: ...
+    def begin(self) -> None: ...
+    def answer(self, decision: int, x: X_contra, a: A_contra, o: O_contra, /) -> None: ...
 
 
 @runtime_checkable

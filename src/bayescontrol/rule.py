@@ -20,16 +20,19 @@ from bayescontrol.display import shown
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.mode_queries import require_instance, require_policies
 from bayescontrol.protocols import (
+    MISSING,
     ActionDraws,
     ActionLikelihood,
     ActionProbabilities,
     Belief,
+    CountsDecisions,
     MixingBelief,
     Persistent,
     Policy,
     Predictions,
     Resumable,
     Retirement,
+    Skips,
 )
 from bayescontrol.schedules import Held, Schedule, every_step, require_schedule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -95,9 +98,18 @@ class ControlRule(Generic[M, X, A, O]):
         m = self.belief.sample(rng)
         return m, m.act(x, rng)
 
-    def learn(self, x: X, a: A, o: O) -> None:
-        """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t)."""
-        self.belief.observe(x, a, o)
+    def learn(self, x: X, a: A, o: O, *, decision: int | None = None) -> None:
+        """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). `MISSING` is no evidence, but time goes on.
+
+        A belief about a changing world needs the number of the `decision` if o comes late.
+        """
+        if o is MISSING:
+            if self._offers(Skips):
+                self.belief.skip(x, a)
+        elif decision is not None and self._offers(CountsDecisions):
+            self.belief.answer(decision, x, a, o)
+        else:
+            self.belief.observe(x, a, o)
 
     # -- the rule as an agent ------------------------------------------------------------
 
@@ -108,6 +120,7 @@ class ControlRule(Generic[M, X, A, O]):
         """
         if not isinstance(rng, Stream):
             rng = require_stream(rng)  # a NumPy Generator
+        self.begin()
         m = self.mode
         a: A
         if self.schedule is every_step and self._offers(ActionDraws):
@@ -135,11 +148,25 @@ class ControlRule(Generic[M, X, A, O]):
         stream = require_stream(rng)
         return [self.act(stream) for _ in range(as_integer("size", size, 0))]
 
+    def begin(self) -> int | None:
+        """Begin a decision; return its number if the belief counts decisions.
+
+        `act` calls this.
+        """
+        if not self._offers(CountsDecisions):
+            return None
+        self.belief.begin()
+        return int(self.belief.decision)
+
     def issue(self, a: A) -> None:
         """P(m | âo_<t â_t) = P(m | âo_<t): the agent's own action is not evidence."""
 
     def observe(self, a: A, o: O) -> None:
-        """Learn from o_t, then update the situation: x ← T(x, a_t, o_t)."""
+        """Learn from o_t, then update the situation: x ← T(x, a_t, o_t).
+
+        If o_t was lost, pass `MISSING`: private states, clocks and the situation move on, without
+        evidence. `advance` receives it too.
+        """
         x = self.advance(self.x, a, o)
         if x is o and isinstance(x, np.ndarray):  # the environment may reuse this array
             x = x.copy()

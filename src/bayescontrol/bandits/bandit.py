@@ -18,9 +18,11 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.arms import Arms, ArmsBelief, MeanRewards
+from bayescontrol.bandits.changing import ChangingArmsBelief, run_changing
 from bayescontrol.bandits.family import Family
 from bayescontrol.errors import InvalidTable, UnknownArm
 from bayescontrol.fused import learner
+from bayescontrol.problems.changing import Changing
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
@@ -55,17 +57,23 @@ class ArmsEnvironment:
         row = self.truth[self.labels.place(a)]
         return kernels.arms.respond(self.family.kind, self.family.constants, row, state_of(rng))
 
+    def change_to(self, other: "ArmsEnvironment") -> None:
+        """Take the true parameters of another world with the same arms."""
+        self.truth = other.truth
+
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
         """Return the compiled loop if the rule draws at every step and has the same arms."""
+        loops = {ArmsBelief: _run, ChangingArmsBelief: run_changing}
+        loop = loops.get(type(learner(agent)))
         fits = (
-            type(learner(agent)) is ArmsBelief
+            loop is not None
             and agent.schedule is every_step
-            and repr(agent.belief.family) == repr(environment.family)
+            and repr(getattr(agent.belief, "family", None)) == repr(environment.family)
             and agent.belief.labels == tuple(environment.labels)
             and agent.x is None
         )
-        return _run if fits else None
+        return loop if fits else None
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -115,6 +123,22 @@ class Bandit:
         """
         belief = self.belief(screening=screening, split_ties=split_ties)
         return ControlRule(belief, schedule=schedule)
+
+    def changing(self, **options: Any) -> Changing:
+        """Return the same problem for a world that changes; see `ChangePointBelief` for options.
+
+        >>> from bayescontrol import BernoulliBandit, interact, metrics
+        >>> bandit = BernoulliBandit(["red", "blue"])
+        >>> world = bandit.changing().environment([0.8, 0.2], changes={500: [0.2, 0.8]})
+        >>> record = interact(bandit.changing().agent(), world, 1000, seed=0)
+        >>> bool(metrics.regret(record, world)[-1] < 50)
+        True
+        """
+
+        def belief(**options: Any) -> ChangingArmsBelief:
+            return ChangingArmsBelief(self.belief(), **options)
+
+        return Changing(self, belief, options)
 
     def environment(self, truth: npt.ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters: for Bernoulli arms, the biases.

@@ -12,14 +12,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.bandits.arms import ArmsBelief
 from bayescontrol.bandits.linear_belief import LinearBelief
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
 from bayescontrol.errors import BadEvidence
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.seeding import StreamLike
+from bayescontrol.record import Record
+from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.values import distinct_texts
 
 
@@ -161,6 +162,48 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
             for arm in self.labels
         }
 
+    # -- for compiled loops --------------------------------------------------------------------
+
+    @property
+    def family(self) -> Any:
+        """The family of the arms; None if the arms have contexts."""
+        return getattr(self.prior, "family", None)
+
+    def interact(
+        self, truth: FloatArray, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
+    ) -> None:
+        """Act and learn in a world with these true parameters; fill `actions` and `rewards`.
+
+        The compiled loop stops only where a state of the last window is saved.
+        """
+        if self._open:
+            self._close(None)
+        state, family, begin = self._state, self.family, 0
+        rows, prior = state.segments.arrays["rows"], self.prior.posterior()
+        scratch = np.empty(len(prior)), np.empty(len(state.mass))
+        while begin < len(actions):
+            since, left = state.t - int(self._saved[-1]["time"]), len(actions) - begin
+            saves = (since + left) // self.window
+            is_long = saves > 2  # all but the last two states would be dropped
+            n = (saves - 1) * self.window - since if is_long else min(self.window - since, left)
+            part = slice(begin, begin + n)
+            state.size = kernels.changes.interact_arms(
+                family.kind, family.constants, prior, rows, self._roster.active, scratch[0],
+                state.w, state.mass, state.starts, state.dropped, scratch[1], state.hazards,
+                state.size, state.t, truth, p.state, q.state, actions[part], rewards[part],
+            )  # fmt: skip
+            state.t, begin = state.t + n, begin + n
+            if is_long:
+                self._saved, self._events = [state.save()], []
+            else:
+                arms = [self._roster.labels[j] for j in actions[part].tolist()]
+                self._events += [
+                    (None, a, r) for a, r in zip(arms, rewards[part].tolist(), strict=True)
+                ]
+                self._save_window()
+        self._roster.counts += np.bincount(actions, minlength=len(prior))
+        self._drawn_from = None
+
     # -- retiring arms, saving, copying --------------------------------------------------------
 
     def retire(self, arm: Hashable) -> None:
@@ -183,3 +226,11 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         clone = super().copy()
         clone._roster = self._roster.copy()
         return clone
+
+
+def run_changing(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the compiled loop; the agent draws from p, the environment from q."""
+    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
+    agent.belief.interact(environment.truth, p, q, actions, rewards)
+    agent.fast_forward(steps, agent.x, agent.x)
+    return Record(environment.labels.column(actions), rewards)

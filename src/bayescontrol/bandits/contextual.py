@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.bandits.changing import ChangingArmsBelief
 from bayescontrol.bandits.linear_belief import (
     FeatureMap,
     LinearBelief,
@@ -39,6 +40,7 @@ from bayescontrol.bandits.regression import (
 )
 from bayescontrol.errors import BadEvidence, InvalidTable, counted
 from bayescontrol.fused import learner
+from bayescontrol.problems.changing import Changing
 from bayescontrol.problems.description import ModelKind
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
@@ -102,6 +104,10 @@ class LinearEnvironment:
     def start(self) -> FloatArray:
         """The current context, as a copy: the start for an agent."""
         return self.context
+
+    def change_to(self, other: "LinearEnvironment") -> None:
+        """Take the true weights of another world with the same arms."""
+        self.truth = other.truth
 
     def means(self, x: npt.ArrayLike) -> FloatArray:
         """E[r | x, a] for every arm."""
@@ -256,6 +262,14 @@ class ContextualBandit:
         """
         x = None if start is None else as_context(start, self.features).copy()
         return ControlRule(self.belief(), x, next_context, schedule)
+
+    def changing(self, **options: Any) -> Changing:
+        """Return the same problem for a world that changes; see `ChangePointBelief` for options."""
+
+        def belief(**options: Any) -> ChangingArmsBelief:
+            return ChangingArmsBelief(self.belief(), **options)
+
+        return Changing(self, belief, options)
 
     def environment(
         self,

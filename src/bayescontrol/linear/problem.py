@@ -12,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.errors import BadEvidence, InvalidSystem
 from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
 from bayescontrol.linear.belief import SystemBelief
 from bayescontrol.linear.costs import CostBelief
 from bayescontrol.linear.regression import SystemPrior
 from bayescontrol.linear.system import Costs, LinearPlant, LinearSystem, Measured
+from bayescontrol.problems.changing import Changing
 from bayescontrol.problems.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol.schedules import Schedule, every_step
 
@@ -164,6 +166,17 @@ class LinearQuadratic:
         belief = SystemBelief(costs, noise=self.noise, prior=self.prior, tries=self.tries)
         agent = _Measuring if self.known is None else LinearAgent
         return agent(belief, self.start, schedule)
+
+    def changing(self, **options: Any) -> Changing:
+        """Return the same problem for a plant that changes; see `ChangePointBelief` for options.
+
+        The costs must be known.
+        """
+
+        def belief(**options: Any) -> ChangePointBelief:
+            return ChangePointBelief(self.agent().belief, **options)
+
+        return Changing(self, belief, options)
 
     def environment(self, system: LinearSystem) -> LinearPlant:
         """Return the plant with this true system, in the first state.

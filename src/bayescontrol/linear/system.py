@@ -215,6 +215,10 @@ class LinearPlant:
             cost += rng.normal(0.0, self.cost_noise)
         return Measured(tuple(y.tolist()), cost)
 
+    def change_to(self, other: "LinearPlant") -> None:
+        """Become another system; the state stays as it is."""
+        self.system, self._V = other.system, other._V
+
     def costs(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
         """Return c(x_t, u_t) at each step of a run from the state `start`, 0 by default.
 
