@@ -41,7 +41,7 @@ class ArmSegments(ArraySegments):
         log_scale = kernels.changes.arm_likelihoods(
             family.kind, family.constants, self.arrays["rows"], size, j, event[2], self.p
         )
-        return self.p, log_scale
+        return self.p[:size], log_scale
 
     def learn(self, size: int, event: Event) -> None:
         """Update the arm in the first `size` segments. An error changes nothing."""
@@ -61,7 +61,6 @@ class ScoreSegments(ArraySegments):
     def __init__(self, prior: LinearBelief, places: int) -> None:
         R, z, _, self._v = prior.loop_arrays()
         super().__init__(prior, places, factor=R.copy(), target=z.copy())
-        self._link = prior.link.kind, prior.link.constants
 
     def attach(self, belief: LinearBelief, *parts: FloatArray) -> None:
         """Make the belief use this factor and target."""
@@ -69,19 +68,19 @@ class ScoreSegments(ArraySegments):
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
         """Return P(r | segment) of the first `size` places over a scale, and ln of the scale."""
-        x, a, r = event
+        (x, a, r), link = event, self.prior.link
         log_scale = kernels.changes.score_likelihoods(
-            *self._link, *self.arrays.values(), size, self.prior.place(a), np.array(x), r,
-            self._v, self.p,
+            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size,
+            self.prior.place(a), np.array(x), r, self._v, self.p,
         )  # fmt: skip
-        return self.p, log_scale
+        return self.p[:size], log_scale
 
     def learn(self, size: int, event: Event) -> None:
         """Update the weights of the arm in the first `size` segments."""
-        x, a, r = event
+        (x, a, r), link = event, self.prior.link
         kernels.changes.learn_scores(
-            *self._link, *self.arrays.values(), size, self.prior.place(a), np.array(x), r,
-            self._v,
+            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size,
+            self.prior.place(a), np.array(x), r, self._v,
         )  # fmt: skip
 
 
@@ -93,7 +92,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     >>> for t in range(60):
     ...     belief.observe(None, "red", int(t < 40))     # the arm stops paying
     >>> {a: round(p, 2) for a, p in belief.expected().items()}
-    {'red': 0.05, 'blue': 0.5}
+    {'red': 0.06, 'blue': 0.5}
     """
 
     format_name: ClassVar[str] = "ChangingArmsBelief"
@@ -179,7 +178,8 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         if self._open:
             self._close(None)
         state, family, begin = self._state, self.family, 0
-        rows, prior = state.segments.arrays["rows"], self.prior.posterior()
+        segments: Any = state.segments
+        rows, prior = segments.arrays["rows"], self.prior.posterior()
         scratch = np.empty(len(prior)), np.empty(len(state.mass))
         while begin < len(actions):
             since, left = state.t - int(self._saved[-1]["time"]), len(actions) - begin

@@ -1,11 +1,13 @@
 """Beliefs P(m | âo_<t): finite, changing, and made of particles."""
 
+from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.particles import Particle, ParticleBelief, ResampleMoveBelief
 from bayescontrol.beliefs.weights import Floor
 
 __all__ = [
+    "ChangePointBelief",
     "FadingBelief",
     "FiniteBelief",
     "Floor",

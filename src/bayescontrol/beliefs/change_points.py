@@ -5,8 +5,8 @@
     P(m | h, s, past) = P(m | observations since s): a static belief for each start
 
 At every decision the world changes with probability h. Then all that was learnt before is void,
-and the prior returns. At most `places` starts are held. The mass that is dropped with a start is
-counted.
+and the prior returns. At most `places` starts are held. If there are more, the one with the
+smallest probability is dropped, and the nearest start in time takes its probability.
 
 Time counts decisions. A step without an answer moves the clock and is no evidence. An answer may
 come up to `window` decisions late: the belief is then computed again from a saved state, as if the
@@ -34,8 +34,8 @@ from bayescontrol.errors import (
 from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import pack, part_of, require_arrays, require_shapes, unpack
 
-#: The default hazard rates, equally probable: from a change in 30 steps to one in a million.
-HAZARDS = tuple(10.0 ** (-k / 2) for k in range(3, 13))
+#: The default hazard rates, equally probable: from a change in ten steps to one in a million.
+HAZARDS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 #: An event in plain values, as `plain_event` of a static belief returns it: (x, a, o).
 Event = tuple[Any, Any, Any]
 _LN2 = 0.6931471805599453
@@ -148,7 +148,7 @@ class State:
         self.w, self.mass = np.zeros((len(hazards), segments.places)), np.zeros(segments.places)
         self.w[:, 0], self.mass[0] = weights, 1.0
         self.starts: IntArray = np.zeros(segments.places, np.int64)
-        #: The mass that was dropped at the last step, and at all steps.
+        #: The probability of the starts that were dropped at the last step, and at all steps.
         self.dropped = np.zeros(2)
 
     def observe(self, event: Event | None) -> None:
@@ -157,10 +157,12 @@ class State:
             p, _ = self.segments.likelihoods(self.size, event)
             self.segments.learn(self.size, event)
             kernels.changes.condition(self.w, self.size, p)
-        place = kernels.changes.change(self.w, self.size, self.hazards, self.mass, self.dropped)
+        self.t += 1
+        place = kernels.changes.change(
+            self.w, self.size, self.hazards, self.t, self.mass, self.starts, self.dropped
+        )
         self.segments.restart(place)
-        self.t, self.size = self.t + 1, max(self.size, place + 1)
-        self.starts[place] = self.t
+        self.size = max(self.size, place + 1)
 
     def probabilities(self) -> FloatArray:
         """P(s | past) of the places."""
@@ -353,7 +355,7 @@ class ChangePointBelief:
 
     @property
     def dropped(self) -> float:
-        """The probability of the start that was dropped at the last step."""
+        """The probability of the start that was dropped at the last step; the nearest has it."""
         return float(self._state.dropped[0])
 
     @property

@@ -169,7 +169,7 @@ def log_predictive(kind: int, constants: FloatArray, row: FloatArray, r: float) 
     0.75
     """
     if kind == BERNOULLI:
-        return log((row[0] if r > 0.5 else row[1]) / (row[0] + row[1]))
+        return log(row[0] if r > 0.5 else row[1]) - log(row[0] + row[1])
     if kind == GAUSSIAN:
         scale = math.hypot(constants[0], 1.0 / math.sqrt(row[1]))
         z = (r - row[0]) / scale
@@ -191,7 +191,7 @@ def log_predictive(kind: int, constants: FloatArray, row: FloatArray, r: float) 
         total += row[k]
         if constants[k] == r:
             alpha = row[k]
-    return log(alpha / total)
+    return log(alpha) - log(total)
 
 
 @leaf

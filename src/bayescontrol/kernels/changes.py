@@ -6,7 +6,7 @@
 
 (Adams & MacKay 2007; the hazard is a constant on a grid.) The posterior of the arms depends on the
 start only, so the starts share it for all hazards. If all places are taken, a new start replaces
-the start with the smallest mass. The lost mass is returned.
+the start with the smallest mass, which gives its mass to the nearest start in time.
 """
 
 import math
@@ -53,43 +53,67 @@ def condition(w: FloatArray, size: int, p: FloatArray) -> float:
 
 
 @leaf
+def _free_place(w: FloatArray, mass: FloatArray, starts: IntArray, dropped: FloatArray) -> int:
+    """Return the place with the smallest mass, after giving its mass to the nearest start."""
+    place, nearest = 0, -1
+    for i in range(1, mass.size):
+        if mass[i] < mass[place]:
+            place = i
+    for i in range(mass.size):
+        distance = abs(starts[i] - starts[place])
+        if i != place and (nearest < 0 or distance < abs(starts[nearest] - starts[place])):
+            nearest = i
+    dropped[0] = mass[place]
+    dropped[1] += mass[place]
+    mass[nearest] += mass[place]
+    for j in range(w.shape[0]):
+        w[j, nearest] += w[j, place]
+    return place
+
+
+@leaf
 def change(
-    w: FloatArray, size: int, hazards: FloatArray, mass: FloatArray, dropped: FloatArray
+    w: FloatArray,
+    size: int,
+    hazards: FloatArray,
+    t: int,
+    mass: FloatArray,
+    starts: IntArray,
+    dropped: FloatArray,
 ) -> int:
-    """Start a new segment with probability h_j; return its place.
+    """Start a new segment at time t with probability h_j; return its place.
 
     The first `size` places are taken. `mass[i]` becomes Σ_j w[j, i]. `dropped[0]` becomes the mass
     of the start that loses its place, and `dropped[1]` grows by it.
 
     >>> import numpy as np
     >>> w, mass, dropped = np.array([[1.0, 0.0]]), np.array([1.0, 0.0]), np.zeros(2)
-    >>> change(w, 1, np.array([0.25]), mass, dropped), mass.tolist(), dropped.tolist()
-    (1, [0.75, 0.25], [0.0, 0.0])
-    >>> change(w, 2, np.array([0.5]), mass, dropped), mass.tolist(), dropped.tolist()
-    (1, [0.375, 0.5], [0.125, 0.125])
+    >>> starts = np.zeros(2, np.int64)
+    >>> change(w, 1, np.array([0.25]), 1, mass, starts, dropped), mass.tolist()
+    (1, [0.75, 0.25])
+    >>> change(w, 2, np.array([0.5]), 2, mass, starts, dropped), mass.tolist(), dropped.tolist()
+    (1, [0.5, 0.5], [0.125, 0.125])
+    >>> starts.tolist()
+    [0, 2]
     """
     for i in range(size):
         mass[i] = 0.0
     for j in range(w.shape[0]):
         stay = 1.0 - hazards[j]
         for i in range(size):
-            mass[i] += stay * w[j, i]
+            w[j, i] = stay * w[j, i] if w[j, i] > TINY else 0.0
+            mass[i] += w[j, i]
     place = size
     dropped[0] = 0.0
-    if size == w.shape[1]:
-        place = 0
-        for i in range(1, size):
-            if mass[i] < mass[place]:
-                place = i
-        dropped[0] = mass[place]
-        dropped[1] += mass[place]
-    mass[place] = 0.0
+    if size == mass.size:
+        place = _free_place(w, mass, starts, dropped)
+    mass[place], starts[place] = 0.0, t
     for j in range(w.shape[0]):
-        total, stay = 0.0, 1.0 - hazards[j]
+        total = 0.0
         for i in range(size):
-            total += w[j, i]
-            w[j, i] = stay * w[j, i] if w[j, i] > TINY else 0.0
-        w[j, place] = hazards[j] * total
+            if i != place:
+                total += w[j, i]
+        w[j, place] = hazards[j] / (1.0 - hazards[j]) * total
         mass[place] += w[j, place]
     return place
 
@@ -262,11 +286,10 @@ def interact_arms(
         arm_likelihoods(kind, constants, rows, size, a, r, likelihoods)
         learn_arm(kind, constants, rows, size, a, r)
         condition(w, size, likelihoods)
-        place = change(w, size, hazards, mass, dropped)
+        place = change(w, size, hazards, t0 + t + 1, mass, starts, dropped)
         for k in range(len(prior)):
             for c in range(prior.shape[1]):
                 rows[place, k, c] = prior[k, c]
         size = max(size, place + 1)
-        starts[place] = t0 + t + 1
         actions[t], rewards[t] = a, r
     return size

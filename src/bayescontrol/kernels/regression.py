@@ -289,7 +289,7 @@ def log_predictive(kind: int, constants: FloatArray, s: float, q: float, r: floa
     """
     if kind == GAUSSIAN:
         variance = q + constants[0] * constants[0]
-        return -0.5 * ((r - s) * (r - s) / variance + log(variance)) - HALF_LOG_2PI
+        return float(-0.5 * ((r - s) * (r - s) / variance + log(variance)) - HALF_LOG_2PI)
     return log(mean_sigmoid(s if r > 0.5 else -s, q))
 
 

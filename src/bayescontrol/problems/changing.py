@@ -92,7 +92,7 @@ class ChangingEnvironment:
 
 def _run(agent: Any, environment: ChangingEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     """Run the compiled loop of each world."""
-    records, last, times = [], environment.t + steps, list(environment.worlds)
+    records, last, times = list[Record](), environment.t + steps, list(environment.worlds)
     while environment.t < last or not records:
         environment._enter_step()
         k = bisect_right(times, environment.t)
