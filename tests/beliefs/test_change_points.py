@@ -138,18 +138,22 @@ def test_action_probabilities_are_the_mixture_over_the_starts() -> None:
 
 def test_actions_are_drawn_with_their_probabilities() -> None:
     # Two-sided 4-sigma bounds of a binomial count: false alarm below 1e-4.
-    belief, rng = belief_of(BernoulliBandit(ARMS)), Stream(3)
+    belief: Any = belief_of(BernoulliBandit(ARMS))
+    rng = Stream(3)
     for event in events("bernoulli"):
         belief.observe(*event)
     p, n = belief.action_probabilities()["red"], 20_000
-    for draw in (lambda: belief.draw_action(None, rng), lambda: belief.sample(rng).act(None, rng)):
-        count = sum(draw() == "red" for _ in range(n))
+    directly = [belief.draw_action(None, rng) for _ in range(n)]
+    by_mode = [belief.sample(rng).act(None, rng) for _ in range(n)]
+    for drawn in (directly, by_mode):
+        count = drawn.count("red")
         assert abs(count - n * p) < 4 * math.sqrt(n * p * (1 - p))
 
 
 def test_without_hazard_the_belief_is_static() -> None:
     bandit = BernoulliBandit(ARMS)
-    changing, static = bandit.changing(hazards=[0.0]).belief(), bandit.belief()
+    changing: Any = bandit.changing(hazards=[0.0]).belief()
+    static = bandit.belief()
     for event in events("bernoulli", 200):
         changing.observe(*event)
         static.observe(*event)
@@ -230,7 +234,7 @@ def test_a_state_of_other_settings_or_a_damaged_one_is_refused() -> None:
 def largest_error(rate: float, seed: int, steps: int) -> tuple[float, float]:
     """Return the largest and the mean error of E[r] of an arm against the exact belief."""
     bandit = BernoulliBandit(3)
-    exact = bandit.changing(places=steps + 1).belief()
+    exact: Any = bandit.changing(places=steps + 1).belief()
     world, agent = bandit.changing().draw(seed, rate=rate, steps=steps), bandit.changing().agent()
     errors: list[float] = []
     p, q = Stream.named(seed, 0, "agent"), Stream.named(seed, 0, "environment")
@@ -292,7 +296,13 @@ def test_memory_does_not_grow() -> None:
 
 def test_invalid_options_and_merging_are_refused() -> None:
     bandit = BernoulliBandit(ARMS)
-    for options in ({"hazards": [1.5]}, {"hazards": []}, {"hazard_prior": [1.0]}, {"places": 1}):
+    invalid: list[dict[str, Any]] = [
+        {"hazards": [1.5]},
+        {"hazards": []},
+        {"hazard_prior": [1.0]},
+        {"places": 1},
+    ]
+    for options in invalid:
         with pytest.raises(InvalidPrior):
             bandit.changing(**options)
     belief = bandit.changing().belief()
