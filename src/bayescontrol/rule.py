@@ -95,13 +95,15 @@ class ControlRule(Generic[M, X, A, O]):
 
     def decide(self, x: X, rng: Stream) -> tuple[M, A]:
         """m ~ P(m | âo_<t), then a ~ P(a | m, x)."""
+        self._begin()
         m = self.belief.sample(rng)
         return m, m.act(x, rng)
 
     def learn(self, x: X, a: A, o: O, *, decision: int | None = None) -> None:
         """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). `MISSING` is no evidence, but time goes on.
 
-        A belief about a changing world needs the number of the `decision` if o comes late.
+        A belief about a changing world needs the number of the `decision` if o comes late: after
+        the decision it was `belief.decision`.
         """
         if o is MISSING:
             if self._offers(Skips):
@@ -120,16 +122,17 @@ class ControlRule(Generic[M, X, A, O]):
         """
         if not isinstance(rng, Stream):
             rng = require_stream(rng)  # a NumPy Generator
-        self.begin()
         m = self.mode
         a: A
         if self.schedule is every_step and self._offers(ActionDraws):
+            self._begin()
             self.mode, a = None, self.belief.draw_action(self.x, rng)
             self._drawn_at, self._drawn_in = self._t, self.x
         elif m is None or self.schedule is every_step or self._due(rng):
             self.mode, a = self.decide(self.x, rng)
             self._drawn_at, self._drawn_in = self._t, self.x
         else:
+            self._begin()
             a = m.act(self.x, rng)
         self.issue(a)
         self._t += 1
@@ -147,16 +150,6 @@ class ControlRule(Generic[M, X, A, O]):
         """
         stream = require_stream(rng)
         return [self.act(stream) for _ in range(as_integer("size", size, 0))]
-
-    def begin(self) -> int | None:
-        """Begin a decision; return its number if the belief counts decisions.
-
-        `act` calls this.
-        """
-        if not self._offers(CountsDecisions):
-            return None
-        self.belief.begin()
-        return int(self.belief.decision)
 
     def issue(self, a: A) -> None:
         """P(m | âo_<t â_t) = P(m | âo_<t): the agent's own action is not evidence."""
@@ -188,6 +181,11 @@ class ControlRule(Generic[M, X, A, O]):
         self._t += acted
         self._drawn_at, self._drawn_in, self.x = self._t - 1, drawn_in, x
         self.mode = None if self._offers(ActionDraws) else self._belief_with(Resumable).last()
+
+    def _begin(self) -> None:
+        """Begin a decision, if the belief counts them."""
+        if self._offers(CountsDecisions):
+            self.belief.begin()
 
     def _due(self, rng: Stream) -> bool:
         """Return True if the held mode was retired, or the schedule asks for a new one."""

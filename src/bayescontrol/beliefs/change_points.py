@@ -220,7 +220,6 @@ class ChangePointBelief:
     """
 
     format_name: ClassVar[str] = "ChangePointBelief"
-    accepts_late_feedback: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -249,6 +248,11 @@ class ChangePointBelief:
     def segments(self, places: int) -> Segments:
         """Return the beliefs of all places; subclasses may use compiled ones."""
         return Segments(self.prior, places)
+
+    @property
+    def places(self) -> int:
+        """The largest number of starts."""
+        return self._state.segments.places
 
     # -- time --------------------------------------------------------------------------------
 

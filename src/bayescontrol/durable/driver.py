@@ -14,12 +14,19 @@ from hashlib import blake2b
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+import numpy as np
 
 from bayescontrol.arrays import Arrays
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.plain import as_plain, short_repr
-from bayescontrol.errors import BadEvidence, BadSituation, IncompatibleState, MissingCapability
-from bayescontrol.protocols import Persistent, PosteriorSummary
+from bayescontrol.errors import (
+    BadEvidence,
+    BadSituation,
+    IncompatibleState,
+    MissingCapability,
+    TooLate,
+)
+from bayescontrol.protocols import CountsDecisions, Persistent, PosteriorSummary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
@@ -89,6 +96,8 @@ class Driver:
         self.draws_change = _draws_change(agent)
         draws_each_step = getattr(agent, "schedule", every_step) is every_step
         self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
+        #: For a belief that counts decisions: the number of the event of each recent decision.
+        self._decisions: dict[int, int] = {}
         self._start = getattr(agent, "x", None)
         self.context_free = accepts_late_feedback and (
             context_free or _declares(self.agent.belief, "context_free")
@@ -138,6 +147,14 @@ class Driver:
             raise _bad_situation(x, error) from error
         return agent.mode, a
 
+    def remember(self, n: int) -> None:
+        """Remember that event n is the current decision, if the belief counts decisions."""
+        belief = getattr(self.agent, "belief", None)
+        if isinstance(belief, CountsDecisions):
+            self._decisions[n] = belief.decision
+            if len(self._decisions) > belief.window + 1:
+                del self._decisions[min(self._decisions)]
+
     def probabilities(self, x: Any) -> dict[Any, float] | None:
         """Return P(a | âo_<n) of every action, or None if it is not known exactly.
 
@@ -149,6 +166,9 @@ class Driver:
             return None
         if isinstance(agent, ControlRule):
             agent.x = x
+            if isinstance(agent.belief, CountsDecisions):
+                agent = agent.copy()
+                agent.belief.begin()  # time goes on before the next decision
         try:
             return dict(agent.action_probabilities())
         except MissingCapability:
@@ -159,9 +179,16 @@ class Driver:
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
 
-    def learn(self, x: Any, a: Any, o: Any) -> None:
-        """Learn from o, the observation after action a in x."""
-        if self.accepts_late_feedback:
+    def learn(self, x: Any, a: Any, o: Any, n: int | None = None) -> None:
+        """Learn from o, the observation after action a in x, which event n decided."""
+        if n is not None and self._decisions and self.accepts_late_feedback:
+            if n not in self._decisions:
+                raise TooLate(
+                    f"the observation of decision {n} comes more than {self.agent.belief.window} "
+                    "decisions late, which a changing model does not accept; set its `window`"
+                )
+            self.agent.learn(x, a, o, decision=self._decisions[n])
+        elif self.accepts_late_feedback:
             self.agent.learn(x, a, o)
         else:
             self.agent.observe(a, o)
@@ -169,7 +196,10 @@ class Driver:
     def save(self) -> Arrays:
         """Return the state as named arrays, without the last mode unless draws change the agent."""
         if self.draws_change:
-            return dict(self.agent.save())
+            arrays: Arrays = dict(self.agent.save())
+            if self._decisions:
+                arrays["decisions"] = np.array([*self._decisions.items()], np.int64)
+            return arrays
         arrays = {f"belief/{name}": v for name, v in self.agent.belief.save().items()}
         arrays["belief/drawn"] = self._undrawn.copy()
         if not self.accepts_late_feedback:
@@ -179,7 +209,9 @@ class Driver:
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned."""
         if self.draws_change:
-            self.agent.load(arrays)
+            decisions = arrays.get("decisions", np.empty((0, 2), np.int64))
+            self.agent.load({name: v for name, v in arrays.items() if name != "decisions"})
+            self._decisions = {int(n): int(decision) for n, decision in decisions}
             return
         if not self.accepts_late_feedback and "situation" not in arrays:
             raise IncompatibleState("the saved state lacks the array 'situation'")
@@ -212,7 +244,7 @@ class Driver:
         """Return an independent copy."""
         duplicate = Driver.__new__(Driver)
         duplicate.__dict__.update(self.__dict__)
-        duplicate.agent = self.agent.copy()
+        duplicate.agent, duplicate._decisions = self.agent.copy(), dict(self._decisions)
         return duplicate
 
 

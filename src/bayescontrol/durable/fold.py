@@ -207,6 +207,7 @@ class Fold:
         if draw:
             _, a = self.driver.draw(event.x, self.streams[event.seq])
             self.require_same(event, a)
+        self.driver.remember(event.seq)
         self.seq = event.seq
         if not self.driver.accepts_late_feedback:
             self.due = event.seq
@@ -234,7 +235,7 @@ class Fold:
 
     def take_observation(self, event: Observed, x: Any, a: Any) -> None:
         """Fold an observation: learn it as the observation of action a in x."""
-        self.driver.learn(x, a, event.o)
+        self.driver.learn(x, a, event.o, event.n)
         self.seq, self.due = event.seq, 0
 
     def take(

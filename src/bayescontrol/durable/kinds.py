@@ -9,14 +9,31 @@ that holds functions of the user has no kind.
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from bayescontrol import bandits, schedules
+from bayescontrol.errors import InvalidTable
 from bayescontrol.linear.problem import LinearQuadratic
 from bayescontrol.mdp.problem import GibbsMDP
 from bayescontrol.problems.chain import GrowingChain
+from bayescontrol.problems.changing import Changing
 from bayescontrol.problems.description import ModelKind
 from bayescontrol.problems.tabular import TabularModes
+
+
+class ChangingModel(Changing):
+    """A changing problem from its stored settings."""
+
+    model_kind: ClassVar[ModelKind] = Changing.model_kind
+
+    def __init__(self, problem: str, settings: Mapping[str, Any], **options: Any) -> None:
+        static = KINDS.get(problem)
+        if not hasattr(static, "changing"):
+            possible = [name for name, each in KINDS.items() if hasattr(each, "changing")]
+            raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
+        changing = static(**settings).changing(**options)
+        super().__init__(changing.problem, changing.make_belief, options)
+
 
 #: The problem classes by the stored names of their kinds: the one list to extend.
 KINDS: Final[Mapping[str, Any]] = {
@@ -35,6 +52,7 @@ KINDS: Final[Mapping[str, Any]] = {
         GrowingChain,
         GibbsMDP,
         LinearQuadratic,
+        ChangingModel,
     )
 }
 #: The schedules of all kinds by their stored names.

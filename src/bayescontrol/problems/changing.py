@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from operator import index
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.fused import find_loop
+from bayescontrol.problems.description import ModelKind, SettingDoc, kind_of
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule, Rule
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream
@@ -105,6 +106,30 @@ def _run(agent: Any, environment: ChangingEnvironment, steps: int, p: Stream, q:
     return Record(actions, np.concatenate([record.observations for record in records]))
 
 
+_KIND: Final = ModelKind(
+    "changing",
+    "A bandit or a linear plant that may change at any time.",
+    {
+        "problem": SettingDoc("name of a model", "The kind of the problem that changes."),
+        "settings": SettingDoc("mapping", "The settings of that problem."),
+        "hazards": SettingDoc(
+            "list of probabilities",
+            "Possible probabilities of a change per decision; their weights are learnt. Default: "
+            "0.1, 0.01, … 0.000001.",
+            largest=100,
+        ),
+        "hazard_prior": SettingDoc("list of weights or null", "Prior weights of the hazards."),
+        "places": SettingDoc("number", "How many change points are held. Default: 64.", 1_000),
+        "window": SettingDoc(
+            "number", "How many decisions late feedback may come. Default: 100.", 10_000
+        ),
+    },
+    example={"problem": "bernoulli-bandit", "settings": {"arms": ["red", "blue"]}},
+    observation=1,
+    feedback="as for the problem that changes",
+)
+
+
 class Changing:
     """A problem whose world may change at any time, from `problem.changing()`.
 
@@ -114,16 +139,18 @@ class Changing:
     {'red': 0.5, 'blue': 0.5}
     """
 
+    model_kind: ClassVar[ModelKind] = _KIND
+
     def __init__(
         self, problem: Any, belief: Callable[..., ChangePointBelief], options: Mapping[str, Any]
     ) -> None:
         self.problem, self.options = problem, dict(options)
-        self._belief = belief
+        self.make_belief = belief
         self.belief()  # validates the options
 
     def belief(self) -> ChangePointBelief:
         """Return the prior belief."""
-        return self._belief(**self.options)
+        return self.make_belief(**self.options)
 
     def agent(self, *arguments: Any, **options: Any) -> Rule:
         """Return an agent; the arguments are those of the static problem."""
@@ -154,6 +181,22 @@ class Changing:
         times = [0, *(t for t in range(1, steps) if stream.uniform() < rate)]
         worlds = {t: self.problem.draw(stream, *arguments, **options) for t in times}
         return ChangingEnvironment(worlds)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the kind and the settings of the static problem, and the options."""
+        kind = kind_of(self.problem)
+        if kind is None:
+            raise MissingCapability(f"{self.problem!r} cannot be stored: its settings are code")
+        belief = self.belief()
+        prior = belief.hazards()
+        return {
+            "problem": kind.name,
+            "settings": self.problem.settings(),
+            "hazards": list(prior),
+            "hazard_prior": list(prior.values()),
+            "places": belief.places,
+            "window": belief.window,
+        }
 
     def __repr__(self) -> str:
         return f"{self.problem!r}.changing()"
