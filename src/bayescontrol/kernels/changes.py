@@ -21,6 +21,8 @@ from bayescontrol.kernels.arms import (
     respond,
 )
 from bayescontrol.kernels.elementary import exp, log
+from bayescontrol.kernels.lqr import learn as learn_system
+from bayescontrol.kernels.lqr import log_predictive as log_system_predictive
 from bayescontrol.kernels.random import uniform
 from bayescontrol.kernels.regression import learn as learn_score
 from bayescontrol.kernels.regression import log_predictive as log_score_predictive
@@ -239,6 +241,55 @@ def learn_scores(
     """
     for i in range(size):
         learn_score(kind, constants, R[i, a], z[i, a], x, r, v)
+
+
+@leaf
+def system_likelihoods(
+    F: FloatArray,
+    V: FloatArray,
+    nu: FloatArray,
+    size: int,
+    x: FloatArray,
+    u: FloatArray,
+    y: FloatArray,
+    row: FloatArray,
+    v: FloatArray,
+    p: FloatArray,
+) -> float:
+    """As `arm_likelihoods`, for linear systems with the factors F[i] and ν[i], see `kernels.lqr`.
+
+    >>> import numpy as np
+    >>> F, zero, p = np.eye(3)[None], np.zeros(1), np.empty(1)
+    >>> nu, row, v = np.zeros(1), np.empty(3), np.empty(3)
+    >>> round(system_likelihoods(F, np.eye(1), nu, 1, zero, zero, zero, row, v, p), 6), p.tolist()
+    (-0.918939, [1.0])
+    """
+    for i in range(size):
+        p[i] = log_system_predictive(F[i], V, nu[i], x, u, y, row, v)
+    return _scale(p, size)
+
+
+@leaf
+def learn_systems(
+    F: FloatArray,
+    size: int,
+    x: FloatArray,
+    u: FloatArray,
+    y: FloatArray,
+    row: FloatArray,
+    v: FloatArray,
+    zero: FloatArray,
+) -> None:
+    """Update the first `size` systems, see `kernels.lqr.learn`.
+
+    >>> import numpy as np
+    >>> F, one, zero = np.eye(3)[None].copy(), np.ones(1), np.zeros(3)
+    >>> learn_systems(F, 1, one, one, one, np.empty(3), np.empty(3), zero)
+    >>> float((F[0, 0, 0] ** 2).round(12))
+    2.0
+    """
+    for i in range(size):
+        learn_system(F[i], x, u, y, row, v, zero)
 
 
 @leaf

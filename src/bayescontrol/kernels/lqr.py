@@ -15,6 +15,12 @@ from typing import NamedTuple
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.elementary import (
+    HALF_LOG_2PI,
+    log,
+    log_gamma_function,
+    log_one_plus,
+)
 from bayescontrol.kernels.random import gamma, normal
 from bayescontrol.kernels.regression import absorb
 from bayescontrol.kernels.riccati import Room, copy, riccati
@@ -138,6 +144,52 @@ def learn(
     for i in range(m):
         row[n + i] = u[i]
     absorb(F, zero, row, 1.0, 0.0, v)
+
+
+@leaf
+def log_predictive(
+    F: FloatArray, V: FloatArray, nu: float, x: FloatArray, u: FloatArray, y: FloatArray,
+    row: FloatArray, v: FloatArray,
+) -> float:  # fmt: skip
+    """Return ln P(y | x, u): N(Θ z, c W) if ν = 0 and W = VᵀV is known, else Student's t.
+
+    c = 1 + zᵀ(RᵀR)⁻¹z. Student's t has ν - n + 1 degrees of freedom and the scatter c SᵀS. row and
+    v are scratch for d + n numbers.
+
+    >>> import numpy as np
+    >>> F, x, u, y = np.eye(3), np.zeros(1), np.zeros(1), np.zeros(1)
+    >>> round(log_predictive(F, np.eye(1), 0.0, x, u, y, np.empty(3), np.empty(3)), 6)  # N(0; 0, 1)
+    -0.918939
+    """
+    n, d = x.size, x.size + u.size
+    for i in range(n):
+        row[i] = x[i]
+    for i in range(u.size):
+        row[n + i] = u[i]
+    factor = 1.0  # c
+    for k in range(d):  # v = R⁻ᵀ z
+        v[k] = row[k]
+        for i in range(k):
+            v[k] -= F[i, k] * v[i]
+        v[k] /= F[k, k]
+        factor += v[k] * v[k]
+    square, log_det = 0.0, n * log(factor)
+    for k in range(n):  # e = y - Zᵀ v, then S⁻ᵀ e or V⁻ᵀ e
+        e = y[k]
+        for i in range(d):
+            e -= F[i, d + k] * v[i]
+        for i in range(k):
+            e -= (V[i, k] if nu == 0.0 else F[d + i, d + k]) * v[d + i]
+        diagonal = V[k, k] if nu == 0.0 else F[d + k, d + k]
+        v[d + k] = e / diagonal
+        square += v[d + k] * v[d + k]
+        log_det += 2.0 * log(diagonal)
+    if nu == 0.0:
+        return float(-0.5 * (log_det + square / factor) - n * HALF_LOG_2PI)
+    dof = nu + 1.0
+    constant = log_gamma_function(0.5 * dof) - log_gamma_function(0.5 * (dof - n))
+    constant -= 0.5 * n * log(math.pi)
+    return float(constant - 0.5 * (log_det + dof * log_one_plus(square / factor)))
 
 
 @leaf

@@ -219,6 +219,10 @@ class SystemBelief(SystemRegression):
         """Return ν, or 0 if the noise is known, as the kernels expect."""
         return self.nu if self._V is None else 0.0
 
+    def noise_factor(self) -> FloatArray | None:
+        """Return V with W = VᵀV if the noise is known, else None."""
+        return self._V
+
     def hold(self) -> LinearMode | None:
         """Return the last mode, or None, because no new one was found; count this in `redrawn`."""
         if self._last is not None:
@@ -271,7 +275,8 @@ class SystemBelief(SystemRegression):
     def log_predictive(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:
         """Return ln P(o | âo_<t â_t): Student's t, or Gaussian if the noise is known."""
         v, u, y, cost = self._event(x, a, o)
-        state = self.log_density(np.concatenate([v, u]), y, self._V)
+        V = self.F if self._V is None else self._V  # F is a placeholder
+        state = kernels.lqr.log_predictive(self.F, V, self._freedom(), v, u, y, self.row, self.v)
         return state + self.costs.log_predictive(v, u, cost)
 
     def surprise(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray, as_numbers
-from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.errors import BadEvidence, InvalidSystem
 from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
 from bayescontrol.linear.belief import SystemBelief
+from bayescontrol.linear.changing import ChangingSystemBelief
 from bayescontrol.linear.costs import CostBelief
 from bayescontrol.linear.regression import SystemPrior
 from bayescontrol.linear.system import Costs, LinearPlant, LinearSystem, Measured
@@ -173,8 +173,8 @@ class LinearQuadratic:
         The costs must be known.
         """
 
-        def belief(**options: Any) -> ChangePointBelief:
-            return ChangePointBelief(self.agent().belief, **options)
+        def belief(**options: Any) -> ChangingSystemBelief:
+            return ChangingSystemBelief(self.agent().belief, **options)
 
         return Changing(self, belief, options)
 

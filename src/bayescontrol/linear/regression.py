@@ -13,7 +13,6 @@ Evidence is additive in FᵀF, so regressions merge: add both and subtract the p
 """
 
 from dataclasses import dataclass
-from math import lgamma, log, log1p, pi
 from operator import index
 from typing import Self
 
@@ -139,22 +138,6 @@ class SystemRegression:
         """Return Ψ of the noise's inverse Wishart distribution."""
         S = self.F[self.states + self.inputs :, self.states + self.inputs :]
         return np.asarray(S.T @ S)
-
-    def log_density(self, z: FloatArray, y: FloatArray, V: FloatArray | None) -> float:
-        """Return ln P(y | z), where z = (x, u).
-
-        It is Gaussian if W = VᵀV is known, else Student's t with ν - n + 1 degrees of freedom.
-        """
-        v, n = np.linalg.solve(self.R.T, z), self.states
-        inflation, e = 1.0 + float(v @ v), y - self.mean() @ z
-        scale = self.scatter() if V is None else V.T @ V
-        quadratic = float(e @ np.linalg.solve(scale, e)) / inflation
-        log_det = float(np.linalg.slogdet(scale)[1]) + n * log(inflation)
-        if V is not None:
-            return -0.5 * (n * log(2 * pi) + log_det + quadratic)
-        dof = self.nu + 1.0
-        log_constant = lgamma(dof / 2) - lgamma((dof - n) / 2) - 0.5 * n * log(pi)
-        return log_constant - 0.5 * (log_det + dof * log1p(quadratic))
 
     def merge(self, other: "SystemRegression") -> None:
         """Add the evidence of `other`, FᵀF + F'ᵀF' - F₀ᵀF₀; the prior counts once."""
