@@ -27,7 +27,7 @@ class ChangingModel(Changing):
     model_kind: ClassVar[ModelKind] = Changing.model_kind
 
     def __init__(self, problem: str, settings: Mapping[str, Any], **options: Any) -> None:
-        static = KINDS.get(problem)
+        static: Any = KINDS.get(problem)
         if not hasattr(static, "changing"):
             possible = [name for name, each in KINDS.items() if hasattr(each, "changing")]
             raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
