@@ -26,6 +26,7 @@ from bayescontrol.protocols import MISSING
 T = 10
 HAZARDS, HAZARD_PRIOR = [0.3, 0.05, 0.0], [0.2, 0.5, 0.3]
 ARMS = ["red", "blue"]
+LINEAR: dict[str, Any] = {"features": 2, "sd": 0.5}
 
 
 def no_context(rng: Any) -> None:
@@ -319,3 +320,33 @@ def test_retired_arms_are_not_pulled() -> None:
     rng = Stream(0)
     assert {agent.act(rng) for _ in range(50)} == {"blue"}
     assert agent.action_probabilities() == {"blue": 1.0}
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "poisson", "linear"])
+def test_arms_that_change_separately_are_independent_single_arms(family: str) -> None:
+    problem, happened = FAMILIES[family][0], events(family, 30)
+    belief = belief_of(problem, per_arm=True, window=8)
+    for event in happened:
+        belief.observe(*event)
+    for j, arm in enumerate(ARMS):
+        single = belief_of(type(problem)([arm], **({} if family != "linear" else LINEAR)), window=8)
+        for x, a, o in happened:
+            if a == arm:
+                single.observe(x, a, o)
+            else:
+                single.skip(x, a)
+        one, two = belief._parts[j]._state.save(), single._state.save()
+        assert all(np.array_equal(v, two[name]) for name, v in one.items())
+    loaded = belief_of(problem, per_arm=True, window=8)
+    loaded.load(belief.save())
+    x = happened[0][0]
+    assert loaded.sample(Stream(0)).act(x, Stream(1)) == belief.sample(Stream(0)).act(x, Stream(1))
+    assert belief.expected(*([] if x is None else [x])).keys() == set(ARMS)
+    late = belief_of(problem, per_arm=True, window=8)
+    for k, event in enumerate(happened):
+        late.begin()
+        late.answer(k, *event) if k % 3 else None
+    for k in range(24, 30, 3):
+        late.answer(k, *happened[k])
+    assert late.decision == 30
+    assert late.count == 22

@@ -236,6 +236,14 @@ class ArmsBelief(HasArms[MeanRewards]):
         """Return a valid event in plain values, or raise an error."""
         return None, self._roster.labels[self.place(a)], self.family.reward(o)
 
+    def only(self, arm: Hashable) -> "ArmsBelief":
+        """Return the belief about a single arm."""
+        j, single = self.place(arm), self.copy()
+        single._roster = Roster([arm])
+        single._prior, single._rows = self._prior[[j]], self._rows[[j]]
+        single._refresh()
+        return single
+
     def use_rows(self, rows: FloatArray) -> None:
         """Use these posterior rows, an array that others may change; never screen."""
         self._rows, self._screening = rows, False

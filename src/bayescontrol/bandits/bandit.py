@@ -18,7 +18,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.arms import Arms, ArmsBelief, MeanRewards
-from bayescontrol.bandits.changing import ChangingArmsBelief, run_changing
+from bayescontrol.bandits.changing import ChangingArmsBelief, changing_problem, run_changing
 from bayescontrol.bandits.family import Family
 from bayescontrol.errors import InvalidTable, UnknownArm
 from bayescontrol.fused import learner
@@ -124,8 +124,10 @@ class Bandit:
         belief = self.belief(screening=screening, split_ties=split_ties)
         return ControlRule(belief, schedule=schedule)
 
-    def changing(self, **options: Any) -> Changing:
+    def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
         """Return the same problem for a world that changes; see `ChangePointBelief` for options.
+
+        All arms change together, or each arm at its own times with `per_arm`.
 
         >>> from bayescontrol import BernoulliBandit, interact, metrics
         >>> bandit = BernoulliBandit(["red", "blue"])
@@ -134,11 +136,7 @@ class Bandit:
         >>> bool(metrics.regret(record, world)[-1] < 50)
         True
         """
-
-        def belief(**options: Any) -> ChangingArmsBelief:
-            return ChangingArmsBelief(self.belief(), **options)
-
-        return Changing(self, belief, options)
+        return changing_problem(self, per_arm, options)
 
     def environment(self, truth: npt.ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters: for Bernoulli arms, the biases.

@@ -6,22 +6,23 @@ By default all arms change together. With `per_arm`, each arm has starts and haz
 the arms are independent.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.bandits.arms import ArmsBelief
-from bayescontrol.bandits.linear_belief import LinearBelief
+from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
+from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
 from bayescontrol.errors import BadEvidence
+from bayescontrol.problems.changing import Changing
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
-from bayescontrol.values import distinct_texts
+from bayescontrol.values import distinct_texts, part_of
 
 
 class ArmSegments(ArraySegments):
@@ -226,6 +227,153 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         clone = super().copy()
         clone._roster = self._roster.copy()
         return clone
+
+
+class PerArmBelief(HasArms[Any]):
+    """P(h_a, s_a, m_a | âo_<t) for arms that change independently of each other.
+
+    `parts` are changing beliefs with one arm each. At every decision time goes on for all of them.
+    Exact action probabilities are not available.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> belief = BernoulliBandit(["red", "blue"]).changing(per_arm=True).belief()
+    >>> for t in range(60):
+    ...     belief.observe(None, ["red", "blue"][t % 2], int(t % 2 == 1 or t < 40))
+    >>> {a: round(p, 2) for a, p in belief.expected().items()}  # red has stopped paying
+    {'red': 0.13, 'blue': 0.97}
+    """
+
+    format_name: ClassVar[str] = "PerArmBelief"
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
+
+    def __init__(self, parts: Sequence[ChangingArmsBelief]) -> None:
+        self._parts = list(parts)
+        self._roster = Roster([part.labels[0] for part in parts])
+        self._last = None
+
+    @property
+    def decision(self) -> int:
+        """The number of the current decision, from 0."""
+        return self._parts[0].decision
+
+    @property
+    def window(self) -> int:
+        """How many decisions late an answer may come."""
+        return self._parts[0].window
+
+    @property
+    def places(self) -> int:
+        """The largest number of starts of an arm."""
+        return self._parts[0].places
+
+    def hazards(self) -> dict[Any, dict[float, float]]:
+        """P(h_a | âo_<t) of every arm."""
+        return {a: part.hazards() for a, part in zip(self.labels, self._parts, strict=True)}
+
+    def begin(self) -> None:
+        """Begin a decision."""
+        for part in self._parts:
+            part.begin()
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Learn the reward of the current decision. An error leaves the belief unchanged."""
+        j = self.place(a)
+        self._parts[j].observe(x, a, o)
+        for part in (*self._parts[:j], *self._parts[j + 1 :]):
+            part.skip(x, a)
+        self._roster.counts[j] += 1
+
+    def skip(self, x: Any, a: Any) -> None:
+        """Close the current decision without an answer; it may still come late."""
+        for part in self._parts:
+            part.skip(x, a)
+
+    def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
+        """Learn the reward of an earlier decision, at most `window` decisions ago."""
+        if decision == self.decision:
+            self.observe(x, a, o)
+            return
+        self._parts[self.place(a)].answer(decision, x, a, o)
+        self._roster.counts[self.place(a)] += 1
+
+    def sample(self, rng: StreamLike) -> Any:
+        """Draw a start and the parameters of every active arm."""
+        modes = [self._parts[j].sample(rng) for j in self._roster.active.tolist()]
+        if isinstance(modes[0], MeanRewards):
+            self._last = MeanRewards(self.arms, np.concatenate([mode.means for mode in modes]))
+        else:
+            self._last = LinearWeights(self.arms, np.concatenate([mode.weights for mode in modes]))
+        return self._last
+
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
+        """ln P(o | âo_<t â_t); a density if observations are continuous."""
+        return self._parts[self.place(a)].log_predictive(x, a, o)
+
+    def surprise(self, x: Any, a: Any, o: Any) -> float:
+        """-log2 P(o | âo_<t â_t), in bits."""
+        return self._parts[self.place(a)].surprise(x, a, o)
+
+    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+        """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
+        return self._parts[self.place(a)].predictive(x, a)
+
+    def expected(self, *x: Any) -> dict[Any, float]:
+        """E[r | âo_<t] of every active arm, in context x if the arms have contexts."""
+        return {a: self._parts[self.place(a)].expected(*x)[a] for a in self.arms}
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return the mean and the number of rewards of every arm."""
+        summary = {}
+        for part in self._parts:
+            summary |= part.posterior_summary()
+        return summary
+
+    def retire(self, arm: Hashable) -> None:
+        """Never pull this arm again. Late answers for it are still learnt."""
+        self._roster.retire(arm)
+        self._last = None
+
+    def merge(self, other: Any) -> None:
+        """Raise IncompatibleState: the belief depends on the order of the observations."""
+        self._parts[0].merge(other)
+
+    def save(self) -> Arrays:
+        """Return the state as named arrays; the mode drawn last is not saved."""
+        parts = {
+            f"{j}/{name}": v
+            for j, part in enumerate(self._parts)
+            for name, v in part.save().items()
+        }
+        return {**parts, **self._roster.save()}
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned."""
+        roster, parts = Roster.from_arrays(arrays), [part.copy() for part in self._parts]
+        for j, part in enumerate(parts):
+            part.load(part_of(arrays, f"{j}/"))
+        self._parts, self._roster, self._last = parts, roster, None
+
+    def copy(self) -> "PerArmBelief":
+        """Return an independent copy."""
+        clone = PerArmBelief([part.copy() for part in self._parts])
+        clone._roster, clone._last = self._roster.copy(), self._last
+        return clone
+
+    def __repr__(self) -> str:
+        return f"PerArmBelief({len(self)} arms, decision {self.decision})"
+
+
+def changing_problem(problem: Any, per_arm: bool, options: Mapping[str, Any]) -> Changing:
+    """Return the changing version of a bandit."""
+
+    def together(**options: Any) -> ChangingArmsBelief:
+        return ChangingArmsBelief(problem.belief(), **options)
+
+    def separately(**options: Any) -> PerArmBelief:
+        static = problem.belief()
+        return PerArmBelief([ChangingArmsBelief(static.only(a), **options) for a in static.labels])
+
+    return Changing(problem, separately if per_arm else together, options, per_arm=per_arm)
 
 
 def run_changing(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:

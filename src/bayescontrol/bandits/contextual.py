@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, as_numbers
-from bayescontrol.bandits.changing import ChangingArmsBelief
+from bayescontrol.bandits.changing import changing_problem
 from bayescontrol.bandits.linear_belief import (
     FeatureMap,
     LinearBelief,
@@ -263,13 +263,12 @@ class ContextualBandit:
         x = None if start is None else as_context(start, self.features).copy()
         return ControlRule(self.belief(), x, next_context, schedule)
 
-    def changing(self, **options: Any) -> Changing:
-        """Return the same problem for a world that changes; see `ChangePointBelief` for options."""
+    def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
+        """Return the same problem for a world that changes; see `ChangePointBelief` for options.
 
-        def belief(**options: Any) -> ChangingArmsBelief:
-            return ChangingArmsBelief(self.belief(), **options)
-
-        return Changing(self, belief, options)
+        All arms change together, or each arm at its own times with `per_arm`.
+        """
+        return changing_problem(self, per_arm, options)
 
     def environment(
         self,

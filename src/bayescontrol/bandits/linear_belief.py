@@ -37,6 +37,7 @@ from bayescontrol.bandits.regression import (
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
+from bayescontrol.problems.regressions import Regressions
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import distinct_texts, format_text, part_of, require_arrays
@@ -134,6 +135,13 @@ class LinearBelief(HasArms[LinearWeights]):
         """Return a valid event in plain values, or raise an error."""
         j, v, r = self._event(x, a, o)
         return v.tolist(), self._roster.labels[j], r
+
+    def only(self, arm: Hashable) -> "LinearBelief":
+        """Return the belief about a single arm."""
+        j, single = self.place(arm), self.copy()
+        single._roster = Roster([arm])
+        single._posteriors = Regressions(self._posteriors.R[[j]], self._posteriors.z[[j]])
+        return single
 
     def use_arrays(self, R: FloatArray, z: FloatArray) -> None:
         """Use this factor and target, arrays that others may change."""

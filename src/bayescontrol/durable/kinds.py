@@ -32,7 +32,7 @@ class ChangingModel(Changing):
             possible = [name for name, each in KINDS.items() if hasattr(each, "changing")]
             raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
         changing = static(**settings).changing(**options)
-        super().__init__(changing.problem, changing.make_belief, options)
+        vars(self).update(vars(changing))
 
 
 #: The problem classes by the stored names of their kinds: the one list to extend.

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.fused import find_loop
 from bayescontrol.problems.description import ModelKind, SettingDoc, kind_of
@@ -123,6 +122,9 @@ _KIND: Final = ModelKind(
         "window": SettingDoc(
             "number", "How many decisions late feedback may come. Default: 100.", 10_000
         ),
+        "per_arm": SettingDoc(
+            "true or false", "Whether each arm changes at its own times. Default: false."
+        ),
     },
     example={"problem": "bernoulli-bandit", "settings": {"arms": ["red", "blue"]}},
     observation=1,
@@ -142,13 +144,18 @@ class Changing:
     model_kind: ClassVar[ModelKind] = _KIND
 
     def __init__(
-        self, problem: Any, belief: Callable[..., ChangePointBelief], options: Mapping[str, Any]
+        self,
+        problem: Any,
+        belief: Callable[..., Any],
+        options: Mapping[str, Any],
+        *,
+        per_arm: bool = False,
     ) -> None:
-        self.problem, self.options = problem, dict(options)
+        self.problem, self.options, self.per_arm = problem, dict(options), per_arm
         self.make_belief = belief
         self.belief()  # validates the options
 
-    def belief(self) -> ChangePointBelief:
+    def belief(self) -> Any:
         """Return the prior belief."""
         return self.make_belief(**self.options)
 
@@ -189,6 +196,8 @@ class Changing:
             raise MissingCapability(f"{self.problem!r} cannot be stored: its settings are code")
         belief = self.belief()
         prior = belief.hazards()
+        if self.per_arm:
+            prior = next(iter(prior.values()))  # the same for all arms
         return {
             "problem": kind.name,
             "settings": self.problem.settings(),
@@ -196,6 +205,7 @@ class Changing:
             "hazard_prior": list(prior.values()),
             "places": belief.places,
             "window": belief.window,
+            "per_arm": self.per_arm,
         }
 
     def __repr__(self) -> str:
