@@ -323,7 +323,7 @@ class PerArmBelief(HasArms[Any]):
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""
-        summary = {}
+        summary: dict[str, dict[str, Any]] = {}
         for part in self._parts:
             summary |= part.posterior_summary()
         return summary
@@ -339,12 +339,9 @@ class PerArmBelief(HasArms[Any]):
 
     def save(self) -> Arrays:
         """Return the state as named arrays; the mode drawn last is not saved."""
-        parts = {
-            f"{j}/{name}": v
-            for j, part in enumerate(self._parts)
-            for name, v in part.save().items()
-        }
-        return {**parts, **self._roster.save()}
+        parts = enumerate(part.save() for part in self._parts)
+        arrays = {f"{j}/{name}": v for j, saved in parts for name, v in saved.items()}
+        return {**arrays, **self._roster.save()}
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned."""

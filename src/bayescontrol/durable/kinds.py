@@ -31,6 +31,8 @@ class ChangingModel(Changing):
         if not hasattr(static, "changing"):
             possible = [name for name, each in KINDS.items() if hasattr(each, "changing")]
             raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
+        if not options.get("per_arm"):
+            options.pop("per_arm", None)  # a plant has no arms
         changing = static(**settings).changing(**options)
         vars(self).update(vars(changing))
 

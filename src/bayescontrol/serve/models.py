@@ -52,6 +52,8 @@ def requested_model(name: str, settings: Mapping[str, Any], models: Mapping[str,
     kind = KINDS[name].model_kind
     _require_known(kind, settings)
     _require_small(kind, settings)
+    if name == "changing" and settings.get("problem") in KINDS:  # also the problem that changes
+        _require_small(KINDS[settings["problem"]].model_kind, settings["settings"])
     schedule = _schedule(kind, settings)
     try:
         problem = KINDS[name](**{s: v for s, v in settings.items() if s != "schedule"})
