@@ -7,11 +7,12 @@ A problem class declares its kind, see `problems.description`. Code is never sto
 that holds functions of the user has no kind.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Final
 
 from bayescontrol import bandits, schedules
+from bayescontrol.beliefs.change_points import HAZARDS
 from bayescontrol.errors import InvalidTable
 from bayescontrol.linear.problem import LinearQuadratic
 from bayescontrol.mdp.problem import GibbsMDP
@@ -26,14 +27,24 @@ class ChangingModel(Changing):
 
     model_kind: ClassVar[ModelKind] = Changing.model_kind
 
-    def __init__(self, problem: str, settings: Mapping[str, Any], **options: Any) -> None:
+    def __init__(
+        self,
+        problem: str,
+        settings: Mapping[str, Any],
+        hazards: Sequence[float] = HAZARDS,
+        hazard_prior: Sequence[float] | None = None,
+        places: int = 64,
+        window: int = 100,
+        per_arm: bool = False,
+    ) -> None:
         static: Any = KINDS.get(problem)
         if not hasattr(static, "changing"):
             possible = [name for name, each in KINDS.items() if hasattr(each, "changing")]
             raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
-        if not options.get("per_arm"):
-            options.pop("per_arm", None)  # a plant has no arms
-        changing = static(**settings).changing(**options)
+        separately = {"per_arm": True} if per_arm else {}  # a plant has no arms
+        changing = static(**settings).changing(
+            hazards=hazards, hazard_prior=hazard_prior, places=places, window=window, **separately
+        )
         vars(self).update(vars(changing))
 
 
