@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bayescontrol.modes import DiscreteMode, PairedMode, tailor
     from bayescontrol.problems.parametric import ParametricModes
     from bayescontrol.problems.tabular import TabularModes
+    from bayescontrol.protocols import MISSING
     from bayescontrol.record import Probe, Record
     from bayescontrol.rule import ControlRule
     from bayescontrol.seeding import Stream
@@ -41,17 +42,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "BayesControlError", "BernoulliBandit", "CategoricalBandit", "ControlRule", "DiscreteMode",
-    "ExponentialBandit", "FiniteBelief", "Floor", "GaussianBandit", "JointBandit", "LinearBandit",
-    "LogisticBandit", "LogitNormalBandit", "NaiveMixture", "PairedMode", "ParametricModes",
-    "ParticleBelief", "PoissonBandit", "Probe", "Record", "SharedLinearBandit", "Stream",
-    "TabularModes", "compare", "follows_state", "interact", "play", "stay", "tailor", "warm_start",
-    "warm_up",
+    "MISSING", "BayesControlError", "BernoulliBandit", "CategoricalBandit", "ControlRule",
+    "DiscreteMode", "ExponentialBandit", "FiniteBelief", "Floor", "GaussianBandit", "JointBandit",
+    "LinearBandit", "LogisticBandit", "LogitNormalBandit", "NaiveMixture", "PairedMode",
+    "ParametricModes", "ParticleBelief", "PoissonBandit", "Probe", "Record", "SharedLinearBandit",
+    "Stream", "TabularModes", "compare", "follows_state", "interact", "play", "stay", "tailor",
+    "warm_start", "warm_up",
 ]  # fmt: skip
 
 # The module of each public name. Modules load on first use, so that the import is fast.
 _MODULES = {
     **dict.fromkeys((name for name in __all__ if name.endswith("Bandit")), "bandits"),
+    "MISSING": "protocols",
     "BayesControlError": "errors",
     "ControlRule": "rule",
     "DiscreteMode": "modes",

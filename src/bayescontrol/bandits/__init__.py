@@ -5,6 +5,7 @@ The agents act by Thompson sampling, which is the Bayesian control rule for band
 
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
 from bayescontrol.bandits.bandit import ArmsEnvironment, Bandit
+from bayescontrol.bandits.changing import ChangingArmsBelief, PerArmBelief
 from bayescontrol.bandits.contextual import (
     ContextualBandit,
     LinearBandit,
@@ -27,6 +28,7 @@ __all__ = [
     "BernoulliBandit",
     "Categorical",
     "CategoricalBandit",
+    "ChangingArmsBelief",
     "ContextualBandit",
     "Exponential",
     "ExponentialBandit",
@@ -43,6 +45,7 @@ __all__ = [
     "LogitNormalBandit",
     "MeanRewards",
     "NormalGamma",
+    "PerArmBelief",
     "Poisson",
     "PoissonBandit",
     "RewardAndContext",

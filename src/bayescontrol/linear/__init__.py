@@ -5,6 +5,7 @@ y = A x + B u + w          c = xᵀQx + uᵀRu          u = -K(m) x,  m ~ P(m | 
 
 from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
 from bayescontrol.linear.belief import LinearMode, SystemBelief
+from bayescontrol.linear.changing import ChangingSystemBelief
 from bayescontrol.linear.costs import CostBelief
 from bayescontrol.linear.matrices import average_cost, lyapunov, riccati
 from bayescontrol.linear.output import OutputMode, OutputPlant
@@ -26,6 +27,7 @@ from bayescontrol.linear.system import (
 
 __all__ = [
     "PLANTS",
+    "ChangingSystemBelief",
     "CostBelief",
     "Costs",
     "DeterminantDoubling",
