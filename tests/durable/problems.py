@@ -30,6 +30,7 @@ from bayescontrol.durable import DurableAgent
 from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsMDP, GibbsPrior, MDPModes, chain_mdp
 from bayescontrol.problems.chain import GrowingChain
+from bayescontrol.problems.changing import Changing
 from bayescontrol.problems.classes import make, names
 from bayescontrol.problems.tabular import TabularModes, random_modes
 
@@ -72,6 +73,10 @@ PROBLEMS: dict[str, Any] = {
     ),
     "MDP": GibbsMDP(["left", "right"], "home", GibbsPrior(precision=None), sweeps=2),
     "MDP, declared": GibbsMDP(2, 0, GibbsPrior(mu0=0.1), states=4, partial=1, recentre=False),
+    "changing": BernoulliBandit(["red", "blue"]).changing(window=5),
+    "changing, per arm": PoissonBandit(2).changing(per_arm=True, hazards=[0.1, 0.01]),
+    "changing contexts": LinearBandit(["a", "b"], features=2, sd=0.3).changing(places=9),
+    "changing plant": LinearQuadratic.on(double_integrator()).changing(),
 } | {f"class {name}": make(name) for name in names() if type(make(name)) is TabularModes}
 
 STEPS = 12
@@ -79,12 +84,14 @@ STEPS = 12
 
 def situation(problem: Any, rng: Stream) -> Any:
     """Draw a context, if the problem has any."""
-    features = getattr(problem, "features", None)
+    features = getattr(getattr(problem, "problem", problem), "features", None)
     return None if features is None else rng.normal(size=features).tolist()
 
 
 def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: Stream) -> Any:
     """Draw a possible observation of an action."""
+    if isinstance(problem, Changing):
+        return observation(problem.problem, agent, action, x, rng)
     if isinstance(problem, TabularModes):
         p = problem.hypothesis[0, 0 if x is None else x, action]
         return int(np.flatnonzero(p)[rng.integers(int((p > 0.0).sum()))])

@@ -99,7 +99,7 @@ def test_late_feedback_is_accepted_if_no_observation_moves_the_agent() -> None:
     accepts_late = {
         name: as_model(problem).driver().accepts_late_feedback for name, problem in PROBLEMS.items()
     }
-    moving = {"tables", "MDP", "MDP, declared", "growing chain"}
+    moving = {"tables", "MDP", "MDP, declared", "growing chain", "changing plant"}
     moving |= {name for name, problem in PROBLEMS.items() if isinstance(problem, LinearQuadratic)}
     moving |= {
         name

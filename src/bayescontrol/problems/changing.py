@@ -110,7 +110,7 @@ _KIND: Final = ModelKind(
     "A bandit or a linear plant that may change at any time.",
     {
         "problem": SettingDoc("name of a model", "The kind of the problem that changes."),
-        "settings": SettingDoc("mapping", "The settings of that problem."),
+        "settings": SettingDoc('{"dict": [["arms", …], …]}', "The settings of that problem."),
         "hazards": SettingDoc(
             "list of probabilities",
             "Possible probabilities of a change per decision; their weights are learnt. Default: "
@@ -126,7 +126,7 @@ _KIND: Final = ModelKind(
             "true or false", "Whether each arm changes at its own times. Default: false."
         ),
     },
-    example={"problem": "bernoulli-bandit", "settings": {"arms": ["red", "blue"]}},
+    example={"problem": "bernoulli-bandit", "settings": {"dict": [["arms", ["red", "blue"]]]}},
     observation=1,
     feedback="as for the problem that changes",
 )
