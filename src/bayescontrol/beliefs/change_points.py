@@ -327,7 +327,7 @@ class ChangePointBelief:
 
     def sample(self, rng: StreamLike) -> Any:
         """Draw a start, then a mode of its segment."""
-        self._drawn_from = self._draw_segment(rng)
+        self._drawn_from = self._draw_segment(rng).copy()  # the segment goes on learning
         return self._drawn_from.sample(rng)
 
     def _draw_segment(self, rng: StreamLike) -> Any:

@@ -3,7 +3,7 @@
 P(A, B, W | s, past) = P(A, B, W | the steps since s)
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
 from bayescontrol.linear.belief import SystemBelief
+from bayescontrol.protocols import PosteriorMeasure
 
 
 class SystemSegments(ArraySegments):
@@ -64,7 +65,15 @@ class ChangingSystemBelief(ChangePointBelief):
     """
 
     format_name: ClassVar[str] = "ChangingSystemBelief"
+    posterior_measure: ClassVar[PosteriorMeasure | None] = SystemBelief.posterior_measure
 
     def segments(self, places: int) -> Segments:
         """Return the regressions of all places in arrays."""
         return SystemSegments(self.prior, places)
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return E[A], E[B] and the number of decisions."""
+        means = self.average(
+            lambda belief: {k: np.array(v["mean"]) for k, v in belief.posterior_summary().items()}
+        )
+        return {k: {"mean": v.tolist(), "count": self.decision} for k, v in means.items()}
