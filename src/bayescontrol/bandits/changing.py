@@ -298,12 +298,19 @@ class PerArmBelief(HasArms[Any]):
 
     def sample(self, rng: StreamLike) -> Any:
         """Draw a start and the parameters of every active arm."""
-        modes = [self._parts[j].sample(rng) for j in self._roster.active.tolist()]
-        if isinstance(modes[0], MeanRewards):
-            self._last = MeanRewards(self.arms, np.concatenate([mode.means for mode in modes]))
-        else:
-            self._last = LinearWeights(self.arms, np.concatenate([mode.weights for mode in modes]))
+        for j in self._roster.active.tolist():
+            self._parts[j].sample(rng)
+        self._last = self._joint_mode()
         return self._last
+
+    def _joint_mode(self) -> Any:
+        """Join the modes of the active arms that were drawn last; None if there are none."""
+        modes: list[Any] = [self._parts[j].last() for j in self._roster.active.tolist()]
+        if None in modes:
+            return None
+        if isinstance(modes[0], MeanRewards):
+            return MeanRewards(self.arms, np.concatenate([mode.means for mode in modes]))
+        return LinearWeights(self.arms, np.concatenate([mode.weights for mode in modes]))
 
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
@@ -338,7 +345,7 @@ class PerArmBelief(HasArms[Any]):
         self._parts[0].merge(other)
 
     def save(self) -> Arrays:
-        """Return the state as named arrays; the mode drawn last is not saved."""
+        """Return the state as named arrays."""
         parts = enumerate(part.save() for part in self._parts)
         arrays = {f"{j}/{name}": v for j, saved in parts for name, v in saved.items()}
         return {**arrays, **self._roster.save()}
@@ -348,7 +355,8 @@ class PerArmBelief(HasArms[Any]):
         roster, parts = Roster.from_arrays(arrays), [part.copy() for part in self._parts]
         for j, part in enumerate(parts):
             part.load(part_of(arrays, f"{j}/"))
-        self._parts, self._roster, self._last = parts, roster, None
+        self._parts, self._roster = parts, roster
+        self._last = self._joint_mode()
 
     def copy(self) -> "PerArmBelief":
         """Return an independent copy."""
