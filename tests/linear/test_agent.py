@@ -170,7 +170,7 @@ def test_determinant_doubling_needs_a_linear_agent() -> None:
     rule.observe(u, np.zeros(2))
     with pytest.raises(MissingCapability, match="LinearAgent"):
         rule.act(Stream(0))
-    with pytest.raises(ValueError, match="factor=1.0"):
+    with pytest.raises(ValueError, match=r"factor=1\.0"):
         DeterminantDoubling(1.0)
 
 
