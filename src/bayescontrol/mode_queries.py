@@ -3,7 +3,8 @@
     action_probabilities(x)           P(a | m, x)
     observation_probabilities(x, a)   P(o | m, x, a)
     likelihood(x, a, o)               P(o | m, x, a) of one o; or log_likelihood
-    start(), advance(s, a, o)         a private state s, which replaces x in all of the above
+    start(), advance(s, a, o)         a private state s, which replaces x in all of the above;
+                                      the pair (x, s) replaces it if the mode uses_situation
 
 Modes come as a list of objects or as one object that answers for all of them (`ModeArray`).
 Beliefs, tables, entropies and convergence checks all ask and check modes by these functions.
@@ -28,9 +29,9 @@ from bayescontrol.errors import (
     UnknownMode,
 )
 from bayescontrol.priors import TOLERANCE
-from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray, Stateful
+from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray, SituatedState, Stateful
 from bayescontrol.seeding import StreamLike, require_stream
-from bayescontrol.situations import Advance, as_advance
+from bayescontrol.situations import Advance, as_advance, stay
 from bayescontrol.values import format_name
 
 K = TypeVar("K")
@@ -168,11 +169,36 @@ def require(subject: Any, capability: type, label: str) -> None:
         raise MissingCapability(f"{label} lacks {', '.join(methods)}: add it. {purpose}")
 
 
+def uses_situation(mode: Any) -> bool:
+    """Whether a mode with private state declares that it needs the situation too."""
+    return bool(getattr(mode, "uses_situation", False))
+
+
+def state_for(mode: Any, x: Any, s: Any) -> Any:
+    """Return the argument of a mode with private state s in situation x: s, or the pair (x, s)."""
+    return SituatedState(x, s) if uses_situation(mode) else s
+
+
+def private_start(mode: Any, x: Any) -> Any:
+    """Return the first state of a mode that has a private state; with x if it uses x."""
+    return state_for(mode, x, mode.start())
+
+
+def private_advance(mode: Any, advance: Advance) -> Advance:
+    """Return the transition of the states of `private_start`; `advance` is that of x."""
+    return partial(_advance_both, mode, advance) if uses_situation(mode) else mode.advance
+
+
+def _advance_both(mode: Any, advance: Advance, xs: SituatedState, a: Any, o: Any) -> SituatedState:
+    return SituatedState(advance(xs.x, a, o), mode.advance(xs, a, o))
+
+
 class ModeEnvironment:
     """The world in which a mode's hypothesis is true: o ~ P(o | m, x, a), x ← T(x, a, o).
 
     A mode with private state, such as an I/O system, uses its own `start` and `advance`. Any other
-    mode needs the arguments `situation` and `advance`, like an agent.
+    mode needs the arguments `situation` and `advance`, like an agent, and so does a mode with
+    private state that uses the situation.
 
     >>> from bayescontrol import DiscreteMode
     >>> world = DiscreteMode(lambda x: {}, lambda x, a: {a: 1.0}, "echo").environment()
@@ -186,10 +212,12 @@ class ModeEnvironment:
         self.mode = mode
         #: The situation, or the private state of the mode.
         self.x = situation
+        if isinstance(mode, Stateful) and not uses_situation(mode):
+            advance = stay
+        self.advance = as_advance(situation, advance)
         if isinstance(mode, Stateful):
-            self.x, self.advance = mode.start(), mode.advance
-        else:
-            self.advance = as_advance(situation, advance)
+            self.x = private_start(mode, situation)
+            self.advance = private_advance(mode, self.advance)
 
     def respond(self, a: Any, rng: StreamLike) -> Any:
         """Draw o and move to the next situation."""
@@ -227,7 +255,7 @@ def queries_for(modes: Any) -> "ModeListQueries[Any] | ModeArrayQueries[Any]":
 
 
 class BoundMode(Generic[M]):
-    """A mode together with its private state, which its methods receive in place of x."""
+    """A mode with its private state s, which its methods receive in place of x; or (x, s)."""
 
     __slots__ = ("m", "states", "unbound")
 
@@ -244,8 +272,9 @@ class BoundMode(Generic[M]):
         return f"{self.unbound!r} in state {self.states[self.m]!r}"
 
 
-def _call_with_state(mode: BoundMode[Any], method: str, _x: Any, *arguments: Any) -> Any:
-    return getattr(mode.unbound, method)(mode.states[mode.m], *arguments)
+def _call_with_state(mode: BoundMode[Any], method: str, x: Any, *arguments: Any) -> Any:
+    s = state_for(mode.unbound, x, mode.states[mode.m])
+    return getattr(mode.unbound, method)(s, *arguments)
 
 
 class ModeListQueries(Generic[M]):
@@ -349,12 +378,12 @@ class ModeListQueries(Generic[M]):
                 require(mode, capability, f"mode {m} ({_display_name(mode)})")
         return [query(mode) for mode in self._bound]
 
-    def advanced_states(self, a: Any, o: Any) -> list[Any]:
-        """Return the private states after (a, o), as a new list."""
+    def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
+        """Return the private states after (x, a, o), as a new list."""
         states = self.states[:]
         for m in self.stateful_modes:
             mode: Any = self.modes[m]
-            states[m] = mode.advance(states[m], a, o)
+            states[m] = mode.advance(state_for(mode, x, states[m]), a, o)
         return states
 
     def names(self) -> npt.NDArray[np.str_]:
@@ -435,7 +464,7 @@ class ModeArrayQueries(Generic[M]):
             require(self.modes, capability, f"the array of modes ({self.modes!r})")
         return query(self.modes)
 
-    def advanced_states(self, a: Any, o: Any) -> list[Any]:
+    def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
         """Return an empty list: there are no private states."""
         return []
 

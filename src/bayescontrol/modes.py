@@ -88,6 +88,9 @@ class DiscreteMode(Generic[X, A, O]):
 class PairedMode:
     """A mode made of a hypothesis and a policy; it has the methods of both.
 
+    A private state is that of the hypothesis; the policy receives the same argument, which is the
+    pair (x, s) if the hypothesis declares `uses_situation`.
+
     >>> class Model:
     ...     def likelihood(self, x, a, o): return 0.5
     >>> class Left:
@@ -99,6 +102,7 @@ class PairedMode:
 
     _FROM_HYPOTHESIS = (
         "log_likelihood", "likelihood", "observation_probabilities", "start", "advance",
+        "uses_situation", "mix_states",
     )  # fmt: skip
     _FROM_POLICY = ("act", "action_probabilities")
 

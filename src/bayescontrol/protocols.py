@@ -9,7 +9,7 @@ More power is a capability: a small optional protocol, checked by type at run ti
 No base class is needed anywhere: an object with the right methods is a mode.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from bayescontrol.arrays import Arrays, FloatArray
@@ -121,10 +121,34 @@ class Stateful(Protocol[S, A_contra, O_contra]):
     s takes the place of the shared situation: act(s, rng), log_likelihood(s, a, o).
     `advance` returns a new state and does not change the old one. It is called for every mode,
     also for one that o has just ruled out; it must return there too, but the value is not used.
+    If the observation was lost, o is `MISSING`.
+
+    A mode that also needs the situation declares `uses_situation = True`. Then all its methods
+    receive a `SituatedState` (x, s) in place of s, and `advance` still returns the next s.
     """
 
     def start(self) -> S: ...
     def advance(self, s: S, a: A_contra, o: O_contra, /) -> S: ...
+
+
+class SituatedState(NamedTuple):
+    """The situation x and the private state s, for a mode that declares `uses_situation`.
+
+    >>> x, s = SituatedState("setpoint", 0.5)
+    """
+
+    x: Any
+    s: Any
+
+
+@runtime_checkable
+class StateMixing(Protocol[S]):
+    """A filter that can start from a mixture of the states of all filters.
+
+    `states` are the private states of all modes and `weights` their probabilities, which sum to 1.
+    """
+
+    def mix_states(self, states: Sequence[S], weights: FloatArray, /) -> S: ...
 
 
 class IOSystem(Stateful[S, A, O], Protocol[S, A, O]):

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from bayescontrol.errors import MissingCapability
+from bayescontrol.mode_queries import private_advance, private_start, uses_situation
 from bayescontrol.protocols import IOSystem
 from bayescontrol.rule import Rule
 from bayescontrol.schedules import every_step
-from bayescontrol.situations import Advance, as_advance
+from bayescontrol.situations import Advance, as_advance, stay
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -36,9 +37,13 @@ class Situated:
 
     def __init__(self, mode: Any, situation: Any = None, advance: Advance | None = None) -> None:
         self.mode, self.situation = mode, situation
-        private: Advance | None = getattr(mode, "advance", None)
+        has_state = hasattr(mode, "advance")
+        if has_state and not uses_situation(mode):
+            advance = stay
         #: T(x, a, o), the next situation.
-        self.advance: Advance = as_advance(situation, advance) if private is None else private
+        self.advance: Advance = as_advance(situation, advance)
+        if has_state:
+            self.advance = private_advance(mode, self.advance)
         self.action_probabilities: Callable[[Any], Mapping[Any, float]] = mode.action_probabilities
         self.observation_probabilities: Callable[[Any, Any], Mapping[Any, float]] = (
             mode.observation_probabilities
@@ -46,8 +51,8 @@ class Situated:
 
     def start(self) -> Any:
         """Return x before the first step."""
-        start = getattr(self.mode, "start", None)
-        return start() if start else self.situation
+        has_state = hasattr(self.mode, "start")
+        return private_start(self.mode, self.situation) if has_state else self.situation
 
 
 class AgentSystem:

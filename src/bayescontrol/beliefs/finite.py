@@ -31,6 +31,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.protocols import (
+    MISSING,
     LogModeArray,
     ModeArray,
     ObservationProbabilities,
@@ -150,11 +151,19 @@ class FiniteBelief(Generic[M]):
         # Private states advance last, so that a mode need not handle an o that is impossible.
         if before is not None:
             try:
-                self._hypotheses.states[:] = self._hypotheses.advanced_states(a, o)
+                self._advance_states(x, a, o)
             except BaseException:
                 self._weights = before
                 raise
         self.count += 1
+
+    def skip(self, x: Any, a: Any) -> None:
+        """Advance the private states by a step without an observation. No evidence, no count."""
+        self._advance_states(x, a, MISSING)
+
+    def _advance_states(self, x: Any, a: Any, o: Any) -> None:
+        """Advance the private states. An error changes nothing."""
+        self._hypotheses.states[:] = self._hypotheses.advanced_states(x, a, o)
 
     def sample(self, rng: StreamLike) -> M:
         """Draw m ~ P(m | âo_<t). No other method draws random numbers."""

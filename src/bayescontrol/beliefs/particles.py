@@ -172,6 +172,9 @@ class ParticleBelief:
             raise
         self.count += 1
 
+    def skip(self, x: Any, a: Any) -> None:
+        """Change nothing: parameters are constant, and particles have no private state."""
+
     def _evaluate(self, x: Any, a: Any, o: Any) -> FloatArray:
         """Return the user's log-likelihoods as an array, or raise BadEvidence."""
         answer = self._log_likelihoods(self._theta, x, a, o)

@@ -113,7 +113,7 @@ def _replay_steps(
         if replica.belief.impossible > before:
             evidence = _effective(evidence, replica.belief.on_impossible, hypotheses.log)
         yield x, evidence, replica.belief.posterior()
-        hypotheses.states[:] = hypotheses.advanced_states(a, o)  # bound modes refer to the list
+        hypotheses.states = hypotheses.advanced_states(x, a, o)
 
 
 def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.interaction import both_streams
-from bayescontrol.mode_queries import checked_probabilities, log_likelihood, safe_log
+from bayescontrol.mode_queries import checked_probabilities, log_likelihood, safe_log, state_for
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import as_advance
 
@@ -131,8 +131,8 @@ class Walk:
                 "(expected: below inf). Let world(mode) build the world that the mode describes"
             )
         self.ruled_out |= log_q == -math.inf
-        for i, state in self._states.items():
-            self._states[i] = self.modes[i].advance(state, a, o)
+        for i in self._states:
+            self._states[i] = self.modes[i].advance(self._at(i), a, o)
         self.x = self.advance(self.x, a, o)
         return evidence
 
@@ -152,7 +152,8 @@ class Walk:
 
     def _at(self, i: int) -> Any:
         """Return the situation of mode i: its private state, or x."""
-        return self._states.get(i, self.x)
+        has_state = i in self._states
+        return state_for(self.modes[i], self.x, self._states[i]) if has_state else self.x
 
     def _expected(self, actor: Any, x: Any, a: Any, predictions: list[Any]) -> StepEvidence:
         """Return G, or the divergence after action a if the actor has no action probabilities."""

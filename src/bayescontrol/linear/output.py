@@ -30,6 +30,7 @@ from bayescontrol.linear.matrices import (
     riccati,
 )
 from bayescontrol.linear.system import LinearSystem
+from bayescontrol.protocols import MISSING
 from bayescontrol.seeding import StreamLike, state_of
 
 
@@ -115,7 +116,10 @@ class OutputMode:
         )
 
     def advance(self, s: FloatArray, a: FloatArray, o: FloatArray) -> FloatArray:
-        """Return [x̂ | Σ] after the output y."""
+        """Return [x̂ | Σ] after the output y, or the prediction if y is missing."""
+        if o is MISSING:
+            o = self.C @ s[:, 0]  # any output; only the prediction is used
+            return np.column_stack(self._innovation(s, a, o)[::3])
         predicted, e, S, before = self._innovation(s, a, o)
         L = np.linalg.solve(S, self.C @ before).T
         reduction = np.eye(len(before)) - L @ self.C

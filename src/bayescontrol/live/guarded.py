@@ -24,7 +24,7 @@ from bayescontrol.experts.bumpless import Bumpless, WrappedAgent
 from bayescontrol.live.alarm import Alarm, gives_probabilities, require_bound
 from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor
 from bayescontrol.problems.tabular import TabularEnvironment
-from bayescontrol.protocols import ActionProbabilities
+from bayescontrol.protocols import MISSING, ActionProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -216,9 +216,12 @@ class Guarded(WrappedAgent):
         """Update the alarm, the belief and the situation. Invalid evidence changes nothing.
 
         An observation that every mode rules out raises the alarm. Then, if there is no fallback,
-        the belief's `on_impossible` applies, which may raise an error.
+        the belief's `on_impossible` applies, which may raise an error. `MISSING` is no evidence.
         """
         x = self.agent.x
+        if o is MISSING:
+            self.agent.observe(a, o)
+            return
         log_e = self._weigh(x, a, o)
         try:
             self.agent.observe(a, o)

@@ -27,6 +27,8 @@ from bayescontrol.mode_queries import (
     checked_probabilities,
     log_likelihood,
     name_of,
+    private_advance,
+    private_start,
     require,
 )
 from bayescontrol.priors import TOLERANCE
@@ -186,7 +188,7 @@ class _ListDistributions:
         if not any(self._stateful):
             return x
         pairs = zip(self.modes, self._stateful, strict=True)
-        return tuple(mode.start() if stateful else x for mode, stateful in pairs)
+        return tuple(private_start(mode, x) if stateful else x for mode, stateful in pairs)
 
     def policies(self, x: Any) -> Distributions:
         """P(a | m, x) for every m."""
@@ -241,7 +243,7 @@ class _ListDistributions:
                 return next_shared
             if x[m] is RULED_OUT or o not in hypotheses[m]:
                 return RULED_OUT
-            return self.modes[m].advance(x[m], a, o)
+            return private_advance(self.modes[m], advance)(x[m], a, o)
 
         return tuple(map(next_state, range(len(self.modes))))
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.interaction import both_streams, interact
+from bayescontrol.mode_queries import state_for
 from bayescontrol.modes import PairedMode
-from bayescontrol.protocols import LogModeArray, ModeArray, Stateful
+from bayescontrol.protocols import LogModeArray, ModeArray, SituatedState, Stateful
 from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.testing.belief_laws import evidence, npy_round_trip, require, same_bits
@@ -51,6 +52,8 @@ def with_other_policies(modes: Any) -> Any:
 class _CrossedStateful:
     """The hypothesis of one mode with the policy of another; the state holds both their states."""
 
+    uses_situation = True
+
     def __init__(self, hypothesis: Any, policy: Any) -> None:
         self.hypothesis, self.policy = hypothesis, policy
         for side, part, methods in (
@@ -59,17 +62,21 @@ class _CrossedStateful:
         ):
             for method in methods:
                 if hasattr(part, method):
-                    setattr(self, method, partial(_call_with_part, getattr(part, method), side))
+                    setattr(self, method, partial(_call_with_part, part, method, side))
 
     def start(self) -> tuple[Any, Any]:
         return self.hypothesis.start(), self.policy.start()
 
-    def advance(self, s: tuple[Any, Any], a: Any, o: Any) -> tuple[Any, Any]:
-        return self.hypothesis.advance(s[0], a, o), self.policy.advance(s[1], a, o)
+    def advance(self, xs: SituatedState, a: Any, o: Any) -> tuple[Any, Any]:
+        first, second = self.hypothesis, self.policy
+        return (
+            _call_with_part(first, "advance", 0, xs, a, o),
+            _call_with_part(second, "advance", 1, xs, a, o),
+        )
 
 
-def _call_with_part(method: Callable[..., Any], side: int, s: tuple[Any, Any], *args: Any) -> Any:
-    return method(s[side], *args)
+def _call_with_part(part: Any, method: str, side: int, xs: SituatedState, *args: Any) -> Any:
+    return getattr(part, method)(state_for(part, xs.x, xs.s[side]), *args)
 
 
 class _CrossedArray:

@@ -16,7 +16,13 @@ from bayescontrol import protocols
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import both_streams
-from bayescontrol.mode_queries import ModeEnvironment, name_of, safe_log
+from bayescontrol.mode_queries import (
+    ModeEnvironment,
+    name_of,
+    safe_log,
+    state_for,
+    uses_situation,
+)
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.record import drawn_mode, log_score, posterior
 from bayescontrol.rule import ControlRule
@@ -39,7 +45,7 @@ def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> No
     """
     s = mode.start() if isinstance(mode, protocols.Stateful) else None
     for x, a, o in history:
-        situation = s if isinstance(mode, protocols.Stateful) else x
+        situation = state_for(mode, x, s) if isinstance(mode, protocols.Stateful) else x
         if isinstance(mode, protocols.ActionProbabilities):
             total = sum(mode.action_probabilities(situation).values())
             require(
@@ -54,7 +60,7 @@ def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> No
                 f"after action {a!r}",
             )
         if isinstance(mode, protocols.Stateful):
-            before, after = deepcopy(s), mode.advance(s, a, o)
+            before, after = deepcopy(s), mode.advance(situation, a, o)
             require(
                 pack(before, "the state").tobytes() == pack(s, "the state").tobytes(),
                 f"advance({before!r}, {a!r}, {o!r}) of {who} modified the state it was given: "
@@ -198,6 +204,7 @@ class InLogarithms:
         self.mode = mode
         if isinstance(mode, protocols.Stateful):
             self.start, self.advance = mode.start, mode.advance
+            self.uses_situation = uses_situation(mode)
 
     def log_likelihood(self, x: Any, a: Any, o: Any) -> float:
         return safe_log(self.mode.likelihood(x, a, o))
