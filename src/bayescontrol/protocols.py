@@ -145,7 +145,8 @@ class SituatedState(NamedTuple):
 class StateMixing(Protocol[S]):
     """A filter that can start from a mixture of the states of all filters.
 
-    `states` are the private states of all modes and `weights` their probabilities, which sum to 1.
+    `states` are the private states of the modes that are possible, and `weights` their
+    probabilities, which sum to 1.
     """
 
     def mix_states(self, states: Sequence[S], weights: FloatArray, /) -> S: ...

@@ -258,7 +258,7 @@ def test_bad_evidence_names_the_mode() -> None:
         make_fading().observe(None, "toss", 2)
 
 
-@pytest.mark.parametrize("value", ["a", 2.0, math.nan, [0.1]])
+@pytest.mark.parametrize("value", ["a", 2.0, math.nan, [0.1, 2.0]])
 def test_an_invalid_hazard_or_forgetting_factor_is_refused(value: Any) -> None:
     with pytest.raises(InvalidTable, match="hazard="):
         SwitchingBelief([Coin(0.9), Coin(0.1)], hazard=value)

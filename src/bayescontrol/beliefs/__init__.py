@@ -3,6 +3,7 @@
 from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.beliefs.interacting import InteractingBelief, mix_gaussians
 from bayescontrol.beliefs.particles import Particle, ParticleBelief, ResampleMoveBelief
 from bayescontrol.beliefs.weights import Floor
 
@@ -11,8 +12,10 @@ __all__ = [
     "FadingBelief",
     "FiniteBelief",
     "Floor",
+    "InteractingBelief",
     "Particle",
     "ParticleBelief",
     "ResampleMoveBelief",
     "SwitchingBelief",
+    "mix_gaussians",
 ]

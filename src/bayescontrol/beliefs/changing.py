@@ -3,6 +3,7 @@
     observe o_t     P(m_t | âo_≤t)     ∝ P(o_t | m, x, a_t) P(m_t | âo_<t)       then
     switching       P(m_{t+1} | âo_≤t) = Σ_m P(m_{t+1} | m) P(m_t = m | âo_≤t),
                     P(m' | m) = (1 - h) δ(m, m') + h P(m')                       hazard h
+    hazard unknown  the same for P(h, m_t | âo_≤t), with h on a grid
     fading          P(m_{t+1} | âo_≤t) ∝ P(m)^(1-λ) P(m_t = m | âo_≤t)^λ         λ < 1
 
 A static posterior adapts slowly: after n steps another mode must first make up for n steps of
@@ -12,6 +13,7 @@ fading is a heuristic without a model of change. Both depend on the order of eve
 """
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, ClassVar, TypeVar
 
@@ -21,15 +23,17 @@ import numpy.typing as npt
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
-from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
+from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidTable, MissingCapability
 from bayescontrol.mode_queries import NOT_GIVEN
-from bayescontrol.priors import TOLERANCE
+from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.protocols import Stateful
+from bayescontrol.values import require_shapes
 
 M = TypeVar("M")
 _STATEFUL_SWITCHING = (
     "modes with private state cannot be switched exactly: a filter also processes the data from "
-    "the time in which another mode was true. Use FadingBelief"
+    "the time in which another mode was true. Use InteractingBelief, which approximates it, or "
+    "FadingBelief; or pass shared_state=True if the state is the same in all modes"
 )
 
 
@@ -46,8 +50,22 @@ class _Changing(FiniteBelief[M]):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Condition on o_t, then predict m_{t+1}. An error leaves the belief unchanged."""
-        super().observe(x, a, o)
-        old, new = self._weights, self._predict(self._weights)
+        self._step(lambda: FiniteBelief.observe(self, x, a, o))
+
+    def skip(self, x: Any, a: Any) -> None:
+        """Predict m_{t+1} without an observation; private states advance."""
+        self._step(lambda: FiniteBelief.skip(self, x, a))
+
+    def _step(self, step: Callable[[], None]) -> None:
+        """Do the step, then predict m_{t+1}. An error leaves the belief unchanged."""
+        states, count = self._hypotheses.states[:], self.count
+        weights = self._weights.copy() if states else self._weights
+        try:
+            step()
+            old, new = self._weights, self._predict(self._weights)
+        except BaseException:
+            self._weights, self._hypotheses.states[:], self.count = weights, states, count
+            raise
         new.on_impossible, new.impossible = old.on_impossible, old.impossible
         self._weights = new
         # The prediction is not evidence: leave it out of the code length.
@@ -59,12 +77,16 @@ class _Changing(FiniteBelief[M]):
 
     def load(self, arrays: Arrays) -> None:
         """Restore a state saved by a belief over the same modes with the same parameters."""
+        self._require_same_change(arrays)
+        super().load(arrays)
+
+    def _require_same_change(self, arrays: Arrays) -> None:
+        """Raise IncompatibleState unless the state was saved with the same parameters."""
         change, saved = self._change_parameters(), dict(arrays).get("change")
         if saved is None or not np.array_equal(change, saved):
             raise IncompatibleState(
                 f"the state was saved with the change parameters {saved}, this belief has {change}"
             )
-        super().load(arrays)
 
     def merge(self, other: FiniteBelief[M]) -> None:
         """Raise IncompatibleState: the belief depends on the order of the observations."""
@@ -76,8 +98,13 @@ class _Changing(FiniteBelief[M]):
 class SwitchingBelief(_Changing[M]):
     """P(m_t | âo_<t), where the mode changes with hazard h per step, or by a table P(m' | m).
 
-    With `hazard`, a change draws the new mode from the prior, possibly the same mode again.
-    `transition` is a table instead, with one row per mode m.
+    With `hazard`, a change draws the new mode from the prior, possibly the same mode again. A list
+    of hazards is a grid on which the hazard is learnt, exactly; `hazard_prior` are their
+    probabilities, equal by default. `transition` is a table instead, with one row per mode m.
+
+    Modes with private state are switched exactly only if all have the same state, such as a
+    history or a counter. State this with `shared_state=True`: the belief compares the states at
+    every step and raises IncompatibleState if they differ. For filters use `InteractingBelief`.
 
     >>> class Coin:
     ...     def __init__(self, p): self.p = p
@@ -89,6 +116,11 @@ class SwitchingBelief(_Changing[M]):
     ...     switching.observe(None, None, o)
     >>> static.posterior().round(3).tolist(), switching.posterior().round(3).tolist()
     ([1.0, 0.0], [0.008, 0.992])
+    >>> learning = SwitchingBelief(coins, hazard=[0.001, 0.1])
+    >>> for o in 5 * (10 * [1] + 10 * [0]):
+    ...     learning.observe(None, None, o)
+    >>> {h: round(p, 3) for h, p in learning.hazards().items()}
+    {0.001: 0.0, 0.1: 1.0}
     """
 
     format_name: ClassVar[str] = "SwitchingBelief"
@@ -98,49 +130,133 @@ class SwitchingBelief(_Changing[M]):
         modes: Modes[M],
         prior: npt.ArrayLike | None = None,
         *,
-        hazard: float | None = None,
+        hazard: npt.ArrayLike | None = None,
         transition: npt.ArrayLike | None = None,
+        hazard_prior: npt.ArrayLike | None = None,
+        shared_state: bool = False,
         on_impossible: OnImpossible = "raise",
     ) -> None:
         super().__init__(modes, prior, on_impossible=on_impossible)
         if (hazard is None) == (transition is None):
-            raise InvalidTable("SwitchingBelief: give either a hazard or a transition table")
-        if hazard is not None and not (_is_number(hazard) and 0.0 <= hazard <= 1.0):
-            raise InvalidTable(f"hazard={hazard!r}: expected a probability in [0, 1]")
-        if self._hypotheses.stateful_modes:
-            raise MissingCapability(_STATEFUL_SWITCHING)
-        self._hazard = hazard
+            raise InvalidTable(f"{type(self).__name__}: give either a hazard or a transition table")
         self._table = None if transition is None else _transition_table(transition, len(self))
+        self._hazards = np.empty(0) if hazard is None else _hazards(hazard)
+        self._hazard_prior = _hazard_prior(hazard_prior, self._hazards)
+        #: P(h | m, âo_<t), one row for each hazard. An observation does not change it.
+        self._given = np.repeat(self._hazard_prior[:, None], len(self), axis=1)
+        self.shared_state = bool(shared_state)
+        for m in self._hypotheses.stateful_modes:
+            self._require_switchable(m, self._hypotheses.modes[m])
+        self._require_shared(self._hypotheses.states)
 
     def _predict(self, current: Weights) -> Weights:
         v = current.posterior()
         if self._table is not None:
             return Weights(v @ self._table)
-        h = float(self._change_parameters())
-        return Weights((1.0 - h) * v + h * self._prior)
+        if len(self._hazards) == 1:
+            h = float(self._hazards[0])
+            return Weights((1.0 - h) * v + h * self._prior)
+        stays, leaves = self._stays_and_leaves(v)
+        w = stays + leaves.sum(1, keepdims=True) * self._prior
+        predicted = w.sum(0)
+        self._given = np.divide(w, predicted, out=self._given.copy(), where=predicted > 0.0)
+        return Weights(predicted)
+
+    def _stays_and_leaves(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (1 - h) P(h, m) and h P(h, m), with a row for each hazard; v is P(m)."""
+        h, w = self._hazards[:, None], self._given * v
+        return (1.0 - h) * w, h * w
+
+    def hazards(self) -> dict[float, float]:
+        """P(h | âo_<t) for each hazard of the grid."""
+        self._require_hazard("hazards", "learn a hazard")
+        p = self._given @ self.posterior()
+        return dict(zip(self._hazards.tolist(), (p / p.sum()).tolist(), strict=True))
 
     def _change_parameters(self) -> FloatArray:
-        return np.array(self._hazard, np.float64) if self._table is None else self._table.copy()
+        if self._table is not None:
+            return self._table.copy()
+        if len(self._hazards) == 1:
+            return np.array(self._hazards[0])
+        return np.concatenate([self._hazards, self._hazard_prior])
+
+    # -- modes with private state ------------------------------------------------------------
+
+    def _require_switchable(self, m: int, mode: Any) -> None:
+        """Raise MissingCapability if this mode with private state cannot be switched."""
+        if not self.shared_state:
+            raise MissingCapability(_STATEFUL_SWITCHING)
+
+    def _require_shared(self, states: Sequence[Any]) -> None:
+        """Raise IncompatibleState if the modes share their state, but these states differ."""
+        stateful = self._hypotheses.stateful_modes if self.shared_state else ()
+        for m in stateful:
+            if not _are_equal(states[m], states[stateful[0]]):
+                raise IncompatibleState(
+                    f"shared_state=True, but mode {m} ({self.name(m)}) has the state "
+                    f"{states[m]!r}, and mode {stateful[0]} ({self.name(stateful[0])}) has "
+                    f"{states[stateful[0]]!r}: use InteractingBelief or FadingBelief"
+                )
+
+    def _advance_states(self, x: Any, a: Any, o: Any) -> None:
+        states = self._hypotheses.advanced_states(x, a, o)
+        self._require_shared(states)
+        self._hypotheses.states[:] = states
+
+    # -- adding and retiring modes -------------------------------------------------------------
 
     def add(self, mode: M, mass: float, *, state: Any = NOT_GIVEN) -> int:
-        """As `FiniteBelief.add`, for modes without private state; needs a hazard, not a table."""
-        self._require_hazard("add", mode)
+        """As `FiniteBelief.add`; needs a hazard, not a table.
+
+        If the modes share their state, the new mode has it too.
+        """
+        self._require_hazard(f"{mode!r}", "add a mode")
         if isinstance(mode, Stateful):
-            raise MissingCapability(_STATEFUL_SWITCHING)
-        return super().add(mode, mass, state=state)
+            self._require_switchable(len(self), mode)
+            stateful = self._hypotheses.stateful_modes
+            if self.shared_state and stateful:
+                shared = self._hypotheses.states[stateful[0]]
+                if state is not NOT_GIVEN and not _are_equal(state, shared):
+                    raise IncompatibleState(
+                        f"state={state!r}: the modes share the state {shared!r}"
+                    )
+                state = shared
+        hazards = np.array(list(self.hazards().values()))
+        m = super().add(mode, mass, state=state)
+        self._given = np.column_stack([self._given, hazards])
+        return m
 
     def retire(self, mode: int | str) -> float:
         """As `FiniteBelief.retire`; needs a hazard, since a table would give the mode new mass."""
-        self._require_hazard("retire", mode)
+        self._require_hazard(f"{mode!r}", "retire a mode")
         return super().retire(mode)
 
-    def _require_hazard(self, verb: str, mode: Any) -> None:
+    def _require_hazard(self, what: str, verb: str) -> None:
         """Raise MissingCapability if the belief has a transition table instead of a hazard."""
         if self._table is not None:
             raise MissingCapability(
-                f"cannot {verb} {mode!r}: the transition table has a fixed size of {len(self)} "
-                "modes; make a new belief, or use a hazard"
+                f"{what}: cannot {verb}, because the transition table of {len(self)} modes is "
+                "fixed; make a new belief, or use a hazard"
             )
+
+    # -- saving ----------------------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """As `FiniteBelief.save`, with the hazard; P(h | m) is saved if the hazard is learnt."""
+        learnt = {"hazard_given_mode": self._given.copy()} if len(self._hazards) > 1 else {}
+        return super().save() | learnt
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore a state saved by a belief over the same modes with the same parameters."""
+        self._require_same_change(arrays)
+        given = self._given
+        if len(self._hazards) > 1:
+            require_shapes(arrays, {"hazard_given_mode": (len(self._hazards), len(self))})
+            given = arrays["hazard_given_mode"].copy()
+            if (given < 0.0).any() or (abs(given.sum(0) - 1.0) > TOLERANCE).any():
+                raise IncompatibleState("the saved probabilities of the hazards are damaged")
+        super().load(arrays)
+        self._given = given
 
 
 class FadingBelief(_Changing[M]):
@@ -189,6 +305,46 @@ class FadingBelief(_Changing[M]):
 
     def _change_parameters(self) -> FloatArray:
         return np.array(self._lam)
+
+
+def _hazards(hazard: npt.ArrayLike) -> FloatArray:
+    """Return one or more hazards as a 1-d array, or raise InvalidTable."""
+    try:
+        hazards = np.array(hazard, np.float64, ndmin=1)
+    except (TypeError, ValueError):
+        hazards = np.empty(0)
+    is_text = isinstance(hazard, str | bytes)
+    if (
+        hazards.ndim != 1
+        or not hazards.size
+        or is_text
+        or not np.all((hazards >= 0.0) & (hazards <= 1.0))
+    ):
+        raise InvalidTable(
+            f"hazard={hazard!r}: expected a probability in [0, 1], or a list of them"
+        )
+    if len(set(hazards.tolist())) < hazards.size:
+        raise InvalidTable(f"hazard={hazard!r}: the hazards must be different")
+    return hazards
+
+
+def _hazard_prior(prior: npt.ArrayLike | None, hazards: FloatArray) -> FloatArray:
+    """Return the probabilities of the hazards, or raise InvalidTable."""
+    try:
+        return as_prior(prior, len(hazards)) if len(hazards) else hazards
+    except InvalidPrior as error:
+        raise InvalidTable(f"hazard_prior={prior!r}: {error}") from None
+
+
+def _are_equal(s: Any, t: Any) -> bool:
+    """Whether two private states are equal; arrays are compared entry by entry."""
+    if s is t:
+        return True
+    if isinstance(s, np.ndarray) or isinstance(t, np.ndarray):
+        return type(s) is type(t) and np.array_equal(s, t)
+    if isinstance(s, tuple | list) and isinstance(t, tuple | list):
+        return len(s) == len(t) and all(map(_are_equal, s, t))
+    return bool(s == t)
 
 
 def _is_number(value: Any) -> bool:

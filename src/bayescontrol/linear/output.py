@@ -11,6 +11,7 @@ The filter is the mode's private state s = (x̂, Σ). By default it starts with 
 that L is constant.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from math import log, pi
 from typing import Any
@@ -20,6 +21,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
+from bayescontrol.beliefs.interacting import mix_gaussians
 from bayescontrol.errors import NotStabilisable, counted
 from bayescontrol.linear.matrices import (
     as_definite,
@@ -115,7 +117,7 @@ class OutputMode:
             e @ np.linalg.solve(S, e) + np.linalg.slogdet(S)[1] + len(e) * log(2 * pi)
         )
 
-    def advance(self, s: FloatArray, a: FloatArray, o: FloatArray) -> FloatArray:
+    def advance(self, s: FloatArray, a: FloatArray, o: Any) -> FloatArray:
         """Return [x̂ | Σ] after the output y, or the prediction if y is missing."""
         if o is MISSING:
             o = self.C @ s[:, 0]  # any output; only the prediction is used
@@ -126,6 +128,11 @@ class OutputMode:
         # The Joseph form stays definite.
         after = reduction @ before @ reduction.T + L @ self.V @ L.T
         return np.column_stack([predicted + L @ e, 0.5 * (after + after.T)])
+
+    def mix_states(self, states: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
+        """Return [x̂ | Σ] of the mixture of the states of all modes, for `InteractingBelief`."""
+        s = np.array(states)
+        return np.column_stack(mix_gaussians(s[:, :, 0], s[:, :, 1:], weights))
 
     def _innovation(
         self, s: FloatArray, a: FloatArray, o: FloatArray

@@ -1,0 +1,128 @@
+"""Interacting multiple models (IMM): one filter per mode, for a plant that switches between modes.
+
+    mixing    w_ij = P(m_t = i | m_{t+1} = j, âo_≤t)  ∝  P(m_{t+1} = j | i) P(m_t = i | âo_≤t)
+              s_j ← the state with the mean and covariance of Σ_i w_ij N(x̂_i, Σ_i)
+
+Exact switching would need a filter for every sequence of modes. After each step the filter of mode
+j starts from one Gaussian that stands for all sequences that end in j (Blom & Bar-Shalom 1988,
+IEEE Transactions on Automatic Control 33:780). If the hazard is learnt, the filters are shared by
+all hazards, and w_ij is averaged over P(h | m_t, âo_≤t): the weights of the mixture are right, but
+a filter for each hazard would be a little more accurate.
+"""
+
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray
+from bayescontrol.beliefs.changing import SwitchingBelief
+from bayescontrol.beliefs.finite import Modes
+from bayescontrol.beliefs.weights import OnImpossible, Weights
+from bayescontrol.errors import MissingCapability
+from bayescontrol.mode_queries import require
+from bayescontrol.protocols import Stateful, StateMixing
+
+M = TypeVar("M")
+
+
+def mix_gaussians(
+    means: npt.ArrayLike, covariances: npt.ArrayLike, weights: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the covariance of the mixture Σ_i w_i N(means[i], covariances[i]).
+
+    For states with a single number, give lists of means and variances.
+
+    >>> mean, variance = mix_gaussians([0.0, 2.0], [1.0, 1.0], [0.5, 0.5])
+    >>> float(mean), float(variance)
+    (1.0, 2.0)
+    """
+    m, S, w = (np.asarray(v, np.float64) for v in (means, covariances, weights))
+    mean = np.asarray(w @ m)
+    d = m - mean
+    spread = d * d if m.ndim == 1 else d[:, :, None] * d[:, None, :]
+    return mean, np.asarray(np.tensordot(w, S + spread, 1))
+
+
+class InteractingBelief(SwitchingBelief[M]):
+    """Interacting multiple models: switching over filters, approximately.
+
+    Every mode has private state and `mix_states(states, weights)`, which returns one state for a
+    mixture of the states of all modes; `mix_gaussians` computes its mean and covariance. Hazards
+    and tables are those of `SwitchingBelief`.
+
+    >>> from bayescontrol.linear import LinearSystem, OutputMode
+    >>> def cart(push):
+    ...     system = LinearSystem([[1, 1], [0, 1]], [[0], [push]], np.eye(2), [[1]])
+    ...     return OutputMode(system, C=[[1, 0]], V=[[1]], name=f"push {push}")
+    >>> belief = InteractingBelief([cart(1.0), cart(-1.0)], hazard=[0.001, 0.01, 0.1])
+    >>> for o in (0.0, 1.0, 3.0, 6.0, 10.0):
+    ...     belief.observe(None, [1.0], [o])
+    >>> belief.skip(None, [1.0])                                     # the observation was lost
+    >>> belief
+    InteractingBelief(2 modes after 5 observations: push 1.0 0.9..., push -1.0 0.0...)
+    """
+
+    format_name: ClassVar[str] = "InteractingBelief"
+
+    def __init__(
+        self,
+        modes: Modes[M],
+        prior: npt.ArrayLike | None = None,
+        *,
+        hazard: npt.ArrayLike | None = None,
+        transition: npt.ArrayLike | None = None,
+        hazard_prior: npt.ArrayLike | None = None,
+        on_impossible: OnImpossible = "raise",
+    ) -> None:
+        super().__init__(
+            modes,
+            prior,
+            hazard=hazard,
+            transition=transition,
+            hazard_prior=hazard_prior,
+            on_impossible=on_impossible,
+        )
+        for m in sorted({*range(len(self))} - {*self._hypotheses.stateful_modes}):
+            self._require_switchable(m, self.modes[m])
+
+    def _require_switchable(self, m: int, mode: Any) -> None:
+        """Raise MissingCapability unless the mode has a private state that can be mixed."""
+        label = f"mode {m} ({getattr(mode, 'name', '') or repr(mode)})"
+        if not isinstance(mode, Stateful):
+            raise MissingCapability(
+                f"{label} has no private state: InteractingBelief needs a filter in every mode. "
+                "For modes without private state use SwitchingBelief"
+            )
+        require(mode, StateMixing, label)
+
+    def _predict(self, current: Weights) -> Weights:
+        flow = self._flow(current.posterior())
+        states = self._mixed(flow)
+        predicted = super()._predict(current)
+        self._hypotheses.states[:] = states
+        return predicted
+
+    def _flow(self, v: FloatArray) -> FloatArray:
+        """Return P(m_t = i, m_{t+1} = j | âo_≤t) as a table; v is P(m_t | âo_≤t)."""
+        if self._table is not None:
+            return np.asarray(v[:, None] * self._table)
+        stays, leaves = self._stays_and_leaves(v)
+        return np.asarray(np.diag(stays.sum(0)) + np.outer(leaves.sum(0), self._prior))
+
+    def _mixed(self, flow: FloatArray) -> list[Any]:
+        """Return the state with which each filter begins the next step."""
+        states: list[Any] = self._hypotheses.states
+        mixed = [*states]
+        for j, total in enumerate(flow.sum(0)):
+            # A filter that no other mode can have led to stays as it is, and so does a retired one.
+            if total > 0.0 and flow[j, j] != total:
+                mode: Any = self.modes[j]
+                i = np.flatnonzero(flow[:, j])  # a mode that is ruled out may have any state
+                mixed[j] = mode.mix_states([states[k] for k in i], flow[i, j] / total)
+        return mixed
+
+    def add(self, mode: M, mass: float, **options: Any) -> int:
+        """As `SwitchingBelief.add`; the mode needs private state and `mix_states`."""
+        self._require_switchable(len(self), mode)
+        return super().add(mode, mass, **options)
