@@ -19,6 +19,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import IntArray
 from bayescontrol.display import html_table
 from bayescontrol.errors import MissingCapability, counted
+from bayescontrol.protocols import MISSING
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,10 @@ def _log_score(agent: Any, a: Any, o: Any) -> float:
     """-log2 P(o_t | âo_<t â_t) in bits: a number, ∞ if all modes rule out o_t; (T,) for T steps.
 
     It is measured before the agent observes o_t. Its sum over the steps is the code length of the
-    observations.
+    observations. A lost observation has no bits.
     """
-    return float(_belief_method(agent, "surprise")(agent.x, a, o))
+    surprise = _belief_method(agent, "surprise")
+    return 0.0 if o is MISSING else float(surprise(agent.x, a, o))
 
 
 #: P(m | âo_≤t) for all m.

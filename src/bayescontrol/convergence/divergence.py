@@ -32,7 +32,7 @@ from bayescontrol.mode_queries import (
     queries_for,
 )
 from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities
+from bayescontrol.protocols import MISSING, ActionProbabilities, ObservationProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule, Rule
 
@@ -113,11 +113,13 @@ def _replay_steps(
         if replica.belief.impossible > before:
             evidence = _effective(evidence, replica.belief.on_impossible, hypotheses.log)
         yield x, evidence, replica.belief.posterior()
-        hypotheses.states = hypotheses.advanced_states(x, a, o)
+        hypotheses.states[:] = hypotheses.advanced_states(x, a, o)
 
 
 def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
     """Return P(o | m, x, a) of all modes; raise `BadEvidence` if a or o is not hashable."""
+    if o is MISSING:
+        return np.full(len(hypotheses), 0.0 if hypotheses.log else 1.0)
     try:
         return hypotheses.likelihoods(x, a, o)
     except TypeError:

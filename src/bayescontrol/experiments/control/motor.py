@@ -6,8 +6,8 @@ a and g follow from the inertia J and the friction b of the load, and g has the 
 The setpoint r is a square wave of ±25 rad/s. The cost of a step is (r - w)² + 0.1 u².
 
 There are 24 modes, one for each plant (J, b, sign): a Kalman filter for the speed, and a PI
-controller tuned to the plant. The filter is the private state; the clock k, which gives the setpoint,
-and the last input are the situation (k, u).
+controller tuned to the plant. The filter is the private state. The situation (k, u) is the clock k,
+which gives the setpoint, and the last input.
 """
 
 import math
@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.beliefs.interacting import mix_gaussians
+from bayescontrol.beliefs.interacting import InteractingBelief, mix_gaussians
 from bayescontrol.interaction import both_streams
 from bayescontrol.protocols import MISSING, SituatedState
+from bayescontrol.rule import ControlRule, Rule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 
 PERIOD = 0.01  # seconds between samples
@@ -31,6 +33,8 @@ SPEED_NOISE = 0.3
 RATE = 1e-3
 #: A grid for an unknown rate.
 RATES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+
+SCENARIOS = ("fixed", "noisy", "load", "sign")
 
 X = tuple[int, float]
 
@@ -215,28 +219,42 @@ class MotorOracle:
         self.x = next_situation(self.x, a, o)
 
 
-def draw_changes(scenario: str, steps: int, seed: int, run: int) -> dict[int, Plant]:
-    """Draw a plant for step 0 and, in `load` and `sign`, a new one every 1,000 steps.
+def interacting_agent(motor: Motor, rates: npt.ArrayLike = RATES) -> Rule:
+    """Return the control rule over interacting models, which learns the rate of changes."""
+    belief = InteractingBelief(motor_modes(motor.noise), hazard=rates)
+    return ControlRule(belief, (0, 0.0), next_situation)
+
+
+def draw_plants(scenario: str, steps: int, every: int, rng: Stream) -> dict[int, Plant]:
+    """Draw a plant for step 0 and, in `load` and `sign`, a new one every `every` steps.
 
     In `load` the sign of the wiring stays the same, in `sign` it may change too.
     """
-    rng = Stream.named(seed, run, "plants")
     first = PLANTS[rng.integers(len(PLANTS))]
     choices = [plant for plant in PLANTS if scenario == "sign" or plant.sign == first.sign]
-    changes = range(1000, steps, 1000) if scenario in ("load", "sign") else ()
+    changes = range(every, steps, every) if scenario in ("load", "sign") else ()
     return {0: first} | {k: choices[rng.integers(len(choices))] for k in changes}
 
 
 def motor_costs(
-    make: Callable[[Motor], Any], scenario: str, runs: Iterable[int], steps: int, seed: int = 0
+    make: Callable[[Motor], Any],
+    scenario: str,
+    runs: Iterable[int],
+    steps: int,
+    *,
+    every: int = 1000,
+    seed: int = 0,
 ) -> FloatArray:
-    """Return the cost of each run for the agents `make(motor)`; worlds depend on seed and run only.
+    """Return the cost of each run of the agents `make(motor)`.
 
-    `scenario` is "fixed", "noisy", "load" or "sign".
+    `scenario` is "fixed", "noisy", "load" or "sign"; in the last two the plant changes every
+    `every` steps. The plants and the noise depend on `seed` and the run only.
     """
+    if scenario not in SCENARIOS:
+        raise ValueError(f"scenario={scenario!r}: expected one of {', '.join(SCENARIOS)}")
     costs = []
     for run in runs:
-        plants = draw_changes(scenario, steps, seed, run)
+        plants = draw_plants(scenario, steps, every, Stream.named(seed, run, "plants"))
         motor = Motor(plants[0], 5.0 if scenario == "noisy" else 1.0, plants)
         agent, (p, q) = make(motor), both_streams(seed, run)
         for _ in range(steps):
