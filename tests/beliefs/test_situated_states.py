@@ -48,9 +48,9 @@ class Scheduled:
         return 0.5
 
     def advance(self, xs: SituatedState, a: Any, o: Any) -> float:
-        x, s = xs
+        s: float = xs.s
         if o is not MISSING:
-            hit = SHOWS[x] if o else 1.0 - SHOWS[x]
+            hit = SHOWS[xs.x] if o else 1.0 - SHOWS[xs.x]
             s = s * hit / (s * hit + (1.0 - s) * (1.0 - hit))
         return s * self.stay + (1.0 - s) * (1.0 - self.stay)
 
@@ -202,6 +202,10 @@ def test_a_pair_passes_the_declaration_on() -> None:
     assert np.array_equal(belief.posterior(), single.posterior())
 
 
+def coin(p: float) -> DiscreteMode[Any, Any, Any]:
+    return DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {1: p, 0: 1 - p})
+
+
 # -- steps without an observation -----------------------------------------------------------------
 
 
@@ -255,10 +259,7 @@ def test_an_error_during_a_lost_step_changes_nothing() -> None:
 
 
 def test_the_prediction_of_a_changing_world_runs_without_an_observation() -> None:
-    coins = [
-        DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a, p=p: {1: p, 0: 1 - p})
-        for p in (0.9, 0.1)
-    ]
+    coins = [coin(0.9), coin(0.1)]
     switching: Any = SwitchingBelief(coins, hazard=0.1)
     fading: Any = FadingBelief(coins, forgetting=0.5)
     for belief in (switching, fading):
@@ -284,10 +285,7 @@ def test_static_beliefs_and_guarded_agents_ignore_a_lost_observation() -> None:
     ControlRule(particles).observe("look", MISSING)
     assert same_bits(before, particles.save())
 
-    coins = [
-        DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a, p=p: {1: p, 0: 1 - p})
-        for p in (0.9, 0.1)
-    ]
+    coins = [coin(0.9), coin(0.1)]
     guarded = Guarded(ControlRule(FiniteBelief(coins)), Alarm(KrichevskyTrofimov(2), 0.01))
     guarded.observe("toss", 1)
     state = guarded.save()
