@@ -2,7 +2,8 @@
 
 `python -m benchmarks.motor` prints costs as shares of those of interacting models with the known
 rate and of an oracle that knows the plant: 10 runs of 6,000 steps in `load` and `sign`, 50 runs of
-400 steps in `fixed` and `noisy`. It takes about ten minutes.
+400 steps in `fixed` and `noisy`. It takes about ten minutes. In `load` a low cost does not show that an
+agent follows the changes: see `bayescontrol.experiments.control.motor.prediction_bits`.
 """
 
 from bayescontrol import ControlRule, FiniteBelief

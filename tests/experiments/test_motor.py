@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol import Stream
+from bayescontrol import FiniteBelief, Stream
+from bayescontrol.beliefs import InteractingBelief
 from bayescontrol.experiments.control.motor import (
     PLANTS,
+    RATE,
+    RATES,
     SCENARIOS,
     KnownRateIMM,
     Motor,
@@ -15,6 +18,8 @@ from bayescontrol.experiments.control.motor import (
     MotorOracle,
     interacting_agent,
     motor_costs,
+    motor_modes,
+    prediction_bits,
     setpoint,
 )
 from bayescontrol.protocols import SituatedState
@@ -70,6 +75,39 @@ def test_an_unknown_rate_costs_little_when_the_wiring_changes_often() -> None:
     assert ratio < 1.3
 
 
+def test_learning_the_rate_costs_few_bits_when_the_load_changes() -> None:
+    """One run of 600 steps with a new load every 200: the cost does not show who follows it.
+
+    Pilot with seeds 1 to 8, in bits per step more than with the known rate: 0.002 to 0.004 with a
+    learnt rate, at least 0.06 with fading 0.96, at least 0.42 with a belief without changes.
+    """
+    modes = motor_modes()
+    makers: dict[str, Any] = {
+        "known": lambda: InteractingBelief(modes, hazard=RATE),
+        "learnt": lambda: InteractingBelief(modes, hazard=RATES),
+        "static": lambda: FiniteBelief(modes),
+    }
+    bits = prediction_bits(makers, "load", range(1), 600, every=200)
+    assert bits["learnt"] < bits["known"] + 0.02 < bits["static"] - 0.1
+
+
+def test_a_low_cost_does_not_show_that_an_agent_follows_the_load() -> None:
+    """A single controller for a heavy load is cheaper than the controller of the true plant."""
+    true, heavy = PLANTS[3], PLANTS[10]
+
+    def cost(plant: Any) -> float:
+        motor, mode, rng = Motor(true), MotorMode(plant), Stream(7)
+        s, x = mode.start(), (0, 0.0)
+        for _ in range(1000):
+            u = mode.act(SituatedState(x, s), rng)
+            s = mode.advance(SituatedState(x, s), u, motor.respond(u, rng))
+            x = (x[0] + 1, u)
+        return motor.cost
+
+    # Pilot with streams 8 to 19: 0.31 to 0.33.
+    assert cost(heavy) < 0.5 * cost(true)
+
+
 def test_worlds_depend_on_the_run_and_not_on_the_agent() -> None:
     first = motor_costs(MotorOracle, "load", [3], 50, every=20, seed=2)
     assert motor_costs(MotorOracle, "load", [2, 3], 50, every=20, seed=2)[1] == first[0]
@@ -80,7 +118,11 @@ def test_worlds_depend_on_the_run_and_not_on_the_agent() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["load", "sign"])
 def test_an_unknown_rate_costs_at_most_five_percent(scenario: str) -> None:
-    """Ten runs of 6,000 steps with a new plant every 1,000: the requirement is 1.05."""
+    """Ten runs of 6,000 steps with a new plant every 1,000: the requirement is 1.05.
+
+    In `sign` a belief without changes has 14 and fading 1.5. In `load` they pass too, with 0.80 and
+    0.98, because the controller of the true plant is not the cheapest.
+    """
     ours, imm = (
         motor_costs(make, scenario, range(10), 6000) for make in (interacting_agent, known)
     )

@@ -8,6 +8,11 @@ The setpoint r is a square wave of ±25 rad/s. The cost of a step is (r - w)² +
 There are 24 modes, one for each plant (J, b, sign): a Kalman filter for the speed, and a PI
 controller tuned to the plant. The filter is the private state. The situation (k, u) is the clock k,
 which gives the setpoint, and the last input.
+
+The controllers are tuned for a time constant, not for this cost: a controller for a heavy load is
+often cheaper than that of the true plant. So a low cost in `load` does not show that an agent
+follows the changes; an agent that never learns can have it. `prediction_bits` compares beliefs
+directly. In `sign` a wrong mode is expensive, and the cost does show it.
 """
 
 import math
@@ -262,3 +267,37 @@ def motor_costs(
             agent.observe(a, motor.respond(a, q))
         costs.append(motor.cost)
     return np.array(costs)
+
+
+def prediction_bits(
+    makers: Mapping[str, Callable[[], Any]],
+    scenario: str,
+    runs: Iterable[int],
+    steps: int,
+    *,
+    every: int = 1000,
+    seed: int = 0,
+) -> dict[str, float]:
+    """Return -log2 P(y | past) per step of beliefs that see the same inputs and outputs.
+
+    `makers` are functions that return a belief over `motor_modes()`, by name. The inputs are those
+    of `KnownRateIMM`, so that no belief profits from its own controller.
+    """
+    bits = dict.fromkeys(makers, 0.0)
+    runs = list(runs)
+    for run in runs:
+        plants = draw_plants(scenario, steps, every, Stream.named(seed, run, "plants"))
+        motor, driver, rng = (
+            Motor(plants[0], 1.0, plants),
+            KnownRateIMM(),
+            both_streams(seed, run)[1],
+        )
+        beliefs = {name: make() for name, make in makers.items()}
+        for _ in range(steps):
+            x, a = driver.x, driver.act(rng)
+            o = motor.respond(a, rng)
+            driver.observe(a, o)
+            for name, belief in beliefs.items():
+                bits[name] += belief.surprise(x, a, o) / (steps * len(runs))
+                belief.observe(x, a, o)
+    return bits
