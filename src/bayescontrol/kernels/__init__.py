@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         quadrature,
         random,
         regression,
+        restarts,
         riccati,
         screening,
         tabular,

@@ -19,6 +19,11 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log
 from bayescontrol.kernels.random import normal, uniform
 
+#: `log_student` waits if |R⁻ᵀz|² is larger; it also bounds the variance that a new z adds.
+NEW_DIRECTION = 10.0
+#: The smallest variance that `log_student` assumes, relative to the squares of the observations.
+ROUNDING = 1e-20
+
 
 @leaf
 def cholesky(Lambda: FloatArray, R: FloatArray) -> bool:
@@ -103,6 +108,87 @@ def score(R: FloatArray, z: FloatArray, x: FloatArray, v: FloatArray) -> tuple[f
         for i in range(k + 1, d):
             v[i] -= R[k, i] * t
     return mean, variance
+
+
+@leaf
+def absorb_rows(
+    F: FloatArray, n: IntArray, row: FloatArray, v: FloatArray, zero: FloatArray
+) -> None:
+    """FᵀF ← FᵀF + row rowᵀ for each triangle F[i] with n[i] ≥ 0 rows; n[i] ← n[i] + 1.
+
+    >>> import numpy as np
+    >>> F, n = np.zeros((2, 1, 1)), np.array([0, -1])
+    >>> absorb_rows(F, n, np.array([3.0]), np.empty(1), np.zeros(1))
+    >>> F.ravel().tolist(), n.tolist()
+    ([3.0, 0.0], [1, -1])
+    """
+    for i in range(n.size):
+        if n[i] >= 0:
+            absorb(F[i], zero, row, 1.0, 0.0, v)
+            n[i] += 1
+
+
+@leaf
+def log_student(
+    F: FloatArray, n: IntArray, row: FloatArray, p: int, v: FloatArray, out: FloatArray
+) -> None:
+    """Write ln q(y | z) for each triangle F[i] of n[i] rows (z, y); NaN if it is too early.
+
+    F = [[R, Z], [0, S]] starts at 0, an improper prior. z has p numbers, row = (z, y). With
+    v = R⁻ᵀ z, component j of y has Student's t distribution with n - p degrees of freedom around
+    v·Z_j, where RSS_j = |S_j|²:
+
+        ln q_j = ln Γ((n-p+1)/2) - ln Γ((n-p)/2) - ½ ln πc - ½ (n-p+1) ln(1 + e²/c)
+        c = RSS_j (1 + |v|²)
+
+    It is too early if n - p < 2, or if z has a direction that is new, |v|² > `NEW_DIRECTION`.
+
+    >>> import numpy as np
+    >>> F, n, out = np.zeros((1, 2, 2)), np.zeros(1, np.int64), np.empty(1)
+    >>> for y in (1.0, -1.0, 0.0):
+    ...     absorb_rows(F, n, np.array([1.0, y]), np.empty(2), np.zeros(2))
+    >>> log_student(F, n, np.array([1.0, 0.0]), 1, np.empty(2), out)
+    >>> round(float(out[0]), 6)   # t with 2 degrees of freedom and scale √(4/3)
+    -1.183562
+    """
+    for i in range(n.size):
+        out[i] = math.nan
+        nu = n[i] - p
+        if nu < 2:
+            continue
+        G = F[i]
+        leverage = 0.0
+        for k in range(p):
+            v[k] = row[k]
+        for k in range(p):
+            if v[k] != 0.0:
+                t = v[k] / G[k, k] if G[k, k] != 0.0 else math.inf
+                v[k] = t
+                leverage += t * t
+                if not leverage <= NEW_DIRECTION:
+                    break
+                for j in range(k + 1, p):
+                    v[j] -= G[k, j] * t
+        if not leverage <= NEW_DIRECTION:
+            continue
+        total = 0.0
+        constant = math.lgamma(0.5 * (nu + 1)) - math.lgamma(0.5 * nu)
+        for j in range(p, row.size):
+            mean, rss, size = 0.0, 0.0, 0.0
+            for k in range(p):
+                mean += v[k] * G[k, j]
+                size += G[k, j] * G[k, j]
+            for k in range(p, j + 1):
+                rss += G[k, j] * G[k, j]
+            # Rounding errors are not a measure of the noise.
+            c = max(rss, ROUNDING * (size + rss)) * (1.0 + leverage)
+            e = row[j] - mean
+            if c > 0.0:
+                total += constant - 0.5 * math.log(math.pi * c)
+                total -= 0.5 * (nu + 1) * math.log1p(e / c * e)
+            else:  # all observations were 0
+                total = math.nan
+        out[i] = total
 
 
 @leaf

@@ -85,14 +85,63 @@ def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
 ROUNDING: Final = 1e-6
 
 
-class Alarm:
+class WatchingAlarm:
+    """Base class of the alarms: a clock, and the agent that the alarm watches."""
+
+    def __init__(self) -> None:
+        #: Number of observations.
+        self.t = 0
+        #: The t at which the alarm was raised, or None.
+        self.step: int | None = None
+        self._watched: Any = None
+
+    @property
+    def raised(self) -> bool:
+        """Whether the evidence has reached the threshold since the start or the last `reset`."""
+        return self.step is not None
+
+    def watch(self, agent: Any) -> None:
+        """Bind the alarm to an agent; raise `IncompatibleState` if it is bound to another."""
+        if self._watched is not None and self._watched is not agent:
+            raise IncompatibleState(
+                f"the alarm already watches {self._watched!r}: create an alarm for each agent"
+            )
+        self._watched = agent
+
+
+def as_log_likelihoods(log_p: npt.ArrayLike, o: Any, predictor: Any) -> FloatArray:
+    """Return log-likelihoods of o as an array; raise `BadEvidence` if one is invalid.
+
+    A likelihood above 1 is invalid if the predictor gives probabilities.
+    """
+    try:
+        ln_p = np.array(log_p, np.float64)
+    except (TypeError, ValueError):
+        raise BadEvidence(f"log-likelihoods {log_p!r}: give one number per mode") from None
+    if not (ln_p < math.inf).all():  # NaN or +∞
+        m = int(np.argmin(ln_p < math.inf))
+        raise BadEvidence(
+            f"the log-likelihood of observation {o!r} under mode {m} is invalid: {ln_p.flat[m]}; "
+            "expected a number below infinity"
+        )
+    if ln_p.max(initial=0.0) > ROUNDING and getattr(predictor, "density", None) is False:
+        m = int(ln_p.argmax())
+        raise BadEvidence(  # exp(710) would overflow
+            f"the likelihood {math.exp(min(ln_p.flat[m], 700.0)):.3g} of observation {o!r} under "
+            f"mode {m} is a density, but {predictor!r} gives probabilities: use a predictor of "
+            "densities, such as LinearPredictor or StudentPredictor"
+        )
+    return ln_p
+
+
+class Alarm(WatchingAlarm):
     """An alarm that is raised once E_t ≥ 1/δ: the modes predict much worse than q.
 
     If one of the modes is true, the probability that the alarm is ever raised is at most `delta`.
     The predictor q must match the modes: probabilities for probabilities (`KrichevskyTrofimov`),
-    densities for densities (`StudentPredictor`). Otherwise `delta` guarantees nothing. `Guarded`
-    rejects a density if the modes have `observation_probabilities`; `observe` rejects a likelihood
-    above 1 if q is a probability. An alarm watches one agent.
+    densities for densities (`LinearPredictor`, `StudentPredictor`). Otherwise `delta` guarantees
+    nothing. `Guarded` rejects a density if the modes have `observation_probabilities`; `observe`
+    rejects a likelihood above 1 if q is a probability. An alarm watches one agent.
 
     >>> from bayescontrol.live.predictors import KrichevskyTrofimov
     >>> alarm = Alarm(KrichevskyTrofimov(["heads", "tails"]), delta=0.05)
@@ -114,15 +163,11 @@ class Alarm:
             level = math.nan  # rejected below
         if not 0.0 < level < 1.0:
             raise ValueError(f"delta={delta!r}: it must be a probability between 0 and 1")
+        super().__init__()
         self.predictor: Any = predictor
         self.delta = level
-        #: Number of observations.
-        self.t = 0
-        #: The t at which the alarm was raised, or None.
-        self.step: int | None = None
         # ln E_t(m); a mode that is added later starts at 0, as an e-process must.
         self._log_e: FloatArray = np.zeros(0)
-        self._watched: Any = None
 
     # -- evidence ----------------------------------------------------------------------------
 
@@ -130,11 +175,6 @@ class Alarm:
     def threshold(self) -> float:
         """ln 1/δ."""
         return -math.log(self.delta)
-
-    @property
-    def raised(self) -> bool:
-        """Whether E_t has ever reached 1/δ since the start or the last `reset`."""
-        return self.step is not None
 
     @property
     def evidence_bits(self) -> float:
@@ -160,28 +200,15 @@ class Alarm:
         count. Raises `BadEvidence` if a log-likelihood or o is invalid.
         """
         count = len(self._log_e)
-        try:
-            ln_p = np.array(log_p, np.float64)
-        except (TypeError, ValueError):
-            raise BadEvidence(f"log-likelihoods {log_p!r}: give one number per mode") from None
+        ln_p = as_log_likelihoods(log_p, o, self.predictor)
         if ln_p.ndim != 1 or len(ln_p) < max(1, count) or (w is not None and len(w) != len(ln_p)):
             raise BadEvidence(
                 f"log-likelihoods of shape {ln_p.shape} for {self._mode_count()}: give one per mode"
             )
-        if not (ln_p < math.inf).all():  # NaN or +∞
-            m = int(np.argmin(ln_p < math.inf))
-            raise BadEvidence(
-                f"the log-likelihood of observation {o!r} under mode {m} is invalid: {ln_p[m]}; "
-                "expected a number below infinity"
-            )
-        if ln_p.max() > ROUNDING and getattr(self.predictor, "density", None) is False:
-            m = int(ln_p.argmax())
-            raise BadEvidence(  # exp(710) would overflow
-                f"the likelihood {math.exp(min(ln_p[m], 700.0)):.3g} of observation {o!r} under "
-                f"mode {m} is a density, but {self.predictor!r} gives probabilities: use a "
-                "predictor of densities, such as StudentPredictor"
-            )
-        log_q = float(self.predictor.log_predict(x, a, o))
+        prediction = self.predictor.log_predict(x, a, o)
+        if prediction is None:  # no prediction: E_t(m) stays as it is
+            ln_p = np.where(np.isneginf(ln_p), ln_p, 0.0)
+        log_q = 0.0 if prediction is None else float(prediction)
         if not log_q < math.inf:  # NaN or +∞
             raise BadEvidence(
                 f"the log-likelihood of observation {o!r} under {self.predictor!r} is invalid: "
@@ -295,14 +322,6 @@ class Alarm:
         duplicate.predictor, duplicate._log_e = self.predictor.copy(), self._log_e.copy()
         duplicate._watched = None
         return duplicate
-
-    def watch(self, agent: Any) -> None:
-        """Bind the alarm to an agent; raise `IncompatibleState` if it is bound to another."""
-        if self._watched is not None and self._watched is not agent:
-            raise IncompatibleState(
-                f"the alarm already watches {self._watched!r}: create an alarm for each agent"
-            )
-        self._watched = agent
 
     def __repr__(self) -> str:
         state = f"raised at step {self.step}, now at {self.t}" if self.raised else "silent"

@@ -1,6 +1,6 @@
 """A control rule with an alarm and a fallback.
 
-    while E_t < 1/δ      draw a mode and act as it would
+    before the alarm     draw a mode and act as it would
     afterwards           act as the fallback, an action or a policy, and continue to learn
                          P(a_t | âo_<t) = P(a_t | fallback, x)
 
@@ -16,13 +16,20 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.beliefs.finite import finite_belief
+from bayescontrol.arrays import Arrays
+from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
 from bayescontrol.experts.bumpless import Bumpless, WrappedAgent
 from bayescontrol.live.alarm import Alarm, gives_probabilities, require_bound
 from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor
+from bayescontrol.live.restarted import (
+    RestartedAlarm,
+    evidence,
+    gives_finite_predictions,
+    observed_part,
+    require_evidence,
+)
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.protocols import MISSING, ActionProbabilities
 from bayescontrol.record import Record
@@ -126,10 +133,12 @@ class Guarded(WrappedAgent):
     `fallback` is an action, a function of (x, rng), or a policy with `act(x, rng)`. `on_alarm` is a
     function, or several, to call with this agent when the alarm is raised. Likelihoods are those
     that the belief uses: with a `Floor` no mode is ever impossible, which does not increase the
-    rate of false alarms. Combinations for which δ does not bound false alarms are rejected: beliefs
-    about changing worlds, modes whose `SimulatorNoise` is mostly floor, and a `StudentPredictor`
-    that needs a `key` but has none. Modes without weight, such as retired ones, do not count; modes
-    that are added later count from then on. `agent.agent` is the wrapped rule.
+    rate of false alarms. An `Alarm` rejects combinations for which δ does not bound false alarms:
+    beliefs about changing worlds, modes whose `SimulatorNoise` is mostly floor, and a
+    `StudentPredictor` that needs a `key` but has none. A `RestartedAlarm` accepts them, and beliefs
+    without a list of modes if they have `surprise(x, a, o)`. Modes without weight, such as retired
+    ones, do not count; modes that are added later count from then on. `agent.agent` is the wrapped
+    rule.
 
     >>> from bayescontrol import TabularModes, interact
     >>> from bayescontrol.live import Alarm, KrichevskyTrofimov
@@ -148,32 +157,35 @@ class Guarded(WrappedAgent):
     def __init__(
         self,
         agent: Any,
-        alarm: Alarm,
+        alarm: Alarm | RestartedAlarm,
         fallback: Any = None,
         *,
         on_alarm: AlarmCallback | Iterable[AlarmCallback] = (),
     ) -> None:
-        finite_belief(agent, "the alarm")
+        if not isinstance(alarm, RestartedAlarm):
+            finite_belief(agent, "the alarm")
         rule = agent.agent if isinstance(agent, Bumpless) else agent
         if not isinstance(rule, ControlRule) or type(rule).issue is not ControlRule.issue:
             raise MissingCapability(
                 f"{agent!r} is not a ControlRule: an agent that treats its own actions as evidence "
                 "may rule out the true mode; use Guarded with a ControlRule"
             )
-        if not isinstance(alarm, Alarm):
+        if not isinstance(alarm, Alarm | RestartedAlarm):
             raise TypeError(
                 f"alarm={alarm!r}: it must be an Alarm, such as "
-                "Alarm(KrichevskyTrofimov(K), delta=0.01)"
+                "Alarm(KrichevskyTrofimov(K), delta=0.01), or a RestartedAlarm"
             )
-        if getattr(alarm.predictor, "density", False) and gives_probabilities(agent.belief):
-            raise MissingCapability(
-                f"{alarm.predictor!r} gives densities but the modes give probabilities, so δ would "
-                "not bound false alarms; use KrichevskyTrofimov(observations)"
-            )
-        require_bound(agent.belief)
+        if isinstance(agent.belief, FiniteBelief) and gives_probabilities(agent.belief):
+            self._require_probabilities(alarm)
+        if isinstance(alarm, RestartedAlarm):
+            require_evidence(agent.belief)
+        else:
+            require_bound(agent.belief)
         if isinstance(alarm.predictor, StudentPredictor):
             alarm.predictor.require_key(agent.x)
-        self._checked_modes = len(agent.belief)  # modes that have passed `require_bound`
+        # The number of modes that have passed `require_bound`; None if there are no modes.
+        self._checked_modes = len(agent.belief) if isinstance(agent.belief, FiniteBelief) else None
+        self._checked_kind = self._checked_modes is not None
         #: The wrapped agent.
         self.agent = agent
         self.alarm = alarm
@@ -218,29 +230,48 @@ class Guarded(WrappedAgent):
         An observation that every mode rules out raises the alarm. Then, if there is no fallback,
         the belief's `on_impossible` applies, which may raise an error. `MISSING` is no evidence.
         """
-        x = self.agent.x
-        if o is MISSING:
+        if o is MISSING:  # no evidence
             self.agent.observe(a, o)
             return
-        log_e = self._weigh(x, a, o)
+        x = self.agent.x
+        weighed = self._weigh(x, a, o)
         try:
             self.agent.observe(a, o)
         except ImpossibleObservation as error:
             if self.fallback is None:
                 error.add_note("the alarm is raised; with a fallback the agent would continue")
-                self._take(x, a, o, log_e)
+                self._take(x, a, o, weighed)
                 raise
             next_x = self.agent.advance(x, a, o)
             self.agent.x = next_x.copy() if isinstance(next_x, np.ndarray) else next_x
-        self._take(x, a, o, log_e)
+        self._take(x, a, o, weighed)
 
-    def _weigh(self, x: Any, a: Any, o: Any) -> FloatArray:
-        """Check modes that were added, and return ln E_t(m) as it would be after o."""
-        if len(self.belief) > self._checked_modes:
-            require_bound(self.belief, self._checked_modes)
-            self._checked_modes = len(self.belief)
+    def _weigh(self, x: Any, a: Any, o: Any) -> Any:
+        """Check modes that were added, and return the alarm's evidence as it would be after o."""
+        belief = self.belief
+        if not self._checked_kind:
+            if gives_finite_predictions(belief, x, a):
+                self._require_probabilities(self.alarm)
+            self._checked_kind = True
+        if self._checked_modes is not None and len(belief) > self._checked_modes:
+            if isinstance(self.alarm, RestartedAlarm):
+                require_evidence(belief)
+            else:
+                require_bound(belief, self._checked_modes)
+            self._checked_modes = len(belief)
+        if isinstance(self.alarm, RestartedAlarm):
+            log_p, w = self._ask(lambda: evidence(belief, x, a, o), o)
+            return self.alarm.weigh(x, a, observed_part(belief, o), log_p, w)
+        log_p = self._ask(lambda: belief.log_likelihoods(x, a, o), o)
+        if isinstance(belief.on_impossible, Floor):
+            log_p = np.maximum(log_p, np.log(belief.on_impossible.epsilon))
+        return self.alarm.weigh(x, a, o, log_p, belief.weight_arrays()[0])
+
+    @staticmethod
+    def _ask(query: Callable[[], Any], o: Any) -> Any:
+        """Return query(); raise `BadEvidence` if it fails because o is not hashable."""
         try:
-            log_p = self.belief.log_likelihoods(x, a, o)
+            return query()
         except TypeError:
             try:
                 hash(o)
@@ -249,13 +280,21 @@ class Guarded(WrappedAgent):
                     f"observation {o!r} is not hashable: use a number, a string or a tuple"
                 ) from None
             raise
-        if isinstance(self.belief.on_impossible, Floor):
-            log_p = np.maximum(log_p, np.log(self.belief.on_impossible.epsilon))
-        return self.alarm.weigh(x, a, o, log_p, self.belief.weight_arrays()[0])
 
-    def _take(self, x: Any, a: Any, o: Any, log_e: FloatArray) -> None:
+    @staticmethod
+    def _require_probabilities(alarm: Any) -> None:
+        """Raise `MissingCapability` if the alarm's predictor gives densities."""
+        if getattr(alarm.predictor, "density", False):
+            raise MissingCapability(
+                f"{alarm.predictor!r} gives densities but the modes give probabilities, so false "
+                "alarms would not be bounded; use KrichevskyTrofimov(observations)"
+            )
+
+    def _take(self, x: Any, a: Any, o: Any, weighed: Any) -> None:
         """Update the alarm, and call the `on_alarm` functions if this raised it."""
-        if self.alarm.take(x, a, o, log_e):
+        if isinstance(self.alarm, RestartedAlarm):
+            o = observed_part(self.belief, o)
+        if self.alarm.take(x, a, o, weighed):
             for function in self.on_alarm:
                 function(self)
 
@@ -266,7 +305,7 @@ class Guarded(WrappedAgent):
         The compiled loop needs a rule that has one, and a tabular predictor and fallback. With
         `on_alarm` functions the Python loop runs, because they may change the agent.
         """
-        if type(environment) is not TabularEnvironment:
+        if type(environment) is not TabularEnvironment or not isinstance(agent.alarm, Alarm):
             return None
         predictor, fallback = agent.alarm.predictor, agent.fallback
         actions, observations = environment.modes.successor.shape[1:]

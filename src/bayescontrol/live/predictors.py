@@ -34,10 +34,11 @@ class Predictor(Protocol):
     """q(o | x, a, past): call `log_predict` for ln q first, then `update` to learn o.
 
     An attribute `density` is optional: True if q is a density, False if q is a probability. With
-    it, the alarm can reject modes that give the other kind of likelihood.
+    it, the alarm can reject modes that give the other kind of likelihood. `log_predict` may return
+    None if there is no prediction yet; whether it does must not depend on o.
     """
 
-    def log_predict(self, x: Any, a: Any, o: Any, /) -> float: ...
+    def log_predict(self, x: Any, a: Any, o: Any, /) -> float | None: ...
     def update(self, x: Any, a: Any, o: Any, /) -> None: ...
 
 

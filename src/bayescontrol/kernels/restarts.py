@@ -1,0 +1,108 @@
+"""Sums of e-processes that started at different times, in a bounded number of places.
+
+    R_t^s(m) = R_{t-1}^s(m) q^s(o_t) / P(o_t | m, x_t, a_t)          M_t(m) = Σ_s R_t^s(m)
+
+`starts[i]` is the first step of the start in place i, 0 if the place is free. All R and M are
+logarithms.
+"""
+
+import math
+
+from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.kernels._jit import leaf
+
+
+@leaf
+def log_add(a: float, b: float) -> float:
+    """Return ln(e^a + e^b).
+
+    >>> round(log_add(0.0, 0.0), 6), log_add(-math.inf, -math.inf), log_add(math.inf, 1.0)
+    (0.693147, -inf, inf)
+    """
+    high, low = max(a, b), min(a, b)
+    if low == -math.inf or high == math.inf:
+        return high
+    return high + math.log1p(math.exp(low - high))
+
+
+@leaf
+def weigh(
+    starts: IntArray,
+    log_r: FloatArray,
+    log_q: FloatArray,
+    log_p: FloatArray,
+    new_r: FloatArray,
+    log_m: FloatArray,
+) -> None:
+    """Write ln R and ln M after an observation; modes that `log_r` does not have begin with R = 1.
+
+    log_q[i] is NaN if start i has no prediction: then its R stays. A mode with P = 0 gets R = ∞.
+
+    >>> import numpy as np
+    >>> new_r, log_m = np.empty((2, 2)), np.empty(2)
+    >>> weigh(np.array([1, 2]), np.zeros((2, 1)), np.array([-1.0, math.nan]),
+    ...       np.array([-2.0, -math.inf]), new_r, log_m)
+    >>> new_r.tolist(), log_m.round(4).tolist()
+    ([[1.0, inf], [0.0, inf]], [1.3133, inf])
+    """
+    for m in range(log_p.size):
+        log_m[m] = -math.inf
+        for i in range(starts.size):
+            if starts[i] == 0:
+                new_r[i, m] = -math.inf
+                continue
+            r = log_r[i, m] if m < log_r.shape[1] else 0.0
+            if log_p[m] == -math.inf or r == math.inf:
+                r = math.inf
+            elif not math.isnan(log_q[i]):
+                r += log_q[i] - log_p[m]
+            new_r[i, m] = r
+            log_m[m] = log_add(log_m[m], r)
+
+
+@leaf
+def end_start(starts: IntArray, log_r: FloatArray, place: int) -> None:
+    """Free a place and give its R to the next younger start.
+
+    >>> import numpy as np
+    >>> starts, log_r = np.array([1, 3, 2]), np.zeros((3, 1))
+    >>> end_start(starts, log_r, 0)
+    >>> starts.tolist(), log_r.ravel().round(4).tolist()
+    ([0, 3, 2], [-inf, 0.0, 0.6931])
+    """
+    heir = -1
+    for i in range(starts.size):
+        if starts[i] > starts[place] and (heir < 0 or starts[i] < starts[heir]):
+            heir = i
+    for m in range(log_r.shape[1]):
+        if heir >= 0:
+            log_r[heir, m] = log_add(log_r[heir, m], log_r[place, m])
+        log_r[place, m] = -math.inf
+    starts[place] = 0
+
+
+@leaf
+def renew(starts: IntArray, log_r: FloatArray, t: int, lifetime: int) -> int:
+    """End old starts after step t, begin one for step t + 1 and return its place.
+
+    A start s = 2^l · odd ends when it has `lifetime` · 2^l observations. If no place is free, the
+    oldest start ends.
+
+    >>> import numpy as np
+    >>> starts, log_r = np.array([1, 2, 0]), np.zeros((3, 0))
+    >>> renew(starts, log_r, 2, 2), starts.tolist()
+    (0, [3, 2, 0])
+    """
+    oldest = 0
+    for i in range(starts.size):
+        s = starts[i]
+        if s > 0 and t + 1 - s >= lifetime * (s & -s):
+            end_start(starts, log_r, i)
+        if starts[i] < starts[oldest]:
+            oldest = i  # a free place, or the oldest start
+    if starts[oldest] > 0:
+        end_start(starts, log_r, oldest)
+    starts[oldest] = t + 1
+    for m in range(log_r.shape[1]):
+        log_r[oldest, m] = 0.0
+    return oldest
