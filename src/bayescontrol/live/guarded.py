@@ -261,7 +261,7 @@ class Guarded(WrappedAgent):
             self._checked_modes = len(belief)
         if isinstance(self.alarm, RestartedAlarm):
             log_p, w = self._ask(lambda: evidence(belief, x, a, o), o)
-            return self.alarm.weigh(x, a, observed_part(belief, o), log_p, w)
+            return self.alarm.weigh(x, a, observed_part(belief, x, a, o), log_p, w)
         log_p = self._ask(lambda: belief.log_likelihoods(x, a, o), o)
         if isinstance(belief.on_impossible, Floor):
             log_p = np.maximum(log_p, np.log(belief.on_impossible.epsilon))
@@ -293,7 +293,7 @@ class Guarded(WrappedAgent):
     def _take(self, x: Any, a: Any, o: Any, weighed: Any) -> None:
         """Update the alarm, and call the `on_alarm` functions if this raised it."""
         if isinstance(self.alarm, RestartedAlarm):
-            o = observed_part(self.belief, o)
+            o = observed_part(self.belief, x, a, o)
         if self.alarm.take(x, a, o, weighed):
             for function in self.on_alarm:
                 function(self)

@@ -9,6 +9,7 @@ direction that no observation had; then it returns None. An e-process stays as i
 this is q = P(o | m, x, a), separately for every m. Whether a step is of this kind depends on z and
 on the past only, so q is a proper density whenever there is one.
 
+If there is no situation, the last observation takes its place, for modes with private state.
 Numbers, arrays, tuples and named tuples are taken apart. Names, such as labelled actions, are not
 numbers: each combination of names has its own regression.
 """
@@ -45,10 +46,11 @@ class RegressionBank:
         self._used = np.full(places, -1, np.int64)
         # (names, p, d) -> the triangles F and the numbers of rows n of all places.
         self._parts: dict[Hashable, tuple[FloatArray, IntArray]] = {}
+        self._last: FloatArray = np.zeros(0)  # the last observation
 
     def log_predict(self, x: Any, a: Any, o: Any) -> FloatArray:
         """Return ln q(o | x, a, past) of every place; NaN where there is no prediction."""
-        key, p, row = _row(x, a, o)
+        key, p, row = _row(self._last if x is None else x, a, o)
         out = np.full(len(self._used), math.nan)
         if key in self._parts:
             kernels.regression.log_student(*self._parts[key], row, p, np.empty(len(row)), out)
@@ -56,12 +58,13 @@ class RegressionBank:
 
     def update(self, x: Any, a: Any, o: Any) -> None:
         """Let all places learn o."""
-        key, _, row = _row(x, a, o)
+        key, p, row = _row(self._last if x is None else x, a, o)
         if key not in self._parts:
             size = len(row)
             self._parts[key] = np.zeros((len(self._used), size, size)), self._used.copy()
         F, n = self._parts[key]
         kernels.regression.absorb_rows(F, n, row, np.empty(len(row)), np.zeros(len(row)))
+        self._last = row[p:].copy()
 
     def restart(self, place: int) -> None:
         """Forget all that this place has learnt, and use it from now on."""
@@ -78,14 +81,15 @@ class RegressionBank:
     def copy(self) -> Self:
         """Return an independent copy."""
         clone = type(self)(len(self._used))
-        clone._used = self._used.copy()
+        clone._used, clone._last = self._used.copy(), self._last.copy()
         clone._parts = {key: (F.copy(), n.copy()) for key, (F, n) in self._parts.items()}
         return clone
 
     def save(self) -> Arrays:
         """Return named arrays."""
         keys = sorted(self._parts, key=repr)
-        arrays = {"used": self._used.copy(), "keys": pack(keys, "the names in the observations")}
+        names = pack(keys, "the names of situations and actions")
+        arrays = {"used": self._used.copy(), "last": self._last.copy(), "keys": names}
         for i, key in enumerate(keys):
             F, n = self._parts[key]
             arrays |= {f"factor/{i}": F.copy(), f"rows/{i}": n.copy()}
@@ -93,8 +97,9 @@ class RegressionBank:
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for as many places. An error changes nothing."""
-        require_arrays(arrays, {"used", "keys"}, "predictor")
+        require_arrays(arrays, {"used", "keys", "last"}, "predictor")
         places = len(self._used)
+        require_shapes(arrays, {"last": (arrays["last"].size,)})
         require_shapes(arrays, {"used": (places,)}, np.int64)
         parts: dict[Hashable, tuple[FloatArray, IntArray]] = {}
         keys = unpack(arrays["keys"])
@@ -108,7 +113,7 @@ class RegressionBank:
             require_shapes(arrays, {f"factor/{i}": (places, size, size)})
             require_shapes(arrays, {f"rows/{i}": (places,)}, np.int64)
             parts[key] = arrays[f"factor/{i}"].copy(), arrays[f"rows/{i}"].copy()
-        self._used, self._parts = arrays["used"].copy(), parts
+        self._used, self._last, self._parts = arrays["used"].copy(), arrays["last"].copy(), parts
 
 
 class CopiesBank:
