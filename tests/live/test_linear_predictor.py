@@ -1,11 +1,11 @@
-"""The predictor without settings: a proper density, in any unit, that waits until it knows enough."""
+"""The predictor without settings: a proper density in any unit, once it knows enough."""
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, stats  # type: ignore[import-untyped]
 
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.live import Alarm, LinearPredictor

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.live.restarted_runs import first_alarm, mean_time
 
 from bayescontrol import (
     BernoulliBandit,
@@ -37,7 +38,6 @@ from bayescontrol.live.restarted import evidence
 from bayescontrol.mdp import GibbsMDP, MDPModes, chain_mdp
 from bayescontrol.protocols import MISSING
 from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
-from tests.live.restarted_runs import first_alarm, mean_time
 
 HEADS = (0.3, 0.8)
 
@@ -51,7 +51,7 @@ class Peeking(KrichevskyTrofimov):
         return KrichevskyTrofimov.log_predict(twin, x, a, o)
 
 
-# -- exact enumeration ------------------------------------------------------------------------------
+# -- exact enumeration ---------------------------------------------------------------------------
 
 
 def exact(bell: RestartedAlarm, m: int, tosses: int) -> tuple[float, float, float]:
@@ -131,7 +131,7 @@ def test_each_start_is_an_alarm_of_its_own() -> None:
         assert 2.0**bell.evidence_bits == pytest.approx(sums.min())
 
 
-# -- a plant ----------------------------------------------------------------------------------------
+# -- a plant -------------------------------------------------------------------------------------
 
 GAINS = (2.0, 4.0, 8.0)
 SIGMA = 0.05
@@ -196,8 +196,10 @@ def delays(fault: str, at: int, seeds: range, hazard: float = 0.0) -> float:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_delay_does_not_grow_with_the_time_before(fault: str) -> None:
-    """Means of 8 runs. Pilot (seeds 100-119): at the start 68, 54 and 8; after 2,000 steps 49, 48
-    and 2. The means would have to be wrong by a factor of two."""
+    """Means of 8 runs, which would have to be wrong by a factor of two.
+
+    Pilot on other seeds: 68, 54 and 8 steps at the start, 49, 48 and 2 after 20,000 steps.
+    """
     assert delays(fault, 700, range(8)) <= 2.0 * delays(fault, 0, range(50, 58))
 
 
@@ -218,7 +220,7 @@ def test_an_alarm_from_the_start_is_slow_where_this_one_is_fast() -> None:
     assert 2000 < run(fast, plant, 2400, 0) < 2200
 
 
-# -- the mean time between false alarms -------------------------------------------------------------
+# -- the mean time between false alarms ----------------------------------------------------------
 
 
 def test_the_compiled_runs_equal_the_readable_alarm() -> None:
@@ -289,7 +291,7 @@ def test_conjugate_beliefs_keep_the_bound_for_worlds_from_their_prior() -> None:
     assert np.mean(times) - 3 * np.std(times) / math.sqrt(100) > 10.0
 
 
-# -- noise floors -----------------------------------------------------------------------------------
+# -- noise floors --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [0.0, 0.2, 0.35, 0.49, 0.8])
@@ -327,7 +329,12 @@ def test_small_floors_are_bounded_without_a_second_simulation() -> None:
     calls = []
     mode = motor(4.0)
     simulate = mode.step
-    mode.step = lambda x, u: calls.append(1) or simulate(x, u)  # type: ignore[func-returns-value]
+
+    def counted(x: Any, u: Any) -> Any:
+        calls.append(u)
+        return simulate(x, u)
+
+    mode.step = counted
     belief = FiniteBelief([mode])
     for o in ((0.0, 0.0), (0.04, -0.2)):
         log_p, _ = evidence(belief, (0.0, 0.0), 0.0, o)
@@ -356,7 +363,7 @@ def test_a_large_floor_of_another_kind_of_mode_is_refused() -> None:
         Guarded(ControlRule(FiniteBelief([Other(0.5)])), RestartedAlarm())
 
 
-# -- agents of every family -------------------------------------------------------------------------
+# -- agents of every family ----------------------------------------------------------------------
 
 
 def particles() -> ControlRule[Any, Any, Any, Any]:
@@ -370,7 +377,7 @@ def particles() -> ControlRule[Any, Any, Any, Any]:
 
 
 def output_mode(push: float) -> OutputMode:
-    system = LinearSystem([[1, 1], [0, 1]], [[0], [push]], np.eye(2), [[1]])
+    system = LinearSystem([[1, 1], [0, 1]], [[0.0], [push]], np.eye(2), [[1]])
     return OutputMode(system, C=[[1, 0]], V=[[1]], name=f"push {push}")
 
 
@@ -500,7 +507,7 @@ def test_modes_that_are_added_and_retired_count_from_then_on() -> None:
     assert np.isfinite(agent.alarm.mode_bits[1:]).all()
 
 
-# -- state ------------------------------------------------------------------------------------------
+# -- state ---------------------------------------------------------------------------------------
 
 
 def test_an_impossible_observation_raises_it_at_once() -> None:
@@ -511,17 +518,18 @@ def test_an_impossible_observation_raises_it_at_once() -> None:
     assert (bell.step, bell.evidence_bits) == (2, math.inf)
 
 
+def toss_until_alarm(bell: RestartedAlarm) -> int:
+    while bell.step is None:
+        bell.observe(0, 0, 1, [math.log(0.5)])
+    return bell.step
+
+
 def test_reset_forgets_everything_but_the_clock() -> None:
     bell = RestartedAlarm(KrichevskyTrofimov(2), 20.0)
-    while not bell.raised:
-        bell.observe(0, 0, 1, [math.log(0.5)])
-    first, t = bell.step, bell.t
+    first = toss_until_alarm(bell)
     bell.reset()
-    assert (bell.raised, bell.step, bell.t, bell.evidence_bits) == (False, None, t, 0.0)
-    while not bell.raised:
-        bell.observe(0, 0, 1, [math.log(0.5)])
-    assert first is not None
-    assert bell.step == t + first
+    assert (bell.raised, bell.step, bell.t, bell.evidence_bits) == (False, None, first, 0.0)
+    assert toss_until_alarm(bell) == 2 * first
 
 
 def test_on_alarm_can_reset_it() -> None:
