@@ -330,7 +330,8 @@ def test_densities_are_compared_with_a_density() -> None:
         )
         for o in Stream(0).normal(1.0, scale, size=200):
             agent.observe(0, float(o))
-        return agent.alarm.step
+        step: int | None = agent.alarm.step
+        return step
 
     assert steps_to_alarm(1.0) is None
     step = steps_to_alarm(2.5)

@@ -408,6 +408,11 @@ def family(name: str) -> tuple[Any, Any, Any]:
         "named arms": (GaussianBandit(["a", "b"]).agent(), None, Answers(normal)),
         "changing bernoulli": (BernoulliBandit(2).changing().agent(), COUNTS, Answers(win)),
         "changing gaussian": (GaussianBandit(2).changing().agent(), None, Answers(normal)),
+        "changing per arm": (
+            GaussianBandit(2).changing(per_arm=True).agent(),
+            None,
+            Answers(normal),
+        ),
         "linear plant": (known.agent(), None, known.environment(PLANT)),
         "learnt costs": (learnt.agent(), None, learnt.environment(PLANT)),
         "changing plant": (known.changing().agent(), None, known.environment(PLANT)),
@@ -418,8 +423,8 @@ def family(name: str) -> tuple[Any, Any, Any]:
 
 FAMILIES = (
     "tabular", "mdp modes", "bernoulli", "gaussian", "named arms", "changing bernoulli",
-    "changing gaussian", "linear plant", "learnt costs", "changing plant", "output feedback",
-    "particles",
+    "changing gaussian", "changing per arm", "linear plant", "learnt costs", "changing plant",
+    "output feedback", "particles",
 )  # fmt: skip
 
 
@@ -442,14 +447,16 @@ def test_it_watches_the_agents_of_every_family(name: str) -> None:
     assert same_bits(twin.save(), agent.save())
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_contexts_are_situations_and_the_next_context_is_no_evidence(shared: bool) -> None:
+@pytest.mark.parametrize("kind", ["static", "shared", "changing", "per arm"])
+def test_contexts_are_situations_and_the_next_context_is_no_evidence(kind: str) -> None:
     """Contexts near 1e-9 have a large density, which would raise the alarm."""
-    problem: Any = (
-        SharedLinearBandit(["a", "b"], lambda x, a: [float(x[0]), float(a == "a")], 2, sd=0.5)
-        if shared
-        else LinearBandit(["a", "b"], features=2, sd=0.5)
-    )
+    problem: Any = LinearBandit(["a", "b"], features=2, sd=0.5)
+    if kind == "shared":
+        problem = SharedLinearBandit(
+            ["a", "b"], lambda x, a: [float(x[0]), float(a == "a")], 2, sd=0.5
+        )
+    if kind in ("changing", "per arm"):
+        problem = problem.changing(per_arm=kind == "per arm")
     agent = Guarded(problem.agent(start=[0.0, 1.0]), RestartedAlarm())
     rng = Stream(0)
     for _ in range(60):

@@ -188,7 +188,8 @@ class Guarded(WrappedAgent):
         self._checked_kind = self._checked_modes is not None
         #: The wrapped agent.
         self.agent = agent
-        self.alarm = alarm
+        #: An `Alarm` or a `RestartedAlarm`.
+        self.alarm: Any = alarm
         self.fallback = as_fallback(fallback)
         #: Functions to call with this agent when the alarm is raised.
         self.on_alarm = _as_callbacks(on_alarm)
@@ -261,7 +262,7 @@ class Guarded(WrappedAgent):
             self._checked_modes = len(belief)
         if isinstance(self.alarm, RestartedAlarm):
             log_p, w = self._ask(lambda: evidence(belief, x, a, o), o)
-            return self.alarm.weigh(x, a, observed_part(belief, x, a, o), log_p, w)
+            return self.alarm.weigh(x, a, observed_part(belief, o), log_p, w)
         log_p = self._ask(lambda: belief.log_likelihoods(x, a, o), o)
         if isinstance(belief.on_impossible, Floor):
             log_p = np.maximum(log_p, np.log(belief.on_impossible.epsilon))
@@ -293,7 +294,7 @@ class Guarded(WrappedAgent):
     def _take(self, x: Any, a: Any, o: Any, weighed: Any) -> None:
         """Update the alarm, and call the `on_alarm` functions if this raised it."""
         if isinstance(self.alarm, RestartedAlarm):
-            o = observed_part(self.belief, x, a, o)
+            o = observed_part(self.belief, o)
         if self.alarm.take(x, a, o, weighed):
             for function in self.on_alarm:
                 function(self)

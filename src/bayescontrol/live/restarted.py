@@ -41,8 +41,8 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.bandits.linear_belief import SharedLinearBelief
 from bayescontrol.bandits.regression import reward_of
+from bayescontrol.bandits.roster import HasArms
 from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
@@ -286,19 +286,13 @@ def evidence(belief: Any, x: Any, a: Any, o: Any) -> tuple[FloatArray, FloatArra
     return log_p, w
 
 
-def observed_part(belief: Any, x: Any, a: Any, o: Any) -> Any:
-    """Return the part of o that the belief's likelihood covers, in plain values if it can.
-
-    A known cost and the next context are not evidence.
-    """
-    if isinstance(belief, FiniteBelief):
-        return state_and_cost(o)[0]
-    if isinstance(belief, SystemBelief) and not belief.costs.known:
-        return o
+def observed_part(belief: Any, o: Any) -> Any:
+    """Return the part of o that the likelihood covers: no known cost, and no next context."""
     static = belief.prior if isinstance(belief, ChangePointBelief) else belief
-    if hasattr(static, "plain_event"):
-        return static.plain_event(x, a, o)[2]
-    return reward_of(o) if isinstance(static, SharedLinearBelief) else o
+    if isinstance(static, HasArms):
+        return reward_of(o)
+    learns_costs = isinstance(static, SystemBelief) and not static.costs.known
+    return o if learns_costs else state_and_cost(o)[0]
 
 
 def gives_finite_predictions(belief: Any, x: Any, a: Any) -> bool:
