@@ -8,6 +8,7 @@ from benchmarks.arena.bamcp import BAMCP
 from benchmarks.arena.bandits import InformationDirected, KnowledgeGradient
 from benchmarks.arena.bayesian_q import BayesianQ
 from benchmarks.arena.optimism import MOSS, BayesUCB, UCBTuned
+from benchmarks.arena.partition_tree import PartitionTree
 from benchmarks.arena.posterior_sampling import DirichletMDPBelief, PosteriorSampling
 from benchmarks.arena.ucrl2 import UCRL2
 
@@ -20,6 +21,7 @@ __all__ = [
     "DirichletMDPBelief",
     "InformationDirected",
     "KnowledgeGradient",
+    "PartitionTree",
     "PosteriorSampling",
     "UCBTuned",
 ]

@@ -17,6 +17,7 @@ from bayescontrol.baselines.bayes_optimal import (
     PlanTooLarge,
     expected_total,
 )
+from bayescontrol.baselines.forgetting import ForgettingLinearBelief, ForgettingSystemBelief
 from bayescontrol.baselines.gittins import GittinsAgent
 from bayescontrol.baselines.gittins_solver import NotCertified, gittins_bounds, gittins_index
 from bayescontrol.baselines.gittins_table import DamagedCache, GittinsTable
@@ -44,6 +45,8 @@ __all__ = [
     "DamagedCache",
     "EpsilonGreedy",
     "FixedExperts",
+    "ForgettingLinearBelief",
+    "ForgettingSystemBelief",
     "GittinsAgent",
     "GittinsTable",
     "NaiveMixture",
