@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 from benchmarks.agents import act_and_observe, fused_and_readable, user_written_modes
 from benchmarks.bandit import REFERENCE, per_decision
+from benchmarks.changing import STATIC
+from benchmarks.changing import step as changing_step
 from benchmarks.convergence import verdicts
 from benchmarks.durable import MODEL, THREADS, group_commit
 from benchmarks.finite_belief import update_and_draw
@@ -96,6 +98,7 @@ def main() -> None:
         ("act and observe, 10 modes", act_and_observe, "NumPy by hand"),
         ("interact, a step over tables", fused_and_readable, "readable"),
         ("a decision, 10 levers", per_decision, REFERENCE),
+        ("a step, 10 arms that change", changing_step, STATIC),
         ("three-cups, a step of the Gibbs agent", gibbs_step, NUMPY),
         ("three-cups, a step of R-learning", r_learning_step, GYMNASIUM),
         ("a linear plant, 4 states and 2 inputs, a step", linear_step, LQR_BY_HAND),

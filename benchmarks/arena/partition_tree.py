@@ -3,16 +3,16 @@
     PTW_0(o) = ρ(o)      PTW_d(o) = ½ ρ(o) + ½ PTW_{d-1}(first half) PTW_{d-1}(second half)
 
 ρ is the probability of rewards in one segment: Beta-Bernoulli, independent for each arm. A tree of
-depth d mixes over all binary partitions of 2^d steps. After t steps only the d + 1 nodes that contain
-step t matter. The current segment is the node i, 0 for the root, with probability
+depth d mixes over all binary partitions of 2^d steps. After t steps only the d + 1 nodes that
+contain step t matter. The current segment is the node i, 0 for the root, with probability
 
     w_i ∝ ρ_i Π_{j<i} ½ b_j · ½ [i < d]     b_j: PTW of the first half of node j, 1 if t lies in it
 
-Veness, White, Bowling & György, "Partition tree weighting" (2013), is about prediction. `PartitionTree`
-acts as the Bayesian control rule does: it draws the current segment, then the arms from its posterior.
-This is our reading of ActivePTW without forced exploration (Veness, Hutter, György & Grau-Moya,
-"Partition tree weighting for non-stationary stochastic bandits", 2025), written anew; the default prior
-Beta(½, ½) is the estimator of Krichevsky and Trofimov, as there.
+Veness, White, Bowling & György, "Partition tree weighting" (2013), is about prediction.
+`PartitionTree` acts as the Bayesian control rule does: it draws the current segment, then the arms
+from its posterior. This is our reading of ActivePTW without forced exploration (Veness, Hutter,
+György & Grau-Moya, "Partition tree weighting for non-stationary stochastic bandits", 2025), written
+anew. The default prior Beta(½, ½) is the estimator of Krichevsky and Trofimov, as there.
 """
 
 import math

@@ -8,18 +8,19 @@ factor is multiplied by √γ, and the rows of √(1 - γ) times the prior facto
 """
 
 import math
-from copy import copy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, require_between
+from bayescontrol.arrays import Arrays, FloatArray, require_between
 from bayescontrol.bandits import ContextualBandit
 from bayescontrol.bandits.linear_belief import LinearBelief
+from bayescontrol.errors import IncompatibleState
 from bayescontrol.linear import LinearQuadratic
 from bayescontrol.linear.belief import SystemBelief
+from bayescontrol.values import require_shapes
 
 
 def fade(
@@ -50,15 +51,19 @@ class ForgettingLinearBelief(LinearBelief):
     def __init__(self, bandit: ContextualBandit, *, forgetting: float) -> None:
         super().__init__(bandit.link, list(bandit.labels), bandit.features, bandit.prior)
         self.forgetting = require_between("forgetting", forgetting, 0.0, 1.0, ends="(]")
-        self._prior_arrays = self._posteriors.R.copy(), self._posteriors.z.copy()
 
     def observe(self, x: npt.ArrayLike, a: Any, o: Any) -> None:
         """Fade all arms, then learn the reward. An error leaves the belief unchanged."""
         self._event(x, a, o)  # raises if the event is invalid
-        R0, z0 = self._prior_arrays
-        for j in range(len(R0)):
-            fade(self._posteriors.R[j], self._posteriors.z[j], (R0[j], z0[j]), self.forgetting)
+        posteriors = self._posteriors
+        R0, z0 = posteriors._prior
+        for j in range(len(posteriors)):
+            fade(posteriors.R[j], posteriors.z[j], (R0[j], z0[j]), self.forgetting)
         super().observe(x, a, o)
+
+    def merge(self, other: Any) -> None:
+        """Raise IncompatibleState: the weight of the evidence depends on its order."""
+        raise IncompatibleState(f"{self!r} cannot be merged: its evidence fades with time")
 
 
 class ForgettingSystemBelief(SystemBelief):
@@ -68,7 +73,7 @@ class ForgettingSystemBelief(SystemBelief):
     >>> belief = ForgettingSystemBelief(LinearQuadratic([[1.0]], [[1.0]]), forgetting=0.5)
     >>> for _ in range(50):
     ...     belief.observe([1.0], [0.0], [3.0])
-    >>> belief.precision().round(6)[0, 0], round(belief.nu, 6)      # 1 + 2 and ν₀ + 2
+    >>> round(float(belief.precision()[0, 0]), 6), round(belief.nu, 6)      # 1 + 2 and ν₀ + 2
     (3.0, 5.0)
     """
 
@@ -93,6 +98,16 @@ class ForgettingSystemBelief(SystemBelief):
         super().learn(x, u, y)
         self._weight = self.forgetting * self._weight + 1.0
 
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return copy(super().copy())
+    def merge(self, other: Any) -> None:
+        """Raise IncompatibleState: the weight of the evidence depends on its order."""
+        raise IncompatibleState(f"{self!r} cannot be merged: its evidence fades with time")
+
+    def save(self) -> Arrays:
+        """As `SystemBelief.save`, with the faded number of observations."""
+        return {**super().save(), "weight": np.array(self._weight)}
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned."""
+        require_shapes(arrays, {"weight": ()})
+        super().load(arrays)
+        self._weight = float(arrays["weight"])

@@ -10,24 +10,28 @@
     regret R_t = Σ_{τ≤t} (max_j m_j(τ) - m_{a_τ}(τ))      m(τ): the biases at step τ
     cost of the plant: the mean of xᵀQx + uᵀRu, relative to the mean optimum of its systems
 
-All agents of a run meet the same world with the same random numbers. The rule uses the default options
-of `problem.changing()` everywhere. It is compared with the rule for static worlds, with KL-UCB, and in
-linear worlds with the best fixed forgetting factor. Costs of the plant are compared by their logarithms,
-since an agent that does not notice a jump can lose control; they are cut at 10⁹.
+All agents of a run meet the same world with the same random numbers. The rule uses the default
+options of `problem.changing()` everywhere. It is compared with the rule for static worlds, with
+KL-UCB, and in linear worlds with the best fixed forgetting factor. Costs of the plant are compared
+by their logarithms, since an agent that does not notice a jump can lose control; they are cut at 1e9.
 
-The thresholds of regret are requirements, set before the measurements: lower than what other
-programs reach on the same kind of world. The mean of other programs at fast and slow changes: 219 ± 6
-and 441 for ActivePTW, 194 ± 6 and 1,068 for KL-UCB, 371 ± 10 and 1,974 for the static rule. A claim
-about a mean is undecided if the threshold is within two standard errors.
+The thresholds of regret are requirements, set before the measurements. Other programs reach, on
+average, at fast and slow changes: ActivePTW 219 ± 6 and 441, KL-UCB 194 ± 6 and 1,068, Thompson
+sampling 371 ± 10 and 1,974. `benchmarks/arena` has partition tree weighting on the worlds of this
+experiment. A claim about a mean is undecided if the threshold is within two standard errors.
 
-The factors of forgetting were chosen on seed 1000, which no default uses:
+The forgetting factors were chosen among 11 from 0.8 to 0.995 on seed 1000, 60 runs:
 
-    python -m benchmarks.arena.changing --tune
+    python -m benchmarks.arena.changing --tune --runs 60
 
-PILOT_NUMBERS
+    contexts: regret    219 ± 8 at 0.97, 215 ± 11 at 0.98, 226 ± 13 at 0.985; change points 104 ± 5
+    plant: log₁₀ cost   1.59 ± 0.21 at 0.97, 1.54 ± 0.20 at 0.98, 2.0 ± 0.3 at 0.985; 0.84 ± 0.12
 
-The claim about the hazard needs a pilot too, `bayescontrol run changing --seed 1000 --runs 400`:
-PILOT_HAZARD
+The claim about the hazard has a pilot on seed 1000 too,
+
+    bayescontrol run changing --seed 1000 --runs 200 --set linear_runs=1
+
+in which PILOT_HAZARD
 """
 
 import math
@@ -42,7 +46,7 @@ from msgspec import Meta
 from bayescontrol import BernoulliBandit, ControlRule, LinearBandit, Stream, interact, metrics
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import KLUCB, ForgettingLinearBelief, ForgettingSystemBelief
-from bayescontrol.errors import BadEvidence
+from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction
 from bayescontrol.experiments.chance import (
     clearly_positive,
     format_mean,
@@ -55,7 +59,7 @@ from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem
-from bayescontrol.plot.chart import Chart, Panel, Series
+from bayescontrol.plot.chart import Chart, Marker, Panel, Series
 from bayescontrol.problems.changing import ChangingEnvironment
 from bayescontrol.statistics import compare_pairs
 
@@ -74,7 +78,7 @@ PLANT: Final = "plant"
 #: Probabilities of a change per step.
 RATES: Final = {FAST: 0.002, SLOW: 0.0002, STILL: 0.0, CONTEXTS: 0.002, PLANT: 0.005}
 #: The best fixed factors of forgetting, from the pilot.
-FACTORS: Final = {CONTEXTS: 0.97, PLANT: 0.9}
+FACTORS: Final = {CONTEXTS: 0.98, PLANT: 0.98}
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class Played(NamedTuple):
 
 def checkpoints(steps: int) -> IntArray:
     """Return the steps at which the regret is stored, evenly spaced."""
-    return np.ceil(np.arange(1, POINTS + 1) * (steps / POINTS)).astype(np.int64)
+    return np.asarray(np.ceil(np.arange(1, POINTS + 1) * (steps / POINTS)), np.int64)
 
 
 def draw_bandit(settings: Settings, run: int, name: str) -> tuple[BernoulliBandit, Any]:
@@ -154,7 +158,7 @@ def mean_log_hazard(belief: Any) -> float:
     >>> round(mean_log_hazard(BernoulliBandit(2).changing().belief()), 12)     # 10⁻¹ … 10⁻⁶
     -3.5
     """
-    return sum(p * math.log10(h) for h, p in belief.hazards().items())
+    return float(sum(p * math.log10(h) for h, p in belief.hazards().items()))
 
 
 # -- linear worlds -----------------------------------------------------------------------------
@@ -165,7 +169,8 @@ LINEAR_AGENTS: Final = (RULE, STATIC, FORGETTING)
 LARGEST_COST: Final = 1e9
 
 _CONTEXTUAL: Final = LinearBandit(5, features=3, sd=0.5)
-_QUADRATIC: Final = LinearQuadratic(np.eye(2), [[0.1]], noise=np.eye(2))
+_Q, _R, _W = np.eye(2), 0.1 * np.eye(1), np.eye(2)
+_QUADRATIC: Final = LinearQuadratic(_Q, _R, noise=_W)
 
 
 def linear_agent(problem: Any, label: str, start: Any, factor: float) -> Any:
@@ -200,9 +205,8 @@ def draw_systems(settings: Settings, run: int) -> dict[int, LinearSystem]:
     for t in range(settings.plant_steps):
         if t == 0 or stream.uniform() < RATES[PLANT]:
             gain = (0.5 + stream.uniform()) * (1.0 if stream.uniform() < 0.5 else -1.0)
-            systems[t] = LinearSystem(
-                [[1.0, 0.2], [0.0, 0.9]], [[0.0], [gain]], *_QUADRATIC.known, np.eye(2)
-            )
+            B = [[0.0], [gain]]
+            systems[t] = LinearSystem([[1.0, 0.2], [0.0, 0.9]], B, _Q, _R, _W)
     return systems
 
 
@@ -213,8 +217,10 @@ def play_plant(settings: Settings, run: int, label: str, factor: float) -> float
     streams = named_streams(settings.seed, run, "plant: agent", "plant: environment")
     optimum = float(np.mean([system.best_cost for system in systems.values()]))
     try:
-        record = interact(linear_agent(_QUADRATIC, label, None, factor), plant, steps, streams=streams)
-    except BadEvidence:  # the state is too large for a number
+        record = interact(
+            linear_agent(_QUADRATIC, label, None, factor), plant, steps, streams=streams
+        )
+    except (BadEvidence, UnknownAction, NotStabilisable):  # the agent has lost control
         return LARGEST_COST
     return min(float(plant.costs(record).mean()) / optimum, LARGEST_COST)
 
@@ -223,7 +229,7 @@ PLAY_LINEAR: Final = {CONTEXTS: play_contexts, PLANT: play_plant}
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """Record the regret of all agents, the hazards that the rule has learnt, and the linear worlds."""
+    """Record the regret of all agents, the hazards learnt, and the linear worlds."""
     played = {name: play(settings, run, name, AGENTS) for name in BANDITS}
     linear = np.full((len(LINEAR), len(LINEAR_AGENTS)), np.nan)
     if run < settings.linear_runs:
@@ -324,37 +330,38 @@ def ratio_and_error(a: FloatArray, b: FloatArray) -> tuple[float, float | None]:
 
 
 def _linear_claim(results: Results) -> Claim:
-    """Compare the rule with both others in both linear worlds, by sign flips with Holm's correction."""
+    """Compare the rule with both others in both linear worlds."""
     compared = [
         comparison
         for values in results.linear.values()
+        if len(values[RULE]) > 1
         for comparison in compare_pairs(values, baseline=RULE, higher_is_better=False)
-    ] if len(results.linear[PLANT][RULE]) > 1 else []  # fmt: skip
+    ]
     verdicts = [comparison.verdict for comparison in compared]
-    better = verdicts.count("worse")  # the other agent is worse
+    won = verdicts.count("worse")  # the other agent is worse
     return Claim(
         "linear-jumps",
-        "contexts whose weights jump, and a plant that jumps: in how many of four comparisons the rule "
-        "is better than the static rule and the best fixed forgetting factor",
-        "ours", 4, better, None, better == 4,
-        " ".join(comparison.sentence for comparison in compared) or "one run",
-        undecided=better < 4 and "better" not in verdicts,
+        "contexts whose weights jump, and a plant that jumps: in how many of four comparisons the "
+        "rule is better than the static rule and than the best fixed forgetting factor",
+        "ours", 4, won, None, won == 4,
+        " ".join(comparison.sentence for comparison in compared) or "there is only one run",
+        undecided=won < 4 and "better" not in verdicts,
         threshold_origin="theory: paired sign flips in each world, at 5 % after Holm's correction",
     )  # fmt: skip
 
 
 def _hazard_claim(results: Results) -> Claim:
-    near = np.array(
-        [np.abs(v - math.log10(RATES[name])) <= 1.0 for name, v in results.log_hazard.items()]
-    ).all(axis=0)
-    least = least_successes(len(near), _PILOT, _ALARMS)
+    errors = [np.abs(v - math.log10(RATES[name])) for name, v in results.log_hazard.items()]
+    near = np.max(errors, axis=0) <= 1.0
+    n, (hits, runs) = near.size, _PILOT
+    least = least_successes(n, _PILOT, _ALARMS)
     return Claim(
         "hazard-learnt",
-        "share of runs in which the mean of ln h is within a factor of ten of the true rate, after "
-        "fast and after slow changes",
-        "ours", f">= {least / len(near):.3g}", *share_and_error(near), int(near.sum()) >= least,
+        "share of runs in which the posterior mean of ln h is within a factor of ten of the true "
+        "rate, after fast and after slow changes",
+        "ours", f">= {least / n:.3g}", *share_and_error(near), int(near.sum()) >= least,
         ", ".join(f"{name}: log₁₀ h = {format_mean(v)}" for name, v in results.log_hazard.items()),
-        threshold_origin=f"pilot on seed 1000: {_PILOT[0]} of {_PILOT[1]} runs (false alarms: 1 in 100)",
+        threshold_origin=f"pilot on seed 1000: {hits} of {runs} runs (false alarms: 1 in 100)",
     )  # fmt: skip
 
 
@@ -367,7 +374,8 @@ def _tables(results: Results) -> Iterator[Table]:
             (agent, *(format_mean(results.total(name, agent)) for name in BANDITS))
             for agent in AGENTS
         ),
-        f"means of {settings.runs:,} runs with their standard errors; all agents met the same worlds",
+        f"means of {settings.runs:,} runs with their standard errors; all agents met the same "
+        "worlds",
     )
     yield Table(
         "Linear worlds that jump",
@@ -392,6 +400,9 @@ _LOOKS: Final[Mapping[str, Any]] = {
     KL_UCB: {"colour": "green", "dash": "dot"},
     FORGETTING: {"colour": "purple", "dash": "dashdot"},
 }
+_MARKERS: Final[Mapping[str, Marker]] = {
+    RULE: "circle", STATIC: "square-open", FORGETTING: "triangle-up",
+}  # fmt: skip
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -407,10 +418,9 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "regret": Chart(
             "Bandits that change",
             [_regrets(results, name, title) for name, title in titles.items()],
-            "Lower is better. All agents play the same bandits. The rule that expects changes has a "
-            "nearly constant regret per change, and pays a small price where nothing changes. The "
-            "static rule averages over the past, and needs about as many steps to unlearn as it had "
-            "to learn.",
+            "Lower is better. All agents play the same bandits. The rule that expects changes learns "
+            "anew after each change, and pays a small price where nothing changes. The static rule "
+            "averages over the past: the longer it has learnt, the longer it needs to unlearn.",
             columns=2,
             note=f"{settings.runs:,} runs; bands: ± 2 standard errors",
         ),
@@ -439,12 +449,15 @@ def _linear(results: Results, name: str, title: str, ylabel: str) -> Panel:
     """Draw one point for each run, in the order of the rule's values."""
     values = results.linear[name]
     order = np.argsort(values[RULE], kind="stable")
+    x = np.arange(1, order.size + 1)
     series = [
-        Series(a, np.arange(1, order.size + 1), values[a][order], kind="points",
-               colour=_LOOKS[a]["colour"], marker=marker)
-        for a, marker in zip(LINEAR_AGENTS, ("circle", "square", "triangle-up"), strict=True)
-    ]  # fmt: skip
-    return Panel(title, "run, sorted by the rule that expects changes", ylabel, series, legend="below")
+        Series(
+            a, x, values[a][order], kind="points", colour=_LOOKS[a]["colour"], marker=_MARKERS[a]
+        )
+        for a in LINEAR_AGENTS
+    ]
+    return Panel(title, "run, sorted by the rule that expects changes", ylabel, series,
+                 legend="below")  # fmt: skip
 
 
 experiment = Experiment(
