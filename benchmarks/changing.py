@@ -5,7 +5,7 @@
 `python -m benchmarks.changing` prints the time per step. The limit is 3 us in the compiled loop.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from benchmarks.timing import Timing, take_turns
@@ -21,6 +21,7 @@ from bayescontrol.experiments.bandits.changing import (
     Settings,
     draw_bandit,
 )
+from bayescontrol.problems.changing import ChangingEnvironment
 
 __all__ = ["STATIC", "step"]
 
@@ -38,9 +39,8 @@ def worlds(run: int) -> tuple[Any, Any]:
 def play(label: str, run: int, steps: int, probes: Any = None) -> None:
     """Let an agent play the first steps of a world."""
     bandit, world = worlds(run)
-    world.t = 0
-    agent = AGENTS[label](bandit, steps)
-    interact(agent, world, steps, seed=run, probes=probes)
+    agent, again = AGENTS[label](bandit, steps), ChangingEnvironment(world.worlds)
+    interact(agent, again, steps, seed=run, probes=probes)
 
 
 def step(rounds: int = 9) -> dict[str, Timing]:
@@ -51,8 +51,8 @@ def step(rounds: int = 9) -> dict[str, Timing]:
         for run in range(4):
             play(label, run, steps)
 
-    calls = {label: lambda label=label: play_all(label) for label in AGENTS}
-    calls[READABLE] = lambda: play(RULE, 0, 500, LOOK)
+    calls: dict[str, Any] = {label: partial(play_all, label) for label in AGENTS}
+    calls[READABLE] = partial(play, RULE, 0, 500, LOOK)
     timings = take_turns(calls, calls=1, rounds=rounds)
     return {
         label: timing.per(500 if label == READABLE else 4 * steps)

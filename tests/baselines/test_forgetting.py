@@ -1,5 +1,7 @@
 """Beliefs that forget, compared with the equations in dense matrices."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,15 +22,15 @@ def test_contextual_arms_fade_as_in_the_equations() -> None:
     """Λ ← γ Λ + (1 - γ) Λ₀ for both arms, then + x xᵀ / σ² for the arm that was pulled."""
     belief, rng = ForgettingLinearBelief(bandit(), forgetting=GAMMA), np.random.default_rng(0)
     mu0, lam0 = PRIOR
-    lam, eta = {a: lam0.copy() for a in belief.labels}, {a: lam0 @ mu0 for a in belief.labels}
+    lam, eta = dict.fromkeys(belief.labels, lam0), dict.fromkeys(belief.labels, lam0 @ mu0)
     for _ in range(60):
         x, arm, r = rng.normal(size=2), str(rng.choice(["red", "blue"])), float(rng.normal())
         belief.observe(x, arm, r)
         for a in lam:
             lam[a] = GAMMA * lam[a] + (1 - GAMMA) * lam0
             eta[a] = GAMMA * eta[a] + (1 - GAMMA) * (lam0 @ mu0)
-        lam[arm] += np.outer(x, x) / 0.25
-        eta[arm] += r * x / 0.25
+        lam[arm] = lam[arm] + np.outer(x, x) / 0.25
+        eta[arm] = eta[arm] + r * x / 0.25
     for a in lam:
         np.testing.assert_allclose(belief.precision(a), lam[a], rtol=1e-11)
         np.testing.assert_allclose(belief.mean(a), np.linalg.solve(lam[a], eta[a]), rtol=1e-10)
@@ -68,7 +70,8 @@ def test_with_the_factor_one_nothing_is_forgotten() -> None:
     system = double_integrator()
     plant = LinearQuadratic.on(system)
     agent = plant.agent()
-    same = ControlRule(ForgettingSystemBelief(plant, forgetting=1.0), agent.x, agent.advance)
+    belief: Any = ForgettingSystemBelief(plant, forgetting=1.0)
+    same = ControlRule(belief, agent.x, agent.advance)
     runs = [interact(one, LinearPlant(system), 50, seed=2) for one in (agent, same)]
     np.testing.assert_array_equal(runs[0].observations, runs[1].observations)
 

@@ -13,7 +13,7 @@
 All agents of a run meet the same world with the same random numbers. The rule uses the default
 options of `problem.changing()` everywhere. It is compared with the rule for static worlds, with
 KL-UCB, and in linear worlds with the best fixed forgetting factor. Costs of the plant are compared
-by their logarithms, since an agent that does not notice a jump can lose control; they are cut at 1e9.
+by their logarithms, since an agent that misses a jump can lose control; they are cut at 1e9.
 
 The thresholds of regret are requirements, set before the measurements. Other programs reach, on
 average, at fast and slow changes: ActivePTW 219 ± 6 and 441, KL-UCB 194 ± 6 and 1,068, Thompson
@@ -31,7 +31,8 @@ The claim about the hazard has a pilot on seed 1000 too,
 
     bayescontrol run changing --seed 1000 --runs 200 --set linear_runs=1
 
-in which PILOT_HAZARD
+in which 196 of 200 runs have both means of ln h within a factor of ten of the rate. The others are
+slow worlds, which change four times on average and some of them never.
 """
 
 import math
@@ -280,7 +281,7 @@ _SHARES: Final = {
     "collapse": (COLLAPSE, 0.1, "if the best of three arms collapses half-way"),
 }
 #: Runs of the pilot in which both hazards were within a factor of ten, and all its runs.
-_PILOT: Final = (400, 400)
+_PILOT: Final = (196, 200)
 _ALARMS: Final = 0.01
 
 
@@ -418,9 +419,10 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "regret": Chart(
             "Bandits that change",
             [_regrets(results, name, title) for name, title in titles.items()],
-            "Lower is better. All agents play the same bandits. The rule that expects changes learns "
-            "anew after each change, and pays a small price where nothing changes. The static rule "
-            "averages over the past: the longer it has learnt, the longer it needs to unlearn.",
+            "Lower is better. All agents play the same bandits. The rule that expects changes "
+            "learns anew after each change, and pays a small price where nothing changes. The "
+            "static rule averages over the past: the longer it has learnt, the longer it needs to "
+            "unlearn.",
             columns=2,
             note=f"{settings.runs:,} runs; bands: ± 2 standard errors",
         ),
@@ -463,7 +465,7 @@ def _linear(results: Results, name: str, title: str, ylabel: str) -> Panel:
 experiment = Experiment(
     name="changing",
     summary="worlds that change: regret of the rule with change points, static rule, KL-UCB",
-    settings=Settings, quick=Settings(runs=60, linear_runs=12),
+    settings=Settings, quick=Settings(runs=100, linear_runs=12),
     full=Settings(runs=2000, linear_runs=200),
     run=run, score=score, figures=draw,
 )  # fmt: skip
