@@ -56,6 +56,8 @@ CHARTS: Final[Mapping[str, tuple[str, dict[str, Any], str]]] = {
     "chain": ("chain", {"runs": 50, "k_max": 10}, "identification-time"),
     "bandit": ("bandit", {"runs": 100}, "performance"),
     "bandit-regret": ("bandit", {"runs": 100}, "regret"),
+    "changing": ("changing", {"runs": 60, "linear_runs": 12}, "regret"),
+    "changing-linear": ("changing", {"runs": 60, "linear_runs": 12}, "linear"),
     "maze-map": ("maze", {"runs": 2}, "setup"),
     "maze-learning": ("maze", {"runs": 2}, "learning"),
     "policy-diagram": ("policy-diagram", {"runs": 100}, "diagram"),

@@ -22,10 +22,18 @@ ARENA: dict[str, Experiment[Any]] = {
     study.experiment.name: study.experiment for study in (bandit_zoo, maze_sensitivity, maze_zoo)
 }
 
+#: The lengths at which `changing` makes claims.
+CHANGING = {
+    "fast": 2_500, "slow": 20_000, "still": 1_000, "collapse": 6_000, "context": 1_000, "plant": 600,
+}  # fmt: skip
 #: The settings of the small replicas, and the settings that differ when they are scored.
 SMALL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "bandit": ({}, {}),
     "bandit-zoo": ({"steps": 10, "levers": 3}, {"runs": 20}),
+    "changing": (
+        {f"{world}_steps": 60 for world in CHANGING},
+        {f"{world}_steps": steps for world, steps in CHANGING.items()},
+    ),
     "chain": ({"k_max": 3, "growing_steps": 120}, {}),
     "consistency": ({"steps": 200}, {}),
     "convergence": ({"steps": 300}, {}),
@@ -69,7 +77,7 @@ EXACT = {
     "policy-diagram": {"transitions-sum-to-1"},
 }  # fmt: skip
 PLACE = re.compile(r"section [1-7](\.[1-6])?(, (figure|theorem|table|equations|on) |$)")
-ORIGIN = re.compile(r"(theory|pilot on seed|full size|paper|other programs)\b")
+ORIGIN = re.compile(r"(theory|pilot on seed|full size|paper|other programs|requirement)\b")
 
 
 @cache

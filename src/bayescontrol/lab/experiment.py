@@ -59,7 +59,8 @@ class Claim:
     refuted, not comparable or undecided. `place` is the section, figure or theorem of the paper
     that makes the claim; it is required if the source is the paper. `exact` marks a claim that no
     simulated run can change, such as a constant. `threshold_origin` names the origin of the
-    threshold: theory, a pilot on other seeds, results at full size, the paper, or other programs.
+    threshold: theory, a pilot on other seeds, results at full size, the paper, other programs, or
+    a requirement that was set before the measurement.
 
     >>> claim = Claim(
     ...     name="bayes-optimal-time", claim="the Bayes-optimal agent needs k steps",
