@@ -60,7 +60,7 @@ from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem
-from bayescontrol.plot.chart import Chart, Marker, Panel, Series
+from bayescontrol.plot.chart import Chart, Panel, Series
 from bayescontrol.problems.changing import ChangingEnvironment
 from bayescontrol.statistics import compare_pairs
 
@@ -401,9 +401,6 @@ _LOOKS: Final[Mapping[str, Any]] = {
     KL_UCB: {"colour": "green", "dash": "dot"},
     FORGETTING: {"colour": "purple", "dash": "dashdot"},
 }
-_MARKERS: Final[Mapping[str, Marker]] = {
-    RULE: "circle", STATIC: "square-open", FORGETTING: "triangle-up",
-}  # fmt: skip
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -432,8 +429,8 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
                 _linear(results, CONTEXTS, "Contexts whose weights jump", "regret at the end"),
                 _linear(results, PLANT, "A plant that jumps", "log₁₀ of cost / optimum"),
             ],
-            "Lower is better. Each point is a run, sorted by the value of the rule that expects "
-            "changes; runs below each other have the same world and noise.",
+            "Lower is better. Each point is a run; the runs of each agent are sorted. The static "
+            "rule is as good in the worlds that happen not to change.",
             columns=2,
             note=f"{len(results.linear[PLANT][RULE]):,} runs; forgetting factors "
             f"{FACTORS[CONTEXTS]:g} and {FACTORS[PLANT]:g}, the best on other seeds",
@@ -448,18 +445,15 @@ def _regrets(results: Results, name: str, title: str) -> Panel:
 
 
 def _linear(results: Results, name: str, title: str, ylabel: str) -> Panel:
-    """Draw one point for each run, in the order of the rule's values."""
-    values = results.linear[name]
-    order = np.argsort(values[RULE], kind="stable")
-    x = np.arange(1, order.size + 1)
+    """Draw the values of each agent in increasing order, against the share of runs."""
+    n = len(results.linear[name][RULE])
+    share, values = (np.arange(n) + 0.5) / n, results.linear[name]
     series = [
-        Series(
-            a, x, values[a][order], kind="points", colour=_LOOKS[a]["colour"], marker=_MARKERS[a]
-        )
-        for a in LINEAR_AGENTS
+        Series(a, share, np.sort(values[a]), marker="circle", **_LOOKS[a]) for a in LINEAR_AGENTS
     ]
-    return Panel(title, "run, sorted by the rule that expects changes", ylabel, series,
-                 legend="below")  # fmt: skip
+    return Panel(
+        title, "share of runs with a lower value", ylabel, series, xlim=(0.0, 1.0), legend="below"
+    )
 
 
 experiment = Experiment(
