@@ -63,18 +63,18 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--tune", action="store_true", help="compare forgetting factors instead")
-    asked = parser.parse_args()
-    seed = asked.seed if asked.seed is not None else 1000 if asked.tune else 0
-    settings, measure = Settings(seed=seed, runs=asked.runs), regrets
-    if asked.tune:
+    arguments = parser.parse_args()
+    seed = arguments.seed if arguments.seed is not None else 1000 if arguments.tune else 0
+    settings, measure = Settings(seed=seed, runs=arguments.runs), regrets
+    if arguments.tune:
         measure = forgetting_scores
-    for name in LINEAR if asked.tune else BANDITS:
+    for name in LINEAR if arguments.tune else BANDITS:
         began = time.perf_counter()
         values = measure(settings, name)
         unit = "log₁₀ of cost / optimum" if name == PLANT else "regret"
         seconds = time.perf_counter() - began
         table = Table(
-            title=f"{name}, {settings.steps(name):,} steps, {asked.runs} runs, seed {seed}, "
+            title=f"{name}, {settings.steps(name):,} steps, {arguments.runs} runs, seed {seed}, "
             f"{seconds:.0f} s"
         )
         for column in ("agent", unit, "median"):
