@@ -25,7 +25,7 @@ ARENA: dict[str, Experiment[Any]] = {
 #: The lengths at which `changing` makes claims.
 CHANGING = {
     "fast": 2_500, "slow": 20_000, "still": 1_000, "collapse": 6_000, "context": 1_000,
-    "plant": 600,
+    "plant": 600, "motor": 6_000,
 }  # fmt: skip
 #: The settings of the small replicas, and the settings that differ when they are scored.
 SMALL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -43,10 +43,11 @@ from bayescontrol.plot import figures as printed
 #: Short runs, for what does not depend on the length.
 SMALL = Settings(
     runs=2, fast_steps=100, slow_steps=100, still_steps=100, collapse_steps=100, context_steps=60,
-    plant_steps=60, linear_runs=2,
+    plant_steps=60, linear_runs=2, motor_steps=20, motor_runs=2,
 )  # fmt: skip
 NAMES = [
     "fast-changes", "slow-changes", "no-change-price", "collapse", "linear-jumps", "hazard-learnt",
+    "motor",
 ]  # fmt: skip
 
 
@@ -71,7 +72,8 @@ def made_up(runs: int = 40, seed: int = 0) -> dict[str, Any]:
     linear = np.empty((runs, 2, 3))
     linear[:, 0] = np.array([100.0, 500.0, 200.0]) + rng.normal(size=(runs, 3))
     linear[:, 1] = 10.0 ** (np.array([0.2, 2.0, 0.6]) + 0.1 * rng.normal(size=(runs, 3)))
-    return {"regret": regret, "log_hazard": hazard, "linear": linear}
+    motor = 1e5 * np.exp(0.01 * rng.normal(size=(runs, 2)))
+    return {"regret": regret, "log_hazard": hazard, "linear": linear, "motor": motor}
 
 
 def claims(columns: Columns) -> dict[str, Claim]:
@@ -128,6 +130,15 @@ def test_hazards_that_are_far_from_the_rate_fail() -> None:
         assert (found.verdict, found.ours) == ("fails", 0.75)
 
 
+def test_a_motor_that_costs_too_much_fails() -> None:
+    wrong = made_up()
+    for factor, verdict in ((1.05, "undecided"), (1.2, "fails")):
+        wrong["motor"][:, 0] = factor * wrong["motor"][::-1, 1]
+        assert claims(wrong)["motor"].verdict == verdict
+    wrong["motor"][1:] = np.nan
+    assert claims(wrong)["motor"].verdict == "undecided"
+
+
 def test_runs_without_linear_worlds_are_left_out() -> None:
     some = made_up()
     some["linear"][7:] = np.nan
@@ -148,7 +159,9 @@ def test_a_replica_is_reproducible_and_does_not_depend_on_the_other_agents() -> 
     assert all(one[name].tobytes() == two[name].tobytes() for name in one)
     alone = play(SMALL, 1, COLLAPSE, {KL_UCB: AGENTS[KL_UCB]})[KL_UCB].regret
     assert alone.tobytes() == one["regret"][place(COLLAPSE, KL_UCB)].tobytes()
-    assert np.isnan(run(SMALL, 2)["linear"]).all()
+    later = run(SMALL, 2)
+    assert np.isnan(later["linear"]).all()
+    assert np.isnan(later["motor"]).all()
 
 
 def test_worlds_differ_between_runs_and_have_the_stated_changes() -> None:
@@ -235,7 +248,7 @@ def test_a_belief_that_never_changes_fails_the_collapse() -> None:
 @pytest.mark.slow
 def test_at_full_size_every_claim_holds() -> None:
     """Other random numbers than the defaults; false alarms: about 1 in 20 for each mean."""
-    settings = Settings(seed=2, runs=1000, linear_runs=100)
+    settings = Settings(seed=2, runs=1000, linear_runs=100, motor_runs=10)
     found = score(settings, run_replicas(experiment, settings)).claims
     assert [claim.name for claim in found] == NAMES
     assert {claim.verdict for claim in found} == {"holds"}

@@ -6,6 +6,7 @@
     collapse   biases 0.9, 0.6, 0.5; in the middle of the run the best arm falls to 0.1
     contexts   5 arms with linear contexts, whose weights jump with probability 0.002 per step
     plant      a linear plant whose input gain jumps, sign included, with probability 0.005 per step
+    motor      a motor with a noisy sensor, whose load and wiring change every 1,000 steps; 24 modes
 
     regret R_t = Σ_{τ≤t} (max_j m_j(τ) - m_{a_τ}(τ))      m(τ): the biases at step τ
     cost of the plant: the mean of xᵀQx + uᵀRu, relative to the mean optimum of its systems
@@ -14,6 +15,9 @@ All agents of a run meet the same world with the same random numbers. The rule u
 options of `problem.changing()` everywhere. It is compared with the rule for static worlds, with
 KL-UCB, and in linear worlds with the best fixed forgetting factor. Costs of the plant are compared
 by their logarithms, since an agent that misses a jump can lose control; they are cut at 1e9.
+
+At the motor the rule over interacting models, with an unknown rate of changes, is compared with
+interacting models that know the rate and use the most probable mode (`experiments.control.motor`).
 
 The thresholds of regret are requirements, set before the measurements. Other programs reach, on
 average, at fast and slow changes: ActivePTW 219 ± 6 and 441, KL-UCB 194 ± 6 and 1,068, Thompson
@@ -47,7 +51,7 @@ from msgspec import Meta
 from bayescontrol import BernoulliBandit, ControlRule, LinearBandit, Stream, interact, metrics
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import KLUCB, ForgettingLinearBelief, ForgettingSystemBelief
-from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction
+from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction, counted
 from bayescontrol.experiments.chance import (
     clearly_positive,
     format_mean,
@@ -55,6 +59,11 @@ from bayescontrol.experiments.chance import (
     least_successes,
     measured,
     share_and_error,
+)
+from bayescontrol.experiments.control.motor import (
+    KnownRateIMM,
+    interacting_agent,
+    motor_costs,
 )
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
@@ -97,6 +106,8 @@ class Settings:
     linear_runs: Annotated[
         int, Meta(ge=1, description="replicas of the linear worlds, which take longer")
     ] = 40
+    motor_steps: Annotated[int, Meta(ge=2, description="steps of the motor")] = 6_000
+    motor_runs: Annotated[int, Meta(ge=1, description="replicas of the motor")] = 10
 
     def steps(self, world: str) -> int:
         """Return the number of steps in a world."""
@@ -237,12 +248,18 @@ def run(settings: Settings, run: int) -> Columns:
         for k, name in enumerate(LINEAR):
             values = (PLAY_LINEAR[name](settings, run, a, FACTORS[name]) for a in LINEAR_AGENTS)
             linear[k] = list(values)
+    motor = np.full(2, np.nan)
+    if run < settings.motor_runs:
+        makers = interacting_agent, lambda motor: KnownRateIMM(noise=motor.noise)
+        steps, seed = settings.motor_steps, settings.seed
+        motor[:] = [motor_costs(make, "sign", [run], steps, seed=seed)[0] for make in makers]
     return {
         "regret": np.array([[played[name][a].regret for a in AGENTS] for name in BANDITS]),
         "log_hazard": np.array(
             [mean_log_hazard(played[name][RULE].agent.belief) for name in (FAST, SLOW)]
         ),
         "linear": linear,
+        "motor": motor,
     }
 
 
@@ -265,6 +282,9 @@ class Results:
             for name, column in by_name(LINEAR, linear).items()
         }
 
+        #: The cost of the motor by the rule, and by interacting models that know the rate.
+        self.motor = columns["motor"][~np.isnan(columns["motor"]).any(axis=1)].T
+
     def total(self, world: str, agent: str) -> FloatArray:
         """Return the regret at the end."""
         return np.asarray(self.regret[world][agent][:, -1])
@@ -276,6 +296,8 @@ _LIMITS: Final = {
     "slow-changes": (SLOW, 300.0, "ActivePTW 441, KL-UCB 1,068, Thompson 1,974"),
 }
 #: The largest regret of the rule relative to that of the static rule.
+#: The largest cost of the motor relative to that of interacting models with the known rate.
+_MOTOR_LIMIT: Final = 1.05
 _SHARES: Final = {
     "no-change-price": (STILL, 1.25, "without a change"),
     "collapse": (COLLAPSE, 0.1, "if the best of three arms collapses half-way"),
@@ -288,8 +310,10 @@ _ALARMS: Final = 0.01
 def score(settings: Settings, columns: Columns) -> Score:
     """Make the claims, which hold for the default lengths only, and the tables."""
     results = Results(settings, columns)
-    changed = {"seed": settings.seed, "runs": settings.runs, "linear_runs": settings.linear_runs}
-    is_usual = settings == replace(Settings(), **changed)
+    sizes = {
+        name: getattr(settings, name) for name in ("seed", "runs", "linear_runs", "motor_runs")
+    }
+    is_usual = settings == replace(Settings(), **sizes)
     return Score(tuple(_claims(results)) if is_usual else (), tuple(_tables(results)))
 
 
@@ -318,6 +342,16 @@ def _claims(results: Results) -> Iterator[Claim]:
         )  # fmt: skip
     yield _linear_claim(results)
     yield _hazard_claim(results)
+    rule, known = results.motor
+    excess = _MOTOR_LIMIT * known - rule
+    yield Claim(
+        "motor",
+        "a motor whose load and wiring change: cost of the rule with an unknown rate, as a "
+        "multiple of the cost of interacting models that know the rate",
+        "ours", f"<= {_MOTOR_LIMIT:g}", *ratio_and_error(rule, known), clearly_positive(excess),
+        f"{counted(rule.size, 'run')} of {results.settings.motor_steps:,} steps",
+        undecided=is_unclear(excess), threshold_origin="requirement",
+    )  # fmt: skip
 
 
 def ratio_and_error(a: FloatArray, b: FloatArray) -> tuple[float, float | None]:
@@ -459,7 +493,7 @@ def _linear(results: Results, name: str, title: str, ylabel: str) -> Panel:
 experiment = Experiment(
     name="changing",
     summary="worlds that change: regret of the rule with change points, static rule, KL-UCB",
-    settings=Settings, quick=Settings(runs=100, linear_runs=12),
-    full=Settings(runs=2000, linear_runs=200),
+    settings=Settings, quick=Settings(runs=80, linear_runs=12, motor_runs=2),
+    full=Settings(runs=2000, linear_runs=200, motor_runs=20),
     run=run, score=score, figures=draw,
 )  # fmt: skip
