@@ -2,9 +2,11 @@
 
 `python -m benchmarks.motor` prints costs as shares of those of interacting models with the known
 rate and of an oracle that knows the plant: 10 runs of 6,000 steps in `load` and `sign`, 50 runs of
-400 steps in `fixed` and `noisy`. It takes about ten minutes. In `load` a low cost does not show that an
-agent follows the changes: see `bayescontrol.experiments.control.motor.prediction_bits`.
+400 steps in `fixed` and `noisy`. It takes about ten minutes. In `load` a low cost does not show
+that an agent follows the changes: see `bayescontrol.experiments.control.motor.prediction_bits`.
 """
+
+from typing import Any
 
 from bayescontrol import ControlRule, FiniteBelief
 from bayescontrol.beliefs import FadingBelief
@@ -18,6 +20,7 @@ from bayescontrol.experiments.control.motor import (
     motor_modes,
     next_situation,
 )
+from bayescontrol.rule import Rule
 
 __all__ = ["AGENTS", "print_costs"]
 
@@ -31,7 +34,7 @@ AGENTS = {
 }
 
 
-def _rule(belief: FiniteBelief) -> ControlRule:
+def _rule(belief: FiniteBelief[Any]) -> Rule:
     return ControlRule(belief, (0, 0.0), next_situation)
 
 

@@ -182,7 +182,7 @@ def test_without_learning_it_earns_almost_nothing_on_three_cups() -> None:
     """The planted bug: .007 to .014 in 4 runs."""
 
     class Forgetful(PosteriorSampling):
-        def learn(self, x: Any, a: Any, o: Any) -> None:
+        def learn(self, x: Any, a: Any, o: Any, *, decision: int | None = None) -> None:
             """Learn nothing."""
 
     mdp = Maze().mdp()

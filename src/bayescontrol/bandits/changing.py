@@ -304,7 +304,7 @@ class PerArmBelief(HasArms[Any]):
         return self._last
 
     def _joint_mode(self) -> Any:
-        """Join the modes of the active arms that were drawn last; None if there are none."""
+        """Join the modes of the active arms that were drawn last; None before the first draw."""
         modes: list[Any] = [self._parts[j].last() for j in self._roster.active.tolist()]
         if None in modes:
             return None

@@ -70,13 +70,13 @@ def end_start(starts: IntArray, log_r: FloatArray, place: int) -> None:
     >>> starts.tolist(), log_r.ravel().round(4).tolist()
     ([0, 3, 2], [-inf, 0.0, 0.6931])
     """
-    heir = -1
+    next_start = -1
     for i in range(starts.size):
-        if starts[i] > starts[place] and (heir < 0 or starts[i] < starts[heir]):
-            heir = i
+        if starts[i] > starts[place] and (next_start < 0 or starts[i] < starts[next_start]):
+            next_start = i
     for m in range(log_r.shape[1]):
-        if heir >= 0:
-            log_r[heir, m] = log_add(log_r[heir, m], log_r[place, m])
+        if next_start >= 0:
+            log_r[next_start, m] = log_add(log_r[next_start, m], log_r[place, m])
         log_r[place, m] = -math.inf
     starts[place] = 0
 
