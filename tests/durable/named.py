@@ -43,7 +43,8 @@ from bayescontrol.baselines import (
     GittinsTable,
     NaiveMixture,
 )
-from bayescontrol.beliefs import ResampleMoveBelief
+from bayescontrol.baselines.forgetting import ForgettingLinearBelief, ForgettingSystemBelief
+from bayescontrol.beliefs import ChangePointBelief, InteractingBelief, ResampleMoveBelief
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.beliefs.weights import Floor
@@ -52,10 +53,18 @@ from bayescontrol.experts import Bumpless, SimulatorMode, SimulatorNoise, next_s
 from bayescontrol.linear import (
     DeterminantDoubling,
     LinearQuadratic,
+    LinearSystem,
+    OutputMode,
     SystemPrior,
     double_integrator,
 )
-from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov, StudentPredictor
+from bayescontrol.live import (
+    Alarm,
+    Guarded,
+    KrichevskyTrofimov,
+    RestartedAlarm,
+    StudentPredictor,
+)
 from bayescontrol.mdp import GibbsMDP, GibbsPrior, MDPModes, chain_mdp
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.problems.parametric import ParametricModes
@@ -712,18 +721,81 @@ WRAPPED: dict[str, Case] = {
     ),
 }
 
+
+def _with_belief(problem: Any, belief: Any) -> ControlRule[Any, Any, Any, Any]:
+    """The agent of a problem, with another belief."""
+    agent = problem.agent()
+    return ControlRule(belief, agent.x, agent.advance)
+
+
+def _carts() -> list[OutputMode]:
+    """Two carts that are seen through noise; they differ in the sign of the push."""
+    systems = [LinearSystem([[1, 1], [0, 1]], [[0], [b]], np.eye(2), [[1]]) for b in (1.0, -1.0)]
+    return [OutputMode(s, C=[[1, 0]], V=[[1]], name=f"cart {i}") for i, s in enumerate(systems)]
+
+
+_LINEAR = LinearBandit(["a", "b"], features=2, sd=0.3)
+_PLANT = LinearQuadratic.on(double_integrator(), start=[1.0, -1 / 3])
+
+#: Worlds that change: built-in problems.
+CHANGING: dict[str, Case] = {
+    "changing": Case(BernoulliBandit(["red", "blue"]).changing(window=6, places=9)),
+    "changing, held": Case(
+        GaussianBandit(2, sd=0.5).changing(hazards=[0.1, 0.01]), answer=_real, schedule=Every(3)
+    ),
+    "changing, per arm": Case(PoissonBandit(2).changing(per_arm=True), answer=_count),
+    "changing contexts": Case(_LINEAR.changing(), question=_context(2), answer=_real),
+    "changing plant": Case(_PLANT.changing(), answer=_vector(2)),
+}
+
+#: Beliefs and alarms for worlds that change.
+CHANGING_BELIEFS: dict[str, Case] = {
+    "change points": Case(
+        _named(lambda: _with_belief(_LINEAR, ChangePointBelief(_LINEAR.belief(), places=5))),
+        question=_context(2),
+        answer=_real,
+    ),
+    "switching, learnt": Case(
+        _named(_coins(lambda modes: SwitchingBelief(modes, hazard=[0.1, 0.01])))
+    ),
+    "interacting": Case(
+        _named(lambda: ControlRule(InteractingBelief(_carts(), hazard=[0.1, 0.01]))),
+        answer=_vector(1),
+    ),
+    "forgetting contexts": Case(
+        _named(lambda: _with_belief(_LINEAR, ForgettingLinearBelief(_LINEAR, forgetting=0.9))),
+        question=_context(2),
+        answer=_real,
+    ),
+    "forgetting plant": Case(
+        _named(lambda: _with_belief(_PLANT, ForgettingSystemBelief(_PLANT, forgetting=0.9))),
+        answer=_vector(2),
+    ),
+    "guarded, restarted": Case(
+        _named(
+            lambda: Guarded(
+                ControlRule(FiniteBelief([Noisy(0.5), Noisy(1.0)])),
+                RestartedAlarm(StudentPredictor(key=lambda x, a: a), mean_time=1e4),
+            )
+        ),
+        answer=lambda x, a, rng: 3.0 + float(rng.normal()),
+    ),
+}
+
 #: file -> its logs
 FILES: dict[str, Mapping[str, Case]] = {
     "named": BELIEFS,
     "agents": AGENTS,
     "problems": PROBLEMS,
     "wrapped": WRAPPED,
+    "changing": CHANGING,
+    "changing_beliefs": CHANGING_BELIEFS,
 }
 
 
 def model_of(file: str, name: str) -> Model | None:
     """Return the model to open this log with; None for a built-in model."""
-    if file == "problems":
+    if file in ("problems", "changing"):
         return None
     model: Model = FILES[file][name].model(name)
     return model

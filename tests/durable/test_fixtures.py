@@ -82,9 +82,11 @@ def test_a_log_has_late_and_missing_observations_and_an_older_snapshot(
 
 
 def test_every_built_in_kind_is_saved_with_and_without_a_schedule() -> None:
-    saved = {result["model"][0]: set[bool]() for result in expected("v1", "problems").values()}
-    for name, result in expected("v1", "problems").items():
-        saved[result["model"][0]].add(named.PROBLEMS[name].schedule is every_step)
+    saved: dict[str, set[bool]] = {}
+    for file in ("problems", "changing"):
+        for name, result in expected("v1", file).items():
+            has_schedule = named.FILES[file][name].schedule is not every_step
+            saved.setdefault(result["model"][0], set()).add(not has_schedule)
     assert saved == {kind: {True, False} for kind in KINDS}
 
 
@@ -172,8 +174,9 @@ def test_every_class_of_agents_and_beliefs_has_a_log_among_the_fixtures() -> Non
     built = [
         named.model_of(file, name).build()  # type: ignore[union-attr]
         for file, cases in named.FILES.items()
-        for name in (cases if file != "problems" else ())
+        for name in (cases if file not in ("problems", "changing") else ())
     ]
+    built += [case.model.agent() for case in named.CHANGING.values()]
     parts = [part for agent in built for part in (agent, getattr(agent, "belief", None))]
     found = {vars(type(part)).get("format_name") for part in parts}
     assert {vars(cls).get("format_name") for cls in _storable_classes()} - found == set()

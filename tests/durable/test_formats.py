@@ -125,7 +125,8 @@ def test_every_kind_and_a_user_model_are_saved(folder: str) -> None:
         assert isinstance(created, Created)
         assert (created.fingerprint is not None) == (created.model == NAMED)
         saved.add(created.model)
-    assert saved >= ({*KINDS, NAMED} if folder == f"v{FORMAT}" else {NAMED})
+    later = {"changing"}  # its logs are in changing.db
+    assert saved >= ({*KINDS, NAMED} - later if folder == f"v{FORMAT}" else {NAMED})
 
 
 def test_there_is_a_file_of_the_current_format() -> None:
