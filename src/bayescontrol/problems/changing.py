@@ -182,6 +182,8 @@ class Changing:
 
         The world stays as it is after `steps` steps.
         """
+        if not hasattr(self.problem, "draw"):
+            raise MissingCapability(f"{self.problem!r} has no prior worlds: use environment(…)")
         if not 0.0 <= rate <= 1.0:
             raise InvalidTable(f"rate={rate}: expected a probability")
         stream = as_stream(seed)
