@@ -75,14 +75,9 @@ def _free_place(w: FloatArray, mass: FloatArray, starts: IntArray, dropped: Floa
 
 @leaf
 def change(
-    w: FloatArray,
-    size: int,
-    hazards: FloatArray,
-    t: int,
-    mass: FloatArray,
-    starts: IntArray,
+    w: FloatArray, size: int, hazards: FloatArray, t: int, mass: FloatArray, starts: IntArray,
     dropped: FloatArray,
-) -> int:
+) -> int:  # fmt: skip
     """Start a new segment at time t with probability h_j; return its place.
 
     The first `size` places are taken. `mass[i]` becomes Σ_j w[j, i]. `dropped[0]` becomes the mass
@@ -193,17 +188,9 @@ def learn_arm(
 
 @leaf
 def score_likelihoods(
-    kind: int,
-    constants: FloatArray,
-    R: FloatArray,
-    z: FloatArray,
-    size: int,
-    a: int,
-    x: FloatArray,
-    r: float,
-    v: FloatArray,
-    p: FloatArray,
-) -> float:
+    kind: int, constants: FloatArray, R: FloatArray, z: FloatArray, size: int, a: int,
+    x: FloatArray, r: float, v: FloatArray, p: FloatArray,
+) -> float:  # fmt: skip
     """As `arm_likelihoods`, for an arm with linear scores in context x; v is scratch.
 
     >>> import numpy as np
@@ -221,16 +208,9 @@ def score_likelihoods(
 
 @leaf
 def learn_scores(
-    kind: int,
-    constants: FloatArray,
-    R: FloatArray,
-    z: FloatArray,
-    size: int,
-    a: int,
-    x: FloatArray,
-    r: float,
-    v: FloatArray,
-) -> None:
+    kind: int, constants: FloatArray, R: FloatArray, z: FloatArray, size: int, a: int,
+    x: FloatArray, r: float, v: FloatArray,
+) -> None:  # fmt: skip
     """Update the weights of arm a in each of the first `size` segments; v is scratch.
 
     >>> import numpy as np
@@ -245,17 +225,9 @@ def learn_scores(
 
 @leaf
 def system_likelihoods(
-    F: FloatArray,
-    V: FloatArray,
-    nu: FloatArray,
-    size: int,
-    x: FloatArray,
-    u: FloatArray,
-    y: FloatArray,
-    row: FloatArray,
-    v: FloatArray,
-    p: FloatArray,
-) -> float:
+    F: FloatArray, V: FloatArray, nu: FloatArray, size: int, x: FloatArray, u: FloatArray,
+    y: FloatArray, row: FloatArray, v: FloatArray, p: FloatArray,
+) -> float:  # fmt: skip
     """As `arm_likelihoods`, for linear systems with the factors F[i] and ν[i], see `kernels.lqr`.
 
     >>> import numpy as np
@@ -271,15 +243,9 @@ def system_likelihoods(
 
 @leaf
 def learn_systems(
-    F: FloatArray,
-    size: int,
-    x: FloatArray,
-    u: FloatArray,
-    y: FloatArray,
-    row: FloatArray,
-    v: FloatArray,
-    zero: FloatArray,
-) -> None:
+    F: FloatArray, size: int, x: FloatArray, u: FloatArray, y: FloatArray, row: FloatArray,
+    v: FloatArray, zero: FloatArray,
+) -> None:  # fmt: skip
     """Update the first `size` systems, see `kernels.lqr.learn`.
 
     >>> import numpy as np
@@ -294,26 +260,11 @@ def learn_systems(
 
 @leaf
 def interact_arms(
-    kind: int,
-    constants: FloatArray,
-    prior: FloatArray,
-    rows: FloatArray,
-    active: IntArray,
-    drawn: FloatArray,
-    w: FloatArray,
-    mass: FloatArray,
-    starts: IntArray,
-    dropped: FloatArray,
-    likelihoods: FloatArray,
-    hazards: FloatArray,
-    size: int,
-    t0: int,
-    truth: FloatArray,
-    p: UIntArray,
-    q: UIntArray,
-    actions: IntArray,
-    rewards: FloatArray,
-) -> int:
+    kind: int, constants: FloatArray, prior: FloatArray, rows: FloatArray, active: IntArray,
+    drawn: FloatArray, w: FloatArray, mass: FloatArray, starts: IntArray, dropped: FloatArray,
+    likelihoods: FloatArray, hazards: FloatArray, size: int, t0: int, truth: FloatArray,
+    p: UIntArray, q: UIntArray, actions: IntArray, rewards: FloatArray,
+) -> int:  # fmt: skip
     """Run the control rule over arms that change together; return the number of places taken.
 
     Fills `actions` and `rewards`. `t0` is the time of the first step. `drawn` and `likelihoods` are
