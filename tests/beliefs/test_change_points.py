@@ -23,7 +23,7 @@ from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, To
 from bayescontrol.linear import LinearQuadratic, double_integrator
 from bayescontrol.protocols import MISSING
 
-T = 10
+T = 12
 HAZARDS, HAZARD_PRIOR = [0.3, 0.05, 0.0], [0.2, 0.5, 0.3]
 ARMS = ["red", "blue"]
 LINEAR: dict[str, Any] = {"features": 2, "sd": 0.5}
@@ -258,7 +258,6 @@ def test_dropped_starts_change_predictions_by_little() -> None:
     assert mean < 0.002
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.01, 0.002, 0.0005])
 def test_dropped_starts_change_predictions_by_little_up_to_2000_steps(rate: float) -> None:
     # Seeds 10 to 15: the largest error was 0.0095, 0.030 and 0.099, the mean at most 0.0021.
