@@ -189,7 +189,7 @@ def test_interacting_models_with_a_learnt_hazard_equal_a_plain_implementation(ha
 def test_interacting_models_equal_a_second_implementation_on_the_motor(rate: float) -> None:
     belief = InteractingBelief(motor_modes(), hazard=rate)
     reference, rng = KnownRateIMM(rate), Stream(3)
-    motor = Motor(PLANTS[2], changes={60: PLANTS[19]})
+    motor = Motor({0: PLANTS[2], 60: PLANTS[19]})
     x = (0, 0.0)
     for _ in range(120):
         u = reference.act(rng)
