@@ -67,7 +67,7 @@ from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem
 from bayescontrol.plot.chart import Chart, Panel, Series
 from bayescontrol.problems.changing import ChangingEnvironment
-from bayescontrol.statistics import compare_pairs
+from bayescontrol.statistics import Comparison, compare_pairs
 
 RULE: Final = "control rule, changing"
 STATIC: Final = "control rule, static"
@@ -357,12 +357,9 @@ def ratio_and_error(a: FloatArray, b: FloatArray) -> tuple[float, float | None]:
 
 def _linear_claim(results: Results) -> Claim:
     """Compare the rule with both others in both linear worlds."""
-    compared = [
-        comparison
-        for values in results.linear.values()
-        if len(values[RULE]) > 1
-        for comparison in compare_pairs(values, baseline=RULE, higher_is_better=False)
-    ]
+    compared = list[Comparison]()
+    for values in results.linear.values() if len(results.linear[PLANT][RULE]) > 1 else ():
+        compared += compare_pairs(values, baseline=RULE, higher_is_better=False)
     verdicts = [comparison.verdict for comparison in compared]
     won = verdicts.count("worse")  # the other agent is worse
     return Claim(
