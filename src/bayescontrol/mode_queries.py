@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from bayescontrol.errors import (
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray, SituatedState, Stateful
 from bayescontrol.seeding import StreamLike, require_stream
-from bayescontrol.situations import Advance, as_advance, stay
+from bayescontrol.situations import Advance, as_advance
 from bayescontrol.values import format_name
 
 K = TypeVar("K")
@@ -179,14 +179,18 @@ def state_for(mode: Any, x: Any, s: Any) -> Any:
     return SituatedState(x, s) if uses_situation(mode) else s
 
 
-def private_start(mode: Any, x: Any) -> Any:
-    """Return the first state of a mode that has a private state; with x if it uses x."""
-    return state_for(mode, x, mode.start())
+def first_state(mode: Any, x: Any) -> Any:
+    """Return what the methods of a mode receive at first: x, its private state s, or (x, s)."""
+    return state_for(mode, x, mode.start()) if isinstance(mode, Stateful) else x
 
 
-def private_advance(mode: Any, advance: Advance) -> Advance:
-    """Return the transition of the states of `private_start`; `advance` is that of x."""
-    return partial(_advance_both, mode, advance) if uses_situation(mode) else mode.advance
+def state_transition(mode: Any, x: Any, advance: Advance | None) -> Advance:
+    """Return the transition of `first_state`; x and `advance` are the situation and its map."""
+    has_state = isinstance(mode, Stateful)
+    if has_state and not uses_situation(mode):
+        return cast("Advance", mode.advance)
+    advance = as_advance(x, advance)
+    return partial(_advance_both, mode, advance) if has_state else advance
 
 
 def _advance_both(mode: Any, advance: Advance, xs: SituatedState, a: Any, o: Any) -> SituatedState:
@@ -211,13 +215,8 @@ class ModeEnvironment:
     def __init__(self, mode: Any, situation: Any = None, advance: Advance | None = None) -> None:
         self.mode = mode
         #: The situation, or the private state of the mode.
-        self.x = situation
-        if isinstance(mode, Stateful) and not uses_situation(mode):
-            advance = stay
-        self.advance = as_advance(situation, advance)
-        if isinstance(mode, Stateful):
-            self.x = private_start(mode, situation)
-            self.advance = private_advance(mode, self.advance)
+        self.x = first_state(mode, situation)
+        self.advance = state_transition(mode, situation, advance)
 
     def respond(self, a: Any, rng: StreamLike) -> Any:
         """Draw o and move to the next situation."""

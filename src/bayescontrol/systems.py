@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import private_advance, private_start, uses_situation
+from bayescontrol.mode_queries import first_state, state_transition
 from bayescontrol.protocols import IOSystem
 from bayescontrol.rule import Rule
 from bayescontrol.schedules import every_step
-from bayescontrol.situations import Advance, as_advance, stay
+from bayescontrol.situations import Advance
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -37,13 +37,8 @@ class Situated:
 
     def __init__(self, mode: Any, situation: Any = None, advance: Advance | None = None) -> None:
         self.mode, self.situation = mode, situation
-        has_state = hasattr(mode, "advance")
-        if has_state and not uses_situation(mode):
-            advance = stay
         #: T(x, a, o), the next situation.
-        self.advance: Advance = as_advance(situation, advance)
-        if has_state:
-            self.advance = private_advance(mode, self.advance)
+        self.advance: Advance = state_transition(mode, situation, advance)
         self.action_probabilities: Callable[[Any], Mapping[Any, float]] = mode.action_probabilities
         self.observation_probabilities: Callable[[Any, Any], Mapping[Any, float]] = (
             mode.observation_probabilities
@@ -51,8 +46,7 @@ class Situated:
 
     def start(self) -> Any:
         """Return x before the first step."""
-        has_state = hasattr(self.mode, "start")
-        return private_start(self.mode, self.situation) if has_state else self.situation
+        return first_state(self.mode, self.situation)
 
 
 class AgentSystem:

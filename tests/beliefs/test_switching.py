@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol import ControlRule, FiniteBelief, Stream
+from bayescontrol import ControlRule, FiniteBelief, Stream, TabularModes
 from bayescontrol.beliefs import InteractingBelief, SwitchingBelief, mix_gaussians
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.experiments.control.motor import (
@@ -189,7 +189,7 @@ def test_interacting_models_with_a_learnt_hazard_equal_a_plain_implementation(ha
 def test_interacting_models_equal_a_second_implementation_on_the_motor(rate: float) -> None:
     belief = InteractingBelief(motor_modes(), hazard=rate)
     reference, rng = KnownRateIMM(rate), Stream(3)
-    motor = Motor(PLANTS[2], changes={60: PLANTS[19]})
+    motor = Motor({0: PLANTS[2], 60: PLANTS[19]})
     x = (0, 0.0)
     for _ in range(120):
         u = reference.act(rng)
@@ -397,6 +397,11 @@ def test_modes_without_what_is_needed_are_refused_with_a_reason() -> None:
 
     with pytest.raises(MissingCapability, match=r"mode 3 .*no private state"):
         InteractingBelief([*CARTS, Coin()], hazard=0.1)
+    with pytest.raises(MissingCapability, match="shared_state=True, use SwitchingBelief"):
+        InteractingBelief(CARTS, hazard=0.1, shared_state=True)
+    table = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[1.0, 0.0]]], [[[0.5, 0.5]]]])
+    with pytest.raises(MissingCapability, match=r"mode 0 .*no private state"):
+        InteractingBelief(table, hazard=0.1)
     belief: Any = after(interacting())
     before = belief.save()
     for mode in (Coin(), Echo(0.5)):

@@ -80,10 +80,8 @@ class ForgettingSystemBelief(SystemBelief):
     format_name: ClassVar[str] = "ForgettingSystemBelief"
 
     def __init__(self, problem: LinearQuadratic, *, forgetting: float) -> None:
-        static = problem.agent().belief
-        super().__init__(
-            static.costs.mean(), noise=problem.noise, prior=problem.prior, tries=problem.tries
-        )
+        costs = problem.agent().belief.costs.mean()
+        super().__init__(costs, noise=problem.noise, prior=problem.prior, tries=problem.tries)
         self.forgetting = require_between("forgetting", forgetting, 0.0, 1.0, ends="(]")
         self._weight = 0.0  # the number of observations, faded
 

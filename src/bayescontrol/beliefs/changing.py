@@ -13,14 +13,14 @@ fading is a heuristic without a model of change. Both depend on the order of eve
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, as_numbers
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidTable, MissingCapability
@@ -50,22 +50,17 @@ class _Changing(FiniteBelief[M]):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Condition on o_t, then predict m_{t+1}. An error leaves the belief unchanged."""
-        self._step(lambda: FiniteBelief.observe(self, x, a, o))
+        super().observe(x, a, o)
+        self._move()
 
     def skip(self, x: Any, a: Any) -> None:
         """Predict m_{t+1} without an observation; private states advance."""
-        self._step(lambda: FiniteBelief.skip(self, x, a))
+        super().skip(x, a)
+        self._move()
 
-    def _step(self, step: Callable[[], None]) -> None:
-        """Do the step, then predict m_{t+1}. An error leaves the belief unchanged."""
-        states, count = self._hypotheses.states[:], self.count
-        weights = self._weights.copy() if states else self._weights
-        try:
-            step()
-            old, new = self._weights, self._predict(self._weights)
-        except BaseException:
-            self._weights, self._hypotheses.states[:], self.count = weights, states, count
-            raise
+    def _move(self) -> None:
+        """Move from m_t to m_{t+1}."""
+        old, new = self._weights, self._predict(self._weights)
         new.on_impossible, new.impossible = old.on_impossible, old.impossible
         self._weights = new
         # The prediction is not evidence: leave it out of the code length.
@@ -140,13 +135,16 @@ class SwitchingBelief(_Changing[M]):
         if (hazard is None) == (transition is None):
             raise InvalidTable(f"{type(self).__name__}: give either a hazard or a transition table")
         self._table = None if transition is None else _transition_table(transition, len(self))
-        self._hazards = np.empty(0) if hazard is None else _hazards(hazard)
-        self._hazard_prior = _hazard_prior(hazard_prior, self._hazards)
+        self._hazards, self._hazard_prior = (
+            (np.empty(0), np.empty(0)) if hazard is None else _hazard_grid(hazard, hazard_prior)
+        )
         #: P(h | m, âo_<t), one row for each hazard. An observation does not change it.
         self._given = np.repeat(self._hazard_prior[:, None], len(self), axis=1)
         self.shared_state = bool(shared_state)
-        for m in self._hypotheses.stateful_modes:
-            self._require_switchable(m, self._hypotheses.modes[m])
+        all_modes = self._hypotheses.modes
+        # The modes of an array are all of one kind.
+        for m, mode in enumerate(all_modes if isinstance(all_modes, list) else [all_modes[0]]):
+            self._require_switchable(m, mode)
         self._require_shared(self._hypotheses.states)
 
     def _predict(self, current: Weights) -> Weights:
@@ -183,19 +181,19 @@ class SwitchingBelief(_Changing[M]):
     # -- modes with private state ------------------------------------------------------------
 
     def _require_switchable(self, m: int, mode: Any) -> None:
-        """Raise MissingCapability if this mode with private state cannot be switched."""
-        if not self.shared_state:
+        """Raise MissingCapability if mode m has a private state that cannot be switched."""
+        if isinstance(mode, Stateful) and not self.shared_state:
             raise MissingCapability(_STATEFUL_SWITCHING)
 
     def _require_shared(self, states: Sequence[Any]) -> None:
         """Raise IncompatibleState if the modes share their state, but these states differ."""
-        stateful = self._hypotheses.stateful_modes if self.shared_state else ()
-        for m in stateful:
-            if not _are_equal(states[m], states[stateful[0]]):
+        first, *others = self._hypotheses.stateful_modes or [0]
+        for m in others if self.shared_state else ():
+            if not _are_equal(states[m], states[first]):
                 raise IncompatibleState(
                     f"shared_state=True, but mode {m} ({self.name(m)}) has the state "
-                    f"{states[m]!r}, and mode {stateful[0]} ({self.name(stateful[0])}) has "
-                    f"{states[stateful[0]]!r}: use InteractingBelief or FadingBelief"
+                    f"{states[m]!r}, and mode {first} ({self.name(first)}) has "
+                    f"{states[first]!r}: use InteractingBelief or FadingBelief"
                 )
 
     def _advance_states(self, x: Any, a: Any, o: Any) -> None:
@@ -211,16 +209,13 @@ class SwitchingBelief(_Changing[M]):
         If the modes share their state, the new mode has it too.
         """
         self._require_hazard(f"{mode!r}", "add a mode")
-        if isinstance(mode, Stateful):
-            self._require_switchable(len(self), mode)
-            stateful = self._hypotheses.stateful_modes
-            if self.shared_state and stateful:
-                shared = self._hypotheses.states[stateful[0]]
-                if state is not NOT_GIVEN and not _are_equal(state, shared):
-                    raise IncompatibleState(
-                        f"state={state!r}: the modes share the state {shared!r}"
-                    )
-                state = shared
+        self._require_switchable(len(self), mode)
+        stateful = self._hypotheses.stateful_modes
+        if self.shared_state and stateful and isinstance(mode, Stateful):
+            shared = self._hypotheses.states[stateful[0]]
+            if state is not NOT_GIVEN and not _are_equal(state, shared):
+                raise IncompatibleState(f"state={state!r}: the modes share the state {shared!r}")
+            state = shared
         hazards = np.array(list(self.hazards().values()))
         m = super().add(mode, mass, state=state)
         self._given = np.column_stack([self._given, hazards])
@@ -307,31 +302,18 @@ class FadingBelief(_Changing[M]):
         return np.array(self._lam)
 
 
-def _hazards(hazard: npt.ArrayLike) -> FloatArray:
-    """Return one or more hazards as a 1-d array, or raise InvalidTable."""
-    try:
-        hazards = np.array(hazard, np.float64, ndmin=1)
-    except (TypeError, ValueError):
-        hazards = np.empty(0)
-    is_text = isinstance(hazard, str | bytes)
-    if (
-        hazards.ndim != 1
-        or not hazards.size
-        or is_text
-        or not np.all((hazards >= 0.0) & (hazards <= 1.0))
-    ):
+def _hazard_grid(
+    hazard: npt.ArrayLike, prior: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return one or more hazards and their probabilities, or raise InvalidTable."""
+    h = np.atleast_1d(as_numbers(hazard, f"hazard={hazard!r}", InvalidTable))
+    is_text, are_probabilities = isinstance(hazard, str | bytes), np.all((h >= 0.0) & (h <= 1.0))
+    if is_text or h.ndim > 1 or not h.size or not are_probabilities or np.unique(h).size < h.size:
         raise InvalidTable(
-            f"hazard={hazard!r}: expected a probability in [0, 1], or a list of them"
+            f"hazard={hazard!r}: expected a probability in [0, 1], or a list of different ones"
         )
-    if len(set(hazards.tolist())) < hazards.size:
-        raise InvalidTable(f"hazard={hazard!r}: the hazards must be different")
-    return hazards
-
-
-def _hazard_prior(prior: npt.ArrayLike | None, hazards: FloatArray) -> FloatArray:
-    """Return the probabilities of the hazards, or raise InvalidTable."""
     try:
-        return as_prior(prior, len(hazards)) if len(hazards) else hazards
+        return h, as_prior(prior, h.size)
     except InvalidPrior as error:
         raise InvalidTable(f"hazard_prior={prior!r}: {error}") from None
 

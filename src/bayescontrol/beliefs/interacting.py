@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.changing import SwitchingBelief
-from bayescontrol.beliefs.finite import Modes
-from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import MissingCapability
 from bayescontrol.mode_queries import require
 from bayescontrol.protocols import Stateful, StateMixing
@@ -65,43 +63,28 @@ class InteractingBelief(SwitchingBelief[M]):
 
     format_name: ClassVar[str] = "InteractingBelief"
 
-    def __init__(
-        self,
-        modes: Modes[M],
-        prior: npt.ArrayLike | None = None,
-        *,
-        hazard: npt.ArrayLike | None = None,
-        transition: npt.ArrayLike | None = None,
-        hazard_prior: npt.ArrayLike | None = None,
-        on_impossible: OnImpossible = "raise",
-    ) -> None:
-        super().__init__(
-            modes,
-            prior,
-            hazard=hazard,
-            transition=transition,
-            hazard_prior=hazard_prior,
-            on_impossible=on_impossible,
-        )
-        for m in sorted({*range(len(self))} - {*self._hypotheses.stateful_modes}):
-            self._require_switchable(m, self.modes[m])
-
     def _require_switchable(self, m: int, mode: Any) -> None:
         """Raise MissingCapability unless the mode has a private state that can be mixed."""
         label = f"mode {m} ({getattr(mode, 'name', '') or repr(mode)})"
-        if not isinstance(mode, Stateful):
+        if self.shared_state or not isinstance(mode, Stateful):
             raise MissingCapability(
-                f"{label} has no private state: InteractingBelief needs a filter in every mode. "
-                "For modes without private state use SwitchingBelief"
+                f"{label} has no private state of its own: InteractingBelief needs a filter in "
+                "every mode. For modes without private state, or with shared_state=True, use "
+                "SwitchingBelief"
             )
         require(mode, StateMixing, label)
 
-    def _predict(self, current: Weights) -> Weights:
-        flow = self._flow(current.posterior())
-        states = self._mixed(flow)
-        predicted = super()._predict(current)
-        self._hypotheses.states[:] = states
-        return predicted
+    def _advance_states(self, x: Any, a: Any, o: Any) -> None:
+        """Advance all filters, then mix their states. An error changes nothing."""
+        states = self._hypotheses.advanced_states(x, a, o)
+        flow, mixed = self._flow(self.posterior()), states[:]
+        for j, total in enumerate(flow.sum(0)):
+            # A filter that no other mode can have led to stays as it is, and so does a retired one.
+            if total > 0.0 and flow[j, j] != total:
+                mode: Any = self.modes[j]
+                i = np.flatnonzero(flow[:, j])  # a mode that is ruled out may have any state
+                mixed[j] = mode.mix_states([states[k] for k in i], flow[i, j] / total)
+        self._hypotheses.states[:] = mixed
 
     def _flow(self, v: FloatArray) -> FloatArray:
         """Return P(m_t = i, m_{t+1} = j | âo_≤t) as a table; v is P(m_t | âo_≤t)."""
@@ -109,20 +92,3 @@ class InteractingBelief(SwitchingBelief[M]):
             return np.asarray(v[:, None] * self._table)
         stays, leaves = self._stays_and_leaves(v)
         return np.asarray(np.diag(stays.sum(0)) + np.outer(leaves.sum(0), self._prior))
-
-    def _mixed(self, flow: FloatArray) -> list[Any]:
-        """Return the state with which each filter begins the next step."""
-        states: list[Any] = self._hypotheses.states
-        mixed = [*states]
-        for j, total in enumerate(flow.sum(0)):
-            # A filter that no other mode can have led to stays as it is, and so does a retired one.
-            if total > 0.0 and flow[j, j] != total:
-                mode: Any = self.modes[j]
-                i = np.flatnonzero(flow[:, j])  # a mode that is ruled out may have any state
-                mixed[j] = mode.mix_states([states[k] for k in i], flow[i, j] / total)
-        return mixed
-
-    def add(self, mode: M, mass: float, **options: Any) -> int:
-        """As `SwitchingBelief.add`; the mode needs private state and `mix_states`."""
-        self._require_switchable(len(self), mode)
-        return super().add(mode, mass, **options)

@@ -25,11 +25,11 @@ from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapabili
 from bayescontrol.mode_queries import (
     as_mode_list,
     checked_probabilities,
+    first_state,
     log_likelihood,
     name_of,
-    private_advance,
-    private_start,
     require,
+    state_transition,
 )
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.problems.tabular import Labels, TabularMode, TabularModes
@@ -187,8 +187,7 @@ class _ListDistributions:
         """Return the first situation: x, or the tuple of private states if modes have any."""
         if not any(self._stateful):
             return x
-        pairs = zip(self.modes, self._stateful, strict=True)
-        return tuple(private_start(mode, x) if stateful else x for mode, stateful in pairs)
+        return tuple(first_state(mode, x) for mode in self.modes)
 
     def policies(self, x: Any) -> Distributions:
         """P(a | m, x) for every m."""
@@ -243,7 +242,7 @@ class _ListDistributions:
                 return next_shared
             if x[m] is RULED_OUT or o not in hypotheses[m]:
                 return RULED_OUT
-            return private_advance(self.modes[m], advance)(x[m], a, o)
+            return state_transition(self.modes[m], x[m], advance)(x[m], a, o)
 
         return tuple(map(next_state, range(len(self.modes))))
 

@@ -67,12 +67,9 @@ class _CrossedStateful:
     def start(self) -> tuple[Any, Any]:
         return self.hypothesis.start(), self.policy.start()
 
-    def advance(self, xs: SituatedState, a: Any, o: Any) -> tuple[Any, Any]:
-        first, second = self.hypothesis, self.policy
-        return (
-            _call_with_part(first, "advance", 0, xs, a, o),
-            _call_with_part(second, "advance", 1, xs, a, o),
-        )
+    def advance(self, xs: SituatedState, a: Any, o: Any) -> tuple[Any, ...]:
+        parts = enumerate((self.hypothesis, self.policy))
+        return tuple(_call_with_part(part, "advance", side, xs, a, o) for side, part in parts)
 
 
 def _call_with_part(part: Any, method: str, side: int, xs: SituatedState, *args: Any) -> Any:

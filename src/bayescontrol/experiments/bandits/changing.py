@@ -60,18 +60,14 @@ from bayescontrol.experiments.chance import (
     measured,
     share_and_error,
 )
-from bayescontrol.experiments.control.motor import (
-    KnownRateIMM,
-    interacting_agent,
-    motor_costs,
-)
+from bayescontrol.experiments.control.motor import KnownRateIMM, interacting_agent, motor_cost
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem
 from bayescontrol.plot.chart import Chart, Panel, Series
 from bayescontrol.problems.changing import ChangingEnvironment
-from bayescontrol.statistics import compare_pairs
+from bayescontrol.statistics import Comparison, compare_pairs
 
 RULE: Final = "control rule, changing"
 STATIC: Final = "control rule, static"
@@ -103,9 +99,7 @@ class Settings:
     collapse_steps: Annotated[int, Meta(ge=2, description="pulls with a collapse")] = 6_000
     context_steps: Annotated[int, Meta(ge=2, description="pulls with contexts")] = 1_000
     plant_steps: Annotated[int, Meta(ge=2, description="steps of the plant")] = 600
-    linear_runs: Annotated[
-        int, Meta(ge=1, description="replicas of the linear worlds, which take longer")
-    ] = 40
+    linear_runs: Annotated[int, Meta(ge=1, description="replicas of the linear worlds")] = 40
     motor_steps: Annotated[int, Meta(ge=2, description="steps of the motor")] = 6_000
     motor_runs: Annotated[int, Meta(ge=1, description="replicas of the motor")] = 10
 
@@ -185,16 +179,14 @@ _Q, _R, _W = np.eye(2), 0.1 * np.eye(1), np.eye(2)
 _QUADRATIC: Final = LinearQuadratic(_Q, _R, noise=_W)
 
 
-def linear_agent(problem: Any, label: str, start: Any, factor: float) -> Any:
+def linear_agent(problem: Any, label: str, factor: float, *start: Any) -> Any:
     """Return an agent for one of the linear worlds; all of them draw a mode at each step."""
-    arguments = () if start is None else (start,)
-    static = problem.agent(*arguments)
+    static = problem.agent(*start)
     if label == STATIC:
         return static
-    if label == RULE:
-        return problem.changing().agent(*arguments)
     kind = ForgettingLinearBelief if isinstance(problem, LinearBandit) else ForgettingSystemBelief
-    return ControlRule(kind(problem, forgetting=factor), static.x, static.advance, static.schedule)
+    belief = problem.changing().belief() if label == RULE else kind(problem, forgetting=factor)
+    return ControlRule(belief, static.x, static.advance, static.schedule)
 
 
 def play_contexts(settings: Settings, run: int, label: str, factor: float) -> float:
@@ -203,7 +195,7 @@ def play_contexts(settings: Settings, run: int, label: str, factor: float) -> fl
     world = _CONTEXTUAL.changing().draw(stream, rate=RATES[CONTEXTS], steps=steps)
     start = world.start
     streams = named_streams(settings.seed, run, "contexts: agent", "contexts: environment")
-    agent = linear_agent(_CONTEXTUAL, label, start, factor)
+    agent = linear_agent(_CONTEXTUAL, label, factor, start)
     record = interact(agent, world, steps, streams=streams)
     return float(metrics.regret(record, world, start)[-1])
 
@@ -224,14 +216,12 @@ def draw_systems(settings: Settings, run: int) -> dict[int, LinearSystem]:
 
 def play_plant(settings: Settings, run: int, label: str, factor: float) -> float:
     """Return the cost of an agent on a plant that jumps, relative to the optimum."""
-    systems, steps = draw_systems(settings, run), settings.plant_steps
+    systems, agent = draw_systems(settings, run), linear_agent(_QUADRATIC, label, factor)
     plant = ChangingEnvironment({t: LinearPlant(system) for t, system in systems.items()})
     streams = named_streams(settings.seed, run, "plant: agent", "plant: environment")
     optimum = float(np.mean([system.best_cost for system in systems.values()]))
     try:
-        record = interact(
-            linear_agent(_QUADRATIC, label, None, factor), plant, steps, streams=streams
-        )
+        record = interact(agent, plant, settings.plant_steps, streams=streams)
     except (BadEvidence, UnknownAction, NotStabilisable):  # the agent has lost control
         return LARGEST_COST
     return min(float(plant.costs(record).mean()) / optimum, LARGEST_COST)
@@ -243,21 +233,19 @@ PLAY_LINEAR: Final = {CONTEXTS: play_contexts, PLANT: play_plant}
 def run(settings: Settings, run: int) -> Columns:
     """Record the regret of all agents, the hazards learnt, and the linear worlds."""
     played = {name: play(settings, run, name, AGENTS) for name in BANDITS}
-    linear = np.full((len(LINEAR), len(LINEAR_AGENTS)), np.nan)
+    linear, motor = np.full((len(LINEAR), len(LINEAR_AGENTS)), np.nan), np.full(2, np.nan)
     if run < settings.linear_runs:
-        for k, name in enumerate(LINEAR):
-            values = (PLAY_LINEAR[name](settings, run, a, FACTORS[name]) for a in LINEAR_AGENTS)
-            linear[k] = list(values)
-    motor = np.full(2, np.nan)
+        for values, name in zip(linear, LINEAR, strict=True):
+            play_one, factor = PLAY_LINEAR[name], FACTORS[name]
+            values[:] = [play_one(settings, run, agent, factor) for agent in LINEAR_AGENTS]
     if run < settings.motor_runs:
         makers = interacting_agent, lambda motor: KnownRateIMM(noise=motor.noise)
         steps, seed = settings.motor_steps, settings.seed
-        motor[:] = [motor_costs(make, "sign", [run], steps, seed=seed)[0] for make in makers]
+        motor[:] = [motor_cost(make, "sign", run, steps, seed=seed) for make in makers]
+    log_hazard = [mean_log_hazard(played[name][RULE].agent.belief) for name in (FAST, SLOW)]
     return {
         "regret": np.array([[played[name][a].regret for a in AGENTS] for name in BANDITS]),
-        "log_hazard": np.array(
-            [mean_log_hazard(played[name][RULE].agent.belief) for name in (FAST, SLOW)]
-        ),
+        "log_hazard": np.array(log_hazard),
         "linear": linear,
         "motor": motor,
     }
@@ -275,19 +263,21 @@ class Results:
         #: The regret at the checkpoints.
         self.regret = {name: by_name(AGENTS, column) for name, column in worlds.items()}
         self.log_hazard = by_name((FAST, SLOW), columns["log_hazard"])
-        linear = columns["linear"][~np.isnan(columns["linear"]).any(axis=(1, 2))]
+        worlds = by_name(LINEAR, _without_nan(columns["linear"]))
         #: The regret with contexts, and log₁₀ of the cost of the plant.
-        self.linear = {
-            name: by_name(LINEAR_AGENTS, np.log10(column) if name == PLANT else column)
-            for name, column in by_name(LINEAR, linear).items()
-        }
-
+        self.linear = {name: by_name(LINEAR_AGENTS, column) for name, column in worlds.items()}
+        self.linear[PLANT] = {a: np.log10(cost) for a, cost in self.linear[PLANT].items()}
         #: The cost of the motor by the rule, and by interacting models that know the rate.
-        self.motor = columns["motor"][~np.isnan(columns["motor"]).any(axis=1)].T
+        self.motor = _without_nan(columns["motor"]).T
 
     def total(self, world: str, agent: str) -> FloatArray:
         """Return the regret at the end."""
         return np.asarray(self.regret[world][agent][:, -1])
+
+
+def _without_nan(column: FloatArray) -> FloatArray:
+    """Return the runs in which the column was measured."""
+    return np.asarray(column[~np.isnan(column).any(axis=tuple(range(1, column.ndim)))])
 
 
 #: The mean regret that is allowed, and what other programs reach.
@@ -296,12 +286,12 @@ _LIMITS: Final = {
     "slow-changes": (SLOW, 300.0, "ActivePTW 441, KL-UCB 1,068, Thompson 1,974"),
 }
 #: The largest regret of the rule relative to that of the static rule.
-#: The largest cost of the motor relative to that of interacting models with the known rate.
-_MOTOR_LIMIT: Final = 1.05
 _SHARES: Final = {
     "no-change-price": (STILL, 1.25, "without a change"),
     "collapse": (COLLAPSE, 0.1, "if the best of three arms collapses half-way"),
 }
+#: The largest cost of the motor relative to that of interacting models with the known rate.
+_MOTOR_LIMIT: Final = 1.05
 #: Runs of the pilot in which both hazards were within a factor of ten, and all its runs.
 _PILOT: Final = (196, 200)
 _ALARMS: Final = 0.01
@@ -309,48 +299,49 @@ _ALARMS: Final = 0.01
 
 def score(settings: Settings, columns: Columns) -> Score:
     """Make the claims, which hold for the default lengths only, and the tables."""
-    results = Results(settings, columns)
-    sizes = {
-        name: getattr(settings, name) for name in ("seed", "runs", "linear_runs", "motor_runs")
-    }
-    is_usual = settings == replace(Settings(), **sizes)
-    return Score(tuple(_claims(results)) if is_usual else (), tuple(_tables(results)))
+    results, usual = Results(settings, columns), Settings()
+    sizes = ("seed", "runs", "linear_runs", "motor_runs")
+    is_usual = settings == replace(usual, **{name: getattr(settings, name) for name in sizes})
+    return Score(tuple(_claims(results)) if is_usual else (), _tables(results))
 
 
 def _claims(results: Results) -> Iterator[Claim]:
+    steps = results.settings.steps
     for name, (world, limit, others) in _LIMITS.items():
         regret = results.total(world, RULE)
-        yield Claim(
-            name,
-            f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: mean "
-            f"regret after {results.settings.steps(world):,} steps",
-            "ours", f"<= {limit:g}", *measured(regret), clearly_positive(limit - regret),
-            f"other programs: {others}", undecided=is_unclear(limit - regret),
-            threshold_origin="requirement, set below the means of other programs",
+        yield _at_most(
+            name, f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: "
+            f"mean regret after {steps(world):,} steps",
+            limit, *measured(regret), limit - regret, f"other programs: {others}",
+            "requirement, set below the means of other programs",
         )  # fmt: skip
     for name, (world, share, when) in _SHARES.items():
         rule, static = results.total(world, RULE), results.total(world, STATIC)
-        excess = share * static - rule
-        ratio, error = ratio_and_error(rule, static)
-        yield Claim(
-            name,
-            f"mean regret {when}, after {results.settings.steps(world):,} steps, as a multiple of "
-            "that of the static rule",
-            "ours", f"<= {share:g}", ratio, error, clearly_positive(excess),
+        yield _at_most(
+            name, f"mean regret {when}, after {steps(world):,} steps, as a multiple of that of the "
+            "static rule",
+            share, *ratio_and_error(rule, static), share * static - rule,
             f"{format_mean(rule)}, static rule {format_mean(static)}",
-            undecided=is_unclear(excess), threshold_origin="requirement",
         )  # fmt: skip
     yield _linear_claim(results)
     yield _hazard_claim(results)
     rule, known = results.motor
-    excess = _MOTOR_LIMIT * known - rule
-    yield Claim(
-        "motor",
-        "a motor whose load and wiring change: cost of the rule with an unknown rate, as a "
-        "multiple of the cost of interacting models that know the rate",
-        "ours", f"<= {_MOTOR_LIMIT:g}", *ratio_and_error(rule, known), clearly_positive(excess),
-        f"{counted(rule.size, 'run')} of {results.settings.motor_steps:,} steps",
-        undecided=is_unclear(excess), threshold_origin="requirement",
+    yield _at_most(
+        "motor", "a motor whose load and wiring change: cost of the rule with an unknown rate, as "
+        "a multiple of the cost of interacting models that know the rate",
+        _MOTOR_LIMIT, *ratio_and_error(rule, known), _MOTOR_LIMIT * known - rule,
+        f"{counted(rule.size, 'run')} of {steps('motor'):,} steps",
+    )  # fmt: skip
+
+
+def _at_most(
+    name: str, claim: str, limit: float, ours: float, error: float | None, margin: FloatArray,
+    reason: str, threshold_origin: str = "requirement",
+) -> Claim:  # fmt: skip
+    """Claim that a mean is below a limit; `margin` is positive in runs that are below it."""
+    return Claim(
+        name, claim, "ours", f"<= {limit:g}", ours, error, clearly_positive(margin), reason,
+        undecided=is_unclear(margin), threshold_origin=threshold_origin,
     )  # fmt: skip
 
 
@@ -366,12 +357,9 @@ def ratio_and_error(a: FloatArray, b: FloatArray) -> tuple[float, float | None]:
 
 def _linear_claim(results: Results) -> Claim:
     """Compare the rule with both others in both linear worlds."""
-    compared = [
-        comparison
-        for values in results.linear.values()
-        if len(values[RULE]) > 1
-        for comparison in compare_pairs(values, baseline=RULE, higher_is_better=False)
-    ]
+    compared = list[Comparison]()
+    for values in results.linear.values() if len(results.linear[PLANT][RULE]) > 1 else ():
+        compared += compare_pairs(values, baseline=RULE, higher_is_better=False)
     verdicts = [comparison.verdict for comparison in compared]
     won = verdicts.count("worse")  # the other agent is worse
     return Claim(
@@ -388,42 +376,36 @@ def _linear_claim(results: Results) -> Claim:
 def _hazard_claim(results: Results) -> Claim:
     errors = [np.abs(v - math.log10(RATES[name])) for name, v in results.log_hazard.items()]
     near = np.max(errors, axis=0) <= 1.0
-    n, (hits, runs) = near.size, _PILOT
-    least = least_successes(n, _PILOT, _ALARMS)
+    least, (hits, runs) = least_successes(near.size, _PILOT, _ALARMS), _PILOT
     return Claim(
         "hazard-learnt",
         "share of runs in which the posterior mean of ln h is within a factor of ten of the true "
         "rate, after fast and after slow changes",
-        "ours", f">= {least / n:.3g}", *share_and_error(near), int(near.sum()) >= least,
+        "ours", f">= {least / near.size:.3g}", *share_and_error(near), int(near.sum()) >= least,
         ", ".join(f"{name}: log₁₀ h = {format_mean(v)}" for name, v in results.log_hazard.items()),
         threshold_origin=f"pilot on seed 1000: {hits} of {runs} runs (false alarms: 1 in 100)",
     )  # fmt: skip
 
 
-def _tables(results: Results) -> Iterator[Table]:
-    settings = results.settings
-    yield Table(
-        "Bandits: regret at the end",
-        ("agent", *(f"{name}, {settings.steps(name):,} steps" for name in BANDITS)),
-        tuple(
-            (agent, *(format_mean(results.total(name, agent)) for name in BANDITS))
-            for agent in AGENTS
+def _tables(results: Results) -> tuple[Table, Table]:
+    settings, linear = results.settings, results.linear
+    regrets = {a: [format_mean(results.total(name, a)) for name in BANDITS] for a in AGENTS}
+    linear_means = {a: [format_mean(linear[name][a]) for name in LINEAR] for a in LINEAR_AGENTS}
+    factors = {FORGETTING: ", ".join(f"{factor:g}" for factor in FACTORS.values())}
+    return (
+        Table(
+            "Bandits: regret at the end",
+            ("agent", *(f"{name}, {settings.steps(name):,} steps" for name in BANDITS)),
+            tuple((agent, *means) for agent, means in regrets.items()),
+            f"means of {settings.runs:,} runs with their standard errors; all agents met the same "
+            "worlds",
         ),
-        f"means of {settings.runs:,} runs with their standard errors; all agents met the same "
-        "worlds",
-    )
-    yield Table(
-        "Linear worlds that jump",
-        ("agent", "contexts: regret", "plant: log₁₀ of cost / optimum", "forgetting factors"),
-        tuple(
-            (
-                agent,
-                *(format_mean(results.linear[name][agent]) for name in LINEAR),
-                ", ".join(f"{f:g}" for f in FACTORS.values()) if agent == FORGETTING else "",
-            )
-            for agent in LINEAR_AGENTS
+        Table(
+            "Linear worlds that jump",
+            ("agent", "contexts: regret", "plant: log₁₀ of cost / optimum", "forgetting factors"),
+            tuple((a, *means, factors.get(a, "")) for a, means in linear_means.items()),
+            f"means of {len(linear[PLANT][RULE]):,} runs with their standard errors",
         ),
-        f"means of {len(results.linear[PLANT][RULE]):,} runs with their standard errors",
     )
 
 
@@ -480,14 +462,11 @@ def _regrets(results: Results, name: str, title: str) -> Panel:
 
 def _linear(results: Results, name: str, title: str, ylabel: str) -> Panel:
     """Draw the values of each agent in increasing order, against the share of runs."""
-    n = len(results.linear[name][RULE])
-    share, values = (np.arange(n) + 0.5) / n, results.linear[name]
-    series = [
-        Series(a, share, np.sort(values[a]), marker="circle", **_LOOKS[a]) for a in LINEAR_AGENTS
-    ]
-    return Panel(
-        title, "share of runs with a lower value", ylabel, series, xlim=(0.0, 1.0), legend="below"
-    )
+    values = results.linear[name]
+    share = (np.arange(len(values[RULE])) + 0.5) / len(values[RULE])
+    series = [Series(a, share, np.sort(v), marker="circle", **_LOOKS[a]) for a, v in values.items()]
+    xlabel = "share of runs with a lower value"
+    return Panel(title, xlabel, ylabel, series, xlim=(0.0, 1.0), legend="below")
 
 
 experiment = Experiment(

@@ -11,12 +11,13 @@ which gives the setpoint, and the last input.
 
 The controllers are tuned for a time constant, not for this cost: a controller for a heavy load is
 often cheaper than that of the true plant. So a low cost in `load` does not show that an agent
-follows the changes; an agent that never learns can have it. `prediction_bits` compares beliefs
-directly. In `sign` a wrong mode is expensive, and the cost does show it.
+follows the changes; an agent that never learns can have it. `prediction_bits` in
+`benchmarks/motor.py` compares beliefs directly. In `sign` a wrong mode is expensive, and the cost
+does show it.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.interacting import InteractingBelief, mix_gaussians
-from bayescontrol.interaction import both_streams
+from bayescontrol.interaction import interact
 from bayescontrol.protocols import MISSING, SituatedState
 from bayescontrol.rule import ControlRule, Rule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -72,21 +73,6 @@ def setpoint(k: int) -> float:
     return -25.0 if k // 100 % 2 else 25.0
 
 
-class Controller:
-    """A PI controller in velocity form, with the gains for one plant."""
-
-    def __init__(self, plant: Plant) -> None:
-        a, g = plant.coefficients
-        gain = (1.0 - math.exp(-PERIOD / TIME_CONSTANT)) / g
-        self.proportional, self.integral = gain * a, gain * (1.0 - a)
-
-    def __call__(self, k: int, u: float, speed: float, speed_before: float) -> float:
-        """Return the input for step k + 1, after input u and these two estimates of the speed."""
-        error, error_before = setpoint(k + 1) - speed, setpoint(k) - speed_before
-        change = self.proportional * (error - error_before) + self.integral * error
-        return min(max(u + change, -LIMIT), LIMIT)
-
-
 class MotorMode:
     """A Kalman filter and a PI controller for one plant. The state is (ŵ, P, the ŵ before)."""
 
@@ -95,17 +81,20 @@ class MotorMode:
     def __init__(self, plant: Plant, noise: float = 1.0) -> None:
         self.plant, self.noise = plant, noise
         self.name = f"J {plant.inertia:g}, b {plant.friction:g}, sign {plant.sign:+d}"
-        self.control = Controller(plant)
         self.a, self.g = plant.coefficients
+        gain = (1.0 - math.exp(-PERIOD / TIME_CONSTANT)) / self.g
+        self.proportional, self.integral = gain * self.a, gain * (1.0 - self.a)
 
     def start(self) -> FloatArray:
         """The motor stands still, with variance 1."""
         return np.array([0.0, 1.0, 0.0])
 
     def act(self, xs: SituatedState, rng: Stream) -> float:
-        """Return the input of the controller."""
+        """Return the input of the PI controller, in velocity form."""
         (k, u), (speed, _, before) = xs
-        return self.control(k, u, float(speed), float(before))
+        error, error_before = setpoint(k + 1) - float(speed), setpoint(k) - float(before)
+        change = self.proportional * (error - error_before) + self.integral * error
+        return float(min(max(u + change, -LIMIT), LIMIT))
 
     def _predict(self, s: FloatArray, u: float) -> tuple[float, float]:
         """Return the mean and the variance of the next speed."""
@@ -142,18 +131,16 @@ def motor_modes(noise: float = 1.0) -> list[MotorMode]:
 
 
 class Motor:
-    """The world. `changes` maps a step to the plant from this step on."""
+    """The world. `plants` maps the first step of each plant to the plant."""
 
-    def __init__(
-        self, plant: Plant, noise: float = 1.0, changes: Mapping[int, Plant] | None = None
-    ) -> None:
-        self.plant, self.noise, self.changes = plant, noise, dict(changes or {})
+    def __init__(self, plants: Mapping[int, Plant], noise: float = 1.0) -> None:
+        self.plants, self.plant, self.noise = plants, plants[0], noise
         self.speed, self.k, self.cost = 0.0, 0, 0.0
 
     def respond(self, a: float, rng: StreamLike) -> float:
         """Apply the input, add the cost of the step and return the measured speed."""
         rng = require_stream(rng)
-        self.plant = self.changes.get(self.k, self.plant)
+        self.plant = self.plants.get(self.k, self.plant)
         decay, gain = self.plant.coefficients
         u = min(max(float(a), -LIMIT), LIMIT)
         self.speed = decay * self.speed + gain * u + SPEED_NOISE * rng.normal()
@@ -170,10 +157,9 @@ class KnownRateIMM:
     """
 
     def __init__(self, rate: float = RATE, noise: float = 1.0) -> None:
-        n = len(PLANTS)
-        self.controllers = [Controller(plant) for plant in PLANTS]
+        n, self.modes, self.noise = len(PLANTS), motor_modes(noise), noise
         self.a, self.g = np.array([plant.coefficients for plant in PLANTS]).T
-        self.table, self.noise = (1.0 - rate) * np.eye(n) + rate / n, noise
+        self.table = (1.0 - rate) * np.eye(n) + rate / n
         self.p, self.mean, self.variance = np.full(n, 1.0 / n), np.zeros(n), np.ones(n)
         self.before, self.x = np.zeros(n), (0, 0.0)
 
@@ -187,41 +173,18 @@ class KnownRateIMM:
     def act(self, rng: StreamLike) -> float:
         """Return the input of the most probable mode."""
         m = int(self.p.argmax())
-        return self.controllers[m](*self.x, float(self.mean[m]), float(self.before[m]))
+        s = self.mean[m], self.variance[m], self.before[m]
+        return self.modes[m].act(SituatedState(self.x, s), require_stream(rng))
 
     def observe(self, a: float, o: float) -> None:
         """Mix, predict and correct all filters."""
-        p, start, variance = self.mixed()
-        mean, variance = self.a * start + self.g * a, self.a**2 * variance + SPEED_NOISE**2
+        p, self.before, variance = self.mixed()
+        mean, variance = self.a * self.before + self.g * a, self.a**2 * variance + SPEED_NOISE**2
         S, error = variance + self.noise**2, o - mean
-        self.before, self.mean = start, mean + variance / S * error
-        self.variance = (1.0 - variance / S) * variance
+        self.mean, self.variance = mean + variance / S * error, (1.0 - variance / S) * variance
         log_p = -0.5 * (error**2 / S + np.log(S))
         p = p * np.exp(log_p - log_p.max())
         self.p, self.x = p / p.sum(), next_situation(self.x, a, o)
-
-
-class MotorOracle:
-    """The controller of the true plant, with its Kalman filter: it knows every change."""
-
-    def __init__(self, motor: Motor) -> None:
-        self.motor, self.x = motor, (0, 0.0)
-        self.s = self._mode().start()
-
-    def _mode(self) -> MotorMode:
-        """Return the mode of the plant at this step."""
-        return MotorMode(self.motor.changes.get(self.x[0], self.motor.plant), self.motor.noise)
-
-    def act(self, rng: StreamLike) -> float:
-        """Return the input of the controller of the true plant."""
-        return self._mode().act(SituatedState(self.x, self.s), require_stream(rng))
-
-    def observe(self, a: float, o: float) -> None:
-        """Update the filter of the true plant."""
-        # The motor has just used this plant, also at a step with a change.
-        mode = MotorMode(self.motor.plant, self.motor.noise)
-        self.s = mode.advance(SituatedState(self.x, self.s), a, o)
-        self.x = next_situation(self.x, a, o)
 
 
 def interacting_agent(motor: Motor, rates: npt.ArrayLike = RATES) -> Rule:
@@ -230,74 +193,28 @@ def interacting_agent(motor: Motor, rates: npt.ArrayLike = RATES) -> Rule:
     return ControlRule(belief, (0, 0.0), next_situation)
 
 
-def draw_plants(scenario: str, steps: int, every: int, rng: Stream) -> dict[int, Plant]:
-    """Draw a plant for step 0 and, in `load` and `sign`, a new one every `every` steps.
+def draw_motor(scenario: str, run: int, steps: int, *, every: int = 1000, seed: int = 0) -> Motor:
+    """Draw a motor; in `load` and `sign` it has a new plant every `every` steps.
 
-    In `load` the sign of the wiring stays the same, in `sign` it may change too.
-    """
-    first = PLANTS[rng.integers(len(PLANTS))]
-    choices = [plant for plant in PLANTS if scenario == "sign" or plant.sign == first.sign]
-    changes = range(every, steps, every) if scenario in ("load", "sign") else ()
-    return {0: first} | {k: choices[rng.integers(len(choices))] for k in changes}
-
-
-def motor_costs(
-    make: Callable[[Motor], Any],
-    scenario: str,
-    runs: Iterable[int],
-    steps: int,
-    *,
-    every: int = 1000,
-    seed: int = 0,
-) -> FloatArray:
-    """Return the cost of each run of the agents `make(motor)`.
-
-    `scenario` is "fixed", "noisy", "load" or "sign"; in the last two the plant changes every
-    `every` steps. The plants and the noise depend on `seed` and the run only.
+    In `load` the sign of the wiring stays the same. In `noisy` the sensor has more noise.
     """
     if scenario not in SCENARIOS:
         raise ValueError(f"scenario={scenario!r}: expected one of {', '.join(SCENARIOS)}")
-    costs = []
-    for run in runs:
-        plants = draw_plants(scenario, steps, every, Stream.named(seed, run, "plants"))
-        motor = Motor(plants[0], 5.0 if scenario == "noisy" else 1.0, plants)
-        agent, (p, q) = make(motor), both_streams(seed, run)
-        for _ in range(steps):
-            a = agent.act(p)
-            agent.observe(a, motor.respond(a, q))
-        costs.append(motor.cost)
-    return np.array(costs)
+    rng = Stream.named(seed, run, "plants")
+    plants = {0: PLANTS[rng.integers(len(PLANTS))]}
+    if scenario in ("load", "sign"):
+        choices = [p for p in PLANTS if scenario == "sign" or p.sign == plants[0].sign]
+        plants |= {k: choices[rng.integers(len(choices))] for k in range(every, steps, every)}
+    return Motor(plants, 5.0 if scenario == "noisy" else 1.0)
 
 
-def prediction_bits(
-    makers: Mapping[str, Callable[[], Any]],
-    scenario: str,
-    runs: Iterable[int],
-    steps: int,
-    *,
-    every: int = 1000,
-    seed: int = 0,
-) -> dict[str, float]:
-    """Return -log2 P(y | past) per step of beliefs that see the same inputs and outputs.
+def motor_cost(
+    make: Callable[[Motor], Any], scenario: str, run: int, steps: int, **options: int
+) -> float:
+    """Return the cost of a run of the agent `make(motor)`; the options are those of `draw_motor`.
 
-    `makers` are functions that return a belief over `motor_modes()`, by name. The inputs are those
-    of `KnownRateIMM`, so that no belief profits from its own controller.
+    The plants and the noise depend on the seed and the run only.
     """
-    bits = dict.fromkeys(makers, 0.0)
-    runs = list(runs)
-    for run in runs:
-        plants = draw_plants(scenario, steps, every, Stream.named(seed, run, "plants"))
-        motor, driver, rng = (
-            Motor(plants[0], 1.0, plants),
-            KnownRateIMM(),
-            both_streams(seed, run)[1],
-        )
-        beliefs = {name: make() for name, make in makers.items()}
-        for _ in range(steps):
-            x, a = driver.x, driver.act(rng)
-            o = motor.respond(a, rng)
-            driver.observe(a, o)
-            for name, belief in beliefs.items():
-                bits[name] += belief.surprise(x, a, o) / (steps * len(runs))
-                belief.observe(x, a, o)
-    return bits
+    motor = draw_motor(scenario, run, steps, **options)
+    interact(make(motor), motor, steps, seed=options.get("seed", 0), run=run)
+    return motor.cost
