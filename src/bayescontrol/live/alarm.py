@@ -19,20 +19,20 @@ against σ; if σ = 0, the loss grows with every step.
 import math
 from collections.abc import Iterator
 from copy import copy
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, as_integer, require_between
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.weights import LN2, Floor
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
 from bayescontrol.experts.mode import SimulatorNoise
 from bayescontrol.live.predictors import Predictor
-from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities, Persistent
+from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities
 from bayescontrol.values import part_of, require_arrays
 
 #: The largest φ/σ that the alarm accepts; such a mode loses 0.03 nats in ten million steps.
@@ -67,10 +67,14 @@ def noise_floors(belief: Any, first: int = 0) -> Iterator[tuple[int, Any, bool]]
             yield m, mode, bool(noise.floor <= (1 + 1e-9) * SMALL_FLOOR * noise.std.min())
 
 
-def as_persistent(predictor: Any, error: type[Exception]) -> Any:
-    """Return the predictor; raise `error` if it cannot be saved."""
-    if not isinstance(predictor, Persistent):
-        raise error(f"{predictor!r} has no save and load: add these methods")
+def with_methods(predictor: Any, *names: str, error: type[Exception] = MissingCapability) -> Any:
+    """Return the predictor; raise `error` if it lacks one of these methods."""
+    for name in names:
+        if not hasattr(predictor, name):
+            raise error(
+                f"the predictor {predictor!r} has no {name}: add this method, or use "
+                "KrichevskyTrofimov(K) for K possible observations or LinearPredictor() for numbers"
+            )
     return predictor
 
 
@@ -94,8 +98,14 @@ ROUNDING: Final = 1e-6
 class WatchingAlarm:
     """Base class of the alarms: a clock, the evidence, and the agent that the alarm watches."""
 
+    # The names of the evidence and of the bound in saved arrays.
+    _evidence_name: ClassVar[str]
+    _bound_name: ClassVar[str]
+    # Types of modes whose likelihood the alarm can bound if the noise has a large floor.
+    _accepts_floors: ClassVar[tuple[type, ...]] = ()
+
     def __init__(self, predictor: Any, threshold: float) -> None:
-        self.predictor = predictor
+        self.predictor = with_methods(predictor, "log_predict", "update")
         #: The logarithm of the evidence that raises the alarm.
         self.threshold = threshold
         #: Number of observations.
@@ -132,8 +142,29 @@ class WatchingAlarm:
             )
         self._watched = agent
 
-    def require_probabilities(self) -> None:
-        """Raise `MissingCapability` if the predictor gives densities."""
+    def require_belief(self, agent: Any, first: int = 0) -> None:
+        """Raise `MissingCapability` if false alarms of this agent would not be bounded.
+
+        Only modes from index `first` on are checked. Modes without weight, such as retired ones,
+        are ignored.
+        """
+        belief = agent.belief
+        if not isinstance(belief, FiniteBelief):
+            return
+        if gives_probabilities(belief):
+            self._require_probabilities()
+        weights = belief.posterior()
+        for m, mode, is_small in noise_floors(belief, first):
+            if weights[m] > 0.0 and not (is_small or isinstance(mode, self._accepts_floors)):
+                raise MissingCapability(
+                    f"mode {m} ({belief.name(m)}) has noise {mode.noise!r}: the floor is not noise "
+                    "of the plant, so even a plant that the simulator predicts exactly would raise "
+                    f"the alarm in the end. Give every component a std of at least "
+                    f"{1 / SMALL_FLOOR:g} times the floor, reduce the floor, call "
+                    f"belief.retire({m}), or use a RestartedAlarm over SimulatorModes"
+                )
+
+    def _require_probabilities(self) -> None:
         if getattr(self.predictor, "density", False):
             raise MissingCapability(
                 f"{self.predictor!r} gives densities but the modes give probabilities, so false "
@@ -185,9 +216,25 @@ class WatchingAlarm:
         """Return the number of modes as text; it is unknown before the first observation."""
         return counted(self._log_e.size, "mode") if self._log_e.size else "all modes"
 
-    def _saved_evidence(self, arrays: Arrays, name: str) -> tuple[FloatArray, int, int | None]:
-        """Return the saved log-evidence, t and step; raise `IncompatibleState` if damaged."""
-        log_e, clock = arrays[name], arrays["clock"]
+    def save(self) -> Arrays:
+        """Return named arrays for an exact `load`."""
+        return {
+            self._evidence_name: self._log_e.copy(),
+            self._bound_name: np.array(getattr(self, self._bound_name)),
+            # A step of -1 means that the alarm is not raised.
+            "clock": np.array([self.t, -1 if self.step is None else self.step]),
+        }
+
+    def _saved_evidence(self, arrays: Arrays) -> tuple[FloatArray, int, int | None]:
+        """Return the saved log-evidence, t and step; raise `IncompatibleState` if invalid."""
+        name, bound = self._bound_name, getattr(self, self._bound_name)
+        require_arrays(arrays, {self._evidence_name, name, "clock"}, "alarm")
+        log_e, clock = arrays[self._evidence_name], arrays["clock"]
+        if not np.array_equal(arrays[name], bound):
+            raise IncompatibleState(
+                f"the saved alarm has {name}={arrays[name]}, this one has {name}={bound:g}: load "
+                f"it into an alarm with the same {name}"
+            )
         if log_e.ndim != 1 or log_e.dtype != np.float64 or np.isnan(log_e).any():
             raise IncompatibleState(f"the saved alarm is damaged: its log-evidence is {log_e}")
         if clock.shape != (2,) or clock.dtype.kind != "i" or not -1 <= clock[1] <= clock[0]:
@@ -219,45 +266,23 @@ class Alarm(WatchingAlarm):
     Alarm(δ = 0.05, raised at step 7, now at 9, 6.57 bits against the best mode)
     """
 
+    _evidence_name, _bound_name = "log_e", "delta"
+
     def __init__(self, predictor: Predictor, delta: float) -> None:
-        if not (hasattr(predictor, "log_predict") and hasattr(predictor, "update")):
-            raise MissingCapability(
-                f"{predictor!r} is not a predictor: it has no log_predict(x, a, o) or "
-                "update(x, a, o); for K possible observations use KrichevskyTrofimov(K)"
-            )
-        try:
-            level = float(delta)
-        except (TypeError, ValueError):
-            level = math.nan  # rejected below
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"delta={delta!r}: it must be a probability between 0 and 1")
-        super().__init__(predictor, threshold=-math.log(level))
-        self.delta = level
+        self.delta = require_between("delta", delta, 0.0, 1.0, ends="()")
+        super().__init__(predictor, threshold=-math.log(self.delta))
 
     # -- the belief of an agent ------------------------------------------------------------------
 
     def require_belief(self, agent: Any, first: int = 0) -> None:
-        """Raise `MissingCapability` if δ would not bound the false alarms of this agent.
-
-        Only modes from index `first` on are checked. Modes without weight, such as retired ones,
-        are ignored.
-        """
+        """Raise `MissingCapability` if δ would not bound the false alarms of this agent."""
         belief = finite_belief(agent, "the alarm")
         if isinstance(belief, FadingBelief | SwitchingBelief):
             raise MissingCapability(
                 f"the alarm does not support a {type(belief).__name__}: it tests whether one mode "
                 "explains all observations, so any change would raise the alarm; use a FiniteBelief"
             )
-        weights = belief.posterior()
-        for m, mode, is_small in noise_floors(belief, first):
-            if weights[m] > 0.0 and not is_small:
-                raise MissingCapability(
-                    f"mode {m} ({belief.name(m)}) has noise {mode.noise!r}: the floor is not noise "
-                    "of the plant, so even a plant that the simulator predicts exactly would raise "
-                    f"the alarm in the end. Give every component a std of at least "
-                    f"{1 / SMALL_FLOOR:g} times the floor, reduce the floor, or call "
-                    f"belief.retire({m})"
-                )
+        super().require_belief(agent, first)
 
     def evidence(self, belief: Any, x: Any, a: Any, o: Any) -> tuple[Any, FloatArray, FloatArray]:
         """Return o, and ln P(o | m, x, a) and the weights of all modes."""
@@ -314,12 +339,9 @@ class Alarm(WatchingAlarm):
         >>> alarm.mode_bits
         array([1., 0.])
         """
-        if modes != int(modes) or modes < 1:
-            raise ValueError(
-                f"join({modes!r}): the number of modes must be an integer of at least 1"
-            )
+        added = as_integer("modes", modes, 1)
         if self._log_e.size:
-            self._log_e = self.log_evidence(self._log_e.size + int(modes))
+            self._log_e = self.log_evidence(self._log_e.size + added)
 
     def reset(self) -> None:
         """Restart the e-process with E = 1; it has its own false-alarm probability δ.
@@ -339,33 +361,20 @@ class Alarm(WatchingAlarm):
 
     def save(self) -> Arrays:
         """Return named arrays for an exact `load`."""
-        saved = as_persistent(self.predictor, MissingCapability).save()
-        arrays = {f"predictor/{name}": array for name, array in saved.items()}
-        # A step of -1 means that the alarm is not raised.
-        clock = np.array([self.t, -1 if self.step is None else self.step])
-        state = {"log_e": self._log_e.copy(), "clock": clock, "delta": np.array(self.delta)}
-        return arrays | state
+        saved = with_methods(self.predictor, "save", "load").save()
+        return {f"predictor/{name}": array for name, array in saved.items()} | super().save()
 
     def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for an alarm with the same δ and the same predictor."""
-        require_arrays(arrays, {"log_e", "clock", "delta"}, "alarm")
-        predictor, delta = as_persistent(self.predictor, IncompatibleState), arrays["delta"]
-        if delta.shape != () or delta[()] != self.delta:
-            raise IncompatibleState(
-                f"the saved alarm has δ = {delta}, this one has δ = {self.delta:g}: load it into "
-                f"an alarm with delta={delta}"
-            )
-        evidence = self._saved_evidence(arrays, "log_e")
+        """Restore what `save` returned, for an alarm with the same δ and a similar predictor."""
+        evidence = self._saved_evidence(arrays)
+        predictor = with_methods(self.predictor, "save", "load", error=IncompatibleState)
         predictor.load(part_of(arrays, "predictor/"))
         self._log_e, self.t, self.step = evidence
 
     def copy(self) -> "Alarm":
         """Return an independent copy."""
-        if not hasattr(self.predictor, "copy"):
-            raise MissingCapability(f"{self.predictor!r} has no copy(): add this method")
         duplicate = copy(self)
-        duplicate.predictor, duplicate._log_e = self.predictor.copy(), self._log_e.copy()
-        duplicate._watched = None
+        duplicate.predictor, duplicate._watched = with_methods(self.predictor, "copy").copy(), None
         return duplicate
 
     def __repr__(self) -> str:

@@ -20,9 +20,9 @@ from bayescontrol.arrays import Arrays
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
 from bayescontrol.experts.bumpless import Bumpless, WrappedAgent
-from bayescontrol.live.alarm import Alarm, gives_probabilities
+from bayescontrol.live.alarm import Alarm
 from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor
-from bayescontrol.live.restarted import RestartedAlarm, gives_finite_predictions
+from bayescontrol.live.restarted import RestartedAlarm
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.protocols import MISSING, ActionProbabilities
 from bayescontrol.record import Record
@@ -167,13 +167,10 @@ class Guarded(WrappedAgent):
                 "Alarm(KrichevskyTrofimov(K), delta=0.01), or a RestartedAlarm"
             )
         alarm.require_belief(agent)
-        has_modes = isinstance(agent.belief, FiniteBelief)
-        if has_modes and gives_probabilities(agent.belief):
-            alarm.require_probabilities()
         if isinstance(alarm.predictor, StudentPredictor):
             alarm.predictor.require_key(agent.x)
         # The number of modes that the alarm has checked.
-        self._checked_modes = len(agent.belief) if has_modes else 0
+        self._checked_modes = len(agent.belief) if isinstance(agent.belief, FiniteBelief) else 0
         #: The wrapped agent.
         self.agent = agent
         #: An `Alarm` or a `RestartedAlarm`.
@@ -238,14 +235,12 @@ class Guarded(WrappedAgent):
     def _weigh(self, x: Any, a: Any, o: Any) -> tuple[Any, Any]:
         """Return the part of o that the alarm predicts, and its evidence as it would be after o.
 
-        Modes that were added are checked first, and at the first step the kind of predictions.
+        Modes that were added are checked first.
         """
         belief = self.belief
         if isinstance(belief, FiniteBelief) and len(belief) > self._checked_modes:
             self.alarm.require_belief(self.agent, self._checked_modes)
             self._checked_modes = len(belief)
-        if not self.alarm.t and gives_finite_predictions(belief, x, a):
-            self.alarm.require_probabilities()
         try:
             part, log_p, w = self.alarm.evidence(belief, x, a, o)
         except TypeError:

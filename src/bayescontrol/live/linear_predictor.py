@@ -65,12 +65,10 @@ class LinearPredictor:
     def log_predict_each(self, x: Any, a: Any, o: Any) -> FloatArray:
         """Return ln q(o | x, a, past) of every place; NaN where there is no prediction."""
         key, row = _row(self._last if x is None else x, a, o)
-        log_q = np.full(len(self._used), math.nan)
+        out = np.full(len(self._used), math.nan)
         if key in self._parts:
-            kernels.regression.log_student(
-                *self._parts[key], row, key[1], np.empty(len(row)), log_q
-            )
-        return log_q
+            kernels.regression.log_student(*self._parts[key], row, key[1], np.empty_like(row), out)
+        return out
 
     def update(self, x: Any, a: Any, o: Any) -> None:
         """Let all places learn o."""
@@ -99,8 +97,7 @@ class LinearPredictor:
         keys = sorted(self._parts, key=repr)
         names = pack(keys, "the names of situations and actions")
         arrays = {"used": self._used.copy(), "last": self._last.copy(), "keys": names}
-        for i, key in enumerate(keys):
-            F, n = self._parts[key]
+        for i, (F, n) in enumerate(self._parts[key] for key in keys):
             arrays |= {f"factor/{i}": F.copy(), f"rows/{i}": n.copy()}
         return arrays
 
@@ -111,9 +108,7 @@ class LinearPredictor:
         try:
             sizes = [int(p) + int(d) for _, p, d in keys]
         except (TypeError, ValueError):
-            raise IncompatibleState(
-                f"the saved predictor is damaged: its keys are {keys}"
-            ) from None
+            raise IncompatibleState(f"the saved predictor has invalid keys: {keys}") from None
         factors = {f"factor/{i}": (places, size, size) for i, size in enumerate(sizes)}
         rows = {f"rows/{i}": (places,) for i in range(len(keys))}
         require_shapes(arrays, factors | {"last": (arrays["last"].size,)})

@@ -50,13 +50,7 @@ from bayescontrol.errors import IncompatibleState, MissingCapability, counted
 from bayescontrol.experts.mode import SimulatorMode
 from bayescontrol.linear.belief import SystemBelief
 from bayescontrol.linear.system import state_and_cost
-from bayescontrol.live.alarm import (
-    SMALL_FLOOR,
-    WatchingAlarm,
-    as_persistent,
-    log_prediction,
-    noise_floors,
-)
+from bayescontrol.live.alarm import WatchingAlarm, log_prediction, noise_floors, with_methods
 from bayescontrol.live.linear_predictor import LinearPredictor
 from bayescontrol.live.predictors import Predictor
 from bayescontrol.values import part_of, require_arrays, require_shapes
@@ -71,13 +65,8 @@ class PredictorCopies:
     """Copies of a predictor in numbered places, with the methods of a `LinearPredictor`."""
 
     def __init__(self, predictor: Any, places: int) -> None:
-        for name in ("log_predict", "update", "copy"):
-            if not hasattr(predictor, name):
-                raise MissingCapability(
-                    f"{predictor!r} cannot be restarted: it has no {name}; for continuous "
-                    "observations leave `predictor` out"
-                )
-        self._fresh, self._places = predictor.copy(), places
+        self._fresh = with_methods(predictor, "log_predict", "update", "copy").copy()
+        self._places = places
         self._copies: dict[int, Any] = {}
 
     def log_predict_each(self, x: Any, a: Any, o: Any) -> FloatArray:
@@ -107,7 +96,7 @@ class PredictorCopies:
         """Return the arrays of every copy."""
         arrays: Arrays = {"used": np.array(sorted(self._copies), np.int64)}
         for place, predictor in self._copies.items():
-            saved = as_persistent(predictor, MissingCapability).save()
+            saved = with_methods(predictor, "save", "load").save()
             arrays |= {f"{place}/{name}": array for name, array in saved.items()}
         return arrays
 
@@ -116,7 +105,8 @@ class PredictorCopies:
         require_arrays(arrays, {"used"}, "predictor")
         copies = {place: self._fresh.copy() for place in arrays["used"].tolist()}
         for place, predictor in copies.items():
-            as_persistent(predictor, IncompatibleState).load(part_of(arrays, f"{place}/"))
+            with_methods(predictor, "save", "load", error=IncompatibleState)
+            predictor.load(part_of(arrays, f"{place}/"))
         self._copies = copies
 
 
@@ -135,6 +125,9 @@ class RestartedAlarm(WatchingAlarm):
     >>> alarm
     RestartedAlarm(mean time 1000, raised at step 92, now at 100, 18.1 bits, 22 starts)
     """
+
+    _evidence_name, _bound_name = "log_m", "mean_time"
+    _accepts_floors = (SimulatorMode,)
 
     def __init__(
         self, predictor: Predictor | None = None, mean_time: float = 1e6, *, starts: int = 64
@@ -156,31 +149,21 @@ class RestartedAlarm(WatchingAlarm):
     # -- the belief of an agent ------------------------------------------------------------------
 
     def require_belief(self, agent: Any, first: int = 0) -> None:
-        """Raise `MissingCapability` if the alarm cannot watch this agent.
-
-        Only modes from index `first` on are checked.
-        """
+        """Raise `MissingCapability` if the alarm cannot watch this agent."""
         belief = agent.belief
         if not isinstance(belief, FiniteBelief) and not hasattr(belief, "surprise"):
             raise MissingCapability(
                 f"{belief!r} has no surprise(x, a, o), so the alarm cannot judge its predictions: "
                 "call RestartedAlarm.observe(x, a, o, log_p) with log-likelihoods of your own"
             )
-        for m, mode, is_small in noise_floors(belief, first):
-            if not (is_small or isinstance(mode, SimulatorMode)):
-                raise MissingCapability(
-                    f"mode {m} ({belief.name(m)}) has noise {mode.noise!r}, whose floor is not "
-                    "noise of the plant, and is not a SimulatorMode: the alarm cannot compute its "
-                    f"largest density. Give every component a std of at least {1 / SMALL_FLOOR:g} "
-                    "times the floor, or reduce the floor"
-                )
+        super().require_belief(agent, first)
 
-    def evidence(
-        self, belief: Any, x: Any, a: Any, o: Any
-    ) -> tuple[Any, FloatArray, FloatArray | None]:
+    def evidence(self, belief: Any, x: Any, a: Any, o: Any) -> tuple[Any, FloatArray, Any]:
         """Return the part of o that P covers, ln P as defined above, and weights or None."""
         part = observed_part(belief, o)
         if not isinstance(belief, FiniteBelief):
+            if not self.t and gives_finite_predictions(belief, x, a):
+                self._require_probabilities()
             return part, np.array([-LN2 * belief.surprise(x, a, o)]), None
         log_p, w = belief.log_likelihoods(x, a, o), belief.posterior()
         changes_freely = isinstance(belief, FadingBelief)
@@ -242,31 +225,20 @@ class RestartedAlarm(WatchingAlarm):
 
     def save(self) -> Arrays:
         """Return named arrays for an exact `load`."""
-        arrays = {f"bank/{name}": array for name, array in self._bank.save().items()}
-        return arrays | {
-            "log_r": self._log_r.copy(),
-            "log_m": self._log_e.copy(),
-            "starts": self._starts.copy(),
-            # A step of -1 means that the alarm is not raised.
-            "clock": np.array([self.t, -1 if self.step is None else self.step]),
-            "mean_time": np.array(self.mean_time),
-        }
+        bank = {f"bank/{name}": array for name, array in self._bank.save().items()}
+        starts = {"log_r": self._log_r.copy(), "starts": self._starts.copy()}
+        return bank | super().save() | starts
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for an alarm with the same settings and predictor."""
-        require_arrays(arrays, {"log_r", "log_m", "starts", "clock", "mean_time"}, "alarm")
-        if not np.array_equal(arrays["mean_time"], self.mean_time):
-            raise IncompatibleState(
-                f"the saved alarm has mean_time={arrays['mean_time']}, this one has "
-                f"{self.mean_time:g}: load it into an alarm with the same mean_time"
-            )
-        log_m, t, step = self._saved_evidence(arrays, "log_m")
+        require_arrays(arrays, {"log_r"}, "alarm")
+        log_m, t, step = self._saved_evidence(arrays)
         require_shapes(arrays, {"starts": self._starts.shape}, np.int64)
         starts, log_r = arrays["starts"], arrays["log_r"]
         if starts.min() < 0 or starts.max() != t + 1:
             raise IncompatibleState(f"the saved alarm is damaged: its starts are {starts}")
-        is_valid = log_r.shape == (len(starts), len(log_m)) and log_r.dtype == np.float64
-        if not is_valid or np.isnan(log_r).any():
+        shape = (len(starts), len(log_m))
+        if log_r.shape != shape or log_r.dtype != np.float64 or np.isnan(log_r).any():
             raise IncompatibleState(f"the saved alarm is damaged: its log_r is {log_r}")
         self._bank.load(part_of(arrays, "bank/"))
         self._starts, self._log_r = starts.copy(), log_r.copy()
@@ -295,8 +267,6 @@ def observed_part(belief: Any, o: Any) -> Any:
 
 def gives_finite_predictions(belief: Any, x: Any, a: Any) -> bool:
     """Return whether a belief without modes is known to give probabilities, not densities."""
-    if isinstance(belief, FiniteBelief):
-        return False
     try:
         belief.predictive(x, a)
     except (MissingCapability, AttributeError):
