@@ -32,7 +32,7 @@ def first_alarm(
     starts, n = np.zeros(places, np.int64), np.full(places, -1)
     starts[0], n[0] = 1, 0
     F, log_q, log_m = np.zeros((places, 6, 6)), np.empty(places), np.empty(columns)
-    log_r, new_r = np.full((places, columns), -np.inf), np.empty((places, columns))
+    log_r = np.full((places, columns), -np.inf)
     log_r[0] = 0.0
     row, v, zero, log_p, x = np.empty(6), np.empty(6), np.zeros(6), np.empty(modes), np.zeros(2)
     w, truth = np.full(modes, 1.0 / modes), int(modes * uniform(state))
@@ -55,13 +55,12 @@ def first_alarm(
         after = w * np.exp(log_p - top)
         log_student(F, n, row, 4, v, log_q)
         if hazard == 0.0:
-            weigh(starts, log_r, log_q, log_p, new_r, log_m)
+            weigh(starts, log_r, log_q, log_p, log_m)
         else:
-            weigh(starts, log_r, log_q, np.array([math.log(after.sum()) + top]), new_r, log_m)
+            weigh(starts, log_r, log_q, np.array([math.log(after.sum()) + top]), log_m)
         w = after / after.sum()
         w = (1.0 - hazard) * w + hazard / modes
         absorb_rows(F, n, row, v, zero)
-        log_r, new_r = new_r, log_r
         held = starts > 0
         place = renew(starts, log_r, t, 8)
         for i in range(places):

@@ -253,7 +253,7 @@ def test_a_predictor_that_returns_nan_is_refused() -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 5, math.nan, "often", None])
 def test_delta_must_be_a_probability(delta: Any) -> None:
-    with pytest.raises(ValueError, match="between 0 and 1"):
+    with pytest.raises(ValueError, match=r"delta=.* must be in \(0\.0, 1\.0\)"):
         Alarm(KrichevskyTrofimov(2), delta)
 
 

@@ -65,10 +65,19 @@ class SimulatorNoise:
 
     def log_density(self, o: Any, mean: Any) -> float:
         """Return ln N(o; mean, diag s²); a number is one component."""
-        o, mean = self._paired(o, mean)
-        d, inverse, log_scale = len(mean), self._inverse, self._log_scale
+        o, mean = _components(o, "the observation"), _components(mean, "the simulated step")
+        d = len(mean)
+        inverse, log_scale = self._inverse, self._log_scale
         if len(inverse) == 1:
             inverse, log_scale = inverse * d, log_scale * d
+        if len(o) != d:
+            raise BadEvidence(
+                f"the observation has {len(o)} components, but the simulated step has {d}"
+            )
+        if len(inverse) != d:
+            raise BadEvidence(
+                f"{self!r} does not fit an observation of {d} components: give one std, or {d}"
+            )
         squares = 0.0
         values = o.tolist() if isinstance(o, np.ndarray) else o
         for o_i, mean_i, w in zip(values, mean, inverse, strict=True):
@@ -88,26 +97,12 @@ class SimulatorNoise:
         >>> round(noise.log_bound(0.0, 0.0) - noise.log_density(0.0, 0.0), 6)  # ln 0.5/0.3
         0.510826
         """
-        o, mean = self._paired(o, mean)
+        self.log_density(o, mean)  # raises if o or mean is invalid
         error = np.abs(np.asarray(o, np.float64) - np.asarray(mean, np.float64))
         v = np.clip(error, self.std, self.scale)
         if not v.all():
             return math.inf
         return float(-0.5 * (error / v) @ (error / v) - np.log(v).sum() - 0.5 * len(v) * _LN_2PI)
-
-    def _paired(self, o: Any, mean: Any) -> tuple[Any, Any]:
-        """Return observation and simulated step as sequences of the same length."""
-        o, mean = _components(o, "the observation"), _components(mean, "the simulated step")
-        d = len(mean)
-        if len(o) != d:
-            raise BadEvidence(
-                f"the observation has {len(o)} components, but the simulated step has {d}"
-            )
-        if self.std.size not in (1, d):
-            raise BadEvidence(
-                f"{self!r} does not fit an observation of {d} components: give one std, or {d}"
-            )
-        return o, mean
 
     def draw(self, d: int, rng: StreamLike) -> FloatArray:
         """Draw w ~ N(0, diag σ²) of d components."""

@@ -27,37 +27,29 @@ def log_add(a: float, b: float) -> float:
 
 @leaf
 def weigh(
-    starts: IntArray,
-    log_r: FloatArray,
-    log_q: FloatArray,
-    log_p: FloatArray,
-    new_r: FloatArray,
-    log_m: FloatArray,
+    starts: IntArray, log_r: FloatArray, log_q: FloatArray, log_p: FloatArray, log_m: FloatArray
 ) -> None:
-    """Write ln R and ln M after an observation; modes that `log_r` does not have begin with R = 1.
+    """Update ln R with an observation and write ln M.
 
     log_q[i] is NaN if start i has no prediction: then its R stays. A mode with P = 0 gets R = ∞.
 
     >>> import numpy as np
-    >>> new_r, log_m = np.empty((2, 2)), np.empty(2)
-    >>> weigh(np.array([1, 2]), np.zeros((2, 1)), np.array([-1.0, math.nan]),
-    ...       np.array([-2.0, -math.inf]), new_r, log_m)
-    >>> new_r.tolist(), log_m.round(4).tolist()
+    >>> log_r, log_m = np.zeros((2, 2)), np.empty(2)
+    >>> weigh(np.array([1, 2]), log_r, np.array([-1.0, math.nan]), np.array([-2.0, -math.inf]),
+    ...       log_m)
+    >>> log_r.tolist(), log_m.round(4).tolist()
     ([[1.0, inf], [0.0, inf]], [1.3133, inf])
     """
     for m in range(log_p.size):
         log_m[m] = -math.inf
         for i in range(starts.size):
             if starts[i] == 0:
-                new_r[i, m] = -math.inf
-                continue
-            r = log_r[i, m] if m < log_r.shape[1] else 0.0
-            if log_p[m] == -math.inf or r == math.inf:
-                r = math.inf
+                log_r[i, m] = -math.inf
+            elif log_p[m] == -math.inf or log_r[i, m] == math.inf:
+                log_r[i, m] = math.inf
             elif not math.isnan(log_q[i]):
-                r += log_q[i] - log_p[m]
-            new_r[i, m] = r
-            log_m[m] = log_add(log_m[m], r)
+                log_r[i, m] += log_q[i] - log_p[m]
+            log_m[m] = log_add(log_m[m], log_r[i, m])
 
 
 @leaf

@@ -17,21 +17,22 @@ against σ; if σ = 0, the loss grows with every step.
 """
 
 import math
+from collections.abc import Iterator
 from copy import copy
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, as_integer, require_between
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
-from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.beliefs.weights import LN2
+from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
+from bayescontrol.beliefs.weights import LN2, Floor
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
 from bayescontrol.experts.mode import SimulatorNoise
 from bayescontrol.live.predictors import Predictor
-from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities, Persistent
+from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities
 from bayescontrol.values import part_of, require_arrays
 
 #: The largest φ/σ that the alarm accepts; such a mode loses 0.03 nats in ten million steps.
@@ -52,33 +53,42 @@ def gives_probabilities(belief: FiniteBelief[Any]) -> bool:
     return any(isinstance(mode, ObservationProbabilities) for mode in examples)
 
 
-def require_bound(belief: FiniteBelief[Any], first: int = 0) -> None:
-    """Raise `MissingCapability` if δ would not bound the false alarms of this belief.
+def noise_floors(belief: Any, first: int = 0) -> Iterator[tuple[int, Any, bool]]:
+    """Yield m, the mode and whether its floor is small, for modes with a `SimulatorNoise`.
 
-    Only modes from index `first` on are checked. Modes without weight, such as retired ones, are
-    ignored.
+    Only modes from index `first` on are returned.
     """
-    if isinstance(belief, FadingBelief | SwitchingBelief):
-        raise MissingCapability(
-            f"the alarm does not support a {type(belief).__name__}: it tests whether one mode "
-            "explains all observations, so any change would raise the alarm; use a FiniteBelief"
-        )
-    modes: Any = belief.modes
-    weights = belief.posterior()
+    modes = getattr(belief, "modes", None)
     # Only modes in a list are separate objects, which may have their own `noise`.
-    for m in range(first, len(modes) if isinstance(modes, list) else 0):
-        noise = getattr(modes[m], "noise", None)
-        if (
-            weights[m] > 0.0
-            and isinstance(noise, SimulatorNoise)
-            and noise.floor > (1 + 1e-9) * SMALL_FLOOR * noise.std.min()  # tolerates rounding
-        ):
-            raise MissingCapability(
-                f"mode {m} ({belief.name(m)}) has noise {noise!r}: the floor is not noise of the "
-                "plant, so even a plant that the simulator predicts exactly would raise the "
-                f"alarm in the end. Give every component a std of at least {1 / SMALL_FLOOR:g} "
-                f"times the floor, reduce the floor, or call belief.retire({m})"
+    for m, mode in enumerate(modes if isinstance(modes, list) else ()):
+        noise = getattr(mode, "noise", None)
+        if m >= first and isinstance(noise, SimulatorNoise):
+            # The factor tolerates rounding.
+            yield m, mode, bool(noise.floor <= (1 + 1e-9) * SMALL_FLOOR * noise.std.min())
+
+
+def with_methods(predictor: Any, *names: str, error: type[Exception] = MissingCapability) -> Any:
+    """Return the predictor; raise `error` if it lacks one of these methods."""
+    for name in names:
+        if not hasattr(predictor, name):
+            raise error(
+                f"the predictor {predictor!r} has no {name}: add this method, or use "
+                "KrichevskyTrofimov(K) for K possible observations or LinearPredictor() for numbers"
             )
+    return predictor
+
+
+def log_prediction(predictor: Any, x: Any, a: Any, o: Any) -> float:
+    """Return ln q(o | x, a, past), NaN if there is no prediction."""
+    log_q = predictor.log_predict(x, a, o)
+    if log_q is None:
+        return math.nan
+    if not log_q < math.inf:  # NaN or +∞
+        raise BadEvidence(
+            f"the log-likelihood of observation {o!r} under {predictor!r} is invalid: {log_q}; "
+            "expected a number below infinity"
+        )
+    return float(log_q)
 
 
 #: A probability may exceed 1 by this rounding error.
@@ -86,19 +96,43 @@ ROUNDING: Final = 1e-6
 
 
 class WatchingAlarm:
-    """Base class of the alarms: a clock, and the agent that the alarm watches."""
+    """Base class of the alarms: a clock, the evidence, and the agent that the alarm watches."""
 
-    def __init__(self) -> None:
+    # The names of the evidence and of the bound in saved arrays.
+    _evidence_name: ClassVar[str]
+    _bound_name: ClassVar[str]
+    # Types of modes whose likelihood the alarm can bound if the noise has a large floor.
+    _accepts_floors: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self, predictor: Any, threshold: float) -> None:
+        self.predictor = with_methods(predictor, "log_predict", "update")
+        #: The logarithm of the evidence that raises the alarm.
+        self.threshold = threshold
         #: Number of observations.
         self.t = 0
         #: The t at which the alarm was raised, or None.
         self.step: int | None = None
+        # The logarithm of the evidence against every mode; empty before the first observation.
+        self._log_e: FloatArray = np.zeros(0)
         self._watched: Any = None
 
     @property
     def raised(self) -> bool:
         """Whether the evidence has reached the threshold since the start or the last `reset`."""
         return self.step is not None
+
+    @property
+    def evidence_bits(self) -> float:
+        """log2 of the evidence against the best mode: the bits by which q is ahead of it.
+
+        It is 0 before the first observation, and ∞ if every mode has been ruled out.
+        """
+        return float(self._log_e.min(initial=math.inf)) / LN2 if self._log_e.size else 0.0
+
+    @property
+    def mode_bits(self) -> FloatArray:
+        """log2 of the evidence against every mode: the bits by which q is ahead of mode m."""
+        return self._log_e / LN2
 
     def watch(self, agent: Any) -> None:
         """Bind the alarm to an agent; raise `IncompatibleState` if it is bound to another."""
@@ -108,30 +142,111 @@ class WatchingAlarm:
             )
         self._watched = agent
 
+    def require_belief(self, agent: Any, first: int = 0) -> None:
+        """Raise `MissingCapability` if false alarms of this agent would not be bounded.
 
-def as_log_likelihoods(log_p: npt.ArrayLike, o: Any, predictor: Any) -> FloatArray:
-    """Return log-likelihoods of o as an array; raise `BadEvidence` if one is invalid.
+        Only modes from index `first` on are checked. Modes without weight, such as retired ones,
+        are ignored.
+        """
+        belief = agent.belief
+        if not isinstance(belief, FiniteBelief):
+            return
+        if gives_probabilities(belief):
+            self._require_probabilities()
+        weights = belief.posterior()
+        for m, mode, is_small in noise_floors(belief, first):
+            if weights[m] > 0.0 and not (is_small or isinstance(mode, self._accepts_floors)):
+                raise MissingCapability(
+                    f"mode {m} ({belief.name(m)}) has noise {mode.noise!r}: the floor is not noise "
+                    "of the plant, so even a plant that the simulator predicts exactly would raise "
+                    f"the alarm in the end. Give every component a std of at least "
+                    f"{1 / SMALL_FLOOR:g} times the floor, reduce the floor, call "
+                    f"belief.retire({m}), or use a RestartedAlarm over SimulatorModes"
+                )
 
-    A likelihood above 1 is invalid if the predictor gives probabilities.
-    """
-    try:
-        ln_p = np.array(log_p, np.float64)
-    except (TypeError, ValueError):
-        raise BadEvidence(f"log-likelihoods {log_p!r}: give one number per mode") from None
-    if not (ln_p < math.inf).all():  # NaN or +∞
-        m = int(np.argmin(ln_p < math.inf))
-        raise BadEvidence(
-            f"the log-likelihood of observation {o!r} under mode {m} is invalid: {ln_p.flat[m]}; "
-            "expected a number below infinity"
-        )
-    if ln_p.max(initial=0.0) > ROUNDING and getattr(predictor, "density", None) is False:
-        m = int(ln_p.argmax())
-        raise BadEvidence(  # exp(710) would overflow
-            f"the likelihood {math.exp(min(ln_p.flat[m], 700.0)):.3g} of observation {o!r} under "
-            f"mode {m} is a density, but {predictor!r} gives probabilities: use a predictor of "
-            "densities, such as LinearPredictor or StudentPredictor"
-        )
-    return ln_p
+    def _require_probabilities(self) -> None:
+        if getattr(self.predictor, "density", False):
+            raise MissingCapability(
+                f"{self.predictor!r} gives densities but the modes give probabilities, so false "
+                "alarms would not be bounded; use KrichevskyTrofimov(observations)"
+            )
+
+    def fast_forward(self, steps: int, log_e: FloatArray) -> bool:
+        """Add `steps` steps and store the evidence; return True if the last step raised the alarm.
+
+        Compiled loops call it with all of their steps.
+        """
+        self.t += steps
+        self._log_e = log_e
+        if self.raised or not log_e.min() >= self.threshold:
+            return False
+        self.step = self.t
+        return True
+
+    def _as_log_likelihoods(self, log_p: Any, o: Any, w: FloatArray | None) -> FloatArray:
+        """Return log-likelihoods of o as an array; raise `BadEvidence` if one is invalid.
+
+        A likelihood above 1 is invalid if the predictor gives probabilities.
+        """
+        try:
+            ln_p = np.array(log_p, np.float64)
+        except (TypeError, ValueError):
+            raise BadEvidence(f"log-likelihoods {log_p!r}: give one number per mode") from None
+        least = max(1, self._log_e.size)
+        if ln_p.ndim != 1 or len(ln_p) < least or (w is not None and len(w) != len(ln_p)):
+            raise BadEvidence(
+                f"log-likelihoods of shape {ln_p.shape} for {self._mode_count()}: give one per mode"
+            )
+        if not (ln_p < math.inf).all():  # NaN or +∞
+            m = int(np.argmin(ln_p < math.inf))
+            raise BadEvidence(
+                f"the log-likelihood of observation {o!r} under mode {m} is invalid: {ln_p[m]}; "
+                "expected a number below infinity"
+            )
+        if ln_p.max() > ROUNDING and getattr(self.predictor, "density", None) is False:
+            m = int(ln_p.argmax())
+            raise BadEvidence(  # exp(710) would overflow
+                f"the likelihood {math.exp(min(ln_p[m], 700.0)):.3g} of observation {o!r} under "
+                f"mode {m} is a density, but {self.predictor!r} gives probabilities: use a "
+                "predictor of densities, such as LinearPredictor or StudentPredictor"
+            )
+        return ln_p
+
+    def _mode_count(self) -> str:
+        """Return the number of modes as text; it is unknown before the first observation."""
+        return counted(self._log_e.size, "mode") if self._log_e.size else "all modes"
+
+    def save(self) -> Arrays:
+        """Return named arrays for an exact `load`."""
+        return {
+            self._evidence_name: self._log_e.copy(),
+            self._bound_name: np.array(getattr(self, self._bound_name)),
+            # A step of -1 means that the alarm is not raised.
+            "clock": np.array([self.t, -1 if self.step is None else self.step]),
+        }
+
+    def _saved_evidence(self, arrays: Arrays) -> tuple[FloatArray, int, int | None]:
+        """Return the saved log-evidence, t and step; raise `IncompatibleState` if invalid."""
+        name, bound = self._bound_name, getattr(self, self._bound_name)
+        require_arrays(arrays, {self._evidence_name, name, "clock"}, "alarm")
+        log_e, clock = arrays[self._evidence_name], arrays["clock"]
+        if not np.array_equal(arrays[name], bound):
+            raise IncompatibleState(
+                f"the saved alarm has {name}={arrays[name]}, this one has {name}={bound:g}: load "
+                f"it into an alarm with the same {name}"
+            )
+        if log_e.ndim != 1 or log_e.dtype != np.float64 or np.isnan(log_e).any():
+            raise IncompatibleState(f"the saved alarm is damaged: its log-evidence is {log_e}")
+        if clock.shape != (2,) or clock.dtype.kind != "i" or not -1 <= clock[1] <= clock[0]:
+            raise IncompatibleState(f"the saved alarm is damaged: its [t, step] is {clock}")
+        t, step = clock.tolist()
+        return log_e.copy(), t, None if step < 0 else step
+
+    def _status(self) -> str:
+        bits = f"{self.evidence_bits:.3g}"
+        silent = f"silent after {counted(self.t, 'step')}"
+        state = f"raised at step {self.step}, now at {self.t}" if self.raised else silent
+        return f"{state}, {bits} bit{'s' * (bits != '1')}"
 
 
 class Alarm(WatchingAlarm):
@@ -151,43 +266,30 @@ class Alarm(WatchingAlarm):
     Alarm(δ = 0.05, raised at step 7, now at 9, 6.57 bits against the best mode)
     """
 
+    _evidence_name, _bound_name = "log_e", "delta"
+
     def __init__(self, predictor: Predictor, delta: float) -> None:
-        if not (hasattr(predictor, "log_predict") and hasattr(predictor, "update")):
+        self.delta = require_between("delta", delta, 0.0, 1.0, ends="()")
+        super().__init__(predictor, threshold=-math.log(self.delta))
+
+    # -- the belief of an agent ------------------------------------------------------------------
+
+    def require_belief(self, agent: Any, first: int = 0) -> None:
+        """Raise `MissingCapability` if δ would not bound the false alarms of this agent."""
+        belief = finite_belief(agent, "the alarm")
+        if isinstance(belief, FadingBelief | SwitchingBelief):
             raise MissingCapability(
-                f"{predictor!r} is not a predictor: it has no log_predict(x, a, o) or "
-                "update(x, a, o); for K possible observations use KrichevskyTrofimov(K)"
+                f"the alarm does not support a {type(belief).__name__}: it tests whether one mode "
+                "explains all observations, so any change would raise the alarm; use a FiniteBelief"
             )
-        try:
-            level = float(delta)
-        except (TypeError, ValueError):
-            level = math.nan  # rejected below
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"delta={delta!r}: it must be a probability between 0 and 1")
-        super().__init__()
-        self.predictor: Any = predictor
-        self.delta = level
-        # ln E_t(m); a mode that is added later starts at 0, as an e-process must.
-        self._log_e: FloatArray = np.zeros(0)
+        super().require_belief(agent, first)
 
-    # -- evidence ----------------------------------------------------------------------------
-
-    @property
-    def threshold(self) -> float:
-        """ln 1/δ."""
-        return -math.log(self.delta)
-
-    @property
-    def evidence_bits(self) -> float:
-        """log2 E_t: the bits by which q is ahead of the best mode.
-
-        It is 0 before the first observation, and ∞ if every mode has been ruled out.
-        """
-        return float(self._log_e.min(initial=math.inf)) / LN2 if self._log_e.size else 0.0
-
-    @property
-    def mode_bits(self) -> FloatArray:
-        """log2 E_t(m) for every mode: the bits by which q is ahead of mode m."""
-        return self._log_e / LN2
+    def evidence(self, belief: Any, x: Any, a: Any, o: Any) -> tuple[Any, FloatArray, FloatArray]:
+        """Return o, and ln P(o | m, x, a) and the weights of all modes."""
+        log_p = belief.log_likelihoods(x, a, o)
+        if isinstance(belief.on_impossible, Floor):
+            log_p = np.maximum(log_p, np.log(belief.on_impossible.epsilon))
+        return o, log_p, belief.weight_arrays()[0]
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -199,21 +301,10 @@ class Alarm(WatchingAlarm):
         `log_p` are ln P(o | m, x, a) of all modes, `w` their weights. Modes of weight 0 do not
         count. Raises `BadEvidence` if a log-likelihood or o is invalid.
         """
-        count = len(self._log_e)
-        ln_p = as_log_likelihoods(log_p, o, self.predictor)
-        if ln_p.ndim != 1 or len(ln_p) < max(1, count) or (w is not None and len(w) != len(ln_p)):
-            raise BadEvidence(
-                f"log-likelihoods of shape {ln_p.shape} for {self._mode_count()}: give one per mode"
-            )
-        prediction = self.predictor.log_predict(x, a, o)
-        if prediction is None:  # no prediction: E_t(m) stays as it is
-            ln_p = np.where(np.isneginf(ln_p), ln_p, 0.0)
-        log_q = 0.0 if prediction is None else float(prediction)
-        if not log_q < math.inf:  # NaN or +∞
-            raise BadEvidence(
-                f"the log-likelihood of observation {o!r} under {self.predictor!r} is invalid: "
-                f"{log_q}; expected a number below infinity"
-            )
+        ln_p = self._as_log_likelihoods(log_p, o, w)
+        log_q = log_prediction(self.predictor, x, a, o)
+        if math.isnan(log_q):  # no prediction: E_t(m) stays as it is
+            ln_p, log_q = np.where(np.isneginf(ln_p), ln_p, 0.0), 0.0
         log_e, weights = np.empty(len(ln_p)), np.ones(len(ln_p)) if w is None else w
         kernels.tabular.weigh(self.log_evidence(len(ln_p)), weights, ln_p, log_q, log_e)
         return log_e
@@ -248,12 +339,9 @@ class Alarm(WatchingAlarm):
         >>> alarm.mode_bits
         array([1., 0.])
         """
-        if modes != int(modes) or modes < 1:
-            raise ValueError(
-                f"join({modes!r}): the number of modes must be an integer of at least 1"
-            )
+        added = as_integer("modes", modes, 1)
         if self._log_e.size:
-            self._log_e = self.log_evidence(self._log_e.size + int(modes))
+            self._log_e = self.log_evidence(self._log_e.size + added)
 
     def reset(self) -> None:
         """Restart the e-process with E = 1; it has its own false-alarm probability δ.
@@ -263,69 +351,31 @@ class Alarm(WatchingAlarm):
         self.step = None
         self._log_e = np.zeros(len(self._log_e))
 
-    def _mode_count(self) -> str:
-        """Return the number of modes as text; it is unknown before the first observation."""
-        count = self._log_e.size
-        return counted(count, "mode") if count else "all modes"
-
     # -- for compiled loops ----------------------------------------------------------------
 
     def log_evidence(self, modes: int) -> FloatArray:
         """Return a copy of ln E_t(m) for `modes` modes; it is 0 for modes that were added since."""
         return np.concatenate([self._log_e, np.zeros(modes - len(self._log_e))])
 
-    def fast_forward(self, steps: int, log_e: FloatArray) -> bool:
-        """Add `steps` steps and store ln E_t(m); return True if the last step raised the alarm."""
-        self.t += steps
-        self._log_e = log_e
-        if self.raised or not log_e.min() >= self.threshold:
-            return False
-        self.step = self.t
-        return True
-
     # -- state -----------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
         """Return named arrays for an exact `load`."""
-        if not isinstance(self.predictor, Persistent):
-            raise MissingCapability(f"{self.predictor!r} has no save and load: add these methods")
-        arrays = {f"predictor/{name}": array for name, array in self.predictor.save().items()}
-        # A step of -1 means that the alarm is not raised.
-        clock = np.array([self.t, -1 if self.step is None else self.step])
-        state = {"log_e": self._log_e.copy(), "clock": clock, "delta": np.array(self.delta)}
-        return arrays | state
+        saved = with_methods(self.predictor, "save", "load").save()
+        return {f"predictor/{name}": array for name, array in saved.items()} | super().save()
 
     def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for an alarm with the same δ and the same predictor."""
-        require_arrays(arrays, {"log_e", "clock", "delta"}, "alarm")
-        if not isinstance(self.predictor, Persistent):
-            raise IncompatibleState(f"{self.predictor!r} has no save and load: add these methods")
-        log_e, clock, delta = arrays["log_e"], arrays["clock"], arrays["delta"]
-        if delta.shape != () or delta[()] != self.delta:
-            raise IncompatibleState(
-                f"the saved alarm has δ = {delta}, this one has δ = {self.delta:g}: load it into "
-                f"an alarm with delta={delta}"
-            )
-        if log_e.ndim != 1 or log_e.dtype != np.float64 or np.isnan(log_e).any():
-            raise IncompatibleState(f"the saved alarm is damaged: its log-evidence is {log_e}")
-        if clock.shape != (2,) or clock.dtype.kind != "i" or not -1 <= clock[1] <= clock[0]:
-            raise IncompatibleState(f"the saved alarm is damaged: its [t, step] is {clock}")
-        self.predictor.load(part_of(arrays, "predictor/"))
-        t, step = clock.tolist()
-        self._log_e, self.t, self.step = log_e.copy(), t, None if step < 0 else step
+        """Restore what `save` returned, for an alarm with the same δ and a similar predictor."""
+        evidence = self._saved_evidence(arrays)
+        predictor = with_methods(self.predictor, "save", "load", error=IncompatibleState)
+        predictor.load(part_of(arrays, "predictor/"))
+        self._log_e, self.t, self.step = evidence
 
     def copy(self) -> "Alarm":
         """Return an independent copy."""
-        if not hasattr(self.predictor, "copy"):
-            raise MissingCapability(f"{self.predictor!r} has no copy(): add this method")
         duplicate = copy(self)
-        duplicate.predictor, duplicate._log_e = self.predictor.copy(), self._log_e.copy()
-        duplicate._watched = None
+        duplicate.predictor, duplicate._watched = with_methods(self.predictor, "copy").copy(), None
         return duplicate
 
     def __repr__(self) -> str:
-        state = f"raised at step {self.step}, now at {self.t}" if self.raised else "silent"
-        after = "" if self.raised else f" after {self.t} step{'s' * (self.t != 1)}"
-        bits = f"{self.evidence_bits:.3g}"
-        evidence = f"{bits} bit{'s' * (bits != '1')} against the best mode"
-        return f"Alarm(δ = {self.delta:g}, {state}{after}, {evidence})"
+        return f"Alarm(δ = {self.delta:g}, {self._status()} against the best mode)"

@@ -17,19 +17,12 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays
-from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
-from bayescontrol.beliefs.weights import Floor
+from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
 from bayescontrol.experts.bumpless import Bumpless, WrappedAgent
-from bayescontrol.live.alarm import Alarm, gives_probabilities, require_bound
+from bayescontrol.live.alarm import Alarm
 from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor
-from bayescontrol.live.restarted import (
-    RestartedAlarm,
-    evidence,
-    gives_finite_predictions,
-    observed_part,
-    require_evidence,
-)
+from bayescontrol.live.restarted import RestartedAlarm
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.protocols import MISSING, ActionProbabilities
 from bayescontrol.record import Record
@@ -162,8 +155,6 @@ class Guarded(WrappedAgent):
         *,
         on_alarm: AlarmCallback | Iterable[AlarmCallback] = (),
     ) -> None:
-        if not isinstance(alarm, RestartedAlarm):
-            finite_belief(agent, "the alarm")
         rule = agent.agent if isinstance(agent, Bumpless) else agent
         if not isinstance(rule, ControlRule) or type(rule).issue is not ControlRule.issue:
             raise MissingCapability(
@@ -175,17 +166,11 @@ class Guarded(WrappedAgent):
                 f"alarm={alarm!r}: it must be an Alarm, such as "
                 "Alarm(KrichevskyTrofimov(K), delta=0.01), or a RestartedAlarm"
             )
-        if isinstance(agent.belief, FiniteBelief) and gives_probabilities(agent.belief):
-            self._require_probabilities(alarm)
-        if isinstance(alarm, RestartedAlarm):
-            require_evidence(agent.belief)
-        else:
-            require_bound(agent.belief)
+        alarm.require_belief(agent)
         if isinstance(alarm.predictor, StudentPredictor):
             alarm.predictor.require_key(agent.x)
-        # The number of modes that have passed `require_bound`; None if there are no modes.
-        self._checked_modes = len(agent.belief) if isinstance(agent.belief, FiniteBelief) else None
-        self._checked_kind = self._checked_modes is not None
+        # The number of modes that the alarm has checked.
+        self._checked_modes = len(agent.belief) if isinstance(agent.belief, FiniteBelief) else 0
         #: The wrapped agent.
         self.agent = agent
         #: An `Alarm` or a `RestartedAlarm`.
@@ -235,44 +220,29 @@ class Guarded(WrappedAgent):
             self.agent.observe(a, o)
             return
         x = self.agent.x
-        weighed = self._weigh(x, a, o)
+        part, weighed = self._weigh(x, a, o)
         try:
             self.agent.observe(a, o)
         except ImpossibleObservation as error:
             if self.fallback is None:
                 error.add_note("the alarm is raised; with a fallback the agent would continue")
-                self._take(x, a, o, weighed)
+                self._take(x, a, part, weighed)
                 raise
             next_x = self.agent.advance(x, a, o)
             self.agent.x = next_x.copy() if isinstance(next_x, np.ndarray) else next_x
-        self._take(x, a, o, weighed)
+        self._take(x, a, part, weighed)
 
-    def _weigh(self, x: Any, a: Any, o: Any) -> Any:
-        """Check modes that were added, and return the alarm's evidence as it would be after o."""
+    def _weigh(self, x: Any, a: Any, o: Any) -> tuple[Any, Any]:
+        """Return the part of o that the alarm predicts, and its evidence as it would be after o.
+
+        Modes that were added are checked first.
+        """
         belief = self.belief
-        if not self._checked_kind:
-            if gives_finite_predictions(belief, x, a):
-                self._require_probabilities(self.alarm)
-            self._checked_kind = True
-        if self._checked_modes is not None and len(belief) > self._checked_modes:
-            if isinstance(self.alarm, RestartedAlarm):
-                require_evidence(belief)
-            else:
-                require_bound(belief, self._checked_modes)
+        if isinstance(belief, FiniteBelief) and len(belief) > self._checked_modes:
+            self.alarm.require_belief(self.agent, self._checked_modes)
             self._checked_modes = len(belief)
-        if isinstance(self.alarm, RestartedAlarm):
-            log_p, w = self._ask(lambda: evidence(belief, x, a, o), o)
-            return self.alarm.weigh(x, a, observed_part(belief, o), log_p, w)
-        log_p = self._ask(lambda: belief.log_likelihoods(x, a, o), o)
-        if isinstance(belief.on_impossible, Floor):
-            log_p = np.maximum(log_p, np.log(belief.on_impossible.epsilon))
-        return self.alarm.weigh(x, a, o, log_p, belief.weight_arrays()[0])
-
-    @staticmethod
-    def _ask(query: Callable[[], Any], o: Any) -> Any:
-        """Return query(); raise `BadEvidence` if it fails because o is not hashable."""
         try:
-            return query()
+            part, log_p, w = self.alarm.evidence(belief, x, a, o)
         except TypeError:
             try:
                 hash(o)
@@ -281,20 +251,10 @@ class Guarded(WrappedAgent):
                     f"observation {o!r} is not hashable: use a number, a string or a tuple"
                 ) from None
             raise
-
-    @staticmethod
-    def _require_probabilities(alarm: Any) -> None:
-        """Raise `MissingCapability` if the alarm's predictor gives densities."""
-        if getattr(alarm.predictor, "density", False):
-            raise MissingCapability(
-                f"{alarm.predictor!r} gives densities but the modes give probabilities, so false "
-                "alarms would not be bounded; use KrichevskyTrofimov(observations)"
-            )
+        return part, self.alarm.weigh(x, a, part, log_p, w)
 
     def _take(self, x: Any, a: Any, o: Any, weighed: Any) -> None:
         """Update the alarm, and call the `on_alarm` functions if this raised it."""
-        if isinstance(self.alarm, RestartedAlarm):
-            o = observed_part(self.belief, o)
         if self.alarm.take(x, a, o, weighed):
             for function in self.on_alarm:
                 function(self)

@@ -33,31 +33,25 @@ N(o; f, σ² + φ²) √(1 + φ²/σ²), which is not smaller and needs no secon
 
 import math
 from copy import copy
-from operator import index
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer, require_between
 from bayescontrol.bandits.regression import reward_of
 from bayescontrol.bandits.roster import HasArms
 from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.weights import LN2, Floor
-from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
-from bayescontrol.experts.mode import SimulatorMode, SimulatorNoise
+from bayescontrol.errors import IncompatibleState, MissingCapability, counted
+from bayescontrol.experts.mode import SimulatorMode
 from bayescontrol.linear.belief import SystemBelief
 from bayescontrol.linear.system import state_and_cost
-from bayescontrol.live.alarm import SMALL_FLOOR, WatchingAlarm, as_log_likelihoods
-from bayescontrol.live.linear_predictor import (
-    CopiesBank,
-    LinearPredictor,
-    PredictorBank,
-    RegressionBank,
-)
+from bayescontrol.live.alarm import WatchingAlarm, log_prediction, noise_floors, with_methods
+from bayescontrol.live.linear_predictor import LinearPredictor
 from bayescontrol.live.predictors import Predictor
 from bayescontrol.values import part_of, require_arrays, require_shapes
 
@@ -65,6 +59,55 @@ from bayescontrol.values import part_of, require_arrays, require_shapes
 LIFETIME: Final = 8
 #: ln P of an observation that a simulator without noise predicts exactly.
 EXACT: Final = 1e6
+
+
+class PredictorCopies:
+    """Copies of a predictor in numbered places, with the methods of a `LinearPredictor`."""
+
+    def __init__(self, predictor: Any, places: int) -> None:
+        self._fresh = with_methods(predictor, "log_predict", "update", "copy").copy()
+        self._places = places
+        self._copies: dict[int, Any] = {}
+
+    def log_predict_each(self, x: Any, a: Any, o: Any) -> FloatArray:
+        """Return ln q(o | x, a, past) of every place; NaN where there is no prediction."""
+        log_q = np.full(self._places, math.nan)
+        for place, predictor in self._copies.items():
+            log_q[place] = log_prediction(predictor, x, a, o)
+        return log_q
+
+    def update(self, x: Any, a: Any, o: Any) -> None:
+        """Let all copies learn o."""
+        for predictor in self._copies.values():
+            predictor.update(x, a, o)
+
+    def restart(self, place: int, used: npt.NDArray[np.bool_]) -> None:
+        """Put a fresh predictor in this place; drop those in places that are not used."""
+        self._copies[place] = self._fresh.copy()
+        self._copies = {i: predictor for i, predictor in self._copies.items() if used[i]}
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        clone = copy(self)
+        clone._copies = {place: predictor.copy() for place, predictor in self._copies.items()}
+        return clone
+
+    def save(self) -> Arrays:
+        """Return the arrays of every copy."""
+        arrays: Arrays = {"used": np.array(sorted(self._copies), np.int64)}
+        for place, predictor in self._copies.items():
+            saved = with_methods(predictor, "save", "load").save()
+            arrays |= {f"{place}/{name}": array for name, array in saved.items()}
+        return arrays
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned. An error changes nothing."""
+        require_arrays(arrays, {"used"}, "predictor")
+        copies = {place: self._fresh.copy() for place in arrays["used"].tolist()}
+        for place, predictor in copies.items():
+            with_methods(predictor, "save", "load", error=IncompatibleState)
+            predictor.load(part_of(arrays, f"{place}/"))
+        self._copies = copies
 
 
 class RestartedAlarm(WatchingAlarm):
@@ -83,48 +126,63 @@ class RestartedAlarm(WatchingAlarm):
     RestartedAlarm(mean time 1000, raised at step 92, now at 100, 18.1 bits, 22 starts)
     """
 
+    _evidence_name, _bound_name = "log_m", "mean_time"
+    _accepts_floors = (SimulatorMode,)
+
     def __init__(
         self, predictor: Predictor | None = None, mean_time: float = 1e6, *, starts: int = 64
     ) -> None:
-        try:
-            steps = float(mean_time)
-        except (TypeError, ValueError):
-            steps = math.nan  # rejected below
-        if not 1.0 < steps < math.inf:
-            raise ValueError(f"mean_time={mean_time!r}: it must be a number of steps above 1")
-        if index(starts) < 2:
-            raise ValueError(f"starts={starts!r}: it must be an integer of at least 2")
-        super().__init__()
+        places = as_integer("starts", starts, 2)
         #: The lower bound on the mean number of steps to a false alarm.
-        self.mean_time = steps
-        self.predictor: Any = LinearPredictor() if predictor is None else predictor
-        self._bank: PredictorBank
+        self.mean_time = require_between("mean_time", mean_time, 1.0, math.inf, ends="()")
+        self._bank: LinearPredictor | PredictorCopies
         if predictor is None:
-            self._bank = RegressionBank(index(starts))
+            predictor, self._bank = LinearPredictor(), LinearPredictor(places)
         else:
-            self._bank = CopiesBank(predictor, index(starts))
+            self._bank = PredictorCopies(predictor, places)
+        super().__init__(predictor, threshold=math.log(self.mean_time))
         # The first step of every start, 0 for a free place, and ln R(m) of every start.
-        self._starts: IntArray = np.zeros(index(starts), np.int64)
+        self._starts: IntArray = np.zeros(places, np.int64)
         self._log_r: FloatArray
-        self._log_m: FloatArray  # ln M_t(m)
         self.reset()
 
-    # -- evidence ------------------------------------------------------------------------------
+    # -- the belief of an agent ------------------------------------------------------------------
 
-    @property
-    def threshold(self) -> float:
-        """ln c: the alarm is raised when min_m M_t(m) ≥ c = `mean_time`."""
-        return math.log(self.mean_time)
+    def require_belief(self, agent: Any, first: int = 0) -> None:
+        """Raise `MissingCapability` if the alarm cannot watch this agent."""
+        belief = agent.belief
+        if not isinstance(belief, FiniteBelief) and not hasattr(belief, "surprise"):
+            raise MissingCapability(
+                f"{belief!r} has no surprise(x, a, o), so the alarm cannot judge its predictions: "
+                "call RestartedAlarm.observe(x, a, o, log_p) with log-likelihoods of your own"
+            )
+        super().require_belief(agent, first)
 
-    @property
-    def evidence_bits(self) -> float:
-        """min_m log2 M_t(m); 0 before the first observation, ∞ if every mode is ruled out."""
-        return float(self._log_m.min(initial=math.inf)) / LN2 if self._log_m.size else 0.0
-
-    @property
-    def mode_bits(self) -> FloatArray:
-        """log2 M_t(m) for every mode."""
-        return self._log_m / LN2
+    def evidence(self, belief: Any, x: Any, a: Any, o: Any) -> tuple[Any, FloatArray, Any]:
+        """Return the part of o that P covers, ln P as defined above, and weights or None."""
+        part = observed_part(belief, o)
+        if not isinstance(belief, FiniteBelief):
+            if not self.t and gives_finite_predictions(belief, x, a):
+                self._require_probabilities()
+            return part, np.array([-LN2 * belief.surprise(x, a, o)]), None
+        log_p, w = belief.log_likelihoods(x, a, o), belief.posterior()
+        changes_freely = isinstance(belief, FadingBelief)
+        for m, mode, is_small in noise_floors(belief):
+            noise = mode.noise
+            if is_small:  # N(o; f, v) ≤ N(o; f, s²) Π s/σ, without a second simulation
+                d = np.size(o) if noise.std.size == 1 else 1
+                log_p[m] += d * float(np.log(noise.scale / noise.std).sum())
+            elif w[m] > 0.0 and log_p[m] > -math.inf:
+                log_p[m] = min(noise.log_bound(o, mode.step(x, a)), EXACT)
+                changes_freely |= isinstance(belief, SwitchingBelief)
+        if isinstance(belief.on_impossible, Floor):
+            log_p = np.maximum(log_p, math.log(belief.on_impossible.epsilon))
+        if changes_freely:
+            return part, log_p[w > 0.0].max(keepdims=True), None
+        if isinstance(belief, SwitchingBelief):
+            with np.errstate(divide="ignore"):
+                return part, np.logaddexp.reduce(np.log(w) + log_p, keepdims=True), None
+        return part, log_p, w
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -136,31 +194,20 @@ class RestartedAlarm(WatchingAlarm):
         `log_p` are ln P(o | m, x, a) of all modes, `w` their weights. Modes of weight 0 do not
         count. Modes that were added since the last step begin with R = 1.
         """
-        ln_p, known = as_log_likelihoods(log_p, o, self.predictor), self._log_r.shape[1]
-        if ln_p.ndim != 1 or len(ln_p) < max(1, known) or (w is not None and len(w) != len(ln_p)):
-            modes = counted(known, "mode") if known else "all modes"
-            raise BadEvidence(
-                f"log-likelihoods of shape {ln_p.shape} for {modes}: give one per mode"
-            )
-        log_q = self._bank.log_predict(x, a, o)
-        log_r, log_m = np.empty((len(log_q), len(ln_p))), np.empty(len(ln_p))
-        kernels.restarts.weigh(self._starts, self._log_r, log_q, ln_p, log_r, log_m)
+        ln_p = self._as_log_likelihoods(log_p, o, w)
+        log_q = self._bank.log_predict_each(x, a, o)
+        log_r, log_m = np.zeros((len(log_q), len(ln_p))), np.empty(len(ln_p))
+        log_r[:, : self._log_e.size] = self._log_r
+        kernels.restarts.weigh(self._starts, log_r, log_q, ln_p, log_m)
         return log_r, log_m if w is None else np.where(w > 0.0, log_m, math.inf)
 
     def take(self, x: Any, a: Any, o: Any, weighed: tuple[FloatArray, FloatArray]) -> bool:
         """Store the result of `weigh` and let q learn o; return True if this raised the alarm."""
         self._bank.update(x, a, o)
-        self._log_r, self._log_m = weighed
-        self.t += 1
-        held = self._starts > 0
-        place = kernels.restarts.renew(self._starts, self._log_r, self.t, LIFETIME)
-        for ended in np.flatnonzero(held & (self._starts == 0)).tolist():
-            self._bank.stop(ended)
-        self._bank.restart(place)
-        if self.raised or not self._log_m.min() >= self.threshold:
-            return False
-        self.step = self.t
-        return True
+        self._log_r, log_m = weighed
+        place = kernels.restarts.renew(self._starts, self._log_r, self.t + 1, LIFETIME)
+        self._bank.restart(place, self._starts > 0)
+        return self.fast_forward(1, log_m)
 
     def observe(self, x: Any, a: Any, o: Any, log_p: npt.ArrayLike) -> None:
         """Update M_t(m) with ln P(o | m, x, a) of every mode. An error changes nothing."""
@@ -168,122 +215,45 @@ class RestartedAlarm(WatchingAlarm):
 
     def reset(self) -> None:
         """Forget all starts and predictors; the bound holds again from here."""
-        self.step, self._log_m = None, np.zeros(0)
-        for place in np.flatnonzero(self._starts).tolist():
-            self._bank.stop(place)
+        self.step, self._log_e = None, np.zeros(0)
         self._log_r = np.zeros((len(self._starts), 0))
         self._starts[:] = 0
         self._starts[0] = self.t + 1
-        self._bank.restart(0)
+        self._bank.restart(0, self._starts > 0)
 
     # -- state -----------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
         """Return named arrays for an exact `load`."""
-        arrays = {f"bank/{name}": array for name, array in self._bank.save().items()}
-        return arrays | {
-            "log_r": self._log_r.copy(),
-            "log_m": self._log_m.copy(),
-            "starts": self._starts.copy(),
-            # A step of -1 means that the alarm is not raised.
-            "clock": np.array([self.t, -1 if self.step is None else self.step]),
-            "mean_time": np.array(self.mean_time),
-        }
+        bank = {f"bank/{name}": array for name, array in self._bank.save().items()}
+        starts = {"log_r": self._log_r.copy(), "starts": self._starts.copy()}
+        return bank | super().save() | starts
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for an alarm with the same settings and predictor."""
-        require_arrays(arrays, {"log_r", "log_m", "starts", "clock", "mean_time"}, "alarm")
-        log_r, log_m, clock = arrays["log_r"], arrays["log_m"], arrays["clock"]
-        if not np.array_equal(arrays["mean_time"], self.mean_time):
-            raise IncompatibleState(
-                f"the saved alarm has mean_time={arrays['mean_time']}, this one has "
-                f"{self.mean_time:g}: load it into an alarm with the same mean_time"
-            )
+        require_arrays(arrays, {"log_r"}, "alarm")
+        log_m, t, step = self._saved_evidence(arrays)
         require_shapes(arrays, {"starts": self._starts.shape}, np.int64)
-        if clock.shape != (2,) or clock.dtype.kind != "i" or not -1 <= clock[1] <= clock[0]:
-            raise IncompatibleState(f"the saved alarm is damaged: its [t, step] is {clock}")
-        for name, array, ndim in (("log_r", log_r, 2), ("log_m", log_m, 1)):
-            if array.ndim != ndim or array.dtype != np.float64 or np.isnan(array).any():
-                raise IncompatibleState(f"the saved alarm is damaged: its {name} is {array}")
-        starts = arrays["starts"]
-        valid = len(log_r) == len(starts) and log_m.size in (0, log_r.shape[1])
-        if not valid or starts.min() < 0 or starts.max() != clock[0] + 1:
+        starts, log_r = arrays["starts"], arrays["log_r"]
+        if starts.min() < 0 or starts.max() != t + 1:
             raise IncompatibleState(f"the saved alarm is damaged: its starts are {starts}")
+        shape = (len(starts), len(log_m))
+        if log_r.shape != shape or log_r.dtype != np.float64 or np.isnan(log_r).any():
+            raise IncompatibleState(f"the saved alarm is damaged: its log_r is {log_r}")
         self._bank.load(part_of(arrays, "bank/"))
-        t, step = clock.tolist()
-        self._log_r, self._log_m, self._starts = log_r.copy(), log_m.copy(), starts.copy()
-        self.t, self.step = t, None if step < 0 else step
+        self._starts, self._log_r = starts.copy(), log_r.copy()
+        self._log_e, self.t, self.step = log_m, t, step
 
     def copy(self) -> "RestartedAlarm":
         """Return an independent copy."""
         clone = copy(self)
-        clone._bank, clone._watched = self._bank.copy(), None
-        clone._log_r, clone._log_m = self._log_r.copy(), self._log_m.copy()
-        clone._starts = self._starts.copy()
+        clone._watched, clone._bank = None, self._bank.copy()
+        clone._starts, clone._log_r = self._starts.copy(), self._log_r.copy()
         return clone
 
     def __repr__(self) -> str:
-        state = f"raised at step {self.step}, now at {self.t}" if self.raised else "silent"
-        after = "" if self.raised else f" after {counted(self.t, 'step')}"
         starts = counted(int((self._starts > 0).sum()), "start")
-        bits = f"{self.evidence_bits:.3g} bits"
-        return f"RestartedAlarm(mean time {self.mean_time:g}, {state}{after}, {bits}, {starts})"
-
-
-# -- what an agent's belief says about an observation ----------------------------------------------
-
-
-def require_evidence(belief: Any) -> None:
-    """Raise `MissingCapability` if a `RestartedAlarm` cannot watch this belief."""
-    if not isinstance(belief, FiniteBelief) and not hasattr(belief, "surprise"):
-        raise MissingCapability(
-            f"{belief!r} has no surprise(x, a, o), so the alarm cannot judge its predictions: "
-            "call RestartedAlarm.observe(x, a, o, log_p) with log-likelihoods of your own"
-        )
-    for m, noise, is_small in _floors(belief):
-        if not (is_small or isinstance(belief.modes[m], SimulatorMode)):
-            raise MissingCapability(
-                f"mode {m} ({belief.name(m)}) has noise {noise!r}, whose floor is not noise of the "
-                "plant, and is not a SimulatorMode: the alarm cannot compute its largest density. "
-                f"Give every component a std of at least {1 / SMALL_FLOOR:g} times the floor, or "
-                "reduce the floor"
-            )
-
-
-def _floors(belief: Any) -> list[tuple[int, SimulatorNoise, bool]]:
-    """Return the modes whose noise has a floor, and whether it is below 1 % of the noise."""
-    modes = getattr(belief, "modes", None)
-    # Only modes in a list are separate objects, which may have their own `noise`.
-    noises = [getattr(mode, "noise", None) for mode in modes] if isinstance(modes, list) else []
-    return [
-        (m, noise, bool(noise.floor <= (1 + 1e-9) * SMALL_FLOOR * noise.std.min()))
-        for m, noise in enumerate(noises)
-        if isinstance(noise, SimulatorNoise)
-    ]
-
-
-def evidence(belief: Any, x: Any, a: Any, o: Any) -> tuple[FloatArray, FloatArray | None]:
-    """Return ln P of o as the table at the top of this file defines it, and weights or None."""
-    if not isinstance(belief, FiniteBelief):
-        return np.array([-LN2 * belief.surprise(x, a, o)]), None
-    log_p, w = belief.log_likelihoods(x, a, o), belief.posterior()
-    modes: Any = belief.modes
-    changes_freely = isinstance(belief, FadingBelief)
-    for m, noise, is_small in _floors(belief):
-        if is_small:  # N(o; f, v) ≤ N(o; f, s²) Π s/σ, without a second simulation
-            d = np.size(o) if noise.std.size == 1 else 1
-            log_p[m] += d * float(np.log(noise.scale / noise.std).sum())
-        elif w[m] > 0.0 and log_p[m] > -math.inf:
-            log_p[m] = min(noise.log_bound(o, modes[m].step(x, a)), EXACT)
-            changes_freely |= isinstance(belief, SwitchingBelief)
-    if isinstance(belief.on_impossible, Floor):
-        log_p = np.maximum(log_p, math.log(belief.on_impossible.epsilon))
-    if changes_freely:
-        return log_p[w > 0.0].max(keepdims=True), None
-    if isinstance(belief, SwitchingBelief):
-        with np.errstate(divide="ignore"):
-            return np.logaddexp.reduce(np.log(w) + log_p, keepdims=True), None
-    return log_p, w
+        return f"RestartedAlarm(mean time {self.mean_time:g}, {self._status()}, {starts})"
 
 
 def observed_part(belief: Any, o: Any) -> Any:
