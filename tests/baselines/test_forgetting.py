@@ -7,7 +7,7 @@ import pytest
 
 from bayescontrol import ControlRule, LinearBandit, Stream, interact
 from bayescontrol.baselines import ForgettingLinearBelief, ForgettingSystemBelief
-from bayescontrol.errors import BadEvidence, IncompatibleState
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
 
 GAMMA = 0.9
@@ -113,3 +113,9 @@ def test_bad_input_raises_and_changes_nothing() -> None:
     for factor in (0.0, 1.5, np.nan):
         with pytest.raises(ValueError, match="forgetting"):
             ForgettingLinearBelief(bandit(), forgetting=factor)
+
+
+def test_unknown_costs_are_refused() -> None:
+    problem = LinearQuadratic(costs={"states": 1, "inputs": 1})
+    with pytest.raises(MissingCapability, match="known costs"):
+        ForgettingSystemBelief(problem, forgetting=0.9)

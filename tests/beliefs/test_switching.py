@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol import ControlRule, FiniteBelief, Stream, TabularModes
+from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Stream, TabularModes
 from bayescontrol.beliefs import InteractingBelief, SwitchingBelief, mix_gaussians
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.experiments.control.motor import (
@@ -452,3 +452,9 @@ def test_a_table_has_no_hazards_and_an_alarm_refuses_interacting_models() -> Non
         belief.hazards()
     with pytest.raises(MissingCapability, match="InteractingBelief"):
         Guarded(ControlRule(after(belief)), Alarm(KrichevskyTrofimov(2), 0.01))
+
+
+def test_a_table_refuses_weights_of_hazards() -> None:
+    modes = [DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5}) for _ in range(2)]
+    with pytest.raises(InvalidTable, match="no hazards"):
+        SwitchingBelief(modes, transition=np.eye(2), hazard_prior=[1.0])

@@ -730,7 +730,7 @@ def _with_belief(problem: Any, belief: Any) -> ControlRule[Any, Any, Any, Any]:
 
 def _carts() -> list[OutputMode]:
     """Two carts that are seen through noise; they differ in the sign of the push."""
-    systems = [LinearSystem([[1, 1], [0, 1]], [[0], [b]], np.eye(2), [[1]]) for b in (1.0, -1.0)]
+    systems = [LinearSystem([[1, 1], [0, 1]], [[0.0], [b]], np.eye(2), [[1]]) for b in (1.0, -1.0)]
     return [OutputMode(s, C=[[1, 0]], V=[[1]], name=f"cart {i}") for i, s in enumerate(systems)]
 
 

@@ -17,7 +17,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, require_between
 from bayescontrol.bandits import ContextualBandit
 from bayescontrol.bandits.linear_belief import LinearBelief
-from bayescontrol.errors import IncompatibleState
+from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.linear import LinearQuadratic
 from bayescontrol.linear.belief import SystemBelief
 from bayescontrol.values import require_shapes
@@ -80,6 +80,8 @@ class ForgettingSystemBelief(SystemBelief):
     format_name: ClassVar[str] = "ForgettingSystemBelief"
 
     def __init__(self, problem: LinearQuadratic, *, forgetting: float) -> None:
+        if problem.known is None:
+            raise MissingCapability("a belief that forgets needs known costs: give Q and R")
         costs = problem.agent().belief.costs.mean()
         super().__init__(costs, noise=problem.noise, prior=problem.prior, tries=problem.tries)
         self.forgetting = require_between("forgetting", forgetting, 0.0, 1.0, ends="(]")

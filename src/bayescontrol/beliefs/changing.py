@@ -134,6 +134,8 @@ class SwitchingBelief(_Changing[M]):
         super().__init__(modes, prior, on_impossible=on_impossible)
         if (hazard is None) == (transition is None):
             raise InvalidTable(f"{type(self).__name__}: give either a hazard or a transition table")
+        if hazard is None and hazard_prior is not None:
+            raise InvalidTable("hazard_prior: a transition table has no hazards")
         self._table = None if transition is None else _transition_table(transition, len(self))
         self._hazards, self._hazard_prior = (
             (np.empty(0), np.empty(0)) if hazard is None else _hazard_grid(hazard, hazard_prior)
