@@ -455,6 +455,6 @@ def test_a_table_has_no_hazards_and_an_alarm_refuses_interacting_models() -> Non
 
 
 def test_a_table_refuses_weights_of_hazards() -> None:
-    modes = [DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5}) for _ in range(2)]
+    coin: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5})
     with pytest.raises(InvalidTable, match="no hazards"):
-        SwitchingBelief(modes, transition=np.eye(2), hazard_prior=[1.0])
+        SwitchingBelief([coin, coin], transition=np.eye(2), hazard_prior=[1.0])
