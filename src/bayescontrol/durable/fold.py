@@ -116,7 +116,7 @@ class Decisions:
             self._keys.pop(oldest.key, None)
 
     def get(self, id: str | int | Decision) -> Decided:
-        """Return the decision with this id; raise `UnknownDecision` if there is none."""
+        """Return the decision with this id; raise `UnknownDecision` if it does not exist."""
         n = events.decision_number(id)
         found = self._recent.get(n)
         if found is None and self._log is not None and 1 <= n <= self._log.head():
