@@ -142,7 +142,8 @@ class ControlRule(Generic[M, X, A, O]):
         """Draw `size` actions with `act`, without observations in between.
 
         Actions are not evidence, so they can be drawn before any observation. Pass the feedback
-        to `observe` in any order, late, or never.
+        to `observe` in any order, late, or never; if the world changes (`problem.changing()`), pass
+        it to `learn` with the number of the decision.
 
         >>> from bayescontrol import BernoulliBandit, Stream
         >>> sorted(set(BernoulliBandit(["red", "blue"]).agent().batch(20, Stream(0))))

@@ -193,6 +193,29 @@ def test_an_answer_that_is_too_late_or_doubled_changes_nothing() -> None:
     assert all(np.array_equal(v, belief.save()[name]) for name, v in before.items())
 
 
+def test_an_answer_must_name_its_decision_if_earlier_ones_wait() -> None:
+    agent, rng = BernoulliBandit(ARMS).changing().agent(), Stream(0)
+    a = agent.batch(3, rng)[0]
+    agent.observe(a, 1)  # the current decision
+    with pytest.raises(BadEvidence, match="2 earlier ones wait"):
+        agent.observe(a, 1)
+    agent.learn(None, a, 1, decision=0)
+    agent.learn(None, a, 1, decision=1)
+    agent.observe(a, 1)  # a new one
+    assert agent.belief.decision == 4
+
+
+def test_arms_that_change_separately_refuse_what_they_cannot_do() -> None:
+    belief = BernoulliBandit(ARMS).changing(per_arm=True).belief()
+    belief.begin()
+    belief.begin()
+    belief.answer(0, None, "red", 1)
+    with pytest.raises(BadEvidence, match="has an answer already"):
+        belief.answer(0, None, "blue", 1)
+    with pytest.raises(InvalidPrior, match="too small"):
+        BernoulliBandit(ARMS, prior=(0.01, 0.01)).changing(per_arm=True)
+
+
 def test_a_missing_observation_moves_time_and_is_no_evidence() -> None:
     agent = BernoulliBandit(ARMS).changing(hazards=[0.25]).agent()
     agent.act(Stream(0))
@@ -298,12 +321,16 @@ def test_invalid_options_and_merging_are_refused() -> None:
     bandit = BernoulliBandit(ARMS)
     invalid: list[dict[str, Any]] = [
         {"hazards": [1.5]},
+        {"hazards": [0.1, 0.1]},
+        {"hazards": [1.0]},
+        {"hazards": "0.1"},
+        {"hazard_prior": ["a"]},
         {"hazards": []},
         {"hazard_prior": [1.0]},
         {"places": 1},
     ]
     for options in invalid:
-        with pytest.raises(InvalidPrior):
+        with pytest.raises(ValueError, match=r"hazard|places|prior"):
             bandit.changing(**options)
     belief = bandit.changing().belief()
     with pytest.raises(IncompatibleState, match="order of events"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, LinearBandit, Stream, compare, interact, metrics
-from bayescontrol.errors import InvalidTable, MissingCapability
+from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability
 from bayescontrol.linear import LinearQuadratic, LinearSystem
 from bayescontrol.problems.changing import ChangingEnvironment
 
@@ -85,6 +85,15 @@ def test_bad_worlds_are_refused() -> None:
         ChangingEnvironment({1: BANDIT.environment([0, 1])})
     with pytest.raises(MissingCapability, match="change_to"):
         ChangingEnvironment({0: object()})
+    with pytest.raises(InvalidTable, match="arms differ"):
+        ChangingEnvironment(
+            {0: BANDIT.environment([0, 1]), 1: BernoulliBandit(2).environment([0, 1])}
+        )
+    used = world()
+    record = interact(BANDIT.agent(), used, 3, seed=0)
+    interact(BANDIT.agent(), used, 3, seed=0)
+    with pytest.raises(BadEvidence, match="answered 6 steps, the record has 3"):
+        metrics.regret(record, used)
     with pytest.raises(InvalidTable, match="expected a probability"):
         BANDIT.changing().draw(0, rate=2.0, steps=5)
     plant = LinearQuadratic([[1.0]], [[1.0]]).changing()

@@ -236,6 +236,11 @@ class ArmsBelief(HasArms[MeanRewards]):
         """Return a valid event in plain values, or raise an error."""
         return None, self._roster.labels[self.place(a)], self.family.reward(o)
 
+    @property
+    def compares_logs(self) -> bool:
+        """Whether the means of arms are compared on a logarithmic scale (`kernels.arms`)."""
+        return bool(self._needs_logs)
+
     def only(self, arm: Hashable) -> "ArmsBelief":
         """Return the belief about a single arm."""
         j, single = self.place(arm), self.copy()

@@ -59,6 +59,8 @@ class ArmsEnvironment:
 
     def change_to(self, other: "ArmsEnvironment") -> None:
         """Take the true parameters of another world with the same arms."""
+        if repr(other.family) != repr(self.family) or tuple(other.labels) != tuple(self.labels):
+            raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
         self.truth = other.truth
 
     @staticmethod

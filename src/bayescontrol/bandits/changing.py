@@ -17,7 +17,7 @@ from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
-from bayescontrol.errors import BadEvidence
+from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.changing import Changing
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
@@ -248,6 +248,12 @@ class PerArmBelief(HasArms[Any]):
 
     def __init__(self, parts: Sequence[ChangingArmsBelief]) -> None:
         self._parts = list(parts)
+        for part in parts:  # the draws of separate arms can be compared as doubles only
+            if isinstance(part.prior, ArmsBelief) and part.prior.compares_logs:
+                raise InvalidPrior(
+                    f"arm {part.labels[0]!r}: its prior parameters are too small for arms that "
+                    "change separately: use parameters of at least 0.5, or per_arm=False"
+                )
         self._roster = Roster([part.labels[0] for part in parts])
         self._last = None
 
@@ -260,6 +266,11 @@ class PerArmBelief(HasArms[Any]):
     def window(self) -> int:
         """How many decisions late an answer may come."""
         return self._parts[0].window
+
+    @property
+    def prior(self) -> Any:
+        """The static belief of the first arm."""
+        return self._parts[0].prior
 
     @property
     def places(self) -> int:
@@ -293,6 +304,8 @@ class PerArmBelief(HasArms[Any]):
         if decision == self.decision:
             self.observe(x, a, o)
             return
+        if any(part.has_answer(decision) for part in self._parts):
+            raise BadEvidence(f"decision {decision} has an answer already")
         self._parts[self.place(a)].answer(decision, x, a, o)
         self._roster.counts[self.place(a)] += 1
 

@@ -107,6 +107,11 @@ class LinearEnvironment:
 
     def change_to(self, other: "LinearEnvironment") -> None:
         """Take the true weights of another world with the same arms."""
+        same_arms = tuple(other.labels) == tuple(self.labels)
+        if not same_arms or (repr(other.link), other.truth.shape) != (
+            repr(self.link), self.truth.shape,
+        ):  # fmt: skip
+            raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
         self.truth = other.truth
 
     def means(self, x: npt.ArrayLike) -> FloatArray:

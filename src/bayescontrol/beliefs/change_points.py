@@ -14,6 +14,7 @@ answer had come in time.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from operator import index
@@ -23,11 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer
+from bayescontrol.beliefs.changing import hazard_grid
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
-    InvalidPrior,
+    InvalidTable,
     MissingCapability,
     TooLate,
 )
@@ -105,9 +107,9 @@ class ArraySegments(Segments):
         self.arrays: Arrays = {name: np.stack([v] * places) for name, v in prior_arrays.items()}
         self.p = np.empty(places)
 
+    @abstractmethod
     def attach(self, belief: Any, *parts: FloatArray) -> None:
         """Make the belief use these arrays as its posterior."""
-        raise NotImplementedError
 
     def belief(self, place: int) -> Any:
         """Return the belief of a place: a view of the arrays."""
@@ -230,17 +232,14 @@ class ChangePointBelief:
         places: int = 64,
         window: int = 100,
     ) -> None:
-        h = np.array(hazards, np.float64)
-        if h.ndim != 1 or not h.size or not ((h >= 0.0) & (h < 1.0)).all():
-            raise InvalidPrior(f"hazards={hazards!r}: expected a list of probabilities below 1")
-        weights = np.full(h.size, 1.0 / h.size) if hazard_prior is None else np.array(hazard_prior)
-        if weights.shape != h.shape or not (weights >= 0.0).all() or not 0 < weights.sum() < np.inf:
-            raise InvalidPrior(f"hazard_prior={hazard_prior!r}: expected {h.size} weights")
-        if index(places) < 2 or index(window) < 1:
-            raise InvalidPrior(f"places={places}, window={window}: expected at least 2 and 1")
-        self.prior, self.window = belief, index(window)
-        self._state = State(self.segments(index(places)), h, weights / weights.sum())
+        h, weights = hazard_grid(hazards, hazard_prior)
+        if (h == 1.0).any():
+            raise InvalidTable(f"hazards={hazards!r}: expected probabilities below 1")
+        self.prior, self.window = belief, as_integer("window", window, 1)
+        segments = self.segments(as_integer("places", places, 2))
+        self._state = State(segments, h, weights / weights.sum())
         self._open = False  # whether a decision waits for its answer
+        self._passed = 0  # earlier decisions that still wait for theirs
         self._drawn_from: Any = None  # the belief that has drawn the last mode
         #: States at earlier times, as arrays, and all events since the first of them.
         self._saved, self._events = [self._state.save()], list[Event | None]()
@@ -265,11 +264,22 @@ class ChangePointBelief:
         """Begin a decision. If the one before has no answer yet, time goes on without it."""
         if self._open:
             self._close(None)
+            self._passed += 1
         self._open = True
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the answer to the current decision. An error leaves the belief unchanged."""
-        self._close(self.prior.plain_event(x, a, o))
+        """Learn the answer to the current decision. An error leaves the belief unchanged.
+
+        Without a decision, o is learnt as the answer to a new one. If earlier decisions wait for
+        answers, this is an error: `answer` needs to know which one is meant.
+        """
+        event = self.prior.plain_event(x, a, o)
+        if self._passed and not self._open:
+            raise BadEvidence(
+                f"the current decision has an answer already, and {self._passed} earlier ones wait "
+                "for theirs: pass decision=..., the number of the decision"
+            )
+        self._close(event)
 
     def skip(self, x: Any, a: Any) -> None:
         """Close the current decision without an answer; it may still come late."""
@@ -293,11 +303,17 @@ class ChangePointBelief:
                 f"the answer to decision {n} comes {now - n} decisions late: this belief accepts "
                 f"answers up to {self.window} decisions late; set `window`"
             )
-        if self._events[n - first] is not None:
+        if self.has_answer(n):
             raise BadEvidence(f"decision {n} has an answer already")
         events = [*self._events]
         events[n - first] = event
         self._replay(self._saved[0], events)
+        self._passed = max(self._passed - 1, 0)
+
+    def has_answer(self, decision: int) -> bool:
+        """Whether a decision of the window has an answer."""
+        n = decision - int(self._saved[0]["time"])
+        return 0 <= n < len(self._events) and self._events[n] is not None
 
     def _close(self, event: Event | None) -> None:
         """Go to the next decision."""
@@ -428,7 +444,7 @@ class ChangePointBelief:
             self._replay(part_of(arrays, "saved/"), unpack(arrays["events"]))
         except (BadEvidence, TypeError, LookupError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        self._open, self._drawn_from = bool(arrays["open"]), drawn_from
+        self._open, self._drawn_from, self._passed = bool(arrays["open"]), drawn_from, 0
 
     def copy(self) -> Self:
         """Return an independent copy."""

@@ -138,7 +138,7 @@ class SwitchingBelief(_Changing[M]):
             raise InvalidTable("hazard_prior: a transition table has no hazards")
         self._table = None if transition is None else _transition_table(transition, len(self))
         self._hazards, self._hazard_prior = (
-            (np.empty(0), np.empty(0)) if hazard is None else _hazard_grid(hazard, hazard_prior)
+            (np.empty(0), np.empty(0)) if hazard is None else hazard_grid(hazard, hazard_prior)
         )
         #: P(h | m, âo_<t), one row for each hazard. An observation does not change it.
         self._given = np.repeat(self._hazard_prior[:, None], len(self), axis=1)
@@ -304,10 +304,10 @@ class FadingBelief(_Changing[M]):
         return np.array(self._lam)
 
 
-def _hazard_grid(
+def hazard_grid(
     hazard: npt.ArrayLike, prior: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return one or more hazards and their probabilities, or raise InvalidTable."""
+    """Return one or more different hazards and their probabilities, or raise InvalidTable."""
     h = np.atleast_1d(as_numbers(hazard, f"hazard={hazard!r}", InvalidTable))
     is_text, are_probabilities = isinstance(hazard, str | bytes), np.all((h >= 0.0) & (h <= 1.0))
     if is_text or h.ndim > 1 or not h.size or not are_probabilities or np.unique(h).size < h.size:

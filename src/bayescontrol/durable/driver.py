@@ -100,7 +100,9 @@ class Driver:
         self._decisions: dict[int, int] = {}
         self._start = getattr(agent, "x", None)
         self.context_free = accepts_late_feedback and (
-            context_free or _declares(self.agent.belief, "context_free")
+            context_free
+            or _declares(self.agent.belief, "context_free")
+            or _declares(getattr(self.agent.belief, "prior", None), "context_free")
         )
         # `advance` of an agent of `TabularModes` is a method of its tables: then x is an index.
         tables = getattr(getattr(agent, "advance", None), "__self__", None)

@@ -217,6 +217,8 @@ class LinearPlant:
 
     def change_to(self, other: "LinearPlant") -> None:
         """Become another system; the state stays as it is."""
+        if other.system.B.shape != self.system.B.shape:
+            raise InvalidSystem(f"{self!r} cannot become {other!r}: the dimensions differ")
         self.system, self._V = other.system, other._V
 
     def costs(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:

@@ -14,7 +14,7 @@ M_T(m) ≥ c, hence E[T] ≥ E[M_T(m)] ≥ c by optional stopping (Shin, Ramdas 
 
 **Bounded memory.** A start s = 2^l · odd is held until it has 8 · 2^l observations, so the starts
 of age n are at most n/4 apart, and their number grows with log n. A start that ends gives its R(m)
-to the next younger start, which moves money between bets and does not change M. If there are more
+to the next younger start, which does not change M. If there are more
 than `starts` of them, the oldest one ends.
 
 **What P is.** It decides for which worlds the bound holds:

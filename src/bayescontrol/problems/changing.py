@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import InvalidTable, MissingCapability
+from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability, counted
 from bayescontrol.fused import find_loop
 from bayescontrol.problems.description import ModelKind, SettingDoc, kind_of
 from bayescontrol.record import Record
@@ -45,6 +45,7 @@ class ChangingEnvironment:
                 raise MissingCapability(
                     f"{world!r} cannot change: it has no method change_to(world)"
                 )
+            deepcopy(self.worlds[0]).change_to(world)  # raises InvalidTable if they do not fit
         self.world: Any = deepcopy(self.worlds[0])
         #: The number of steps so far.
         self.t = 0
@@ -71,6 +72,11 @@ class ChangingEnvironment:
 
         `start` is the first context, by default that of the first world.
         """
+        if self.t not in (0, len(record)):
+            raise BadEvidence(
+                f"this world has answered {counted(self.t, 'step')}, the record has {len(record)}: "
+                "the record must hold the whole run of this world, from its first step on"
+            )
         steps, times, means = len(record), [*self.worlds, len(record)], []
         for k, world in enumerate(self.worlds.values()):
             if hasattr(world, "mean_rewards"):
