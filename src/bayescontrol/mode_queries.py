@@ -258,7 +258,7 @@ class BoundMode(Generic[M]):
 
     __slots__ = ("m", "states", "unbound")
 
-    def __init__(self, unbound: M, states: list[Any], m: int) -> None:
+    def __init__(self, unbound: M, states: Any, m: int) -> None:
         self.unbound, self.states, self.m = unbound, states, m
 
     def __getattr__(self, name: str) -> Any:
@@ -401,8 +401,21 @@ class ModeListQueries(Generic[M]):
         return clone
 
 
+class _Rows:
+    """The private states of an array of modes: entry m is row m of the common state."""
+
+    def __init__(self, states: list[Any]) -> None:
+        self._states = states
+
+    def __getitem__(self, m: int) -> Any:
+        return self._states[0][m]
+
+
 class ModeArrayQueries(Generic[M]):
-    """Queries one object that answers for all modes. It has no private states.
+    """Queries one object that answers for all modes.
+
+    If it has `start` and `advance`, it holds the private states of all modes in one array, with a
+    row for each mode.
 
     >>> from bayescontrol import TabularModes
     >>> coins = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[0.5, 0.5]]], [[[0.25, 0.75]]]])
@@ -410,12 +423,13 @@ class ModeArrayQueries(Generic[M]):
     array([0.5 , 0.75])
     """
 
-    stateful_modes: tuple[int, ...] = ()
-
     def __init__(self, modes: ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]) -> None:
         self.modes = modes
         self.shape = (len(modes),)
-        self.states: list[Any] = []
+        #: The common private state, and its index, if there is one.
+        start: Any = getattr(modes, "start", None) if isinstance(modes, Stateful) else None
+        self.states: list[Any] = [start()] if callable(start) else []
+        self.stateful_modes = tuple(range(len(self.states)))
         self._supports: dict[type, bool] = {}
         self.log = not isinstance(modes, ModeArray)
         self._likelihoods: Callable[[Any, Any, Any], FloatArray] = (
@@ -432,12 +446,17 @@ class ModeArrayQueries(Generic[M]):
         )
 
     def mode(self, m: int) -> M:
-        """Mode m."""
-        return self.modes[m]
+        """Mode m, bound to its private state if it has one."""
+        mode: Any = self.modes[m]
+        return BoundMode(mode, _Rows(self.states), m) if self.states else mode  # type: ignore[return-value]
+
+    def _situation(self, x: Any) -> Any:
+        """Return what the methods of the array receive: x, the private states, or both."""
+        return state_for(self.modes, x, self.states[0]) if self.states else x
 
     def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
-        likelihoods = np.ascontiguousarray(self._likelihoods(x, a, o), np.float64)
+        likelihoods = np.ascontiguousarray(self._likelihoods(self._situation(x), a, o), np.float64)
         if likelihoods.shape != self.shape:
             raise BadEvidence(
                 f"{self.modes!r} returned an array of shape {likelihoods.shape} for x={x!r}, "
@@ -464,12 +483,15 @@ class ModeArrayQueries(Generic[M]):
         return query(self.modes)
 
     def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
-        """Return an empty list: there are no private states."""
-        return []
+        """Return the private states after (x, a, o), as a new list."""
+        modes: Any = self.modes
+        return [modes.advance(self._situation(x), a, o)] if self.states else []
 
     def copy(self) -> "ModeArrayQueries[M]":
-        """Return this object itself, because it has no state."""
-        return self
+        """Copy the private states; the modes are shared."""
+        clone = copy(self)
+        clone.states = deepcopy(self.states)
+        return clone
 
 
 def require_same_names(names: npt.NDArray[Any], other_names: npt.NDArray[Any], source: str) -> None:

@@ -167,8 +167,12 @@ class FiniteBelief(Generic[M]):
 
     def sample(self, rng: StreamLike) -> M:
         """Draw m ~ P(m | âo_<t). No other method draws random numbers."""
-        self.drawn = self._weights.draw(rng)
-        mode: M = self._hypotheses.mode(self.drawn)
+        return self.select(self._weights.draw(rng))
+
+    def select(self, m: int) -> M:
+        """Return mode m as if it had been drawn, for agents that choose a mode themselves."""
+        self.drawn = m
+        mode: M = self._hypotheses.mode(m)
         return mode
 
     # -- queries -------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.changing import SwitchingBelief
 from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import require
+from bayescontrol.mode_queries import ModeArrayQueries, require
 from bayescontrol.protocols import Stateful, StateMixing
 
 M = TypeVar("M")
@@ -78,6 +78,10 @@ class InteractingBelief(SwitchingBelief[M]):
         """Advance all filters, then mix their states. An error changes nothing."""
         states = self._hypotheses.advanced_states(x, a, o)
         flow, mixed = self._flow(self.posterior()), states[:]
+        if isinstance(self._hypotheses, ModeArrayQueries):
+            modes: Any = self.modes
+            self._hypotheses.states[0] = modes.mix(states[0], flow)
+            return
         for j, total in enumerate(flow.sum(0)):
             # A filter that no other mode can have led to stays as it is, and so does a retired one.
             if total > 0.0 and flow[j, j] != total:

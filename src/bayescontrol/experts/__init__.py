@@ -1,5 +1,6 @@
 """Experts for nonlinear plants: tuned controllers and simulators as operation modes."""
 
+from bayescontrol.experts.bank import Bank, BankAgent, FilterBank, Supervisor
 from bayescontrol.experts.bumpless import Bumpless
 from bayescontrol.experts.classic_control import (
     CARTPOLE,
@@ -14,6 +15,7 @@ from bayescontrol.experts.classic_control import (
 )
 from bayescontrol.experts.mode import Noise, SimulatorMode, SimulatorNoise, limited, next_state
 from bayescontrol.experts.plant import Plant, PlantModel, linearise
+from bayescontrol.experts.plant_mode import PI, ExtendedMode, Loop, PlantMode, PlantWorld
 
 __all__ = [
     "CARTPOLE",
@@ -22,15 +24,24 @@ __all__ = [
     "MOUNTAIN_CAR_HYPOTHESES",
     "PENDULUM",
     "PENDULUM_HYPOTHESES",
+    "PI",
+    "Bank",
+    "BankAgent",
     "Bumpless",
     "CartPole",
+    "ExtendedMode",
+    "FilterBank",
+    "Loop",
     "MountainCar",
     "Noise",
     "Pendulum",
     "Plant",
+    "PlantMode",
     "PlantModel",
+    "PlantWorld",
     "SimulatorMode",
     "SimulatorNoise",
+    "Supervisor",
     "limited",
     "linearise",
     "next_state",

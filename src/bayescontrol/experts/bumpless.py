@@ -43,6 +43,10 @@ class WrappedAgent:
         """The current mode."""
         return self.agent.mode
 
+    def signal(self, **signals: Any) -> None:
+        """Set the signals of the agent of a `Bank`."""
+        self.agent.signal(**signals)
+
 
 class Bumpless(WrappedAgent):
     """Wrap an agent so that its input is blended over `steps` steps whenever its mode changes.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         finite,
         gibbs,
         gittins,
+        kalman,
         lqr,
         mdp,
         parametric,

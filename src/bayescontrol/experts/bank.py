@@ -1,0 +1,310 @@
+"""A bank of plant models with controllers as one adaptive controller.
+
+    P(m | past) ∝ P(y | m, past, u) P(m | past before y)      one Kalman filter for each mode
+    u = the input of the mode in charge                        drawn, or the most probable one
+
+`Bank` is the problem, `FilterBank` the compiled filters of all linear modes, and `Supervisor` the
+control rule with a choice of who is in charge.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol.arrays import FloatArray, as_integer, require_between
+from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
+from bayescontrol.beliefs.interacting import InteractingBelief
+from bayescontrol.beliefs.weights import OnImpossible
+from bayescontrol.errors import InvalidSystem, MissingCapability
+from bayescontrol.experts.plant_mode import FilterMode, PlantMode, PlantWorld, run_filters
+from bayescontrol.experts.state_space import SAME_PERIOD, as_signal
+from bayescontrol.mode_queries import as_mode_list, mode_index
+from bayescontrol.protocols import MISSING, SituatedState
+from bayescontrol.rule import ControlRule
+from bayescontrol.schedules import Every, every_step
+from bayescontrol.seeding import Stream
+
+Choice = Literal["draw", "most probable"]
+
+
+class FilterBank:
+    """The filters of linear modes in a few arrays, for one compiled step of all of them.
+
+    Plants may have different orders. They have the same inputs, outputs, limits and period.
+
+    >>> modes = [PlantMode(([[a]], [[1.0]], [[1.0]]), lambda loop: 0.0, process_noise=1.0,
+    ...                    sensor_noise=1.0) for a in (0.5, 0.9)]
+    >>> bank = FilterBank(modes)
+    >>> len(bank), bank[1].A.item(), bank.start().shape
+    (2, 0.9, (2, 5))
+    """
+
+    uses_situation = True
+
+    def __init__(self, modes: Sequence[PlantMode]) -> None:
+        room = max(mode.states for mode in modes)
+        self._modes = [mode.with_room(room) for mode in modes]
+        self.names = [mode.name or f"m{m}" for m, mode in enumerate(modes)]
+        self._regular = self._stack(modes[0].period)
+        # The arguments and results of the last step: `advance` follows `log_likelihoods`.
+        self._last: tuple[Any, ...] = (None,) * 4
+
+    def _stack(self, interval: float) -> Any:
+        """Return the models of all modes for a sampling interval."""
+        each = [mode.models(interval) for mode in self._modes]
+        return kernels.kalman.FilterModels(*map(np.concatenate, zip(*each, strict=True)))
+
+    def __len__(self) -> int:
+        return len(self._modes)
+
+    def __getitem__(self, m: int) -> PlantMode:
+        return self._modes[m]
+
+    def start(self) -> FloatArray:
+        """Return the first states of all filters, one row each."""
+        return np.array([mode.start() for mode in self._modes])
+
+    def log_likelihoods(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
+        """Return ln P(y | m, past, u) for all modes."""
+        log_p, _ = results = self._step(xs, a, o)
+        self._last = (xs.x, xs.s, a, o, results)
+        return log_p
+
+    def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
+        """Return the states of all filters after input a and output o; o may be `MISSING`."""
+        *event, results = self._last
+        self._last = (None,) * 4
+        if all(v is w for v, w in zip(event, (*xs, a, o), strict=True)) and o is not MISSING:
+            new: FloatArray = results[1]
+            return new
+        return self._step(xs, a, o)[1]
+
+    def _step(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
+        v, y, missing, regular = self._modes[0].events(xs.x, a, o)
+        models = self._regular if regular else self._stack(float(xs.x[1]))
+        return run_filters(models, xs.s, v, y, missing, regular)
+
+    def mix(self, states: FloatArray, flow: FloatArray) -> FloatArray:
+        """Return the states of filters that may switch, for `InteractingBelief`."""
+        out, at = np.empty_like(states), 1 + 2 * self._modes[0].signals.outputs
+        kernels.kalman.mix(states, flow, at, self._modes[0].room, out)
+        return out
+
+    def __repr__(self) -> str:
+        return f"FilterBank({', '.join(self.names[:4])}{', …' * (len(self) > 4)})"
+
+
+class Supervisor(ControlRule[Any, Any, Any, Any]):
+    """The control rule over finitely many modes, with a choice of the mode in charge.
+
+    `choose="draw"` is the rule: m ~ P(m | past). With "most probable", operation is deterministic:
+    the most probable mode acts, and is replaced when another one is more than `hysteresis` times as
+    probable. A mode acts for at least `dwell` steps, unless it is retired, or refuted: its
+    probability falls below `refuted` times that of the most probable mode.
+
+    >>> from bayescontrol import DiscreteMode, Stream
+    >>> coin = lambda p, a: DiscreteMode(lambda x: {a: 1.0}, lambda x, a: {1: p, 0: 1 - p}, a)
+    >>> agent = Supervisor(FiniteBelief([coin(0.4, "low"), coin(0.6, "high")]),
+    ...                    choose="most probable", hysteresis=2.0)
+    >>> for o in (1, 1):
+    ...     print(agent.act(Stream(0)), end=" ")
+    ...     agent.observe("any", o)
+    low low
+    >>> agent.act(Stream(0))                        # 2.25 times as probable
+    'high'
+    """
+
+    format_name: ClassVar[str] = "Supervisor"
+
+    def __init__(
+        self,
+        belief: FiniteBelief[Any],
+        situation: Any = None,
+        advance: Callable[[Any, Any, Any], Any] | None = None,
+        *,
+        choose: Choice = "draw",
+        hysteresis: float = 1.0,
+        dwell: int = 1,
+        refuted: float = 0.01,
+    ) -> None:
+        if choose not in ("draw", "most probable"):
+            raise ValueError(f"choose={choose!r}: expected 'draw' or 'most probable'")
+        self.choose = choose
+        self.hysteresis = require_between("hysteresis", hysteresis, 1.0, math.inf, ends="[)")
+        self.dwell = as_integer("dwell", dwell, 1)
+        self.refuted = require_between("refuted", refuted, 0.0, 1.0, ends="[)")
+        schedule = every_step if self.dwell == 1 else Every(self.dwell)
+        super().__init__(belief, situation, advance, schedule)
+        finite_belief(self, "a supervisor")
+
+    def decide(self, x: Any, rng: Stream) -> tuple[Any, Any]:
+        """Put a mode in charge; return it and its action."""
+        if self.choose == "draw":
+            return super().decide(x, rng)
+        v, held = self.belief.posterior(), self.belief.drawn
+        best = int(v.argmax())
+        if held < 0 or v[best] > self.hysteresis * v[held]:
+            held = best
+        mode = self.belief.select(held)
+        return mode, mode.act(x, rng)
+
+    def _due(self, rng: Stream) -> bool:
+        """Return True if the mode in charge was retired or refuted, or its dwell time is over."""
+        if super()._due(rng):
+            return True
+        v = self.belief.posterior()
+        return bool(v[self.belief.drawn] < self.refuted * v.max())
+
+
+class BankAgent(Supervisor):
+    """The agent of a `Bank`; its situation holds the signals of the loop.
+
+    `signal` sets them before `act`. Wrappers such as `Bumpless` and `Guarded` have it too.
+    """
+
+    format_name: ClassVar[str] = "BankAgent"
+
+    def __init__(self, bank: "Bank", belief: FiniteBelief[Any], **options: Any) -> None:
+        self.bank = bank
+        super().__init__(belief, bank.first_signals(), bank.next_signals, **options)
+
+    def signal(
+        self,
+        *,
+        setpoint: npt.ArrayLike | None = None,
+        disturbance: npt.ArrayLike | None = None,
+        interval: float | None = None,
+    ) -> None:
+        """Set the setpoint, the measured disturbance, or the interval to the next sample.
+
+        The interval is for the next sample only. The others stay until they are set again, or
+        until the next step if the bank has a function for them.
+        """
+        x, g = self.x.copy(), self.bank.signals
+        if setpoint is not None:
+            x[g.setpoint] = as_signal(setpoint, g.outputs, "setpoint")(0)
+        if disturbance is not None:
+            x[g.disturbance] = as_signal(disturbance, g.disturbances, "disturbance")(0)
+        if interval is not None:
+            x[1] = require_between("interval", interval, 0.0, math.inf, ends="()")
+            self.bank.modes[0].models(x[1])  # raises if intervals cannot vary
+        self.x = x
+
+
+class Bank:
+    """Plant models with tuned controllers, as one adaptive controller.
+
+    `modes` are `PlantMode`s or `ExtendedMode`s with the same inputs, outputs, limits and period.
+    `setpoint` and `disturbance` are numbers, lists, or functions of the step: setpoint(k) is the
+    wanted value of output k, where output 0 is the one before the first input. With a `hazard`, the
+    plant may switch between the modes at this rate per step; a list of rates is a grid on which the
+    rate is learnt (`InteractingBelief`). Then all models need the same state variables.
+
+    >>> from bayescontrol import interact
+    >>> from bayescontrol.experts import PI
+    >>> def motor(gain):
+    ...     return PlantMode(([[0.7]], [[gain]], [[1.0]]), PI(kp=0.3 / gain, ki=0.1 / gain),
+    ...                      process_noise=0.3, sensor_noise=1.0, limits=(-12, 12),
+    ...                      name=f"gain {gain:+g}")
+    >>> bank = Bank([motor(4.0), motor(-4.0), motor(1.0)], setpoint=10.0)
+    >>> agent = bank.agent(choose="most probable")
+    >>> record = interact(agent, bank.environment("gain -4"), steps=50, seed=1)
+    >>> agent.belief
+    FiniteBelief(3 modes after 50 observations: gain -4 1, ...)
+    """
+
+    def __init__(
+        self,
+        modes: Sequence[FilterMode],
+        *,
+        prior: npt.ArrayLike | None = None,
+        setpoint: Any = 0.0,
+        disturbance: Any = 0.0,
+        hazard: npt.ArrayLike | None = None,
+        on_impossible: OnImpossible = "raise",
+    ) -> None:
+        self.modes: list[Any] = as_mode_list(modes)
+        for m, mode in enumerate(self.modes):
+            self._require_same_loop(m, mode)
+        self.prior, self.hazard, self.on_impossible = prior, hazard, on_impossible
+        first = self.modes[0]
+        self.signals, self.period = first.signals, first.period
+        self._setpoint = as_signal(setpoint, self.signals.outputs, "setpoint")
+        self._disturbance = as_signal(disturbance, self.signals.disturbances, "disturbance")
+        self._scheduled = callable(setpoint), callable(disturbance)
+        self.belief()  # validate the settings now
+
+    def _require_same_loop(self, m: int, mode: Any) -> None:
+        """Raise an error if the mode cannot act in the same loop as the first one."""
+        first, label = self.modes[0], f"mode {m} ({getattr(mode, 'name', '') or mode!r})"
+        if not isinstance(mode, FilterMode):
+            raise MissingCapability(
+                f"{label} has no filter: a bank needs PlantModes or ExtendedModes. For other modes "
+                "use Supervisor(FiniteBelief(modes))"
+            )
+        if mode.signals != first.signals:
+            raise InvalidSystem(f"{label} has other inputs, outputs or disturbances than mode 0")
+        if abs(mode.period - first.period) > SAME_PERIOD * first.period:
+            raise InvalidSystem(f"{label} has dt={mode.period:g}, mode 0 has dt={first.period:g}")
+        if not np.array_equal(mode.limits, first.limits):
+            raise InvalidSystem(f"{label} has other limits than mode 0: the actuator is the same")
+
+    def belief(self) -> FiniteBelief[Any]:
+        """Return the prior belief; if all modes are linear, their filters are compiled."""
+        is_linear = all(isinstance(mode, PlantMode) for mode in self.modes)
+        modes: Any = FilterBank(self.modes) if is_linear else self.modes
+        if self.hazard is None:
+            return FiniteBelief(modes, self.prior, on_impossible=self.on_impossible)
+        if len({mode.states for mode in self.modes}) > 1:
+            raise InvalidSystem(
+                "hazard: plants can switch only if all models have the same state variables; "
+                "these have different numbers of states"
+            )
+        return InteractingBelief(
+            modes, self.prior, hazard=self.hazard, on_impossible=self.on_impossible
+        )
+
+    def agent(self, **options: Any) -> BankAgent:
+        """Return a new agent; the options are those of `Supervisor`, by default it draws modes."""
+        return BankAgent(self, self.belief(), **options)
+
+    def environment(self, mode: int | str, start: npt.ArrayLike | None = None) -> PlantWorld:
+        """Return the world in which a mode, given by index or name, is true."""
+        names = [m.name for m in self.modes]
+        world: PlantWorld = self.modes[mode_index(mode, names)].environment(
+            start, disturbance=self._disturbance
+        )
+        return world
+
+    def first_signals(self) -> FloatArray:
+        """Return the signals before the first step."""
+        g, x = self.signals, np.zeros(self.signals.size)
+        x[1], x[g.setpoint_before], x[g.setpoint] = (
+            self.period,
+            self._setpoint(0),
+            self._setpoint(1),
+        )
+        x[g.disturbance] = self._disturbance(0)
+        return x
+
+    def next_signals(self, x: FloatArray, a: Any, o: Any) -> FloatArray:
+        """T(x, u, y): the signals of the next step."""
+        g, new, k = self.signals, x.copy(), int(x[0]) + 1
+        low, high = self.modes[0].limits
+        new[0], new[1] = k, self.period
+        new[g.u] = np.minimum(np.maximum(a, low), high)
+        new[g.setpoint_before] = x[g.setpoint]
+        if self._scheduled[0]:
+            new[g.setpoint] = self._setpoint(k + 1)
+        if self._scheduled[1]:
+            new[g.disturbance] = self._disturbance(k)
+        if o is not MISSING:
+            new[g.measured] = o
+        return new
+
+    def __repr__(self) -> str:
+        return f"Bank({len(self.modes)} modes, dt={self.period:g})"

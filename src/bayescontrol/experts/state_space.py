@@ -1,0 +1,120 @@
+"""Plants, noise, limits and signals as control engineers give them, as arrays.
+
+continuous   ẋ = A x + B u,  y = C x + D u      a system of python-control with dt = 0
+discrete     x' = A x + B u                      sampled with period dt, inputs held ("zoh")
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bayescontrol.arrays import FloatArray, as_numbers, require_between
+from bayescontrol.errors import InvalidSystem, counted
+from bayescontrol.linear.matrices import as_definite, as_matrix
+
+#: Relative difference of two sampling periods that are still the same.
+SAME_PERIOD = 1e-9
+
+
+def discretised(plant: Any, dt: float | None, method: str) -> tuple[Any, float, list[FloatArray]]:
+    """Return the continuous matrices or None, the period, and A, B, C, D in discrete time.
+
+    A transfer function becomes a state space. If it has order one, its state is the output.
+    """
+    parts: Any
+    timebase: Any
+    is_transfer = hasattr(plant, "num") and hasattr(plant, "den")
+    if is_transfer:
+        import control  # type: ignore[import-untyped]
+
+        try:
+            plant = control.ss(plant)
+        except (control.ControlMIMONotImplemented, ValueError, NotImplementedError) as error:
+            raise InvalidSystem(f"the transfer function has no state space: {error}") from None
+    if hasattr(plant, "C") and hasattr(plant, "dt"):
+        parts, timebase = (plant.A, plant.B, plant.C, plant.D), plant.dt
+    elif isinstance(plant, tuple | list) and len(plant) in (3, 4):
+        parts, timebase = plant, True
+        if len(plant) == 3:
+            parts = (*plant, np.zeros((np.shape(plant[2])[0], np.shape(plant[1])[-1])))
+    else:
+        raise InvalidSystem(
+            f"plant={plant!r}: expected a system of python-control (ss or tf), or matrices "
+            "(A, B, C) or (A, B, C, D) in discrete time"
+        )
+    n, q, p = np.shape(parts[0])[0], np.shape(parts[1])[-1], np.shape(parts[2])[0]
+    if n == 0:
+        raise InvalidSystem("the plant has no state: add a delay or a time constant")
+    shapes = ((n, n), (n, q), (p, n), (p, q))
+    A, B, C, D = (as_matrix(m, s, k) for m, s, k in zip(parts, shapes, "ABCD", strict=True))
+    if is_transfer and n == 1 and C.shape == (1, 1):
+        B, C = B * C, np.ones((1, 1))
+    period = 1.0 if dt is None else require_between("dt", dt, 0.0, math.inf, ends="()")
+    if timebase is None or (timebase == 0 and dt is None):
+        raise InvalidSystem(
+            "the plant is continuous: pass dt, the sampling period"
+            if timebase == 0
+            else "the plant has dt=None: create it with dt=0 (continuous) or with its period"
+        )
+    if timebase == 0:
+        continuous = A, B, C, D
+        return continuous if method == "zoh" else None, period, sampled(continuous, period, method)
+    if timebase is not True:
+        if dt is not None and abs(timebase - period) > SAME_PERIOD * period:
+            raise InvalidSystem(f"the plant has the period dt={timebase:g}, not dt={dt:g}")
+        period = float(timebase)
+    return None, period, [A, B, C, D]
+
+
+def sampled(continuous: Any, period: float, method: str = "zoh") -> list[FloatArray]:
+    """Return A, B, C, D of a continuous-time system that is sampled with this period."""
+    from scipy.signal import cont2discrete  # type: ignore[import-untyped] # takes 0.5 s to load
+
+    try:
+        parts = cont2discrete(continuous, period, method)
+    except ValueError as error:
+        raise InvalidSystem(f"method={method!r}: {error}") from None
+    return [np.ascontiguousarray(part, np.float64) for part in parts[:4]]
+
+
+def as_covariance(value: Any, size: int, what: str, *, strictly: bool = False) -> FloatArray:
+    """Return a covariance: of standard deviations (a number or a list), or the given matrix."""
+    array = as_numbers(value, what, InvalidSystem)
+    if array.ndim < 2:
+        if array.ndim == 1 and array.size != size:
+            raise InvalidSystem(f"{what} has {array.size} standard deviations: expected {size}")
+        if not (array >= 0.0).all() or (strictly and not (array > 0.0).all()):
+            least = "above 0" if strictly else "at least 0"
+            raise InvalidSystem(f"{what}={value!r}: standard deviations must be {least}")
+        array = np.diag(np.broadcast_to(array**2, (size,)))
+    return as_definite(array, size, what, strictly=strictly)
+
+
+def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper limits of each input; infinite if there are none."""
+    low, high = (-math.inf, math.inf) if limits is None else limits
+    lower, upper = (
+        np.broadcast_to(as_numbers(v, "limits", InvalidSystem), (inputs,)) for v in (low, high)
+    )
+    if not (lower < upper).all():
+        raise InvalidSystem(f"limits={limits!r}: low must be below high")
+    return lower, upper
+
+
+def as_signal(signal: Any, size: int, what: str) -> Callable[[int], FloatArray]:
+    """Return a signal as a function of the step: a number, a list, or a function of the step."""
+
+    def vector(value: Any) -> FloatArray:
+        array = as_numbers(value, what, InvalidSystem)
+        if array.ndim > 1 or (array.ndim == 1 and array.size != size):
+            raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'number')}")
+        if not np.isfinite(array).all():
+            raise InvalidSystem(f"{what} is {value!r}: it must be finite")
+        return np.broadcast_to(array, (size,))
+
+    if callable(signal):
+        return lambda k: vector(signal(k))
+    constant = vector(signal)
+    return lambda _: constant
