@@ -294,9 +294,7 @@ class Bank:
     def next_signals(self, x: FloatArray, a: Any, o: Any) -> FloatArray:
         """T(x, u, y): the signals of the next step."""
         g, new, k = self.signals, x.copy(), int(x[0]) + 1
-        low, high = self.modes[0].limits
-        new[0], new[1] = k, self.period
-        new[g.u] = np.minimum(np.maximum(a, low), high)
+        new[0], new[1], new[g.u] = k, self.period, self.modes[0].limited(a)
         new[g.setpoint_before] = x[g.setpoint]
         if self._scheduled[0]:
             new[g.setpoint] = self._setpoint(k + 1)

@@ -161,15 +161,22 @@ class FilterMode:
             )
         )  # fmt: skip
         try:
-            v = _vector(u, g.inputs, "the input")
+            v = self.limited(u)
         except BadEvidence:
             raise UnknownAction(
                 f"{self!r}: the controller returned {u!r} at step {int(x[0])}: expected "
                 f"{counted(g.inputs, 'finite number')}"
             ) from None
-        low, high = self.limits
-        v = np.minimum(np.maximum(v, low), high)
         return v.item() if g.inputs == 1 else v
+
+    def limited(self, u: Any) -> FloatArray:
+        """Return the input within the limits of the actuator, as an array."""
+        v, (low, high) = np.empty(self.signals.inputs), self.limits
+        if type(u) is not np.ndarray or u.shape != v.shape or u.dtype != v.dtype:
+            u = _vector(u, v.size, "the input")
+        if not kernels.kalman.limit(u, low, high, v):
+            raise BadEvidence(f"the input is {u.tolist()}: it must be finite")
+        return v
 
     def log_likelihood(self, xs: SituatedState, a: Any, o: Any) -> float:
         """Return ln P(y | past, u), the density of the innovation."""
@@ -185,10 +192,10 @@ class FilterMode:
 
     def events(self, x: FloatArray, a: Any, o: Any) -> tuple[FloatArray, FloatArray, bool, bool]:
         """Return v = (u, d) with u within the limits, y, whether y is missing, and regularity."""
-        g, (low, high) = self.signals, self.limits
+        g = self.signals
         if getattr(x, "shape", None) != (g.size,):
             raise BadSituation(f"situation {x!r} has no signals: use Bank(modes).agent()")
-        v = np.minimum(np.maximum(_vector(a, g.inputs, "the input"), low), high)
+        v = self.limited(a)
         if g.disturbances:
             v = np.concatenate([v, x[g.disturbance]])
         missing = o is MISSING
@@ -287,10 +294,13 @@ class PlantMode(FilterMode):
         wanted = np.block([[np.zeros((n, p)), -self.E], [np.eye(p), -self.D[:, q:]]])
         target = np.linalg.pinv(steady) @ wanted  # (x_r, u_r) from the setpoint and d
         forward = target[n:] + K @ target[:n]
+        from_setpoint, from_disturbance = forward[:, :p], forward[:, p:]
 
         def feedback(loop: Loop) -> FloatArray:
-            signals = np.concatenate([loop.setpoint, loop.disturbance])
-            return np.asarray(forward @ signals - K @ loop.x)
+            u = from_setpoint @ loop.setpoint - K @ loop.x
+            return np.asarray(
+                u + from_disturbance @ loop.disturbance if loop.disturbance.size else u
+            )
 
         return feedback
 
@@ -473,9 +483,11 @@ class PlantWorld:
     def respond(self, u: Any, rng: StreamLike) -> Any:
         """Apply the input and return the measured output."""
         mode, stream = self.mode, require_stream(rng)
-        g, (low, high) = mode.signals, mode.limits
-        v = np.minimum(np.maximum(_vector(u, g.inputs, "the input"), low), high)
-        d = self._disturbance(self.k)
+        g, d = mode.signals, self._disturbance(self.k)
+        try:
+            v = mode.limited(u)
+        except BadEvidence as error:
+            raise UnknownAction(str(error)) from None
         w, e = (stream.normal(size=len(f)) @ f for f in self._factors)
         if mode.nu < math.inf:
             e = e * math.sqrt(0.5 * mode.nu / stream.gamma(0.5 * mode.nu))

@@ -96,7 +96,8 @@ def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:
     """Return the lower and upper limits of each input; infinite if there are none."""
     low, high = (-math.inf, math.inf) if limits is None else limits
     lower, upper = (
-        np.broadcast_to(as_numbers(v, "limits", InvalidSystem), (inputs,)) for v in (low, high)
+        np.array(np.broadcast_to(as_numbers(v, "limits", InvalidSystem), (inputs,)))
+        for v in (low, high)
     )
     if not (lower < upper).all():
         raise InvalidSystem(f"limits={limits!r}: low must be below high")

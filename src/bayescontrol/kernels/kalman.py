@@ -48,6 +48,22 @@ class FilterModels(NamedTuple):
 
 
 @leaf
+def limit(u: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> bool:
+    """Write u within its limits; return False if an entry is infinite or not a number.
+
+    >>> import numpy as np
+    >>> out = np.empty(2)
+    >>> limit(np.array([3.0, -0.5]), -np.ones(2), np.ones(2), out), out.tolist()
+    (True, [1.0, -0.5])
+    """
+    valid = True
+    for i in range(u.size):
+        valid = valid and abs(u[i]) < math.inf
+        out[i] = min(max(u[i], low[i]), high[i])
+    return valid
+
+
+@leaf
 def product(A: FloatArray, B: FloatArray, transpose: bool, out: FloatArray) -> None:
     """Write A B, or A Bᵀ with `transpose`.
 
