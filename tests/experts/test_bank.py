@@ -1,0 +1,530 @@
+"""A bank of plant models: filters, signals, who is in charge, and the compiled step."""
+
+import math
+from typing import Any
+
+import control  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+from scipy import stats  # type: ignore[import-untyped]
+from scipy.linalg import expm  # type: ignore[import-untyped]
+
+from bayescontrol import MISSING, FiniteBelief, Stream, interact
+from bayescontrol.beliefs import InteractingBelief
+from bayescontrol.errors import (
+    BadEvidence,
+    BadSituation,
+    InvalidSystem,
+    MissingCapability,
+    UnknownAction,
+)
+from bayescontrol.experts import (
+    PI,
+    Bank,
+    Bumpless,
+    ExtendedMode,
+    PlantMode,
+    SimulatorMode,
+    Supervisor,
+)
+from bayescontrol.linear import riccati
+from bayescontrol.live import Guarded, RestartedAlarm
+from bayescontrol.protocols import SituatedState
+
+W2, V2 = np.array([[0.2, 0.05], [0.05, 0.1]]), np.array([[0.3, 0.1], [0.1, 0.5]])
+
+
+def random_mode(
+    seed: Any, states: Any, *, inputs: Any = 2, outputs: Any = 2, **options: Any
+) -> Any:
+    """A stable plant with full noise covariances and its regulator."""
+    rng = np.random.default_rng(seed)
+    A, B = rng.normal(size=(states, states)), rng.normal(size=(states, inputs))
+    A *= 0.9 / abs(np.linalg.eigvals(A)).max()
+    G = 0.3 * rng.normal(size=(states, states))
+    C, D = rng.normal(size=(outputs, states)), 0.2 * rng.normal(size=(outputs, inputs))
+    _, K = riccati(A, B, np.eye(states), np.eye(inputs))
+    options = {"process_noise": G @ G.T + 0.01 * np.eye(states), "sensor_noise": V2} | options
+    return PlantMode((A, B, C, D), K, name=f"plant {seed}", limits=(-2.0, 2.0), **options)
+
+
+class TextbookFilter:
+    """The Kalman filter as in a textbook, with inverses: an independent implementation."""
+
+    def __init__(self, mode: Any, covariance: Any) -> None:
+        self.mode, self.x, self.P = mode, mode.x0.copy(), covariance
+        self.log_p = 0.0
+
+    def step(self, u: Any, y: Any, W: Any = None, A: Any = None, B: Any = None) -> None:
+        m = self.mode
+        A, B, W = m.A if A is None else A, m.B if B is None else B, m.W if W is None else W
+        u = np.clip(np.atleast_1d(u), *m.limits)
+        x, P = A @ self.x + B @ u, A @ self.P @ A.T + W
+        if y is not None:
+            S = m.C @ P @ m.C.T + m.V
+            error = np.atleast_1d(y) - m.C @ x - m.D @ u
+            self.log_p += stats.multivariate_normal(np.zeros(len(S)), S).logpdf(error)
+            gain = P @ m.C.T @ np.linalg.inv(S)
+            x, P = x + gain @ error, P - gain @ m.C @ P
+        self.x, self.P = x, P
+
+
+def posterior(filters: Any) -> Any:
+    log_p = np.array([f.log_p for f in filters])
+    p = np.exp(log_p - log_p.max())
+    return p / p.sum()
+
+
+def run_beside_textbook(
+    modes: Any, covariances: Any, steps: int, missing: Any = ()
+) -> tuple[Any, Any]:
+    """Return the posteriors of a bank and of textbook filters on the same inputs and outputs."""
+    bank = Bank(modes, setpoint=np.zeros(2))
+    agent, world, rng = bank.agent(), bank.environment(1), Stream(3)
+    filters = [TextbookFilter(m, P) for m, P in zip(modes, covariances, strict=True)]
+    ours, theirs = [], []
+    for k in range(steps):
+        u = agent.act(rng)
+        y = world.respond(u, rng)
+        y = MISSING if k in missing else y
+        agent.observe(u, y)
+        for f in filters:
+            f.step(u, None if y is MISSING else y)
+        ours.append(agent.belief.posterior())
+        theirs.append(posterior(filters))
+    return np.array(ours), np.array(theirs)
+
+
+# -- filters ---------------------------------------------------------------------------------
+
+
+def test_mode_probabilities_equal_those_of_an_independent_kalman_bank() -> None:
+    modes = [random_mode(s, n, process_noise=0.3) for s, n in ((1, 2), (2, 3), (3, 1), (4, 4))]
+    covariances = [mode.stationary[2] for mode in modes]
+    ours, theirs = run_beside_textbook(modes, covariances, 200, missing={5, 6, 40, 90, 91, 92})
+    assert np.abs(ours - theirs).max() < 1e-10
+    assert (theirs[:4].max(axis=1) < 0.999).any()
+
+
+def test_a_filter_that_starts_uncertain_equals_the_time_varying_filter() -> None:
+    modes = [random_mode(s, 3, start_noise=2.0) for s in (1, 2)]
+    ours, theirs = run_beside_textbook(modes, [4.0 * np.eye(3)] * 2, 60)
+    assert np.abs(ours - theirs).max() < 1e-10
+
+
+def test_a_filter_becomes_steady_again_after_a_lost_sample() -> None:
+    bank = Bank([random_mode(1, 3), random_mode(2, 3)], setpoint=np.zeros(2))
+    agent, world, rng = bank.agent(), bank.environment(0), Stream(0)
+
+    def steady() -> Any:
+        return [agent.belief.save()["state/0"][m, 0] for m in range(2)]
+
+    assert steady() == [1.0, 1.0]
+    for k in range(400):
+        u = agent.act(rng)
+        y = world.respond(u, rng)
+        agent.observe(u, MISSING if k == 0 else y)
+        if k == 0:
+            assert steady() == [0.0, 0.0]
+    assert steady() == [1.0, 1.0]
+
+
+def test_the_compiled_bank_equals_a_list_of_modes_bitwise() -> None:
+    modes = [random_mode(s, 3) for s in range(4)]
+    bank = Bank(modes, setpoint=[0.5, -0.5])
+    listed = Bank(modes, setpoint=[0.5, -0.5])
+    listed.belief = lambda: FiniteBelief(modes)  # type: ignore[method-assign]
+    records = []
+    for problem in (bank, listed):
+        agent = problem.agent()
+        record = interact(agent, bank.environment(2), 120, seed=4)
+        records.append((np.array(record.actions), agent.belief.posterior()))
+    assert np.array_equal(records[0][0], records[1][0])
+    assert np.array_equal(records[0][1], records[1][1])
+
+
+def test_interacting_filters_of_a_bank_equal_those_of_a_list() -> None:
+    modes = [random_mode(s, 2) for s in range(3)]
+    bank = Bank(modes, setpoint=np.zeros(2), hazard=[0.001, 0.05])
+    belief, listed = bank.belief(), InteractingBelief(modes, hazard=[0.001, 0.05])
+    x, rng = bank.first_signals(), np.random.default_rng(0)
+    for _ in range(30):
+        u, y = rng.normal(size=2), rng.normal(size=2)
+        for b in (belief, listed):
+            b.observe(x, u, y)
+    assert np.allclose(belief.posterior(), listed.posterior(), rtol=1e-9, atol=0)
+
+
+def test_the_filter_receives_the_saturated_input() -> None:
+    mode = random_mode(1, 2)
+    xs = SituatedState(Bank([mode]).first_signals(), mode.start())
+    y = np.zeros(2)
+    assert mode.log_likelihood(xs, [50.0, -9.0], y) == mode.log_likelihood(xs, [2.0, -2.0], y)
+
+
+def test_intervals_may_vary_if_the_plant_is_continuous() -> None:
+    A, B = np.array([[0.0, 1.0], [-2.0, -0.3]]), np.array([[0.0], [1.0]])
+    plant = control.ss(A, B, [[1.0, 0.0]], [[0.0]])
+    mode: Any = PlantMode(plant, [[1.0, 0.5]], dt=0.1, process_noise=0.1, sensor_noise=0.2)
+    agent = Bank([mode]).agent()
+    textbook = TextbookFilter(mode, mode.stationary[2])
+    for interval, y in ((0.1, 0.3), (0.25, 0.1), (0.1, -0.2), (0.04, 0.0)):
+        agent.signal(interval=interval)
+        agent.observe(0.7, y)
+        M = expm(np.block([[A, B], [np.zeros((1, 3))]]) * interval)
+        scale = interval / 0.1
+        textbook.step(0.7, y, W=mode.W * scale, A=M[:2, :2], B=M[:2, 2:])
+    assert agent.belief.code_length() == pytest.approx(-textbook.log_p / math.log(2), rel=1e-9)
+
+
+def test_varying_intervals_of_a_discrete_plant_are_an_error_that_changes_nothing() -> None:
+    agent = Bank([random_mode(1, 2)]).agent()
+    with pytest.raises(BadSituation, match="sampling period"):
+        agent.signal(interval=0.5)
+    assert agent.x[1] == 1.0
+
+
+def test_one_bad_sample_does_not_ruin_a_belief_with_student_noise() -> None:
+    def modes(**options: Any) -> Any:
+        return [
+            PlantMode(([[0.9]], [[g]], [[1.0]]), PI(0.2 / g, 0.1 / g), process_noise=0.1,
+                      sensor_noise=0.3, name=f"{g:+}", **options)
+            for g in (1.0, 0.7)
+        ]  # fmt: skip
+
+    finals = {}
+    for student in (math.inf, 4.0):
+        bank = Bank(modes(student=student), setpoint=5.0)
+        world = Bank(modes()).environment(0)
+        agent, rng = bank.agent(), Stream(1)
+        for k in range(60):
+            u = agent.act(rng)
+            y = world.respond(u, rng)
+            agent.observe(u, y - 60.0 if k == 59 else y)
+        state = agent.belief.save()["state/0"][0, 1]
+        finals[student] = agent.belief.posterior()[0], abs(state - world.x[0])
+    assert finals[4.0][0] > 0.9  # the true plant
+    assert finals[4.0][1] < 1.0 < 10.0 < finals[math.inf][1]
+
+
+def test_student_likelihood_is_the_density_of_students_t() -> None:
+    mode = PlantMode(
+        ([[0.5]], [[1.0]], [[1.0]]), lambda loop: 0.0, process_noise=1.0, sensor_noise=1.0,
+        student=5.0, start_noise=1.0,
+    )  # fmt: skip
+    xs = SituatedState(Bank([mode]).first_signals(), mode.start())
+    S = 0.25 + 1.0 + 1.0
+    expected = stats.t(5, loc=0.7, scale=math.sqrt(S)).logpdf(2.0)
+    assert mode.log_likelihood(xs, 0.7, 2.0) == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_extended_filter_of_a_linear_simulator_equals_the_kalman_filter() -> None:
+    linear = random_mode(5, 3, start_noise=0.5, sensor_noise=0.4)
+    linear.D[:] = 0.0
+    extended = ExtendedMode(
+        lambda x, u: linear.A @ x + linear.B @ u, lambda x: linear.C @ x, lambda loop: np.zeros(2),
+        dt=1.0, inputs=2, start=np.zeros(3), start_noise=0.5, process_noise=linear.W,
+        sensor_noise=0.4, limits=(-2.0, 2.0),
+    )  # fmt: skip
+    beliefs = [Bank([mode], setpoint=np.zeros(2)).belief() for mode in (linear, extended)]
+    x, rng = Bank([linear], setpoint=np.zeros(2)).first_signals(), np.random.default_rng(1)
+    for k in range(20):
+        u, y = rng.normal(size=2), rng.normal(size=2)
+        for belief in beliefs:
+            belief.skip(x, u) if k == 7 else belief.observe(x, u, y)
+    assert beliefs[0].code_length() == pytest.approx(beliefs[1].code_length(), rel=1e-6)
+
+
+def test_a_bank_of_pendulums_finds_the_length_of_the_rod() -> None:
+    def pendulum(length: Any) -> Any:
+        def step(x: Any, u: Any) -> Any:
+            return [x[0] + 0.05 * x[1], x[1] - 0.05 * (9.81 / length * math.sin(x[0]) - u[0])]
+
+        return ExtendedMode(
+            step, lambda x: [x[0]], lambda loop: math.sin(0.3 * loop.k), dt=0.05, inputs=1,
+            start=[1.0, 0.0], start_noise=0.1, process_noise=0.02, sensor_noise=0.05,
+            name=f"{length} m",
+        )  # fmt: skip
+
+    bank = Bank([pendulum(length) for length in (0.5, 1.0, 2.0)])
+    agent = bank.agent(choose="most probable")
+    interact(agent, bank.environment("1.0 m"), 100, seed=0)
+    assert agent.belief.posterior()[1] > 0.99
+
+
+# -- plants of python-control ----------------------------------------------------------------
+
+
+def test_a_continuous_plant_is_discretised_with_inputs_held_between_samples() -> None:
+    A, B = np.array([[0.0, 1.0], [-4.0, -0.8]]), np.array([[0.0], [2.0]])
+    mode = PlantMode(
+        control.ss(A, B, np.eye(2), np.zeros((2, 1))), lambda loop: 0.0, dt=0.2,
+        process_noise=0.1, sensor_noise=0.1,
+    )  # fmt: skip
+    M = expm(np.block([[A, B], [np.zeros((1, 3))]]) * 0.2)
+    assert np.allclose(mode.A, M[:2, :2], atol=1e-12)
+    assert np.allclose(mode.B, M[:2, 2:], atol=1e-12)
+
+
+def test_the_state_of_a_first_order_transfer_function_is_its_output() -> None:
+    mode = PlantMode(control.tf([3.0], [2.0, 1.0]), PI(1, 1), dt=0.1, sensor_noise=1,
+                     process_noise=0.1)  # fmt: skip
+    a = math.exp(-0.05)
+    assert mode.A.item() == pytest.approx(a, rel=1e-12)
+    assert mode.B.item() == pytest.approx(3.0 * (1 - a), rel=1e-12)
+    assert mode.C.item() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("plant", "options", "message"),
+    [
+        (control.tf([1], [1, 1]), {}, "pass dt"),
+        (control.tf([1], [1, 0.5], 0.1), {"dt": 0.2}, "period dt=0.1, not dt=0.2"),
+        (control.tf([2], [1]), {"dt": 0.1}, "no state"),
+        (control.ss([[0.5]], [[1]], [[1]], [[0]], None), {"dt": 1.0}, "dt=None"),
+        ("plant", {}, "python-control"),
+        (([[0.5]], [[1.0]], [[1.0]]), {"disturbances": 1}, "has 1 inputs"),
+        (([[0.5]], [[1.0]], [[1.0]]), {"sensor_noise": 0.0}, "above 0"),
+        (([[0.5]], [[1.0]], [[1.0]]), {"process_noise": [1.0, 2.0]}, "expected 1"),
+        (([[0.5]], [[1.0]], [[1.0]]), {"limits": (1.0, -1.0)}, "low must be below high"),
+        (([[1.0]], [[1.0]], [[1.0]]), {}, "no stationary filter"),
+        (control.tf([1], [1, 1]), {"dt": 0.1, "method": "magic"}, "magic"),
+    ],
+)
+def test_an_invalid_plant_is_an_error(plant: Any, options: Any, message: Any) -> None:
+    with pytest.raises(InvalidSystem, match=message):
+        PlantMode(plant, lambda loop: 0.0, **({"sensor_noise": 1.0} | options))
+
+
+@pytest.mark.parametrize("options", [{"period": 0.1}, {"limits": (-1, 1)}, {"outputs": 1}])
+def test_modes_of_different_loops_are_rejected(options: Any) -> None:
+    outputs = options.get("outputs", 2)
+    plant = (0.5 * np.eye(2), np.ones((2, 1)), np.eye(2)[:outputs])
+    if "period" in options:
+        plant = control.ss(*plant, np.zeros((outputs, 1)), options["period"])
+    other = PlantMode(plant, lambda loop: 0.0, process_noise=0.1, sensor_noise=0.1,
+                      limits=options.get("limits"))  # fmt: skip
+    first = PlantMode((0.5 * np.eye(2), np.ones((2, 1)), np.eye(2)), lambda loop: 0.0,
+                      process_noise=0.1, sensor_noise=0.1)  # fmt: skip
+    with pytest.raises(InvalidSystem, match="mode 1"):
+        Bank([first, other])
+
+
+def test_a_mode_without_a_filter_is_rejected_with_advice() -> None:
+    with pytest.raises(MissingCapability, match="Supervisor"):
+        Bank([SimulatorMode(lambda x, u: x, lambda x: 0.0)])  # type: ignore[list-item]
+
+
+# -- signals and controllers -----------------------------------------------------------------
+
+
+def test_setpoints_and_disturbances_reach_every_controller() -> None:
+    seen = []
+
+    def controller(loop: Any) -> Any:
+        seen.append((loop.k, *loop.setpoint, *loop.setpoint_before, *loop.disturbance, *loop.u,
+                     *loop.measured))  # fmt: skip
+        return 0.5
+
+    mode = PlantMode(([[0.5]], [[1.0, 2.0]], [[1.0]]), controller, disturbances=1,
+                     process_noise=0.1, sensor_noise=0.1)  # fmt: skip
+    bank = Bank([mode], setpoint=lambda k: 10.0 * k, disturbance=lambda k: -float(k))
+    agent = bank.agent()
+    for y in (7.0, 8.0):
+        u = agent.act(Stream(0))
+        agent.observe(u, y)
+    agent.signal(setpoint=99.0)
+    agent.act(Stream(0))
+    assert seen == [
+        (0, 10.0, 0.0, 0.0, 0.0, 0.0),
+        (1, 20.0, 10.0, -1.0, 0.5, 7.0),
+        (2, 99.0, 20.0, -2.0, 0.5, 8.0),
+    ]
+
+
+def test_a_measured_disturbance_is_part_of_the_prediction() -> None:
+    mode = PlantMode(([[0.5]], [[1.0, 2.0]], [[1.0]]), lambda loop: 0.0, disturbances=1,
+                     process_noise=0.1, sensor_noise=0.1)  # fmt: skip
+    bank = Bank([mode], disturbance=3.0)
+    x, s = bank.first_signals(), mode.start()
+    best = mode.log_likelihood(SituatedState(x, s), 1.0, 7.0)
+    assert best > mode.log_likelihood(SituatedState(x, s), 1.0, 6.9)
+    assert best > mode.log_likelihood(SituatedState(x, s), 1.0, 7.1)
+
+
+def test_state_feedback_reaches_the_setpoint_despite_a_measured_disturbance() -> None:
+    A, B, E = (
+        np.array([[1.0, 0.1], [0.0, 0.8]]),
+        np.array([[0.0], [0.1]]),
+        np.array([[0.0], [0.05]]),
+    )
+    _, K = riccati(A, B, np.eye(2), np.eye(1))
+    mode = PlantMode((A, np.hstack([B, E]), [[1.0, 0.0]]), K, disturbances=1,
+                     process_noise=1e-6, sensor_noise=1e-3)  # fmt: skip
+    bank = Bank([mode], setpoint=2.0, disturbance=1.0)
+    world = bank.environment(0)
+    interact(bank.agent(), world, 400, seed=0)
+    assert world.x[0] == pytest.approx(2.0, abs=0.01)
+
+
+def test_a_trained_policy_receives_the_measured_output() -> None:
+    class Trained:
+        def predict(self, observation: Any) -> Any:
+            return np.array([2.0 * observation[0]]), None
+
+    mode = PlantMode(([[0.5]], [[1.0]], [[1.0]]), Trained(), process_noise=1, sensor_noise=1)
+    agent = Bank([mode]).agent()
+    agent.observe(0.0, 1.5)
+    assert agent.act(Stream(0)) == 3.0
+
+
+@pytest.mark.parametrize("answer", [math.nan, "full", [1.0, 2.0], None])
+def test_an_invalid_answer_of_a_controller_is_an_error(answer: Any) -> None:
+    mode = PlantMode(([[0.5]], [[1.0]], [[1.0]]), lambda loop: answer, process_noise=1,
+                     sensor_noise=1, name="mine")  # fmt: skip
+    with pytest.raises(UnknownAction, match=r"mine.*controller returned.*1 finite number"):
+        Bank([mode]).agent().act(Stream(0))
+
+
+@pytest.mark.parametrize(("u", "y"), [(math.nan, 0.0), (0.0, math.nan), ([1, 2], 0.0), (0.0, "a")])
+def test_an_invalid_input_or_output_changes_nothing(u: Any, y: Any) -> None:
+    bank = Bank([random_mode(s, 2, inputs=1, outputs=1, sensor_noise=1.0) for s in (1, 2)])
+    agent = bank.agent()
+    before = agent.save()
+    with pytest.raises((BadEvidence, ValueError)):
+        agent.observe(u, y)
+    after = agent.save()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+# -- who is in charge --------------------------------------------------------------------------
+
+
+class Coin:
+    """Heads with probability p; the action is the name."""
+
+    def __init__(self, p: Any) -> None:
+        self.p, self.name = p, f"{p}"
+
+    def act(self, x: Any, rng: Any) -> Any:
+        return self.name
+
+    def likelihood(self, x: Any, a: Any, o: Any) -> Any:
+        return self.p if o else 1.0 - self.p
+
+
+def test_the_most_probable_mode_acts_until_another_is_clearly_more_probable() -> None:
+    agent = Supervisor(FiniteBelief([Coin(0.4), Coin(0.6)]), choose="most probable", hysteresis=3)
+    actions = []
+    for o in (1, 1, 1, 0, 0, 1):
+        actions.append(agent.act(Stream(0)))
+        agent.observe("any", o)
+    # The odds are 1, 1.5, 2.25, 3.4, 2.25, 1.5: the second mode takes over at 3.4 and stays.
+    assert actions == ["0.4", "0.4", "0.4", "0.6", "0.6", "0.6"]
+
+
+def test_deterministic_operation_does_not_depend_on_the_random_stream() -> None:
+    bank = Bank([random_mode(s, 2) for s in range(3)], setpoint=np.ones(2))
+    inputs: list[list[Any]] = []
+    for seed in (0, 1):
+        agent, world, noise = bank.agent(choose="most probable"), bank.environment(1), Stream(9)
+        inputs.append([])
+        for _ in range(40):
+            u = agent.act(Stream(seed))
+            inputs[-1].append(u)
+            agent.observe(u, world.respond(u, noise))
+    assert np.array_equal(inputs[0], inputs[1])
+
+
+def test_a_dwell_time_ends_when_its_mode_is_refuted_or_retired() -> None:
+    agent = Supervisor(FiniteBelief([Coin(0.1), Coin(0.9), Coin(0.5)]), choose="most probable",
+                       dwell=100, refuted=0.1)  # fmt: skip
+    assert agent.act(Stream(0)) == "0.1"
+    agent.observe("any", 1)  # odds 1/9 of the best: not yet refuted
+    assert agent.act(Stream(0)) == "0.1"
+    agent.observe("any", 1)
+    assert agent.act(Stream(0)) == "0.9"
+    agent.belief.retire("0.9")
+    assert agent.act(Stream(0)) == "0.5"
+
+
+def test_a_drawn_mode_is_held_for_its_dwell_time() -> None:
+    agent = Supervisor(FiniteBelief([Coin(0.5), Coin(0.50001)]), dwell=5)
+    rng, actions = Stream(2), []
+    for _ in range(200):
+        actions.append(agent.act(rng))
+        agent.observe("any", 1)
+    blocks = np.array([a == "0.5" for a in actions]).reshape(40, 5)
+    assert (blocks.all(axis=1) | ~blocks.any(axis=1)).all()
+    assert 0 < blocks[:, 0].sum() < 40  # false alarm: 2^-39
+
+
+@pytest.mark.parametrize("options", [{"choose": "best"}, {"hysteresis": 0.5}, {"dwell": 0},
+                                     {"refuted": 1.5}])  # fmt: skip
+def test_invalid_settings_of_a_supervisor_are_errors(options: Any) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Supervisor(FiniteBelief([Coin(0.5)]), **options)
+
+
+@pytest.mark.parametrize("wrap", ["bumpless", "guarded inside", "guarded outside"])
+def test_bumpless_transfer_composes_with_a_guard_and_continues_after_a_restart(wrap: Any) -> None:
+    bank = Bank([random_mode(s, 2) for s in range(3)], setpoint=np.ones(2))
+
+    def build() -> Any:
+        agent: Any = bank.agent(choose="most probable", hysteresis=2.0, dwell=3)
+        if wrap == "guarded inside":
+            agent = Guarded(agent, RestartedAlarm(), fallback=np.zeros(2))
+        agent = Bumpless(agent, steps=5)
+        if wrap == "guarded outside":
+            agent = Guarded(agent, RestartedAlarm(), fallback=np.zeros(2))
+        return agent
+
+    agent, world, rng = build(), bank.environment(1), Stream(5)
+    for _ in range(7):
+        u = agent.act(rng)
+        agent.observe(u, world.respond(u, rng))
+    twin = build()
+    twin.load(agent.save())
+    agent.signal(setpoint=[0.0, 2.0])
+    twin.signal(setpoint=[0.0, 2.0])
+    copied = rng.copy()
+    for _ in range(20):
+        u, v = agent.act(rng), twin.act(copied)
+        assert np.array_equal(u, v)
+        y = world.respond(u, rng)
+        copied = rng.copy()
+        agent.observe(u, y)
+        twin.observe(v, y)
+
+
+def test_a_copy_of_a_bank_agent_is_independent() -> None:
+    bank = Bank([random_mode(s, 2) for s in range(2)], setpoint=np.zeros(2))
+    agent = bank.agent(dwell=4)
+    interact(agent, bank.environment(0), 3, seed=0)
+    twin, before = agent.copy(), agent.save()
+    interact(twin, bank.environment(1), 10, seed=1)
+    after = agent.save()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_a_bank_with_a_hazard_follows_a_plant_that_switches() -> None:
+    def mode(sign: Any) -> Any:
+        return PlantMode(([[0.9]], [[sign]], [[1.0]]), PI(0.5 * sign, 0.2 * sign),
+                         process_noise=0.3, sensor_noise=0.3, limits=(-10, 10),
+                         name=f"{sign:+g}")  # fmt: skip
+
+    bank = Bank([mode(1.0), mode(-1.0)], setpoint=lambda k: 3.0 * math.sin(0.1 * k),
+                hazard=[1e-4, 1e-2])  # fmt: skip
+    agent, rng = bank.agent(), Stream(0)
+    world = bank.environment("+1")
+    for k in range(400):
+        if k == 200:
+            world.mode = bank.modes[1]
+        u = agent.act(rng)
+        agent.observe(u, world.respond(u, rng))
+    assert agent.belief.posterior()[1] > 0.9
+
+
+def test_plants_of_different_order_cannot_switch() -> None:
+    with pytest.raises(InvalidSystem, match="same state variables"):
+        Bank([random_mode(1, 2), random_mode(2, 3)], hazard=0.01)
