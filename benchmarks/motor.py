@@ -9,24 +9,22 @@ that an agent follows the changes; `prediction_bits` compares the predictions of
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bayescontrol import ControlRule, FiniteBelief
 from bayescontrol.beliefs import FadingBelief
 from bayescontrol.experiments.control.motor import (
+    PLANTS,
     RATE,
     SCENARIOS,
     KnownRateIMM,
     Motor,
-    MotorMode,
     draw_motor,
     interacting_agent,
+    motor_bank,
     motor_cost,
-    motor_modes,
-    next_situation,
 )
+from bayescontrol.experts import BankAgent, FilterBank
 from bayescontrol.interaction import both_streams
 from bayescontrol.protocols import SituatedState
-from bayescontrol.rule import Rule
-from bayescontrol.seeding import StreamLike, require_stream
+from bayescontrol.seeding import StreamLike
 
 __all__ = ["AGENTS", "MotorOracle", "prediction_bits", "print_costs"]
 
@@ -35,21 +33,21 @@ class MotorOracle:
     """The controller of the true plant, with its Kalman filter: it knows every change."""
 
     def __init__(self, motor: Motor) -> None:
-        self.motor, self.x = motor, (0, 0.0)
-        self.s = self._mode().start()
+        self.motor, self.bank = motor, motor_bank(motor.noise)
+        self.x, self.s = self.bank.first_signals(), self._mode(0).start()
 
-    def _mode(self) -> MotorMode:
-        """Return the mode of the plant at this step."""
-        return MotorMode(self.motor.plants.get(self.x[0], self.motor.plant), self.motor.noise)
+    def _mode(self, k: int) -> Any:
+        """Return the mode of the plant at step k."""
+        return self.bank.modes[PLANTS.index(self.motor.plants.get(k, self.motor.plant))]
 
-    def act(self, rng: StreamLike) -> float:
+    def act(self, rng: StreamLike) -> Any:
         """Return the input of the controller of the true plant."""
-        return self._mode().act(SituatedState(self.x, self.s), require_stream(rng))
+        return self._mode(int(self.x[0])).act(SituatedState(self.x, self.s), rng)
 
     def observe(self, a: float, o: float) -> None:
         """Update the filter of the true plant."""
-        self.s = self._mode().advance(SituatedState(self.x, self.s), a, o)
-        self.x = next_situation(self.x, a, o)
+        self.s = self._mode(int(self.x[0])).advance(SituatedState(self.x, self.s), a, o)
+        self.x = self.bank.next_signals(self.x, a, o)
 
 
 def prediction_bits(
@@ -57,20 +55,23 @@ def prediction_bits(
 ) -> dict[str, float]:
     """Return -log2 P(y | past) per step of beliefs that see the same inputs and outputs.
 
-    `makers` are functions that return a belief over `motor_modes()`, by name. The inputs are those
-    of `KnownRateIMM`, so that no belief profits from its own controller. The options are those of
+    `makers` are functions that return a belief over the plants, by name. The inputs are those of
+    `KnownRateIMM`, so that no belief profits from its own controller. The options are those of
     `draw_motor`.
     """
     motor, driver = draw_motor(scenario, run, steps, **options), KnownRateIMM()
     rng = both_streams(options.get("seed", 0), run)[1]
     bits, beliefs = dict.fromkeys(makers, 0.0), {name: make() for name, make in makers.items()}
+    bank = motor_bank()
+    x = bank.first_signals()
     for _ in range(steps):
-        x, a = driver.x, driver.act(rng)
+        a = driver.act(rng)
         o = motor.respond(a, rng)
         driver.observe(a, o)
         for name, belief in beliefs.items():
             bits[name] += belief.surprise(x, a, o) / steps
             belief.observe(x, a, o)
+        x = bank.next_signals(x, a, o)
     return bits
 
 
@@ -79,13 +80,15 @@ AGENTS = {
     "known rate, most probable mode": lambda motor: KnownRateIMM(noise=motor.noise),
     "known rate, drawn mode": lambda motor: interacting_agent(motor, RATE),
     "unknown rate, drawn mode": interacting_agent,
-    "fading 0.96": lambda motor: _rule(FadingBelief(motor_modes(motor.noise), forgetting=0.96)),
-    "static": lambda motor: _rule(FiniteBelief(motor_modes(motor.noise))),
+    "unknown rate, most probable": lambda motor: interacting_agent(motor, choose="most probable"),
+    "fading 0.96": lambda motor: _fading_agent(motor, 0.96),
+    "static": lambda motor: motor_bank(motor.noise).agent(),
 }
 
 
-def _rule(belief: FiniteBelief[Any]) -> Rule:
-    return ControlRule(belief, (0, 0.0), next_situation)
+def _fading_agent(motor: Motor, forgetting: float) -> BankAgent:
+    bank = motor_bank(motor.noise)
+    return BankAgent(bank, FadingBelief(FilterBank(bank.modes), forgetting=forgetting))
 
 
 def print_costs(scenario: str, runs: int, steps: int) -> None:

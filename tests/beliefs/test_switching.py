@@ -15,8 +15,7 @@ from bayescontrol.experiments.control.motor import (
     PLANTS,
     KnownRateIMM,
     Motor,
-    motor_modes,
-    next_situation,
+    motor_bank,
 )
 from bayescontrol.linear import LinearSystem, OutputMode
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
@@ -187,21 +186,21 @@ def test_interacting_models_with_a_learnt_hazard_equal_a_plain_implementation(ha
 
 @pytest.mark.parametrize("rate", [1e-3, 0.1])
 def test_interacting_models_equal_a_second_implementation_on_the_motor(rate: float) -> None:
-    belief = InteractingBelief(motor_modes(), hazard=rate)
+    bank = motor_bank(hazard=rate)
+    belief, x = bank.belief(), bank.first_signals()
     reference, rng = KnownRateIMM(rate), Stream(3)
     motor = Motor({0: PLANTS[2], 60: PLANTS[19]})
-    x = (0, 0.0)
     for _ in range(120):
         u = reference.act(rng)
         y = motor.respond(u, rng)
         reference.observe(u, y)
         belief.observe(x, u, y)
-        x = next_situation(x, u, y)
+        x = bank.next_signals(x, u, y)
         p, mean, variance = reference.mixed()
         assert belief.posterior() == pytest.approx(p, abs=1e-9)
-        mine = np.array(states(belief))
-        assert mine[:, 0] == pytest.approx(mean, abs=1e-9)
-        assert mine[:, 1] == pytest.approx(variance, abs=1e-9)
+        mine = belief.save()["state/0"]
+        assert mine[:, 3] == pytest.approx(mean, abs=1e-9)
+        assert mine[:, 4] == pytest.approx(variance, abs=1e-9)
     assert belief.posterior()[19] > 0.5  # the change was noticed
 
 
@@ -280,11 +279,8 @@ def test_the_laws_of_a_belief_hold(make: Callable[[], Any], events: Any, bad: An
 
 
 def test_an_agent_over_interacting_models_resumes_bit_for_bit() -> None:
-    def make() -> ControlRule[Any, Any, Any, Any]:
-        belief = InteractingBelief(motor_modes(), hazard=[1e-3, 1e-2])
-        return ControlRule(belief, (0, 0.0), next_situation)
-
-    agent, twin = make(), make()
+    bank = motor_bank(hazard=[1e-3, 1e-2])
+    agent, twin = bank.agent(), bank.agent()
     for y in (1.0, 2.0, MISSING, 5.0):
         agent.observe(agent.act(Stream(1)), y)
     twin.load(agent.save())

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.motor import MotorOracle, prediction_bits
 
-from bayescontrol import FiniteBelief, Stream
-from bayescontrol.beliefs import InteractingBelief
+from bayescontrol import Stream, interact
 from bayescontrol.experiments.control.motor import (
     PLANTS,
     RATE,
@@ -15,14 +14,13 @@ from bayescontrol.experiments.control.motor import (
     SCENARIOS,
     KnownRateIMM,
     Motor,
-    MotorMode,
     draw_motor,
     interacting_agent,
+    motor_bank,
     motor_cost,
-    motor_modes,
     setpoint,
 )
-from bayescontrol.protocols import SituatedState
+from bayescontrol.experts import Bank
 
 
 def known(motor: Motor) -> KnownRateIMM:
@@ -49,29 +47,32 @@ def test_the_plants_are_sampled_from_the_differential_equation() -> None:
         assert a * 3.0 + g * u == pytest.approx(w, rel=1e-3)
 
 
+def single(plant: Any, noise: float = 1.0) -> Any:
+    """Return the agent with the filter and the controller of one plant."""
+    return Bank([plant.mode(noise)], setpoint=setpoint).agent()
+
+
 def test_every_controller_brings_its_plant_to_the_setpoint() -> None:
     for plant in PLANTS:
-        motor, mode = Motor({0: plant}), MotorMode(plant)
-        s, x = mode.start(), (0, 0.0)
+        motor, agent = Motor({0: plant}), single(plant)
         for _ in range(99):
-            xs = SituatedState(x, s)
-            u = mode.act(xs, Stream(0))
+            u = agent.act(Stream(0))
             a, g = plant.coefficients
             motor.speed, motor.k = a * motor.speed + g * u, motor.k + 1
-            s, x = mode.advance(xs, u, motor.speed), (x[0] + 1, u)
+            agent.observe(u, motor.speed)
         assert motor.speed == pytest.approx(setpoint(99), abs=0.3), plant
 
 
 def test_the_filter_knows_the_speed_better_than_the_sensor() -> None:
     plant, rng = PLANTS[0], Stream(1)
-    motor, mode = Motor({0: plant}, noise=5.0), MotorMode(plant, noise=5.0)
-    s, errors = mode.start(), []
-    for k in range(500):
-        s = mode.advance(SituatedState((k, 0.0), s), 1.0, motor.respond(1.0, rng))
-        errors.append(s[0] - motor.speed)
+    motor, agent, errors = Motor({0: plant}, noise=5.0), single(plant, 5.0), []
+    for _ in range(500):
+        agent.observe(1.0, motor.respond(1.0, rng))
+        *_, speed, variance = agent.belief.save()["state/0"][0]
+        errors.append(speed - motor.speed)
     # 500 squared errors with memory: the standard error of their mean is about a tenth of it.
-    assert np.mean(np.square(errors)) == pytest.approx(s[1], rel=0.5)
-    assert s[1] < 25.0 / 10
+    assert np.mean(np.square(errors)) == pytest.approx(variance, rel=0.5)
+    assert variance < 25.0 / 10
 
 
 def test_an_unknown_rate_costs_little_when_the_wiring_changes_often() -> None:
@@ -89,11 +90,10 @@ def test_learning_the_rate_costs_few_bits_when_the_load_changes() -> None:
     Pilot with seeds 1 to 8, in bits per step more than with the known rate: 0.002 to 0.004 with a
     learnt rate, at least 0.06 with fading 0.96, at least 0.42 with a belief without changes.
     """
-    modes = motor_modes()
     makers: dict[str, Any] = {
-        "known": lambda: InteractingBelief(modes, hazard=RATE),
-        "learnt": lambda: InteractingBelief(modes, hazard=RATES),
-        "static": lambda: FiniteBelief(modes),
+        "known": motor_bank(hazard=RATE).belief,
+        "learnt": motor_bank(hazard=RATES).belief,
+        "static": motor_bank().belief,
     }
     bits = prediction_bits(makers, "load", 0, 600, every=200)
     assert bits["learnt"] < bits["known"] + 0.02 < bits["static"] - 0.1
@@ -104,12 +104,8 @@ def test_a_low_cost_does_not_show_that_an_agent_follows_the_load() -> None:
     true, heavy = PLANTS[3], PLANTS[10]
 
     def cost(plant: Any) -> float:
-        motor, mode, rng = Motor({0: true}), MotorMode(plant), Stream(7)
-        s, x = mode.start(), (0, 0.0)
-        for _ in range(1000):
-            u = mode.act(SituatedState(x, s), rng)
-            s = mode.advance(SituatedState(x, s), u, motor.respond(u, rng))
-            x = (x[0] + 1, u)
+        motor = Motor({0: true})
+        interact(single(plant), motor, 1000, seed=7)
         return motor.cost
 
     # Pilot with streams 8 to 19: 0.31 to 0.33.

@@ -6,8 +6,7 @@ a and g follow from the inertia J and the friction b of the load, and g has the 
 The setpoint r is a square wave of ±25 rad/s. The cost of a step is (r - w)² + 0.1 u².
 
 There are 24 modes, one for each plant (J, b, sign): a Kalman filter for the speed, and a PI
-controller tuned to the plant. The filter is the private state. The situation (k, u) is the clock k,
-which gives the setpoint, and the last input.
+controller tuned to the plant, in velocity form.
 
 The controllers are tuned for a time constant, not for this cost: a controller for a heavy load is
 often cheaper than that of the true plant. So a low cost in `load` does not show that an agent
@@ -17,17 +16,14 @@ does show it.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.beliefs.interacting import InteractingBelief, mix_gaussians
+from bayescontrol.experts import PI, Bank, PlantMode
 from bayescontrol.interaction import interact
-from bayescontrol.protocols import MISSING, SituatedState
-from bayescontrol.rule import ControlRule, Rule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 
 PERIOD = 0.01  # seconds between samples
@@ -41,8 +37,6 @@ RATE = 1e-3
 RATES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 SCENARIOS = ("fixed", "noisy", "load", "sign")
-
-X = tuple[int, float]
 
 
 class Plant(NamedTuple):
@@ -59,6 +53,22 @@ class Plant(NamedTuple):
         a = math.exp(-drag / self.inertia * PERIOD)
         return a, self.sign * MOTOR_CONSTANT / RESISTANCE / drag * (1.0 - a)
 
+    @property
+    def gains(self) -> tuple[float, float]:
+        """(kp, ki) of the PI controller for the time constant."""
+        a, g = self.coefficients
+        gain = (1.0 - math.exp(-PERIOD / TIME_CONSTANT)) / g
+        return gain * a, gain * (1.0 - a)
+
+    def mode(self, noise: float = 1.0) -> PlantMode:
+        """Return the plant with its filter and its controller; the motor stands still at first."""
+        a, g = self.coefficients
+        return PlantMode(
+            ([[a]], [[g]], [[1.0]]), PI(*self.gains), process_noise=SPEED_NOISE, sensor_noise=noise,
+            limits=(-LIMIT, LIMIT), start_noise=1.0,
+            name=f"J {self.inertia:g}, b {self.friction:g}, sign {self.sign:+d}",
+        )  # fmt: skip
+
 
 PLANTS = [
     Plant(inertia, friction, sign)
@@ -73,61 +83,9 @@ def setpoint(k: int) -> float:
     return -25.0 if k // 100 % 2 else 25.0
 
 
-class MotorMode:
-    """A Kalman filter and a PI controller for one plant. The state is (ŵ, P, the ŵ before)."""
-
-    uses_situation = True
-
-    def __init__(self, plant: Plant, noise: float = 1.0) -> None:
-        self.plant, self.noise = plant, noise
-        self.name = f"J {plant.inertia:g}, b {plant.friction:g}, sign {plant.sign:+d}"
-        self.a, self.g = plant.coefficients
-        gain = (1.0 - math.exp(-PERIOD / TIME_CONSTANT)) / self.g
-        self.proportional, self.integral = gain * self.a, gain * (1.0 - self.a)
-
-    def start(self) -> FloatArray:
-        """The motor stands still, with variance 1."""
-        return np.array([0.0, 1.0, 0.0])
-
-    def act(self, xs: SituatedState, rng: Stream) -> float:
-        """Return the input of the PI controller, in velocity form."""
-        (k, u), (speed, _, before) = xs
-        error, error_before = setpoint(k + 1) - float(speed), setpoint(k) - float(before)
-        change = self.proportional * (error - error_before) + self.integral * error
-        return float(min(max(u + change, -LIMIT), LIMIT))
-
-    def _predict(self, s: FloatArray, u: float) -> tuple[float, float]:
-        """Return the mean and the variance of the next speed."""
-        return self.a * s[0] + self.g * u, self.a**2 * s[1] + SPEED_NOISE**2
-
-    def log_likelihood(self, xs: SituatedState, a: float, o: float) -> float:
-        """Return ln N(y; ŵ⁻, P⁻ + v²)."""
-        mean, variance = self._predict(xs.s, a)
-        S = variance + self.noise**2
-        return -0.5 * ((o - mean) ** 2 / S + math.log(2.0 * math.pi * S))
-
-    def advance(self, xs: SituatedState, a: float, o: Any) -> FloatArray:
-        """Return the state after input a and output o; without an output, the prediction."""
-        mean, variance = self._predict(xs.s, a)
-        gain = 0.0 if o is MISSING else variance / (variance + self.noise**2)
-        error = 0.0 if o is MISSING else o - mean
-        return np.array([mean + gain * error, (1.0 - gain) * variance, xs.s[0]])
-
-    def mix_states(self, states: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
-        """Return the mean and the variance of the mixture, and the mean of the speeds before."""
-        s = np.array(states)
-        mean, variance = mix_gaussians(s[:, 0], s[:, 1], weights)
-        return np.array([mean, variance, weights @ s[:, 2]])
-
-
-def next_situation(x: X, a: float, o: Any) -> X:
-    """T((k, u), a, o) = (k + 1, a)."""
-    return x[0] + 1, float(a)
-
-
-def motor_modes(noise: float = 1.0) -> list[MotorMode]:
-    """Return the 24 modes."""
-    return [MotorMode(plant, noise) for plant in PLANTS]
+def motor_bank(noise: float = 1.0, **options: Any) -> Bank:
+    """Return the bank of all 24 plants."""
+    return Bank([plant.mode(noise) for plant in PLANTS], setpoint=setpoint, **options)
 
 
 class Motor:
@@ -157,11 +115,11 @@ class KnownRateIMM:
     """
 
     def __init__(self, rate: float = RATE, noise: float = 1.0) -> None:
-        n, self.modes, self.noise = len(PLANTS), motor_modes(noise), noise
+        n, self.noise = len(PLANTS), noise
         self.a, self.g = np.array([plant.coefficients for plant in PLANTS]).T
         self.table = (1.0 - rate) * np.eye(n) + rate / n
         self.p, self.mean, self.variance = np.full(n, 1.0 / n), np.zeros(n), np.ones(n)
-        self.before, self.x = np.zeros(n), (0, 0.0)
+        self.before, self.k, self.u = np.zeros(n), 0, 0.0
 
     def mixed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the probabilities, means and variances with which the next step begins."""
@@ -173,8 +131,9 @@ class KnownRateIMM:
     def act(self, rng: StreamLike) -> float:
         """Return the input of the most probable mode."""
         m = int(self.p.argmax())
-        s = self.mean[m], self.variance[m], self.before[m]
-        return self.modes[m].act(SituatedState(self.x, s), require_stream(rng))
+        kp, ki = PLANTS[m].gains
+        error, before = setpoint(self.k + 1) - self.mean[m], setpoint(self.k) - self.before[m]
+        return float(np.clip(self.u + kp * (error - before) + ki * error, -LIMIT, LIMIT))
 
     def observe(self, a: float, o: float) -> None:
         """Mix, predict and correct all filters."""
@@ -184,13 +143,12 @@ class KnownRateIMM:
         self.mean, self.variance = mean + variance / S * error, (1.0 - variance / S) * variance
         log_p = -0.5 * (error**2 / S + np.log(S))
         p = p * np.exp(log_p - log_p.max())
-        self.p, self.x = p / p.sum(), next_situation(self.x, a, o)
+        self.p, self.k, self.u = p / p.sum(), self.k + 1, a
 
 
-def interacting_agent(motor: Motor, rates: npt.ArrayLike = RATES) -> Rule:
+def interacting_agent(motor: Motor, rates: Any = RATES, **options: Any) -> Any:
     """Return the control rule over interacting models, which learns the rate of changes."""
-    belief = InteractingBelief(motor_modes(motor.noise), hazard=rates)
-    return ControlRule(belief, (0, 0.0), next_situation)
+    return motor_bank(motor.noise, hazard=rates).agent(**options)
 
 
 def draw_motor(scenario: str, run: int, steps: int, *, every: int = 1000, seed: int = 0) -> Motor:
