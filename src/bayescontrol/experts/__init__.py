@@ -13,6 +13,7 @@ from bayescontrol.experts.classic_control import (
     MountainCar,
     Pendulum,
 )
+from bayescontrol.experts.fit import FittedPlant, Whiteness, fit_mode, fit_plant, whiteness
 from bayescontrol.experts.mode import Noise, SimulatorMode, SimulatorNoise, limited, next_state
 from bayescontrol.experts.plant import Plant, PlantModel, linearise
 from bayescontrol.experts.plant_mode import PI, ExtendedMode, Loop, PlantMode, PlantWorld
@@ -31,6 +32,7 @@ __all__ = [
     "CartPole",
     "ExtendedMode",
     "FilterBank",
+    "FittedPlant",
     "Loop",
     "MountainCar",
     "Noise",
@@ -42,7 +44,11 @@ __all__ = [
     "SimulatorMode",
     "SimulatorNoise",
     "Supervisor",
+    "Whiteness",
+    "fit_mode",
+    "fit_plant",
     "limited",
     "linearise",
     "next_state",
+    "whiteness",
 ]

@@ -138,6 +138,10 @@ class FilterMode:
         self.nu = require_between("student", student, 2.0, math.inf, ends="(]")
         self.limits = as_limits(limits, inputs)
         self.x0 = as_start(start, self.states)
+        self.set_controller(controller)
+
+    def set_controller(self, controller: Any) -> None:
+        """Use this controller: a function of the loop, `predict(measured)`, or a gain."""
         self.controller = self._as_function(controller)
 
     def _as_function(self, controller: Any) -> Callable[[Loop], Any]:

@@ -1,0 +1,220 @@
+"""Fit a plant model to a log of inputs and outputs, and test a model on a log.
+
+    ARX   y_{k+1} = Σ_i A_i y_{k-i} + Σ_i B_i u_{k-i} + e,  e ~ N(0, S),   i = 0 … order - 1
+
+Least squares is the mean of the posterior with a flat prior. The posterior is the prior of a bank:
+
+    [A B]ᵀ | S ~ MN(least squares, (ZᵀZ)⁻¹, S),   S ~ IW(scatter of the residuals, dof)
+
+`FittedPlant.modes` draws plants from it. The state of a fitted plant holds the last outputs and
+inputs, so the filter knows it exactly.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol.arrays import FloatArray, as_integer, as_numbers
+from bayescontrol.errors import BadEvidence, InvalidSystem, MissingCapability
+from bayescontrol.experts.bank import Bank
+from bayescontrol.experts.plant_mode import PlantMode
+from bayescontrol.linear.regression import SystemPrior
+from bayescontrol.protocols import MISSING, SituatedState
+from bayescontrol.record import Record
+from bayescontrol.seeding import SeedLike, as_stream
+
+#: Variance of the sensor of a fitted plant, relative to that of the noise: it is almost exact.
+_EXACT = 1e-9
+
+
+class FittedPlant(NamedTuple):
+    """An ARX model: least squares, and the uncertainty of its coefficients."""
+
+    #: (outputs, order · (outputs + inputs)): A_0, A_1, …, B_0, B_1, …
+    coefficients: FloatArray
+    #: ZᵀZ, and the scatter of the residuals with its degrees of freedom.
+    precision: FloatArray
+    scatter: FloatArray
+    dof: int
+    order: int
+    period: float
+
+    @property
+    def noise(self) -> FloatArray:
+        """The covariance of the residuals."""
+        return self.scatter / self.dof
+
+    @property
+    def prior(self) -> SystemPrior:
+        """The uncertainty as a prior for `LinearQuadratic`, if the model has order one."""
+        if self.order > 1:
+            raise MissingCapability("a prior of LinearQuadratic needs a fitted plant of order one")
+        return SystemPrior(self.coefficients, self.precision, self.scatter, float(self.dof))
+
+    def mode(self, controller: Any, **options: Any) -> PlantMode:
+        """Return the plant of least squares with a controller; options are those of `PlantMode`."""
+        return self._mode(self.coefficients, self.noise, controller, options)
+
+    def modes(
+        self, design: Callable[[PlantMode], Any], count: int, seed: SeedLike = 0, **options: Any
+    ) -> list[PlantMode]:
+        """Draw plants from the uncertainty of the fit, each with the controller of `design(plant)`.
+
+        With equal prior probabilities they are a bank for a plant like that of the log.
+        """
+        stream, d = as_stream(seed), len(self.precision)
+        p = len(self.noise)
+        spread, residual = np.linalg.inv(np.linalg.cholesky(self.precision)), self.scatter
+        drawn = []
+        for m in range(as_integer("count", count, 1)):
+            # S⁻¹ is Wishart: a sum of `dof` squares.
+            N = stream.normal(size=(self.dof, p)) @ np.linalg.inv(np.linalg.cholesky(residual))
+            S = np.linalg.inv(N.T @ N)
+            S = 0.5 * (S + S.T)
+            error = spread.T @ stream.normal(size=(d, p)) @ np.linalg.cholesky(S).T
+            name = f"{options.get('name', 'fitted')} {m}"
+            plant = self._mode(self.coefficients + error.T, S, _idle, options | {"name": name})
+            plant.set_controller(design(plant))
+            drawn.append(plant)
+        return drawn
+
+    def _mode(
+        self, coefficients: FloatArray, S: FloatArray, controller: Any, options: Any
+    ) -> PlantMode:
+        """Return a mode whose state is (y_k, …, y_{k-order+1}, u_{k-1}, …, u_{k-order+1})."""
+        p, n = len(S), self.order
+        q = coefficients.shape[1] // n - p
+        size = p * n + q * (n - 1)
+        A, B, C = np.zeros((size, size)), np.zeros((size, q)), np.eye(p, size)
+        A[:p] = np.delete(coefficients, np.s_[p * n : p * n + q], axis=1)
+        B[:p] = coefficients[:, p * n : p * n + q]
+        A[p : p * n, : p * (n - 1)] = np.eye(p * (n - 1))
+        if n > 1:
+            B[p * n : p * n + q] = np.eye(q)
+            A[p * n + q :, p * n : size - q] = np.eye(q * (n - 2))
+        W = np.zeros((size, size))
+        W[:p, :p] = S
+        options = {"start_noise": np.eye(size) * np.trace(S), "sensor_noise": _EXACT * S} | options
+        return PlantMode((A, B, C), controller, dt=self.period, process_noise=W, **options)
+
+
+def _idle(loop: Any) -> Any:
+    return np.zeros(loop.u.size)
+
+
+def fit_plant(log: Any, order: int = 1, dt: float = 1.0) -> FittedPlant:
+    """Fit an ARX model of this order by least squares.
+
+    `log` is a `Record`, or a pair (inputs, outputs): output k was measured after input k. Rows with
+    a `MISSING` output are left out.
+
+    >>> from bayescontrol import Stream
+    >>> rng, y, log = Stream(0), 0.0, ([], [])
+    >>> for _ in range(500):
+    ...     u = rng.normal()
+    ...     y = 0.8 * y + 0.5 * u + 0.1 * rng.normal()
+    ...     _ = log[0].append(u), log[1].append(y)
+    >>> fit_plant(log).coefficients.round(2).tolist()
+    [[0.8, 0.5]]
+    """
+    u, y = _columns(log)
+    n = as_integer("order", order, 1)
+    p, rows = y.shape[1], len(u) - n
+    Z = np.hstack(
+        [y[n - 1 - i : n - 1 - i + rows] for i in range(n)]
+        + [u[n - i : n - i + rows] for i in range(n)]
+    )
+    target = y[n:]
+    complete = ~np.isnan(Z).any(axis=1) & ~np.isnan(target).any(axis=1)
+    Z, target = Z[complete], target[complete]
+    dof = len(Z) - Z.shape[1]
+    if dof < p + 2 or np.linalg.matrix_rank(Z) < Z.shape[1]:
+        raise BadEvidence(
+            f"the log has {len(Z)} complete rows, which do not determine {Z.shape[1]} coefficients "
+            f"of order {n}: use a longer log, an input that varies more, or a lower order"
+        )
+    coefficients = np.asarray(np.linalg.lstsq(Z, target, rcond=None)[0].T, np.float64)
+    residuals = target - Z @ coefficients.T
+    return FittedPlant(coefficients, Z.T @ Z, residuals.T @ residuals, dof, n, dt)
+
+
+def fit_mode(
+    log: Any, controller: Any, *, order: int = 1, dt: float = 1.0, **options: Any
+) -> PlantMode:
+    """Return a `PlantMode` with the ARX model that fits a log best; see `fit_plant`."""
+    return fit_plant(log, order, dt).mode(controller, **options)
+
+
+class Whiteness(NamedTuple):
+    """The test of a model on a log: are the standardised residuals white, with variance 1?
+
+    `p_value` is that of the Ljung-Box test (Hosking's version for more than one output). A small
+    one means that the residuals are correlated: the model misses some dynamics. A `variance` above
+    1 means that the model has too little noise.
+    """
+
+    statistic: float
+    p_value: float
+    variance: float
+    #: (lags, outputs, outputs)
+    autocorrelations: FloatArray
+
+
+def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
+    """Test the residuals of a model on a log, best on one that was not used to fit it.
+
+    >>> from bayescontrol import Stream
+    >>> world = PlantMode(([[0.8]], [[1.0]], [[1.0]]), _idle, process_noise=0.1, sensor_noise=0.1)
+    >>> plant, rng = world.environment(), Stream(1)
+    >>> inputs = [rng.normal() for _ in range(400)]
+    >>> log = inputs, [plant.respond(u, rng) for u in inputs]
+    >>> slow = PlantMode(([[0.4]], [[1.0]], [[1.0]]), _idle, process_noise=0.1, sensor_noise=0.1)
+    >>> whiteness(world, log).p_value > 0.01, whiteness(slow, log).p_value < 1e-6
+    (True, True)
+    """
+    from scipy.special import chdtrc  # type: ignore[import-untyped]
+
+    u, y = _columns(log)
+    p, rows = mode.signals.outputs, []
+    if u.shape[1] != mode.signals.inputs or y.shape[1] != p or mode.signals.disturbances:
+        raise InvalidSystem(f"the log does not fit {mode!r}: it has other inputs or outputs")
+    x, s, at = Bank([mode]).first_signals(), mode.start(), 1 + 2 * p
+    for u_k, y_k in zip(u, y, strict=True):
+        v, n = mode.limited(u_k), mode.states
+        ahead = mode.A @ s[at : at + n] + mode.B @ v
+        P = mode.A @ s[at + n :].reshape(n, n) @ mode.A.T + mode.W
+        if np.isnan(y_k).any():
+            s = mode.advance(SituatedState(x, s), u_k, MISSING)
+            continue
+        factor = np.linalg.cholesky(mode.C @ P @ mode.C.T + mode.V)
+        rows.append(np.linalg.solve(factor, y_k - mode.C @ ahead - mode.D @ v))
+        s = mode.advance(SituatedState(x, s), u_k, y_k)
+    e = np.array(rows)
+    T = len(e)
+    if 4 * as_integer("lags", lags, 1) > T:
+        raise BadEvidence(f"the log has {T} outputs: {lags} lags need at least {4 * lags}")
+    centred = e - e.mean(axis=0)
+    inverse = np.linalg.inv(np.linalg.cholesky(centred.T @ centred / T))
+    z = centred @ inverse.T
+    r = np.array([z[k:].T @ z[: T - k] / T for k in range(1, lags + 1)])
+    statistic = float(T * T * sum((r[k] ** 2).sum() / (T - k - 1) for k in range(lags)))
+    p_value = float(chdtrc(p * p * lags, statistic))
+    return Whiteness(statistic, p_value, float((e**2).mean()), r)
+
+
+def _columns(log: Any) -> tuple[FloatArray, FloatArray]:
+    """Return the inputs and outputs of a log as columns, NaN where an output is missing."""
+    if isinstance(log, Record):
+        log = log.actions, log.observations
+    if not isinstance(log, Sequence) or len(log) != 2 or len(log[0]) != len(log[1]):
+        raise BadEvidence("the log must be a Record or a pair (inputs, outputs) of equal length")
+    inputs, outputs = log
+    known = [o for o in outputs if o is not MISSING]
+    blank: npt.ArrayLike = np.full(np.shape(known[0]) if known else (), np.nan)
+    outputs = [blank if o is MISSING else o for o in outputs]
+    u, y = (as_numbers(v, "the log", BadEvidence) for v in (inputs, outputs))
+    if u.ndim > 2 or y.ndim > 2 or not np.isfinite(u).all() or np.isinf(y).any():
+        raise BadEvidence("the log must have finite numbers: inputs and outputs, a row per step")
+    return u.reshape(len(u), -1), y.reshape(len(y), -1)

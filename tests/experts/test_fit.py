@@ -1,0 +1,142 @@
+"""Plants fitted to logs, and tests of models on logs."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats  # type: ignore[import-untyped]
+
+from bayescontrol import MISSING, Stream, interact
+from bayescontrol.errors import BadEvidence, InvalidSystem, MissingCapability
+from bayescontrol.experts import PI, Bank, PlantMode, fit_mode, fit_plant, whiteness
+from bayescontrol.linear import LinearQuadratic
+from bayescontrol.protocols import SituatedState
+
+A1, A2, B1, B2 = 1.2, -0.4, 0.3, 0.5
+
+
+def idle(loop: Any) -> float:
+    return 0.0
+
+
+def second_order(seed: int, steps: int = 600, noise: float = 0.1) -> tuple[Any, Any]:
+    """y'' = 1.2 y' - 0.4 y + 0.3 u' + 0.5 u + e, with random inputs."""
+    rng = np.random.default_rng(seed)
+    u, y = rng.normal(size=steps), np.zeros(steps + 1)
+    for k in range(1, steps):
+        y[k + 1] = A1 * y[k] + A2 * y[k - 1] + B1 * u[k] + B2 * u[k - 1] + noise * rng.normal()
+    return u, y[1:]
+
+
+def test_least_squares_finds_the_coefficients_within_their_uncertainty() -> None:
+    """40 logs: the squared standardised error is χ²(4), whose mean over logs is 4 ± 0.45.
+
+    The interval has a false-alarm rate below 1e-5 (4.6 standard errors).
+    """
+    truth = np.array([A1, A2, B1, B2])
+    squares = []
+    for seed in range(40):
+        fit = fit_plant(second_order(seed, 300), order=2)
+        error = fit.coefficients[0] - truth
+        squares.append(error @ fit.precision @ error / fit.noise.item())
+    assert np.mean(squares) == pytest.approx(4.0, abs=4.6 * math.sqrt(8.0 / 40))
+
+
+def test_the_fitted_mode_predicts_like_the_regression() -> None:
+    u, y = second_order(3)
+    fit = fit_plant((u, y), order=2)
+    mode = fit.mode(idle)
+    x, s = Bank([mode]).first_signals(), mode.start()
+    for k in range(50):
+        if k > 5:
+            z = np.array([y[k - 1], y[k - 2], u[k], u[k - 1]])
+            mean, sd = (fit.coefficients @ z).item(), math.sqrt(fit.noise.item())
+            expected = stats.norm(mean, sd).logpdf(y[k])
+            assert mode.log_likelihood(SituatedState(x, s), u[k], y[k]) == pytest.approx(
+                expected, abs=1e-4
+            )
+        s = mode.advance(SituatedState(x, s), u[k], y[k])
+
+
+def test_rows_with_missing_outputs_are_left_out() -> None:
+    u, y = second_order(1)
+    outputs = [MISSING if k % 10 == 0 else v for k, v in enumerate(y.tolist())]
+    fit = fit_plant((u.tolist(), outputs), order=2)
+    assert fit.dof == 598 - 3 * 60 + 1 + 1 - 4
+    assert fit.coefficients[0] == pytest.approx([A1, A2, B1, B2], abs=0.05)
+
+
+def test_drawn_plants_have_the_mean_and_spread_of_the_fit() -> None:
+    """400 draws: means within 5 standard errors, variances within 5 of theirs (1e-5 in all)."""
+    fit = fit_plant(second_order(2, 80, noise=0.5), order=2)
+    modes = fit.modes(lambda plant: idle, 400, seed=3)
+    drawn = np.array([[m.A[0, 0], m.A[0, 1], m.B[0, 0], m.A[0, 2]] for m in modes])
+    covariance = fit.scatter.item() / (fit.dof - 2) * np.linalg.inv(fit.precision)
+    sd = np.sqrt(np.diag(covariance))
+    assert (np.abs(drawn.mean(0) - fit.coefficients[0]) < 5 * sd / 20).all()
+    assert (np.abs(drawn.var(0) / sd**2 - 1) < 5 * math.sqrt(2 / 400)).all()
+
+
+def test_a_bank_of_drawn_plants_controls_the_plant_of_the_log() -> None:
+    world = PlantMode(([[0.9]], [[0.5]], [[1.0]]), idle, process_noise=0.1, sensor_noise=1e-3)
+    plant, rng = world.environment(), Stream(0)
+    inputs = [rng.normal() for _ in range(40)]
+    fit = fit_plant((inputs, [plant.respond(u, rng) for u in inputs]))
+    modes = fit.modes(lambda m: PI(0.3 / m.B.item(), 0.1 / m.B.item()), 10, seed=1)
+    agent = Bank(modes, setpoint=2.0).agent()
+    plant = world.environment()
+    interact(agent, plant, 200, seed=2)
+    assert plant.x[0] == pytest.approx(2.0, abs=0.6)  # 4 standard deviations of the noise
+
+
+def test_the_uncertainty_is_a_prior_of_linear_quadratic_control() -> None:
+    u, y = second_order(1)
+    fit = fit_plant((u, y), order=1)
+    belief = LinearQuadratic([[1.0]], [[1.0]], prior=fit.prior).agent().belief
+    assert belief.mean() == pytest.approx(fit.coefficients)
+    with pytest.raises(MissingCapability, match="order one"):
+        _ = fit_plant((u, y), order=2).prior
+
+
+@pytest.mark.parametrize(
+    ("log", "message"),
+    [
+        (([1.0] * 50, [1.0] * 50), "do not determine"),
+        (([1.0, 2.0], [1.0, 2.0]), "do not determine"),
+        (([1.0, 2.0], [1.0]), "equal length"),
+        (([math.nan] * 9, [1.0] * 9), "finite"),
+        ("log", "pair"),
+    ],
+)
+def test_a_log_that_does_not_determine_a_plant_is_an_error(log: Any, message: str) -> None:
+    with pytest.raises(BadEvidence, match=message):
+        fit_plant(log)
+
+
+def test_residuals_of_the_true_model_are_white_and_the_test_has_its_level() -> None:
+    """200 logs of the true model: p-values below 0.05 in about 10; 2 to 22 but for 1e-3."""
+    world = PlantMode(
+        ([[0.9, 0.2], [0.0, 0.7]], [[0.0], [1.0]], np.eye(2)), idle, process_noise=[0.1, 0.2],
+        sensor_noise=[[0.1, 0.03], [0.03, 0.2]],
+    )  # fmt: skip
+    small = 0
+    for seed in range(200):
+        plant, rng = world.environment(), Stream(seed)
+        inputs = [rng.normal() for _ in range(150)]
+        outputs = [plant.respond(u, rng) for u in inputs]
+        small += whiteness(world, (inputs, outputs), lags=8).p_value < 0.05
+    assert 2 <= small <= 22
+
+
+def test_a_model_with_wrong_dynamics_or_noise_is_noticed() -> None:
+    log = second_order(5)
+    good, first = fit_mode(second_order(6), idle, order=2), fit_mode(second_order(6), idle)
+    assert whiteness(good, log).p_value > 1e-3
+    assert whiteness(first, log).p_value < 1e-9
+    quiet = fit_plant(second_order(6, noise=0.05), order=2).mode(idle)
+    assert whiteness(quiet, log).variance == pytest.approx(4.0, rel=0.3)
+    with pytest.raises(InvalidSystem, match="does not fit"):
+        whiteness(good, (np.ones((100, 2)), np.ones(100)))
+    with pytest.raises(BadEvidence, match="20 lags"):
+        whiteness(good, (log[0][:30], log[1][:30]))
