@@ -128,6 +128,18 @@ def share_and_error(hits: npt.NDArray[np.bool_]) -> tuple[float, float]:
     return float(hits.mean()), float(high - low) / 4
 
 
+def success_test(
+    hits: npt.NDArray[np.bool_], pilot: tuple[int, int], false_alarm_rate: float, at_least: int = 0
+) -> tuple[str, float, float, bool]:
+    """Return the required share of hits, our share, its error, and whether we reach it.
+
+    >>> success_test(np.array([True] * 7 + [False]), (30, 40), 0.01)[0]
+    '>= 0.25'
+    """
+    least = max(at_least, least_successes(hits.size, pilot, false_alarm_rate))
+    return f">= {least / hits.size:.3g}", *share_and_error(hits), bool(hits.sum() >= least)
+
+
 def compare_means(runs: FloatArray, expected: FloatArray, false_alarm_rate: float) -> MeanTest:
     """Compare the means over the first axis, the independent runs, with their expected values.
 
@@ -214,6 +226,16 @@ def format_mean(runs: FloatArray) -> str:
     """
     mean, error = measured(runs)
     return format_weight(mean) if 0.0 < abs(mean) < _SMALL else with_error(mean, error)
+
+
+def mean_with_error(runs: npt.ArrayLike) -> str:
+    """Format mean ± standard error for a table, also if all runs agree.
+
+    >>> mean_with_error([1.0, 2.0, 3.0]), mean_with_error([0.5, 0.5])
+    ('2.00 ± 0.58', '0.5 ± 0')
+    """
+    mean, error = mean_and_error(runs)
+    return with_error(float(mean), float(error))
 
 
 def format_weight(weight: float) -> str:

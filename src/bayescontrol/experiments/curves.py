@@ -20,6 +20,16 @@ def by_name(names: Iterable[str], column: npt.NDArray[Any]) -> dict[str, npt.NDA
     return dict(zip(names, np.moveaxis(column, 1, 0), strict=True))
 
 
+def window_means(runs: FloatArray, width: int) -> FloatArray:
+    """Return the means of runs[run, t] over windows of `width` steps; the rest is left out.
+
+    >>> window_means(np.array([[1, 3, 5, 7, 9]]), 2)
+    array([[2., 6.]])
+    """
+    whole = runs.shape[1] // width * width
+    return np.asarray(runs[:, :whole].reshape(len(runs), -1, width).mean(axis=2))
+
+
 def spread_of_runs(
     label: str, x: Any, runs: FloatArray, share: float = 0.9, **style: Any
 ) -> Series:

@@ -42,11 +42,11 @@ from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines import EpsilonGreedy, GittinsAgent, GittinsTable
 from bayescontrol.baselines.bandits import CountingAgent, counting_loop
 from bayescontrol.experiments.bandits import best_lever_regions
-from bayescontrol.experiments.curves import by_name
+from bayescontrol.experiments.chance import mean_with_error
+from bayescontrol.experiments.curves import by_name, window_means
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.plot.chart import Chart, Guide, Panel, Series
-from bayescontrol.report.tables import with_error
 from bayescontrol.statistics import bernstein, compare_pair
 
 #: The agents of the paper's figure, as printed or as we read them (docs/errata.md).
@@ -390,14 +390,11 @@ def index_tables(settings: Settings) -> Table:
 def performance(results: Results) -> Table:
     """Tabulate reward, best lever and regret of every agent."""
     window = results.settings.window
-    rows = []
-    for agent in AGENTS:
-        measured = (mean_and_error(runs) for runs in results.summaries(agent))
-        rows.append((agent, *(with_error(float(mean), float(error)) for mean, error in measured)))
     return Table(
         f"{results.settings.levers} levers, {results.settings.steps:,} steps",
         ("agent", f"reward, first {window}", f"reward, last {window}",
-         f"best lever, last {window}", "regret"), tuple(rows),
+         f"best lever, last {window}", "regret"),
+        tuple((agent, *map(mean_with_error, results.summaries(agent))) for agent in AGENTS),
         f"means of {results.settings.runs:,} runs with their standard errors; all agents met the "
         "same bandits",
     )  # fmt: skip
@@ -440,7 +437,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         ),
         "regret": Chart(
             "Regret",
-            [_drawn_regret(results), _even_regret(results)],
+            [_regret_panel(results, even=even) for even in (False, True)],
             "Lower is better. Time is logarithmic: regret that grows as ln t is a straight line. "
             "The slope of an agent that learns in every world cannot stay below that of Lai and "
             "Robbins. The bounds are asymptotic and concern slopes, so an agent may lie below them "
@@ -476,44 +473,29 @@ def _block(settings: Settings) -> int:
 def _curve(results: Results, agent: str, values: FloatArray) -> Series:
     """Make a series of means over blocks of steps; values[run, t] belong to the agent."""
     width = _block(results.settings)
-    whole = values.shape[1] // width * width
-    blocks = values[:, :whole].reshape(len(values), -1, width).mean(axis=2)
+    blocks = window_means(values, width)
     t = np.arange(blocks.shape[1]) * width + (width + 1) / 2
     return Series.of_runs(agent, t, blocks, **_LOOKS[agent])
 
 
-def _drawn_regret(results: Results) -> Panel:
-    t, n = _times(results.settings), results.settings.levers
-    bound = Series(f"Lai: {n - 1}/{2 * n + 2} ln² t", t, lai(n) * np.log(t) ** 2, colour="ink")
-    return Panel(
-        "Uniform biases", "step t", "regret Rₜ", [*_regrets(results, t, even=False), bound],
-        xscale="log", notes=["Lai's bound holds for the mean over all bandits"], legend="below",
-    )  # fmt: skip
-
-
-def _even_regret(results: Results) -> Panel:
-    t, n = _times(results.settings), results.settings.levers
-    c = lai_robbins(evenly_spaced(results.columns["bias"][0]))
-    label = f"Lai and Robbins: {c:.2f} ln t"
-    bound = Series(label, t, c * np.log(t), colour="ink", dash="dashdot")
-    return Panel(
-        f"Biases 1/{n + 1}, 2/{n + 1}, … {n}/{n + 1}", "step t", "regret Rₜ",
-        [*_regrets(results, t, even=True), bound], xscale="log",
-        notes=["Lai and Robbins's bound holds for each bandit"], legend="below",
-    )  # fmt: skip
-
-
-def _times(settings: Settings) -> FloatArray:
-    """Return steps evenly spaced in log t."""
-    return np.unique(np.geomspace(1, settings.steps, 60).round())
-
-
-def _regrets(results: Results, t: FloatArray, *, even: bool) -> list[Series]:
-    at = t.astype(int) - 1  # indices of the steps t
-    return [
-        Series.of_runs(name, t, results.regret(name, even=even)[:, at], **style)
+def _regret_panel(results: Results, *, even: bool) -> Panel:
+    """Draw the regret at steps evenly spaced in log t, with the lower bound for these biases."""
+    t, n = np.unique(np.geomspace(1, results.settings.steps, 60).round()), results.settings.levers
+    series = [
+        Series.of_runs(name, t, results.regret(name, even=even)[:, t.astype(int) - 1], **style)
         for name, style in _LOOKS.items()
     ]
+    title, note = "Uniform biases", "Lai's bound holds for the mean over all bandits"
+    bound = Series(f"Lai: {n - 1}/{2 * n + 2} ln² t", t, lai(n) * np.log(t) ** 2, colour="ink")
+    if even:
+        title = f"Biases 1/{n + 1}, 2/{n + 1}, … {n}/{n + 1}"
+        note = "Lai and Robbins's bound holds for each bandit"
+        c = lai_robbins(evenly_spaced(results.columns["bias"][0]))
+        label = f"Lai and Robbins: {c:.2f} ln t"
+        bound = Series(label, t, c * np.log(t), colour="ink", dash="dashdot")
+    return Panel(
+        title, "step t", "regret Rₜ", [*series, bound], xscale="log", notes=[note], legend="below"
+    )
 
 
 experiment = Experiment(

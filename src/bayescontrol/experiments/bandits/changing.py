@@ -52,14 +52,7 @@ from bayescontrol import BernoulliBandit, ControlRule, LinearBandit, Stream, int
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import KLUCB, ForgettingLinearBelief, ForgettingSystemBelief
 from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction, counted
-from bayescontrol.experiments.chance import (
-    clearly_positive,
-    format_mean,
-    is_unclear,
-    least_successes,
-    measured,
-    share_and_error,
-)
+from bayescontrol.experiments import chance
 from bayescontrol.experiments.control.motor import KnownRateIMM, interacting_agent, motor_cost
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
@@ -235,9 +228,8 @@ def run(settings: Settings, run: int) -> Columns:
     played = {name: play(settings, run, name, AGENTS) for name in BANDITS}
     linear, motor = np.full((len(LINEAR), len(LINEAR_AGENTS)), np.nan), np.full(2, np.nan)
     if run < settings.linear_runs:
-        for values, name in zip(linear, LINEAR, strict=True):
-            play_one, factor = PLAY_LINEAR[name], FACTORS[name]
-            values[:] = [play_one(settings, run, agent, factor) for agent in LINEAR_AGENTS]
+        for k, (name, play_one) in enumerate(PLAY_LINEAR.items()):
+            linear[k] = [play_one(settings, run, a, FACTORS[name]) for a in LINEAR_AGENTS]
     if run < settings.motor_runs:
         makers = interacting_agent, lambda motor: KnownRateIMM(noise=motor.noise)
         steps, seed = settings.motor_steps, settings.seed
@@ -308,40 +300,39 @@ def score(settings: Settings, columns: Columns) -> Score:
 def _claims(results: Results) -> Iterator[Claim]:
     steps = results.settings.steps
     for name, (world, limit, others) in _LIMITS.items():
-        regret = results.total(world, RULE)
         yield _at_most(
-            name, f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: "
-            f"mean regret after {steps(world):,} steps",
-            limit, *measured(regret), limit - regret, f"other programs: {others}",
+            name, limit, results.total(world, RULE), None,
+            f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: mean "
+            f"regret after {steps(world):,} steps", f"other programs: {others}",
             "requirement, set below the means of other programs",
         )  # fmt: skip
     for name, (world, share, when) in _SHARES.items():
         rule, static = results.total(world, RULE), results.total(world, STATIC)
         yield _at_most(
-            name, f"mean regret {when}, after {steps(world):,} steps, as a multiple of that of the "
-            "static rule",
-            share, *ratio_and_error(rule, static), share * static - rule,
-            f"{format_mean(rule)}, static rule {format_mean(static)}",
+            name, share, rule, static, f"mean regret {when}, after {steps(world):,} steps, as a "
+            "multiple of that of the static rule",
+            f"{chance.format_mean(rule)}, static rule {chance.format_mean(static)}",
         )  # fmt: skip
     yield _linear_claim(results)
     yield _hazard_claim(results)
     rule, known = results.motor
     yield _at_most(
-        "motor", "a motor whose load and wiring change: cost of the rule with an unknown rate, as "
-        "a multiple of the cost of interacting models that know the rate",
-        _MOTOR_LIMIT, *ratio_and_error(rule, known), _MOTOR_LIMIT * known - rule,
-        f"{counted(rule.size, 'run')} of {steps('motor'):,} steps",
+        "motor", _MOTOR_LIMIT, rule, known, "a motor whose load and wiring change: cost of the "
+        "rule with an unknown rate, as a multiple of the cost of interacting models that know the "
+        "rate", f"{counted(rule.size, 'run')} of {steps('motor'):,} steps",
     )  # fmt: skip
 
 
 def _at_most(
-    name: str, claim: str, limit: float, ours: float, error: float | None, margin: FloatArray,
+    name: str, limit: float, values: FloatArray, baseline: FloatArray | None, claim: str,
     reason: str, threshold_origin: str = "requirement",
 ) -> Claim:  # fmt: skip
-    """Claim that a mean is below a limit; `margin` is positive in runs that are below it."""
+    """Claim that a mean, divided by that of the baseline if there is one, is below the limit."""
+    margin = (limit if baseline is None else limit * baseline) - values
+    ours = chance.measured(values) if baseline is None else ratio_and_error(values, baseline)
     return Claim(
-        name, claim, "ours", f"<= {limit:g}", ours, error, clearly_positive(margin), reason,
-        undecided=is_unclear(margin), threshold_origin=threshold_origin,
+        name, claim, "ours", f"<= {limit:g}", *ours, chance.clearly_positive(margin), reason,
+        undecided=chance.is_unclear(margin), threshold_origin=threshold_origin,
     )  # fmt: skip
 
 
@@ -352,7 +343,7 @@ def ratio_and_error(a: FloatArray, b: FloatArray) -> tuple[float, float | None]:
     (0.5, None)
     """
     ratio = float(a.mean() / b.mean())
-    return ratio, measured((a - ratio * b) / b.mean())[1]
+    return ratio, chance.measured((a - ratio * b) / b.mean())[1]
 
 
 def _linear_claim(results: Results) -> Claim:
@@ -374,23 +365,25 @@ def _linear_claim(results: Results) -> Claim:
 
 
 def _hazard_claim(results: Results) -> Claim:
-    errors = [np.abs(v - math.log10(RATES[name])) for name, v in results.log_hazard.items()]
+    means, (hits, runs) = results.log_hazard, _PILOT
+    errors = [np.abs(v - math.log10(RATES[name])) for name, v in means.items()]
     near = np.max(errors, axis=0) <= 1.0
-    least, (hits, runs) = least_successes(near.size, _PILOT, _ALARMS), _PILOT
     return Claim(
         "hazard-learnt",
         "share of runs in which the posterior mean of ln h is within a factor of ten of the true "
         "rate, after fast and after slow changes",
-        "ours", f">= {least / near.size:.3g}", *share_and_error(near), int(near.sum()) >= least,
-        ", ".join(f"{name}: log₁₀ h = {format_mean(v)}" for name, v in results.log_hazard.items()),
+        "ours", *chance.success_test(near, _PILOT, _ALARMS),
+        ", ".join(f"{name}: log₁₀ h = {chance.format_mean(v)}" for name, v in means.items()),
         threshold_origin=f"pilot on seed 1000: {hits} of {runs} runs (false alarms: 1 in 100)",
     )  # fmt: skip
 
 
 def _tables(results: Results) -> tuple[Table, Table]:
     settings, linear = results.settings, results.linear
-    regrets = {a: [format_mean(results.total(name, a)) for name in BANDITS] for a in AGENTS}
-    linear_means = {a: [format_mean(linear[name][a]) for name in LINEAR] for a in LINEAR_AGENTS}
+    regrets = {a: [chance.format_mean(results.total(name, a)) for name in BANDITS] for a in AGENTS}
+    linear_means = {
+        a: [chance.format_mean(linear[name][a]) for name in LINEAR] for a in LINEAR_AGENTS
+    }
     factors = {FORGETTING: ", ".join(f"{factor:g}" for factor in FACTORS.values())}
     return (
         Table(

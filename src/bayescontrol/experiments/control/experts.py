@@ -21,13 +21,13 @@ the hill in 40 of 40 episodes. The mean and the vote of the experts did not keep
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.chance import least_successes, share_and_error
+from bayescontrol.experiments.chance import share_and_error, success_test
 from bayescontrol.experiments.control import experts_replica as replica
 from bayescontrol.experiments.control.experts_replica import RULE, Settings
 from bayescontrol.experiments.curves import by_name, share_of_runs
@@ -39,8 +39,8 @@ from bayescontrol.report.tables import with_error
 
 #: A rod counts as held if it is upright for at least this share of the right expert's time.
 _HELD_SHARE: Final = 0.95
-_PILOT: Final = (40, 40)
-_ALARMS: Final = 1e-3
+#: Compares the number of successful episodes with the pilot.
+_success_test: Final = partial(success_test, pilot=(40, 40), false_alarm_rate=1e-3, at_least=1)
 _ORIGIN: Final = (
     "pilot on seed 1000: 40 of 40 episodes, and at least one here "
     "(false alarms: 1 in 1000; more with fewer than 3 episodes)"
@@ -59,13 +59,6 @@ def upright(settings: Settings, columns: Columns) -> FloatArray:
     """Return the share of the last quarter of the steps with cos φ > .95, as [run, agent]."""
     last = max(1, settings.rod_steps // 4)
     return np.asarray((columns["height"][:, :, -last:] > 0.95).mean(axis=2))
-
-
-def _success_test(succeeded: npt.NDArray[np.bool_]) -> tuple[str, float, float, bool]:
-    """Return expected share, our share, its error, and whether enough episodes succeeded."""
-    least = max(1, least_successes(succeeded.size, _PILOT, _ALARMS))
-    expected, holds = f">= {least / succeeded.size:.3g}", bool(succeeded.sum() >= least)
-    return expected, *share_and_error(succeeded), holds
 
 
 def _pole_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:

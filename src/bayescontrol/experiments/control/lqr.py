@@ -89,21 +89,22 @@ def prior(plant: LinearSystem) -> SystemPrior:
     return SystemPrior(precision=1.0 / float(np.abs(np.hstack([plant.A, plant.B])).max()) ** 2)
 
 
-def _certainty(settings: Settings, plant: LinearSystem) -> Any:
-    return CertaintyEquivalence.on(plant, prior=prior(plant), warm_up=settings.warm_up)
+def _rule(plant: LinearSystem, **options: Any) -> Any:
+    return LinearQuadratic.on(plant, prior=prior(plant)).agent(**options)
+
+
+def _certainty(plant: LinearSystem, **options: Any) -> Any:
+    return CertaintyEquivalence.on(plant, prior=prior(plant), **options)
 
 
 #: The constructor of each learner, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[Settings, LinearSystem], Any]]] = {
-    RULE: lambda _, plant: LinearQuadratic.on(plant, prior=prior(plant)).agent(),
-    LAZY: lambda _, plant: LinearQuadratic.on(plant, prior=prior(plant)).agent(
-        schedule=DeterminantDoubling()
-    ),
-    WARM: _certainty,  # the rule takes over after the steps of noise
-    CERTAIN: _certainty,
-    EXPLORING: lambda s, plant: CertaintyEquivalence.on(
-        plant, prior=prior(plant), exploration=s.exploration
-    ),
+    RULE: lambda _, plant: _rule(plant),
+    LAZY: lambda _, plant: _rule(plant, schedule=DeterminantDoubling()),
+    # The rule takes over after the steps of noise.
+    WARM: lambda s, plant: _certainty(plant, warm_up=s.warm_up),
+    CERTAIN: lambda s, plant: _certainty(plant, warm_up=s.warm_up),
+    EXPLORING: lambda s, plant: _certainty(plant, exploration=s.exploration),
 }
 
 #: Two coefficients of [A B] whose posterior is drawn: the row and both columns.
@@ -226,11 +227,11 @@ class Results:
 
     def excess(self, plant: str, agent: str) -> FloatArray:
         """Return J(K_t)/J* - 1 at the checkpoints, by run."""
-        return self._column("cost", plant, agent) / system(plant).best_cost - 1.0
+        return self.column("cost", plant, agent) / system(plant).best_cost - 1.0
 
     def regret(self, plant: str, agent: str) -> FloatArray:
         """Return R_t/J* at the checkpoints, by run."""
-        return self._column("regret", plant, agent) / system(plant).best_cost
+        return self.column("regret", plant, agent) / system(plant).best_cost
 
     def octaves(self, plant: str, agent: str) -> FloatArray:
         """Return R_t/J* at T/32, T/16, … T, by run."""
@@ -254,11 +255,8 @@ class Results:
         """Return the median of R_T/J*."""
         return float(np.median(self.regret(plant, agent)[:, -1]))
 
-    def redrawn(self, plant: str, agent: str) -> int:
-        """Return the number of drawn systems without a stabilising gain, in all runs."""
-        return int(self._column("redrawn", plant, agent).sum())
-
-    def _column(self, name: str, plant: str, agent: str) -> FloatArray:
+    def column(self, name: str, plant: str, agent: str) -> FloatArray:
+        """Return a column, by run."""
         return by_name(AGENTS, by_name(PLANTS, self.columns[name])[plant])[agent]
 
 
@@ -409,8 +407,8 @@ def _table(results: Results, plant: str) -> Table:
         excesses = f"{100 * np.median(excess):.3g} %", f"{100 * low:.3g} … {100 * high:.3g} %"
         high_regret = float(np.quantile(regret[:, -1], 0.9, method="nearest"))
         slopes = f"{p:.2f} ± {error:.2f}", f"{late_exponent(regret):.2f}"
-        total, redrawn = results.total(plant, agent), results.redrawn(plant, agent)
-        return agent, *excesses, total, high_regret, *slopes, redrawn
+        total, redrawn = results.total(plant, agent), results.column("redrawn", plant, agent).sum()
+        return agent, *excesses, total, high_regret, *slopes, int(redrawn)
 
     s = system(plant)
     head = "controller", "J(K) above J*", "quartiles", "regret / J*", "its 90 % quantile"

@@ -18,9 +18,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.experiments.chance import ROUNDING
+from bayescontrol.experiments.chance import ROUNDING, mean_with_error
 from bayescontrol.experiments.curves import share_of_runs
 from bayescontrol.experiments.interventions import delusion_replica as replica
 from bayescontrol.experiments.interventions.delusion_replica import AGENTS, HORIZON, Settings
@@ -29,7 +28,6 @@ from bayescontrol.metrics import delusion
 from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.problems.examples import PRIZE
 from bayescontrol.record import Record, posterior
-from bayescontrol.report.tables import with_error
 
 #: An identity fails if its exact values differ by more than this.
 _CLEAR_GAP: Final = 0.01
@@ -168,22 +166,24 @@ def tables(
     for (name, agent), runs in all_runs.items():
         process, expected = replica.processes(settings.reliability)[name], exact[name, agent]
         believed, step, total = (columns[f"{name} {agent} {kind}"] for kind in kinds)
-        match_text = _with_error(runs.matched[:, -1])
-        trust_text = _with_error(believed[:, 0]), _with_error(believed[:, -1])
+        match_text = mean_with_error(runs.matched[:, -1])
+        trust_text = mean_with_error(believed[:, 0]), mean_with_error(believed[:, -1])
         rows["trust"].append((name, agent, *trust_text, match_text))
         for m, p in enumerate(process.prior):
-            simulated = _with_error(runs.posterior[:, -1, m])
+            simulated = mean_with_error(runs.posterior[:, -1, m])
             row = process.modes[m].name, float(p), float(expected.mean[-1, m]), simulated
             rows["mean"].append((name, agent, *row))
         sides = float(expected.match[-1]), float(expected.squares[-1])
-        rows["match"].append((name, agent, *sides, match_text, _with_error(runs.squares[:, -1])))
+        rows["match"].append(
+            (name, agent, *sides, match_text, mean_with_error(runs.squares[:, -1]))
+        )
         for k, delta in enumerate(replica.DELTAS):
-            fell = _with_error(runs.lowest[:, -1] < delta)
+            fell = mean_with_error(runs.lowest[:, -1] < delta)
             rows["ville"].append((name, agent, delta, float(expected.ville[-1, k]), fell))
         finite_bits = total[np.isfinite(total[:, -1]), -1]
-        total_text = _with_error(finite_bits) if finite_bits.size else "none finite"
+        total_text = mean_with_error(finite_bits) if finite_bits.size else "none finite"
         contradicted = f"{np.isinf(total[:, -1]).mean():.1%}"
-        step_text = _with_error(step[:, 0]), _with_error(step.sum(1))
+        step_text = mean_with_error(step[:, 0]), mean_with_error(step.sum(1))
         rows["bits"].append((name, agent, *step_text, total_text, contradicted))
     key_header = ("process", "agent")
     return (
@@ -217,11 +217,6 @@ def tables(
             "mode explains all actions; their infinite bits are left out of the mean.",
         ),
     )
-
-
-def _with_error(values: npt.ArrayLike) -> str:
-    mean, error = mean_and_error(values)
-    return with_error(float(mean), float(error))
 
 
 _COLOUR: Final[Mapping[str, Colour]] = {"naive": "vermillion", "causal": "blue"}

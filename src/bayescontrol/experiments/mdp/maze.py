@@ -39,7 +39,7 @@ from bayescontrol import Record, Stream, interact
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
 from bayescontrol.experiments.chance import Pilot, longest_pilot, share_and_error
-from bayescontrol.experiments.curves import by_name
+from bayescontrol.experiments.curves import by_name, window_means
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
@@ -170,55 +170,26 @@ def crossing(ahead: FloatArray, behind: FloatArray) -> float:
     return np.inf if not_ahead[-1] == lead.size - 1 else float((not_ahead[-1] + 1) * BLOCK)
 
 
-@dataclass(frozen=True, eq=False)
 class Results:
     """The columns by agent; the first axis of every array is the run."""
 
-    settings: Settings
-    columns: Columns
-
-    @property
-    def world(self) -> World:
-        """The maze, its transition table and its best policy."""
-        return world(self.settings.layout)
-
-    @property
-    def optimum(self) -> float:
-        """ρ* of the maze."""
-        return self.world.plan.gain
+    def __init__(self, settings: Settings, columns: Columns) -> None:
+        self.settings, self.world = settings, world(settings.layout)
+        #: ρ* of the maze.
+        self.optimum = self.world.plan.gain
+        #: The mean reward of every block, and over the last window.
+        self.reward, self.late = (by_name(AGENTS, columns[name]) for name in ("reward", "late"))
+        #: How often action a was taken in cell x, as [run, first or last steps, x, a].
+        self.visits = by_name(AGENTS, columns["visits"])
 
     @property
     def cup_cycle(self) -> float:
         """The reward of the best policy if the goal paid nothing."""
         return policy_iteration(Maze(self.settings.layout, goal_reward=0.0).mdp()).gain
 
-    def reward(self, agent: str) -> FloatArray:
-        """Return the mean reward of every run and block."""
-        return by_name(AGENTS, self.columns["reward"])[agent]
-
-    def windows(self, agent: str, count: int) -> FloatArray:
-        """Return the mean reward of every run in windows of `count` blocks."""
-        reward = self.reward(agent)
-        whole = reward.shape[1] // count * count
-        return np.asarray(reward[:, :whole].reshape(len(reward), -1, count).mean(axis=2))
-
-    def cumulative(self, agent: str) -> FloatArray:
-        """Return R_t at the end of every block."""
-        reward = self.reward(agent)
-        return np.asarray(reward.cumsum(axis=1) / np.arange(1, reward.shape[1] + 1))
-
-    def late(self, agent: str) -> FloatArray:
-        """Return the mean reward of every run over the last window."""
-        return by_name(AGENTS, self.columns["late"])[agent]
-
-    def visits(self, agent: str, run: int, last: bool) -> FloatArray:
-        """Return the share of the first or last steps of a run with action a in x, as [x, a]."""
-        counts = by_name(AGENTS, self.columns["visits"])[agent][run, int(last)]
-        return np.asarray(counts / counts.sum())
-
     def crossing(self, ahead: str, behind: str) -> tuple[float, float]:
         """Return the step at which `ahead` passes `behind` for good, and its jackknife error."""
-        a, b = self.reward(ahead), self.reward(behind)
+        a, b = self.reward[ahead], self.reward[behind]
         ours, n = crossing(a, b), len(a)
         if n < 2:
             return ours, np.inf
@@ -273,9 +244,9 @@ def _optimum_claim(results: Results) -> Claim:
 def _near_optimal_claim(results: Results) -> Claim:
     steps, (full_steps, least) = results.settings.steps, _FULL
     origin = "full size: 99.4 and 99.6 %, 10 runs"
-    shares = {name: float(results.late(name).mean()) / results.optimum for name in RULES}
+    shares = {name: float(results.late[name].mean()) / results.optimum for name in RULES}
     worst = min(shares, key=shares.__getitem__)
-    error = float(mean_and_error(results.late(worst))[1]) / results.optimum
+    error = float(mean_and_error(results.late[worst])[1]) / results.optimum
     reason = "; ".join(f"{name}: {share:.2%}" for name, share in shares.items())
     if steps < full_steps:
         pilot, pilot_text = longest_pilot(_PILOT, steps)
@@ -294,7 +265,7 @@ def _near_optimal_claim(results: Results) -> Claim:
 def _compare_all(results: Results, rule: str) -> dict[int, Comparison]:
     """Compare the rule with each opponent, corrected for all three."""
     pairs = {
-        C: compare_pair(results.late(rule), results.late(learner(C)), names=(rule, f"C = {C}"))
+        C: compare_pair(results.late[rule], results.late[learner(C)], names=(rule, f"C = {C}"))
         for C in CONSTANTS
     }
     corrected = holm([pair.p_value for pair in pairs.values()])
@@ -307,7 +278,7 @@ def _compare_all(results: Results, rule: str) -> dict[int, Comparison]:
 def _beats_claims(results: Results) -> Iterator[Claim]:
     judged = [_compare_all(results, rule) for rule in RULES] if results.settings.runs > 1 else []
     for C in (30, 200, 5):
-        gaps = [mean_and_error(results.late(rule) - results.late(learner(C))) for rule in RULES]
+        gaps = [mean_and_error(results.late[rule] - results.late[learner(C)]) for rule in RULES]
         smaller = int(np.argmin([mean for mean, _ in gaps]))
         mean, error = gaps[smaller]
         verdicts = [pairs[C].verdict for pairs in judged]
@@ -324,7 +295,7 @@ def _beats_claims(results: Results) -> Iterator[Claim]:
 
 
 def _cup_cycle(results: Results) -> Claim:
-    late = results.late(learner(5))
+    late = results.late[learner(5)]
     caught = np.abs(late - _CUP_CYCLE) <= _NEAR_CYCLE
     mean, error = mean_and_error(late)
     return Claim(
@@ -343,10 +314,10 @@ def _cup_cycle(results: Results) -> Claim:
 def _order_claim(results: Results) -> Claim:
     names = {RULES[0]: "rule", **{learner(C): f"C={C}" for C in CONSTANTS}}
     printed = sorted(names, key=lambda name: -PAPER[name][0])
-    ours = sorted(names, key=lambda name: -float(results.late(name).mean()))
+    ours = sorted(names, key=lambda name: -float(results.late[name].mean()))
     order, ties = names[ours[0]], []
     for above, below in itertools.pairwise(ours):
-        runs = results.late(above), results.late(below)
+        runs = results.late[above], results.late[below]
         differs = results.settings.runs > 1 and compare_pair(*runs).verdict == "better"
         order += (" > " if differs else " ≈ ") + names[below]
         if not differs:
@@ -395,8 +366,7 @@ PAPER: Final[Mapping[str, tuple[float, float]]] = {
 def performance(results: Results) -> Table:
     """Tabulate late rewards, the paper's numbers, and when the rule passes C = 30."""
     rows = []
-    for name in AGENTS:
-        late = results.late(name)
+    for name, late in results.late.items():
         passes = ""
         if name in RULES:
             passes = _step_text(results.crossing(name, learner(30))[0]).removeprefix("ahead ")
@@ -465,9 +435,10 @@ def _behaviour_chart(results: Results) -> Chart:
     panels = []
     for last in (False, True):
         note = f"{'last' if last else 'first'} {min(shown, results.settings.steps):,} steps"
-        for name in AGENTS:
-            visits, title = results.visits(name, _EXAMPLE, last), name[0].upper() + name[1:]
-            panels.append(mazes.behaviour(results.world.maze, visits, title, [note]))
+        for name, counts in results.visits.items():
+            visits, title = counts[_EXAMPLE, int(last)], name[0].upper() + name[1:]
+            shares = visits / visits.sum()
+            panels.append(mazes.behaviour(results.world.maze, shares, title, [note]))
     return Chart(
         "Behaviour of every agent, at first and in the end", panels,
         "The stronger the colour of a cell, the more steps were spent there; an arrow is the most "
@@ -498,7 +469,7 @@ def _window_panel(results: Results) -> Panel:
     count = next(n for n in _WINDOWS if blocks <= n * _POINTS)
     series = []
     for name, style in LOOKS.items():
-        runs = results.windows(name, count)
+        runs = window_means(results.reward[name], count)
         t = (np.arange(runs.shape[1]) + 0.5) * count * BLOCK
         series.append(Series.of_runs(name, t, runs, **style))
     label = f"the best policy: {results.optimum:.4f}"
@@ -509,9 +480,10 @@ def _window_panel(results: Results) -> Panel:
 
 
 def _cumulative_panel(results: Results) -> Panel:
-    t = np.arange(1, results.settings.steps // BLOCK + 1) * BLOCK
+    blocks = np.arange(1, results.settings.steps // BLOCK + 1)
     series = [
-        Series.of_runs(name, t, results.cumulative(name), **style) for name, style in LOOKS.items()
+        Series.of_runs(name, blocks * BLOCK, results.reward[name].cumsum(axis=1) / blocks, **style)
+        for name, style in LOOKS.items()
     ]
     guides = [Guide("the best policy", results.optimum, in_legend=False)]
     met = results.crossing(RULES[0], learner(CONSTANTS[1]))[0]
