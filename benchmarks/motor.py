@@ -9,24 +9,68 @@ that an agent follows the changes; `prediction_bits` compares the predictions of
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
+from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs import FadingBelief
 from bayescontrol.experiments.control.motor import (
     PLANTS,
     RATE,
+    LIMIT,
     SCENARIOS,
-    KnownRateIMM,
+    SPEED_NOISE,
     Motor,
     draw_motor,
     interacting_agent,
     motor_bank,
     motor_cost,
+    setpoint,
 )
 from bayescontrol.experts import BankAgent, FilterBank
 from bayescontrol.interaction import both_streams
 from bayescontrol.protocols import SituatedState
 from bayescontrol.seeding import StreamLike
 
-__all__ = ["AGENTS", "MotorOracle", "prediction_bits", "print_costs"]
+__all__ = ["AGENTS", "KnownRateIMM", "MotorOracle", "prediction_bits", "print_costs"]
+
+
+class KnownRateIMM:
+    """Interacting multiple models with a known rate, in one array; the most probable mode acts.
+
+    This is the usual solution of a control engineer who knows the rate, and a second implementation
+    of `InteractingBelief` for this problem.
+    """
+
+    def __init__(self, rate: float = RATE, noise: float = 1.0) -> None:
+        n, self.noise = len(PLANTS), noise
+        self.a, self.g = np.array([plant.coefficients for plant in PLANTS]).T
+        self.table = (1.0 - rate) * np.eye(n) + rate / n
+        self.p, self.mean, self.variance = np.full(n, 1.0 / n), np.zeros(n), np.ones(n)
+        self.before, self.k, self.u = np.zeros(n), 0, 0.0
+
+    def mixed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the probabilities, means and variances with which the next step begins."""
+        p = self.p @ self.table
+        w = self.table * self.p[:, None] / p
+        mean = self.mean @ w
+        return p, mean, ((self.variance[:, None] + (self.mean[:, None] - mean) ** 2) * w).sum(0)
+
+    def act(self, rng: StreamLike) -> float:
+        """Return the input of the most probable mode."""
+        m = int(self.p.argmax())
+        kp, ki = PLANTS[m].gains
+        error, before = setpoint(self.k + 1) - self.mean[m], setpoint(self.k) - self.before[m]
+        return float(np.clip(self.u + kp * (error - before) + ki * error, -LIMIT, LIMIT))
+
+    def observe(self, a: float, o: float) -> None:
+        """Mix, predict and correct all filters."""
+        p, self.before, variance = self.mixed()
+        mean, variance = self.a * self.before + self.g * a, self.a**2 * variance + SPEED_NOISE**2
+        S, error = variance + self.noise**2, o - mean
+        self.mean, self.variance = mean + variance / S * error, (1.0 - variance / S) * variance
+        log_p = -0.5 * (error**2 / S + np.log(S))
+        p = p * np.exp(log_p - log_p.max())
+        self.p, self.k, self.u = p / p.sum(), self.k + 1, a
 
 
 class MotorOracle:

@@ -7,16 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.motor import KnownRateIMM
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Stream, TabularModes
 from bayescontrol.beliefs import InteractingBelief, SwitchingBelief, mix_gaussians
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.experiments.control.motor import (
-    PLANTS,
-    KnownRateIMM,
-    Motor,
-    motor_bank,
-)
+from bayescontrol.experiments.control.motor import PLANTS, Motor, motor_bank
 from bayescontrol.linear import LinearSystem, OutputMode
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.protocols import MISSING, StateMixing

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.motor import MotorOracle, prediction_bits
+from benchmarks.motor import KnownRateIMM, MotorOracle, prediction_bits
 
 from bayescontrol import Stream, interact
 from bayescontrol.experiments.control.motor import (
@@ -12,7 +12,6 @@ from bayescontrol.experiments.control.motor import (
     RATE,
     RATES,
     SCENARIOS,
-    KnownRateIMM,
     Motor,
     draw_motor,
     interacting_agent,

@@ -43,6 +43,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import KLUCB, ForgettingLinearBelief, ForgettingSystemBelief
 from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction, counted
 from bayescontrol.experiments import chance
-from bayescontrol.experiments.control.motor import KnownRateIMM, interacting_agent, motor_cost
+from bayescontrol.experiments.control.motor import RATE, interacting_agent, motor_cost
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
@@ -231,7 +232,7 @@ def run(settings: Settings, run: int) -> Columns:
         for k, (name, play_one) in enumerate(PLAY_LINEAR.items()):
             linear[k] = [play_one(settings, run, a, FACTORS[name]) for a in LINEAR_AGENTS]
     if run < settings.motor_runs:
-        makers = interacting_agent, lambda motor: KnownRateIMM(noise=motor.noise)
+        makers = interacting_agent, partial(interacting_agent, rates=RATE, choose="most probable")
         steps, seed = settings.motor_steps, settings.seed
         motor[:] = [motor_cost(make, "sign", run, steps, seed=seed) for make in makers]
     log_hazard = [mean_log_hazard(played[name][RULE].agent.belief) for name in (FAST, SLOW)]
