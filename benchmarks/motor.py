@@ -14,9 +14,9 @@ import numpy as np
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs import FadingBelief
 from bayescontrol.experiments.control.motor import (
+    LIMIT,
     PLANTS,
     RATE,
-    LIMIT,
     SCENARIOS,
     SPEED_NOISE,
     Motor,
