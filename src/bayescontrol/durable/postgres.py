@@ -63,6 +63,8 @@ _DROP: Final = "DELETE FROM {s}.snapshots WHERE log = {log} AND seq = ANY(%s)"
 #: The version of the tables; the format of the events is `events.FORMAT`.
 LAYOUT: Final = 1
 _PROGRAM: Final = "bayescontrol"
+#: The columns of the unique indexes.
+_UNIQUE: Final[Mapping[str | None, str]] = {"keys": "key", "observations": "n"}
 _TABLE_NAMES: Final = frozenset({"about", "logs", "events", "snapshots"})
 #: "BaCo", the advisory lock for creating the tables.
 _CREATING: Final = 0x4261436F
@@ -177,12 +179,10 @@ class PostgresLog(StoredLog):
             try:
                 inserted = connection.execute(query, values).rowcount
             except psycopg.errors.UniqueViolation as error:
-                match error.diag.constraint_name:
-                    case "keys":
-                        raise self._duplicate_error("key") from None
-                    case "observations":
-                        raise self._duplicate_error("n") from None
-                raise
+                column = _UNIQUE.get(error.diag.constraint_name)
+                if column is None:
+                    raise
+                raise self._duplicate_error(column) from None
             if inserted == 0 and not self._is_committed(connection, first, batch):
                 self._queued_turns = _QUEUED_TURNS
                 raise HeadMoved(f"log {self.name!r} has grown: cannot append event {first}")

@@ -349,7 +349,8 @@ def _run_on_executor(
             if not is_announced and isinstance(executor, _OUR_KINDS) and executor.compiling():
                 is_announced = True
                 progress.compiling()
-            for future in sorted(ready, key=_has_failed):  # store finished groups first
+            # Store finished groups before an error ends the loop.
+            for future in sorted(ready, key=lambda f: f.cancelled() or f.exception() is not None):
                 with _named_errors(job):
                     group = future.result()
                 sink.put(group.runs, group.columns, group.provenance)
@@ -365,10 +366,6 @@ def _run_on_executor(
 
 def _nbytes(columns: Columns) -> int:
     return sum(array.nbytes for array in columns.values())
-
-
-def _has_failed(future: Future[Group]) -> bool:
-    return future.cancelled() or future.exception() is not None
 
 
 @contextmanager
