@@ -27,6 +27,7 @@ from bayescontrol.durable.faults import fault_point
 from bayescontrol.durable.log import Row, Snapshot, StoredLog, require_readable, snapshots_to_delete
 from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed
+from bayescontrol.files import close_on_error
 
 #: After an append that came too late, take turns with other processes for this many appends.
 _QUEUED_TURNS: Final = 32
@@ -245,11 +246,8 @@ class PostgresStore:
         self.url, self._schema = address.display, address.schema
         self._logs: weakref.WeakSet[PostgresLog] = weakref.WeakSet()
         self._server = PostgresServer(address, durable=durable, patience=patience)
-        try:
+        with close_on_error(self._server):
             self._server.run(lambda c: _prepare(c, self._schema, self.url))
-        except BaseException:
-            self._server.close()
-            raise
 
     def names(self) -> list[str]:
         """Return the names of the logs with at least one row, sorted."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray, as_integer
 from bayescontrol.display import html_table
-from bayescontrol.errors import BadEvidence, MissingCapability, MissingExtra, counted
+from bayescontrol.errors import BadEvidence, MissingCapability, counted, needs_extra
 from bayescontrol.interaction import interact
 from bayescontrol.lab import export
 from bayescontrol.lab.experiment import Table
@@ -315,9 +315,7 @@ def _all_runs(
     """Return the curves of each run in order, from this process or from worker processes."""
     if workers == 1:
         return map(score_run, range(runs))
-    try:
+    with needs_extra("workers > 1", "joblib", "lab"):
         import joblib  # type: ignore[import-untyped]
-    except ModuleNotFoundError as error:
-        raise MissingExtra.of("workers > 1", "joblib", "lab") from error
     parallel: Any = joblib.Parallel(n_jobs=workers, return_as="generator")
     return parallel(map(joblib.delayed(score_run), range(runs)))  # type: ignore[no-any-return]
