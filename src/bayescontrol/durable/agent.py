@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Self, SupportsIndex, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -72,7 +72,7 @@ class Explanation:
         return f"decision {d.id}{where}: {d.action!r}{p}{drawn}"
 
 
-class DurableAgent:
+class DurableAgent(AbstractContextManager["DurableAgent"]):
     """An agent with a log, for any number of threads. `open_agent` creates it.
 
     >>> from bayescontrol import BernoulliBandit
@@ -287,9 +287,6 @@ class DurableAgent:
         finally:
             self._closed = True
             self._opened.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

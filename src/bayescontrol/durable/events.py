@@ -244,13 +244,11 @@ def _as_created(seq: int, payload: bytes) -> Created:
 
 def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Event]:
     """Iterate over the events of a log; raise `DamagedLog` if one is damaged or missing."""
-    expected = start
-    for row in log.read(start, stop):
+    for expected, row in enumerate(log.read(start, stop), start):
         if row.seq != expected:
             why = f"event {expected} is missing before event {row.seq}"
             raise damaged_error(log.name, why)
         yield decode_row(row, log.name)
-        expected += 1
 
 
 def read_created(log: Log) -> Created:
@@ -295,15 +293,15 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
     two observations, if two decisions have the same key, or if the log is created twice. If `start`
     is None, the first event may have any number, and decisions before it may be observed.
     """
-    first = expected = start
+    first = start
     keys: set[str] = set()
     # Decisions without an observation; decisions before the first event with an observation.
     unobserved, early = set[int](), set[int]()
-    for event in events:
-        if first is None or expected is None:
-            first = expected = event.seq
-        if event.seq != expected:
-            raise DamagedLog(f"expected event {expected}, found event {event.seq}")
+    for i, event in enumerate(events):
+        if first is None:
+            first = event.seq
+        if event.seq != first + i:
+            raise DamagedLog(f"expected event {first + i}, found event {event.seq}")
         if type(event) is Observed:
             n = event.n
             if n not in unobserved and (n in early or not 1 <= n < first):
@@ -323,4 +321,3 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
         elif event.seq != 1:
             raise DamagedLog(f"event {event.seq}: only the first event creates a log")
         yield event
-        expected += 1

@@ -17,8 +17,8 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any, Final, NamedTuple, Self
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -142,7 +142,7 @@ class _ConnectionPool:
                 self._free.pop().close()
 
 
-class Client:
+class Client(AbstractContextManager["Client"]):
     """A connection to a server; `timeout` limits one call in seconds, including its retries.
 
     The default is 30 seconds, but 5 if no connection can be made. Give a `timeout` to wait for a
@@ -254,9 +254,6 @@ class Client:
     def close(self) -> None:
         """Close the connections. The client opens new ones if it is used again."""
         self._pool.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
