@@ -4,6 +4,9 @@ A message names the value, the place and what to do. Whatever raises one of thes
 changed nothing: the belief, the agent and the record are as they were, bit for bit.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 def counted(n: int, thing: str) -> str:
     """Return a count with its noun, as messages need it: "1 state", "2 states"."""
@@ -120,6 +123,15 @@ class MissingExtra(BayesControlError, ImportError):
         return cls(
             f"{what} needs {package}, which is not installed: pip install 'bayescontrol[{extra}]'"
         )
+
+
+@contextmanager
+def needs_extra(what: str, package: str, extra: str) -> Iterator[None]:
+    """Raise `MissingExtra` if an import in the block fails."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra.of(what, package, extra) from error
 
 
 # -- durable agents ---------------------------------------------------------------------------

@@ -15,10 +15,10 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from bayescontrol.errors import BayesControlError
 
@@ -54,17 +54,30 @@ class LockHeld(Exception):
 
 
 @contextmanager
-def writing_to(folder: Path) -> Iterator[None]:
-    """Turn errors of the operating system into `Unwritable`, which names the folder."""
+def os_errors_as(kind: type[OSError], place: str, advice: str) -> Iterator[None]:
+    """Raise errors of the operating system as `kind`, with the place and what to do."""
     try:
         yield
-    except Unwritable:
+    except kind:
         raise
     except OSError as error:
-        raise Unwritable(
-            f"cannot write to {folder}: {error.strerror or error}; use another folder, or free "
-            "disk space. Results that were finished before are kept"
-        ) from error
+        raise kind(f"{place}: {error.strerror or error}; {advice}") from error
+
+
+def writing_to(folder: Path) -> AbstractContextManager[None]:
+    """Turn errors of the operating system into `Unwritable`, which names the folder."""
+    advice = "use another folder, or free disk space. Results that were finished before are kept"
+    return os_errors_as(Unwritable, f"cannot write to {folder}", advice)
+
+
+@contextmanager
+def close_on_error(resource: Any) -> Iterator[None]:
+    """Close the resource if the block raises an error or is interrupted."""
+    try:
+        yield
+    except BaseException:
+        resource.close()
+        raise
 
 
 @contextmanager
@@ -216,20 +229,18 @@ def _flock(path: Path) -> int | None:
     """
     if fcntl is None:
         raise OSError(errno.ENOSYS, "this system has no file locks")
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_same_file(descriptor, path):
-            os.ftruncate(descriptor, 0)
-            return descriptor
-    except BlockingIOError:
-        os.close(descriptor)
-        raise LockHeld(path, _describe_holder(path)) from None
-    except BaseException:
-        os.close(descriptor)
-        raise
-    os.close(descriptor)
-    return None
+    with ExitStack() as unlocked:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        unlocked.callback(os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockHeld(path, _describe_holder(path)) from None
+        if not _is_same_file(descriptor, path):
+            return None
+        os.ftruncate(descriptor, 0)
+        unlocked.pop_all()
+        return descriptor
 
 
 def _is_same_file(descriptor: int, path: Path) -> bool:

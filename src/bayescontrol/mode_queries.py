@@ -61,8 +61,7 @@ def checked_probabilities(
         values = answer.values()
         total = sum(values)
         if abs(total - 1.0) <= TOLERANCE and min(values) >= 0.0:
-            probabilities: Mapping[Any, float] = answer
-            return probabilities
+            return cast("Mapping[Any, float]", answer)
         problem = f"probabilities must not be negative and must sum to 1, the sum is {total:.9g}"
     except (AttributeError, TypeError, ValueError):
         is_action = part == "policy" and isinstance(answer, str | int | float | tuple)
@@ -295,7 +294,7 @@ class ModeListQueries(Generic[M]):
         self.stateful_modes: list[int] = []
         #: The private state of each mode, None for a mode without one; `BoundMode` refers to it.
         self.states: list[Any] = []
-        self._bound: list[Any] = []  # the modes, as BoundMode where they have a private state
+        self._bound: list[M] = []  # the modes, as BoundMode where they have a private state
         self._methods: list[Callable[[Any, Any, Any], float]] = []
         for m, mode in enumerate(self.modes):
             self._append(m, mode)
@@ -329,7 +328,7 @@ class ModeListQueries(Generic[M]):
                 )
             state = mode.start()
         self.states.append(state if has_start else None)
-        bound = BoundMode(mode, self.states, m) if has_start else mode
+        bound: Any = BoundMode(mode, self.states, m) if has_start else mode
         if has_start:
             self.stateful_modes.append(m)
         self._methods.append(getattr(bound, method))
@@ -346,8 +345,7 @@ class ModeListQueries(Generic[M]):
 
     def mode(self, m: int) -> M:
         """Mode m, bound to its private state if it has one."""
-        mode: M = self._bound[m]
-        return mode
+        return self._bound[m]
 
     def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""

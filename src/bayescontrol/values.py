@@ -99,8 +99,7 @@ def format_name(cls: type, default: str) -> str:
     >>> format_name(Renamed, "Renamed"), format_name(int, "int")
     ('Original', 'int')
     """
-    name: str = vars(cls).get("format_name", default)
-    return name
+    return str(vars(cls).get("format_name", default))
 
 
 def format_text(value: Any) -> str:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
-from typing import Any, Self
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
 
 import click
 
@@ -11,7 +11,7 @@ from bayescontrol.lab.executors import Dask, Processes
 from bayescontrol.lab.registry import study_file
 
 
-class WorkerPool:
+class WorkerPool(AbstractContextManager["WorkerPool"]):
     """Worker processes or a Dask cluster, shared by all experiments of a command.
 
     At most `runs` processes are started. `studies` are the names of the experiments. Those that
@@ -40,9 +40,6 @@ class WorkerPool:
         old, self._open, self._executor = self._open, ExitStack(), None
         failure = RuntimeError("the experiment failed")  # with an error, workers end at once
         old.__exit__(type(failure), failure, None)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: Any) -> None:
         self._open.__exit__(*error)

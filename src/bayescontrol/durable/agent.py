@@ -12,10 +12,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Self, SupportsIndex, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -72,7 +72,7 @@ class Explanation:
         return f"decision {d.id}{where}: {d.action!r}{p}{drawn}"
 
 
-class DurableAgent:
+class DurableAgent(AbstractContextManager["DurableAgent"]):
     """An agent with a log, for any number of threads. `open_agent` creates it.
 
     >>> from bayescontrol import BernoulliBandit
@@ -90,10 +90,9 @@ class DurableAgent:
         model: Model,
         created: events.Created,
         snapshot_every: int,
-        owns_store: bool,
+        opened: ExitStack,
     ) -> None:
         self._store, self._log, self._snapshot_every = store, log, snapshot_every
-        self._owns_store = owns_store
         #: The name of the log, and the seed of the random streams.
         self.name, self.seed = log.name, created.seed
         #: The model, and the first event of the log, which describes it.
@@ -107,6 +106,7 @@ class DurableAgent:
         self._writing = threading.Lock()
         self._process = os.getpid()
         self._closed = False
+        self._opened = opened.pop_all()  # the log, and the store if this agent opened it
 
     # -- acting and observing --------------------------------------------------------------------
 
@@ -286,12 +286,7 @@ class DurableAgent:
             self._warn_not_kept(error)
         finally:
             self._closed = True
-            self._log.close()
-            if self._owns_store:
-                self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
+            self._opened.close()
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -333,8 +328,6 @@ def open_agent(
     if type(snapshot_every) is not int or snapshot_every < 1:
         raise ValueError(f"snapshot_every={snapshot_every!r}: expected a positive integer")
     given: Any = seed
-    if isinstance(given, bool):
-        raise ValueError(f"seed={seed!r}: expected an integer")  # noqa: TRY004 - like other seeds
     number = None if given is None else as_seed(given)
     log_model = None if model is None else as_model(model, schedule)
     value: Any = store
@@ -342,20 +335,13 @@ def open_agent(
         raise errors.UnknownStore(
             f"store={value!r}: expected an address, sqlite:///file.db or postgresql://…, or a store"
         )
-    opened = open_store(store, durable=durable) if isinstance(store, str) else store
-    log: Log | None = None
-    try:
-        log = opened.log(name)
+    with ExitStack() as opened:  # an error closes what was opened
+        if isinstance(store, str):
+            store = opened.enter_context(closing(open_store(store, durable=durable)))
+        log = opened.enter_context(closing(store.log(name)))
         created, log_model = _first_event(log, log_model, number)
         require_no_drift(log, log_model, created)
-        owns_store = isinstance(store, str)
-        return DurableAgent(opened, log, log_model, created, snapshot_every, owns_store)
-    except BaseException:
-        if log is not None:
-            log.close()
-        if isinstance(store, str):
-            opened.close()
-        raise
+        return DurableAgent(store, log, log_model, created, snapshot_every, opened)
 
 
 def _first_event(log: Log, model: Model | None, seed: int | None) -> tuple[events.Created, Model]:

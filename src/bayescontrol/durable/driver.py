@@ -56,13 +56,6 @@ def _declares(belief: Any, name: str) -> bool:
     return bool(vars(type(belief)).get(name, False))
 
 
-def _draws_change(agent: Any) -> bool:
-    """Return whether a draw changes the state of the agent."""
-    if type(agent) is not ControlRule or agent.schedule is not every_step:
-        return True
-    return not _declares(agent.belief, "stateless_draws")
-
-
 def _bad_situation(x: Any, error: BadEvidence) -> BadSituation:
     """Return the error for a draw: no observation is involved, so x is at fault."""
     return BadSituation("this agent needs a situation: call act(x)" if x is None else str(error))
@@ -93,8 +86,9 @@ class Driver:
         self.accepts_late_feedback = accepts_late_feedback
         if accepts_late_feedback and not isinstance(agent, ControlRule):
             raise MissingCapability(f"accepts_late_feedback=True: {agent!r} is not a ControlRule")
-        self.draws_change = _draws_change(agent)
         draws_each_step = getattr(agent, "schedule", every_step) is every_step
+        is_plain = type(agent) is ControlRule and draws_each_step
+        self.draws_change = not (is_plain and _declares(self.agent.belief, "stateless_draws"))
         self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
         #: For a belief that counts decisions: the number of the event of each recent decision.
         self._decisions: dict[int, int] = {}

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from bayescontrol.durable.log import Log, Row, damaged_error, require_readable
-from bayescontrol.durable.plain import as_plain, from_plain, short_repr
+from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import DamagedLog
 
 #: The format of payloads and checksums that this release writes. It also reads earlier ones.
@@ -140,16 +140,6 @@ def decision_number(id: str | int | Decision) -> int:
 # -- encoding ------------------------------------------------------------------------------------
 
 
-class _CreatedBody(msgspec.Struct, omit_defaults=True):
-    format: int
-    model: str
-    version: int
-    settings: Any
-    seed: str  # up to 128 bits, more than a JSON number holds
-    time: float
-    fingerprint: str | None = None
-
-
 class _Head(msgspec.Struct):
     """The columns of a row except the payload, as fields of a line of JSON."""
 
@@ -176,7 +166,6 @@ _COLUMNS: Final = frozenset(_Head.__struct_fields__)
 #: The first four letters of each kind as a number, for the checksum.
 _KIND_CODES: Final = {"created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365}
 _encode: Final = msgspec.json.Encoder().encode
-_decode_created: Final = msgspec.json.Decoder(_CreatedBody).decode
 _decode_decided: Final = msgspec.json.Decoder(_DecidedBody).decode
 _decode_observed: Final = msgspec.json.Decoder(_ObservedBody).decode
 _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -206,8 +195,11 @@ def encode_row(event: Event) -> Row:
         assert isinstance(event, Created)
         kind = "created"
         settings = as_plain(event.settings, "a setting of the model")
-        fields = asdict(event) | {"settings": settings, "seed": str(event.seed)}
-        body = _CreatedBody(**{name: fields[name] for name in _CreatedBody.__struct_fields__})
+        # The seed has up to 128 bits, more than a JSON number holds.
+        body = asdict(event) | {"settings": settings, "seed": str(event.seed)}
+        del body["seq"]
+        if event.fingerprint is None:
+            del body["fingerprint"]
     payload = _encode(body)
     return Row(event.seq, kind, n, key, payload, _checksum(event.seq, kind, n, key, payload))
 
@@ -240,27 +232,23 @@ def decode_row(row: Row, log: str | None = None) -> Event:
 
 def _as_created(seq: int, payload: bytes) -> Created:
     """Decode the payload of a `created` event; raise `NewerFormat` if a later release wrote it."""
-    log_format = _decode_object(payload).get("format")
+    body = _decode_object(payload)
+    log_format, seed = body.get("format"), body.get("seed")
     if isinstance(log_format, int):
         require_readable("the log", "format", log_format, FORMAT)
-    c = _decode_created(payload)
-    settings, seed = from_plain(c.settings), int(c.seed)
-    has_names = type(settings) is dict and all(isinstance(name, str) for name in settings)
-    if not has_names or not 0 <= seed < 2**128:
-        why = f"event {seq} has the invalid settings {short_repr(settings)} or seed {seed}"
-        raise damaged_error(None, why)
-    return Created(seq=seq, **(asdict(c) | {"settings": settings, "seed": seed}))
+    if not isinstance(seed, str) or not 0 <= int(seed) < 2**128:
+        raise ValueError(f"its seed is {seed!r}")
+    settings = from_plain(body.get("settings"))
+    return msgspec.convert(body | {"seq": seq, "settings": settings, "seed": int(seed)}, Created)
 
 
 def read_events(log: Log, start: int = 1, stop: int | None = None) -> Iterator[Event]:
     """Iterate over the events of a log; raise `DamagedLog` if one is damaged or missing."""
-    expected = start
-    for row in log.read(start, stop):
+    for expected, row in enumerate(log.read(start, stop), start):
         if row.seq != expected:
             why = f"event {expected} is missing before event {row.seq}"
             raise damaged_error(log.name, why)
         yield decode_row(row, log.name)
-        expected += 1
 
 
 def read_created(log: Log) -> Created:
@@ -305,15 +293,15 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
     two observations, if two decisions have the same key, or if the log is created twice. If `start`
     is None, the first event may have any number, and decisions before it may be observed.
     """
-    first = expected = start
+    first = start
     keys: set[str] = set()
     # Decisions without an observation; decisions before the first event with an observation.
     unobserved, early = set[int](), set[int]()
-    for event in events:
-        if first is None or expected is None:
-            first = expected = event.seq
-        if event.seq != expected:
-            raise DamagedLog(f"expected event {expected}, found event {event.seq}")
+    for i, event in enumerate(events):
+        if first is None:
+            first = event.seq
+        if event.seq != first + i:
+            raise DamagedLog(f"expected event {first + i}, found event {event.seq}")
         if type(event) is Observed:
             n = event.n
             if n not in unobserved and (n in early or not 1 <= n < first):
@@ -333,4 +321,3 @@ def check_history(events: Iterable[Event], start: int | None = 1) -> Iterator[Ev
         elif event.seq != 1:
             raise DamagedLog(f"event {event.seq}: only the first event creates a log")
         yield event
-        expected += 1

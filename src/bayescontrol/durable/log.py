@@ -12,7 +12,7 @@ folded instead.
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
@@ -22,6 +22,7 @@ import numpy as np
 
 from bayescontrol import errors
 from bayescontrol.arrays import Arrays
+from bayescontrol.files import os_errors_as
 
 #: Rows to read at once.
 CHUNK: Final = 10_000
@@ -244,17 +245,10 @@ def require_usable(what: str, *, closed: bool, process: int | None = None) -> No
         )
 
 
-@contextmanager
-def os_errors(path: str) -> Iterator[None]:
+def os_errors(path: str) -> AbstractContextManager[None]:
     """Raise `StoreFailed` in place of errors of the operating system."""
-    try:
-        yield
-    except errors.StoreFailed:
-        raise
-    except OSError as error:
-        raise errors.StoreFailed(
-            f"{path}: {error.strerror or error}; choose a file in a folder that is writable"
-        ) from error
+    advice = "choose a file in a folder that is writable"
+    return os_errors_as(errors.StoreFailed, path, advice)
 
 
 class StoredLog(ABC):

@@ -63,25 +63,20 @@ def from_plain(plain: Any) -> Any:
     if type(plain) is not dict:
         return plain
     try:
-        return _decode_tagged(plain)
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise DamagedLog(f"{str(plain)[:80]} is not an encoded value of a log") from None
-
-
-def _decode_tagged(plain: dict[str, Any]) -> Any:
-    """Decode a dict such as {"tuple": […]}; raise an error if it is malformed."""
-    match plain:
-        case {"tuple": items}:
-            return tuple(from_plain(v) for v in items)
-        case {"dict": items}:
-            return {from_plain(k): from_plain(v) for k, v in items}
-        case {"float": text}:
-            return float(text)
-        case {"int": text}:
-            return int(text)
-        case {"array": flat, "shape": shape, "dtype": dtype} if np.dtype(dtype).kind in _NUMERIC:
-            return np.array(from_plain(flat), dtype).reshape(shape)
-    raise KeyError
+        match plain:
+            case {"tuple": items}:
+                return tuple(from_plain(v) for v in items)
+            case {"dict": items}:
+                return {from_plain(k): from_plain(v) for k, v in items}
+            case {"float": text}:
+                return float(text)
+            case {"int": text}:
+                return int(text)
+            case {"array": flat, "shape": s, "dtype": dtype} if np.dtype(dtype).kind in _NUMERIC:
+                return np.array(from_plain(flat), dtype).reshape(s)
+    except (TypeError, ValueError, OverflowError):  # the value of a tag is malformed
+        pass
+    raise DamagedLog(f"{str(plain)[:80]} is not an encoded value of a log")
 
 
 def as_stored(value: Any, what: str) -> Any:

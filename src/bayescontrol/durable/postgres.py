@@ -27,6 +27,7 @@ from bayescontrol.durable.faults import fault_point
 from bayescontrol.durable.log import Row, Snapshot, StoredLog, require_readable, snapshots_to_delete
 from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed
+from bayescontrol.files import close_on_error
 
 #: After an append that came too late, take turns with other processes for this many appends.
 _QUEUED_TURNS: Final = 32
@@ -63,6 +64,8 @@ _DROP: Final = "DELETE FROM {s}.snapshots WHERE log = {log} AND seq = ANY(%s)"
 #: The version of the tables; the format of the events is `events.FORMAT`.
 LAYOUT: Final = 1
 _PROGRAM: Final = "bayescontrol"
+#: The columns of the unique indexes.
+_UNIQUE: Final[Mapping[str | None, str]] = {"keys": "key", "observations": "n"}
 _TABLE_NAMES: Final = frozenset({"about", "logs", "events", "snapshots"})
 #: "BaCo", the advisory lock for creating the tables.
 _CREATING: Final = 0x4261436F
@@ -177,12 +180,10 @@ class PostgresLog(StoredLog):
             try:
                 inserted = connection.execute(query, values).rowcount
             except psycopg.errors.UniqueViolation as error:
-                match error.diag.constraint_name:
-                    case "keys":
-                        raise self._duplicate_error("key") from None
-                    case "observations":
-                        raise self._duplicate_error("n") from None
-                raise
+                column = _UNIQUE.get(error.diag.constraint_name)
+                if column is None:
+                    raise
+                raise self._duplicate_error(column) from None
             if inserted == 0 and not self._is_committed(connection, first, batch):
                 self._queued_turns = _QUEUED_TURNS
                 raise HeadMoved(f"log {self.name!r} has grown: cannot append event {first}")
@@ -245,11 +246,8 @@ class PostgresStore:
         self.url, self._schema = address.display, address.schema
         self._logs: weakref.WeakSet[PostgresLog] = weakref.WeakSet()
         self._server = PostgresServer(address, durable=durable, patience=patience)
-        try:
+        with close_on_error(self._server):
             self._server.run(lambda c: _prepare(c, self._schema, self.url))
-        except BaseException:
-            self._server.close()
-            raise
 
     def names(self) -> list[str]:
         """Return the names of the logs with at least one row, sorted."""

@@ -25,12 +25,11 @@ from urllib.parse import quote, unquote
 
 from bayescontrol import errors
 from bayescontrol.durable.log import require_usable
+from bayescontrol.files import close_on_error
 
-try:
+with errors.needs_extra("PostgreSQL", "psycopg", "postgres"):
     import psycopg as psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
-except ImportError as error:
-    raise errors.MissingExtra.of("PostgreSQL", "psycopg", "postgres") from error
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
@@ -329,11 +328,8 @@ class PostgresServer:
 
     def _connect(self) -> Connection:
         connection: Connection = psycopg.connect(self._conninfo, autocommit=True)
-        try:
+        with close_on_error(connection):
             self._configure(connection)
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _configure(self, connection: Connection) -> None:

@@ -26,12 +26,10 @@ from typing import Any, Final
 from bayescontrol import errors
 from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.log import os_errors, require_readable, require_usable
-from bayescontrol.files import FileLock, LockHeld, atomic_write, flush_folder
+from bayescontrol.files import FileLock, LockHeld, atomic_write, close_on_error, flush_folder
 
-try:
+with errors.needs_extra("SQLite", "apsw", "durable"):
     import apsw as apsw
-except ImportError as error:
-    raise errors.MissingExtra.of("SQLite", "apsw", "durable") from error
 
 MEMORY: Final = ":memory:"
 #: "BaCo", the application id in the header of the file.
@@ -202,16 +200,12 @@ class SqliteFile:
         # The identity of the file and of its write-ahead log, to detect that they were replaced.
         self._stat: os.stat_result | None = None
         self._wal: os.stat_result | None = None
-        try:
-            with sqlite_errors(path), os_errors(path):
-                flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-                self._db = apsw.Connection(path, flags=flags, vfs=vfs)
-                self._prepare(self._db)
-                if path != MEMORY and vfs is None:
-                    self._stat = Path(path).stat()
-        except BaseException:
-            self.close()
-            raise
+        with close_on_error(self), sqlite_errors(path), os_errors(path):
+            flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+            self._db = apsw.Connection(path, flags=flags, vfs=vfs)
+            self._prepare(self._db)
+            if path != MEMORY and vfs is None:
+                self._stat = Path(path).stat()
 
     def _require_place(self, path: Path) -> None:
         """Raise `StoreFailed` unless the path is a writable local file, or can become one."""

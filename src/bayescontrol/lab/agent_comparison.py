@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import FloatArray, IntArray, as_integer
 from bayescontrol.display import html_table
-from bayescontrol.errors import BadEvidence, MissingCapability, MissingExtra, counted
+from bayescontrol.errors import BadEvidence, MissingCapability, counted, needs_extra
 from bayescontrol.interaction import interact
 from bayescontrol.lab import export
 from bayescontrol.lab.experiment import Table
@@ -200,20 +200,18 @@ def compare(
     rule is better than UCB1 by 12.0 (95 % interval 10.2 to 13.8, p = 0.0001 by sign flips,
     20 paired runs; pairing added 17 % to the variance).
     """
-    counts: dict[str, Any] = {"steps": steps, "runs": runs, "workers": workers}
-    for name, number in counts.items():
-        if not (isinstance(number, int | np.integer) and number >= 1):
-            raise ValueError(f"{name}={number!r}: expected an integer of at least 1")
+    counts = {"steps": steps, "runs": runs, "workers": workers}
+    steps, runs, workers = (as_integer(name, number, 1) for name, number in counts.items())
     if not isinstance(agents, Mapping):
         raise TypeError(f"agents={agents!r}: expected a dictionary {{'name': function, ...}}")
-    plan = _Plan(dict(agents), world, int(steps), as_seed(seed), reward)
+    plan = _Plan(dict(agents), world, steps, as_seed(seed), reward)
     uses_regret = plan.check()
-    points = np.unique(np.linspace(1, steps, min(int(steps), _POINTS)).astype(np.int64))
+    points = np.unique(np.linspace(1, steps, min(steps, _POINTS)).astype(np.int64))
     score_run = partial(plan.curves, uses_regret=uses_regret, points=points)
     curves: list[FloatArray] = []
     with live("compare") if progress else nullcontext(Silent()) as shown:
         shown.advance(0, runs)
-        for curve in _all_runs(score_run, int(runs), int(workers)):
+        for curve in _all_runs(score_run, runs, workers):
             curves.append(curve)
             shown.advance(len(curves), runs)
     by_agent = dict(zip(plan.agents, np.stack(curves, axis=1), strict=True))
@@ -317,9 +315,7 @@ def _all_runs(
     """Return the curves of each run in order, from this process or from worker processes."""
     if workers == 1:
         return map(score_run, range(runs))
-    try:
+    with needs_extra("workers > 1", "joblib", "lab"):
         import joblib  # type: ignore[import-untyped]
-    except ModuleNotFoundError as error:
-        raise MissingExtra.of("workers > 1", "joblib", "lab") from error
     parallel: Any = joblib.Parallel(n_jobs=workers, return_as="generator")
     return parallel(map(joblib.delayed(score_run), range(runs)))  # type: ignore[no-any-return]

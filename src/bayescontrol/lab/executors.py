@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
 from bayescontrol import kernels
-from bayescontrol.errors import BayesControlError, MissingExtra
+from bayescontrol.errors import BayesControlError, needs_extra
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,11 +105,9 @@ class Dask(Executor):
         files: Sequence[Path] = (),
         patience: float = _WORKER_TIMEOUT,
     ) -> None:
-        try:
+        with needs_extra("--dask", "distributed", "cluster"):
             import distributed
             from distributed.diagnostics.plugin import UploadFile
-        except ImportError as error:
-            raise MissingExtra.of("--dask", "distributed", "cluster") from error
         self._cluster: Any = None
         self._client: Any = None
         self._compiled = threading.Event()

@@ -16,7 +16,8 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
@@ -43,6 +44,17 @@ class InvalidExperiment(BayesControlError, TypeError):
 
 class ExperimentFailed(BayesControlError, RuntimeError):
     """A replica, a score or a figure raised, or a worker died; the original error is the cause."""
+
+
+@contextmanager
+def failures_of(name: str, part: str, settings: object) -> Iterator[None]:
+    """Raise any error in a part of an experiment, which is a user's code, as `ExperimentFailed`."""
+    try:
+        yield
+    except Exception as error:
+        raise ExperimentFailed(
+            f"{name}: {part} raised {type(error).__name__}: {error}, with {settings}"
+        ) from error
 
 
 class InvalidClaim(BayesControlError, ValueError):

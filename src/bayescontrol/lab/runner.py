@@ -28,7 +28,7 @@ import numpy as np
 
 from bayescontrol.lab.columns import RowsInMemory, assemble, stack
 from bayescontrol.lab.executors import Dask, Processes, available_cores, notify_compilation
-from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
+from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score, failures_of
 from bayescontrol.lab.manifest import RunsProvenance
 from bayescontrol.lab.provenance import Provenance, provenance_here
 from bayescontrol.lab.settings import InvalidSettings
@@ -104,12 +104,8 @@ def conduct(
 
 def score(experiment: Experiment[S], settings: S, columns: Columns) -> Result:
     """Score the columns of an experiment."""
-    try:
+    with failures_of(experiment.name, "score", settings):
         scored = experiment.score(settings, columns)
-    except Exception as error:
-        raise ExperimentFailed(
-            f"{experiment.name}: score raised {type(error).__name__}: {error}, with {settings}"
-        ) from error
     return Result(experiment, settings, columns, scored)
 
 
@@ -209,13 +205,9 @@ class Job(Generic[S]):
 
     def replica(self, i: int) -> Columns:
         """Run one replica; errors name the experiment and the run."""
-        try:
+        with failures_of(self.name, f"run {i}", self.settings):
             returned = self.run(self.settings, i)
             columns = {name: np.asarray(value) for name, value in returned.items()}
-        except Exception as error:
-            raise ExperimentFailed(
-                f"{self.name}: run {i} raised {type(error).__name__}: {error}, with {self.settings}"
-            ) from error
         for name, array in columns.items():
             if array.dtype.hasobject or array.dtype.names is not None:
                 raise ExperimentFailed(
@@ -349,7 +341,8 @@ def _run_on_executor(
             if not is_announced and isinstance(executor, _OUR_KINDS) and executor.compiling():
                 is_announced = True
                 progress.compiling()
-            for future in sorted(ready, key=_has_failed):  # store finished groups first
+            # Store finished groups before an error ends the loop.
+            for future in sorted(ready, key=lambda f: f.cancelled() or f.exception() is not None):
                 with _named_errors(job):
                     group = future.result()
                 sink.put(group.runs, group.columns, group.provenance)
@@ -365,10 +358,6 @@ def _run_on_executor(
 
 def _nbytes(columns: Columns) -> int:
     return sum(array.nbytes for array in columns.values())
-
-
-def _has_failed(future: Future[Group]) -> bool:
-    return future.cancelled() or future.exception() is not None
 
 
 @contextmanager

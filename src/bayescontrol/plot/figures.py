@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import MissingExtra
+from bayescontrol.errors import needs_extra
 from bayescontrol.plot.chart import (
     PALETTE,
     Chart,
@@ -265,11 +265,9 @@ def graph_size(panels: Sequence[Panel], columns: int) -> tuple[float, float]:
 
 
 def _matplotlib() -> Any:
-    try:
+    with needs_extra("drawing figures", "matplotlib", "plot"):
         import matplotlib as mpl
         import matplotlib.figure
-    except ModuleNotFoundError as error:
-        raise MissingExtra.of("drawing figures", "matplotlib", "plot") from error
     return mpl
 
 

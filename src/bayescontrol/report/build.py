@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from bayescontrol.files import create_folder, write_file, writing_to
 from bayescontrol.lab.columns import format_runs
-from bayescontrol.lab.experiment import FILE_NAME, ExperimentFailed
+from bayescontrol.lab.experiment import FILE_NAME, ExperimentFailed, failures_of
 from bayescontrol.lab.manifest import (
     Manifest,
     NoResults,
@@ -80,12 +80,8 @@ def _save_charts(charts: Mapping[str, Chart], folder: Path) -> None:
 def charts_of(result: Result) -> dict[str, Chart]:
     """Return the charts of a result by file name; raise if a name or a chart is invalid."""
     name = result.experiment.name
-    try:
+    with failures_of(name, "figures", result.settings):
         charts = dict(result.experiment.figures(result.settings, result.columns))
-    except Exception as error:  # a user's code may raise anything
-        raise ExperimentFailed(
-            f"{name}: figures raised {type(error).__name__}: {error}, with {result.settings}"
-        ) from error
     for label, chart in charts.items():
         if not FILE_NAME.fullmatch(label):
             raise ExperimentFailed(

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from bayescontrol.errors import MissingExtra
+from bayescontrol.errors import needs_extra
 from bayescontrol.lab.experiment import Claim, ClaimSource, ClaimVerdict, Table, tally
 from bayescontrol.lab.runner import Result
 
@@ -235,13 +235,11 @@ def table(content: Table) -> "RenderableType":
 
 
 def _rich() -> Any:
-    try:
+    with needs_extra("printing tables", "rich", "lab"):
         import rich.box
         import rich.console
         import rich.table
         import rich.text
-    except ModuleNotFoundError as error:
-        raise MissingExtra.of("printing tables", "rich", "lab") from error
     return rich
 
 

@@ -17,8 +17,8 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any, Final, NamedTuple, Self
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -27,6 +27,7 @@ from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
+from bayescontrol.files import close_on_error
 from bayescontrol.serve.problems import PROBLEMS, InvalidKey, Problem, Refused, Unavailable
 from bayescontrol.serve.tokens import require_sendable
 
@@ -94,11 +95,8 @@ class _ConnectionPool:
     def send(self, request: _Request) -> Reply:
         """Send one request and return the answer."""
         connection, response = self._respond(request)
-        try:
+        with close_on_error(connection):
             body = response.read()
-        except BaseException:
-            connection.close()
-            raise
         if response.will_close:
             connection.close()
         else:
@@ -133,12 +131,9 @@ class _ConnectionPool:
         method, path, body, headers, timeout = request
         if connection.sock is not None:
             connection.sock.settimeout(timeout)
-        try:
+        with close_on_error(connection):
             connection.request(method, self._base + path, body, dict(headers))
             return connection.getresponse()
-        except BaseException:
-            connection.close()
-            raise
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -147,7 +142,7 @@ class _ConnectionPool:
                 self._free.pop().close()
 
 
-class Client:
+class Client(AbstractContextManager["Client"]):
     """A connection to a server; `timeout` limits one call in seconds, including its retries.
 
     The default is 30 seconds, but 5 if no connection can be made. Give a `timeout` to wait for a
@@ -259,9 +254,6 @@ class Client:
     def close(self) -> None:
         """Close the connections. The client opens new ones if it is used again."""
         self._pool.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -140,7 +140,8 @@ class AgentRegistry:
 
     async def _within_timeout(self, future: "asyncio.Future[Any]") -> None:
         """Wait for a query of the store; raise `StoreFailed` after `_STORE_TIMEOUT` seconds."""
-        future.add_done_callback(_retrieve_error)
+        # Retrieve an error, so that asyncio does not log it when no caller waits any more.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
         done, _ = await asyncio.wait([future], timeout=_STORE_TIMEOUT)  # does not cancel it
         if not done:
             raise errors.StoreFailed(f"the store did not answer within {_STORE_TIMEOUT:g} seconds")
@@ -326,9 +327,3 @@ class AgentRegistry:
 def _run(pool: Executor, work: Callable[..., T], *arguments: Any) -> "asyncio.Future[T]":
     """Call a function in a thread of the pool."""
     return asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
-
-
-def _retrieve_error(future: "asyncio.Future[Any]") -> None:
-    """Retrieve an error, so that asyncio does not log it when no caller waits any more."""
-    if not future.cancelled():
-        future.exception()

@@ -28,6 +28,7 @@ from litestar.exceptions import HTTPException
 from bayescontrol.durable.log import LogStore, open_store
 from bayescontrol.durable.models import Model
 from bayescontrol.errors import BayesControlError, StoreFailed
+from bayescontrol.files import close_on_error
 from bayescontrol.serve.docs import docs_page, openapi_document
 from bayescontrol.serve.middleware import Limits, Middleware, require_distinct_keys
 from bayescontrol.serve.problems import MEDIA_TYPE, http_wording, kind_of, problem_response
@@ -183,11 +184,8 @@ class Server:
             raise InvalidToken(f"tokens is a {type(tokens).__name__}: give Tokens([token, …])")
         require_safe(host, tokens)
         self._socket = _listen(host, port)
-        try:
+        with close_on_error(self._socket):
             opened = open_store(store, durable=durable) if isinstance(store, str) else store
-        except BaseException:
-            self._socket.close()
-            raise
         url_host = f"[{host}]" if ":" in host else host  # brackets for IPv6
         #: The address of the server.
         self.url = f"http://{url_host}:{self._socket.getsockname()[1]}"

@@ -37,13 +37,12 @@ without a server. It reads counts and does not verify checksums.
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from functools import cache
 from html import escape
 from importlib import resources
-from typing import Any, Final
+from typing import Final
 
-from bayescontrol.plot.palette import DARK, DARK_GROUND, LIGHT, LIGHT_GROUND
+from bayescontrol.plot.palette import LIGHT, style_sheet
 
 __all__ = ["headers", "page"]
 
@@ -116,11 +115,5 @@ def _script() -> str:
 
 @cache
 def _style() -> str:
-    light, dark = _colours(LIGHT, LIGHT_GROUND), _colours(DARK, DARK_GROUND)
     slots = "".join(f".c{i} {{ --c: var(--{name}); }}\n" for i, name in enumerate(LIGHT))
-    inverted = f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
-    return f"\n:root {{ {light} }}\n{inverted}\n{slots}{_file('page.css')}"
-
-
-def _colours(*palettes: Mapping[Any, str]) -> str:
-    return " ".join(f"--{name}: {hue};" for colours in palettes for name, hue in colours.items())
+    return f"\n{style_sheet()}{slots}{_file('page.css')}"
