@@ -266,6 +266,11 @@ class BoundMode(Generic[M]):
         value = getattr(self.unbound, name)
         return partial(_call_with_state, self, name) if callable(value) else value
 
+    def act(self, x: Any, rng: Any) -> Any:
+        """Let the mode act; faster than by `__getattr__`."""
+        mode: Any = self.unbound
+        return mode.act(state_for(mode, x, self.states[self.m]), rng)
+
     def __repr__(self) -> str:
         return f"{self.unbound!r} in state {self.states[self.m]!r}"
 

@@ -349,22 +349,29 @@ class PlantMode(FilterMode):
     def _models(self, A: FloatArray, B: FloatArray, W: FloatArray) -> Any:
         """Return arrays for the kernel, with zeros for states beyond those of the plant."""
         n, r, p = self.states, self.room, self.signals.outputs
-        if self.stationary is None:
-            L, U, log_det, Sigma = np.zeros((n, p)), np.zeros((p, p)), math.nan, np.zeros((n, n))
-        else:
+        q, T, log_det, Sigma = B.shape[1], np.zeros((0, 0)), math.nan, np.zeros((n, n))
+        if self.stationary is not None:
             L, S, Sigma = self.stationary
-            U, log_det = np.linalg.inv(np.linalg.cholesky(S)), float(np.linalg.slogdet(S)[1])
+            log_det = float(np.linalg.slogdet(S)[1])
+            room = np.zeros((r - n, n + q + p))
+            ahead = np.hstack([A, B, np.zeros((n, p))])  # x⁻ from (x̂, v, y)
+            feedthrough = np.hstack([np.zeros((p, n)), self.D, np.zeros((p, p))])
+            y = np.hstack([np.zeros((p, n + q)), np.eye(p)])
+            error = y - self.C @ ahead - feedthrough
+            x = ahead + L @ error
+            innovations = np.linalg.solve(np.linalg.cholesky(S), error)
+            T = np.vstack([x, room, self.C @ x + feedthrough, innovations])
+            T = np.hstack([T[:, :n], np.zeros((len(T), r - n)), T[:, n:]])
 
         def padded(matrix: FloatArray, rows: int, columns: int) -> FloatArray:
             out = np.zeros((1, rows, columns))
             out[0, : matrix.shape[0], : matrix.shape[1]] = matrix
             return out
 
-        q = B.shape[1]
         return kernels.kalman.FilterModels(
             padded(A, r, r), padded(B, r, q), padded(self.C, p, r), padded(self.D, p, q),
-            padded(W, r, r), padded(self.V, p, p), np.array([self.nu]), padded(L, r, p),
-            padded(U, p, p), np.array([log_det]), padded(Sigma, r, r),
+            padded(W, r, r), padded(self.V, p, p), np.array([self.nu]),
+            padded(T, r + 2 * p, r + q + p), np.array([log_det]), padded(Sigma, r, r),
         )  # fmt: skip
 
     def with_room(self, states: int) -> "PlantMode":
@@ -451,7 +458,7 @@ class ExtendedMode(FilterMode):
         blank = np.zeros((1, n, max(n, p)))
         models = kernels.kalman.FilterModels(
             A[None], blank, C[None], blank, self.W[None], self.V[None], np.array([self.nu]), blank,
-            blank, np.array([math.nan]), blank,
+            np.array([math.nan]), blank,
         )  # fmt: skip
         new, log_p = np.empty((1, xs.s.size)), np.empty(1)
         work = np.empty((kernels.kalman.LAYERS, max(n, p), max(n, p)))
@@ -512,8 +519,12 @@ def run_filters(
     models: Any, states: FloatArray, v: FloatArray, y: FloatArray, missing: bool, regular: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return ln P(y | past, v) and the next states of all filters, one row each."""
-    size = max(models.C.shape[1:])
     new, log_p = np.empty_like(states), np.empty(len(states))
+    if regular and not missing:
+        T, log_det = models.T, models.log_det
+        if kernels.kalman.steady_step(T, log_det, states, v, y, new, log_p):
+            return log_p, new
+    size = max(models.C.shape[1:])
     work = np.empty((kernels.kalman.LAYERS, size, size))
     kernels.kalman.step(models, states, v, y, missing, regular, new, log_p, work)
     return log_p, new

@@ -41,8 +41,7 @@ class FilterModels(NamedTuple):
     W: FloatArray  #: (M, n, n), covariance of the process noise
     V: FloatArray  #: (M, p, p), covariance of the sensor noise
     nu: FloatArray  #: (M,), degrees of freedom of Student noise; ∞ for Gaussian noise
-    L: FloatArray  #: (M, n, p), the stationary gain
-    U: FloatArray  #: (M, p, p), U S Uᵀ = 1 for the stationary S, lower triangular
+    T: FloatArray  #: (M, n + 2 p, n + q + p), the step of the stationary filter, see `steady_row`
     log_det: FloatArray  #: (M,), ln det S; NaN if there is no stationary filter
     Sigma: FloatArray  #: (M, n, n), the stationary Σ
 
@@ -171,6 +170,66 @@ def _innovation_factor(
 
 
 @leaf
+def steady_row(
+    T: FloatArray, log_det: float, s: FloatArray, v: FloatArray, y: FloatArray, new: FloatArray
+) -> float:
+    """Write the next state of a steady filter to `new`; return ln P(y | past, v).
+
+    (x̂', ŷ', z) = T (x̂, v, y), where z are the standardised innovations, z = U (y - C x⁻ - D v)
+    with U S Uᵀ = 1.
+
+    >>> import numpy as np
+    >>> T, new = np.array([[0.5, 0.5, 0.5], [0.5, 0.5, 0.5], [-0.5, -0.5, 0.5]]), np.empty(5)
+    >>> log_p = steady_row(T, np.log(4), np.array([1.0, 2, 0, 2, 1]), np.ones(1), np.ones(1), new)
+    >>> round(log_p, 6), new.tolist()
+    (-2.112086, [1.0, 2.0, 2.0, 2.0, 1.0])
+    """
+    p, q = y.size, v.size
+    n, at = T.shape[1] - p - q, 1 + 2 * p
+    square = 0.0
+    for i in range(p):
+        new[1 + p + i] = s[1 + i]
+    for i in range(n + 2 * p):
+        total = 0.0
+        for j in range(n):
+            total += T[i, j] * s[at + j]
+        for j in range(q):
+            total += T[i, n + j] * v[j]
+        for j in range(p):
+            total += T[i, n + q + j] * y[j]
+        if i < n:
+            new[at + i] = total
+        elif i < n + p:
+            new[1 + i - n] = total
+        else:
+            square += total * total
+    new[0] = 1.0
+    for k in range(at + n, s.size):
+        new[k] = s[k]
+    return -0.5 * (square + log_det) - p * HALF_LOG_2PI
+
+
+@leaf
+def steady_step(
+    T: FloatArray, log_det: FloatArray, states: FloatArray, v: FloatArray, y: FloatArray,
+    new: FloatArray, log_p: FloatArray,
+) -> bool:  # fmt: skip
+    """Advance all filters if they are steady; otherwise return False. See `step`.
+
+    >>> import numpy as np
+    >>> T, states, new = np.ones((1, 3, 3)), np.zeros((1, 5)), np.empty((1, 5))
+    >>> steady_step(T, np.zeros(1), states, np.ones(1), np.ones(1), new, np.empty(1))
+    False
+    """
+    for m in range(states.shape[0]):
+        if states[m, 0] != 1.0:
+            return False
+    for m in range(states.shape[0]):
+        log_p[m] = steady_row(T[m], log_det[m], states[m], v, y, new[m])
+    return True
+
+
+@leaf
 def update(
     models: FilterModels, m: int, s: FloatArray, x: FloatArray, y_hat: FloatArray, y: FloatArray,
     missing: bool, regular: bool, new: FloatArray, work: FloatArray,
@@ -178,18 +237,18 @@ def update(
     """Write the state of filter m after the output y to `new`; return ln P(y | past, v), or NaN.
 
     x and y_hat are x⁻ and ŷ. If the sample is `missing`, y is not used and the result is 0. The
-    filter can be steady only if sampling is `regular`. `work` has the shape (LAYERS, w, w), where
-    w is max(n, p). NaN means that S is not positive definite.
+    filter can become steady only if sampling is `regular`. `work` has the shape (LAYERS, w, w),
+    where w is max(n, p). NaN means that S is not positive definite.
 
     >>> import numpy as np
     >>> one, flat = np.ones((1, 1, 1)), np.ones(1)
-    >>> models = FilterModels(one, one, one, 0 * one, one, one, np.inf * flat, 0.618034 * one,
-    ...                       0.618034 * one, np.log(2.618034) * flat, 0.618034 * one)
+    >>> models = FilterModels(one, one, one, 0 * one, one, one, np.inf * flat, one, np.nan * flat,
+    ...                       one)
     >>> new, zero = np.empty(5), np.zeros(1)
-    >>> log_p = update(models, 0, np.array([1.0, 0, 0, 0, 0.618034]), zero, zero, np.ones(1),
+    >>> log_p = update(models, 0, np.array([0.0, 0, 0, 0, 1]), zero, zero, np.ones(1),
     ...                False, True, new, np.empty((LAYERS, 1, 1)))
-    >>> round(log_p, 6), new.round(6).tolist()
-    (-1.591133, [1.0, 0.618034, 0.0, 0.618034, 0.618034])
+    >>> round(log_p, 6), new.round(6).tolist()                # N(1; 0, 3), gain 2/3
+    (-1.634911, [0.0, 0.666667, 0.0, 0.666667, 0.666667])
     """
     n, p = x.size, y_hat.size
     C, V = models.C[m], models.V[m]
@@ -200,23 +259,6 @@ def update(
     for i in range(p):
         e[i] = y[i] - y_hat[i]
         new[1 + p + i] = s[1 + i]
-    is_steady = regular and s[0] == 1.0
-    if is_steady and not missing:
-        square = 0.0
-        for i in range(p):
-            z[i] = 0.0
-            for j in range(i + 1):
-                z[i] += models.U[m, i, j] * e[j]
-            square += z[i] * z[i]
-        for i in range(n):
-            new[at_x + i] = x[i]
-            for j in range(p):
-                new[at_x + i] += models.L[m, i, j] * e[j]
-        new[0] = 1.0
-        for k in range(n * n):
-            new[at_sigma + k] = s[at_sigma + k]
-        _write_output(C, new, x, y_hat)
-        return _log_density(models.nu[m], p, square, models.log_det[m])
     for i in range(n):
         for j in range(n):
             total = 0.0
@@ -312,12 +354,14 @@ def step(
     models: FilterModels, states: FloatArray, v: FloatArray, y: FloatArray, missing: bool,
     regular: bool, new: FloatArray, log_p: FloatArray, work: FloatArray,
 ) -> None:  # fmt: skip
-    """Advance the filters of all modes: `update` after `predict_mean`, for each row of `states`.
+    """Advance the filters of all modes: `steady_row`, or `predict_mean` and `update`.
+
+    The result is bitwise that of `steady_step` if all filters are steady.
 
     >>> import numpy as np
     >>> one, flat = np.ones((1, 1, 1)), np.ones(1)
-    >>> models = FilterModels(one, one, one, 0 * one, one, one, np.inf * flat, one, one,
-    ...                       np.nan * flat, one)
+    >>> models = FilterModels(one, one, one, 0 * one, one, one, np.inf * flat, one, np.nan * flat,
+    ...                       one)
     >>> states, new, log_p = np.array([[0.0, 0, 0, 0, 1]]), np.empty((1, 5)), np.empty(1)
     >>> work = np.empty((LAYERS, 1, 1))
     >>> step(models, states, np.zeros(1), np.ones(1), False, True, new, log_p, work)
@@ -327,6 +371,9 @@ def step(
     n, p = models.A.shape[1], models.C.shape[1]
     x, y_hat = work[9, 0], work[10, 0]
     for m in range(states.shape[0]):
+        if regular and not missing and states[m, 0] == 1.0:
+            log_p[m] = steady_row(models.T[m], models.log_det[m], states[m], v, y, new[m])
+            continue
         predict_mean(
             models.A[m], models.B[m], models.C[m], models.D[m], states[m], v, x[:n], y_hat[:p]
         )
