@@ -19,7 +19,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from bayescontrol.experts import PI, Bank, PlantMode
+import numpy as np
+
+from bayescontrol.experts import PI, Bank, BankAgent, PlantMode
 from bayescontrol.interaction import interact
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 
@@ -34,6 +36,12 @@ RATE = 1e-3
 RATES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 
 SCENARIOS = ("fixed", "noisy", "load", "sign")
+
+
+def tuned_gains(a: float, g: float) -> tuple[float, float]:
+    """Return kp and ki of a PI controller for the plant w' = a w + g u and the time constant."""
+    gain = (1.0 - math.exp(-PERIOD / TIME_CONSTANT)) / g
+    return gain * a, gain * (1.0 - a)
 
 
 class Plant(NamedTuple):
@@ -53,9 +61,7 @@ class Plant(NamedTuple):
     @property
     def gains(self) -> tuple[float, float]:
         """(kp, ki) of the PI controller for the time constant."""
-        a, g = self.coefficients
-        gain = (1.0 - math.exp(-PERIOD / TIME_CONSTANT)) / g
-        return gain * a, gain * (1.0 - a)
+        return tuned_gains(*self.coefficients)
 
     def mode(self, noise: float = 1.0) -> PlantMode:
         """Return the plant with its filter and its controller; the motor stands still at first."""
@@ -107,6 +113,40 @@ class Motor:
 def interacting_agent(motor: Motor, rates: Any = RATES, **options: Any) -> Any:
     """Return the control rule over interacting models; it learns the rate if `rates` is a list."""
     return motor_bank(motor.noise, hazard=rates).agent(**options)
+
+
+class WeightedAgent(BankAgent):
+    """Classical multiple-model control: the mean input of all modes, weighted by P(m | past)."""
+
+    def decide(self, x: Any, rng: Stream) -> tuple[Any, Any]:
+        """Return the most probable mode and the weighted input."""
+        v = self.belief.posterior()
+        inputs = [self.belief.select(m).act(x, rng) for m in range(len(v))]
+        return self.belief.select(int(v.argmax())), float(v @ inputs)
+
+
+class SelfTuning:
+    """Recursive least squares with forgetting, and the PI tuning for the estimated plant."""
+
+    def __init__(self, forgetting: float = 0.995) -> None:
+        self.theta, self.P = np.array([0.9, 1.0]), np.diag([0.1, 10.0])
+        self.forgetting, self.k = forgetting, 0
+        self.y, self.before, self.u = 0.0, 0.0, 0.0
+
+    def act(self, rng: StreamLike) -> float:
+        """Return the input of the PI controller for the estimates, within safe bounds."""
+        a, g = self.theta
+        kp, ki = tuned_gains(min(max(a, 0.3), 0.999), math.copysign(max(abs(g), 0.2), g))
+        error, before = setpoint(self.k + 1) - self.y, setpoint(self.k) - self.before
+        return float(np.clip(self.u + kp * (error - before) + ki * error, -LIMIT, LIMIT))
+
+    def observe(self, a: float, o: float) -> None:
+        """Update the estimates."""
+        z = np.array([self.y, a])
+        gain = self.P @ z / (self.forgetting + z @ self.P @ z)
+        self.theta = self.theta + gain * (o - z @ self.theta)
+        self.P = (self.P - np.outer(gain, z @ self.P)) / self.forgetting
+        self.k, self.before, self.y, self.u = self.k + 1, self.y, float(o), float(a)
 
 
 def draw_motor(scenario: str, run: int, steps: int, *, every: int = 1000, seed: int = 0) -> Motor:
