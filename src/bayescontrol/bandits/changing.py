@@ -14,6 +14,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
+from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
@@ -233,7 +234,6 @@ class PerArmBelief(HasArms[Any]):
     """P(h_a, s_a, m_a | âo_<t) for arms that change independently of each other.
 
     `parts` are changing beliefs with one arm each. At every decision time goes on for all of them.
-    Exact action probabilities are not available.
 
     >>> from bayescontrol import BernoulliBandit
     >>> belief = BernoulliBandit(["red", "blue"]).changing(per_arm=True).belief()
@@ -336,6 +336,18 @@ class PerArmBelief(HasArms[Any]):
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self._parts[self.place(a)].predictive(x, a)
+
+    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+        """P(a | âo_<t): the posterior of each arm is a mixture over its starts.
+
+        P(a) = ∫ f_a(m) Π_{b≠a} F_b(m) dm, with f_a = Σ_s P(s_a = s | âo_<t) f_{a,s}.
+        """
+        parts = [self._parts[j].components() for j in self._roster.active.tolist()]
+        first = np.cumsum([0, *(len(part) for part in parts)])
+        p = np.array([p for part in parts for p, _ in part])
+        marginals = np.concatenate([belief.marginals(x) for part in parts for _, belief in part])
+        best = self.prior.best(marginals, Mixture(first, p))
+        return dict(zip(self.arms, best.tolist(), strict=True))
 
     def expected(self, *x: Any) -> dict[Any, float]:
         """E[r | âo_<t] of every active arm, in context x if the arms have contexts."""
