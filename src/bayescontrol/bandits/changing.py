@@ -131,14 +131,12 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     # -- queries -------------------------------------------------------------------------------
 
-    def average(self, query: Any) -> dict[Any, Any]:
-        """Return Σ_s P(s | âo_<t) query(belief of the segment), key by key."""
-
-        def query_active(belief: Any) -> Any:
+    def components(self) -> list[tuple[float, Any]]:
+        """Return P(s | âo_<t) and the belief about the active arms, for every start s."""
+        components = super().components()
+        for _, belief in components:
             belief.use_roster(self._roster)
-            return query(belief)
-
-        return super().average(query_active)
+        return components
 
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
         """P(a | âo_<t) = Σ_s P(s | âo_<t) P(arm a is the best | s)."""
@@ -154,14 +152,9 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""
-        means = self.average(
-            lambda belief: {k: np.array(v["mean"]) for k, v in belief.posterior_summary().items()}
-        )
-        names, pulls = distinct_texts(self.labels), self.pulls
-        return {
-            names[arm]: {"mean": means[names[arm]].tolist(), "count": pulls[arm]}
-            for arm in self.labels
-        }
+        means, pulls = self.posterior_means(), self.pulls
+        names = distinct_texts(self.labels).items()
+        return {name: {"mean": means[name], "count": pulls[arm]} for arm, name in names}
 
     # -- for compiled loops --------------------------------------------------------------------
 

@@ -401,6 +401,13 @@ class ChangePointBelief:
                 total[key] = total.get(key, 0.0) + p * value
         return total
 
+    def posterior_means(self) -> dict[str, Any]:
+        """Return the means in `posterior_summary` of the static beliefs, averaged over starts."""
+        means = self.average(
+            lambda belief: {k: np.array(v["mean"]) for k, v in belief.posterior_summary().items()}
+        )
+        return {k: v.tolist() for k, v in means.items()}
+
     def components(self) -> list[tuple[float, Any]]:
         """Return P(s | âo_<t) and the belief of the segment of every start s.
 
@@ -454,11 +461,8 @@ class ChangePointBelief:
     def copy(self) -> Self:
         """Return an independent copy."""
         clone = copy(self)
-        clone._state, clone._events, clone._saved = (
-            self._state.copy(),
-            [*self._events],
-            [*self._saved],
-        )
+        clone._state = self._state.copy()
+        clone._events, clone._saved = [*self._events], [*self._saved]
         clone._drawn_from = None if self._drawn_from is None else self._drawn_from.copy()
         return clone
 
