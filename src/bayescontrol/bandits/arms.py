@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_numbers
+from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.display import summary_html
@@ -258,13 +259,20 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
         """P(a | âo_<t) = P(m_a is the largest | âo_<t), by quadrature."""
+        return dict(zip(self.arms, self.best(self.marginals(x)).tolist(), strict=True))
+
+    def marginals(self, x: Any = None) -> FloatArray:
+        """Return the posterior rows of the active arms."""
+        return self._rows[self._roster.active]
+
+    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
+        """P(m_j is the largest) for arms with these rows, or for a mixture of rows for each arm."""
         if not isinstance(self.family, BestArm):
             raise MissingCapability(
                 f"{self.family!r} has no exact action probabilities: estimate them by counting the "
                 "arms that `draw_action` chooses"
             )
-        p = self.family.best(self._rows[self._roster.active])
-        return dict(zip(self.arms, p.tolist(), strict=True))
+        return self.family.best(rows) if mixture is None else self.family.best(rows, mixture)
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""

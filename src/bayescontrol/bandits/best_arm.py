@@ -3,18 +3,44 @@
     P(a = i | âo_<t) = P(m_i > m_j for all j ≠ i) = ∫ f_i(x) Π_{j≠i} F_j(x) dx
 
 The quadrature (`kernels.quadrature`) estimates its own error, which is below 1e-12 for posteriors
-of up to 1e7 observations. Arms are on the last axis; the axes before it are a batch.
+of up to 1e7 observations. Arms are on the last axis; the axes before it are a batch. With a
+`Mixture`, f_i = Σ_s p_{i,s} f_{i,s}, and the last axis holds the components of all arms.
 """
+
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.errors import InvalidPrior, QuadratureFailed
 
 
-def beta_best(alpha: npt.ArrayLike, beta: npt.ArrayLike) -> FloatArray:
+class Mixture(NamedTuple):
+    """The posterior of each arm is a mixture of components, which are listed arm by arm.
+
+    The components of arm j are `first[j]` to `first[j + 1] - 1`; p are their probabilities.
+    """
+
+    first: IntArray
+    p: FloatArray
+
+    def arm(self, i: int) -> int:
+        """Return the arm of component i."""
+        return int(self.first.searchsorted(i, "right")) - 1
+
+
+@lru_cache(maxsize=64)
+def _single_components(arms: int) -> Mixture:
+    """Return the mixture in which every arm has one component."""
+    return Mixture(np.arange(arms + 1), np.ones(arms))
+
+
+def beta_best(
+    alpha: npt.ArrayLike, beta: npt.ArrayLike, mixture: Mixture | None = None
+) -> FloatArray:
     """Return P(m_i is largest) for every arm i, where m_j ~ Beta(α_j, β_j); α and β positive.
 
     >>> beta_best([3, 2], [2, 3]).round(12), 53 / 70
@@ -22,20 +48,28 @@ def beta_best(alpha: npt.ArrayLike, beta: npt.ArrayLike) -> FloatArray:
     >>> beta_best([[1, 1, 1], [9, 1, 1]], 1).round(4)
     array([[0.3333, 0.3333, 0.3333],
            [0.8182, 0.0909, 0.0909]])
+
+    The first of two arms has the posterior ½ Beta(3, 2) + ½ Beta(1, 1):
+
+    >>> mixture = Mixture(np.array([0, 2, 3]), np.array([0.5, 0.5, 1.0]))
+    >>> beta_best([3, 1, 2], [2, 1, 3], mixture).round(12), (53 / 70 + 3 / 5) / 2
+    (array([0.67857143, 0.32142857]), 0.6785714285714286)
     """
-    return _integrate(kernels.posteriors.BETA, ("alpha", "beta"), alpha, beta)
+    return _integrate(kernels.posteriors.BETA, mixture, alpha=alpha, beta=beta)
 
 
-def normal_best(mu: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
+def normal_best(mu: npt.ArrayLike, sd: npt.ArrayLike, mixture: Mixture | None = None) -> FloatArray:
     """Return P(m_i is largest) for every arm i, where m_j ~ Normal(μ_j, σ_j); σ positive.
 
     >>> normal_best([0.0, 1.0], [1.0, 1.0]).round(12)  # Φ(-1/√2)
     array([0.23975006, 0.76024994])
     """
-    return _integrate(kernels.posteriors.NORMAL, ("mu", "sd"), mu, sd)
+    return _integrate(kernels.posteriors.NORMAL, mixture, mu=mu, sd=sd)
 
 
-def student_best(loc: npt.ArrayLike, scale: npt.ArrayLike, df: npt.ArrayLike) -> FloatArray:
+def student_best(
+    loc: npt.ArrayLike, scale: npt.ArrayLike, df: npt.ArrayLike, mixture: Mixture | None = None
+) -> FloatArray:
     """Return P(m_i is largest) for every arm i, where m_j has Student's t distribution.
 
     Gaussian arms with unknown variance have such posteriors. `df` must be at least 1/4.
@@ -43,10 +77,16 @@ def student_best(loc: npt.ArrayLike, scale: npt.ArrayLike, df: npt.ArrayLike) ->
     >>> student_best([0.0, 1.0], 0.5, 1.0).round(12)  # Cauchy: ½ - arctan(1)/π
     array([0.25, 0.75])
     """
-    return _integrate(kernels.posteriors.STUDENT, ("loc", "scale", "df"), loc, scale, df)
+    return _integrate(kernels.posteriors.STUDENT, mixture, loc=loc, scale=scale, df=df)
 
 
-def gamma_best(shape: npt.ArrayLike, rate: npt.ArrayLike, *, largest: bool = True) -> FloatArray:
+def gamma_best(
+    shape: npt.ArrayLike,
+    rate: npt.ArrayLike,
+    mixture: Mixture | None = None,
+    *,
+    largest: bool = True,
+) -> FloatArray:
     """Return P(λ_i is largest) for every arm i, where λ_j ~ Gamma(a_j, rate b_j).
 
     With `largest=False` return P(λ_i is smallest).
@@ -56,46 +96,52 @@ def gamma_best(shape: npt.ArrayLike, rate: npt.ArrayLike, *, largest: bool = Tru
     """
     posteriors = kernels.posteriors
     kind = posteriors.GAMMA if largest else posteriors.INVERSE_GAMMA
-    return _integrate(kind, ("shape", "rate"), shape, rate)
+    return _integrate(kind, mixture, shape=shape, rate=rate)
 
 
-def _integrate(kind: int, names: tuple[str, ...], *parameters: npt.ArrayLike) -> FloatArray:
-    """Check and broadcast the parameters with these names, then run the quadrature."""
+def _integrate(kind: int, mixture: Mixture | None, **parameters: npt.ArrayLike) -> FloatArray:
+    """Check and broadcast the parameters, then run the quadrature."""
+    names, given = list(parameters), list(parameters.values())
     try:
-        tables = [np.ascontiguousarray(table, np.float64) for table in parameters]
+        tables = [np.ascontiguousarray(table, np.float64) for table in given]
         if any(table.shape != tables[0].shape for table in tables):
             tables = [np.ascontiguousarray(table) for table in np.broadcast_arrays(*tables)]
     except (TypeError, ValueError) as error:
         raise InvalidPrior(f"{', '.join(names)}: give one per arm, as numbers ({error})") from None
     shape = tables[0].shape
-    if np.ndim(parameters[0]) == np.ndim(parameters[1]) == 0 or shape[-1] == 0:
-        raise InvalidPrior(f"{names[0]}={parameters[0]!r}: give one number per arm")
-    N = shape[-1]
-    a, b = tables[0].reshape(-1, N), tables[1].reshape(-1, N)
-    nu = tables[2].reshape(-1, N) if len(tables) > 2 else b  # b is a placeholder: nu is unused
+    if np.ndim(given[0]) == np.ndim(given[1]) == 0 or shape[-1] == 0:
+        raise InvalidPrior(f"{names[0]}={given[0]!r}: give one number per arm")
+    M = shape[-1]
+    mixture = mixture or _single_components(M)
+    a, b = tables[0].reshape(-1, M), tables[1].reshape(-1, M)
+    nu = tables[2].reshape(-1, M) if len(tables) > 2 else b  # b is a placeholder: nu is unused
     quadrature = kernels.quadrature
-    P = np.empty(a.shape)
-    scratch = np.empty((quadrature.ROWS * N + quadrature.MORE_ROWS, quadrature.NODES))
-    status, row = quadrature.best_of_each(kind, a, b, nu, P, scratch)
+    P = np.empty((len(a), len(mixture.first) - 1))
+    scratch = np.empty((quadrature.ROWS * M + quadrature.MORE_ROWS, quadrature.NODES))
+    status, row = quadrature.best_of_each(kind, a, b, nu, *mixture, P, scratch)
     if status != quadrature.DONE:
-        _raise_error(kind, names, [table.reshape(-1, N)[row] for table in tables], status)
-    return P.reshape(shape)
+        rows = {name: table.reshape(-1, M)[row] for name, table in zip(names, tables, strict=True)}
+        _raise_error(mixture, rows, status)
+    return P.reshape(*shape[:-1], P.shape[1])
 
 
-def _raise_error(kind: int, names: tuple[str, ...], rows: list[FloatArray], status: int) -> None:
+def _raise_error(mixture: Mixture, rows: dict[str, FloatArray], status: int) -> None:
     """Raise InvalidPrior for the first invalid parameter in `rows`, or QuadratureFailed."""
-    posteriors, quadrature = kernels.posteriors, kernels.quadrature
+    quadrature = kernels.quadrature
     if status == quadrature.INVALID:
         least = {"df": quadrature.LEAST_NU}  # other parameters: the smallest positive double
-        for name, row in zip(names, rows, strict=True):
-            is_location = name == names[0] and kind in (posteriors.NORMAL, posteriors.STUDENT)
-            for j, value in enumerate(row.tolist()):
+        for name, row in rows.items():
+            is_location = name in ("mu", "loc")
+            for i, value in enumerate(row.tolist()):
                 if not np.isfinite(value) or (not is_location and value < least.get(name, 5e-324)):
                     expected = "finite" if is_location else "positive and finite"
                     if name in least:
                         expected = f"finite and at least {least[name]}"
+                    j = mixture.arm(i)
                     raise InvalidPrior(f"arm {j}: {name} = {value:g} must be {expected}")
-    shown = ", ".join(f"{name}={row.tolist()}" for name, row in zip(names, rows, strict=True))
+    shown = ", ".join(f"{name}={row.tolist()}" for name, row in rows.items())
+    if len(mixture.p) >= len(mixture.first):
+        shown = f"{len(mixture.p)} components"
     raise QuadratureFailed(
         f"the probabilities of {shown} do not converge: remove arms that cannot be the best, or "
         "use posteriors with closer scales"

@@ -14,6 +14,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
+from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
@@ -130,14 +131,12 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     # -- queries -------------------------------------------------------------------------------
 
-    def average(self, query: Any) -> dict[Any, Any]:
-        """Return Σ_s P(s | âo_<t) query(belief of the segment), key by key."""
-
-        def query_active(belief: Any) -> Any:
+    def components(self) -> list[tuple[float, Any]]:
+        """Return P(s | âo_<t) and the belief about the active arms, for every start s."""
+        components = super().components()
+        for _, belief in components:
             belief.use_roster(self._roster)
-            return query(belief)
-
-        return super().average(query_active)
+        return components
 
     def action_probabilities(self, x: Any = None) -> dict[Any, float]:
         """P(a | âo_<t) = Σ_s P(s | âo_<t) P(arm a is the best | s)."""
@@ -153,14 +152,9 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""
-        means = self.average(
-            lambda belief: {k: np.array(v["mean"]) for k, v in belief.posterior_summary().items()}
-        )
-        names, pulls = distinct_texts(self.labels), self.pulls
-        return {
-            names[arm]: {"mean": means[names[arm]].tolist(), "count": pulls[arm]}
-            for arm in self.labels
-        }
+        means, pulls = self.posterior_means(), self.pulls
+        names = distinct_texts(self.labels).items()
+        return {name: {"mean": means[name], "count": pulls[arm]} for arm, name in names}
 
     # -- for compiled loops --------------------------------------------------------------------
 
@@ -233,7 +227,6 @@ class PerArmBelief(HasArms[Any]):
     """P(h_a, s_a, m_a | âo_<t) for arms that change independently of each other.
 
     `parts` are changing beliefs with one arm each. At every decision time goes on for all of them.
-    Exact action probabilities are not available.
 
     >>> from bayescontrol import BernoulliBandit
     >>> belief = BernoulliBandit(["red", "blue"]).changing(per_arm=True).belief()
@@ -336,6 +329,18 @@ class PerArmBelief(HasArms[Any]):
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         return self._parts[self.place(a)].predictive(x, a)
+
+    def action_probabilities(self, x: Any = None) -> dict[Any, float]:
+        """P(a | âo_<t): the posterior of each arm is a mixture over its starts.
+
+        P(a) = ∫ f_a(m) Π_{b≠a} F_b(m) dm, with f_a = Σ_s P(s_a = s | âo_<t) f_{a,s}.
+        """
+        parts = [self._parts[j].components() for j in self._roster.active.tolist()]
+        first = np.cumsum([0, *(len(part) for part in parts)])
+        p = np.array([p for part in parts for p, _ in part])
+        marginals = np.concatenate([belief.marginals(x) for part in parts for _, belief in part])
+        best = self.prior.best(marginals, Mixture(first, p))
+        return dict(zip(self.arms, best.tolist(), strict=True))
 
     def expected(self, *x: Any) -> dict[Any, float]:
         """E[r | âo_<t] of every active arm, in context x if the arms have contexts."""

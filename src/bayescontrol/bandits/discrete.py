@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray, as_numbers
 from bayescontrol.bandits.bandit import Bandit
-from bayescontrol.bandits.best_arm import beta_best
+from bayescontrol.bandits.best_arm import Mixture, beta_best
 from bayescontrol.bandits.family import (
     Family,
     number,
@@ -87,9 +87,9 @@ class Bernoulli(Family):
         p = float(row[0] / (row[0] + row[1]))
         return {0: 1.0 - p, 1: p}
 
-    def best(self, rows: FloatArray) -> FloatArray:
+    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others), by quadrature."""
-        return beta_best(rows[:, 0], rows[:, 1])
+        return beta_best(rows[:, 0], rows[:, 1], mixture)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve I_m(α, β) = p for m: the inverse of the regularised incomplete beta function."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
 
@@ -85,7 +86,8 @@ class Family(Protocol):
 class BestArm(Protocol):
     """The family computes P(arm j is the best | past) exactly."""
 
-    def best(self, rows: FloatArray) -> FloatArray: ...
+    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
+        """P(m_j > all others) from a row for each arm, or for each component of a mixture."""
 
 
 @runtime_checkable

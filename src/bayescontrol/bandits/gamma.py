@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.bandit import Bandit
-from bayescontrol.bandits.best_arm import gamma_best
+from bayescontrol.bandits.best_arm import Mixture, gamma_best
 from bayescontrol.bandits.family import Family, number, true_rows
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.description import ARMS, ModelKind, prior_rows
@@ -99,9 +99,9 @@ class Poisson(Family):
         """E[r_j] = a_j / b_j."""
         return np.asarray(rows[:, 0] / rows[:, 1])
 
-    def best(self, rows: FloatArray) -> FloatArray:
+    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others), by quadrature."""
-        return gamma_best(rows[:, 0], rows[:, 1])
+        return gamma_best(rows[:, 0], rows[:, 1], mixture)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve P(a, b m) = p for m: the inverse of the regularised incomplete gamma function."""
@@ -156,9 +156,9 @@ class Exponential(Family):
         a, b = rows.T
         return np.asarray(np.divide(b, a - 1.0, out=np.full(len(rows), np.inf), where=a > 1.0))
 
-    def best(self, rows: FloatArray) -> FloatArray:
+    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others) = P(θ_j < all others), by quadrature."""
-        return gamma_best(rows[:, 0], rows[:, 1], largest=False)
+        return gamma_best(rows[:, 0], rows[:, 1], mixture, largest=False)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """Solve Q(a, b / m) = p for m: m = 1/θ is at most 1/t where θ is at least t."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.bandit import Bandit
-from bayescontrol.bandits.best_arm import normal_best, student_best
+from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
 from bayescontrol.bandits.family import (
     Family,
     number,
@@ -136,9 +136,9 @@ class GaussianRewards(_GaussianFamily):
         """E[r_j] = μ_j."""
         return rows[:, 0].copy()
 
-    def best(self, rows: FloatArray) -> FloatArray:
+    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others), by quadrature."""
-        return normal_best(rows[:, 0], 1.0 / np.sqrt(rows[:, 1]))
+        return normal_best(rows[:, 0], 1.0 / np.sqrt(rows[:, 1]), mixture)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """μ + Φ⁻¹(p) / √λ."""
@@ -213,16 +213,17 @@ class NormalGamma(_GaussianFamily):
         """E[r_j] = μ_j; NaN for α_j ≤ ½, where m_j has no mean."""
         return np.where(rows[:, 2] > 0.5, rows[:, 0], np.nan)
 
-    def best(self, rows: FloatArray) -> FloatArray:
+    def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j > all others), by quadrature; raises `QuadratureFailed` below α = 1/8."""
         mu, kappa, alpha, beta = rows.T
-        j = int(alpha.argmin())
-        if alpha[j] < LEAST_ALPHA:
+        i = int(alpha.argmin())
+        if alpha[i] < LEAST_ALPHA:
+            j = i if mixture is None else mixture.arm(i)
             raise QuadratureFailed(
-                f"arm {j}: alpha = {alpha[j]:g}: with unknown variance exact probabilities need "
+                f"arm {j}: alpha = {alpha[i]:g}: with unknown variance exact probabilities need "
                 f"alpha of at least {LEAST_ALPHA}; each reward adds 1/2"
             )
-        return student_best(mu, np.sqrt(beta / alpha / kappa), 2.0 * alpha)
+        return student_best(mu, np.sqrt(beta / alpha / kappa), 2.0 * alpha, mixture)
 
     def interval(self, rows: FloatArray, tails: FloatArray) -> FloatArray:
         """μ + t_2α⁻¹(p) √(β/ακ)."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
-from bayescontrol.bandits import best_arm
+from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.regression import (
     LARGEST,
     FiniteLink,
@@ -173,11 +173,23 @@ class LinearBelief(HasArms[LinearWeights]):
 
     def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
         """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature."""
-        s, sd = self.scores(scale_for_comparison(as_context(x, self.features)))
+        return dict(zip(self.arms, self.best(self.marginals(x)).tolist(), strict=True))
+
+    def marginals(self, x: npt.ArrayLike) -> FloatArray:
+        """Return the mean and the standard deviation of the scaled score of every active arm."""
+        scaled = scale_for_comparison(as_context(x, self.features))
+        return np.column_stack(self.scores(scaled))
+
+    def best(self, scores: FloatArray, mixture: Mixture | None = None) -> FloatArray:
+        """P(score j is the largest) for arms with these scores, or for a mixture for each arm."""
+        s, sd = scores.T
+        if sd.all():
+            return normal_best(s, sd, mixture)
         # Scores without uncertainty, as in the context 0, have no density to integrate.
+        if mixture is not None:
+            s = np.add.reduceat(mixture.p * s, mixture.first[:-1])
         is_best = s == s.max()
-        p = best_arm.normal_best(s, sd) if sd.all() else is_best / is_best.sum()
-        return dict(zip(self.arms, p.tolist(), strict=True))
+        return np.asarray(is_best / is_best.sum())
 
     def expected(self, x: npt.ArrayLike) -> dict[Any, float]:
         """E[r | âo_<t, x] of every active arm."""

@@ -394,16 +394,28 @@ class ChangePointBelief:
         return -self.log_predictive(x, a, o) / _LN2
 
     def average(self, query: Callable[[Any], dict[K, Any]]) -> dict[K, Any]:
-        """Return Σ_s P(s | âo_<t) query(belief of the segment), key by key.
+        """Return Σ_s P(s | âo_<t) query(belief of the segment), key by key."""
+        total = dict[K, Any]()
+        for p, belief in self.components():
+            for key, value in query(belief).items():
+                total[key] = total.get(key, 0.0) + p * value
+        return total
+
+    def posterior_means(self) -> dict[str, Any]:
+        """Return the means in `posterior_summary` of the static beliefs, averaged over starts."""
+        means = self.average(
+            lambda belief: {k: np.array(v["mean"]) for k, v in belief.posterior_summary().items()}
+        )
+        return {k: v.tolist() for k, v in means.items()}
+
+    def components(self) -> list[tuple[float, Any]]:
+        """Return P(s | âo_<t) and the belief of the segment of every start s.
 
         Starts with a total probability below 1e-15 are left out.
         """
-        state, total = self._state, dict[K, Any]()
-        probabilities = state.probabilities()
-        for place in np.flatnonzero(probabilities > 1e-15 / state.size).tolist():
-            for key, value in query(state.segments.belief(place)).items():
-                total[key] = total.get(key, 0.0) + float(probabilities[place]) * value
-        return total
+        p, segments = self._state.probabilities(), self._state.segments
+        places = np.flatnonzero(p > 1e-15 / len(p)).tolist()
+        return [(float(p[place]), segments.belief(place)) for place in places]
 
     # -- saving and copying ----------------------------------------------------------------------
 
@@ -449,11 +461,8 @@ class ChangePointBelief:
     def copy(self) -> Self:
         """Return an independent copy."""
         clone = copy(self)
-        clone._state, clone._events, clone._saved = (
-            self._state.copy(),
-            [*self._events],
-            [*self._saved],
-        )
+        clone._state = self._state.copy()
+        clone._events, clone._saved = [*self._events], [*self._saved]
         clone._drawn_from = None if self._drawn_from is None else self._drawn_from.copy()
         return clone
 

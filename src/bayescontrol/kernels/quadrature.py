@@ -1,7 +1,9 @@
 """P(arm i is best) for independent arms, by adaptive quadrature with a check.
 
-    P_i = ∫ f_i(y) Π_{j≠i} F_j(y) dy,      F_j(y) = 1 - ∫_y^∞ f_j
+    P_i = ∫ f_i(y) Π_{j≠i} F_j(y) dy,      F_j(y) = 1 - ∫_y^∞ f_j,      f_j = Σ_s p_{j,s} f_{j,s}
     S   = Σ_i f_i Π_{j≠i} F_j = (Π_j F_j)'
+
+The density of an arm is a mixture of components s; most arms have a single one with p = 1.
 
 Panels are placed from the right, where every F_j is 1, to the left, until some F_j is 0. In a panel
 of half-width h, K Gauss nodes give f and, through TO_RIGHT, also F: no distribution function is
@@ -11,18 +13,20 @@ called. A panel is accepted if
     |∫ S - [Π_j F_j]| ≤ ε           both sides are the same integral, computed in two ways
 
 where c_n are Legendre coefficients: they fall at least geometrically, so that the left side is
-about c_{2K}, the first that Gauss's rule misses. Otherwise it is narrowed. A panel never covers an
-arm that is too narrow for its nodes.
+about c_{2K}, the first that Gauss's rule misses. Otherwise it is narrowed. A panel never covers a
+component that is too narrow for its nodes.
 
-An arm has a row of numbers: mode, density there, scale, HIGH above which it has no mass, TAIL =
-1 - F_j at the right end of the panel, and its logarithm around the middle of it.
+A component has a row of numbers: mode, p times the density there, scale, LOW and HIGH between which
+it has mass, and its logarithm around the middle of the panel. Also an arm has a row: HIGH, MASS in
+the panel, and TAIL = 1 - F_j at its right end. The components of arm j are `first[j]` to
+`first[j + 1] - 1`.
 """
 
 import math
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, exp_split, log
 from bayescontrol.kernels.finite import POWER
@@ -52,8 +56,8 @@ EPSILON = 1e-14
 #: e^-MAX_FALL from its middle to its end, so that the nodes resolve it.
 MAX_SCALES, MAX_FALL = 2.5, 60.0
 
-# The columns of an arm's row.
-MODE, PEAK, SCALE, HIGH, TAIL, MASS, DROP, SLOPE, SIZE = range(9)
+# The columns of the row of a component or an arm.
+MODE, PEAK, SCALE, LOW, HIGH, TAIL, MASS, DROP, SLOPE, SIZE = range(10)
 
 
 @leaf
@@ -98,36 +102,49 @@ def gauss_error(f: FloatArray) -> float:
 
 
 @leaf
-def fill_rows(kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray) -> float:
-    """Fill the rows of all arms; return the point below which some F_j is 0.
+def fill_rows(
+    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, first: IntArray, p: FloatArray,
+    rows: FloatArray, arms: FloatArray,
+) -> float:  # fmt: skip
+    """Fill the rows of all components and arms; return the point below which some F_j is 0.
 
-    >>> one, rows = np.ones(2), np.empty((2, K))
-    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, rows)
-    >>> low == -math.sqrt(2.0 * T), bool(rows[0, HIGH] == -low)
+    >>> one, rows, arms = np.ones(2), np.empty((2, K)), np.empty((2, K))
+    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, np.arange(3), one, rows, arms)
+    >>> low == -math.sqrt(2.0 * T), bool(arms[0, HIGH] == -low)
     (True, True)
     """
-    N = a.shape[0]
+    N, M = arms.shape[0], a.shape[0]
     low, origin, narrowest = -math.inf, 0.0, math.inf
     for j in range(N):
-        rows[j, MODE], rows[j, PEAK], rows[j, SCALE] = peak(kind, a[j], b[j], nu[j])
-        mode, scale = rows[j, MODE], rows[j, SCALE]
-        low = max(low, mode - reach(kind, a[j], b[j], nu[j], mode, scale, -1.0, T))
-    for j in range(N):
-        mode, scale = rows[j, MODE], rows[j, SCALE]
-        rows[j, TAIL], rows[j, HIGH] = 0.0, low
-        if mode >= low or fall(kind, a[j], b[j], nu[j], mode, low - mode)[0] <= T:
-            rows[j, HIGH] = mode + reach(kind, a[j], b[j], nu[j], mode, scale, 1.0, T)
+        low_of_arm = math.inf
+        for i in range(first[j], first[j + 1]):
+            mode, density, scale = peak(kind, a[i], b[i], nu[i])
+            rows[i, MODE], rows[i, PEAK], rows[i, SCALE] = mode, p[i] * density, scale
+            d = reach(kind, a[i], b[i], nu[i], mode, scale, -1.0, T)
+            rows[i, LOW] = max(-math.inf, mode - d)  # -inf if d is NaN
+            low_of_arm = min(low_of_arm, rows[i, LOW])
+        low = max(low, low_of_arm)
+    for i in range(M):
+        mode, scale = rows[i, MODE], rows[i, SCALE]
+        rows[i, HIGH] = low
+        if mode >= low or fall(kind, a[i], b[i], nu[i], mode, low - mode)[0] <= T:
+            rows[i, HIGH] = mode + reach(kind, a[i], b[i], nu[i], mode, scale, 1.0, T)
             if kind >= NORMAL and scale < narrowest:
                 narrowest, origin = scale, mode
+    low -= origin
     for j in range(N):
-        # Relative to its mode the narrowest arm loses no precision, however far from 0 it is.
-        rows[j, MODE], rows[j, HIGH] = rows[j, MODE] - origin, rows[j, HIGH] - origin
-    return low - origin
+        arms[j, TAIL], arms[j, HIGH] = 0.0, low
+        for i in range(first[j], first[j + 1]):
+            # Relative to its mode the narrowest component loses no precision, however far from 0.
+            rows[i, MODE], rows[i, HIGH] = rows[i, MODE] - origin, rows[i, HIGH] - origin
+            rows[i, LOW] = rounded_up(rows[i, LOW] - origin)
+            arms[j, HIGH] = max(arms[j, HIGH], rows[i, HIGH])
+    return low
 
 
 @leaf
 def _limit_width(kind: int, a: float, b: float, row: FloatArray, left: float, y: float) -> float:
-    """Return the left end, at least `left`, of a wide panel that the nodes resolve for one arm.
+    """Return the left end, at least `left`, of a wide panel that resolves one component.
 
     In such a panel ln f is linear to within ε, or has no finer detail. Λ is linear except for e^-y
     or e^y, which varies on the scale 1 however slowly f does; near one end of the panel it can
@@ -153,55 +170,59 @@ def _limit_width(kind: int, a: float, b: float, row: FloatArray, left: float, y:
 def place_panel(
     kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray, left: float, y: float
 ) -> float:
-    """Return the left end, at least `left`, of a panel up to y whose nodes resolve every arm.
+    """Return the left end, at least `left`, of a panel up to y that resolves every component.
 
-    Returns NaN if there is none. Writes fall, slope and n in the middle of the panel for each arm
-    with mass in it.
+    Returns NaN if there is none. Writes fall, slope and n in the middle of the panel for each
+    component with mass in it.
 
     >>> one, rows = np.ones(2), np.empty((2, K))
-    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, rows)
+    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, np.arange(3), one, rows, rows.copy())
     >>> place_panel(NORMAL, 0.0 * one, one, one, rows, low, -low)  # the core begins at one scale
     1.0
     """
-    N = a.shape[0]
+    M = a.shape[0]
     accepted = False
     while not accepted:
-        j = 0
-        while j < N:
-            mode, high, scale = rows[j, MODE], rows[j, HIGH], rows[j, SCALE]
-            j += 1
-            if high > left:
+        i = 0
+        while i < M:
+            mode, scale = rows[i, MODE], rows[i, SCALE]
+            low, high = rows[i, LOW], rows[i, HIGH]
+            i += 1
+            if high > left and low < y:
                 w, c = y - left, 0.5 * (y + left)
                 if high < c and w > 0.5 * (high - mode):
-                    left, j = high, 0
+                    left, i = high, 0
+                elif low > left and w > 0.5 * (mode - low):
+                    left, i = low, 0
                 elif w > MAX_SCALES * scale and left < mode + scale and y > mode - scale:
-                    left, j = min(y - 0.99 * MAX_SCALES * scale, mode + scale), 0
+                    left, i = min(y - 0.99 * MAX_SCALES * scale, mode + scale), 0
         left = rounded_up(left)
         h = 0.5 * (y - left)
         c = y - h
         if not left < c < y:  # the panel has no width left, or NaN
             return math.nan
-        accepted, j = True, 0
-        while accepted and j < N:
-            if rows[j, HIGH] > left:
-                mode = rows[j, MODE]
-                rows[j, DROP], rows[j, SLOPE] = fall(kind, a[j], b[j], nu[j], mode, c - mode)
-                rows[j, SIZE] = weight(kind, a[j], b[j], rows[j, SLOPE])
+        accepted, i = True, 0
+        while accepted and i < M:
+            if rows[i, HIGH] > left and rows[i, LOW] < y:
+                mode = rows[i, MODE]
+                rows[i, DROP], rows[i, SLOPE] = fall(kind, a[i], b[i], nu[i], mode, c - mode)
+                rows[i, SIZE] = weight(kind, a[i], b[i], rows[i, SLOPE])
                 narrower = left
-                if not abs(rows[j, SLOPE]) * h <= MAX_FALL:
+                if not abs(rows[i, SLOPE]) * h <= MAX_FALL:
                     narrower = c
                 elif h > WIDE or kind == STUDENT:
-                    narrower = _limit_width(kind, a[j], b[j], rows[j], left, y)
+                    narrower = _limit_width(kind, a[i], b[i], rows[i], left, y)
                 accepted = narrower == left
                 left = narrower
-            j += 1
+            i += 1
     return left
 
 
 @leaf
 def densities(
-    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray, left: float,
-    y: float, product: float, f: FloatArray, D: FloatArray, u: FloatArray,
+    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, first: IntArray, rows: FloatArray,
+    arms: FloatArray, left: float, y: float, product: float, f: FloatArray, D: FloatArray,
+    u: FloatArray,
 ) -> float:  # fmt: skip
     """Write h f_j at the nodes of [left, y] to f[j]; return the largest error of Gauss's rule.
 
@@ -209,10 +230,10 @@ def densities(
     is Π_i F_i at y.
 
     >>> one, rows, f = np.ones(1), np.empty((1, K)), np.empty((1, K))
-    >>> D, u = np.empty(K), np.empty(K)
-    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, rows)
+    >>> first, arms, D, u = np.arange(2), np.empty((1, K)), np.empty(K), np.empty(K)
+    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, first, one, rows, arms)
     >>> left = place_panel(NORMAL, 0.0 * one, one, one, rows, -1.0, 1.0)
-    >>> densities(NORMAL, 0.0 * one, one, one, rows, left, 1.0, 1.0, f, D, u) < 1e-15
+    >>> densities(NORMAL, 0.0 * one, one, one, first, rows, arms, left, 1.0, 1.0, f, D, u) < 1e-15
     True
     >>> float((WEIGHT * f[0]).sum())  # P(|x| < 1)
     0.68268949213708...
@@ -221,51 +242,55 @@ def densities(
     c = y - h
     has_shape = shape(kind, c, h, D, u)
     worst = 0.0
-    for j in range(a.shape[0]):
-        if rows[j, HIGH] <= left:
+    for j in range(arms.shape[0]):
+        if arms[j, HIGH] <= left:
             continue
-        if has_shape:
-            drop, slope, size = rows[j, DROP], h * rows[j, SLOPE], rows[j, SIZE]
-            for k in range(K):
-                f[j, k] = drop + slope * NODE[k] + size * D[k]
-        else:
-            mode = rows[j, MODE]
-            for k in range(K):
-                f[j, k] = fall(kind, a[j], b[j], nu[j], mode, c - mode + h * NODE[k])[0]
-        height = h * rows[j, PEAK]
         for k in range(K):
-            x, e = exp_split(-f[j, k] if f[j, k] < 700.0 else -700.0)
-            f[j, k] = height * x * POWER[int(max(-e, 0.0))]
-        others_product = min(product / max(1.0 - rows[j, TAIL], 1e-16), 1.0)
+            f[j, k] = 0.0
+        for i in range(first[j], first[j + 1]):
+            if rows[i, HIGH] <= left or rows[i, LOW] >= y:
+                continue
+            if has_shape:
+                drop, slope, size = rows[i, DROP], h * rows[i, SLOPE], rows[i, SIZE]
+                for k in range(K):
+                    u[k] = drop + slope * NODE[k] + size * D[k]
+            else:
+                mode = rows[i, MODE]
+                for k in range(K):
+                    u[k] = fall(kind, a[i], b[i], nu[i], mode, c - mode + h * NODE[k])[0]
+            height = h * rows[i, PEAK]
+            for k in range(K):
+                x, e = exp_split(-u[k] if u[k] < 700.0 else -700.0)
+                f[j, k] += height * x * POWER[int(max(-e, 0.0))]
+        others_product = min(product / max(1.0 - arms[j, TAIL], 1e-16), 1.0)
         worst = max_or_nan(worst, others_product * gauss_error(f[j]))
     return worst
 
 
 @leaf
 def products(
-    rows: FloatArray, left: float, f: FloatArray, F: FloatArray, part: FloatArray, S: FloatArray,
+    arms: FloatArray, left: float, f: FloatArray, F: FloatArray, part: FloatArray, S: FloatArray,
     after: FloatArray,
 ) -> tuple[float, float]:  # fmt: skip
     """Write part_i = h f_i Π_{j≠i} F_j and their sum S at the nodes; return Π_j F_j at both ends.
 
     The right end comes first.
 
-    >>> rows = np.zeros((5, K))
-    >>> rows, f, F, part, S = (rows[i : i + 1] for i in range(5))
-    >>> rows[0, HIGH], f[:] = 1.0, 0.25  # half of the mass
-    >>> at_right, at_left = products(rows, 0.0, f, F, part, S[0], np.empty(K))
+    >>> arms, f, F, part, S = np.zeros((5, 1, K))
+    >>> arms[0, HIGH], f[:] = 1.0, 0.25  # half of the mass
+    >>> at_right, at_left = products(arms, 0.0, f, F, part, S[0], np.empty(K))
     >>> at_right, round(at_left, 15), np.array_equal(S, f)
     (1.0, 0.5, True)
     """
-    N = rows.shape[0]
+    N = arms.shape[0]
     at_right, at_left = 1.0, 1.0
     # First S is the product of the F_j before arm j; then `after` is that of the F_j after it.
     for k in range(K):
         S[k], after[k] = 1.0, 1.0
     for j in range(N):
-        if rows[j, HIGH] <= left:
+        if arms[j, HIGH] <= left:
             continue
-        tail, mass = rows[j, TAIL], 0.0
+        tail, mass = arms[j, TAIL], 0.0
         for k in range(K):
             F[j, k] = 1.0 - tail
         for i in range(K):
@@ -275,13 +300,13 @@ def products(
         for k in range(K):
             part[j, k] = f[j, k] * S[k]
             S[k] *= F[j, k]
-        rows[j, MASS] = mass
+        arms[j, MASS] = mass
         at_right *= 1.0 - tail
         at_left *= 1.0 - tail - mass
     for k in range(K):
         S[k] = 0.0
     for j in range(N - 1, -1, -1):
-        if rows[j, HIGH] > left:
+        if arms[j, HIGH] > left:
             for k in range(K):
                 part[j, k] *= after[k]
                 S[k] += part[j, k]
@@ -295,8 +320,8 @@ def products(
 #: Results of `best`: success, no convergence, invalid parameters.
 DONE, FAILED, INVALID = 0, 1, 2
 
-#: `best` needs scratch of shape (ROWS · arms + MORE_ROWS, NODES).
-ROWS, MORE_ROWS, NODES = 5, 3, K
+#: `best` needs scratch of shape (ROWS · components + MORE_ROWS, NODES).
+ROWS, MORE_ROWS, NODES = 6, 3, K
 
 #: The allowed deviation of the sum of all probabilities from 1.
 TOTAL = 1e-12
@@ -308,7 +333,7 @@ LEAST_NU = 0.25
 
 @leaf
 def _valid(kind: int, a: float, b: float, nu: float) -> bool:
-    """Return whether the parameters of an arm are in their ranges."""
+    """Return whether the parameters of a component are in their ranges."""
     a_is_valid = -math.inf < a < math.inf if kind >= NORMAL else 0.0 < a < math.inf
     return a_is_valid and 0.0 < b < math.inf and (kind != STUDENT or LEAST_NU <= nu < math.inf)
 
@@ -323,29 +348,32 @@ def _root(x: float) -> float:
 
 @leaf
 def best(
-    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, P: FloatArray, scratch: FloatArray
-) -> int:
+    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, first: IntArray, p: FloatArray,
+    P: FloatArray, scratch: FloatArray,
+) -> int:  # fmt: skip
     """Write P(arm i is best) to P[i]; return DONE, or the reason of failure with P unchanged.
 
-    The parameters are those of `posteriors`, one for each arm; `nu` is for Student's distribution.
+    The parameters are those of `posteriors`, one for each component; `nu` is for Student's
+    distribution. p are the probabilities of the components of each arm.
 
     >>> import numpy as np
     >>> from bayescontrol.kernels.posteriors import BETA
     >>> a, b, P = np.array([2.0, 1.0]), np.array([1.0, 1.0]), np.empty(2)
-    >>> best(BETA, a, b, b, P, np.empty((ROWS * 2 + MORE_ROWS, K))) == DONE, P.round(14)
+    >>> scratch = np.empty((ROWS * 2 + MORE_ROWS, K))
+    >>> best(BETA, a, b, b, np.arange(3), np.ones(2), P, scratch) == DONE, P.round(14)
     (True, array([0.66666667, 0.33333333]))
     """
-    N = a.shape[0]
-    for j in range(N):
-        if not _valid(kind, a[j], b[j], nu[j]):
+    N, M = P.shape[0], a.shape[0]
+    for i in range(M):
+        if not _valid(kind, a[i], b[i], nu[i]):
             return INVALID
     f, F, part = scratch[:N], scratch[N : 2 * N], scratch[2 * N : 3 * N]
-    total, rows = scratch[3 * N : 4 * N], scratch[4 * N : 5 * N]
-    D, S, after = scratch[5 * N], scratch[5 * N + 1], scratch[5 * N + 2]
-    low = rounded_up(fill_rows(kind, a, b, nu, rows))
+    total, arms, rows = scratch[3 * N : 4 * N], scratch[4 * N : 5 * N], scratch[5 * N : 5 * N + M]
+    D, S, after = scratch[5 * N + M], scratch[5 * N + M + 1], scratch[5 * N + M + 2]
+    low = rounded_up(fill_rows(kind, a, b, nu, first, p, rows, arms))
     y = low
     for j in range(N):
-        y = max(y, rows[j, HIGH])
+        y = max(y, arms[j, HIGH])
         for k in range(K):
             total[j, k] = 0.0
     epsilon = EPSILON + 4e-16 * N
@@ -356,17 +384,17 @@ def best(
         left = place_panel(kind, a, b, nu, rows, max(y - w, low), y)
         if not left < y or panels > MAX_PANELS:  # `left` can be NaN
             return FAILED
-        error = densities(kind, a, b, nu, rows, left, y, product, f, D, after)
+        error = densities(kind, a, b, nu, first, rows, arms, left, y, product, f, D, after)
         if error <= epsilon:
-            at_right, at_left = products(rows, left, f, F, part, S, after)
+            at_right, at_left = products(arms, left, f, F, part, S, after)
             mass = 0.0
             for k in range(K):
                 mass += WEIGHT[k] * S[k]
             error = max_or_nan(error, max_or_nan(abs(mass - (at_right - at_left)), gauss_error(S)))
             if error <= epsilon:
                 for j in range(N):
-                    if rows[j, HIGH] > left:
-                        rows[j, TAIL] += rows[j, MASS]
+                    if arms[j, HIGH] > left:
+                        arms[j, TAIL] += arms[j, MASS]
                         for k in range(K):
                             total[j, k] += part[j, k]
                 y, product = left, at_left
@@ -375,22 +403,23 @@ def best(
         w = (right - left) * min(max(0.9 * _root(epsilon / max(error, 1e-300)), 0.3), 3.0)
     sum_P = 0.0
     for j in range(N):
-        p = 0.0
+        P_j = 0.0
         for k in range(K):
-            p += WEIGHT[k] * total[j, k]
-        rows[j, MASS] = max(p, 0.0)
-        sum_P += rows[j, MASS]
+            P_j += WEIGHT[k] * total[j, k]
+        arms[j, MASS] = max(P_j, 0.0)
+        sum_P += arms[j, MASS]
     if not abs(sum_P - 1.0) <= TOTAL:
         return FAILED
     for j in range(N):
-        P[j] = rows[j, MASS] / sum_P
+        P[j] = arms[j, MASS] / sum_P
     return DONE
 
 
 @leaf
 def best_of_each(
-    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, P: FloatArray, scratch: FloatArray
-) -> tuple[int, int]:
+    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, first: IntArray, p: FloatArray,
+    P: FloatArray, scratch: FloatArray,
+) -> tuple[int, int]:  # fmt: skip
     """Run `best` on each row and stop at the first failure.
 
     Return (status, row): the failing row, or DONE and the last row.
@@ -398,11 +427,12 @@ def best_of_each(
     >>> import numpy as np
     >>> from bayescontrol.kernels.posteriors import NORMAL
     >>> mu, sd, P = np.array([[0.0, 0.0], [0.0, 9.0]]), np.ones((2, 2)), np.empty((2, 2))
-    >>> best_of_each(NORMAL, mu, sd, sd, P, np.empty((ROWS * 2 + MORE_ROWS, K))), P.round(9)
+    >>> scratch = np.empty((ROWS * 2 + MORE_ROWS, K))
+    >>> best_of_each(NORMAL, mu, sd, sd, np.arange(3), np.ones(2), P, scratch), P.round(9)
     ((0, 1), array([[0.5, 0.5], [0. , 1. ]]))
     """
     for i in range(a.shape[0]):
-        status = best(kind, a[i], b[i], nu[i], P[i], scratch)
+        status = best(kind, a[i], b[i], nu[i], first, p, P[i], scratch)
         if status != DONE:
             return status, i
     return DONE, a.shape[0] - 1

@@ -73,7 +73,5 @@ class ChangingSystemBelief(ChangePointBelief):
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return E[A], E[B] and the number of decisions."""
-        means = self.average(
-            lambda belief: {k: np.array(v["mean"]) for k, v in belief.posterior_summary().items()}
-        )
-        return {k: {"mean": v.tolist(), "count": self.decision} for k, v in means.items()}
+        means = self.posterior_means()
+        return {k: {"mean": v, "count": self.decision} for k, v in means.items()}
