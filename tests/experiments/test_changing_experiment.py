@@ -33,10 +33,10 @@ from bayescontrol.experiments.bandits.changing import (
     experiment,
     play,
     play_plant,
-    ratio_and_error,
     run,
     score,
 )
+from bayescontrol.experiments.chance import ratio_and_error
 from bayescontrol.lab import Claim, Columns, run_replicas
 from bayescontrol.plot import figures as printed
 

@@ -241,3 +241,29 @@ def mean_with_error(runs: npt.ArrayLike) -> str:
 def format_weight(weight: float) -> str:
     """Format a probability to two digits, or as "below 1e-12"."""
     return f"{weight:.2g}" if weight >= _SMALL else f"below {_SMALL:.0e}"
+
+
+def at_most(
+    name: str, limit: float, values: FloatArray, baseline: FloatArray | None, claim: str,
+    reason: str, threshold_origin: str = "requirement",
+) -> Claim:  # fmt: skip
+    """Claim that a mean, divided by that of the baseline if there is one, is below the limit.
+
+    The claim is undecided if the limit is within two standard errors.
+    """
+    margin = (limit if baseline is None else limit * baseline) - values
+    ours = measured(values) if baseline is None else ratio_and_error(values, baseline)
+    return Claim(
+        name, claim, "ours", f"<= {limit:g}", *ours, clearly_positive(margin), reason,
+        undecided=is_unclear(margin), threshold_origin=threshold_origin,
+    )  # fmt: skip
+
+
+def ratio_and_error(a: FloatArray, b: FloatArray) -> tuple[float, float | None]:
+    """Return the ratio of two means over the same runs, and its standard error to first order.
+
+    >>> ratio_and_error(np.array([1.0, 3.0]), np.array([2.0, 6.0]))
+    (0.5, None)
+    """
+    ratio = float(a.mean() / b.mean())
+    return ratio, measured((a - ratio * b) / b.mean())[1]

@@ -1,6 +1,6 @@
 """Columns by name, and series over the runs: medians with a band, shares with an interval."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.lab import wilson
-from bayescontrol.plot.chart import Series
+from bayescontrol.plot.chart import Panel, Series
 
 
 def by_name(names: Iterable[str], column: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
@@ -56,3 +56,15 @@ def mean_of_runs(
     """Make a series of the mean over the runs, with a band that contains 90 % of them."""
     low, high = np.quantile(runs, (0.05, 0.95), axis=0, method=method)
     return Series(label, x, runs.mean(axis=0), low, high, **style)
+
+
+def sorted_runs(
+    values: Mapping[str, FloatArray], looks: Mapping[str, Any], title: str, ylabel: str, **axes: Any
+) -> Panel:
+    """Draw the values of each agent in increasing order, against the share of runs."""
+    series = [
+        Series(a, (np.arange(v.size) + 0.5) / v.size, np.sort(v), marker="circle", **looks[a])
+        for a, v in values.items()
+    ]
+    xlabel = "share of runs with a lower value"
+    return Panel(title, xlabel, ylabel, series, xlim=(0.0, 1.0), legend="below", **axes)

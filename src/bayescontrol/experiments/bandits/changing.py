@@ -55,7 +55,7 @@ from bayescontrol.baselines import KLUCB, ForgettingLinearBelief, ForgettingSyst
 from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction, counted
 from bayescontrol.experiments import chance
 from bayescontrol.experiments.control.motor import RATE, interacting_agent, motor_cost
-from bayescontrol.experiments.curves import by_name
+from bayescontrol.experiments.curves import by_name, sorted_runs
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem
@@ -301,7 +301,7 @@ def score(settings: Settings, columns: Columns) -> Score:
 def _claims(results: Results) -> Iterator[Claim]:
     steps = results.settings.steps
     for name, (world, limit, others) in _LIMITS.items():
-        yield _at_most(
+        yield chance.at_most(
             name, limit, results.total(world, RULE), None,
             f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: mean "
             f"regret after {steps(world):,} steps", f"other programs: {others}",
@@ -309,7 +309,7 @@ def _claims(results: Results) -> Iterator[Claim]:
         )  # fmt: skip
     for name, (world, share, when) in _SHARES.items():
         rule, static = results.total(world, RULE), results.total(world, STATIC)
-        yield _at_most(
+        yield chance.at_most(
             name, share, rule, static, f"mean regret {when}, after {steps(world):,} steps, as a "
             "multiple of that of the static rule",
             f"{chance.format_mean(rule)}, static rule {chance.format_mean(static)}",
@@ -317,34 +317,11 @@ def _claims(results: Results) -> Iterator[Claim]:
     yield _linear_claim(results)
     yield _hazard_claim(results)
     rule, known = results.motor
-    yield _at_most(
+    yield chance.at_most(
         "motor", _MOTOR_LIMIT, rule, known, "a motor whose load and wiring change: cost of the "
         "rule with an unknown rate, as a multiple of the cost of interacting models that know the "
         "rate", f"{counted(rule.size, 'run')} of {steps('motor'):,} steps",
     )  # fmt: skip
-
-
-def _at_most(
-    name: str, limit: float, values: FloatArray, baseline: FloatArray | None, claim: str,
-    reason: str, threshold_origin: str = "requirement",
-) -> Claim:  # fmt: skip
-    """Claim that a mean, divided by that of the baseline if there is one, is below the limit."""
-    margin = (limit if baseline is None else limit * baseline) - values
-    ours = chance.measured(values) if baseline is None else ratio_and_error(values, baseline)
-    return Claim(
-        name, claim, "ours", f"<= {limit:g}", *ours, chance.clearly_positive(margin), reason,
-        undecided=chance.is_unclear(margin), threshold_origin=threshold_origin,
-    )  # fmt: skip
-
-
-def ratio_and_error(a: FloatArray, b: FloatArray) -> tuple[float, float | None]:
-    """Return the ratio of two means over the same runs, and its standard error to first order.
-
-    >>> ratio_and_error(np.array([1.0, 3.0]), np.array([2.0, 6.0]))
-    (0.5, None)
-    """
-    ratio = float(a.mean() / b.mean())
-    return ratio, chance.measured((a - ratio * b) / b.mean())[1]
 
 
 def _linear_claim(results: Results) -> Claim:
@@ -436,8 +413,15 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         "linear": Chart(
             "Linear worlds that jump",
             [
-                _linear(results, CONTEXTS, "Contexts whose weights jump", "regret at the end"),
-                _linear(results, PLANT, "A plant that jumps", "log₁₀ of cost / optimum"),
+                sorted_runs(
+                    results.linear[CONTEXTS],
+                    _LOOKS,
+                    "Contexts whose weights jump",
+                    "regret at the end",
+                ),
+                sorted_runs(
+                    results.linear[PLANT], _LOOKS, "A plant that jumps", "log₁₀ of cost / optimum"
+                ),
             ],
             "Lower is better. Each point is a run; the runs of each agent are sorted. The static "
             "rule is as good in the worlds that happen not to change.",
@@ -452,15 +436,6 @@ def _regrets(results: Results, name: str, title: str) -> Panel:
     t = checkpoints(results.settings.steps(name))
     series = [Series.of_runs(a, t, results.regret[name][a], **_LOOKS[a]) for a in AGENTS]
     return Panel(title, "step t", "regret Rₜ", series, legend="below")
-
-
-def _linear(results: Results, name: str, title: str, ylabel: str) -> Panel:
-    """Draw the values of each agent in increasing order, against the share of runs."""
-    values = results.linear[name]
-    share = (np.arange(len(values[RULE])) + 0.5) / len(values[RULE])
-    series = [Series(a, share, np.sort(v), marker="circle", **_LOOKS[a]) for a, v in values.items()]
-    xlabel = "share of runs with a lower value"
-    return Panel(title, xlabel, ylabel, series, xlim=(0.0, 1.0), legend="below")
 
 
 experiment = Experiment(
