@@ -27,8 +27,7 @@ follows one history, so `drive` rejects it.
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
-import numpy as np
-
+from bayescontrol.arrays import copy_if_array
 from bayescontrol.errors import MissingCapability
 from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space, gymnasium
 from bayescontrol.interaction import both_streams
@@ -202,9 +201,7 @@ def drive(
         for i in range(n):
             if i not in resetting:
                 set_situation(agent, x[i])
-                action = agent.act(p)
-                # Copy arrays, because a controller may reuse its array.
-                a[i] = action.copy() if isinstance(action, np.ndarray) else action
+                a[i] = copy_if_array(agent.act(p))  # a controller may reuse its array
                 elements[i] = action_space.element(a[i])
         batch, r, terminations, truncations, info = envs.step(_join_actions(envs, elements))
         for i, element in enumerate(split(envs.observation_space, batch)):

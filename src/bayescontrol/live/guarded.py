@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays
+from bayescontrol.arrays import Arrays, copy_if_array
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
 from bayescontrol.experts.bumpless import Bumpless, WrappedAgent
@@ -228,8 +228,7 @@ class Guarded(WrappedAgent):
                 error.add_note("the alarm is raised; with a fallback the agent would continue")
                 self._take(x, a, part, weighed)
                 raise
-            next_x = self.agent.advance(x, a, o)
-            self.agent.x = next_x.copy() if isinstance(next_x, np.ndarray) else next_x
+            self.agent.x = copy_if_array(self.agent.advance(x, a, o))
         self._take(x, a, part, weighed)
 
     def _weigh(self, x: Any, a: Any, o: Any) -> tuple[Any, Any]:
