@@ -34,6 +34,7 @@ from bayescontrol.causal.distribution import check_rows
 from bayescontrol.errors import BayesControlError, IncompatibleState, InvalidPrior, InvalidTable
 from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.problems.names import Names
+from bayescontrol.protocols import ModeArray
 from bayescontrol.seeding import StreamLike
 from bayescontrol.values import require_arrays
 
@@ -60,16 +61,13 @@ class PlanTooLarge(BayesControlError, ValueError):
     """
 
 
-class FiniteClass(Protocol[X, A, O]):
+class FiniteClass(ModeArray[Any, X, A, O], Protocol[X, A, O]):
     """What planning needs of a class of modes; `TabularModes` and `GrowingChain` implement it."""
 
     @property
     def start(self) -> X: ...
     @property
     def actions(self) -> Sequence[A]: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, m: int, /) -> Any: ...
-    def likelihoods(self, x: X, a: A, o: O, /) -> FloatArray: ...
     def observation_probabilities(self, x: X, a: A, /) -> Mapping[O, FloatArray]: ...
     def advance(self, x: X, a: A, o: O, /) -> X: ...
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import BoolArray, FloatArray, IntArray
+from bayescontrol.arrays import BoolArray, FloatArray, IntArray, require_between
 from bayescontrol.errors import InvalidPrior
 from bayescontrol.mdp.planning import gain_and_bias, stationary_distribution
 from bayescontrol.mdp.structure import closed_sets, strong_components
@@ -51,8 +51,7 @@ class World:
                 f"mode {modes.name(self.true)} has prior 0 and can never be drawn: "
                 "give it a positive prior, or pass another mode as `true`"
             )
-        if not tolerance >= 0.0:
-            raise ValueError(f"tolerance={tolerance} is invalid: expected a number >= 0")
+        require_between("tolerance", tolerance, 0.0, np.inf)
         self._hypothesis = modes.hypothesis[self.true]
 
     @cached_property

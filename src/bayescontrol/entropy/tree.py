@@ -33,7 +33,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import FloatArray, IntArray, as_integer
 from bayescontrol.errors import (
     BayesControlError,
     ImpossibleObservation,
@@ -177,8 +177,7 @@ class InteractionTree:
         actions: Sequence[Any] | None = None,
         limit: float = 1_000_000,
     ) -> None:
-        if horizon < 1:
-            raise ValueError(f"horizon={horizon} is invalid: expected at least 1")
+        as_integer("horizon", horizon, 1)
         self._modes = ModeSystems(modes, prior, actions)
         self.prior, self.actions, self.horizon = self._modes.prior, self._modes.actions, horizon
         #: (a_t, o_t) for t = 1 … T.

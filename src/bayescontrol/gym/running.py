@@ -27,7 +27,7 @@ follows one history, so `drive` rejects it.
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from bayescontrol.arrays import copy_if_array
+from bayescontrol.arrays import as_integer, copy_if_array
 from bayescontrol.errors import MissingCapability
 from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space, gymnasium
 from bayescontrol.interaction import both_streams
@@ -169,8 +169,7 @@ def drive(
     (True, True, [0, 1, 2, 3])
     """
     seed = as_seed(seed)
-    if steps < 0:
-        raise ValueError(f"steps={steps}: it must be at least 0")
+    as_integer("steps", steps, 0)
     _reject_private_state(agent)
     envs, same_step = _as_vector_env(env, autoreset)
     space = as_space(envs.single_observation_space)

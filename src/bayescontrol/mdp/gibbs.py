@@ -28,7 +28,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.display import summary_html
-from bayescontrol.errors import IncompatibleState, InvalidPrior, NotConverged, UnknownState
+from bayescontrol.errors import IncompatibleState, InvalidPrior, NotConverged
 from bayescontrol.mdp.ledger import Ledger, from_arrays, to_arrays
 from bayescontrol.mdp.table import MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.protocols import PosteriorMeasure
@@ -285,12 +285,8 @@ class GibbsBelief:
         if type(environment) is not MDPEnvironment:
             return None
         mdp = environment.mdp
-        try:
-            same_state = mdp.states.place(agent.x) == environment.at
-        except UnknownState:
-            same_state = False
         fits = (
-            same_state
+            agent.x == environment.x
             and agent.schedule is every_step
             and agent.advance in (next_state, advance)
             and list(agent.belief.ledger.actions) == list(mdp.actions)

@@ -117,13 +117,13 @@ class Ledger:
         """Return the number of known states."""
         return len(self.places)
 
-    def place(self, x: Any) -> int | None:
-        """Return the index of state x, or None if it is unknown."""
+    def place(self, x: Any, where: str = "") -> int | None:
+        """Return the index of state x, or None if it is unknown; errors mention `where`."""
         try:
             return self.places.get(x)
         except TypeError:
             raise BadEvidence(
-                f"state {x!r} is not hashable: use a number, a string or a tuple"
+                f"state {x!r} is not hashable{where}: use a number, a string or a tuple"
             ) from None
 
     def available(self, x: Any) -> npt.NDArray[np.bool_]:
@@ -197,10 +197,7 @@ class Ledger:
 
     def find(self, y: Any, where: str) -> int | None:
         """Return the index of state y, None if it is new; raise `BadEvidence` if it is invalid."""
-        try:
-            place = self.place(y)
-        except BadEvidence as error:
-            raise BadEvidence(f"{error} ({where})") from None
+        place = self.place(y, f" ({where})")
         if place is None and self.declared:
             raise BadEvidence(f"state {y!r} {where} is not one of the {len(self)} declared states")
         if place is None and y != y:  # NaN, or an object with such an __eq__
