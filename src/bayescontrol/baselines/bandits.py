@@ -167,7 +167,7 @@ class CountingAgent(ArmAgent):
         return dict(zip(self._labels, out.tolist(), strict=True))
 
     def _pulls(self) -> FloatArray:
-        return self._counts[0]
+        return np.asarray(self._counts[0])
 
     def _saved_settings(self) -> Arrays:
         kind = type(self)

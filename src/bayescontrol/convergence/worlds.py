@@ -110,9 +110,7 @@ class World:
 
     def from_start(self, graph: BoolArray) -> BoolArray:
         """Return the situations reachable from the start along these edges."""
-        start = np.zeros(len(graph), bool)
-        start[self.modes.start] = True
-        return can_reach(graph.T, start)
+        return can_reach(graph.T, np.arange(len(graph)) == self.modes.start)
 
     @cached_property
     def late(self) -> BoolArray:
@@ -182,9 +180,8 @@ def on_a_cycle(graph: BoolArray, within: BoolArray) -> BoolArray:
     array([False,  True,  True])
     """
     x, y, component = strong_components(graph & within[:, None] & within)
-    on_cycle = np.zeros(len(graph), bool)
-    on_cycle[x[component[x] == component[y]]] = True  # the edge stays in its component
-    return on_cycle
+    # An edge that stays in its component is part of a cycle.
+    return np.isin(np.arange(len(graph)), x[component[x] == component[y]])
 
 
 def end_components(

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from bayescontrol.arrays import as_integer, copy_if_array
 from bayescontrol.errors import MissingCapability
-from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space, gymnasium
+from bayescontrol.gym.spaces import FiniteSpace, as_space, gymnasium
 from bayescontrol.interaction import both_streams
 from bayescontrol.mdp.table import Step
 from bayescontrol.protocols import Stateful
@@ -82,20 +82,12 @@ class Continuing:
     @property
     def actions(self) -> list[Any]:
         """The names of the actions; raises `TypeError` if there are infinitely many."""
-        return self._list_names(self.action_space, "actions")
+        return list(self.action_space.names())
 
     @property
     def states(self) -> list[Any]:
         """The names of the states; raises `TypeError` if there are infinitely many."""
-        return self._list_names(self.observation_space, "states")
-
-    def _list_names(self, space: FiniteSpace | BoxSpace, what: str) -> list[Any]:
-        if isinstance(space, BoxSpace):
-            raise TypeError(
-                f"the {what} are a {space.space} and cannot be listed: a Box has infinitely many. "
-                "Use drive with bayescontrol.experts"
-            )
-        return list(space.names())
+        return list(self.observation_space.names())
 
     def respond(self, a: Any, rng: StreamLike) -> Any:
         """Return o = (r, y), or y without `reward`; y is x_0 if an episode ends without `pause`."""

@@ -70,8 +70,8 @@ class Ledger:
         self.prior: FloatArray = np.array([*prior, float(len(names))])
         self.places: dict[Any, int] = {}
         self._used = 0
-        columns = {name: np.zeros(0) for name in (*PER_PAIR, *PER_TRANSITION, *PER_STATE)}
-        columns |= {name: np.zeros(0, np.uint64) for name in INDICES}
+        columns: dict[str, Any] = dict.fromkeys(PER_PAIR + PER_TRANSITION + PER_STATE, np.zeros(0))
+        columns |= dict.fromkeys(INDICES, np.zeros(0, np.uint64))
         self.evidence = kernels.gibbs.Evidence(prior=self.prior, **columns)
         scalars = np.zeros(SCALARS)
         scalars[1] = 1.0

@@ -38,7 +38,7 @@ def as_policy(mdp: MDP, policy: npt.ArrayLike) -> FloatArray:
             raise UnknownAction(
                 f"state {mdp.states[x]!r}: action {values[x]} is out of range, expected 0 … {A - 1}"
             )
-        pi = np.eye(A)[values]
+        pi: FloatArray = np.eye(A)[values]
     elif values.shape == (X, A) and values.dtype.kind in "biuf":
         pi = values.astype(np.float64)
         invalid = np.flatnonzero(~((pi >= 0.0).all(1) & (np.abs(pi.sum(1) - 1.0) <= TOLERANCE)))
@@ -90,8 +90,7 @@ def closed_sets(matrix: object) -> list[IntArray]:
     """Return the strongly connected components that no edge leaves, sorted by first state."""
     x, y, component = strong_components(matrix)
     sizes = np.bincount(component)
-    is_open = np.zeros(sizes.size, bool)
-    is_open[component[x[component[x] != component[y]]]] = True
+    is_open = np.isin(np.arange(sizes.size), component[x[component[x] != component[y]]])
     members = np.split(np.argsort(component, kind="stable"), np.cumsum(sizes)[:-1])
     found = [members[c].astype(np.int64) for c in np.flatnonzero(~is_open)]
     return sorted(found, key=lambda states: int(states[0]))
@@ -112,8 +111,7 @@ def _states_avoiding(mdp: MDP, closed: IntArray) -> IntArray:
 
     This is the largest set Z in which each state has an action whose successors are all in Z.
     """
-    in_Z = np.ones(len(mdp.states), bool)
-    in_Z[closed] = False
+    in_Z = ~np.isin(np.arange(len(mdp.states)), closed)
     pairs = np.flatnonzero(mdp.size)
     stays = np.zeros(mdp.allowed.size, bool)
     while True:
