@@ -152,10 +152,10 @@ class TabularLearner(ABC):
             offered = ", ".join(map(repr, self.actions_in(x)))
             raise UnknownAction(f"state {x!r} does not offer action {a!r}: it offers {offered}")
         r, y = read_step(x, a, o)
-        known_count = len(self._names)
+        known = len(self._names)
         next_x = self.number(y, add=True, after=f" after action {a!r} in state {x!r}")
         if not self._learn(self._x, column, r, next_x):
-            if next_x == known_count:  # y is new: remove it
+            if next_x == known:  # y is new: remove it
                 del self._places[self._names.pop()]
             raise BadEvidence(
                 f"reward {r!r} after action {a!r} in state {x!r}: the values would overflow; "
