@@ -140,6 +140,17 @@ def require_functions(**functions: Any) -> None:
             raise MissingCapability(f"{name}={value!r} must be a function")
 
 
+def require_hashable(**parts: Any) -> None:
+    """Raise BadEvidence unless every part of the evidence is hashable, also inside of tuples."""
+    for name, value in parts.items():
+        try:
+            hash(value)
+        except TypeError:
+            raise BadEvidence(
+                f"{name} {value!r} is not hashable: use a number, a string or a tuple"
+            ) from None
+
+
 def require_policies(belief: Any) -> None:
     """Raise MissingCapability if the belief holds a list with a mode that cannot act."""
     modes = getattr(belief, "modes", None)

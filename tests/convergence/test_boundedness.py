@@ -77,7 +77,7 @@ def test_invalid_arguments_are_refused_with_a_remedy() -> None:
     with pytest.raises(ValueError, match="fewer times `at`"):
         simulate_divergences(modes, 0, 10_000, 100_000, at=range(10_000))
     sure = TabularModes(modes.policy, modes.hypothesis, modes.successor, prior=[0, 0.5, 0.5])
-    with pytest.raises(InvalidPrior, match="mode 0"):
+    with pytest.raises(InvalidPrior, match="mode m0 has prior 0"):
         simulate_divergences(sure, 0, 5, 5)
     runs = simulate_divergences(modes, 0, 5, 5)
     with pytest.raises(ValueError, match="between 0 and 1"):

@@ -461,7 +461,7 @@ def test_an_action_that_no_mode_takes_is_evidence_like_any_other() -> None:
 def test_unhashable_observations_are_bad_evidence() -> None:
     coin: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5})
     agent: ControlRule[Any, Any, Any, Any] = ControlRule(FiniteBelief([coin]))
-    with pytest.raises(BadEvidence, match=r"observation \[1\] must be hashable") as caught:
+    with pytest.raises(BadEvidence, match=r"observation \[1\] is not hashable") as caught:
         divergences(Record([0, 0], [0, [1]]), agent)
     assert "at step 2 of 2" in caught.value.__notes__[0]
 

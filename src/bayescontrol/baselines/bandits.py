@@ -16,6 +16,7 @@ The paper of the control rule prints α^-t, which grows with t; α^t is meant.
 """
 
 from collections.abc import Hashable, Sequence
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -44,7 +45,73 @@ def counting_loop(agent: Any, environment: Any) -> Any:
     return _run if fits else None
 
 
-class CountingAgent:
+class ArmAgent:
+    """Base of agents that count the rewards of each arm, and save these counts."""
+
+    #: The names of the rows of counts in saved arrays.
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, arms: int | Sequence[Hashable]) -> None:
+        self._labels = Names("arm", arms)
+        self._counts: FloatArray = np.zeros((len(self.columns), len(self._labels)))
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """The names of the arms, by default 0 … N-1."""
+        return tuple(self._labels)
+
+    @property
+    def pulls(self) -> dict[Any, int]:
+        """The number of rewards of every arm."""
+        return dict(zip(self._labels, self._pulls().astype(int).tolist(), strict=True))
+
+    @property
+    def count(self) -> int:
+        """t, the number of rewards."""
+        return int(self._pulls().sum())
+
+    def _pulls(self) -> FloatArray:
+        """Return n_j of every arm."""
+        raise NotImplementedError
+
+    def _saved_settings(self) -> Arrays:
+        """Return the arrays that must be equal in the agents that save and load."""
+        raise NotImplementedError
+
+    def _are_valid(self, counts: FloatArray) -> bool:
+        """Return whether finite counts of the right shape are possible."""
+        raise NotImplementedError
+
+    def save(self) -> Arrays:
+        """Return named arrays; `load` restores them bit for bit."""
+        counts = zip(self.columns, self._counts.copy(), strict=True)
+        return self._saved_settings() | dict(counts)
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore the state that `save` returned for an agent with the same settings."""
+        settings = self._saved_settings()
+        require_arrays(arrays, [*settings, *self.columns])
+        for name, mine in settings.items():
+            if not np.array_equal(arrays[name], mine):
+                raise IncompatibleState(
+                    f"the saved {name} {arrays[name]} is not this agent's {mine}: "
+                    "create the agent with the same settings, then load"
+                )
+        columns = [arrays[name] for name in self.columns]
+        counts = as_numbers(columns, "the saved counts", IncompatibleState)
+        fits = counts.shape == self._counts.shape and bool(np.isfinite(counts).all())
+        if not (fits and self._are_valid(counts)):
+            raise IncompatibleState(f"the saved state is damaged: the counts {counts.tolist()}")
+        self._counts = counts
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        clone = copy(self)
+        clone._counts = self._counts.copy()
+        return clone
+
+
+class CountingAgent(ArmAgent):
     """Base of these agents: it counts the rewards of each arm and runs a policy of the kernels.
 
     >>> agent = UCB1(["red", "blue"])
@@ -53,6 +120,8 @@ class CountingAgent:
     ('blue', {'red': 1, 'blue': 0})
     """
 
+    # The rows n, s and q of the module's equations, one column per arm.
+    columns: ClassVar[tuple[str, ...]] = ("pulls", "rewards", "squares")
     #: The number of the policy in `kernels.policies`.
     kind: ClassVar[int]
     #: The number of the set of valid rewards in `kernels.policies`; see `_SUPPORT`.
@@ -61,12 +130,10 @@ class CountingAgent:
     def __init__(
         self, arms: int | Sequence[Hashable], parameters: npt.ArrayLike = (), **settings: object
     ) -> None:
-        self._labels = Names("arm", arms)
+        super().__init__(arms)
         self._parameters: FloatArray = np.array(parameters, np.float64)
         #: The settings that `repr` shows.
         self._settings = settings
-        # The rows n, s and q of the module's equations, one column per arm.
-        self._counts: FloatArray = np.zeros((3, len(self._labels)))
         self._scratch = self._new_scratch()
 
     def _new_scratch(self) -> FloatArray:
@@ -99,58 +166,26 @@ class CountingAgent:
         kernels.policies.index(self.kind, self._parameters, t, self._counts, out)
         return dict(zip(self._labels, out.tolist(), strict=True))
 
-    @property
-    def arms(self) -> tuple[Any, ...]:
-        """The names of the arms, by default 0 … N-1."""
-        return tuple(self._labels)
+    def _pulls(self) -> FloatArray:
+        return np.asarray(self._counts[0])
 
-    @property
-    def pulls(self) -> dict[Any, int]:
-        """The number of rewards of every arm."""
-        return dict(zip(self._labels, self._counts[0].astype(int).tolist(), strict=True))
-
-    @property
-    def count(self) -> int:
-        """t, the number of rewards."""
-        return int(self._counts[0].sum())
-
-    # -- state -------------------------------------------------------------------------------
-
-    def save(self) -> Arrays:
-        """Return named arrays; `load` restores them bit for bit."""
-        pulls, rewards, squares = self._counts.copy()
+    def _saved_settings(self) -> Arrays:
         kind = type(self)
         return {
             "policy": np.array(format_name(kind, kind.__name__)),
             "arms": pack(list(self._labels), "the names of the arms"),
             "parameters": self._parameters.copy(),
-            "pulls": pulls,
-            "rewards": rewards,
-            "squares": squares,
         }
 
-    def load(self, arrays: Arrays) -> None:
-        """Restore the state that `save` returned for an agent with the same settings."""
-        mine = self.save()
-        require_arrays(arrays, mine.keys())
-        require_equal(arrays, mine, ("policy", "arms", "parameters"))
-        columns = [arrays[name] for name in ("pulls", "rewards", "squares")]
-        counts = as_numbers(columns, "the saved counts", IncompatibleState)
-        valid = counts.shape == self._counts.shape and bool(np.isfinite(counts).all())
-        if valid:
-            n, s, q = counts
-            valid = bool(((n >= 0.0) & (n == np.floor(n))).all())
-            if self.support > 0:
-                valid = valid and bool(((s >= 0.0) & (s <= n) & (q >= 0.0) & (q <= n)).all())
-        if not valid:
-            raise IncompatibleState(f"the saved state is damaged: the counts {counts.tolist()}")
-        self._counts = counts
+    def _are_valid(self, counts: FloatArray) -> bool:
+        n, s, q = counts
+        is_unit = (s >= 0.0) & (s <= n) & (q >= 0.0) & (q <= n) | (self.support == 0)
+        return bool(((n >= 0.0) & (n == np.floor(n)) & is_unit).all())
 
     def copy(self) -> Self:
         """Return an independent copy."""
-        clone = type(self).__new__(type(self))
-        clone.__dict__.update(self.__dict__)
-        clone._counts, clone._scratch = self._counts.copy(), self._new_scratch()
+        clone = super().copy()
+        clone._scratch = self._new_scratch()
         return clone
 
     def __repr__(self) -> str:
@@ -172,16 +207,6 @@ class CountingAgent:
             environment.family.kind, environment.family.constants, environment.truth,
             p.state, q.state, actions, rewards,
         )  # fmt: skip
-
-
-def require_equal(arrays: Arrays, mine: Arrays, names: Sequence[str]) -> None:
-    """Raise `IncompatibleState` unless the saved arrays with these names are the agent's."""
-    for name in names:
-        if not np.array_equal(arrays[name], mine[name]):
-            raise IncompatibleState(
-                f"the saved {name} {arrays[name]} is not this agent's {mine[name]}: "
-                "create the agent with the same settings, then load"
-            )
 
 
 def _run(

@@ -31,14 +31,10 @@ from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer
 from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.causal.distribution import check_rows
-from bayescontrol.errors import (
-    BayesControlError,
-    IncompatibleState,
-    InvalidPrior,
-    InvalidTable,
-)
+from bayescontrol.errors import BayesControlError, IncompatibleState, InvalidPrior, InvalidTable
 from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.problems.names import Names
+from bayescontrol.protocols import ModeArray
 from bayescontrol.seeding import StreamLike
 from bayescontrol.values import require_arrays
 
@@ -61,20 +57,17 @@ class PlanTooLarge(BayesControlError, ValueError):
 
     >>> BanditPlan(2, horizon=1000)
     Traceback (most recent call last):
-    bayescontrol.baselines.bayes_optimal.PlanTooLarge: BanditPlan(2 arms, horizon=1000) needs ...
+    bayescontrol.baselines.bayes_optimal.PlanTooLarge: a plan for 2 arms and 1000 pulls needs ...
     """
 
 
-class FiniteClass(Protocol[X, A, O]):
+class FiniteClass(ModeArray[Any, X, A, O], Protocol[X, A, O]):
     """What planning needs of a class of modes; `TabularModes` and `GrowingChain` implement it."""
 
     @property
     def start(self) -> X: ...
     @property
     def actions(self) -> Sequence[A]: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, m: int, /) -> Any: ...
-    def likelihoods(self, x: X, a: A, o: O, /) -> FloatArray: ...
     def observation_probabilities(self, x: X, a: A, /) -> Mapping[O, FloatArray]: ...
     def advance(self, x: X, a: A, o: O, /) -> X: ...
 
@@ -251,13 +244,7 @@ class BanditPlan:
         self, arms: int, horizon: int, prior: npt.ArrayLike = (1.0, 1.0), *, limit: int = _LIMIT
     ) -> None:
         self.arms, self.horizon, self.limit = arms, horizon, limit
-        self.prior = _checked_prior(arms, horizon, prior)
-        self.counts = comb(horizon + 2 * arms - 1, 2 * arms)
-        if self.counts > limit:
-            raise PlanTooLarge(
-                f"BanditPlan({arms} arms, horizon={horizon}) needs {self.counts} counts, more "
-                f"than {limit}: shorten the horizon, or raise limit= (8 bytes each)"
-            )
+        self.prior, self.counts = _checked_prior(arms, horizon, prior, limit)
         d = 2 * arms
         self._C = _pascal(horizon, d)
         k, place, Q = np.empty(d, np.int64), np.empty(d, np.int64), np.empty(arms)
@@ -433,13 +420,8 @@ def expected_total(
     >>> round(rule, 8)
     2.71637963
     """
-    rows = _checked_prior(arms, horizon, prior)
+    rows, _ = _checked_prior(arms, horizon, prior, limit)
     d = 2 * arms
-    if comb(horizon + d - 1, d) > limit:
-        raise PlanTooLarge(
-            f"{arms} arms and {horizon} pulls need more than {limit} counts: shorten the horizon, "
-            "or raise limit="
-        )
     C, place = _pascal(horizon, d), np.empty(d, np.int64)
     total, v = 0.0, np.ones(1)
     for t in range(horizon):
@@ -460,11 +442,19 @@ def expected_total(
     return total
 
 
-def _checked_prior(arms: int, horizon: int, prior: npt.ArrayLike) -> FloatArray:
-    """Check the arguments of a plan; return the prior (α_j, β_j), one row per arm."""
+def _checked_prior(
+    arms: int, horizon: int, prior: npt.ArrayLike, limit: int
+) -> tuple[FloatArray, int]:
+    """Check the arguments of a plan; return the rows (α_j, β_j) and the number of counts."""
     as_integer("arms", arms, 1, InvalidPrior)
     as_integer("horizon", horizon, 1)
-    return Bernoulli().prior(prior, arms)
+    rows, counts = Bernoulli().prior(prior, arms), comb(horizon + 2 * arms - 1, 2 * arms)
+    if counts > limit:
+        raise PlanTooLarge(
+            f"a plan for {arms} arms and {horizon} pulls needs {counts} counts, more than {limit}: "
+            "shorten the horizon, or raise limit= (8 bytes each)"
+        )
+    return rows, counts
 
 
 def _pascal(horizon: int, d: int) -> IntArray:

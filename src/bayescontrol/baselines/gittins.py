@@ -7,23 +7,22 @@ agent, so feedback can be late, reordered or missing.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, as_numbers
+from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.bandits.bandit import ArmsEnvironment
-from bayescontrol.baselines.bandits import require_equal
+from bayescontrol.bandits.family import zero_or_one
+from bayescontrol.baselines.bandits import ArmAgent
 from bayescontrol.baselines.gittins_table import GittinsTable
-from bayescontrol.errors import BadEvidence, IncompatibleState
-from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, state_of
-from bayescontrol.values import pack, require_arrays
+from bayescontrol.values import pack
 
 
-class GittinsAgent:
+class GittinsAgent(ArmAgent):
     """Pulls the arm with the highest index of a `GittinsTable`. Agents can share a table.
 
     Ties are broken uniformly at random. If an arm has more pulls than the table covers, its index
@@ -36,15 +35,15 @@ class GittinsAgent:
     """
 
     format_name: ClassVar[str] = "GittinsAgent"
+    columns: ClassVar[tuple[str, ...]] = ("successes", "failures")
 
     def __init__(self, arms: int | Sequence[Hashable], table: GittinsTable) -> None:
-        self._labels = Names("arm", arms)
+        super().__init__(arms)
         if not isinstance(table, GittinsTable):
             raise ValueError(  # noqa: TRY004 - invalid settings are a ValueError
                 f"table={table!r} is not a GittinsTable: pass GittinsTable(0.9, pulls=100)"
             )
         self.table = table
-        self._counts: FloatArray = np.zeros((2, len(self._labels)))
         # Indices of states beyond the table, by (successes, failures).
         self._extra_indices: dict[tuple[int, int], float] = {}
 
@@ -61,11 +60,7 @@ class GittinsAgent:
     def observe(self, a: Any, o: Any) -> None:
         """Learn that arm a paid o, 0 or 1. On an error the agent is unchanged."""
         j = self._labels.place(a)
-        if isinstance(o, str | bytes) or np.ndim(o) or not (o == 0 or o == 1):
-            raise BadEvidence(
-                f"reward {o!r} of arm {a!r} is invalid for a Bernoulli arm: expected 0 or 1"
-            )
-        self._counts[0 if o == 1 else 1, j] += 1.0
+        self._counts[0 if zero_or_one(o) else 1, j] += 1.0
 
     def indices(self) -> dict[Any, float]:
         """Return ν(r_j, f_j) for every arm."""
@@ -80,21 +75,8 @@ class GittinsAgent:
             self._extra_indices[r, f] = self.table.index(r, f)
         return self._extra_indices[r, f]
 
-    @property
-    def arms(self) -> tuple[Any, ...]:
-        """The names of the arms, by default 0 … N-1."""
-        return tuple(self._labels)
-
-    @property
-    def pulls(self) -> dict[Any, int]:
-        """The number of rewards of every arm."""
-        pulls = self._counts.sum(axis=0).astype(int).tolist()
-        return dict(zip(self._labels, pulls, strict=True))
-
-    @property
-    def count(self) -> int:
-        """t, the number of rewards."""
-        return int(self._counts.sum())
+    def _pulls(self) -> FloatArray:
+        return np.asarray(self._counts.sum(axis=0))
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
@@ -108,44 +90,23 @@ class GittinsAgent:
 
     # -- state -------------------------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Return named arrays; `load` restores them bit for bit."""
-        return {
-            "arms": pack(list(self._labels), "the names of the arms"),
-            "table": np.array(self._table_text()),
-            "successes": self._counts[0].copy(),
-            "failures": self._counts[1].copy(),
-        }
-
-    def _table_text(self) -> str:
-        """Return the settings of the table as text.
-
-        The text, including the constant at its end, is part of the format of saved agents.
-        """
+    def _saved_settings(self) -> Arrays:
+        # The text, including the constant at its end, is part of the format of saved agents.
         p = self.table.problem
-        return (
+        table = (
             f"Problem(alpha={p.alpha!r}, beta={p.beta!r}, gamma={p.gamma!r}, pulls={p.pulls!r}, "
             f"lookahead={p.lookahead!r}) to {self.table.tolerance!r} code 1af50bceb73ad4e8"
         )
+        arms = pack(list(self._labels), "the names of the arms")
+        return {"arms": arms, "table": np.array(table)}
 
-    def load(self, arrays: Arrays) -> None:
-        """Restore the state that `save` returned for the same arms and the same table."""
-        mine = self.save()
-        require_arrays(arrays, mine.keys())
-        require_equal(arrays, mine, ("arms", "table"))
-        columns = [arrays["successes"], arrays["failures"]]
-        counts = as_numbers(columns, "the saved counts", IncompatibleState)
-        if counts.shape != self._counts.shape or not (
-            np.isfinite(counts).all() and ((counts >= 0.0) & (counts == np.floor(counts))).all()
-        ):
-            raise IncompatibleState(f"the saved state is damaged: counts {counts.tolist()}")
-        self._counts = counts
+    def _are_valid(self, counts: FloatArray) -> bool:
+        return bool(((counts >= 0.0) & (counts == np.floor(counts))).all())
 
-    def copy(self) -> "GittinsAgent":
+    def copy(self) -> Self:
         """Return an independent copy that shares the table."""
-        clone = GittinsAgent.__new__(type(self))
-        clone.__dict__.update(self.__dict__)
-        clone._counts, clone._extra_indices = self._counts.copy(), self._extra_indices.copy()
+        clone = super().copy()
+        clone._extra_indices = self._extra_indices.copy()
         return clone
 
     def __repr__(self) -> str:

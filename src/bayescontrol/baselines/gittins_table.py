@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, require_between
 from bayescontrol.baselines.gittins_solver import checked_problem, gittins_index, march
 from bayescontrol.errors import BadEvidence
 from bayescontrol.files import atomic_write
@@ -65,8 +65,7 @@ class GittinsTable:
         cache: bool = True,
     ) -> None:
         self.problem = checked_problem(prior, discount, pulls, lookahead)
-        if self.problem.pulls > LARGEST_PULLS:
-            raise ValueError(f"pulls={pulls}: it must be at most {LARGEST_PULLS}")
+        require_between("pulls", pulls, 0, LARGEST_PULLS)
         if not 1e-8 <= tolerance <= 0.1:
             raise ValueError(
                 f"tolerance={tolerance}: expected 1e-8 to 0.1; for the index of a single state, "

@@ -132,9 +132,7 @@ class CertaintyEquivalence(LinearAgent):
 
     def decide(self, x: FloatArray, rng: StreamLike) -> tuple[LinearMode, FloatArray]:
         """Return the mode of the posterior mean, or the last mode if it has no gain, and -K x."""
-        mode: LinearMode | None = self.belief.certain()
-        if mode is None:
-            mode = self.belief.hold()
+        mode: LinearMode | None = self.belief.certain() or self.belief.hold()
         if mode is None:
             raise NotStabilisable(
                 f"the mean of {self.belief!r} has no stabilising gain, and no gain is in use yet: "

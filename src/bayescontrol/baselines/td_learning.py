@@ -152,10 +152,11 @@ class TabularLearner(ABC):
             offered = ", ".join(map(repr, self.actions_in(x)))
             raise UnknownAction(f"state {x!r} does not offer action {a!r}: it offers {offered}")
         r, y = read_step(x, a, o)
-        known_count = len(self._names)
+        known = len(self._names)
         next_x = self.number(y, add=True, after=f" after action {a!r} in state {x!r}")
         if not self._learn(self._x, column, r, next_x):
-            self._truncate_states(known_count)  # y, if it is new
+            if next_x == known:  # y is new: remove it
+                del self._places[self._names.pop()]
             raise BadEvidence(
                 f"reward {r!r} after action {a!r} in state {x!r}: the values would overflow; "
                 "scale the rewards down"
@@ -250,12 +251,6 @@ class TabularLearner(ABC):
         self._names.append(x)
         self._places[x] = place
         return place
-
-    def _truncate_states(self, known_count: int) -> None:
-        """Keep the first `known_count` states and remove those added since."""
-        for x in self._names[known_count:]:
-            del self._places[x]
-        del self._names[known_count:]
 
     def _new_rows(self, states: int) -> dict[str, FloatArray]:
         """Return arrays of zeros for this many states."""

@@ -22,7 +22,8 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.settling import require_counts, tables_and_hold
-from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, UnknownMode, counted
+from bayescontrol.convergence.worlds import World
+from bayescontrol.errors import BadEvidence, MissingCapability, UnknownMode, counted
 from bayescontrol.interaction import both_streams
 from bayescontrol.mode_queries import mode_index
 from bayescontrol.record import Record
@@ -126,13 +127,8 @@ def simulate_divergences(
             "tabulate(agent) to draw a mode at every step"
         )
     names = tuple(modes.name(m) for m in range(len(modes)))
-    m_star = mode_index(true, names)
+    m_star = World(modes, true).true  # raises if its prior is 0
     require_counts(steps=(steps, 0), runs=(runs, 1), first=(first, 0))
-    if not modes.prior[m_star] > 0.0:
-        raise InvalidPrior(
-            f"the true mode {m_star} ({modes.name(m_star)}) has prior 0, so it is never drawn: "
-            "give TabularModes another prior"
-        )
     times = np.unique([*map(int, at), steps])
     if times[0] < 0 or times[-1] > steps:
         raise ValueError(f"at={times.tolist()}: times must lie between 0 and steps={steps}")

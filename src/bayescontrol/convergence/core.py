@@ -165,8 +165,7 @@ class BlindSpots:
         # a in x, without separating m from m*.
         lasting = np.repeat((self.world.modes.prior > 0.0)[:, None], len(differ), axis=1)
         for closed in self._closed_sets:
-            in_closed = np.zeros(len(differ), bool)
-            in_closed[closed] = True
+            in_closed = np.isin(np.arange(len(differ)), closed)
             lasting[self._refuted[:, closed].any(1)] &= ~can_reach(self._pair_graph, in_closed)
         acts = ((self.world.modes.policy > 0.0) & lasting[..., None]).any(0)
         acts &= ~self.world.separates[self.m]

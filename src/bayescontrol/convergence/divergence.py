@@ -30,6 +30,7 @@ from bayescontrol.mode_queries import (
     mode_index,
     name_of,
     queries_for,
+    require_hashable,
 )
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.protocols import MISSING, ActionProbabilities, ObservationProbabilities
@@ -123,13 +124,7 @@ def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
     try:
         return hypotheses.likelihoods(x, a, o)
     except TypeError:
-        try:
-            hash((a, o))
-        except TypeError:
-            raise BadEvidence(
-                f"action {a!r} and observation {o!r} must be hashable to look up their "
-                "probabilities: use numbers, text or tuples"
-            ) from None
+        require_hashable(action=a, observation=o)
         raise
 
 

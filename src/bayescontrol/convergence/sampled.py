@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, require_between
 from bayescontrol.convergence.settling import require_counts
 from bayescontrol.convergence.verdict import Outcome, Reason
 from bayescontrol.convergence.walks import Walk
@@ -347,8 +347,7 @@ def sampled_check(
         modes=(modes, 2), starts=(starts, 2), steps=(steps, 1), wander_steps=(wander_steps, 0)
     )
     for name, chance in (("rare", rare), ("slow", slow), ("rare_pairs", rare_pairs)):
-        if not 0.0 < chance < 1.0:
-            raise ValueError(f"{name}={chance} is invalid: expected a probability between 0 and 1")
+        require_between(name, chance, 0.0, 1.0, ends="()")
     if not callable(draw):
         raise MissingCapability(f"draw={draw!r} must be a function draw(rng) that returns a mode")
     plan = SamplingPlan(starts, steps, wander_steps, rare, slow)

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import BoolArray, IntArray
+from bayescontrol.arrays import BoolArray, IntArray, require_between
 from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import BayesControlError, MissingCapability, counted
 from bayescontrol.interaction import both_streams
-from bayescontrol.mode_queries import mode_index
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.rule import ControlRule
@@ -91,7 +90,7 @@ class Settling:
         times = self.for_good if for_good else self.first
         if times is None:
             raise ValueError("for_good was not measured: pass for_good=True to settling_times")
-        m = mode_index(m, _names(self.modes))
+        m = self.modes.place(m)
         reached = times[:, m]
         unfinished = reached == kernels.tabular.NOT_YET
         bounded = np.where(unfinished, self.horizon, reached).astype(np.float64)
@@ -147,10 +146,9 @@ def settling_times(
     seed = as_seed(seed)
     modes, agent_hold = tables_and_hold(modes)
     hold = agent_hold if hold is None else hold
-    m_star = mode_index(true, _names(modes))
+    m_star = modes.place(true)
     require_counts(runs=(runs, 1), horizon=(horizon, 0), hold=(hold, 1))
-    if not 0.0 < below <= 1.0:
-        raise ValueError(f"below={below} is invalid: expected 0 < below <= 1")
+    require_between("below", below, 0.0, 1.0, ends="(]")
     world = World(modes, m_star)
     acting = world.takes(*np.flatnonzero(modes.prior).tolist()) & world.reachable[:, None]
     tied: BoolArray = ~np.asarray(world.separated_by(acting).any(-1))
@@ -200,10 +198,6 @@ def require_counts(**counts: tuple[Any, int]) -> None:
     for name, (value, least) in counts.items():
         if not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name}={value!r} is invalid: expected an integer >= {least}")
-
-
-def _names(modes: TabularModes) -> list[str]:
-    return [modes.name(m) for m in range(len(modes))]
 
 
 def _steps(t: float) -> str:

@@ -413,9 +413,7 @@ def _advice_to_avoid_blind_situations(pair: PairVerdict) -> tuple[str, ...]:
 
 def _marked(world: World, situations: tuple[int, ...]) -> BoolArray:
     """Return an array [x]: whether x is one of these situations."""
-    marked = np.zeros(len(world.any_mode_graph), bool)
-    marked[list(situations)] = True
-    return marked
+    return np.isin(np.arange(len(world.any_mode_graph)), situations)
 
 
 def _reachable_from_all(world: World, stuck: BoolArray) -> BoolArray:

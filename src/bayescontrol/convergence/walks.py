@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayescontrol.arrays import copy_if_array
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.mode_queries import checked_probabilities, log_likelihood, safe_log, state_for
@@ -108,9 +109,7 @@ class Walk:
         actor, x = self.modes[acting], self._at(acting)
         a = actor.act(x, self._agent)
         predictions = self._predictions(a)
-        o = self.environment.respond(a, self._world)
-        if isinstance(o, np.ndarray):  # simulators may reuse their array
-            o = o.copy()
+        o = copy_if_array(self.environment.respond(a, self._world))
         if predictions:
             try:
                 log_p, log_q = (safe_log(float(known.get(o, 0.0))) for known in predictions)

@@ -22,10 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import BoolArray, FloatArray, IntArray
+from bayescontrol.arrays import BoolArray, FloatArray, IntArray, require_between
 from bayescontrol.errors import InvalidPrior
 from bayescontrol.mdp.planning import gain_and_bias, stationary_distribution
-from bayescontrol.mdp.structure import closed_sets
+from bayescontrol.mdp.structure import closed_sets, strong_components
 from bayescontrol.mdp.table import MDP
 from bayescontrol.problems.tabular import TabularModes
 
@@ -51,8 +51,7 @@ class World:
                 f"mode {modes.name(self.true)} has prior 0 and can never be drawn: "
                 "give it a positive prior, or pass another mode as `true`"
             )
-        if not tolerance >= 0.0:
-            raise ValueError(f"tolerance={tolerance} is invalid: expected a number >= 0")
+        require_between("tolerance", tolerance, 0.0, np.inf)
         self._hypothesis = modes.hypothesis[self.true]
 
     @cached_property
@@ -111,9 +110,7 @@ class World:
 
     def from_start(self, graph: BoolArray) -> BoolArray:
         """Return the situations reachable from the start along these edges."""
-        start = np.zeros(len(graph), bool)
-        start[self.modes.start] = True
-        return can_reach(graph.T, start)
+        return can_reach(graph.T, np.arange(len(graph)) == self.modes.start)
 
     @cached_property
     def late(self) -> BoolArray:
@@ -182,12 +179,9 @@ def on_a_cycle(graph: BoolArray, within: BoolArray) -> BoolArray:
     >>> on_a_cycle(np.array([[0, 1, 0], [0, 0, 1], [0, 1, 0]], bool), np.ones(3, bool))
     array([False,  True,  True])
     """
-    inner = graph & within[:, None] & within
-    component = _components(inner)
-    x, y = np.nonzero(inner)
-    on_cycle = np.zeros(len(graph), bool)
-    on_cycle[x[component[x] == component[y]]] = True  # the edge stays in its component
-    return on_cycle
+    x, y, component = strong_components(graph & within[:, None] & within)
+    # An edge that stays in its component is part of a cycle.
+    return np.isin(np.arange(len(graph)), x[component[x] == component[y]])
 
 
 def end_components(
@@ -210,24 +204,13 @@ def end_components(
     """
     while True:
         moves = (edges & optional[..., None]).any(1) & within[:, None] & within
-        component = _components(moves)
+        _, _, component = strong_components(moves)
         together = (component[:, None] == component) & within[:, None] & within
         leaves = (edges & ~together[:, None]).any(-1)
         still_optional, remaining = optional & ~leaves, within & ~(forced & leaves).any(-1)
         if (still_optional == optional).all() and (remaining == within).all():
             return np.asarray(remaining & optional.any(-1))
         optional, within = still_optional, remaining
-
-
-def _components(graph: BoolArray) -> IntArray:
-    """Return, for every situation, the number of its strongly connected component."""
-    from scipy.sparse import coo_array  # type: ignore[import-untyped]
-    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
-
-    component: IntArray = connected_components(
-        coo_array(graph).tocsr(), directed=True, connection="strong"
-    )[1]
-    return component
 
 
 class DivergenceRate(NamedTuple):

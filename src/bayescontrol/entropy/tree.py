@@ -33,7 +33,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import FloatArray, IntArray, as_integer
 from bayescontrol.errors import (
     BayesControlError,
     ImpossibleObservation,
@@ -177,8 +177,7 @@ class InteractionTree:
         actions: Sequence[Any] | None = None,
         limit: float = 1_000_000,
     ) -> None:
-        if horizon < 1:
-            raise ValueError(f"horizon={horizon} is invalid: expected at least 1")
+        as_integer("horizon", horizon, 1)
         self._modes = ModeSystems(modes, prior, actions)
         self.prior, self.actions, self.horizon = self._modes.prior, self._modes.actions, horizon
         #: (a_t, o_t) for t = 1 … T.
@@ -220,10 +219,7 @@ class InteractionTree:
             q_o = edge_probabilities(obs, answers)
             q += [q_a, q_o]
             if len(q) < 2 * self.horizon:
-                nodes = [
-                    system.advance(nodes[h], a, o) if q_e > 0.0 else RULED_OUT
-                    for h, a, o, q_e in paths(act, obs, q_o)
-                ]
+                nodes = _advanced(system, nodes, act, obs, q_o)
         return tuple(q)
 
     def walk(
@@ -247,6 +243,12 @@ def paths(act: Stage, obs: Stage, column: npt.NDArray[Any]) -> Iterator[tuple[in
     """Yield (h, a, o) of every edge of a stage o_t, with its entry of `column`."""
     for e, o, entry in zip(obs.parent, obs.symbols, column, strict=True):
         yield int(act.parent[e]), act.symbols[e], o, entry
+
+
+def _advanced(system: Any, nodes: list[Any], act: Stage, obs: Stage, q: FloatArray) -> list[Any]:
+    """Return the states of a system after every edge of a stage o_t; ruled out where q is 0."""
+    edges = paths(act, obs, q)
+    return [system.advance(nodes[h], a, o) if p > 0.0 else RULED_OUT for h, a, o, p in edges]
 
 
 def edge_probabilities(stage: Stage, answers: Sequence[Probabilities]) -> FloatArray:
@@ -336,10 +338,7 @@ def _system_weights(tree: InteractionTree, weighting: Any) -> Iterator[FloatArra
                 )
         yield weights
         if act is not tree.steps[-1][0]:
-            nodes = [
-                system.advance(nodes[h], a, o) if w > 0.0 else RULED_OUT
-                for h, a, o, w in paths(act, obs, weights[obs.parent])
-            ]
+            nodes = _advanced(system, nodes, act, obs, weights[obs.parent])
 
 
 def require_named(weighting: str, actions: Sequence[Any] | None) -> None:

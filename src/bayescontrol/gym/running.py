@@ -27,10 +27,9 @@ follows one history, so `drive` rejects it.
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
-import numpy as np
-
+from bayescontrol.arrays import as_integer, copy_if_array
 from bayescontrol.errors import MissingCapability
-from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space, gymnasium
+from bayescontrol.gym.spaces import FiniteSpace, as_space, gymnasium
 from bayescontrol.interaction import both_streams
 from bayescontrol.mdp.table import Step
 from bayescontrol.protocols import Stateful
@@ -83,20 +82,12 @@ class Continuing:
     @property
     def actions(self) -> list[Any]:
         """The names of the actions; raises `TypeError` if there are infinitely many."""
-        return self._list_names(self.action_space, "actions")
+        return list(self.action_space.names())
 
     @property
     def states(self) -> list[Any]:
         """The names of the states; raises `TypeError` if there are infinitely many."""
-        return self._list_names(self.observation_space, "states")
-
-    def _list_names(self, space: FiniteSpace | BoxSpace, what: str) -> list[Any]:
-        if isinstance(space, BoxSpace):
-            raise TypeError(
-                f"the {what} are a {space.space} and cannot be listed: a Box has infinitely many. "
-                "Use drive with bayescontrol.experts"
-            )
-        return list(space.names())
+        return list(self.observation_space.names())
 
     def respond(self, a: Any, rng: StreamLike) -> Any:
         """Return o = (r, y), or y without `reward`; y is x_0 if an episode ends without `pause`."""
@@ -170,8 +161,7 @@ def drive(
     (True, True, [0, 1, 2, 3])
     """
     seed = as_seed(seed)
-    if steps < 0:
-        raise ValueError(f"steps={steps}: it must be at least 0")
+    as_integer("steps", steps, 0)
     _reject_private_state(agent)
     envs, same_step = _as_vector_env(env, autoreset)
     space = as_space(envs.single_observation_space)
@@ -202,9 +192,7 @@ def drive(
         for i in range(n):
             if i not in resetting:
                 set_situation(agent, x[i])
-                action = agent.act(p)
-                # Copy arrays, because a controller may reuse its array.
-                a[i] = action.copy() if isinstance(action, np.ndarray) else action
+                a[i] = copy_if_array(agent.act(p))  # a controller may reuse its array
                 elements[i] = action_space.element(a[i])
         batch, r, terminations, truncations, info = envs.step(_join_actions(envs, elements))
         for i, element in enumerate(split(envs.observation_space, batch)):

@@ -11,7 +11,7 @@ Gymnasium, an optional dependency, from here.
 import math
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -116,6 +116,13 @@ class BoxSpace:
         if not space.contains(element):
             raise UnknownAction(f"{name!r} is outside of {space}: limit the policy's output")
         return element
+
+    def names(self) -> NoReturn:
+        """Raise `TypeError`: there are infinitely many."""
+        raise TypeError(
+            f"{self.space} has infinitely many elements, which cannot be listed: use drive with "
+            "bayescontrol.experts"
+        )
 
     def __repr__(self) -> str:
         return f"BoxSpace({self.space})"

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, as_integer, require_between
+from bayescontrol.arrays import Arrays, FloatArray, as_integer, as_numbers, require_between
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.weights import LN2, Floor
@@ -188,10 +188,7 @@ class WatchingAlarm:
 
         A likelihood above 1 is invalid if the predictor gives probabilities.
         """
-        try:
-            ln_p = np.array(log_p, np.float64)
-        except (TypeError, ValueError):
-            raise BadEvidence(f"log-likelihoods {log_p!r}: give one number per mode") from None
+        ln_p = as_numbers(log_p, f"log-likelihoods {log_p!r}", BadEvidence)
         least = max(1, self._log_e.size)
         if ln_p.ndim != 1 or len(ln_p) < least or (w is not None and len(w) != len(ln_p)):
             raise BadEvidence(

@@ -16,13 +16,14 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays
+from bayescontrol.arrays import Arrays, copy_if_array
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.errors import BadEvidence, ImpossibleObservation, MissingCapability
+from bayescontrol.errors import ImpossibleObservation, MissingCapability
 from bayescontrol.experts.bumpless import Bumpless, WrappedAgent
 from bayescontrol.live.alarm import Alarm
 from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor
 from bayescontrol.live.restarted import RestartedAlarm
+from bayescontrol.mode_queries import require_hashable
 from bayescontrol.problems.tabular import TabularEnvironment
 from bayescontrol.protocols import MISSING, ActionProbabilities
 from bayescontrol.record import Record
@@ -228,8 +229,7 @@ class Guarded(WrappedAgent):
                 error.add_note("the alarm is raised; with a fallback the agent would continue")
                 self._take(x, a, part, weighed)
                 raise
-            next_x = self.agent.advance(x, a, o)
-            self.agent.x = next_x.copy() if isinstance(next_x, np.ndarray) else next_x
+            self.agent.x = copy_if_array(self.agent.advance(x, a, o))
         self._take(x, a, part, weighed)
 
     def _weigh(self, x: Any, a: Any, o: Any) -> tuple[Any, Any]:
@@ -244,12 +244,7 @@ class Guarded(WrappedAgent):
         try:
             part, log_p, w = self.alarm.evidence(belief, x, a, o)
         except TypeError:
-            try:
-                hash(o)
-            except TypeError:
-                raise BadEvidence(
-                    f"observation {o!r} is not hashable: use a number, a string or a tuple"
-                ) from None
+            require_hashable(observation=o)
             raise
         return part, self.alarm.weigh(x, a, part, log_p, w)
 
@@ -310,9 +305,8 @@ class Guarded(WrappedAgent):
 
 
 def _as_callbacks(on_alarm: Any) -> list[AlarmCallback]:
-    if callable(on_alarm):
-        return [on_alarm]
-    functions: list[Any] = list(on_alarm) if isinstance(on_alarm, Iterable) else [None]
+    is_list = isinstance(on_alarm, Iterable) and not callable(on_alarm)
+    functions: list[Any] = list(on_alarm) if is_list else [on_alarm]
     if not all(map(callable, functions)):
         raise MissingCapability(
             f"on_alarm={on_alarm!r}: it must be a function of the agent, or a list of functions"

@@ -123,7 +123,7 @@ class KrichevskyTrofimov(_Keyed):
     def __init__(self, observations: int | Iterable[Any], key: Key | None = None) -> None:
         try:
             if isinstance(observations, Iterable):
-                alphabet = tuple(_to_python(o) for o in observations)
+                alphabet = tuple(map(_to_python, observations))
             else:
                 alphabet = tuple(range(index(observations)))
             self._index_by_observation = {o: k for k, o in enumerate(alphabet)}

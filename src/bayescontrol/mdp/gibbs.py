@@ -28,12 +28,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.display import summary_html
-from bayescontrol.errors import (
-    IncompatibleState,
-    InvalidPrior,
-    NotConverged,
-    UnknownState,
-)
+from bayescontrol.errors import IncompatibleState, InvalidPrior, NotConverged
 from bayescontrol.mdp.ledger import Ledger, from_arrays, to_arrays
 from bayescontrol.mdp.table import MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.protocols import PosteriorMeasure
@@ -290,12 +285,8 @@ class GibbsBelief:
         if type(environment) is not MDPEnvironment:
             return None
         mdp = environment.mdp
-        try:
-            same_state = mdp.states.place(agent.x) == environment.at
-        except UnknownState:
-            same_state = False
         fits = (
-            same_state
+            agent.x == environment.x
             and agent.schedule is every_step
             and agent.advance in (next_state, advance)
             and list(agent.belief.ledger.actions) == list(mdp.actions)
@@ -386,7 +377,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
     labels = belief.ledger.actions
     actions, rewards, states = np.empty(steps, np.int64), np.empty(steps), np.empty(steps, np.int64)
     # The ledger's index of each state of the MDP.
-    indices = np.array([_ledger_index(belief, x) for x in mdp.states], np.int64)
+    indices = np.array([belief.ledger.places.get(x, -1) for x in mdp.states], np.int64)
 
     def situation_at(s: int) -> Any:
         return mdp.states[states[s - 1]] if s else start
@@ -398,7 +389,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
         agent.observe(a, o)
         actions[0], rewards[0], states[0] = mdp.actions.place(a), o.reward, environment.at
         for y in (previous, environment.at):
-            indices[y] = _ledger_index(belief, mdp.states[y])
+            indices[y] = belief.ledger.places[mdp.states[y]]
         t = 1
     while t < steps:
         first_step, ledger = t, belief.ledger
@@ -419,12 +410,6 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
         if reason == kernels.gibbs.NOT_OFFERED:
             environment.respond(labels[actions[t]], q)
         agent.observe(labels[actions[t]], Step(float(rewards[t]), environment.x))
-        indices[environment.at] = _ledger_index(belief, environment.x)
+        indices[environment.at] = belief.ledger.places[environment.x]
         t += 1
     return step_record(actions, rewards, states, labels, mdp.states)
-
-
-def _ledger_index(belief: Any, x: Any) -> int:
-    """Return the ledger's index of state x, or -1 if the state is unknown."""
-    place = belief.ledger.place(x)
-    return -1 if place is None else place

@@ -31,6 +31,7 @@ FIRST_ROOM = 4
 PER_PAIR = ("n", "r", "scatter", "s", "inverse", "spread", "pull", "first", "known", "room")
 PER_TRANSITION = ("successor", "weight", "times", "rewards")
 PER_STATE = ("from_prior", "from_data")
+INDICES = ("first", "known", "room", "successor")
 #: Number of scalars in the state of the sampler, besides Q and M.
 SCALARS = 7
 
@@ -69,38 +70,34 @@ class Ledger:
         self.prior: FloatArray = np.array([*prior, float(len(names))])
         self.places: dict[Any, int] = {}
         self._used = 0
-        self._allocate(8, 8 * len(self.actions) * FIRST_ROOM)
+        columns: dict[str, Any] = dict.fromkeys(PER_PAIR + PER_TRANSITION + PER_STATE, np.zeros(0))
+        columns |= dict.fromkeys(INDICES, np.zeros(0, np.uint64))
+        self.evidence = kernels.gibbs.Evidence(prior=self.prior, **columns)
+        scalars = np.zeros(SCALARS)
+        scalars[1] = 1.0
+        self.chain = kernels.gibbs.Chain(np.zeros((0, len(self.actions))), np.zeros(0), scalars)
+        self._enlarge(8, 8 * len(self.actions) * FIRST_ROOM)
         for x in names:
             self.add_state(x, 0.0, self.available(x))
 
     # -- allocation --------------------------------------------------------------------------------
 
-    def _allocate(self, states: int, pool: int) -> None:
-        """Allocate arrays for `states` states and `pool` transitions; copy the existing data."""
-        actions = len(self.actions)
-        old_evidence = getattr(self, "evidence", None)
-        old_chain = getattr(self, "chain", None)
-        sizes = dict.fromkeys(PER_PAIR, states * actions) | dict.fromkeys(PER_TRANSITION, pool)
+    def _enlarge(self, states: int, pool: int) -> None:
+        """Enlarge the arrays to `states` states and `pool` transitions; new entries are 0."""
+        pairs, more = states * len(self.actions), states - self.chain.M.size
+        sizes = dict.fromkeys(PER_PAIR, pairs) | dict.fromkeys(PER_TRANSITION, pool)
         sizes |= dict.fromkeys(PER_STATE, states)
-        arrays: dict[str, npt.NDArray[Any]] = {}
-        for name, size in sizes.items():
-            is_index = name in ("first", "known", "room", "successor")
-            arrays[name] = np.zeros(size, np.uint64 if is_index else np.float64)
-            if old_evidence is not None:
-                old = getattr(old_evidence, name)
-                arrays[name][: old.size] = old
-        self.evidence = kernels.gibbs.Evidence(prior=self.prior, **arrays)
-        Q, M, scalars = np.zeros((states, actions)), np.zeros(states), np.zeros(SCALARS)
-        scalars[1] = 1.0
-        if old_chain is not None:
-            Q[: old_chain.M.size], M[: old_chain.M.size] = old_chain.Q, old_chain.M
-            scalars = old_chain.scalars
-        self.chain = kernels.gibbs.Chain(Q, M, scalars)
+        arrays = {name: getattr(self.evidence, name) for name in sizes}
+        self.evidence = self.evidence._replace(
+            **{name: np.pad(array, (0, sizes[name] - array.size)) for name, array in arrays.items()}
+        )
+        Q, M = np.pad(self.chain.Q, ((0, more), (0, 0))), np.pad(self.chain.M, (0, more))
+        self.chain = self.chain._replace(Q=Q, M=M)
 
     def _reserve(self, room: int) -> int:
         """Reserve entries for `room` transitions and return the first index."""
         while self._used + room > self.evidence.successor.size:
-            self._allocate(self.chain.M.size, 2 * self.evidence.successor.size)
+            self._enlarge(self.chain.M.size, 2 * self.evidence.successor.size)
         self._used += room
         return self._used - room
 
@@ -120,21 +117,18 @@ class Ledger:
         """Return the number of known states."""
         return len(self.places)
 
-    def place(self, x: Any) -> int | None:
-        """Return the index of state x, or None if it is unknown."""
+    def place(self, x: Any, where: str = "") -> int | None:
+        """Return the index of state x, or None if it is unknown; errors mention `where`."""
         try:
             return self.places.get(x)
         except TypeError:
             raise BadEvidence(
-                f"state {x!r} is not hashable: use a number, a string or a tuple"
+                f"state {x!r} is not hashable{where}: use a number, a string or a tuple"
             ) from None
 
     def available(self, x: Any) -> npt.NDArray[np.bool_]:
         """Return an array [a]: whether action a is available in state x, which may be unknown."""
-        return self._available(x, self.place(x))
-
-    def _available(self, x: Any, place: int | None) -> npt.NDArray[np.bool_]:
-        actions = len(self.actions)
+        place, actions = self.place(x), len(self.actions)
         if place is not None:  # n is -1 for unavailable actions, see `add_state`
             return np.asarray(self.evidence.n[place * actions : (place + 1) * actions] >= 0.0)
         if self.allowed is None:
@@ -165,7 +159,7 @@ class Ledger:
     def add_state(self, x: Any, level: float, available: npt.NDArray[np.bool_]) -> int:
         """Add the unknown state x with these actions and the initial Q-value `level`."""
         if len(self) == self.chain.M.size:
-            self._allocate(2 * len(self), self.evidence.successor.size)
+            self._enlarge(2 * len(self), self.evidence.successor.size)
         place, actions = len(self), len(self.actions)
         first = self._reserve(actions * FIRST_ROOM)
         for a in range(actions):
@@ -185,7 +179,7 @@ class Ledger:
         column = self.action(a, x)
         row_x = self.find(x, f"before action {a!r}")
         row_y = self.find(y, f"after action {a!r} in state {x!r}")
-        available_in_x, available_in_y = self._available(x, row_x), self._available(y, row_y)
+        available_in_x, available_in_y = self.available(x), self.available(y)
         if not available_in_x[column]:
             raise UnknownAction(
                 f"action {a!r} is not available in state {x!r}: choose from {self.actions_of(x)}"
@@ -203,10 +197,7 @@ class Ledger:
 
     def find(self, y: Any, where: str) -> int | None:
         """Return the index of state y, None if it is new; raise `BadEvidence` if it is invalid."""
-        try:
-            place = self.place(y)
-        except BadEvidence as error:
-            raise BadEvidence(f"{error} ({where})") from None
+        place = self.place(y, f" ({where})")
         if place is None and self.declared:
             raise BadEvidence(f"state {y!r} {where} is not one of the {len(self)} declared states")
         if place is None and y != y:  # NaN, or an object with such an __eq__

@@ -275,11 +275,11 @@ class Maze:
     def _arrive(self, cell: Cell, to: Cell, p: float, pays: bool) -> list[tuple[int, float, float]]:
         """Return (y, P, r) of a move to `to`; `pays` tells whether it earns the membrane reward."""
         reward = self.rules.membrane_reward if pays else self.rules.step_reward
-        if to == cell or self[to] != "G":
-            return [(self._states[to], p, reward)]
-        if self.rules.reset_at_once:
-            return self._reset(self.rules.goal_reward, p)
-        return [(self._states[to], p, self.rules.goal_reward)]
+        if to != cell and self[to] == "G":
+            reward = self.rules.goal_reward
+            if self.rules.reset_at_once:
+                return self._reset(reward, p)
+        return [(self._states[to], p, reward)]
 
     def _reset(self, reward: float, p: float) -> list[tuple[int, float, float]]:
         """Return (y, P, r) of a jump to a uniformly chosen cell, with total probability p."""

@@ -137,15 +137,11 @@ def goal_worlds(
     ('(2, 2)', ('up', 'down', 'left', 'right'))
     """
     cells = goal_cells(rows, columns, goals)
-    mdps = [
-        Maze(
-            "\n".join(
-                "".join("G" if (i, j) == goal else "." for j in range(columns)) for i in range(rows)
-            ),
-            p=p,
-        ).mdp(named=True)
-        for goal in cells
-    ]
+    mdps = []
+    for goal in cells:
+        grid = np.full((rows, columns), ".")
+        grid[goal] = "G"
+        mdps.append(Maze("\n".join(map("".join, grid)), p=p).mdp(named=True))
     return MDPModes(mdps, start=(rows // 2, columns // 2), names=[f"goal {goal}" for goal in cells])
 
 

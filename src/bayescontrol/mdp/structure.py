@@ -38,8 +38,7 @@ def as_policy(mdp: MDP, policy: npt.ArrayLike) -> FloatArray:
             raise UnknownAction(
                 f"state {mdp.states[x]!r}: action {values[x]} is out of range, expected 0 … {A - 1}"
             )
-        pi = np.zeros((X, A))
-        pi[np.arange(X), values] = 1.0
+        pi: FloatArray = np.eye(A)[values]
     elif values.shape == (X, A) and values.dtype.kind in "biuf":
         pi = values.astype(np.float64)
         invalid = np.flatnonzero(~((pi >= 0.0).all(1) & (np.abs(pi.sum(1) - 1.0) <= TOLERANCE)))
@@ -77,18 +76,22 @@ def induced(mdp: MDP, policy: npt.ArrayLike) -> tuple[Any, FloatArray]:
     return csr_array((weight[taken], edges), shape=(X, X)), (pi * mdp.reward).sum(1)
 
 
-def closed_sets(matrix: object) -> list[IntArray]:
-    """Return the strongly connected components that no edge leaves, sorted by first state."""
+def strong_components(matrix: object) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the edges x → y of a graph, and the number of each state's strong component."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
     edges = coo_array(matrix)  # faster than letting SciPy convert a dense matrix to a masked one
-    count, component = connected_components(edges.tocsr(), directed=True, connection="strong")
-    is_open = np.zeros(count, bool)
-    leaving = component[edges.row] != component[edges.col]
-    is_open[component[edges.row[leaving]]] = True
-    order = np.argsort(component, kind="stable")
-    members = np.split(order, np.cumsum(np.bincount(component, minlength=count))[:-1])
+    _, component = connected_components(edges.tocsr(), directed=True, connection="strong")
+    return edges.row, edges.col, component
+
+
+def closed_sets(matrix: object) -> list[IntArray]:
+    """Return the strongly connected components that no edge leaves, sorted by first state."""
+    x, y, component = strong_components(matrix)
+    sizes = np.bincount(component)
+    is_open = np.isin(np.arange(sizes.size), component[x[component[x] != component[y]]])
+    members = np.split(np.argsort(component, kind="stable"), np.cumsum(sizes)[:-1])
     found = [members[c].astype(np.int64) for c in np.flatnonzero(~is_open)]
     return sorted(found, key=lambda states: int(states[0]))
 
@@ -108,8 +111,7 @@ def _states_avoiding(mdp: MDP, closed: IntArray) -> IntArray:
 
     This is the largest set Z in which each state has an action whose successors are all in Z.
     """
-    in_Z = np.ones(len(mdp.states), bool)
-    in_Z[closed] = False
+    in_Z = ~np.isin(np.arange(len(mdp.states)), closed)
     pairs = np.flatnonzero(mdp.size)
     stays = np.zeros(mdp.allowed.size, bool)
     while True:

@@ -16,13 +16,7 @@ from bayescontrol import protocols
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import both_streams
-from bayescontrol.mode_queries import (
-    ModeEnvironment,
-    name_of,
-    safe_log,
-    state_for,
-    uses_situation,
-)
+from bayescontrol.mode_queries import ModeEnvironment, name_of, safe_log, state_for, uses_situation
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.record import drawn_mode, log_score, posterior
 from bayescontrol.rule import ControlRule
