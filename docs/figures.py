@@ -46,6 +46,7 @@ FOLDER: Final = DOCS / "_figures"
 
 #: The script of each figure that a script makes.
 SCRIPTS: Final[Mapping[str, str]] = {
+    "bank-diagram": "bank_diagram.py",
     "first-comparison": "first_comparison.py",
     "first-modes": "first_modes.py",
 }

@@ -15,8 +15,8 @@ from bayescontrol.mdp.maze import LAYOUTS, Rules
 ROOT = Path(__file__).parents[2]
 GUIDES = [
     *("first-hour", "tutorial", "tutorial-study", "contextual-bandit", "changing-bandit"),
-    *("own-maze", "bandits", "mdp", "lqr", "experts", "gymnasium", "howto", "convergence"),
-    *("experiments", "durable", "server"),
+    *("own-maze", "bandits", "mdp", "lqr", "bank", "experts", "gymnasium", "howto"),
+    *("convergence", "experiments", "durable", "server"),
 ]
 
 
