@@ -287,13 +287,18 @@ def test_the_state_of_a_first_order_transfer_function_is_its_output() -> None:
         (([[0.5]], [[1.0]], [[1.0]]), {"sensor_noise": 0.0}, "above 0"),
         (([[0.5]], [[1.0]], [[1.0]]), {"process_noise": [1.0, 2.0]}, "expected 1"),
         (([[0.5]], [[1.0]], [[1.0]]), {"limits": (1.0, -1.0)}, "low must be below high"),
-        (([[1.0]], [[1.0]], [[1.0]]), {}, "no stationary filter"),
+        (([[1.0]], [[1.0]], [[1.0]]), {"process_noise": 0.0}, "no stationary filter"),
+        (([[0.5]], [[1.0]], [[1.0]]), {"process_noise": None}, "ignores the sensor"),
+        (control.tf([1], [1, 1, 1]), {"dt": 0.1}, "have no units"),
+        (([[0.5]], [[1.0]], [[1.0]]), {"limits": 12}, "pair"),
         (control.tf([1], [1, 1]), {"dt": 0.1, "method": "magic"}, "magic"),
     ],
 )
 def test_an_invalid_plant_is_an_error(plant: Any, options: Any, message: Any) -> None:
     with pytest.raises(InvalidSystem, match=message):
-        PlantMode(plant, lambda loop: 0.0, **({"sensor_noise": 1.0} | options))
+        PlantMode(
+            plant, lambda loop: 0.0, **({"sensor_noise": 1.0, "process_noise": 0.1} | options)
+        )
 
 
 @pytest.mark.parametrize("options", [{"period": 0.1}, {"limits": (-1, 1)}, {"outputs": 1}])
@@ -311,8 +316,68 @@ def test_modes_of_different_loops_are_rejected(options: Any) -> None:
 
 
 def test_a_mode_without_a_filter_is_rejected_with_advice() -> None:
+    with pytest.raises(InvalidSystem, match="at least one mode"):
+        Bank([])
     with pytest.raises(MissingCapability, match="Supervisor"):
         Bank([SimulatorMode(lambda x, u: x, lambda x: 0.0)])  # type: ignore[list-item]
+
+
+def test_signals_and_settings_that_would_be_ignored_are_errors() -> None:
+    bank = Bank([random_mode(1, 2)])
+    with pytest.raises(InvalidSystem, match="disturbance"):
+        bank.agent().signal(disturbance=1.0)
+    with pytest.raises(InvalidSystem, match="setpoint"):
+        Bank([random_mode(1, 2)], setpoint=3.0)  # two outputs
+    with pytest.raises(InvalidSystem, match="setpoint"):
+        Bank([random_mode(1, 2)], setpoint=lambda k: [1.0])
+    with pytest.raises(ValueError, match="hysteresis"):
+        bank.agent(hysteresis=2.0)
+
+
+def test_a_system_of_python_control_is_not_a_controller() -> None:
+    with pytest.raises(MissingCapability, match="function of the loop"):
+        PlantMode(([[0.5]], [[1.0]], [[1.0]]), control.tf([1], [1, 1]), process_noise=1,
+                  sensor_noise=1)  # fmt: skip
+
+
+def test_the_interval_of_a_nonlinear_simulator_is_its_period() -> None:
+    mode = ExtendedMode(
+        lambda x, u: [0.9 * x[0] + u[0]], lambda x: x, lambda loop: 0.0, dt=0.5, inputs=1,
+        start=[0.0], start_noise=1.0, process_noise=0.1, sensor_noise=1.0,
+    )  # fmt: skip
+    agent = Bank([mode]).agent()
+    agent.signal(interval=0.5)
+    with pytest.raises(BadSituation, match="sampling period"):
+        agent.signal(interval=0.6)
+
+
+@pytest.mark.parametrize("controller", ["gain", "PI"])
+def test_a_model_for_deviations_from_an_operating_point_reaches_the_setpoint(
+    controller: str,
+) -> None:
+    """A tank at 60 °C needs 40 % heating: y = 60 + 0.5 (u - 40) in steady state."""
+    by: Any = {"gain": [[1.0]], "PI": PI(1.0, 0.2)}[controller]
+    tank = PlantMode(([[0.9]], [[0.05]], [[1.0]]), by, operating_point=(40.0, 60.0),
+                     process_noise=0.01, sensor_noise=0.1, limits=(0.0, 100.0))  # fmt: skip
+    bank = Bank([tank], setpoint=70.0)
+    agent, world = bank.agent(), bank.environment(0)
+    record = interact(agent, world, 200, seed=1)
+    assert np.mean(record.observations[100:]) == pytest.approx(70.0, abs=0.2)
+    assert np.mean(record.actions[100:]) == pytest.approx(60.0, abs=2.0)
+    assert agent.belief.save()["state/0"][0, 1] == pytest.approx(70.0, abs=0.3)
+
+
+def test_integrating_the_measured_error_removes_the_offset_of_an_unknown_load() -> None:
+    def mean_output(**options: Any) -> float:
+        mode = PlantMode(([[0.9]], [[0.1]], [[1.0]]), PI(1.0, 0.3, **options), process_noise=0.01,
+                         sensor_noise=0.1)  # fmt: skip
+        loaded = PlantMode(([[0.9]], [[0.1]], [[1.0]]), PI(1.0, 0.3), process_noise=0.01,
+                           sensor_noise=0.1, drift=-0.5)  # fmt: skip
+        record = interact(Bank([mode], setpoint=10.0).agent(), loaded.environment(), 400, seed=0)
+        return float(np.mean(record.observations[200:]))
+
+    assert mean_output(integrate_measured=True) == pytest.approx(10.0, abs=0.1)
+    assert abs(mean_output() - 10.0) > 1.0
 
 
 # -- signals and controllers -----------------------------------------------------------------

@@ -51,7 +51,8 @@ def test_the_fitted_mode_predicts_like_the_regression() -> None:
     for k in range(50):
         if k > 5:
             z = np.array([y[k - 1], y[k - 2], u[k], u[k - 1]])
-            mean, sd = (fit.coefficients @ z).item(), math.sqrt(fit.noise.item())
+            mean = (fit.centre[1] + fit.coefficients @ (z - fit.centre[0])).item()
+            sd = math.sqrt(fit.noise.item())
             expected = stats.norm(mean, sd).logpdf(y[k])
             assert mode.log_likelihood(SituatedState(x, s), u[k], y[k]) == pytest.approx(
                 expected, abs=1e-4
@@ -59,11 +60,21 @@ def test_the_fitted_mode_predicts_like_the_regression() -> None:
         s = mode.advance(SituatedState(x, s), u[k], y[k])
 
 
+def test_a_log_away_from_zero_gives_the_same_plant_with_a_constant() -> None:
+    u, y = second_order(3)
+    fit, shifted = fit_plant((u, y), order=2), fit_plant((u + 7.0, y - 40.0), order=2)
+    assert shifted.coefficients == pytest.approx(fit.coefficients, abs=1e-9)
+    world = shifted.mode(idle).environment()
+    for _ in range(200):
+        output = world.respond(7.0, Stream(0))
+    assert output == pytest.approx(-40.0, abs=2.0)  # the gain of the noise is about 1
+
+
 def test_rows_with_missing_outputs_are_left_out() -> None:
     u, y = second_order(1)
     outputs = [MISSING if k % 10 == 0 else v for k, v in enumerate(y.tolist())]
     fit = fit_plant((u.tolist(), outputs), order=2)
-    assert fit.dof == 598 - 3 * 60 + 1 + 1 - 4
+    assert fit.dof == 598 - 3 * 60 + 1 + 1 - 5
     assert fit.coefficients[0] == pytest.approx([A1, A2, B1, B2], abs=0.05)
 
 
@@ -138,5 +149,12 @@ def test_a_model_with_wrong_dynamics_or_noise_is_noticed() -> None:
     assert whiteness(quiet, log).variance == pytest.approx(4.0, rel=0.3)
     with pytest.raises(InvalidSystem, match="does not fit"):
         whiteness(good, (np.ones((100, 2)), np.ones(100)))
+    with pytest.raises(InvalidSystem, match="come from the log"):
+        fit_mode(log, idle, process_noise=1.0)
+    student = PlantMode(
+        ([[0.5]], [[1.0]], [[1.0]]), idle, process_noise=1, sensor_noise=1, student=4
+    )
+    with pytest.raises(MissingCapability, match="Gaussian"):
+        whiteness(student, log)
     with pytest.raises(BadEvidence, match="20 lags"):
         whiteness(good, (log[0][:30], log[1][:30]))

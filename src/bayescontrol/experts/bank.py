@@ -20,7 +20,13 @@ from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.interacting import InteractingBelief
 from bayescontrol.beliefs.weights import OnImpossible
 from bayescontrol.errors import InvalidSystem, MissingCapability
-from bayescontrol.experts.plant_mode import FilterMode, PlantMode, PlantWorld, run_filters
+from bayescontrol.experts.plant_mode import (
+    FilterMode,
+    LastStep,
+    PlantMode,
+    PlantWorld,
+    run_filters,
+)
 from bayescontrol.experts.state_space import SAME_PERIOD, as_signal
 from bayescontrol.mode_queries import as_mode_list, mode_index
 from bayescontrol.protocols import MISSING, SituatedState
@@ -50,8 +56,16 @@ class FilterBank:
         self._modes = [mode.with_room(room) for mode in modes]
         self.names = [mode.name or f"m{m}" for m, mode in enumerate(modes)]
         self._regular = self._stack(modes[0].period)
-        # The arguments and results of the last step: `advance` follows `log_likelihoods`.
-        self._last: tuple[Any, ...] = (None,) * 4
+        self._last = LastStep()
+        self._irregular: dict[float, Any] = {}
+
+    def _models(self, interval: float) -> Any:
+        """Return the models for an interval; those of the last intervals are kept."""
+        if interval not in self._irregular:
+            if len(self._irregular) == 64:
+                self._irregular.clear()
+            self._irregular[interval] = self._stack(interval)
+        return self._irregular[interval]
 
     def _stack(self, interval: float) -> Any:
         """Return the models of all modes for a sampling interval."""
@@ -70,22 +84,17 @@ class FilterBank:
 
     def log_likelihoods(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return ln P(y | m, past, u) for all modes."""
-        log_p, _ = results = self._step(xs, a, o)
-        self._last = (xs.x, xs.s, a, o, results)
-        return log_p
+        log_p, _ = self._last.store((*xs, a, o), self._step(xs, a, o))
+        return np.asarray(log_p)
 
     def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return the states of all filters after input a and output o; o may be `MISSING`."""
-        *event, results = self._last
-        self._last = (None,) * 4
-        if all(v is w for v, w in zip(event, (*xs, a, o), strict=True)) and o is not MISSING:
-            new: FloatArray = results[1]
-            return new
-        return self._step(xs, a, o)[1]
+        results = self._last.take((*xs, a, o)) or self._step(xs, a, o)
+        return np.asarray(results[1])
 
     def _step(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         v, y, missing, regular = self._modes[0].events(xs.x, a, o)
-        models = self._regular if regular else self._stack(float(xs.x[1]))
+        models = self._regular if regular else self._models(float(xs.x[1]))
         return run_filters(models, xs.s, v, y, missing, regular)
 
     def mix(self, states: FloatArray, flow: FloatArray) -> FloatArray:
@@ -133,6 +142,8 @@ class Supervisor(ControlRule[Any, Any, Any, Any]):
     ) -> None:
         if choose not in ("draw", "most probable"):
             raise ValueError(f"choose={choose!r}: expected 'draw' or 'most probable'")
+        if choose == "draw" and hysteresis != 1.0:
+            raise ValueError(f"hysteresis={hysteresis!r}: use it with choose='most probable'")
         self.choose = choose
         self.hysteresis = require_between("hysteresis", hysteresis, 1.0, math.inf, ends="[)")
         self.dwell = as_integer("dwell", dwell, 1)
@@ -164,6 +175,13 @@ class BankAgent(Supervisor):
     """The agent of a `Bank`; its situation holds the signals of the loop.
 
     `signal` sets them before `act`. Wrappers such as `Bumpless` and `Guarded` have it too.
+
+    >>> mode = PlantMode(([[0.5]], [[1.0]], [[1.0]]), lambda loop: loop.setpoint / 2,
+    ...                  process_noise=1.0, sensor_noise=1.0)
+    >>> agent = Bank([mode]).agent()
+    >>> agent.signal(setpoint=3.0)
+    >>> agent.act(Stream(0))
+    1.5
     """
 
     format_name: ClassVar[str] = "BankAgent"
@@ -191,7 +209,8 @@ class BankAgent(Supervisor):
             x[g.disturbance] = as_signal(disturbance, g.disturbances, "disturbance")(0)
         if interval is not None:
             x[1] = require_between("interval", interval, 0.0, math.inf, ends="()")
-            self.bank.modes[0].models(x[1])  # raises if intervals cannot vary
+            for mode in self.bank.modes:
+                mode.require_interval(x[1])
         self.x = x
 
 
@@ -228,6 +247,8 @@ class Bank:
         on_impossible: OnImpossible = "raise",
     ) -> None:
         self.modes: list[Any] = as_mode_list(modes)
+        if not self.modes:
+            raise InvalidSystem("a bank needs at least one mode")
         for m, mode in enumerate(self.modes):
             self._require_same_loop(m, mode)
         self.prior, self.hazard, self.on_impossible = prior, hazard, on_impossible
@@ -236,7 +257,7 @@ class Bank:
         self._setpoint = as_signal(setpoint, self.signals.outputs, "setpoint")
         self._disturbance = as_signal(disturbance, self.signals.disturbances, "disturbance")
         self._scheduled = callable(setpoint), callable(disturbance)
-        self.belief()  # validate the settings now
+        self.belief(), self.first_signals()  # validate the settings now
 
     def _require_same_loop(self, m: int, mode: Any) -> None:
         """Raise an error if the mode cannot act in the same loop as the first one."""

@@ -1,13 +1,14 @@
 """Fit a plant model to a log of inputs and outputs, and test a model on a log.
 
-    ARX   y_{k+1} = Σ_i A_i y_{k-i} + Σ_i B_i u_{k-i} + e,  e ~ N(0, S),   i = 0 … order - 1
+    ARX   y_{k+1} = Σ_i A_i y_{k-i} + Σ_i B_i u_{k-i} + c + e,  e ~ N(0, S),   i = 0 … order - 1
 
 Least squares is the mean of the posterior with a flat prior. The posterior is the prior of a bank:
 
     [A B]ᵀ | S ~ MN(least squares, (ZᵀZ)⁻¹, S),   S ~ IW(scatter of the residuals, dof)
 
 `FittedPlant.modes` draws plants from it. The state of a fitted plant holds the last outputs and
-inputs, so the filter knows it exactly.
+inputs, so the filter knows it exactly. Sensor noise in the log makes the coefficients too small, as
+in every regression on noisy values; a higher order makes up for a part of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,11 +31,22 @@ _EXACT = 1e-9
 
 
 class FittedPlant(NamedTuple):
-    """An ARX model: least squares, and the uncertainty of its coefficients."""
+    """An ARX model: least squares, and the uncertainty of its coefficients.
+
+    >>> rng = np.random.default_rng(0)
+    >>> u, y = rng.normal(size=200), [0.0]
+    >>> for k in range(1, 200):
+    ...     y.append(0.8 * y[-1] + 0.5 * u[k] + 0.1 * rng.normal())
+    >>> fitted = fit_plant((u, y))
+    >>> [mode.name for mode in fitted.modes(lambda plant: lambda loop: 0.0, count=2)]
+    ['fitted 0', 'fitted 1']
+    """
 
     #: (outputs, order · (outputs + inputs)): A_0, A_1, …, B_0, B_1, …
     coefficients: FloatArray
-    #: ZᵀZ, and the scatter of the residuals with its degrees of freedom.
+    #: The means of the regressors and of the outputs, which determine the constant c.
+    centre: tuple[FloatArray, FloatArray]
+    #: ZᵀZ of the centred regressors, and the scatter of the residuals with its degrees of freedom.
     precision: FloatArray
     scatter: FloatArray
     dof: int
@@ -96,8 +108,14 @@ class FittedPlant(NamedTuple):
             A[p * n + q :, p * n : size - q] = np.eye(q * (n - 2))
         W = np.zeros((size, size))
         W[:p, :p] = S
+        regressors, mean = self.centre
+        drift = np.zeros(size)
+        drift[:p] = mean - coefficients @ regressors
+        fixed: Any = {"dt": self.period, "process_noise": W, "drift": drift}
+        if fixed.keys() & options.keys():
+            raise InvalidSystem(f"{', '.join(fixed)} of a fitted plant come from the log")
         options = {"start_noise": np.eye(size) * np.trace(S), "sensor_noise": _EXACT * S} | options
-        return PlantMode((A, B, C), controller, dt=self.period, process_noise=W, **options)
+        return PlantMode((A, B, C), controller, **fixed, **options)
 
 
 def _idle(loop: Any) -> Any:
@@ -129,7 +147,9 @@ def fit_plant(log: Any, order: int = 1, dt: float = 1.0) -> FittedPlant:
     target = y[n:]
     complete = ~np.isnan(Z).any(axis=1) & ~np.isnan(target).any(axis=1)
     Z, target = Z[complete], target[complete]
-    dof = len(Z) - Z.shape[1]
+    centre = Z.mean(axis=0), target.mean(axis=0)
+    Z, target = Z - centre[0], target - centre[1]
+    dof = len(Z) - Z.shape[1] - 1
     if dof < p + 2 or np.linalg.matrix_rank(Z) < Z.shape[1]:
         raise BadEvidence(
             f"the log has {len(Z)} complete rows, which do not determine {Z.shape[1]} coefficients "
@@ -137,13 +157,19 @@ def fit_plant(log: Any, order: int = 1, dt: float = 1.0) -> FittedPlant:
         )
     coefficients = np.asarray(np.linalg.lstsq(Z, target, rcond=None)[0].T, np.float64)
     residuals = target - Z @ coefficients.T
-    return FittedPlant(coefficients, Z.T @ Z, residuals.T @ residuals, dof, n, dt)
+    return FittedPlant(coefficients, centre, Z.T @ Z, residuals.T @ residuals, dof, n, dt)
 
 
 def fit_mode(
     log: Any, controller: Any, *, order: int = 1, dt: float = 1.0, **options: Any
 ) -> PlantMode:
-    """Return a `PlantMode` with the ARX model that fits a log best; see `fit_plant`."""
+    """Return a `PlantMode` with the ARX model that fits a log best; see `fit_plant`.
+
+    >>> u = np.random.default_rng(0).normal(size=200)
+    >>> y = np.convolve(u, 0.5 * 0.8 ** np.arange(50))[:200] + 0.01 * np.sin(np.arange(200.0))
+    >>> fit_mode((u, y), lambda loop: 0.0, dt=0.1, name="rig")
+    PlantMode(rig)
+    """
     return fit_plant(log, order, dt).mode(controller, **options)
 
 
@@ -153,6 +179,9 @@ class Whiteness(NamedTuple):
     `p_value` is that of the Ljung-Box test (Hosking's version for more than one output). A small
     one means that the residuals are correlated: the model misses some dynamics. A `variance` above
     1 means that the model has too little noise.
+
+    >>> Whiteness._fields
+    ('statistic', 'p_value', 'variance', 'autocorrelations')
     """
 
     statistic: float
@@ -176,6 +205,8 @@ def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
     """
     from scipy.special import chdtrc  # type: ignore[import-untyped]
 
+    if getattr(mode, "nu", 0.0) < np.inf or not hasattr(mode, "A"):
+        raise MissingCapability(f"{mode!r}: whiteness needs a PlantMode with Gaussian noise")
     u, y = _columns(log)
     p, rows = mode.signals.outputs, []
     if u.shape[1] != mode.signals.inputs or y.shape[1] != p or mode.signals.disturbances:
@@ -183,13 +214,14 @@ def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
     x, s, at = Bank([mode]).first_signals(), mode.start(), 1 + 2 * p
     for u_k, y_k in zip(u, y, strict=True):
         v, n = mode.limited(u_k), mode.states
-        ahead = mode.A @ s[at : at + n] + mode.B @ v
+        k, c = mode.constants
+        ahead = mode.A @ s[at : at + n] + mode.B @ v + k
         P = mode.A @ s[at + n :].reshape(n, n) @ mode.A.T + mode.W
         if np.isnan(y_k).any():
             s = mode.advance(SituatedState(x, s), u_k, MISSING)
             continue
         factor = np.linalg.cholesky(mode.C @ P @ mode.C.T + mode.V)
-        rows.append(np.linalg.solve(factor, y_k - mode.C @ ahead - mode.D @ v))
+        rows.append(np.linalg.solve(factor, y_k - mode.C @ ahead - mode.D @ v - c))
         s = mode.advance(SituatedState(x, s), u_k, y_k)
     e = np.array(rows)
     T = len(e)

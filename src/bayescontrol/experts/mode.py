@@ -158,7 +158,7 @@ def require_function(function: Any, call: str, label: str) -> None:
         raise MissingCapability(
             f"{about}, a python-control system, which evaluates its frequency response if called. "
             "Pass a function for one step in time, such as lambda x, u: A @ x + B @ u for a "
-            "discrete-time state space. If the state is not observed, use linear.OutputMode"
+            "discrete-time state space. If the state is not observed, use PlantMode"
         )
     if not callable(function):
         reason = "is a mode" if hasattr(function, "act") else "is not callable"
@@ -249,7 +249,7 @@ class SimulatorMode:
             return density
         if np.isnan(o).any():
             raise BadEvidence(
-                f"{self!r}: the observation {o!r} contains NaN; if a sensor failed, skip this step"
+                f"{self!r}: the observation {o!r} contains NaN; if a sensor failed, pass MISSING"
             )
         return density if np.isfinite(mean).all() else math.nan
 

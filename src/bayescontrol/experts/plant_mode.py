@@ -26,6 +26,7 @@ from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
     InvalidSystem,
+    MissingCapability,
     NotStabilisable,
     UnknownAction,
     counted,
@@ -53,6 +54,9 @@ class Loop(NamedTuple):
     `setpoint` is the wanted value of the output that the next input leads to, `y` the estimated
     output and `x` the estimated state now, `measured` the last output as it was measured, and `u`
     the last input that was applied. A name with `_before` is the value one step earlier.
+
+    >>> Loop._fields[:5]
+    ('k', 'setpoint', 'setpoint_before', 'disturbance', 'u')
     """
 
     k: int
@@ -91,7 +95,9 @@ class PI:
 
     It has no integrator of its own: it starts from the input that was applied, so saturation
     causes no wind-up, and a change of modes causes no jump of the integral. `kp` and `ki` are
-    numbers, or matrices inputs × outputs. `ki` is the integral gain per sample.
+    numbers, or matrices inputs × outputs. `ki` is the integral gain per sample. ε is the error of
+    the estimated output; with `integrate_measured` the integral uses the measured output, which
+    removes the offset from a load that the plant model lacks, and passes on more sensor noise.
 
     >>> loop = Loop(0, *(np.array([v]) for v in (1.0, 1.0, 0.0, 0.5, 0.0, 0.0, 0.2, 0.1)))
     >>> PI(kp=2.0, ki=0.5)(loop).round(12).tolist()      # 0.5 + 2 (0.8 - 0.9) + 0.5 · 0.8
@@ -100,6 +106,7 @@ class PI:
 
     kp: npt.ArrayLike
     ki: npt.ArrayLike
+    integrate_measured: bool = False
 
     def __post_init__(self) -> None:
         for name in ("kp", "ki"):
@@ -112,10 +119,33 @@ class PI:
         """Return the next input, before limits."""
         error = loop.setpoint - loop.y
         change = error - (loop.setpoint_before - loop.y_before)
+        if self.integrate_measured and loop.k > 0:  # nothing is measured before the first step
+            error = loop.setpoint - loop.measured
         return np.asarray(loop.u + np.dot(self.kp, change) + np.dot(self.ki, error))
 
 
 # -- modes with a filter -----------------------------------------------------------------------
+
+
+class LastStep:
+    """The last step of a filter: `advance` follows `log_likelihood` with the same event."""
+
+    __slots__ = ("event", "results")
+
+    def __init__(self) -> None:
+        self.event: tuple[Any, ...] | None = None
+        self.results: Any = None
+
+    def store(self, event: tuple[Any, ...], results: Any) -> Any:
+        """Store and return the results."""
+        self.event, self.results = event, results
+        return results
+
+    def take(self, event: tuple[Any, ...]) -> Any:
+        """Return the results once, if the event has the same objects; else None."""
+        stored, self.event = self.event, None
+        is_same = stored is not None and all(v is w for v, w in zip(stored, event, strict=True))
+        return self.results if is_same else None
 
 
 class FilterMode:
@@ -138,6 +168,7 @@ class FilterMode:
         self.nu = require_between("student", student, 2.0, math.inf, ends="(]")
         self.limits = as_limits(limits, inputs)
         self.x0 = as_start(start, self.states)
+        self._last = LastStep()
         self.set_controller(controller)
 
     def set_controller(self, controller: Any) -> None:
@@ -148,6 +179,11 @@ class FilterMode:
         """Return the controller as a function of the loop."""
         if hasattr(controller, "predict"):
             return lambda loop: _action(controller.predict(loop.measured))
+        if hasattr(controller, "frequency_response"):
+            raise MissingCapability(
+                f"{self!r}: the controller {controller!r} is a system of python-control. Pass a "
+                "gain, PI, or a function of the loop that returns the next input"
+            )
         require_function(controller, "controller(loop)", repr(self))
         function: Callable[[Loop], Any] = controller
         return function
@@ -173,9 +209,9 @@ class FilterMode:
             ) from None
         return v.item() if g.inputs == 1 else v
 
-    def limited(self, u: Any) -> FloatArray:
+    def limited(self, u: Any, out: FloatArray | None = None) -> FloatArray:
         """Return the input within the limits of the actuator, as an array."""
-        v, (low, high) = np.empty(self.signals.inputs), self.limits
+        v, (low, high) = np.empty(self.signals.inputs) if out is None else out, self.limits
         if type(u) is not np.ndarray or u.shape != v.shape or u.dtype != v.dtype:
             u = _vector(u, v.size, "the input")
         if not kernels.kalman.limit(u, low, high, v):
@@ -184,27 +220,36 @@ class FilterMode:
 
     def log_likelihood(self, xs: SituatedState, a: Any, o: Any) -> float:
         """Return ln P(y | past, u), the density of the innovation."""
-        return float(self.step_filter(xs, a, o)[0][0])
+        results = self._last.store((*xs, a, o), self.step_filter(xs, a, o))
+        return float(results[0][0])
 
     def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return the state of the filter after input a and output o; o may be `MISSING`."""
-        return np.asarray(self.step_filter(xs, a, o)[1][0])
+        results = self._last.take((*xs, a, o)) or self.step_filter(xs, a, o)
+        return np.asarray(results[1][0])
 
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | past, u) and the next state, each with one row per mode."""
         raise NotImplementedError
 
     def events(self, x: FloatArray, a: Any, o: Any) -> tuple[FloatArray, FloatArray, bool, bool]:
-        """Return v = (u, d) with u within the limits, y, whether y is missing, and regularity."""
+        """Return v = (u, d, 1), y, whether y is missing, and whether sampling is regular."""
         g = self.signals
         if getattr(x, "shape", None) != (g.size,):
             raise BadSituation(f"situation {x!r} has no signals: use Bank(modes).agent()")
-        v = self.limited(a)
-        if g.disturbances:
-            v = np.concatenate([v, x[g.disturbance]])
-        missing = o is MISSING
+        v, missing = np.ones(g.inputs + g.disturbances + 1), o is MISSING
+        self.limited(a, v[: g.inputs])
+        v[g.inputs : -1] = x[g.disturbance]
         y = x[g.measured] if missing else _vector(o, g.outputs, "the output")
         return v, y, missing, abs(x[1] - self.period) <= SAME_PERIOD * self.period
+
+    def require_interval(self, interval: float) -> None:
+        """Raise `BadSituation` if the next sample cannot come after this interval."""
+        if abs(interval - self.period) > SAME_PERIOD * self.period:
+            raise BadSituation(
+                f"{self!r}: the interval {interval:g} is not the sampling period {self.period:g}: "
+                "intervals can vary only if the plant is continuous and the method is 'zoh'"
+            )
 
     def first_row(self, y: FloatArray, covariance: FloatArray, steady: bool) -> FloatArray:
         """Return the state of a filter that starts with this output and covariance."""
@@ -233,15 +278,20 @@ class PlantMode(FilterMode):
     `scipy.signal.cont2discrete`. A discrete-time plant must have this `dt`, if it is given. The
     last `disturbances` inputs of the plant are measured disturbances.
 
+    `operating_point` is (u₀, y₀) if the model is for deviations from it; all signals are absolute.
+    `drift` is a constant that is added to the state at each step.
+
     `controller` is a gain K for u = u_r - K (x̂ - x_r), where (x_r, u_r) is the steady state with
     the output at the setpoint; a function of `Loop`, such as `PI`; or an object with
     `predict(measured)`. `limits` are those of the actuator, (low, high).
 
     Noise is given as standard deviations (a number, or a list) or as a covariance matrix:
     `process_noise` of the states and `input_noise` of the inputs, both per sample, and
-    `sensor_noise`. `student` are the degrees of freedom of heavy-tailed sensor noise, for sensors
-    with outliers; it is approximate, see `kernels.kalman`. The filter starts in `start`, by default
-    0, with the covariance `start_noise`, by default the stationary one.
+    `sensor_noise`. Give at least one of the first two: without process noise a filter ignores the
+    sensor. The states of a transfer function have no units, unless it has order one; use
+    `input_noise` there. `student` are the degrees of freedom of heavy-tailed sensor noise, for
+    sensors with outliers; it is approximate, see `kernels.kalman`. The filter starts in `start`, by
+    default 0, with the covariance `start_noise`, by default the stationary one.
 
     >>> import control
     >>> motor = control.tf([0.05], [1e-4, 3.5e-3])        # from volts to rad/s
@@ -257,10 +307,12 @@ class PlantMode(FilterMode):
         controller: Any,
         *,
         dt: float | None = None,
-        process_noise: npt.ArrayLike = 0.0,
-        input_noise: npt.ArrayLike = 0.0,
+        process_noise: npt.ArrayLike | None = None,
+        input_noise: npt.ArrayLike | None = None,
         sensor_noise: npt.ArrayLike,
         disturbances: int = 0,
+        operating_point: tuple[npt.ArrayLike, npt.ArrayLike] = (0.0, 0.0),
+        drift: npt.ArrayLike = 0.0,
         limits: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
         start: npt.ArrayLike | None = None,
         start_noise: npt.ArrayLike | None = None,
@@ -274,11 +326,19 @@ class PlantMode(FilterMode):
         if controls < 1:
             raise InvalidSystem(f"disturbances={disturbances}: the plant has {q} inputs in all")
         self.B, self.E, self.D = B[:, :controls], B[:, controls:], D
-        by_input = as_covariance(input_noise, controls, "input_noise")
-        W = as_covariance(process_noise, n, "process_noise") + self.B @ by_input @ self.B.T
+        self.W = _process_noise(plant, self.B, process_noise, input_noise)
+        u0, y0 = operating_point
+        self.u0 = as_signal(u0, controls, "operating_point")(0)
+        #: The constants of x' and y: x' = A x + B (u - u₀) + drift, y = C x' + D (u - u₀) + y₀.
+        self.constants = (
+            as_signal(drift, n, "drift")(0) - self.B @ self.u0,
+            as_signal(y0, len(self.C), "operating_point")(0) - self.D[:, :controls] @ self.u0,
+        )
         self.name = name
         sizes = n, controls, len(self.C), q - controls
-        super().__init__(controller, sizes, period, W, sensor_noise, limits, start, student, name)
+        super().__init__(
+            controller, sizes, period, self.W, sensor_noise, limits, start, student, name
+        )
         self.start_noise = (
             None if start_noise is None else as_covariance(start_noise, n, "start_noise")
         )
@@ -294,14 +354,17 @@ class PlantMode(FilterMode):
             return super()._as_function(controller)
         n, q, p = self.states, self.signals.inputs, self.signals.outputs
         K = as_matrix(controller, (q, n), "the gain of the controller")
+        k, c = self.constants
         steady = np.block([[self.A - np.eye(n), self.B], [self.C, self.D[:, :q]]])
-        wanted = np.block([[np.zeros((n, p)), -self.E], [np.eye(p), -self.D[:, q:]]])
-        target = np.linalg.pinv(steady) @ wanted  # (x_r, u_r) from the setpoint and d
+        from_signals = np.block(
+            [[np.zeros((n, p)), -self.E, -k[:, None]], [np.eye(p), -self.D[:, q:], -c[:, None]]]
+        )
+        target = np.linalg.pinv(steady) @ from_signals  # (x_r, u_r) from (setpoint, d, 1)
         forward = target[n:] + K @ target[:n]
-        from_setpoint, from_disturbance = forward[:, :p], forward[:, p:]
+        from_setpoint, from_disturbance, constant = forward[:, :p], forward[:, p:-1], forward[:, -1]
 
         def feedback(loop: Loop) -> FloatArray:
-            u: FloatArray = from_setpoint.dot(loop.setpoint) - K.dot(loop.x)  # faster than @
+            u: FloatArray = from_setpoint.dot(loop.setpoint) - K.dot(loop.x) + constant
             if loop.disturbance.size:
                 u += from_disturbance.dot(loop.disturbance)
             return u
@@ -322,40 +385,51 @@ class PlantMode(FilterMode):
 
     def start(self) -> FloatArray:
         """Return the first state of the filter."""
-        y, given = self.C @ self.x0, self.start_noise
+        y, given = self.C @ self.x0 + self.constants[1], self.start_noise
         if self.stationary is None or given is not None:
             return self.first_row(y, np.zeros(()) if given is None else given, steady=False)
         return self.first_row(y, self.stationary[2], steady=self.nu == math.inf)
 
+    def require_interval(self, interval: float) -> None:
+        """Raise `BadSituation` if the plant cannot be sampled with this interval."""
+        if self._continuous is None:
+            super().require_interval(interval)
+
     @cached_property
     def _regular(self) -> Any:
-        return self._models(self.A, np.hstack([self.B, self.E]), self.W)
+        return self._models(self.A, self.B, self.E, self.constants[0], self.W)
 
     def models(self, interval: float) -> Any:
         """Return the `kernels.kalman.FilterModels` of one mode for a sampling interval.
 
-        If the interval is not the period, the process noise is scaled in proportion to it.
+        If the interval is not the period, process noise and drift are scaled in proportion to it.
         """
         if abs(interval - self.period) <= SAME_PERIOD * self.period:
             return self._regular
-        if self._continuous is None or not interval > 0.0:
-            raise BadSituation(
-                f"{self!r}: the interval {interval:g} is not the sampling period {self.period:g}: "
-                "intervals can vary only if the plant is continuous and the method is 'zoh'"
-            )
+        self.require_interval(interval)
         A, B, *_ = sampled(self._continuous, interval)
-        return self._models(A, B, self.W * (interval / self.period))
+        q, scale = self.signals.inputs, interval / self.period
+        drift = scale * (self.constants[0] + self.B @ self.u0)
+        k = drift - B[:, :q] @ self.u0
+        return self._models(A, B[:, :q], B[:, q:], k, scale * self.W)
 
-    def _models(self, A: FloatArray, B: FloatArray, W: FloatArray) -> Any:
-        """Return arrays for the kernel, with zeros for states beyond those of the plant."""
+    def _models(
+        self, A: FloatArray, B: FloatArray, E: FloatArray, k: FloatArray, W: FloatArray
+    ) -> Any:
+        """Return arrays for the kernel, with zeros for states beyond those of the plant.
+
+        The last input is constant.
+        """
         n, r, p = self.states, self.room, self.signals.outputs
+        B = np.hstack([B, E, k[:, None]])
+        D = np.hstack([self.D, self.constants[1][:, None]])
         q, T, log_det, Sigma = B.shape[1], np.zeros((0, 0)), math.nan, np.zeros((n, n))
         if self.stationary is not None:
             L, S, Sigma = self.stationary
             log_det = float(np.linalg.slogdet(S)[1])
             room = np.zeros((r - n, n + q + p))
             ahead = np.hstack([A, B, np.zeros((n, p))])  # x⁻ from (x̂, v, y)
-            feedthrough = np.hstack([np.zeros((p, n)), self.D, np.zeros((p, p))])
+            feedthrough = np.hstack([np.zeros((p, n)), D, np.zeros((p, p))])
             y = np.hstack([np.zeros((p, n + q)), np.eye(p)])
             error = y - self.C @ ahead - feedthrough
             x = ahead + L @ error
@@ -369,7 +443,7 @@ class PlantMode(FilterMode):
             return out
 
         return kernels.kalman.FilterModels(
-            padded(A, r, r), padded(B, r, q), padded(self.C, p, r), padded(self.D, p, q),
+            padded(A, r, r), padded(B, r, q), padded(self.C, p, r), padded(D, p, q),
             padded(W, r, r), padded(self.V, p, p), np.array([self.nu]),
             padded(T, r + 2 * p, r + q + p), np.array([log_det]), padded(Sigma, r, r),
         )  # fmt: skip
@@ -377,7 +451,7 @@ class PlantMode(FilterMode):
     def with_room(self, states: int) -> "PlantMode":
         """Return the same mode whose filter has a row for more states, for a bank of plants."""
         clone = copy(self)
-        clone.room = states
+        clone.room, clone._last = states, LastStep()
         clone.__dict__.pop("_regular", None)
         return clone
 
@@ -444,11 +518,10 @@ class ExtendedMode(FilterMode):
 
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | past, u) and the next state, linearised at the estimate."""
-        v, y, missing, regular = self.events(xs.x, a, o)
-        if not regular:
-            raise BadSituation(f"{self!r}: the interval must be the period {self.period:g}")
+        v, y, missing, _ = self.events(xs.x, a, o)
+        self.require_interval(float(xs.x[1]))
         n, p = self.states, self.signals.outputs
-        x = xs.s[1 + 2 * p : 1 + 2 * p + n]
+        x, v = xs.s[1 + 2 * p : 1 + 2 * p + n], v[:-1]
         ahead = np.array(self.step(x, v), np.float64)
         A, _ = linearise(self.step, x, v)
         C, _ = linearise(lambda s, _: np.atleast_1d(self.output(s)), ahead, np.zeros(1))
@@ -479,7 +552,8 @@ class PlantWorld:
     beyond the limits are clipped. The output is a float if there is one.
 
     >>> from bayescontrol import Stream
-    >>> mode = PlantMode(([[0.5]], [[1.0]], [[2.0]]), lambda loop: 0.0, sensor_noise=1e-9)
+    >>> plant = ([[0.5]], [[1.0]], [[2.0]])
+    >>> mode = PlantMode(plant, lambda loop: 0.0, process_noise=0.0, sensor_noise=1e-9)
     >>> world = mode.environment(start=[4.0])
     >>> round(world.respond(1.0, Stream(0)), 6), world.x
     (6.0, array([3.]))
@@ -503,8 +577,9 @@ class PlantWorld:
         if mode.nu < math.inf:
             e = e * math.sqrt(0.5 * mode.nu / stream.gamma(0.5 * mode.nu))
         if isinstance(mode, PlantMode):
-            self.x = mode.A @ self.x + mode.B @ v + mode.E @ d + w
-            y = mode.C @ self.x + mode.D @ np.concatenate([v, d]) + e
+            k, c = mode.constants
+            self.x = mode.A @ self.x + mode.B @ v + mode.E @ d + k + w
+            y = mode.C @ self.x + mode.D @ np.concatenate([v, d]) + c + e
         else:
             self.x = np.array(mode.step(self.x, np.concatenate([v, d])), np.float64) + w
             y = np.atleast_1d(mode.output(self.x)) + e
@@ -513,6 +588,23 @@ class PlantWorld:
 
     def __repr__(self) -> str:
         return f"PlantWorld({self.mode!r}, step {self.k})"
+
+
+def _process_noise(plant: Any, B: FloatArray, states: Any, inputs: Any) -> FloatArray:
+    """Return the covariance of the process noise, from that of the states and of the inputs."""
+    n, q = B.shape
+    if states is None and inputs is None:
+        raise InvalidSystem(
+            "give process_noise or input_noise: without them the filter ignores the sensor"
+        )
+    if hasattr(plant, "num") and n > 1 and states is not None and np.ndim(states) < 2:
+        raise InvalidSystem(
+            f"process_noise={states!r}: the states of a transfer function of order {n} have no "
+            "units; give input_noise, a covariance matrix, or a state space"
+        )
+    by_input = as_covariance(0.0 if inputs is None else inputs, q, "input_noise")
+    by_state = as_covariance(0.0 if states is None else states, n, "process_noise")
+    return np.asarray(by_state + B @ by_input @ B.T)
 
 
 def run_filters(

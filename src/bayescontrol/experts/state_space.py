@@ -94,6 +94,8 @@ def as_covariance(value: Any, size: int, what: str, *, strictly: bool = False) -
 
 def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:
     """Return the lower and upper limits of each input; infinite if there are none."""
+    if limits is not None and (not isinstance(limits, tuple | list) or len(limits) != 2):
+        raise InvalidSystem(f"limits={limits!r}: expected a pair (low, high)")
     low, high = (-math.inf, math.inf) if limits is None else limits
     lower, upper = (
         np.array(np.broadcast_to(as_numbers(v, "limits", InvalidSystem), (inputs,)))
@@ -105,11 +107,15 @@ def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:
 
 
 def as_signal(signal: Any, size: int, what: str) -> Callable[[int], FloatArray]:
-    """Return a signal as a function of the step: a number, a list, or a function of the step."""
+    """Return a signal as a function of the step: a number, a list, or a function of the step.
+
+    A number other than 0 is a signal of size one.
+    """
 
     def vector(value: Any) -> FloatArray:
         array = as_numbers(value, what, InvalidSystem)
-        if array.ndim > 1 or (array.ndim == 1 and array.size != size):
+        fits = array.size == size if array.ndim else size == 1 or not array.any()
+        if array.ndim > 1 or not fits:
             raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'number')}")
         if not np.isfinite(array).all():
             raise InvalidSystem(f"{what} is {value!r}: it must be finite")

@@ -85,8 +85,8 @@ def as_vector(value: Any, size: int, what: str) -> FloatArray:
         missing = np.flatnonzero(np.isnan(vector)).tolist()
         if missing:
             raise BadEvidence(
-                f"{what} is {vector.tolist()}, with NaN at {missing}: if a sensor failed, skip "
-                "this step"
+                f"{what} is {vector.tolist()}, with NaN at {missing}: if a sensor failed, pass "
+                "bayescontrol.MISSING"
             )
         raise BadEvidence(
             f"{what} is {vector.tolist()}, beyond {LARGEST:g}: the loop has diverged; start with a "
