@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         quadrature,
         random,
         regression,
+        regulator,
         restarts,
         riccati,
         screening,
