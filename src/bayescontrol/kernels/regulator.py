@@ -4,12 +4,13 @@
 
 While the scale is unknown, K is the backup gain or 0, and the excitation σ grows from small values:
 
-    σ_i² = g² c / (m R_ii),   c the average cost of the steps so far,   g = 0.001, 0.00125, … 1
+    σ_i² = g² c / (m R_ii),   c the average of (x - r)ᵀQ(x - r) so far,   g = 0.001, 0.00125, … 2
 
-So noise at full size costs as much as everything else. The scale is known when the data show the
-effect of every input (`input_signal`). Then systems are drawn. The gain of a drawn system is used
-if it stabilises the mean system; otherwise the backup gain is used, or without one the gain of the
-mean system, or the last gain. Every rule is the same in any units of states, inputs and costs.
+So the largest excitation costs four times as much as the states. The scale is known when the data
+show the effect of every input (`input_signal`). Then systems are drawn. The gain of a drawn system
+is used if it stabilises the mean system; otherwise the backup gain is used, or without one the gain
+of the mean system, or the last gain. Every rule is the same in any units of states, inputs and
+costs.
 """
 
 import math
@@ -38,13 +39,14 @@ from bayescontrol.kernels.lqr import (
 from bayescontrol.kernels.random import normal
 from bayescontrol.kernels.riccati import Room, copy, lyapunov, riccati, solve_linear
 
-#: The first excitation as a share of the full one, and its growth per step.
-_FIRST, _GROWTH = 1e-3, 1.25
+#: The first value of g, its growth per step, and the largest value.
+_FIRST, _GROWTH, _FULL = 1e-3, 1.25, 2.0
 #: The scale is known if each input has this signal, from 2 (2n + m) observations on, and at the
 #: latest after this many observations for each state and input.
-_SIGNAL, _LONGEST = 100.0, 50
-#: Entries of the memory: the cost until the scale was known, the size g of the excitation, whether
-#: the scale is known, and how often a drawn gain did not stabilise the mean system.
+_SIGNAL, _LONGEST = 3000.0, 50
+#: Entries of the memory: the cost of the states until the scale was known, g, the number of
+#: observations when the scale became known (0 before, -1 if the prior is given), and how often a
+#: drawn gain did not stabilise the mean system.
 COST, SIZE, KNOWN, REFUSED = range(4)
 #: Where the gain of a mode is from: the search for the scale, a drawn system, or a replacement.
 SEARCH, DRAWN, REPLACED = range(3)
@@ -302,7 +304,7 @@ def observe(
     >>> belief = LinearQuadratic([[1.0]], [[1.0]], prior="learned").agent().belief
     >>> belief.observe([2.0], [1.0], [1.5])
     >>> belief.memory.tolist()
-    [5.0, 0.0, 0.0, 0.0]
+    [4.0, 0.0, 0.0, 0.0]
     """
     n, m, t = x.size, u.size, count + 1
     learn(F, x, u, y, rooms.row, rooms.v, rooms.zero)
@@ -311,16 +313,13 @@ def observe(
             for j in range(n):
                 e, f = x[i] - settings.setpoint[i], x[j] - settings.setpoint[j]
                 memory[COST] += e * settings.Q[i, j] * f
-        for i in range(m):
-            for j in range(m):
-                memory[COST] += u[i] * settings.R[i, j] * u[j]
         if t >= n + m:
-            memory[SIZE] = min(1.0, _GROWTH * memory[SIZE]) if t > n + m else _FIRST
+            memory[SIZE] = min(_FULL, _GROWTH * memory[SIZE]) if t > n + m else _FIRST
         if t >= 2 * (2 * n + m) and (
             t >= _LONGEST * (n + m)
             or input_signal(F, n, m, float(t - n - m), rooms.row, rooms.v) >= _SIGNAL
         ):
-            memory[KNOWN] = 1.0
+            memory[KNOWN] = t
         return
     for i in range(m):
         if not settings.low[i] < u[i] < settings.high[i]:

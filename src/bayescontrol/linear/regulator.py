@@ -102,9 +102,8 @@ class RegulatorBelief(SystemBelief):
             integrated, self.tries,
         )  # fmt: skip
         self._rooms = self._new_rooms()
-        #: Cost until the scale was known, size of the excitation, whether the scale is known, and
-        #: the number of refused gains.
-        self.memory = np.array([0.0, 0.0, float(prior is not LEARNED), 0.0])
+        #: See `kernels.regulator.COST`.
+        self.memory = np.array([0.0, 0.0, -float(prior is not LEARNED), 0.0])
         #: The integrals of the errors.
         self.q = np.zeros(len(integrated))
 
@@ -112,6 +111,11 @@ class RegulatorBelief(SystemBelief):
     def scale_known(self) -> bool:
         """Whether the scale has been found, so that systems are drawn."""
         return bool(self.memory[kernels.regulator.KNOWN])
+
+    @property
+    def search_steps(self) -> int:
+        """The number of observations until the scale was known; 0 before, and with a given prior."""
+        return max(0, int(self.memory[kernels.regulator.KNOWN]))
 
     @property
     def refused(self) -> int:

@@ -98,7 +98,7 @@ class Controlled(NamedTuple):
 
 
 def control(name: str, run: int, steps: int = 10_000, seed: int = 0) -> Controlled:
-    """Control one plant for some steps, with default settings.
+    """Control the plant of this name for some steps, with default settings.
 
     >>> control("motor", run=0, steps=500).excess < 1.0
     True
@@ -106,17 +106,14 @@ def control(name: str, run: int, steps: int = 10_000, seed: int = 0) -> Controll
     system, settings = plants()[name]
     problem = LinearQuadratic(system.Q, system.R, prior="learned", **settings)
     agent, plant = problem.agent(), problem.environment(system)
-    streams: dict[str, int] = {"seed": seed, "run": run}
-    first = interact(agent, plant, 0, **streams)
-    del first
-    record = interact(agent, plant, steps, **streams)
+    record = interact(agent, plant, steps, seed=seed, run=run)
     mean = agent.belief.certain()
     angles = record.observations[:, _ANGLE] if name == "cart-pole" else np.zeros(1)
     return Controlled(
         system.cost(agent.gain) / system.best_cost - 1.0,
         np.inf if mean is None else system.cost(mean.K) / system.best_cost - 1.0,
         float(plant.costs(record).mean()) / system.best_cost,
-        0,
+        agent.belief.search_steps,
         agent.belief.refused,
         float(np.abs(angles).max()),
     )
