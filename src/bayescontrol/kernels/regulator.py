@@ -4,9 +4,9 @@
 
 While the scale is unknown, K is the backup gain or 0, and the excitation σ grows from small values:
 
-    σ_i² = g² c / (m R_ii),   c the average of (x - r)ᵀQ(x - r) so far,   g = 0.001, 0.00125, … 2
+    σ_i² = g² c / (m R_ii),   c the average of (x - r)ᵀQ(x - r) so far,   g = 0.001, 0.00125, … 1
 
-So the largest excitation costs four times as much as the states. The scale is known when the data
+So the largest excitation costs as much as the states. The scale is known when the data
 show the effect of every input (`input_signal`). Then systems are drawn. The gain of a drawn system
 is used if it stabilises the mean system; otherwise the backup gain is used, or without one the gain
 of the mean system, or the last gain. Every rule is the same in any units of states, inputs and
@@ -40,14 +40,15 @@ from bayescontrol.kernels.random import normal
 from bayescontrol.kernels.riccati import Room, copy, lyapunov, riccati, solve_linear
 
 #: The first value of g, its growth per step, and the largest value.
-_FIRST, _GROWTH, _FULL = 1e-3, 1.25, 2.0
+_FIRST, _GROWTH, _FULL = 1e-3, 1.25, 1.0
 #: The scale is known if each input has this signal, from 2 (2n + m) observations on, and at the
 #: latest after this many observations for each state and input.
-_SIGNAL, _LONGEST = 3000.0, 50
-#: Entries of the memory: the cost of the states until the scale was known, g, the number of
-#: observations when the scale became known (0 before, -1 if the prior is given), and how often a
-#: drawn gain did not stabilise the mean system.
-COST, SIZE, KNOWN, REFUSED = range(4)
+_SIGNAL, _LONGEST = 1000.0, 50
+#: Entries of the memory: the cost of the states until the scale was known, g, and the number of
+#: observations when the scale became known (0 before, -1 if the prior is given).
+COST, SIZE, KNOWN = range(3)
+#: Another index of the clock: how often a drawn gain was replaced.
+REFUSED = 4
 #: Where the gain of a mode is from: the search for the scale, a drawn system, or a replacement.
 SEARCH, DRAWN, REPLACED = range(3)
 
@@ -222,7 +223,6 @@ def renew(
             break
     else:
         failed = settings.tries
-    memory[REFUSED] += 1.0
     mode.source[0] = REPLACED
     if settings.has_backup:
         _use_backup(settings, mode)
@@ -304,7 +304,7 @@ def observe(
     >>> belief = LinearQuadratic([[1.0]], [[1.0]], prior="learned").agent().belief
     >>> belief.observe([2.0], [1.0], [1.5])
     >>> belief.memory.tolist()
-    [4.0, 0.0, 0.0, 0.0]
+    [4.0, 0.0, 0.0]
     """
     n, m, t = x.size, u.size, count + 1
     learn(F, x, u, y, rooms.row, rooms.v, rooms.zero)
@@ -357,6 +357,7 @@ def interact(
         ):
             freedom = nu + s if nu > 0.0 else 0.0
             clock[FAILED] += renew(F, freedom, count + s, settings, memory, mode, rooms, p_state)
+            clock[REFUSED] += mode.source[0] == REPLACED
             clock[DRAWN_AT], clock[HELD] = clock[T], 1
             for i in range(diagonal.size):
                 diagonal[i] = F[i, i]

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import IncompatibleState, InvalidSystem
+from bayescontrol.errors import InvalidSystem
 from bayescontrol.linear.agent import LinearAgent, fits_plant, schedule_code
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.matrices import as_matrix, as_start, as_vector
-from bayescontrol.linear.regression import SystemPrior, SystemRegression
+from bayescontrol.linear.regression import SystemPrior
 from bayescontrol.linear.system import Costs, LinearPlant
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, state_of
@@ -103,7 +103,9 @@ class RegulatorBelief(SystemBelief):
         )  # fmt: skip
         self._rooms = self._new_rooms()
         #: See `kernels.regulator.COST`.
-        self.memory = np.array([0.0, 0.0, -float(prior is not LEARNED), 0.0])
+        self.memory = np.array([0.0, 0.0, -float(prior is not LEARNED)])
+        #: How often a drawn gain was replaced, because it does not stabilise the mean system.
+        self.refused = 0
         #: The integrals of the errors.
         self.q = np.zeros(len(integrated))
 
@@ -114,13 +116,8 @@ class RegulatorBelief(SystemBelief):
 
     @property
     def search_steps(self) -> int:
-        """The number of observations until the scale was known; 0 before, and with a given prior."""
+        """The number of observations until the scale was known; 0 before, or if it was given."""
         return max(0, int(self.memory[kernels.regulator.KNOWN]))
-
-    @property
-    def refused(self) -> int:
-        """How often a drawn gain was replaced, because it does not stabilise the mean system."""
-        return int(self.memory[kernels.regulator.REFUSED])
 
     def observe(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> None:
         """Learn that the applied input a led from state x to o. An error changes nothing."""
@@ -137,6 +134,7 @@ class RegulatorBelief(SystemBelief):
             self.F, self._freedom(), self.count, self.regulation, self.memory, mode, self._rooms,
             state_of(rng),
         )  # fmt: skip
+        self.refused += int(mode.source[0] == kernels.regulator.REPLACED)
         self._diagonal = self.R.diagonal().copy()
         self._last = drawn = RegulatorMode(mode, self)
         return drawn
@@ -177,20 +175,31 @@ class RegulatorBelief(SystemBelief):
         """Return copies of the last mode and of diag R at the last draw, ν, and scratch arrays."""
         return self._mode_copy(), self._diagonal.copy(), self._freedom(), self._rooms
 
-    def finish_loop(self, observed: int, mode: Any, diagonal: FloatArray, failed: int) -> None:
-        """Synchronise with a compiled loop that has updated F, the memory and the integrals."""
-        self.count, self.redrawn = self.count + observed, self.redrawn + failed
+    def finish_loop(self, observed: int, mode: Any, diagonal: FloatArray, *counts: int) -> None:
+        """Synchronise with a compiled loop that has updated F, the memory and the integrals.
+
+        `counts` are the failed draws and the refused gains.
+        """
+        self.count, self.redrawn = self.count + observed, self.redrawn + counts[0]
+        self.refused += counts[1]
         self._diagonal, self._last = diagonal, None if mode is None else RegulatorMode(mode, self)
 
     def save(self) -> Arrays:
         """Return the state as named arrays; `load` continues bit for bit."""
-        return {**super().save(), "memory": self.memory.copy(), "integrals": self.q.copy()}
+        return {
+            **super().save(),
+            "memory": self.memory.copy(),
+            "integrals": self.q.copy(),
+            "sampler/refused": np.array(self.refused),
+        }
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for the same settings."""
-        require_shapes(arrays, {"memory": (4,), "integrals": self.q.shape})
+        require_shapes(arrays, {"memory": (3,), "integrals": self.q.shape})
+        require_shapes(arrays, {"sampler/refused": ()}, np.int64)
         super().load(arrays)
         self.memory, self.q = arrays["memory"].copy(), arrays["integrals"].copy()
+        self.refused = int(arrays["sampler/refused"])
 
     def _restored(self, arrays: Arrays) -> LinearMode | None:
         if not any(name.startswith("drawn/") for name in arrays):
@@ -200,14 +209,6 @@ class RegulatorBelief(SystemBelief):
             require_shapes(arrays, {f"drawn/{name}": part.shape}, part.dtype.type)
             part[...] = arrays[f"drawn/{name}"]
         return RegulatorMode(blank, self)
-
-    def merge(self, other: SystemRegression) -> None:
-        """Add the evidence of `other`; the integrals stay those of this belief."""
-        if not isinstance(other, RegulatorBelief):
-            raise IncompatibleState(f"cannot merge {other!r}: it is not a RegulatorBelief")
-        super().merge(other)
-        (cost, *state, refused), (cost2, *state2, refused2) = self.memory, other.memory
-        self.memory = np.array([cost + cost2, *map(max, state, state2), refused + refused2])
 
     def copy(self) -> Self:
         """Return an independent copy."""
@@ -248,7 +249,7 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
     """Run the compiled loop; if it stops at a failed step, let the Python code raise the error."""
     loop, codes, belief = kernels.regulator, kernels.lqr, agent.belief
     mode, diagonal, nu, rooms = belief.loop_arrays()
-    clock = np.array([agent._t, agent._drawn_at, agent.mode is not None, 0], np.int64)
+    clock = np.array([agent._t, agent._drawn_at, agent.mode is not None, 0, 0], np.int64)
     x, drawn_in = plant.x, np.array(agent._drawn_in, np.float64)
     inputs, states = np.empty((steps, belief.inputs)), np.empty((steps, belief.states))
     done, stop = loop.interact(
@@ -258,7 +259,7 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
     )  # fmt: skip
     plant.fast_forward(x)
     held = mode if clock[codes.HELD] else None
-    belief.finish_loop(done, held, diagonal, int(clock[codes.FAILED]))
+    belief.finish_loop(done, held, diagonal, *clock[[codes.FAILED, loop.REFUSED]].tolist())
     agent._t, agent._drawn_at = int(clock[codes.T]), int(clock[codes.DRAWN_AT])
     agent._drawn_in, agent.x, agent.mode = drawn_in, x, belief.last()
     if stop == codes.INPUT_TOO_LARGE:

@@ -13,13 +13,13 @@ gain of a cart-pole whose masses and length are 30 % too large. A fall is |angle
     of_mean    the same of the gain of the posterior mean
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import expm
+from scipy.linalg import expm  # type: ignore[import-untyped]
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.interaction import interact
@@ -50,13 +50,13 @@ def motor() -> LinearSystem:
 def cart_pole(scale: float = 1.0) -> LinearSystem:
     """Return the cart-pole, m, m/s, rad, rad/s and N; `scale` multiplies masses and length."""
     g, length, cart, pole, friction = 9.81, 0.5 * scale, 1.0 * scale, 0.2 * scale, 0.1
-    A = [
-        [0, 1, 0, 0],
+    dynamics: list[list[float]] = [
+        [0.0, 1.0, 0.0, 0.0],
         [0, -friction / cart, pole * g / cart, 0],
         [0, 0, 0, 1],
         [0, -friction / (cart * length), (cart + pole) * g / (cart * length), 0],
     ]
-    A, B = sampled(A, [[0], [1 / cart], [0], [1 / (cart * length)]], 0.02)
+    A, B = sampled(dynamics, [[0.0], [1 / cart], [0.0], [1 / (cart * length)]], 0.02)
     Q, W = np.diag([1, 0.1, 10, 0.1]), np.diag([1e-6, 1e-4, 1e-6, 1e-4])
     return LinearSystem(A, B, Q, [[0.1]], W, name="cart-pole")
 
@@ -76,9 +76,11 @@ def three_masses() -> LinearSystem:
 def plants() -> Mapping[str, tuple[LinearSystem, dict[str, Any]]]:
     """Return each plant with the settings of its agent besides Q and R."""
     balanced = {"backup": cart_pole(1.3).K, "limits": (-FORCE, FORCE)}
-    each: Iterable[tuple[LinearSystem, dict[str, Any]]]
-    each = (motor(), {}), (cart_pole(), balanced), (three_masses(), {})
-    return {system.name: (system, settings) for system, settings in each}
+    return {
+        "motor": (motor(), {}),
+        "cart-pole": (cart_pole(), balanced),
+        "three masses": (three_masses(), {}),
+    }
 
 
 class Controlled(NamedTuple):
