@@ -90,7 +90,7 @@ class RegulatorBelief(SystemBelief):
     ) -> None:
         super().__init__(costs, noise=noise, prior=prior, tries=tries)
         n, m, (Q, R) = self.states, self.inputs, self.costs.mean()
-        weights = as_start(integral, n)
+        weights = as_start(integral, n, "integral")
         if not (weights >= 0.0).all():
             raise InvalidSystem(f"integral={weights.tolist()}: expected n weights of at least 0")
         integrated = np.flatnonzero(weights)
@@ -98,7 +98,7 @@ class RegulatorBelief(SystemBelief):
         Q_all[:n, :n] = Q
         gain = np.zeros((m, n)) if backup is None else as_matrix(backup, (m, n), "backup")
         self.regulation = kernels.regulator.Regulation(
-            Q_all, R, gain, backup is not None, *_as_limits(limits, m), as_start(setpoint, n),
+            Q_all, R, gain, backup is not None, *_as_limits(limits, m), as_start(setpoint, n, "setpoint"),
             integrated, self.tries,
         )  # fmt: skip
         self._rooms = self._new_rooms()
@@ -280,6 +280,7 @@ def _as_limits(limits: Any, m: int) -> tuple[FloatArray, FloatArray]:
         low = high = np.zeros(m)
     if not (low < high).all():
         raise InvalidSystem(
-            f"limits={limits!r}: expected (low, high) with low < high, numbers or {m} numbers each"
+            f"limits={limits!r}: expected (low, high) with low < high, each a number or a list of "
+            f"length {m}"
         )
     return low, high
