@@ -98,8 +98,8 @@ class RegulatorBelief(SystemBelief):
         Q_all[:n, :n] = Q
         gain = np.zeros((m, n)) if backup is None else as_matrix(backup, (m, n), "backup")
         self.regulation = kernels.regulator.Regulation(
-            Q_all, R, gain, backup is not None, *_as_limits(limits, m), as_start(setpoint, n, "setpoint"),
-            integrated, self.tries,
+            Q_all, R, gain, backup is not None, *_as_limits(limits, m),
+            as_start(setpoint, n, "setpoint"), integrated, self.tries,
         )  # fmt: skip
         self._rooms = self._new_rooms()
         #: See `kernels.regulator.COST`.
