@@ -103,7 +103,7 @@ class RegulatorBelief(SystemBelief):
         )  # fmt: skip
         self._rooms = self._new_rooms()
         #: See `kernels.regulator.COST`.
-        self.memory = np.array([0.0, 0.0, -float(prior is not LEARNED)])
+        self.memory = np.array([0.0, 0.0, 0.0 if prior is LEARNED else -1.0])
         #: How often a drawn gain was replaced, because it does not stabilise the mean system.
         self.refused = 0
         #: The integrals of the errors.
