@@ -782,6 +782,26 @@ CHANGING_BELIEFS: dict[str, Case] = {
     ),
 }
 
+_REGULATED: dict[str, Any] = {
+    "backup": [[0.3, 1.0]], "limits": (-2, 3), "setpoint": [1.0, 0.0], "integral": [0.1, 0.0],
+}  # fmt: skip
+
+#: Linear plants in their own units.
+REGULATORS: dict[str, Case] = {
+    "regulator, search": Case(
+        _named(LinearQuadratic(np.eye(2), [[1.0]], prior="learned", **_REGULATED).agent),
+        answer=_vector(2),
+    ),
+    "regulator, held": Case(
+        _named(
+            lambda: LinearQuadratic(np.eye(2), [[1.0]], **_REGULATED).agent(
+                schedule=DeterminantDoubling()
+            )
+        ),
+        answer=_vector(2),
+    ),
+}
+
 #: file -> its logs
 FILES: dict[str, Mapping[str, Case]] = {
     "named": BELIEFS,
@@ -790,6 +810,7 @@ FILES: dict[str, Mapping[str, Case]] = {
     "wrapped": WRAPPED,
     "changing": CHANGING,
     "changing_beliefs": CHANGING_BELIEFS,
+    "regulators": REGULATORS,
 }
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         quadrature,
         random,
         regression,
+        regulator,
         restarts,
         riccati,
         screening,

@@ -11,6 +11,7 @@ from bayescontrol.linear.matrices import average_cost, lyapunov, riccati
 from bayescontrol.linear.output import OutputMode, OutputPlant
 from bayescontrol.linear.problem import LinearQuadratic
 from bayescontrol.linear.regression import SystemPrior
+from bayescontrol.linear.regulator import RegulatorAgent, RegulatorBelief, RegulatorMode
 from bayescontrol.linear.system import (
     PLANTS,
     Costs,
@@ -39,6 +40,9 @@ __all__ = [
     "Measured",
     "OutputMode",
     "OutputPlant",
+    "RegulatorAgent",
+    "RegulatorBelief",
+    "RegulatorMode",
     "SystemBelief",
     "SystemPrior",
     "aircraft",

@@ -65,18 +65,14 @@ class DeterminantDoubling:
         return held.growth >= self.factor
 
 
-def linear_loop(agent: Any, environment: Any) -> Any:
-    """Return the compiled loop if the costs are known and agent and plant are in the same state.
-
-    The kernel updates the regression in place. If a step fails it stops, and the Python code
-    repeats that step to raise the error.
-    """
+def fits_plant(agent: Any, environment: Any) -> bool:
+    """Return whether agent and plant are in the same state, and kernels know costs and schedule."""
     if type(environment) is not LinearPlant:
-        return None
+        return False
     belief, system = agent.belief, environment.system
     x = agent.x
-    fits = (
-        _schedule_code(agent.schedule) is not None
+    return (
+        schedule_code(agent.schedule) is not None
         and agent.advance is next_state
         and environment.cost_noise is None
         and belief.costs.known
@@ -85,7 +81,16 @@ def linear_loop(agent: Any, environment: Any) -> Any:
         and x.dtype == np.float64
         and x.tobytes() == environment.x.tobytes()
     )
-    return _run if fits else None
+
+
+def linear_loop(agent: Any, environment: Any) -> Any:
+    """Return the compiled loop of an agent that fits the plant.
+
+    The kernel updates the regression in place. If a step fails it stops, and the Python code
+    repeats that step to raise the error.
+    """
+    known = type(agent.belief) is SystemBelief
+    return _run if known and fits_plant(agent, environment) else None
 
 
 def gain_loop(agent: Any, environment: Any) -> Any:
@@ -149,7 +154,7 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         super().load(arrays)
 
 
-def _schedule_code(schedule: Any) -> tuple[int, float] | None:
+def schedule_code(schedule: Any) -> tuple[int, float] | None:
     """Return the kernel's code and parameter of a schedule, or None if it is not supported."""
     loop = kernels.lqr
     if schedule is every_step:
@@ -166,7 +171,7 @@ def _schedule_code(schedule: Any) -> tuple[int, float] | None:
 def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
     """Run the kernel; if it stops at a failed step, let the Python code raise the error."""
     loop, belief = kernels.lqr, agent.belief
-    code, parameter = _schedule_code(agent.schedule) or (0, 0.0)
+    code, parameter = schedule_code(agent.schedule) or (0, 0.0)
     mode, trial, diagonal, room, nu = belief.loop_parts()
     settings = loop.LoopSettings(
         code, parameter, agent.sampled, belief.tries, agent.exploration, agent.warm_up, nu,

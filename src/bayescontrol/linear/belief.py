@@ -335,10 +335,13 @@ class SystemBelief(SystemRegression):
             raise IncompatibleState(
                 f"the saved state is damaged: sampler/diagonal={diagonal}, redrawn={redrawn}"
             )
-        last = LinearMode.restore(arrays, self.states, self.inputs)
+        last = self._restored(arrays)
         super().load(arrays)
         self.costs, self._last = costs, last
         self._diagonal, self.redrawn = diagonal.copy(), redrawn
+
+    def _restored(self, arrays: Arrays) -> LinearMode | None:
+        return LinearMode.restore(arrays, self.states, self.inputs)
 
     def merge(self, other: SystemRegression) -> None:
         """Add the evidence of `other`; the prior counts once."""

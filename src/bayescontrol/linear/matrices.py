@@ -103,10 +103,10 @@ def as_input(u: npt.ArrayLike, size: int) -> FloatArray:
         raise UnknownAction(str(error)) from None
 
 
-def as_start(start: npt.ArrayLike | None, size: int) -> FloatArray:
-    """Return a copy of the initial state, 0 by default."""
+def as_start(start: npt.ArrayLike | None, size: int, what: str = "the start") -> FloatArray:
+    """Return a copy of the initial state or of another setting, 0 by default."""
     try:
-        return as_vector(np.zeros(size) if start is None else start, size, "the start").copy()
+        return as_vector(np.zeros(size) if start is None else start, size, what).copy()
     except BadEvidence as error:
         raise InvalidSystem(str(error)) from None
 

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray, as_numbers
-from bayescontrol.errors import BadEvidence, InvalidSystem
+from bayescontrol.errors import BadEvidence, InvalidSystem, MissingCapability
 from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
 from bayescontrol.linear.belief import SystemBelief
 from bayescontrol.linear.changing import ChangingSystemBelief
 from bayescontrol.linear.costs import CostBelief
 from bayescontrol.linear.regression import SystemPrior
+from bayescontrol.linear.regulator import LEARNED, RegulatorAgent, RegulatorBelief
 from bayescontrol.linear.system import Costs, LinearPlant, LinearSystem, Measured
 from bayescontrol.problems.changing import Changing
 from bayescontrol.problems.description import ModelKind, SettingDoc, SizeLimit
@@ -48,13 +49,28 @@ _KIND: Final = ModelKind(
         "prior": SettingDoc(
             '{"dict": [["mean", …], ["precision", …], ["scatter", …], ["dof", …]]}',
             "Prior of [A B] and W. mean: one number for every entry, or n × (n + m); precision and "
-            "scatter: a number, or a matrix. Default: 0, 1, 1 and n + 2.",
+            'scatter: a number, or a matrix. Default: 0, 1, 1 and n + 2. Or "learned": the scale '
+            "is found in the first steps, so that any units can be used.",
         ),
         "start": SettingDoc("list of n numbers", "The first state. Default: 0."),
         "tries": SettingDoc(
             "whole number",
             "Largest number of systems drawn for one decision. Default: 100.",
             largest=1_000,
+        ),
+        "backup": SettingDoc(
+            "m × n matrix",
+            "A gain K that stabilises the plant, u = -K x, for the first steps and as a substitute "
+            "for drawn gains that do not stabilise the mean system. Default: none.",
+        ),
+        "limits": SettingDoc(
+            "[low, high]", "Limits of the input, each a number or m numbers. Default: none."
+        ),
+        "setpoint": SettingDoc("list of n numbers", "The state to regulate to. Default: 0."),
+        "integral": SettingDoc(
+            "list of n numbers",
+            "Weights of the squared integrals of the errors; 0 for states without integral action. "
+            "Default: 0.",
         ),
     },
     example={"Q": [[1, 0], [0, 1]], "R": [[1]], "start": [1.0, 0.0]},
@@ -91,6 +107,11 @@ class LinearQuadratic:
     and `deviation` of a `CostBelief`. `noise` is W if it is known, `prior` a `SystemPrior` or its
     fields, `start` the first state, 0 by default.
 
+    With `prior="learned"` the agent finds the scale of the plant in the first steps, so states,
+    inputs and costs can have any units. If the plant is unstable, give a `backup` gain that
+    stabilises it. `limits` are the limits (low, high) of the input, `setpoint` is the state to
+    regulate to, and `integral` holds a weight for the squared integral of each state's error.
+
     >>> problem = LinearQuadratic(Q=[[1, 0], [0, 1]], R=[[1]])
     >>> problem.agent().belief
     SystemBelief(2 states, 1 input, unknown noise, after 0 observations)
@@ -107,21 +128,36 @@ class LinearQuadratic:
         *,
         costs: Mapping[str, Any] | None = None,
         noise: npt.ArrayLike | None = None,
-        prior: SystemPrior | Mapping[str, Any] | None = None,
+        prior: SystemPrior | Mapping[str, Any] | Literal["learned"] | None = None,
         start: npt.ArrayLike | None = None,
         tries: int = 100,
+        backup: npt.ArrayLike | None = None,
+        limits: Any = None,
+        setpoint: npt.ArrayLike | None = None,
+        integral: npt.ArrayLike | None = None,
     ) -> None:
         self.known = None if Q is None or R is None else Costs(_numbers(Q, "Q"), _numbers(R, "R"))
         if (Q is None) != (R is None) or (Q is None) == (costs is None):
             raise InvalidSystem("give both Q and R if the costs are known, else costs alone")
         self.noise = None if noise is None else _numbers(noise, "noise")
         self.costs = _COSTS | _fields(costs, "costs", (*_COSTS, "states", "inputs"))
-        if not isinstance(prior, SystemPrior):
+        given = {"backup": backup, "limits": limits, "setpoint": setpoint, "integral": integral}
+        #: The settings of a `RegulatorAgent` that are given.
+        self.regulation = {name: value for name, value in given.items() if value is not None}
+        if isinstance(prior, str) and prior == "learned":
+            prior = LEARNED
+        elif not isinstance(prior, SystemPrior):
             prior = SystemPrior(**_fields(prior, "prior", (*_PRIOR, "dof")))
         self.prior = prior
         self.start, self.tries = start, tries
         agent = self.agent()  # validate the settings now
         self._n = agent.belief.states
+        self.regulation = {
+            name: tuple(np.asarray(side, np.float64).tolist() for side in value)
+            if name == "limits"
+            else np.asarray(value, np.float64).tolist()
+            for name, value in self.regulation.items()
+        }
         self.start = agent.x.tolist()
 
     @classmethod
@@ -150,18 +186,30 @@ class LinearQuadratic:
     def settings(self) -> dict[str, Any]:
         """Return all constructor arguments as plain values, as logs store them."""
         prior = {k: np.asarray(getattr(self.prior, k), np.float64).tolist() for k in _PRIOR}
+        dof = self.prior.freedom(self._n)
         return {
             "Q": None if self.known is None else self.known.Q.tolist(),
             "R": None if self.known is None else self.known.R.tolist(),
             "costs": self.costs if self.known is None else None,
             "noise": None if self.noise is None else self.noise.tolist(),
-            "prior": prior | {"dof": self.prior.freedom(self._n)},
+            "prior": "learned" if self.prior is LEARNED else prior | {"dof": dof},
             "start": self.start,
             "tries": self.tries,
+            **self.regulation,  # only if given, so that earlier logs have the same settings
         }
 
     def agent(self, *, schedule: Schedule = every_step) -> LinearAgent:
         """Return a new agent in its first state."""
+        if self.regulation or self.prior is LEARNED:
+            if self.known is None:
+                raise InvalidSystem(f"{self._regulating()} needs known costs: give Q and R")
+            return RegulatorAgent(
+                RegulatorBelief(
+                    self.known, noise=self.noise, prior=self.prior, tries=self.tries,
+                    **self.regulation,
+                ),
+                self.start, schedule,
+            )  # fmt: skip
         costs = _cost_belief(self.costs) if self.known is None else self.known
         belief = SystemBelief(costs, noise=self.noise, prior=self.prior, tries=self.tries)
         agent = _Measuring if self.known is None else LinearAgent
@@ -170,8 +218,13 @@ class LinearQuadratic:
     def changing(self, **options: Any) -> Changing:
         """Return the same problem for a plant that changes; see `ChangePointBelief` for options.
 
-        The costs must be known.
+        The costs must be known. A learned prior, a backup gain, limits, a setpoint and integrals
+        are not supported.
         """
+        if self.regulation or self.prior is LEARNED:
+            raise MissingCapability(
+                f"changing() does not support {self._regulating()}: give a SystemPrior, Q and R"
+            )
 
         def belief(**options: Any) -> ChangingSystemBelief:
             return ChangingSystemBelief(self.agent().belief, **options)
@@ -191,8 +244,12 @@ class LinearQuadratic:
         cost_noise = self.costs["noise"] if self.known is None else None
         return LinearPlant(system, self.start, cost_noise=cost_noise)
 
+    def _regulating(self) -> str:
+        """Return the names of the settings that need a `RegulatorAgent`."""
+        return ", ".join(["a learned prior"] * (self.prior is LEARNED) + list(self.regulation))
+
     def __repr__(self) -> str:
-        about = repr(self.agent().belief).removeprefix("SystemBelief(").partition(", after")[0]
+        about = repr(self.agent().belief).partition("(")[2].partition(", after")[0]
         costs = "unknown" if self.known is None else "known"
         return f"LinearQuadratic({about}, {costs} costs)"
 
