@@ -49,7 +49,16 @@ from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.durable import Model, named_model
-from bayescontrol.experts import Bumpless, SimulatorMode, SimulatorNoise, next_state
+from bayescontrol.experts import (
+    PI,
+    Bank,
+    Bumpless,
+    PlantMode,
+    SimulatorMode,
+    SimulatorNoise,
+    Supervisor,
+    next_state,
+)
 from bayescontrol.linear import (
     DeterminantDoubling,
     LinearQuadratic,
@@ -802,6 +811,33 @@ REGULATORS: dict[str, Case] = {
     ),
 }
 
+
+def _motors() -> list[PlantMode]:
+    return [
+        PlantMode(([[0.8]], [[g]], [[1.0]]), PI(0.3 / g, 0.1 / g), process_noise=0.3,
+                  sensor_noise=0.5, limits=(-5.0, 5.0), name=f"gain {g:+}")
+        for g in (1.0, -1.0, 0.5)
+    ]  # fmt: skip
+
+
+#: Banks of plants, and supervisors.
+BANKS: dict[str, Case] = {
+    "bank": Case(_named(lambda: Bank(_motors(), setpoint=2.0).agent()), answer=_real),
+    "bank, most probable": Case(
+        _named(
+            lambda: Bank(_motors(), setpoint=2.0).agent(
+                choose="most probable", hysteresis=2.0, dwell=3
+            )
+        ),
+        answer=_real,
+    ),
+    "bank that switches": Case(
+        _named(lambda: Bank(_motors(), setpoint=2.0, hazard=[0.01, 0.1]).agent()), answer=_real
+    ),
+    "supervisor": Case(_named(lambda: Supervisor(FiniteBelief([Noisy(0.5), Noisy(1.0)]), dwell=3)),
+                       answer=_real),
+}  # fmt: skip
+
 #: file -> its logs
 FILES: dict[str, Mapping[str, Case]] = {
     "named": BELIEFS,
@@ -811,6 +847,7 @@ FILES: dict[str, Mapping[str, Case]] = {
     "changing": CHANGING,
     "changing_beliefs": CHANGING_BELIEFS,
     "regulators": REGULATORS,
+    "banks": BANKS,
 }
 
 

@@ -210,10 +210,11 @@ class FilterMode:
         return v.item() if g.inputs == 1 else v
 
     def limited(self, u: Any, out: FloatArray | None = None) -> FloatArray:
-        """Return the input within the limits of the actuator, as an array."""
-        v, (low, high) = np.empty(self.signals.inputs) if out is None else out, self.limits
-        if type(u) is not np.ndarray or u.shape != v.shape or u.dtype != v.dtype:
-            u = _vector(u, v.size, "the input")
+        """Return the input within the limits of the actuator; write it to `out` if given."""
+        low, high = self.limits
+        v = np.empty(low.size) if out is None else out
+        if type(u) is not np.ndarray or u.shape != low.shape or u.dtype != low.dtype:
+            u = _vector(u, low.size, "the input")
         if not kernels.kalman.limit(u, low, high, v):
             raise BadEvidence(f"the input is {u.tolist()}: it must be finite")
         return v
@@ -237,9 +238,11 @@ class FilterMode:
         g = self.signals
         if getattr(x, "shape", None) != (g.size,):
             raise BadSituation(f"situation {x!r} has no signals: use Bank(modes).agent()")
-        v, missing = np.ones(g.inputs + g.disturbances + 1), o is MISSING
-        self.limited(a, v[: g.inputs])
-        v[g.inputs : -1] = x[g.disturbance]
+        v, missing = np.empty(g.inputs + g.disturbances + 1), o is MISSING
+        self.limited(a, v)
+        if g.disturbances:
+            v[g.inputs : -1] = x[g.disturbance]
+        v[-1] = 1.0
         y = x[g.measured] if missing else _vector(o, g.outputs, "the output")
         return v, y, missing, abs(x[1] - self.period) <= SAME_PERIOD * self.period
 

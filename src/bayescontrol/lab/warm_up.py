@@ -10,13 +10,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from bayescontrol import bandits, baselines, kernels, linear, mdp
+from bayescontrol import bandits, baselines, experts, kernels, linear, mdp
 from bayescontrol.beliefs import FiniteBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import interact
 from bayescontrol.modes import DiscreteMode
 from bayescontrol.problems.chain import GrowingChain
 from bayescontrol.problems.examples import prize_or_frog
+from bayescontrol.protocols import MISSING
 from bayescontrol.record import Probe
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream
@@ -120,6 +121,11 @@ def _plants() -> None:
     problem = linear.LinearQuadratic.on(system)
     for agent in (problem.agent, lambda: baselines.OptimalController(system)):
         _run(agent, linear.LinearPlant(system))
+    mode = experts.PlantMode(([[0.9]], [[1.0]], [[1.0]]), experts.PI(0.1, 0.1), process_noise=1.0,
+                             sensor_noise=1.0)  # fmt: skip
+    bank = experts.Bank([mode, mode])
+    _run(bank.agent, bank.environment(0))
+    bank.agent().observe(0.0, MISSING)
 
 
 def _baselines() -> None:
