@@ -5,7 +5,7 @@
 The score of a run is the mean return of the episodes that end in the last quarter of its steps. If
 none ends there, it is the return of the unfinished episode. Q-learning is that of Watkins (1989):
 α = .1, γ = .99, ε falls linearly from .1 to 0, ties are broken at random, and a time limit is not
-an end. The runs of one seed are paired: both agents get the environment with this seed.
+an end. The runs of one seed are paired.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 
 from bayescontrol import interact
-from bayescontrol.gym import Continuing
+from bayescontrol.gym import Continuing, drive, episodic_agent
 from bayescontrol.mdp import GibbsMDP
 from bayescontrol.statistics import compare_pairs
 
@@ -70,6 +70,11 @@ def q_learning(env: Returns, steps: int, seed: int) -> None:
 
 def control_rule(env: Returns, steps: int, seed: int) -> None:
     """Run the MDP agent with default settings."""
+    drive(episodic_agent(env), env, steps, seed=seed, terminated="end")
+
+
+def paper_defaults(env: Returns, steps: int, seed: int) -> None:
+    """Run the MDP agent with the prior of the paper's maze, precision 1."""
     world = Continuing(env, seed=seed)
     interact(GibbsMDP(world.actions, world.x).agent(), world, steps, seed=seed)
 
@@ -82,7 +87,9 @@ AGENTS: dict[str, Callable[[Returns, int, int], None]] = {
 
 def main() -> None:
     """Print a row for each environment."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, 3 seeds")
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds")
     parser.add_argument("--first-seed", type=int, default=0, help="the first seed")
@@ -101,7 +108,14 @@ def main() -> None:
             scores[agent] = np.array([env.score() for env in envs])
         (test,) = compare_pairs(scores)
         columns = [f"{v.mean():.3g} ± {v.std(ddof=1) / count**0.5:.2g}" for v in scores.values()]
-        row = [name, f"{steps:,}", *columns, f"{test.difference.mean:.3g}", f"{test.p_value:.3g}", test.verdict]
+        row = [
+            name,
+            f"{steps:,}",
+            *columns,
+            f"{test.difference.mean:.3g}",
+            f"{test.p_value:.3g}",
+            test.verdict,
+        ]
         print("| " + " | ".join(row) + " |", flush=True)
 
 
