@@ -1,6 +1,6 @@
 """The MDP agent with default settings against tabular Q-learning, on Gymnasium's toy text.
 
-    python -m benchmarks.gymnasium_q [--quick] [--seeds 10] [--first-seed 0]
+    python -m benchmarks.gymnasium_q [--quick] [--fixed] [--seeds 10] [--first-seed 0]
 
 The score of a run is the mean return of the episodes that end in the last quarter of its steps. If
 none ends there, it is the return of the unfinished episode. Q-learning is that of Watkins (1989):
@@ -73,8 +73,8 @@ def control_rule(env: Returns, steps: int, seed: int) -> None:
     drive(episodic_agent(env), env, steps, seed=seed, terminated="end")
 
 
-def paper_defaults(env: Returns, steps: int, seed: int) -> None:
-    """Run the MDP agent with the prior of the paper's maze, precision 1."""
+def fixed_precision(env: Returns, steps: int, seed: int) -> None:
+    """Run the MDP agent with a fixed precision of 1; episodes end with a jump to the next start."""
     world = Continuing(env, seed=seed)
     interact(GibbsMDP(world.actions, world.x).agent(), world, steps, seed=seed)
 
@@ -91,9 +91,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, 3 seeds")
+    parser.add_argument("--fixed", action="store_true", help="use a fixed precision of 1")
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds")
     parser.add_argument("--first-seed", type=int, default=0, help="the first seed")
     options = parser.parse_args()
+    if options.fixed:
+        AGENTS["control rule"] = fixed_precision
     count = 3 if options.quick else options.seeds
     seeds = range(options.first_seed, options.first_seed + count)
     print(f"Mean return of an episode over the last quarter ± standard error, {count} seeds\n")

@@ -11,8 +11,8 @@ Q(x,a) ~ N(μ0 - ρ + M(x), σ²(x,a)). The level σ² and ρ are drawn
 as if all pairs had the variance σ²: σ² ~ InverseGamma(1, FLOOR s²), where s² is
 (max(0, r̄) - min(0, r̄))² plus the variance of rewards within transitions. Equal weights of all
 observations keep ρ stable. Draws of σ² and σ²(x,a) above s² are set to s²; without this limit the
-noise grows with the spread of M, and M with the noise. If all rewards are multiplied by c > 0, then Q, ρ and σ are too, and the
-actions do not change.
+noise grows with the spread of M, and M with the noise. If all rewards are multiplied by c > 0, then
+Q, ρ and σ are too, and the actions do not change.
 """
 
 import math
@@ -92,6 +92,24 @@ def pair_target(e: Evidence, c: Chain, x: int, i: int) -> tuple[float, float]:
 
 
 @leaf
+def draw_pair(
+    e: Evidence, c: Chain, x: int, i: int, level: float, limit: float, rng_state: UIntArray
+) -> float:
+    """Draw σ²(x,a), at most `limit`, and return a draw of Q(x,a) + ρ for pair i; σ² = `level`.
+
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.seeding import Stream
+    >>> ledger = GibbsBelief(actions=1, states=["x"]).ledger
+    >>> abs(draw_pair(ledger.evidence, ledger.chain, 0, 0, 1e-9, 1.0, Stream(0).state) - 1) < 0.1
+    True
+    """
+    target, ss = pair_target(e, c, x, i)
+    variance = min((level + 0.5 * ss) / gamma(rng_state, 1.0 + 0.5 * e.n[i]), limit)
+    spread = e.spread[i] if e.n[i] > 0.0 else 1.0
+    return target + math.sqrt(variance) * spread * normal(rng_state)
+
+
+@leaf
 def sweep(e: Evidence, c: Chain, states: int, optimism: float, rng_state: UIntArray) -> None:
     """Draw σ², ρ, and the pairs of all states in order; `optimism` is m of μ0 = m max(0, r̄).
 
@@ -118,11 +136,7 @@ def sweep(e: Evidence, c: Chain, states: int, optimism: float, rng_state: UIntAr
         for a in range(actions):
             i = x * actions + a
             if e.s[i] > 0.0:
-                target, ss = pair_target(e, c, x, i)
-                variance = (level + 0.5 * ss) / gamma(rng_state, 1.0 + 0.5 * e.n[i])
-                spread = e.spread[i] if e.n[i] > 0.0 else 1.0
-                noise = math.sqrt(min(variance, scale)) * spread * normal(rng_state)
-                c.Q[x, a] = target - c.scalars[RHO] + noise
+                c.Q[x, a] = draw_pair(e, c, x, i, level, scale, rng_state) - c.scalars[RHO]
                 top = max(top, c.Q[x, a])
         c.M[x] = top
     recentre(c, states)
