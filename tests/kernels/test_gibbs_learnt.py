@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import stats  # type: ignore[import-untyped]
 
 from bayescontrol import Stream, interact, kernels
 from bayescontrol.errors import InvalidPrior
@@ -72,7 +72,8 @@ def actions(factor: float, steps: int = 400) -> tuple[list[Any], GibbsBelief]:
         o = world.respond(a, q)
         agent.observe(a, Step(factor * o.reward, o.state))
         taken.append(a)
-    return taken, agent.belief  # type: ignore[return-value]
+    assert isinstance(agent.belief, GibbsBelief)
+    return taken, agent.belief
 
 
 def test_the_unit_of_the_rewards_does_not_change_any_action() -> None:
@@ -87,8 +88,8 @@ def test_a_restored_belief_continues_with_the_same_draws() -> None:
     _, belief = actions(1.0, 50)
     restored = GibbsBelief(3, ADAPTIVE)
     restored.load(belief.save())
-    Q = [b.sample(Stream(3)).Q for b in (belief, restored)]
-    np.testing.assert_array_equal(*Q)
+    drawn = [b.sample(Stream(3)).Q for b in (belief, restored)]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
 
 
 def test_it_finds_the_goal_of_a_maze_without_a_choice_of_precision() -> None:

@@ -20,20 +20,9 @@ import math
 import numpy as np
 
 from bayescontrol.arrays import UIntArray
+from bayescontrol.kernels import gibbs
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.gibbs import (
-    LAMBDA0,
-    MU0,
-    RHO,
-    SIGMA,
-    Chain,
-    Evidence,
-    draw_precision,
-    draw_rho,
-    prepare,
-    recentre,
-    tally,
-)
+from bayescontrol.kernels.gibbs import LAMBDA0, MU0, RHO, SIGMA, Chain, Evidence
 from bayescontrol.kernels.random import gamma, normal
 
 #: The least level of the noise, as a variance in units of s².
@@ -125,11 +114,11 @@ def sweep(e: Evidence, c: Chain, states: int, optimism: float, rng_state: UIntAr
     high, scale = reward_scale(e, states * actions)
     if e.prior[MU0] != optimism * high:
         e.prior[MU0] = optimism * high
-        prepare(e, states, actions)
-    draw_precision(e, c, states, 1.0, FLOOR * scale, rng_state)
+        gibbs.prepare(e, states, actions)
+    gibbs.draw_precision(e, c, states, 1.0, FLOOR * scale, rng_state)
     c.scalars[SIGMA] = min(c.scalars[SIGMA], math.sqrt(scale))
-    tally(e, c, states)
-    draw_rho(c, rng_state)
+    gibbs.tally(e, c, states)
+    gibbs.draw_rho(c, rng_state)
     level = c.scalars[SIGMA] ** 2
     for x in range(states):
         top = -math.inf
@@ -139,4 +128,4 @@ def sweep(e: Evidence, c: Chain, states: int, optimism: float, rng_state: UIntAr
                 c.Q[x, a] = draw_pair(e, c, x, i, level, scale, rng_state) - c.scalars[RHO]
                 top = max(top, c.Q[x, a])
         c.M[x] = top
-    recentre(c, states)
+    gibbs.recentre(c, states)

@@ -214,15 +214,12 @@ class GibbsBelief:
 
     def _draw(self, x: int, rng: StreamLike) -> None:
         """Run the sweeps of one draw; x is the index of the current state, -1 for none."""
-        ledger, settings = self.ledger, self.draw_settings
-        evidence, chain, size = ledger.evidence, ledger.chain, len(ledger)
-        if not size:
-            return
-        if self.prior.precision == "learnt":
-            for _ in range(settings.sweeps):
+        evidence, chain, size = self.ledger.evidence, self.ledger.chain, len(self.ledger)
+        if size and self.prior.precision == "learnt":
+            for _ in range(self.draw_settings.sweeps):
                 kernels.gibbs_learnt.sweep(evidence, chain, size, self.prior.mu0, state_of(rng))
-        else:
-            kernels.gibbs.draw_mode(evidence, chain, settings, size, x, state_of(rng))
+        elif size:
+            kernels.gibbs.draw_mode(evidence, chain, self.draw_settings, size, x, state_of(rng))
         self.check_chain()
 
     def check_chain(self) -> None:
