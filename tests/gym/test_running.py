@@ -16,7 +16,7 @@ from bayescontrol.baselines import (
     RLearning,
 )
 from bayescontrol.errors import MissingCapability, UnknownAction
-from bayescontrol.gym import Continuing, drive, set_situation
+from bayescontrol.gym import Continuing, drive, episodic_agent, set_situation
 from bayescontrol.interaction import both_streams
 from bayescontrol.mdp import MDP, GibbsMDP, Step, chain_mdp, policy_iteration
 from bayescontrol.mdp.structure import require_communicating
@@ -296,6 +296,40 @@ def test_a_truncated_episode_is_masked_or_ends_as_requested(mode: AutoresetMode)
         assert record["ended"].tolist()[:3] == [False, False, True]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_all_episodes_end_in_one_state_and_a_reset_is_a_transition_without_reward(
+    mode: AutoresetMode,
+) -> None:
+    agent, envs = episodic_agent(lanes(1, mode)), lanes(1, mode, max_episode_steps=-1)
+    record = drive(agent, envs, 500, terminated="end")
+    ends = np.flatnonzero(record["ended"])
+    assert ends.size > 20
+    observed = rows(record)
+    for i in ends[:-1]:
+        assert observed[i][2][1] == "end"
+        assert (*observed[i + 1][:2], tuple(observed[i + 1][2])) == ("end", 0, (0.0, 0))
+    assert agent.belief.count == len(record)
+    assert not {5, 7, 11, 12, 15} & set(agent.belief.states)  # holes and the goal
+
+
+def test_with_ends_as_a_state_both_autoreset_modes_give_the_same_stream() -> None:
+    first, second = (
+        rows(drive(episodic_agent(lanes(1, mode)), lanes(1, mode), 300, terminated="end"))
+        for mode in MODES
+    )
+    n = min(len(first), len(second))
+    assert n > 250
+    assert first[:n] == second[:n]
+
+
+def test_without_settings_the_agent_walks_past_the_cliff() -> None:
+    """The shortest walk costs 13. With seeds 100 to 107 the mean return was between -22 and -16."""
+    env = gymnasium.make(CLIFF)
+    record = drive(episodic_agent(env), env, 5_000, seed=1, terminated="end")
+    ends = np.flatnonzero(record["ended"])[-21:]
+    assert record["reward"][ends[0] + 1 : ends[-1] + 1].sum() / 20 > -25
+
+
 def test_final_composite_observations_are_read_in_both_modes() -> None:
     class Count(gymnasium.Env[Any, Any]):
         """An environment that counts up to 3 and then ends."""
@@ -450,7 +484,11 @@ def test_invalid_arguments_of_drive_are_refused() -> None:
     with pytest.raises(TypeError, match="neither"):
         drive(agent, "FrozenLake-v1", 1)
     with pytest.raises(ValueError, match="terminated"):
-        drive(agent, gymnasium.make(LAKE), 1, terminated="end")  # type: ignore[arg-type]
+        drive(agent, gymnasium.make(LAKE), 1, terminated="stop")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not a Box"):
+        drive(agent, gymnasium.make("CartPole-v1"), 1, terminated="end")
+    with pytest.raises(TypeError, match="finitely many"):
+        episodic_agent(gymnasium.make("Pendulum-v1"))
     with pytest.raises(ValueError, match="steps"):
         drive(agent, gymnasium.make(LAKE), -1)
 

@@ -2,12 +2,13 @@
 
     Continuing    a Gymnasium environment as one endless stream, for `interact`
     drive         one agent in one environment, or in all lanes of a vector environment
+    episodic_agent    the MDP agent with settings for episodes
     register      registers bayescontrol/Bandit-v0 and others; this import calls it
 
 Gymnasium is an optional dependency: pip install 'bayescontrol[gym]'.
 """
 
-from bayescontrol.gym.running import Continuing, drive, set_situation
+from bayescontrol.gym.running import Continuing, drive, episodic_agent, set_situation
 from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space
 from bayescontrol.gym.worlds import WORLDS, register
 
@@ -18,6 +19,7 @@ __all__ = [
     "FiniteSpace",
     "as_space",
     "drive",
+    "episodic_agent",
     "register",
     "set_situation",
 ]

@@ -17,6 +17,8 @@
     an end as a transition    learn (x, a) → (r, x_0), the first state of the next episode
     an end with a mask        learn (x, a) → (r, y); the lane continues in x_0, and the jump
                               y → x_0 is not learnt
+    an end as a state         learn (x, a) → (r, "end") and ("end", first action) → (0, x_0): all
+                              episodes end in one state, and a reset is a transition with reward 0
 
 If a vector environment resets in the step after the end ("NextStep"), that step is neither learnt
 nor recorded, because its action has no effect. Both autoreset modes give the same transitions.
@@ -31,9 +33,12 @@ from bayescontrol.arrays import as_integer, copy_if_array
 from bayescontrol.errors import MissingCapability
 from bayescontrol.gym.spaces import FiniteSpace, as_space, gymnasium
 from bayescontrol.interaction import both_streams
+from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsPrior, QValues
+from bayescontrol.mdp.problem import GibbsMDP
 from bayescontrol.mdp.table import Step
 from bayescontrol.protocols import Stateful
 from bayescontrol.record import Record
+from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import SeedLike, StreamLike, as_seed
 
 
@@ -111,7 +116,9 @@ class Continuing:
         return f"Continuing({self.env}, in {self.x!r}, {self.ends} episodes ended)"
 
 
-End: TypeAlias = Literal["transition", "mask"]
+End: TypeAlias = Literal["transition", "mask", "end"]
+#: The name of the state in which all episodes end, with `terminated="end"`.
+END = "end"
 _PROBES = ("situation", "lane", "reward", "ended")
 
 
@@ -132,6 +139,29 @@ def set_situation(agent: Any, x: Any) -> None:
         ) from None
 
 
+def episodic_agent(env: Any, prior: GibbsPrior = ADAPTIVE) -> ControlRule[QValues, Any, Any, Any]:
+    """Return the MDP agent for an environment with finite spaces and episodes.
+
+    Run it with `drive` and `terminated="end"`. The default prior learns the scale and the noise of
+    the rewards. `env` is a Gymnasium environment or vector environment.
+
+    >>> import gymnasium
+    >>> env = gymnasium.make("Blackjack-v1")
+    >>> agent = episodic_agent(env)
+    >>> record = drive(agent, env, 100, terminated="end")
+    >>> "end" in agent.belief.states
+    True
+    """
+    space = as_space(getattr(env, "single_action_space", env.action_space))
+    if isinstance(space, BoxSpace):
+        raise TypeError(f"the actions are a {space.space}: this agent needs finitely many")
+    actions = list(space.names())
+    # The action at the end has no effect, so one is enough.
+    return GibbsMDP(
+        actions, END, prior, allowed=lambda x: actions[:1] if x == END else actions
+    ).agent()
+
+
 def drive(
     agent: Any,
     env: Any,
@@ -148,9 +178,10 @@ def drive(
 
     The environment is reset first, with seeds from `seed` and `run`. `terminated` and `truncated`
     say how the agent learns the last step of an episode: as a "transition" to the first state of
-    the next episode, or with a "mask" to the last state. By default `terminated` is "transition" if
-    the states are finite, and "mask" in a Box. The returned record has one row per learnt
-    transition, with the columns situation, lane, reward and ended.
+    the next episode, with a "mask" to the last state, or as a transition to the state "end", from
+    which a reset leads to the first state; the record then has a row for each reset. By default
+    `terminated` is "transition" if the states are finite, and "mask" in a Box. The returned record
+    has one row per learnt transition, with the columns situation, lane, reward and ended.
 
     >>> import gymnasium
     >>> from bayescontrol.mdp import GibbsMDP
@@ -169,8 +200,11 @@ def drive(
     if terminated is None:
         terminated = "transition" if isinstance(space, FiniteSpace) else "mask"
     for name, value in (("terminated", terminated), ("truncated", truncated)):
-        if value not in ("transition", "mask"):
-            raise ValueError(f'{name}={value!r}: it must be "transition" or "mask"')
+        if value not in ("transition", "mask", "end"):
+            raise ValueError(f'{name}={value!r}: it must be "transition", "mask" or "end"')
+        if value == "end" and (isinstance(space, BoxSpace) or isinstance(action_space, BoxSpace)):
+            raise ValueError(f'{name}="end" needs finitely many states and actions, not a Box')
+    reset_action = None if isinstance(action_space, BoxSpace) else next(iter(action_space.names()))
     p, q = both_streams(seed, run)
     split, n = gymnasium.vector.utils.iterate, envs.num_envs
     batch, _ = envs.reset(seed=q.integers(2**31 - n))
@@ -199,18 +233,22 @@ def drive(
             y = space.name(element)
             if i in resetting:
                 if (unlearnt := resetting.pop(i)) is not None:
-                    learn(i, *unlearnt, y, True)
+                    learn(i, *unlearnt, y, unlearnt[0] is not END)
             elif not (terminations[i] or truncations[i]):
                 learn(i, x[i], a[i], float(r[i]), y, False)
             else:
                 begun = (x[i], a[i], float(r[i]))
-                masked = (terminated if terminations[i] else truncated) == "mask"
+                how = terminated if terminations[i] else truncated
+                if how == "end":
+                    learn(i, *begun, END, True)
+                    begun = (END, reset_action, 0.0)
+                masked = how == "mask"
                 if not same_step:
                     resetting[i] = None if masked else begun
                 # An environment that resets in the same step returns y = x_0.
                 last = space.name(_lane_of(info["final_obs"], i)) if masked and same_step else y
                 if masked or same_step:
-                    learn(i, *begun, last, True)
+                    learn(i, *begun, last, how != "end")
             x[i] = y
     actions, observations, *probes = zip(*rows, strict=True) if rows else [()] * 6
     return Record(actions, observations, dict(zip(_PROBES, probes, strict=True)))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         elementary,
         finite,
         gibbs,
+        gibbs_learnt,
         gittins,
         kalman,
         lqr,

@@ -277,7 +277,7 @@ def tally(e: Evidence, c: Chain, states: int) -> None:
 
 
 @leaf
-def _draw_rho(c: Chain, rng_state: UIntArray) -> None:
+def draw_rho(c: Chain, rng_state: UIntArray) -> None:
     """Draw ρ given all Q."""
     total = c.scalars[TOTAL]
     spread = c.scalars[SIGMA] / math.sqrt(total)
@@ -423,7 +423,7 @@ def _sweep(
     first = int(c.scalars[CURSOR])
     if first == 0:
         tally(e, c, states)
-    _draw_rho(c, rng_state)
+    draw_rho(c, rng_state)
     full = settings.partial == 0 or settings.partial >= states
     end = states if full else min(first + settings.partial, states)
     for y in range(first, end):

@@ -1,6 +1,6 @@
 """Markov decision problems: tables, planning for average reward, grid-worlds, and the MDP agent."""
 
-from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, QValues
+from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsBelief, GibbsPrior, QValues
 from bayescontrol.mdp.maze import Maze
 from bayescontrol.mdp.modes import MDPModes
 from bayescontrol.mdp.planning import (
@@ -15,6 +15,7 @@ from bayescontrol.mdp.structure import require_communicating
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, chain_mdp, random_mdp
 
 __all__ = [
+    "ADAPTIVE",
     "MDP",
     "GibbsBelief",
     "GibbsMDP",

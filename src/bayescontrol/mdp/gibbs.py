@@ -6,6 +6,7 @@
 
     ξ(x,a,y) ~ N(μ0, 1/λ0)                                     prior, p known
     ξ(x,a,y) ~ N(μ0, 1/(λ0 p)),  p ~ Gamma(a0, b0)             prior, p unknown
+    a precision for each pair, see `kernels.gibbs_learnt`      prior, p learnt
 
     ξ_m(x,a,y) | âo_<t ~ N(μ(x,a,y), 1/λ(x,a,y))               posterior
     λ(x,a,y) = λ0 + p n(x,a,y)          μ(x,a,y) = (λ0 μ0 + p Σ r(x,a,y)) / λ(x,a,y)
@@ -21,7 +22,7 @@ distributions of the sampler are in `kernels.gibbs`. States are added when they 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -51,6 +52,10 @@ class GibbsPrior:
     proportional to 1/√p. Choose p so that 1/√p is about the spread of M(y) among the successors of
     a state, or let the sampler estimate it.
 
+    With `precision="learnt"` every pair (x, a) has its own unknown precision, and the prior adapts
+    to the scale of the rewards: mu0 is then in units of the largest reward, and lambda0 in units of
+    p. `ADAPTIVE` is this prior with the settings that we recommend.
+
     >>> GibbsPrior(precision=100)
     GibbsPrior(mu0=1.0, lambda0=1.0, precision=100.0, shape=1.0, rate=1.0)
     >>> GibbsPrior(lambda0=0)
@@ -60,14 +65,14 @@ class GibbsPrior:
 
     mu0: float = 1.0
     lambda0: float = 1.0
-    precision: float | None = 1.0
+    precision: float | Literal["learnt"] | None = 1.0
     shape: float = 1.0
     rate: float = 1.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is None and field.name == "precision":
+            if field.name == "precision" and (value is None or value == "learnt"):
                 continue
             is_number = isinstance(value, int | float | np.integer | np.floating)
             least = -LARGEST if field.name == "mu0" else 1.0 / LARGEST
@@ -83,6 +88,10 @@ class GibbsPrior:
             f"GibbsPrior(mu0={self.mu0!r}, lambda0={self.lambda0!r}, precision={self.precision!r}, "
             f"shape={self.shape!r}, rate={self.rate!r})"
         )
+
+
+#: The prior for rewards of unknown scale and noise: nothing has to be chosen.
+ADAPTIVE = GibbsPrior(lambda0=0.01, precision="learnt")
 
 
 class QValues:
@@ -159,10 +168,14 @@ class GibbsBelief:
             if type(value) is not int or value < least:
                 raise InvalidPrior(f"{name}={value!r}: it must be an integer of at least {least}")
         p = self.prior.precision
+        if p == "learnt" and (partial or states is not None or not recentre):
+            raise InvalidPrior(
+                'precision="learnt" needs full sweeps, recentre=True and states that are not '
+                f"declared: got partial={partial}, recentre={recentre}, states={states!r}"
+            )
+        unit = p if isinstance(p, float) else 1.0
         #: The statistics, which the kernels modify in place.
-        self.ledger = Ledger(
-            actions, (self.prior.mu0, self.prior.lambda0, 1.0 if p is None else p), states, allowed
-        )
+        self.ledger = Ledger(actions, (self.prior.mu0, self.prior.lambda0, unit), states, allowed)
         #: The settings of a draw, as `kernels.gibbs.draw_mode` expects them.
         self.draw_settings = kernels.gibbs.GibbsSettings(
             sweeps, partial, bool(recentre), self.prior.shape, self.prior.rate if p is None else 0.0
@@ -196,12 +209,13 @@ class GibbsBelief:
 
     def _draw(self, x: int, rng: StreamLike) -> None:
         """Run the sweeps of one draw; x is the index of the current state, -1 for none."""
-        ledger = self.ledger
-        if len(ledger):
-            kernels.gibbs.draw_mode(
-                ledger.evidence, ledger.chain, self.draw_settings, len(ledger), x, state_of(rng)
-            )
-            self.check_chain()
+        evidence, chain, size = self.ledger.evidence, self.ledger.chain, len(self.ledger)
+        if size and self.prior.precision == "learnt":
+            for _ in range(self.draw_settings.sweeps):
+                kernels.gibbs_learnt.sweep(evidence, chain, size, self.prior.mu0, state_of(rng))
+        elif size:
+            kernels.gibbs.draw_mode(evidence, chain, self.draw_settings, size, x, state_of(rng))
+        self.check_chain()
 
     def check_chain(self) -> None:
         """Raise `NotConverged` if the sampler has diverged."""
@@ -228,9 +242,12 @@ class GibbsBelief:
 
     @property
     def precision(self) -> float:
-        """The noise precision p: the known value, or that of the last draw if it is unknown."""
-        p = self.prior.precision  # scalars[1] is 1/√p
-        return float(self.ledger.chain.scalars[1]) ** -2 if p is None else p
+        """The noise precision p: the known value, or that of the last draw if it is unknown.
+
+        With `precision="learnt"` it is 1/σ², the level of the precisions of all pairs.
+        """
+        p = self.prior.precision  # scalars[1] is σ = 1/√p
+        return p if isinstance(p, float) else float(self.ledger.chain.scalars[1]) ** -2
 
     @property
     def states(self) -> tuple[Any, ...]:
@@ -287,6 +304,7 @@ class GibbsBelief:
         mdp = environment.mdp
         fits = (
             agent.x == environment.x
+            and agent.belief.prior.precision != "learnt"
             and agent.schedule is every_step
             and agent.advance in (next_state, advance)
             and list(agent.belief.ledger.actions) == list(mdp.actions)

@@ -1,0 +1,131 @@
+"""The Gibbs sampler of the MDP agent if the noise of every pair is learnt, in units of the rewards.
+
+    r(x,a,y) ~ N(ξ(x,a,y), σ²(x,a))        σ²(x,a) ~ InverseGamma(1, σ²), a variance per pair
+    ξ(x,a,y) ~ N(μ0, σ²(x,a)/λ0)           μ0 = m max(0, r̄),   r̄ the mean rewards of transitions
+
+    (σ²(x,a), Q(x,a)) | M, ρ    σ²(x,a) ~ InverseGamma(1 + n/2, σ² + SS/2),  Q ~ N(T̄ - ρ, σ²(x,a)/S)
+    T(y) = μ(x,a,y) + M(y)      T̄ = Σ_y λ T/S,   SS = Σ λ (T - T̄)² + Σ n λ0/λ (r̄ - μ0)² + Σ (r - r̄)²
+
+This is the joint conditional of a pair, with λ = λ0 + n and S = Σ_y λ. An untried pair has
+Q(x,a) ~ N(μ0 - ρ + M(x), σ²(x,a)). The level σ² and ρ are drawn
+as if all pairs had the variance σ²: σ² ~ InverseGamma(1, FLOOR s²), where s² is
+(max(0, r̄) - min(0, r̄))² plus the variance of rewards within transitions. Equal weights of all
+observations keep ρ stable. Draws of σ² and σ²(x,a) above s² are set to s²; without this limit the
+noise grows with the spread of M, and M with the noise. If all rewards are multiplied by c > 0, then
+Q, ρ and σ are too, and the actions do not change.
+"""
+
+import math
+
+import numpy as np
+
+from bayescontrol.arrays import UIntArray
+from bayescontrol.kernels import gibbs
+from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels.gibbs import LAMBDA0, MU0, RHO, SIGMA, Chain, Evidence
+from bayescontrol.kernels.random import gamma, normal
+
+#: The least level of the noise, as a variance in units of s².
+FLOOR = 1e-4
+
+
+@leaf
+def reward_scale(e: Evidence, pairs: int) -> tuple[float, float]:
+    """Return the largest mean reward of a transition, at least 0, and s²; s² = 1 without rewards.
+
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
+    >>> belief = GibbsBelief(actions=1)
+    >>> belief.observe("x", 0, (3.0, "y"))
+    >>> belief.observe("x", 0, (5.0, "y"))
+    >>> reward_scale(belief.ledger.evidence, 2)
+    (4.0, 17.0)
+    """
+    low, high, scatter, n = 0.0, 0.0, 0.0, 1e-300
+    for i in range(np.uint64(pairs)):
+        if e.s[i] > 0.0:
+            scatter += e.scatter[i]
+            n += e.n[i]
+            for t in range(e.first[i], e.first[i] + e.known[i]):
+                mean = e.rewards[t] / e.times[t]
+                low, high = min(low, mean), max(high, mean)
+    square = (high - low) ** 2 + scatter / n
+    return high, square if square > 0.0 else 1.0
+
+
+@leaf
+def pair_target(e: Evidence, c: Chain, x: int, i: int) -> tuple[float, float]:
+    """Return T̄ and SS of pair i of state x; an untried pair has T̄ = μ0 + M(x) and SS = 0.
+
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
+    >>> belief = GibbsBelief(1, GibbsPrior(mu0=1.0, lambda0=1.0))
+    >>> belief.observe("x", 0, (3.0, "y"))
+    >>> pair_target(belief.ledger.evidence, belief.ledger.chain, 0, 0)
+    (2.0, 2.0)
+    """
+    mu0, lambda0 = e.prior[MU0], e.prior[LAMBDA0]
+    first, end = e.first[i], e.first[i] + e.known[i]
+    if first == end:
+        return mu0 + c.M[x], 0.0
+    # Squares are summed relative to the first target, which is close to the others.
+    origin, total, squares, ss = 0.0, 0.0, 0.0, e.scatter[i]
+    for t in range(first, end):
+        n, lam, mean = e.times[t], e.weight[t], e.rewards[t] / e.times[t]
+        target = (lambda0 * mu0 + e.rewards[t]) / lam + c.M[e.successor[t]]
+        if t == first:
+            origin = target
+        total += lam * (target - origin)
+        squares += lam * (target - origin) ** 2
+        ss += n * lambda0 / lam * (mean - mu0) ** 2
+    shift = total * e.inverse[i]
+    return origin + shift, ss + max(squares - total * shift, 0.0)
+
+
+@leaf
+def draw_pair(
+    e: Evidence, c: Chain, x: int, i: int, level: float, limit: float, rng_state: UIntArray
+) -> float:
+    """Draw σ²(x,a), at most `limit`, and return a draw of Q(x,a) + ρ for pair i; σ² = `level`.
+
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.seeding import Stream
+    >>> ledger = GibbsBelief(actions=1, states=["x"]).ledger
+    >>> abs(draw_pair(ledger.evidence, ledger.chain, 0, 0, 1e-9, 1.0, Stream(0).state) - 1) < 0.1
+    True
+    """
+    target, ss = pair_target(e, c, x, i)
+    variance = min((level + 0.5 * ss) / gamma(rng_state, 1.0 + 0.5 * e.n[i]), limit)
+    spread = e.spread[i] if e.n[i] > 0.0 else 1.0
+    return target + math.sqrt(variance) * spread * normal(rng_state)
+
+
+@leaf
+def sweep(e: Evidence, c: Chain, states: int, optimism: float, rng_state: UIntArray) -> None:
+    """Draw σ², ρ, and the pairs of all states in order; `optimism` is m of μ0 = m max(0, r̄).
+
+    >>> from bayescontrol.mdp.gibbs import GibbsBelief
+    >>> from bayescontrol.seeding import Stream
+    >>> belief = GibbsBelief(actions=1)
+    >>> belief.observe("x", 0, (2.5, "x"))
+    >>> sweep(belief.ledger.evidence, belief.ledger.chain, 1, 1.0, Stream(0).state)
+    >>> abs(belief.rho - 2.5) < 5
+    True
+    """
+    actions = c.Q.shape[1]
+    high, scale = reward_scale(e, states * actions)
+    if e.prior[MU0] != optimism * high:
+        e.prior[MU0] = optimism * high
+        gibbs.prepare(e, states, actions)
+    gibbs.draw_precision(e, c, states, 1.0, FLOOR * scale, rng_state)
+    c.scalars[SIGMA] = min(c.scalars[SIGMA], math.sqrt(scale))
+    gibbs.tally(e, c, states)
+    gibbs.draw_rho(c, rng_state)
+    level = c.scalars[SIGMA] ** 2
+    for x in range(states):
+        top = -math.inf
+        for a in range(actions):
+            i = x * actions + a
+            if e.s[i] > 0.0:
+                c.Q[x, a] = draw_pair(e, c, x, i, level, scale, rng_state) - c.scalars[RHO]
+                top = max(top, c.Q[x, a])
+        c.M[x] = top
+    gibbs.recentre(c, states)
