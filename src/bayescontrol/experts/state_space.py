@@ -93,7 +93,7 @@ def as_covariance(value: Any, size: int, what: str, *, strictly: bool = False) -
 
 
 def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and upper limits of each input; infinite if there are none."""
+    """Return the lower and upper limits of each input, infinite by default."""
     if limits is not None and (not isinstance(limits, tuple | list) or len(limits) != 2):
         raise InvalidSystem(f"limits={limits!r}: expected a pair (low, high)")
     low, high = (-math.inf, math.inf) if limits is None else limits

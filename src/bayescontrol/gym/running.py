@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from bayescontrol.arrays import as_integer, copy_if_array
 from bayescontrol.errors import MissingCapability
-from bayescontrol.gym.spaces import FiniteSpace, as_space, gymnasium
+from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space, gymnasium
 from bayescontrol.interaction import both_streams
 from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsPrior, QValues
 from bayescontrol.mdp.problem import GibbsMDP
