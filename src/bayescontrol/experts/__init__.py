@@ -1,6 +1,7 @@
 """Experts for nonlinear plants: tuned controllers and simulators as operation modes."""
 
 from bayescontrol.experts.bank import Bank, BankAgent, FilterBank, Supervisor
+from bayescontrol.experts.bank_check import BankCheck, check_bank
 from bayescontrol.experts.bumpless import Bumpless
 from bayescontrol.experts.classic_control import (
     CARTPOLE,
@@ -27,6 +28,7 @@ __all__ = [
     "PI",
     "Bank",
     "BankAgent",
+    "BankCheck",
     "Bumpless",
     "CartPole",
     "ExtendedMode",
@@ -42,6 +44,7 @@ __all__ = [
     "SimulatorMode",
     "SimulatorNoise",
     "Supervisor",
+    "check_bank",
     "limited",
     "linearise",
     "next_state",

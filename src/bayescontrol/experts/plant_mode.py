@@ -247,6 +247,9 @@ class PlantMode(FilterMode):
     ([[0.705]], [[4.219]], PlantMode(light load))
     """
 
+    #: The gain K, if that is the controller.
+    gain: FloatArray | None = None
+
     def __init__(
         self,
         plant: Any,
@@ -289,7 +292,7 @@ class PlantMode(FilterMode):
         if callable(controller) or hasattr(controller, "predict"):
             return super()._as_function(controller)
         n, q, p = self.states, self.signals.inputs, self.signals.outputs
-        K = as_matrix(controller, (q, n), "the gain of the controller")
+        self.gain = K = as_matrix(controller, (q, n), "the gain of the controller")
         steady = np.block([[self.A - np.eye(n), self.B], [self.C, self.D[:, :q]]])
         wanted = np.block([[np.zeros((n, p)), -self.E], [np.eye(p), -self.D[:, q:]]])
         target = np.linalg.pinv(steady) @ wanted  # (x_r, u_r) from the setpoint and d
