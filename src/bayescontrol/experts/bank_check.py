@@ -46,6 +46,18 @@ class BankCheck:
     are in seconds, rates in nats per second. A time is a lower bound if `unfinished`, the share of
     runs that did not reach the odds within the horizon, is positive. `intervals` has the lower and
     upper 95 % bounds of each array; they are equal where the result was computed.
+
+    >>> from bayescontrol.experts import Bank, PlantMode
+    >>> plants = [PlantMode(([[a]], [[1.0]], [[1.0]]), [[a]], process_noise=1.0, sensor_noise=0.1)
+    ...           for a in (0.5, 0.5, 0.9)]
+    >>> check_bank(Bank(plants))
+    BankCheck(3 modes)
+    Every controller is stable on every plant.
+    If m0 is true, it cannot be distinguished from m1.
+    If m1 is true, it cannot be distinguished from m0.
+    The slowest pair: if m0 is true, the odds against m2 reach 99:1 after 64 s on average with \
+the controller of m0, the slowest one.
+    Costs, rates and times are computed without limits of the actuator.
     """
 
     names: tuple[str, ...]
@@ -135,11 +147,13 @@ class BankCheck:
         finite = np.where(np.isfinite(times), times, -1.0)
         j, i = divmod(int(finite.argmax()), len(times))
         worst = int(np.argmax(self.times[:, j, i]))
-        return [
+        text = (
             f"The slowest pair: if {self.names[j]} is true, the odds against {self.names[i]} reach "
             f"{self.odds:g}:1 after {self.time(j, j, i)} on average with the controller of "
-            f"{self.names[j]}, and after {self.time(worst, j, i)} with that of {self.names[worst]}."
-        ]
+            f"{self.names[j]}"
+        )
+        slower = f", and after {self.time(worst, j, i)} with that of {self.names[worst]}"
+        return [f"{text}{slower if worst != j else ', the slowest one'}."]
 
     def time(self, c: int, j: int, i: int) -> str:
         """Return a time as text."""
@@ -164,27 +178,14 @@ class BankCheck:
 
     def chart(self) -> Chart:
         """Return heat maps of costs and times as a chart."""
-        cost = self.costs / np.min(self.costs, axis=0)
-        labels = (("cost / best cost on the plant", cost), ("seconds", self.pairs(self.times)))
-        panels = []
-        rows = ("row: controller, column: plant", "row: true plant, column: other plant")
-        titles = ("Costs", f"Mean times to distinguish, {self.odds:g}:1")
-        for (label, values), note, title in zip(labels, rows, titles, strict=True):
-            shown = np.where(np.isfinite(values), values, np.nan)
-            high = float(np.nanmax(shown)) if np.isfinite(shown).any() else 1.0
-            heat = Heat(label, shown, max(high, 1e-12), power=0.5)
-            words = [
-                Word("∞" if np.isinf(v) else f"{v:.3g}", i + 0.5, -j - 0.5)
-                for (j, i), v in np.ndenumerate(values)
-                if not np.isnan(v)
-            ]
-            for m in range(len(self.names)):
-                words += [Word(str(m + 1), -0.15, -m - 0.5), Word(str(m + 1), m + 0.5, 0.15)]
-            panels.append(Panel(title, "mode", "mode", [], heats=[heat], words=words, notes=[note]))
         named = ", ".join(f"{m + 1} {name}" for m, name in enumerate(self.names))
-        return Chart(
-            "Check of a bank", panels, "Darker is worse; ∞ is unstable or never.", 2, named
-        )
+        panels = [
+            _panel("Extra cost", "cost / best cost on the plant - 1",
+                   self.costs / self.costs.min(axis=0) - 1.0, "row: controller, column: plant"),
+            _panel(f"Mean time to odds of {self.odds:g}:1", "seconds", self.pairs(self.times),
+                   "row: true plant, column: other plant"),
+        ]  # fmt: skip
+        return Chart("Check of a bank", panels, "Darker is worse, ∞: unstable or never.", 2, named)
 
     def plot(self) -> Any:
         """Draw heat maps of costs and times; return the Matplotlib figure."""
@@ -192,6 +193,22 @@ class BankCheck:
 
     def __repr__(self) -> str:
         return f"BankCheck({len(self.names)} modes)\n{self.summary()}"
+
+
+def _panel(title: str, label: str, values: FloatArray, note: str) -> Panel:
+    """Return a heat map of a matrix with its values; infinite ones have no colour."""
+    shown = np.where(np.isfinite(values), values, np.nan)
+    high = float(f"{np.nanmax(shown, initial=1e-9):.2g}")
+    words = [
+        Word("∞" if np.isinf(v) else f"{v:.3g}", i + 0.5, -j - 0.5)
+        for (j, i), v in np.ndenumerate(values)
+        if not np.isnan(v)
+    ]
+    for m in range(len(values)):
+        text, at = str(m + 1), len(values) + 0.15
+        words += [Word(text, -0.15, -m - 0.5), Word(text, m + 0.5, -at)]
+    heat = Heat(label, shown, high, power=0.5)
+    return Panel(title, "mode", "mode", [], heats=[heat], words=words, notes=[note])
 
 
 def check_bank(
@@ -277,7 +294,8 @@ class _Checker:
                 found[key][:, c, j] = values
         for key in keys[1:]:
             found[key][:, :, np.eye(M, dtype=np.bool_)] = np.nan
-        found["times"][:, found["unfinished"][0] == 1.0] = math.inf
+        has_none = found["rates"][0] * self.bank.period <= NO_RATE
+        found["times"][:, has_none & (found["unfinished"][0] == 1.0)] = math.inf
         return BankCheck(
             tuple(mode.name or f"m{m}" for m, mode in enumerate(self.modes)), self.bank.period,
             self.odds, self.runs, self.horizon, found["costs"][0], found["rates"][0],

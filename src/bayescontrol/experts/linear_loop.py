@@ -136,7 +136,9 @@ class LinearLoop:
         """
         maps, n = self.maps(self.gains(self.models.Sigma)), sum(self.sizes)
         F, H, G = np.split(maps.z, [n, n + signals.shape[1]])
-        by_noise, by_signals = _accumulate(F, G.T @ G), _accumulate(F, H.T @ H)
+        p = self.signals.outputs
+        constant = np.vstack([H[:p] + H[p : 2 * p], H[2 * p :]])  # the setpoint does not change
+        by_noise, by_signals = _accumulate(F, G.T @ G), _accumulate(F, constant.T @ constant)
         if by_noise is None or by_signals is None or abs(np.linalg.eigvals(F)).max() > 1.0 + 1e-9:
             return None
         z, path = self.start, []
@@ -232,7 +234,8 @@ def expected_time(
     steps = survival.sum()
     if settled:
         return steps + _sum_of_tail(row, (row - rows[-2]) * [1, 1, 1, 1, 0], threshold), 0.0
-    return float(steps), float(survival[-1]) if survival[-1] > 1e-6 else 0.0
+    left = float(survival[-1])
+    return float(steps) - left, left if left > 1e-6 else 0.0
 
 
 def _is_settled(first: FloatArray, second: FloatArray, third: FloatArray) -> bool:
