@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from bayescontrol import Stream
 from bayescontrol.cli.main import main
-from bayescontrol.errors import InvalidSystem, MissingCapability
+from bayescontrol.errors import InvalidSystem, MissingCapability, UnknownAction
 from bayescontrol.experts import (
     PI,
     Bank,
@@ -384,3 +384,10 @@ def test_the_figure_shows_costs_and_times() -> None:
     assert isinstance(found, BankCheck)
     titles = [ax.get_title() for ax in found.plot().axes]
     assert titles[:2] == ["Extra cost", "Mean time to odds of 99:1"]
+
+
+def test_a_controller_without_an_answer_is_an_error_and_not_an_unstable_loop() -> None:
+    silent = PlantMode(([[0.7]], [[1.0]], [[1.0]]), lambda loop: None, process_noise=1.0,
+                       sensor_noise=1.0)  # fmt: skip
+    with pytest.raises(UnknownAction, match="the controller returned None at step 0"):
+        check_bank(Bank([silent, motor(2.0)]))

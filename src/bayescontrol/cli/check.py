@@ -50,11 +50,13 @@ class ModeSource(NamedTuple):
     note: str = ""
 
 
-def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> Any:
+def load_modes(
+    name: str, settings: Mapping[str, str], limit: int = 10_000, **bank_options: Any
+) -> ModeSource | BankCheck:
     """Load a class of modes by its name, or from file.py:attribute (by default `modes`).
 
-    `limit` is the maximum number of situations. Raises `ModesBroke` if the user's code fails.
-    Returns a `ModeSource`, or the `Bank` or `BankCheck` of plant models.
+    `limit` is the maximum number of situations. Raises `ModesBroke` if the user's code fails. A
+    bank of plant models is checked at once, with `bank_options`.
     """
     path = study_file(name)
     if path is None:
@@ -72,7 +74,9 @@ def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> A
     try:
         loaded = classes.call_with_settings(attribute, value, settings) if is_function else value
         plants = _plants(loaded, attribute)
-        return plants or ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
+        if plants is not None:
+            return plants if isinstance(plants, BankCheck) else check_bank(plants, **bank_options)
+        return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
     except BayesControlError:
         raise
     except Exception as error:  # the user's code may raise anything
@@ -174,9 +178,10 @@ def check(
         _list_classes()
         return
     with redirect_stdout(sys.stderr):
-        source = load_modes(modes, settings_of(settings), limit)
-        if isinstance(source, Bank):
-            source = _check_bank(source, output_limits, runs, horizon, seed)
+        source = load_modes(
+            modes, settings_of(settings), limit, output_limits=output_limits, runs=max(runs, 2),
+            horizon=horizon or 2000, seed=seed,
+        )  # fmt: skip
     if isinstance(source, BankCheck):
         if figure:
             source.plot().savefig(figure)
@@ -207,18 +212,6 @@ def check(
         if verdict.pairs:  # print the exact part first: simulation may take a while
             print_pairs(console, verdict, simulate(), len(verdict.pairs) if everything else _SHOWN)
     sys.exit(EXIT_CODES[verdict.outcome])
-
-
-def _check_bank(bank: Bank, limits: Any, runs: int, horizon: int | None, seed: int) -> BankCheck:
-    """Check a bank; errors of the user's controllers become `ModesBroke`."""
-    try:
-        return check_bank(
-            bank, output_limits=limits, runs=max(runs, 2), horizon=horizon or 2000, seed=seed
-        )
-    except BayesControlError:
-        raise
-    except Exception as error:
-        raise ModesBroke(f"the bank failed: {type(error).__name__}: {error}") from error
 
 
 def _select_pairs(verdict: Verdict, true: str | None, other: str | None) -> Verdict:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray, as_integer, require_between
-from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
+from bayescontrol.errors import MissingCapability
 from bayescontrol.experts.bank import Bank
 from bayescontrol.experts.linear_loop import LinearLoop, LongRun, expected_time, is_linear
 from bayescontrol.experts.state_space import as_limits
@@ -255,11 +255,9 @@ class _Checker:
     ) -> None:  # fmt: skip
         g = bank.signals
         self.bank, self.modes, self.seed = bank, bank.modes, as_seed(seed)
-        self.Q = as_definite(
-            Q if np.ndim(Q) else np.eye(g.outputs) * Q, g.outputs, "Q", strictly=False
-        )
-        self.R = as_definite(
-            R if np.ndim(R) else np.eye(g.inputs) * R, g.inputs, "R", strictly=False
+        self.Q, self.R = (
+            as_definite(v if np.ndim(v) else np.eye(n) * v, n, what, strictly=False)
+            for v, n, what in ((Q, g.outputs, "Q"), (R, g.inputs, "R"))
         )
         self.output_limits = None if output_limits is None else as_limits(output_limits, g.outputs)
         self.odds = require_between("odds", odds, 1.0, math.inf, ends="()")
@@ -306,17 +304,18 @@ class _Checker:
 
     def analyse(self, c: int, j: int) -> tuple[bool, dict[str, FloatArray]]:
         """Return whether the loop is stable, and what can be computed about it."""
-        others = [m for m in range(len(self.modes)) if m != c]
-        loop, period = LinearLoop(self.modes, j, [c, *others]), self.bank.period
-        long, order = loop.long_run(self.signals, self.settles), np.argsort([c, *others])
-        has_limits = bool(np.isfinite(self.modes[0].limits).any())
+        loop, order = self.loop_with_all_filters(c, j)
+        long, period, every = (
+            loop.long_run(self.signals, self.settles),
+            self.bank.period,
+            self.modes,
+        )
+        has_limits = bool(np.isfinite(every[0].limits).any())
         if long is None:
-            same = [
-                all(map(np.array_equal, self._model(i), self._model(j)))
-                for i in range(len(self.modes))
-            ]
-            rates = np.where(same, 0.0, math.inf)
-            return False, {} if has_limits else {"costs": np.array(math.inf), "rates": rates}
+            models = [(*mode.models(period), mode.start()) for mode in every]
+            rates = [0.0 if all(map(np.array_equal, m, models[j])) else math.inf for m in models]
+            exact = {"costs": np.array(math.inf), "rates": np.array(rates)}
+            return False, {} if has_limits else exact
         if has_limits and self._reaches_limits(long):
             return True, {}
         p = self.bank.signals.outputs
@@ -329,9 +328,7 @@ class _Checker:
             np.trace(long.second_moment(long.maps.e[:, f] @ U.T)) for f, U in enumerate(gains.U)
         ]
         surprise = 0.5 * (np.array(each) + gains.log_det)[order]
-        times = [
-            (0.0, 0.0) if i == j else self.expected_time(c, j, i) for i in range(len(self.modes))
-        ]
+        times = [(0.0, 0.0) if i == j else self.expected_time(c, j, i) for i in range(len(every))]
         return True, {
             "costs": np.array(cost),
             "rates": (surprise - surprise[j]) / period,
@@ -339,9 +336,10 @@ class _Checker:
             "unfinished": np.array(times)[:, 1],
         }
 
-    def _model(self, m: int) -> list[FloatArray]:
-        mode = self.modes[m]
-        return [mode.A, mode.B, mode.E, mode.C, mode.D, mode.W, mode.V, mode.start()]
+    def loop_with_all_filters(self, c: int, j: int) -> tuple[LinearLoop, Any]:
+        """Return controller c on plant j with the filters of all modes, and their order."""
+        filters = [c, *(m for m in range(len(self.modes)) if m != c)]
+        return LinearLoop(self.modes, j, filters), np.argsort(filters)
 
     def _reaches_limits(self, long: LongRun) -> bool:
         """Return whether inputs come near the limits of the actuator at any time."""
@@ -361,8 +359,8 @@ class _Checker:
 
     def estimate(self, c: int, j: int, whole: bool) -> dict[str, FloatArray]:
         """Return means and intervals from simulated runs; without `whole`, stop when decided."""
-        simulate = self.simulate_linear if self.is_linear else self.simulate
-        log_p, y, u = simulate(c, j, whole)
+        all_at_once = self.is_linear
+        log_p, y, u = self.simulate_linear(c, j, whole) if all_at_once else self.simulate(c, j)
         steps = len(log_p)
         late = slice(steps // 2 if self.settles else 0, None)
         error = y - self.signals[:steps, None, : y.shape[2]]
@@ -398,12 +396,12 @@ class _Checker:
 
     def simulate_linear(self, c: int, j: int, whole: bool) -> tuple[FloatArray, ...]:
         """Return ln P(y | m), y and u of all runs at each step, all runs at once, with limits."""
-        filters = [c, *(m for m in range(len(self.modes)) if m != c)]
-        loop, order = LinearLoop(self.modes, j, filters), np.argsort(filters)
+        loop, order = self.loop_with_all_filters(c, j)
         loop.limits, Sigma = self.modes[0].limits, loop.Sigma
         rng = Stream.named(self.seed, c * len(self.modes) + j, "check").generator()
         z, found = np.tile(loop.start, (self.runs, 1)), []
-        total, best = np.zeros((self.runs, len(filters))), np.zeros((self.runs, len(filters)))
+        total = np.zeros((self.runs, len(order)))
+        is_open = np.arange(len(order)) != np.full((self.runs, 1), j)
         for s in self.signals:
             gains = loop.gains(Sigma)
             Sigma = gains.Sigma
@@ -415,12 +413,12 @@ class _Checker:
             z[lost], y[lost] = 0.0, math.inf
             found.append((log_p, y, u))
             total += log_p[:, j, None] - log_p
-            best = np.maximum(best, total)
-            if not whole and (np.delete(best, j, axis=1) >= math.log(self.odds)).all():
+            is_open &= total < math.log(self.odds)
+            if not whole and not is_open.any():
                 break
         return tuple(map(np.array, zip(*found, strict=True)))
 
-    def simulate(self, c: int, j: int, whole: bool) -> tuple[FloatArray, ...]:
+    def simulate(self, c: int, j: int) -> tuple[FloatArray, ...]:
         """Return ln P(y | m), y and u of all runs at each step, with the modes themselves."""
         M, g = len(self.modes), self.bank.signals
         shape = self.horizon, self.runs
@@ -430,16 +428,13 @@ class _Checker:
             world, x = self.bank.environment(j), self.bank.first_signals()
             states = [mode.start() for mode in self.modes]
             for k in range(self.horizon):
-                try:
-                    a = self.modes[c].act(SituatedState(x, states[c]), rng)
-                    o = world.respond(a, rng)
-                    steps = [
-                        m.step_filter(SituatedState(x, s), a, o)
-                        for m, s in zip(self.modes, states, strict=True)
-                    ]
-                except (BadEvidence, UnknownAction, OverflowError):
-                    y[k:, run] = math.inf
+                a = self.modes[c].act(SituatedState(x, states[c]), rng)
+                o = world.respond(a, rng)
+                if not (np.abs(o) < DIVERGED).all():
+                    y[k:, run], log_p[k:, run] = math.inf, log_p[k - 1, run]
                     break
+                each = zip(self.modes, states, strict=True)
+                steps = [m.step_filter(SituatedState(x, s), a, o) for m, s in each]
                 log_p[k, run], states = [p[0] for p, _ in steps], [s[0] for _, s in steps]
                 y[k, run], u[k, run] = o, self.modes[c].limited(a)
                 x = self.bank.next_signals(x, a, o)
