@@ -9,12 +9,22 @@ from typing import Any, NamedTuple
 import click
 from rich.text import Text
 
-from bayescontrol.cli.check_output import EXIT_CODES, Times, as_object, print_headline, print_pairs
+from bayescontrol.cli.check_output import (
+    EXIT_CODES,
+    Times,
+    as_object,
+    bank_object,
+    print_bank,
+    print_headline,
+    print_pairs,
+)
 from bayescontrol.cli.screen import open_console, print_json
 from bayescontrol.convergence.settling import settling_times
 from bayescontrol.convergence.verdict import Verdict
 from bayescontrol.convergence.verdict import check as check_modes
-from bayescontrol.errors import BayesControlError
+from bayescontrol.errors import BayesControlError, MissingCapability
+from bayescontrol.experts import Bank, BankCheck, SimulatorMode, check_bank
+from bayescontrol.experts.plant_mode import FilterMode
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.registry import module_at, study_file
 from bayescontrol.problems import classes
@@ -40,10 +50,13 @@ class ModeSource(NamedTuple):
     note: str = ""
 
 
-def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> ModeSource:
+def load_modes(
+    name: str, settings: Mapping[str, str], limit: int = 10_000, **bank_options: Any
+) -> ModeSource | BankCheck:
     """Load a class of modes by its name, or from file.py:attribute (by default `modes`).
 
-    `limit` is the maximum number of situations. Raises `ModesBroke` if the user's code fails.
+    `limit` is the maximum number of situations. Raises `ModesBroke` if the user's code fails. A
+    bank of plant models is checked at once, with `bank_options`.
     """
     path = study_file(name)
     if path is None:
@@ -60,11 +73,33 @@ def load_modes(name: str, settings: Mapping[str, str], limit: int = 10_000) -> M
         raise classes.InvalidSetting(f"{attribute} is not a function: remove --set")
     try:
         loaded = classes.call_with_settings(attribute, value, settings) if is_function else value
+        plants = _plants(loaded, attribute)
+        if plants is not None:
+            return plants if isinstance(plants, BankCheck) else check_bank(plants, **bank_options)
         return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
     except BayesControlError:
         raise
     except Exception as error:  # the user's code may raise anything
         raise ModesBroke(f"{name} failed: {type(error).__name__}: {error}") from error
+
+
+def _plants(loaded: Any, attribute: str) -> Bank | BankCheck | None:
+    """Return the bank of plant models, or None; raise an error for densities outside a bank."""
+    while hasattr(loaded, "agent") and not isinstance(loaded, Bank):
+        loaded = loaded.agent  # of Bumpless or Guarded
+    loaded = getattr(loaded, "bank", loaded)
+    if isinstance(loaded, Bank | BankCheck):
+        return loaded
+    modes = getattr(getattr(loaded, "belief", None), "modes", loaded)
+    for mode in modes if isinstance(modes, list | tuple) else [modes]:
+        if isinstance(mode, FilterMode | SimulatorMode):
+            make = "ExtendedMode(step, output, controller, …)"
+            wrap = make if isinstance(mode, SimulatorMode) else "the modes"
+            raise MissingCapability(
+                f"{attribute}: {mode!r} has densities, not finite probabilities. Wrap {wrap} in a "
+                f"bank, bank = Bank([…]), and check file.py:bank"
+            )
+    return None
 
 
 def _schedule(loaded: Any) -> tuple[int, str]:
@@ -88,7 +123,9 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
 @click.command(
     context_settings={"show_default": True},
     epilog="Exit codes: 0 the convergence theorem covers every pair, 10 converges without it, "
-    "11 undecided, 12 may never converge, 2 usage error, 3 your modes raised an error.",
+    "11 undecided, 12 may never converge, 2 usage error, 3 your modes raised an error. For a bank: "
+    "0 every pair can be distinguished, 11 undecided, 12 a pair cannot be distinguished, "
+    "13 a controller is unstable on its own plant.",
 )
 @click.argument("modes", metavar="MODES", required=False)
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of a class.")
@@ -100,12 +137,20 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
     default=100,
     help="Simulated runs for each true mode; 0 for none.",
 )
-@click.option("--horizon", type=_positive, default=10_000, help="Length of a simulated run.")
+@click.option(
+    "--horizon",
+    type=_positive,
+    help="Length of a simulated run.  [default: 10000; for a bank 2000]",
+)
 @click.option(
     "--hold", type=_positive, help="Steps for which a mode is held.  [default: the agent's]"
 )
 @click.option("--seed", default=0, help="Seed of the simulated runs.")
 @click.option("--limit", type=_positive, default=10_000, help="Maximum number of situations.")
+@click.option("--output-limits", type=(float, float), help="Limits of the outputs of a bank.")
+@click.option(
+    "--figure", type=click.Path(dir_okay=False), help="Draw the check of a bank: .svg, .png"
+)
 @click.option("--all", "everything", is_flag=True, help="Show every pair.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every pair.")
 def check(
@@ -114,27 +159,45 @@ def check(
     true: str | None,
     other: str | None,
     runs: int,
-    horizon: int,
+    horizon: int | None,
     hold: int | None,
     seed: int,
     limit: int,
+    output_limits: tuple[float, float] | None,
+    figure: str | None,
     everything: bool,
     as_json: bool,
 ) -> None:
     """Check whether the agent converges to the policy of the true mode.
 
     MODES is the name of a class, or file.py:attribute (attribute `modes` by default). The attribute
-    is a table, a list of modes, an agent, or a function that returns one of these. Without MODES,
-    list the classes.
+    is a table, a list of modes, an agent, a bank of plant models, or a function that returns one of
+    these. Without MODES, list the classes.
     """
     if modes is None:
         _list_classes()
         return
     with redirect_stdout(sys.stderr):
-        source = load_modes(modes, settings_of(settings), limit)
+        source = load_modes(
+            modes, settings_of(settings), limit, output_limits=output_limits, runs=max(runs, 2),
+            horizon=horizon or 2000, seed=seed,
+        )  # fmt: skip
+    if isinstance(source, BankCheck):
+        if figure:
+            source.plot().savefig(figure)
+        if as_json:
+            print_json({"bank": modes, **bank_object(source)})
+        else:
+            print_bank(open_console(), modes, source)
+        sys.exit(source.exit_code)
+    if figure or output_limits:
+        raise classes.InvalidSetting("--figure and --output-limits are for a bank of plant models")
+    with redirect_stdout(sys.stderr):
         verdict = _select_pairs(check_modes(source.modes), true, other)
     hold = hold or source.hold
-    simulate = partial(_simulate, verdict, runs=runs, horizon=horizon, hold=hold, seed=seed)
+    simulate = partial(
+        _simulate, verdict, runs=runs, horizon=horizon or 10_000, hold=hold, seed=seed
+    )
     if as_json:
         with redirect_stdout(sys.stderr):
             times = simulate()

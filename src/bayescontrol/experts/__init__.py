@@ -1,6 +1,7 @@
 """Experts for nonlinear plants: tuned controllers and simulators as operation modes."""
 
 from bayescontrol.experts.bank import Bank, BankAgent, FilterBank, Supervisor
+from bayescontrol.experts.bank_check import BankCheck, check_bank
 from bayescontrol.experts.bumpless import Bumpless
 from bayescontrol.experts.classic_control import (
     CARTPOLE,
@@ -29,6 +30,7 @@ __all__ = [
     "PI",
     "Bank",
     "BankAgent",
+    "BankCheck",
     "Bumpless",
     "CartPole",
     "ExtendedMode",
@@ -46,6 +48,7 @@ __all__ = [
     "SimulatorNoise",
     "Supervisor",
     "Whiteness",
+    "check_bank",
     "fit_mode",
     "fit_plant",
     "limited",

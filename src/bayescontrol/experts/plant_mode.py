@@ -224,6 +224,9 @@ class PlantMode(FilterMode):
     ([[0.705]], [[4.219]], PlantMode(light load))
     """
 
+    #: The gain K, if that is the controller.
+    gain: FloatArray | None = None
+
     def __init__(
         self,
         plant: Any,
@@ -276,7 +279,7 @@ class PlantMode(FilterMode):
         if callable(controller) or hasattr(controller, "predict"):
             return super()._as_function(controller)
         n, q, p = self.states, self.signals.inputs, self.signals.outputs
-        K = as_matrix(controller, (q, n), "the gain of the controller")
+        self.gain = K = as_matrix(controller, (q, n), "the gain of the controller")
         k, c = self.constants
         steady = np.block([[self.A - np.eye(n), self.B], [self.C, self.D[:, :q]]])
         from_signals = np.block(
