@@ -71,6 +71,7 @@ CHARTS: Final[Mapping[str, tuple[str, dict[str, Any], str]]] = {
     "misspecified": ("misspecified", {"runs": 100}, "alarms"),
     "lqr": ("lqr", {"runs": 5, "steps": 500}, "regret"),
     "experts": ("experts", {"runs": 6}, "balance"),
+    "bank": ("bank", {"runs": 20, "unit_runs": 1, "times": 2}, "cost"),
 }
 
 #: Matplotlib settings while a figure is made: small files with text as text.

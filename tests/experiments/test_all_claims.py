@@ -30,6 +30,10 @@ CHANGING = {
 #: The settings of the small replicas, and the settings that differ when they are scored.
 SMALL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "bandit": ({}, {}),
+    "bank": (
+        {"steps": 20, "unit_steps": 300, "times": 2},
+        {"steps": 400, "unit_steps": 10_000, "unit_runs": 300},
+    ),
     "bandit-zoo": ({"steps": 10, "levers": 3}, {"runs": 20}),
     "changing": (
         {f"{world}_steps": 60 for world in CHANGING},
