@@ -294,7 +294,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
                     _LOOKS,
                     f"Sensor noise {noise:g} rad/s",
                     "cost / cost with the true plant",
-                    yscale="log",
+                    yscale="log2",
                 )
                 for name, noise in MOTORS.items()
             ],
