@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         quadrature,
         random,
         regression,
-        regulator,
         restarts,
         riccati,
         screening,

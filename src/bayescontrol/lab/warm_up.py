@@ -117,7 +117,7 @@ def _mdps() -> None:
 
 def _plants() -> None:
     system = linear.LinearSystem([[0.9]], [[1.0]], [[1.0]], [[1.0]])
-    problem = linear.LinearQuadratic.on(system)
+    problem = linear.LinearQuadratic.on(system, prior=linear.SystemPrior())
     for agent in (problem.agent, lambda: baselines.OptimalController(system)):
         _run(agent, linear.LinearPlant(system))
 
