@@ -63,7 +63,7 @@ _KIND: Final = ModelKind(
         "backup": SettingDoc(
             "m × n matrix",
             "A gain K that stabilises the plant, u = -K x, for the first steps and as a substitute "
-            "for drawn gains that do not stabilise the mean system. Default: none.",
+            "for drawn gains that cost too much in the mean system. Default: none.",
         ),
         "limits": SettingDoc(
             "[low, high]", "Limits of the input, each a number or m numbers. Default: none."

@@ -9,10 +9,10 @@ While the scale is unknown, K is the backup gain or 0, and the excitation σ gro
     σ_i² = g² c / (m R_ii),   c the average of (x - r)ᵀQ(x - r) so far,   g = 0.001, 0.00125, … 1
 
 So the largest excitation costs as much as the states. The scale is known when the data show the
-effect of every input. Then systems are drawn. The gain of a drawn system is used if it stabilises
-the mean system; otherwise the backup gain is used, or without one the gain of the mean system, or
-the last gain. Every rule is the same in any units of states, inputs and costs: the prior `LEARNED`
-has no effect beside the data.
+effect of every input. Then systems are drawn. The gain of a drawn system is used if its average
+cost in the mean system is at most twice the optimum; otherwise the backup gain is used, or without
+one the gain of the mean system, or the last gain. Every rule is the same in any units of states,
+inputs and costs: the prior `LEARNED` has no effect beside the data.
 
 Products are sums in a fixed order, so that actions have the same bits on every machine.
 """
@@ -40,6 +40,8 @@ _FIRST, _GROWTH, _FULL = 1e-3, 1.25, 1.0
 #: The scale is known if each input has this signal, from 2 (2n + m) observations on, and at the
 #: latest after this many observations for each state and input.
 _SIGNAL, _LONGEST = 1000.0, 50
+#: The largest cost of a drawn gain in the mean system, in units of the optimal cost there.
+_WORST = 2.0
 #: Where the gain of a mode is from: the search for the scale, a drawn system, or a replacement.
 _SEARCH, _DRAWN, _REPLACED = (np.array([source]) for source in range(3))
 _PARTS = ("A", "B", "V", "P", "K", "offset", "sd", "source")
@@ -124,7 +126,7 @@ class RegulatorBelief(SystemBelief):
         #: The cost of the states until the scale was known, g, and the number of observations when
         #: the scale became known: 0 before, -1 if the prior is given.
         self.memory = np.array([0.0, 0.0, 0.0 if prior is LEARNED else -1.0])
-        #: How often a drawn gain was replaced, because it does not stabilise the mean system.
+        #: How often a drawn gain was replaced, because it costs too much in the mean system.
         self.refused = 0
         #: The integrals of the errors.
         self.q = np.zeros(len(self._integrated))
@@ -196,7 +198,7 @@ class RegulatorBelief(SystemBelief):
         return np.asarray(size * np.where(span < np.inf, 0.5 * span, 1.0))
 
     def _draw(self, rng_state: Any) -> RegulatorMode | None:
-        """Draw a system with a gain; return None if the gain does not stabilise the mean system."""
+        """Draw a system with a gain; return None if the gain costs too much in the mean system."""
         for _ in range(self.tries):
             A, B, V, *_ = self._blank()
             if self._V is None:
@@ -209,11 +211,14 @@ class RegulatorBelief(SystemBelief):
         return None
 
     def _accepts(self, drawn: RegulatorMode) -> bool:
-        """Return whether the drawn gain stabilises the mean system."""
-        A, B, *_ = self._blank()
-        kernels.lqr.mean_system(self.F, A, B)
-        system, R = self._augmented(A, B), self.costs.mean().R
-        return average_cost(*system, self._Q, R, np.zeros_like(self._Q), drawn.K) < np.inf
+        """Return whether J(K) of the drawn gain is at most twice the optimum in the mean system."""
+        mean, W = self.certain(), np.zeros_like(self._Q)
+        if mean is None:
+            return False
+        W[: self.states, : self.states] = mean.W
+        system, R = self._augmented(mean.A, mean.B), self.costs.mean().R
+        cost = average_cost(*system, self._Q, R, W, drawn.K)
+        return cost <= _WORST * float(np.sum(mean.P * W))
 
     def _replacement(self, last: RegulatorMode) -> RegulatorMode:
         """Return the mode that is used instead of a drawn one."""
