@@ -23,6 +23,7 @@ from bayescontrol.linear import (
     LinearPlant,
     LinearQuadratic,
     LinearSystem,
+    SystemPrior,
     random_stable,
 )
 from bayescontrol.schedules import every_step
@@ -65,7 +66,7 @@ def play_by_hand(system: LinearSystem, steps: int, seed: int) -> Any:
 
 def play_ours(system: LinearSystem, steps: int, seed: int, schedule: Any, probes: Any) -> Any:
     """Run our agent on our plant; return the last gain."""
-    agent = LinearQuadratic.on(system).agent(schedule=schedule)
+    agent = LinearQuadratic.on(system, prior=SystemPrior()).agent(schedule=schedule)
     interact(agent, LinearPlant(system), steps, seed=seed, probes=probes)
     return agent.gain
 

@@ -1,6 +1,6 @@
 """Linear-quadratic control in plant units: three plants, default settings, no scale given.
 
-`python -m benchmarks.plant_units` makes 50 runs of 10,000 steps of each plant, in about two
+`python -m benchmarks.plant_units` makes 50 runs of 10,000 steps of each plant, in about five
 minutes. It prints the cost of the gain at the end above the optimum, for the gain that the agent
 applies and for that of the posterior mean, the steps until the scale was known, refused gains, the
 average cost of the whole run, and falls. `--runs`, `--steps` and `--seed` change the defaults.

@@ -10,7 +10,7 @@ from bayescontrol import BernoulliBandit, LinearBandit, ParametricModes
 from bayescontrol import baselines as rivals
 from bayescontrol.fused import find_loop, learner
 from bayescontrol.kernels.random import uniform
-from bayescontrol.linear import LinearPlant, LinearQuadratic, double_integrator
+from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.mdp import GibbsMDP, chain_mdp
 from bayescontrol.problems.tabular import random_modes
@@ -50,7 +50,10 @@ PAIRS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "arms": lambda: (ARMS.agent(), ARMS.draw(0)),
     "linear bandit": linear_bandit,
     "gibbs": lambda: (GibbsMDP(list(MDP.actions), MDP.states[0]).agent(), MDP.environment()),
-    "linear": lambda: (LinearQuadratic.on(SYSTEM).agent(), LinearPlant(SYSTEM)),
+    "linear": lambda: (
+        LinearQuadratic.on(SYSTEM, prior=SystemPrior()).agent(),
+        LinearPlant(SYSTEM),
+    ),
     "certainty": lambda: (rivals.CertaintyEquivalence.on(SYSTEM), LinearPlant(SYSTEM)),
     "optimal gain": lambda: (rivals.OptimalController(SYSTEM), LinearPlant(SYSTEM)),
     "optimal policy": lambda: (rivals.OptimalPolicy(MDP), MDP.environment()),

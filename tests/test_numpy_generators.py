@@ -14,7 +14,13 @@ from bayescontrol.durable import open_agent
 from bayescontrol.experts import Bumpless
 from bayescontrol.experts.classic_control import CARTPOLE
 from bayescontrol.gym import Continuing, drive
-from bayescontrol.linear import LinearQuadratic, LinearSystem, OutputPlant, random_system
+from bayescontrol.linear import (
+    LinearQuadratic,
+    LinearSystem,
+    OutputPlant,
+    SystemPrior,
+    random_system,
+)
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.mdp import GibbsMDP, chain_mdp, random_mdp
 from bayescontrol.problems.tabular import random_modes
@@ -29,7 +35,7 @@ gaussian: Any = bc.GaussianBandit(2, sd=1.0)
 tables: Any = random_modes(3, seed=0)
 mdp: Any = chain_mdp(3)
 system = LinearSystem([[0.9]], [[1.0]], [[1.0]], [[1.0]])
-linear: Any = LinearQuadratic.on(system, start=[2.0])
+linear: Any = LinearQuadratic.on(system, start=[2.0], prior=SystemPrior())
 contextual: Any = bc.LinearBandit(8, features=2)
 coin: Any = bc.DiscreteMode(lambda x: dict.fromkeys(range(50), 0.02), lambda x, a: {1: 0.5, 0: 0.5})
 

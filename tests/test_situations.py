@@ -21,7 +21,7 @@ from bayescontrol.experts import (
     SimulatorNoise,
     next_state,
 )
-from bayescontrol.linear import LinearPlant, LinearQuadratic, double_integrator
+from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsMDP, chain_mdp
 from bayescontrol.mode_queries import ModeEnvironment
 from bayescontrol.problems.parametric import ParametricModes
@@ -156,7 +156,7 @@ def test_an_agent_with_its_own_advance_function_may_start_anywhere() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda x: LinearQuadratic.on(SYSTEM, start=x).agent(),
+        lambda x: LinearQuadratic.on(SYSTEM, start=x, prior=SystemPrior()).agent(),
         lambda x: OptimalController(SYSTEM, start=x),
         expert,
         lambda x: Bumpless(expert(x), steps=3),

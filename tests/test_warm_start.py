@@ -20,7 +20,13 @@ from bayescontrol import (
 from bayescontrol.baselines import RLearning
 from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
 from bayescontrol.interaction import warm_start
-from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem, double_integrator
+from bayescontrol.linear import (
+    LinearPlant,
+    LinearQuadratic,
+    LinearSystem,
+    SystemPrior,
+    double_integrator,
+)
 from bayescontrol.mdp import GibbsMDP, chain_mdp
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import situation
@@ -96,7 +102,7 @@ CASES: dict[str, tuple[Callable[[], Any], Record, Any]] = {
         (0, (np.nan, 1)),
     ),
     "linear": (
-        lambda: LinearQuadratic.on(double_integrator()).agent(),
+        lambda: LinearQuadratic.on(double_integrator(), prior=SystemPrior()).agent(),
         log_of(Regulator(), LinearPlant(double_integrator())),
         (np.zeros(1), np.array([np.nan, 0.0])),
     ),
@@ -243,7 +249,7 @@ def regret(seed: int) -> tuple[float, float]:
 
 
 def test_a_belief_without_modes_refuses_a_demonstration() -> None:
-    agent = LinearQuadratic.on(double_integrator()).agent()
+    agent = LinearQuadratic.on(double_integrator(), prior=SystemPrior()).agent()
     log = [(np.zeros(1), np.zeros(2))]
     with pytest.raises(MissingCapability, match="cannot do that"):
         warm_start(agent, log, demonstration=True)
@@ -261,7 +267,10 @@ def test_an_array_of_rows_is_a_log() -> None:
 
 def test_an_array_of_vector_pairs_is_a_log() -> None:
     system = LinearSystem(np.eye(2), np.eye(2), np.eye(2), np.eye(2))
-    stacked, pairs = LinearQuadratic.on(system).agent(), LinearQuadratic.on(system).agent()
+    stacked, pairs = (
+        LinearQuadratic.on(system, prior=SystemPrior()).agent(),
+        LinearQuadratic.on(system, prior=SystemPrior()).agent(),
+    )
     log = np.arange(12.0).reshape(3, 2, 2)
     assert warm_start(stacked, log) == 3
     warm_start(pairs, [(u, o) for u, o in log])

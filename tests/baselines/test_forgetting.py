@@ -68,7 +68,7 @@ def test_with_the_factor_one_nothing_is_forgotten() -> None:
     ]
     assert list(records[0]) == list(records[1])
     system = double_integrator()
-    plant = LinearQuadratic.on(system)
+    plant = LinearQuadratic.on(system, prior=SystemPrior())
     agent = plant.agent()
     belief: Any = ForgettingSystemBelief(plant, forgetting=1.0)
     same = ControlRule(belief, agent.x, agent.advance)

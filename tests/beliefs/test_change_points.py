@@ -30,7 +30,7 @@ from bayescontrol.errors import (
     QuadratureFailed,
     TooLate,
 )
-from bayescontrol.linear import LinearQuadratic, double_integrator
+from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.protocols import MISSING
 
 T = 12
@@ -121,7 +121,7 @@ def test_the_posterior_equals_brute_force_over_all_segmentations(family: str) ->
 
 @pytest.mark.parametrize("noise", ["known", "unknown"])
 def test_the_posterior_of_a_plant_equals_brute_force(noise: Any) -> None:
-    problem = LinearQuadratic.on(double_integrator(), noise=noise)
+    problem = LinearQuadratic.on(double_integrator(), noise=noise, prior=SystemPrior())
     happened, belief = plant_events(), belief_of(problem)
     for event in happened:
         belief.observe(*event)

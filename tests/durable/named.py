@@ -540,14 +540,18 @@ BELIEFS: dict[str, Case] = {
     ),
     "Dirichlet": Case(_named(lambda: arena.PosteriorSampling.on(chain_mdp(3))), answer=_step),
     "linear plant": Case(
-        _named(lambda: LinearQuadratic.on(double_integrator(), start=[1.0, -1.0]).agent()),
+        _named(
+            lambda: LinearQuadratic.on(
+                double_integrator(), start=[1.0, -1.0], prior=SystemPrior()
+            ).agent()
+        ),
         answer=_vector(2),
     ),
     "linear plant, known noise, held": Case(
         _named(
-            lambda: LinearQuadratic.on(double_integrator(), noise="known").agent(
-                schedule=DeterminantDoubling()
-            )
+            lambda: LinearQuadratic.on(
+                double_integrator(), noise="known", prior=SystemPrior()
+            ).agent(schedule=DeterminantDoubling())
         ),
         answer=_vector(2),
     ),
@@ -587,7 +591,9 @@ AGENTS: dict[str, Case] = {
     ),
     "lazy Thompson sampling": Case(
         _named(
-            lambda: LinearQuadratic.on(double_integrator()).agent(schedule=DeterminantDoubling())
+            lambda: LinearQuadratic.on(double_integrator(), prior=SystemPrior()).agent(
+                schedule=DeterminantDoubling()
+            )
         ),
         answer=_vector(2),
     ),
@@ -709,7 +715,7 @@ PROBLEMS: dict[str, Case] = {
     ),
     "plant": Case(_plant(), answer=_vector(1)),
     "plant, determinant": Case(
-        LinearQuadratic.on(double_integrator(), start=[1.0, -1 / 3]),
+        LinearQuadratic.on(double_integrator(), start=[1.0, -1 / 3], prior=SystemPrior()),
         answer=_vector(2),
         schedule=DeterminantDoubling(1.5),
     ),
@@ -744,7 +750,7 @@ def _carts() -> list[OutputMode]:
 
 
 _LINEAR = LinearBandit(["a", "b"], features=2, sd=0.3)
-_PLANT = LinearQuadratic.on(double_integrator(), start=[1.0, -1 / 3])
+_PLANT = LinearQuadratic.on(double_integrator(), start=[1.0, -1 / 3], prior=SystemPrior())
 
 #: Worlds that change: built-in problems.
 CHANGING: dict[str, Case] = {
@@ -803,7 +809,7 @@ REGULATORS: dict[str, Case] = {
     ),
     "regulator, held": Case(
         _named(
-            lambda: LinearQuadratic(np.eye(2), [[1.0]], **_REGULATED).agent(
+            lambda: LinearQuadratic(np.eye(2), [[1.0]], prior=SystemPrior(), **_REGULATED).agent(
                 schedule=DeterminantDoubling()
             )
         ),

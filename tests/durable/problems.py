@@ -60,7 +60,9 @@ PROBLEMS: dict[str, Any] = {
     "tables": random_modes(4, situations=3, seed=1),
     "MDPs": MDPModes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1], start=1),
     "growing chain": GrowingChain(scale=2),
-    "linear plant": LinearQuadratic.on(double_integrator(), start=[1.0, -1 / 3]),
+    "linear plant": LinearQuadratic.on(
+        double_integrator(), start=[1.0, -1 / 3], prior=SystemPrior()
+    ),
     "linear plant, known noise": LinearQuadratic(
         [[2.0]],
         [[0.1]],
@@ -76,7 +78,7 @@ PROBLEMS: dict[str, Any] = {
     "changing": BernoulliBandit(["red", "blue"]).changing(window=5),
     "changing, per arm": PoissonBandit(2).changing(per_arm=True, hazards=[0.1, 0.01]),
     "changing contexts": LinearBandit(["a", "b"], features=2, sd=0.3).changing(places=9),
-    "changing plant": LinearQuadratic.on(double_integrator()).changing(),
+    "changing plant": LinearQuadratic.on(double_integrator(), prior=SystemPrior()).changing(),
 } | {f"class {name}": make(name) for name in names() if type(make(name)) is TabularModes}
 
 STEPS = 12

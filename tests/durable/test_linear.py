@@ -8,14 +8,16 @@ import pytest
 from bayescontrol import Stream
 from bayescontrol.durable import named_model, open_agent, replay
 from bayescontrol.errors import FeedbackDue
-from bayescontrol.linear import LinearPlant, LinearQuadratic, double_integrator
+from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.schedules import Every
 
 
 def test_a_reopened_linear_agent_has_its_state_and_replays_every_input(tmp_path: Path) -> None:
     system = double_integrator()
     model = named_model(
-        "cart", version=1, build=lambda: LinearQuadratic.on(system).agent(schedule=Every(3))
+        "cart",
+        version=1,
+        build=lambda: LinearQuadratic.on(system, prior=SystemPrior()).agent(schedule=Every(3)),
     )
     plant, q = LinearPlant(system), Stream(0)
     store = f"sqlite:///{tmp_path}/cart.db"

@@ -29,7 +29,7 @@ from bayescontrol.durable.events import Created, decode_row, encode_row
 from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule
 from bayescontrol.durable.models import as_logged, as_model, model_of, require_same
 from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
-from bayescontrol.linear import DeterminantDoubling, LinearQuadratic, double_integrator
+from bayescontrol.linear import DeterminantDoubling, LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import (
@@ -165,7 +165,7 @@ class MyFamily(Bernoulli):
         (Mine(2), r"\(it is a BernoulliBandit with code of your own\)"),
         (BernoulliBandit(2).agent(), r"\(it is an agent: give the problem"),
         (
-            LinearQuadratic.on(double_integrator()).agent(),
+            LinearQuadratic.on(double_integrator(), prior=SystemPrior()).agent(),
             r"LinearQuadratic\(Q, R\) for a linear agent",
         ),
         (

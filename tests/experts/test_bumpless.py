@@ -12,7 +12,7 @@ from bayescontrol.baselines import OptimalController
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.experts import Bumpless, SimulatorMode, SimulatorNoise, next_state
-from bayescontrol.linear import LinearPlant, LinearQuadratic, double_integrator
+from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.live import Alarm, Guarded, StudentPredictor
 from bayescontrol.schedules import Every
 from bayescontrol.testing import check_resume, same_bits
@@ -122,9 +122,14 @@ def test_an_impossible_observation_updates_the_situation_of_a_guarded_bumpless_a
 def test_an_agent_with_a_constant_gain_is_not_blended() -> None:
     """A belief over systems has no mode numbers, so modes are compared by identity."""
     system = double_integrator()
-    plain = LinearQuadratic.on(system, start=[1.0, 0.0]).agent(schedule=Every(1000))
+    plain = LinearQuadratic.on(system, start=[1.0, 0.0], prior=SystemPrior()).agent(
+        schedule=Every(1000)
+    )
     agent = Bumpless(
-        LinearQuadratic.on(system, start=[1.0, 0.0]).agent(schedule=Every(1000)), steps=5
+        LinearQuadratic.on(system, start=[1.0, 0.0], prior=SystemPrior()).agent(
+            schedule=Every(1000)
+        ),
+        steps=5,
     )
     for t in range(4):
         u, v = plain.act(Stream(t)), agent.act(Stream(t))

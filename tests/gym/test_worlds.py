@@ -16,7 +16,7 @@ from bayescontrol.errors import (
     UnknownState,
 )
 from bayescontrol.gym import WORLDS, Continuing, drive, register
-from bayescontrol.linear import DeterminantDoubling, LinearPlant, LinearQuadratic
+from bayescontrol.linear import DeterminantDoubling, LinearPlant, LinearQuadratic, SystemPrior
 from bayescontrol.mdp import GibbsMDP, Maze
 from bayescontrol.seeding import as_stream
 
@@ -107,7 +107,7 @@ def test_the_adaptive_regulator_controls_the_plant_through_gymnasium() -> None:
 def regulator_cost(env: Any, run: int) -> float:
     """J(K) / J(K*) of the gain after 1000 steps."""
     system = env.unwrapped.system
-    agent = LinearQuadratic.on(system).agent(schedule=DeterminantDoubling())
+    agent = LinearQuadratic.on(system, prior=SystemPrior()).agent(schedule=DeterminantDoubling())
     drive(agent, env, 1000, reward=False, run=run)
     return float(system.cost(agent.gain) / system.best_cost)
 

@@ -13,7 +13,7 @@ from bayescontrol.experts import CARTPOLE, CARTPOLE_HYPOTHESES
 from bayescontrol.gym import Continuing, drive
 from bayescontrol.kernels.random import uniform
 from bayescontrol.lab.export import Unexportable, to_arviz, to_pandas, to_polars, to_xarray
-from bayescontrol.linear import LinearQuadratic, double_integrator
+from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsMDP, Maze, chain_mdp
 from bayescontrol.problems.chain import GrowingChain, chain
 from bayescontrol.problems.examples import prize_or_frog, three_modes
@@ -124,7 +124,7 @@ RECORDS: dict[str, Callable[[], Record]] = {
         GibbsMDP(2, start=0).agent(), chain_mdp(3).environment(0), 6, seed=0, probes=["situation"]
     ),
     "maze": of_maze,
-    "linear plant": lambda: of_plant(LinearQuadratic.on(double_integrator())),
+    "linear plant": lambda: of_plant(LinearQuadratic.on(double_integrator(), prior=SystemPrior())),
     "linear plant with unknown costs": lambda: of_plant(
         LinearQuadratic(costs={"states": 2, "inputs": 1, "noise": 0.1})
     ),

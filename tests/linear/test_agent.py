@@ -56,7 +56,7 @@ def plant() -> LinearPlant:
 @pytest.mark.parametrize("noise", ["known", "unknown"])
 def test_the_laws_of_acting_hold(schedule: Any, noise: str) -> None:
     def make() -> Any:
-        return LinearQuadratic.on(SYSTEM, noise=noise).agent(schedule=schedule)  # type: ignore[arg-type]
+        return LinearQuadratic.on(SYSTEM, noise=noise, prior=SystemPrior()).agent(schedule=schedule)  # type: ignore[arg-type]
 
     check_acting(make, plant)
     check_same_seed(make, plant)
@@ -73,7 +73,7 @@ def test_the_compiled_loop_equals_the_readable_one_for_every_plant(
     system = PLANTS[name]()
     for steps in (0, 1, 2, 80):
         check_fused(
-            lambda: LinearQuadratic.on(system).agent(schedule=schedule),
+            lambda: LinearQuadratic.on(system, prior=SystemPrior()).agent(schedule=schedule),
             lambda: LinearPlant(system),
             steps,
         )
@@ -100,12 +100,17 @@ def test_the_compiled_loop_of_the_optimal_controller_equals_the_readable_one(nam
 
 
 def test_a_compiled_loop_requires_a_matching_agent_and_plant() -> None:
-    agent = LinearQuadratic.on(SYSTEM).agent()
+    agent = LinearQuadratic.on(SYSTEM, prior=SystemPrior()).agent()
     assert find_loop(agent, plant()) is not None
     assert find_loop(agent, LinearPlant(SYSTEM, start=[1.0, 0.0])) is None  # another start
     assert find_loop(agent, LinearPlant(SYSTEM, cost_noise=1.0)) is None
     assert find_loop(agent, LinearPlant(random_stable())) is None
-    assert find_loop(LinearQuadratic.on(SYSTEM).agent(schedule=Geometric(0.5)), plant()) is None
+    assert (
+        find_loop(
+            LinearQuadratic.on(SYSTEM, prior=SystemPrior()).agent(schedule=Geometric(0.5)), plant()
+        )
+        is None
+    )
     assert find_loop(LinearAgent(SystemBelief(CostBelief(2, 1))), plant()) is None
 
 
@@ -144,7 +149,7 @@ def test_both_loops_raise_if_no_drawn_system_can_be_stabilised() -> None:
 
 
 def test_determinant_doubling_draws_when_the_determinant_has_doubled() -> None:
-    agent = LinearQuadratic.on(SYSTEM).agent(schedule=DeterminantDoubling())
+    agent = LinearQuadratic.on(SYSTEM, prior=SystemPrior()).agent(schedule=DeterminantDoubling())
     world, p, q = plant(), Stream(5), Stream(2)
     det, draws = None, 0
     for _ in range(400):
@@ -179,7 +184,7 @@ def test_the_plain_rule_acts_like_the_linear_agent() -> None:
     rule: Any = ControlRule(SystemBelief(SYSTEM.costs), start, next_state)
     one, two = (
         interact(rule, plant(), 60, seed=0),
-        interact(LinearQuadratic.on(SYSTEM).agent(), plant(), 60, seed=0),
+        interact(LinearQuadratic.on(SYSTEM, prior=SystemPrior()).agent(), plant(), 60, seed=0),
     )
     assert one == two
 
@@ -190,7 +195,7 @@ def test_the_final_gain_has_a_nearly_optimal_cost(schedule: Any) -> None:
     for system in (double_integrator(), random_stable()):
         excess = []
         for run in range(12):
-            agent = LinearQuadratic.on(system).agent(schedule=schedule)
+            agent = LinearQuadratic.on(system, prior=SystemPrior()).agent(schedule=schedule)
             interact(agent, LinearPlant(system), 3000, run=run, seed=0)
             excess.append(system.cost(agent.gain) / system.best_cost)
         assert 1.0 <= np.median(excess) < 1.02
@@ -217,22 +222,22 @@ def test_an_agent_with_unknown_costs_can_be_saved_and_resumed() -> None:
 
 def test_a_start_with_the_wrong_shape_is_refused() -> None:
     with pytest.raises(InvalidSystem, match="the start has shape"):
-        LinearQuadratic.on(aircraft(), start=[1.0]).agent()
+        LinearQuadratic.on(aircraft(), start=[1.0], prior=SystemPrior()).agent()
     with pytest.raises(InvalidSystem, match="'known' or 'unknown'"):
-        LinearQuadratic.on(aircraft(), noise="loud").agent()  # type: ignore[arg-type]
-    assert np.isnan(LinearQuadratic.on(aircraft()).agent().gain).all()
+        LinearQuadratic.on(aircraft(), noise="loud", prior=SystemPrior()).agent()  # type: ignore[arg-type]
+    assert np.isnan(LinearQuadratic.on(aircraft(), prior=SystemPrior()).agent().gain).all()
 
 
 @pytest.mark.parametrize("noise", ["known", "unknown"])
 def test_a_saved_state_with_invalid_arrays_is_refused_and_changes_nothing(noise: Any) -> None:
-    saved = LinearQuadratic.on(SYSTEM, noise=noise).agent()
+    saved = LinearQuadratic.on(SYSTEM, noise=noise, prior=SystemPrior()).agent()
     interact(saved, plant(), 5, seed=0)
     good = saved.save()
     floats = [name for name, a in good.items() if a.dtype == np.float64 and a.size]
     assert {"situation", "drawn_in", "belief/drawn/K", "belief/sampler/diagonal"} <= set(floats)
     for name in floats:
         for bad in (np.nan, np.inf):
-            agent = LinearQuadratic.on(SYSTEM, noise=noise).agent()
+            agent = LinearQuadratic.on(SYSTEM, noise=noise, prior=SystemPrior()).agent()
             before = agent.save()
             broken = good[name].copy()
             broken.flat[0] = bad
@@ -244,12 +249,12 @@ def test_a_saved_state_with_invalid_arrays_is_refused_and_changes_nothing(noise:
 @pytest.mark.parametrize("arrays", [None, 3, "state"])
 def test_a_value_that_is_not_a_mapping_is_not_loaded(arrays: Any) -> None:
     with pytest.raises(IncompatibleState, match="mapping"):
-        LinearQuadratic.on(SYSTEM).agent().load(arrays)
+        LinearQuadratic.on(SYSTEM, prior=SystemPrior()).agent().load(arrays)
 
 
 @pytest.mark.parametrize("o", ["x", ([0, 0], 1.0), None, [[1.0], 2.0]])
 def test_an_invalid_observation_is_refused_and_changes_nothing(o: Any) -> None:
-    agent = LinearQuadratic.on(double_integrator(), start=[1.0, 2.0]).agent()
+    agent = LinearQuadratic.on(double_integrator(), start=[1.0, 2.0], prior=SystemPrior()).agent()
     with pytest.raises(BadEvidence):
         agent.observe(np.zeros(1), o)
     assert agent.x.tolist() == [1.0, 2.0]

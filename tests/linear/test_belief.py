@@ -81,7 +81,7 @@ def test_the_posterior_equals_batch_regression_to_1e_9() -> None:
 def test_the_posterior_of_a_run_equals_batch_regression_to_1e_9(name: str) -> None:
     """Includes transients: the first states may be a thousand times larger than later ones."""
     system = PLANTS[name]()
-    agent, plant = LinearQuadratic.on(system).agent(), LinearPlant(system)
+    agent, plant = LinearQuadratic.on(system, prior=SystemPrior()).agent(), LinearPlant(system)
     record = interact(agent, plant, 3000, seed=1)
     X = np.vstack([np.zeros(system.states), record.observations])
     Z = np.hstack([X[:-1], record.actions])

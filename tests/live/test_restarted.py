@@ -24,7 +24,7 @@ from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.experts import SimulatorMode, SimulatorNoise, next_state
-from bayescontrol.linear import LinearQuadratic, LinearSystem, OutputMode
+from bayescontrol.linear import LinearQuadratic, LinearSystem, OutputMode, SystemPrior
 from bayescontrol.live import (
     Alarm,
     Guarded,
@@ -385,7 +385,7 @@ PLANT = LinearSystem([[0.9, 0.2], [0.0, 0.7]], [[0.0], [1.0]], np.eye(2), [[1.0]
 
 def family(name: str) -> tuple[Any, Any, Any]:
     """An agent, a predictor and an environment of a family."""
-    known = LinearQuadratic.on(PLANT)
+    known = LinearQuadratic.on(PLANT, prior=SystemPrior())
     learnt = LinearQuadratic(costs={"states": 2, "inputs": 1})
 
     def win(a: Any, rng: Stream) -> int:

@@ -82,6 +82,7 @@ class ForgettingSystemBelief(SystemBelief):
     def __init__(self, problem: LinearQuadratic, *, forgetting: float) -> None:
         if problem.known is None:
             raise MissingCapability("a belief that forgets needs known costs: give Q and R")
+        problem = problem.with_proper_prior()
         costs = problem.agent().belief.costs.mean()
         super().__init__(costs, noise=problem.noise, prior=problem.prior, tries=problem.tries)
         self.forgetting = require_between("forgetting", forgetting, 0.0, 1.0, ends="(]")

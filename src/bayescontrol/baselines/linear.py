@@ -122,6 +122,7 @@ class CertaintyEquivalence(LinearAgent):
         **options: Any,
     ) -> Self:
         """Create the controller of a system whose costs are known, in the state `start`."""
+        prior = SystemPrior() if prior is None else prior
         agent = LinearQuadratic.on(system, noise=noise, prior=prior, start=start).agent()
         return cls(agent.belief, agent.x, **options)
 

@@ -21,8 +21,7 @@ from bayescontrol.arrays import FloatArray, as_integer, require_between
 from bayescontrol.errors import MissingCapability
 from bayescontrol.experts.bank import Bank
 from bayescontrol.experts.linear_loop import LinearLoop, LongRun, expected_time, is_linear
-from bayescontrol.experts.state_space import as_limits
-from bayescontrol.linear.matrices import as_definite
+from bayescontrol.linear.matrices import as_definite, as_limits
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Heat, Panel, Word
 from bayescontrol.protocols import SituatedState

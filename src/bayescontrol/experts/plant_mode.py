@@ -36,12 +36,11 @@ from bayescontrol.experts.plant import linearise
 from bayescontrol.experts.state_space import (
     SAME_PERIOD,
     as_covariance,
-    as_limits,
     as_signal,
     discretised,
     sampled,
 )
-from bayescontrol.linear.matrices import as_matrix, as_start, as_vector, riccati
+from bayescontrol.linear.matrices import as_limits, as_matrix, as_start, as_vector, riccati
 from bayescontrol.protocols import MISSING, SituatedState
 from bayescontrol.seeding import StreamLike, require_stream
 

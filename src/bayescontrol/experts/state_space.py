@@ -92,20 +92,6 @@ def as_covariance(value: Any, size: int, what: str, *, strictly: bool = False) -
     return as_definite(array, size, what, strictly=strictly)
 
 
-def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and upper limits of each input, infinite by default."""
-    if limits is not None and (not isinstance(limits, tuple | list) or len(limits) != 2):
-        raise InvalidSystem(f"limits={limits!r}: expected a pair (low, high)")
-    low, high = (-math.inf, math.inf) if limits is None else limits
-    lower, upper = (
-        np.array(np.broadcast_to(as_numbers(v, "limits", InvalidSystem), (inputs,)))
-        for v in (low, high)
-    )
-    if not (lower < upper).all():
-        raise InvalidSystem(f"limits={limits!r}: low must be below high")
-    return lower, upper
-
-
 def as_signal(signal: Any, size: int, what: str) -> Callable[[int], FloatArray]:
     """Return a signal as a function of the step: a number, a list, or a function of the step.
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         quadrature,
         random,
         regression,
-        regulator,
         restarts,
         riccati,
         screening,

@@ -502,11 +502,12 @@ def interact(
     x is the current state; `drawn_in` is the state in which the current mode was drawn. Both are
     updated.
 
-    >>> from bayescontrol.linear import LinearPlant, LinearQuadratic, double_integrator
+    >>> from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
     >>> from bayescontrol.fused import find_loop
     >>> from bayescontrol.seeding import Stream
     >>> system = double_integrator()
-    >>> agent, plant = LinearQuadratic.on(system).agent(), LinearPlant(system)
+    >>> agent = LinearQuadratic.on(system, prior=SystemPrior()).agent()
+    >>> plant = LinearPlant(system)
     >>> find_loop(agent, plant)(agent, plant, 5, Stream(1), Stream(2))
     Record(5 steps: actions float64×1, observations float64×2)
     """

@@ -118,7 +118,7 @@ def _mdps() -> None:
 
 def _plants() -> None:
     system = linear.LinearSystem([[0.9]], [[1.0]], [[1.0]], [[1.0]])
-    problem = linear.LinearQuadratic.on(system)
+    problem = linear.LinearQuadratic.on(system, prior=linear.SystemPrior())
     for agent in (problem.agent, lambda: baselines.OptimalController(system)):
         _run(agent, linear.LinearPlant(system))
     mode = experts.PlantMode(([[0.9]], [[1.0]], [[1.0]]), experts.PI(0.1, 0.1), process_noise=1.0,

@@ -108,9 +108,9 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     """The Bayesian control rule over linear systems; `start` is the initial state, by default 0.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.linear import LinearQuadratic, double_integrator
+    >>> from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
     >>> system = double_integrator()
-    >>> problem = LinearQuadratic.on(system)
+    >>> problem = LinearQuadratic.on(system, prior=SystemPrior())
     >>> agent = problem.agent(schedule=DeterminantDoubling())
     >>> record = interact(agent, problem.environment(system), 2000, seed=0)
     >>> round(system.cost(agent.gain) / system.best_cost, 1)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import FloatArray, as_numbers
 from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, UnknownAction, counted
 
 #: Larger entries of matrices and states are rejected, because their squares could overflow.
@@ -109,6 +109,23 @@ def as_start(start: npt.ArrayLike | None, size: int, what: str = "the start") ->
         return as_vector(np.zeros(size) if start is None else start, size, what).copy()
     except BadEvidence as error:
         raise InvalidSystem(str(error)) from None
+
+
+def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper limits of each input, infinite by default."""
+    if limits is not None and (not isinstance(limits, tuple | list) or len(limits) != 2):
+        raise InvalidSystem(f"limits={limits!r}: expected a pair (low, high)")
+    sides = [
+        as_numbers(side, "limits", InvalidSystem)
+        for side in ((-np.inf, np.inf) if limits is None else limits)
+    ]
+    if any(side.shape not in ((), (1,), (inputs,)) for side in sides):
+        numbers = counted(inputs, "number")
+        raise InvalidSystem(f"limits={limits!r}: expected a number or {numbers} on each side")
+    low, high = (np.array(np.broadcast_to(side, (inputs,))) for side in sides)
+    if not (low < high).all():
+        raise InvalidSystem(f"limits={limits!r}: low must be below high")
+    return low, high
 
 
 def riccati(

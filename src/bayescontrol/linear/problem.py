@@ -47,10 +47,12 @@ _KIND: Final = ModelKind(
         ),
         "noise": SettingDoc("n × n matrix or null", "W, the covariance; null: unknown."),
         "prior": SettingDoc(
-            '{"dict": [["mean", …], ["precision", …], ["scatter", …], ["dof", …]]}',
-            "Prior of [A B] and W. mean: one number for every entry, or n × (n + m); precision and "
-            'scatter: a number, or a matrix. Default: 0, 1, 1 and n + 2. Or "learned": the scale '
-            "is found in the first steps, so that any units can be used.",
+            '"learned" or {"dict": [["mean", …], ["precision", …], ["scatter", …], ["dof", …]]}',
+            'Prior of [A B] and W. Default: "learned", the scale is found in the first steps, so '
+            "that any units can be used. Or its fields, and with costs always: mean, one number "
+            "for every entry, or n × (n + m); precision and scatter, a number, or a matrix. "
+            "Defaults of the fields: 0, 1, 1 and n + 2.",
+            if_changed="for logs with the earlier default pass prior=SystemPrior()",
         ),
         "start": SettingDoc("list of n numbers", "The first state. Default: 0."),
         "tries": SettingDoc(
@@ -61,7 +63,7 @@ _KIND: Final = ModelKind(
         "backup": SettingDoc(
             "m × n matrix",
             "A gain K that stabilises the plant, u = -K x, for the first steps and as a substitute "
-            "for drawn gains that do not stabilise the mean system. Default: none.",
+            "for drawn gains that cost too much in the mean system. Default: none.",
         ),
         "limits": SettingDoc(
             "[low, high]", "Limits of the input, each a number or m numbers. Default: none."
@@ -104,19 +106,22 @@ class LinearQuadratic:
     """A linear plant with unknown A and B and quadratic costs.
 
     Give `Q` and `R` if they are known, else `costs`: `states`, `inputs`, and the `noise`, `mean`
-    and `deviation` of a `CostBelief`. `noise` is W if it is known, `prior` a `SystemPrior` or its
-    fields, `start` the first state, 0 by default.
+    and `deviation` of a `CostBelief`. `noise` is W if it is known, `start` the first state, 0 by
+    default.
 
-    With `prior="learned"` the agent finds the scale of the plant in the first steps, so states,
-    inputs and costs can have any units. If the plant is unstable, give a `backup` gain that
+    By default, `prior="learned"`: the agent finds the scale of the plant in the first steps, so
+    states, inputs and costs can have any units. If the plant is unstable, give a `backup` gain that
     stabilises it. `limits` are the limits (low, high) of the input, `setpoint` is the state to
     regulate to, and `integral` holds a weight for the squared integral of each state's error.
 
+    With a `SystemPrior` or its fields as `prior`, systems are drawn from the first step on. It is
+    needed if the costs are unknown; there `SystemPrior()` is the default.
+
     >>> problem = LinearQuadratic(Q=[[1, 0], [0, 1]], R=[[1]])
     >>> problem.agent().belief
-    SystemBelief(2 states, 1 input, unknown noise, after 0 observations)
-    >>> problem.settings()["prior"]
-    {'mean': 0.0, 'precision': 1.0, 'scatter': 1.0, 'dof': 4.0}
+    RegulatorBelief(2 states, 1 input, unknown noise, after 0 observations)
+    >>> LinearQuadratic([[1.0]], [[1.0]], prior=SystemPrior()).agent().belief
+    SystemBelief(1 state, 1 input, unknown noise, after 0 observations)
     """
 
     model_kind: ClassVar[ModelKind] = _KIND
@@ -144,7 +149,9 @@ class LinearQuadratic:
         given = {"backup": backup, "limits": limits, "setpoint": setpoint, "integral": integral}
         #: The settings of a `RegulatorAgent` that are given.
         self.regulation = {name: value for name, value in given.items() if value is not None}
-        if isinstance(prior, str) and prior == "learned":
+        #: Whether no prior was given.
+        self.default_prior = prior is None
+        if (isinstance(prior, str) and prior == "learned") or (prior is None and costs is None):
             prior = LEARNED
         elif not isinstance(prior, SystemPrior):
             prior = SystemPrior(**_fields(prior, "prior", (*_PRIOR, "dof")))
@@ -166,13 +173,12 @@ class LinearQuadratic:
         system: LinearSystem,
         *,
         noise: Literal["known", "unknown"] = "unknown",
-        prior: SystemPrior | None = None,
-        start: npt.ArrayLike | None = None,
+        **settings: Any,
     ) -> "LinearQuadratic":
         """Return the problem of a system whose costs are known, and W too if `noise` is "known".
 
-        `start` must be the state of the plant. Otherwise the agent would treat the difference as
-        evidence about A and B.
+        The other settings are those of the class. `start` must be the state of the plant. Otherwise
+        the agent would treat the difference as evidence about A and B.
 
         >>> from bayescontrol.linear import double_integrator
         >>> LinearQuadratic.on(double_integrator(), noise="known")
@@ -181,7 +187,7 @@ class LinearQuadratic:
         if noise not in ("known", "unknown"):
             raise InvalidSystem(f"noise={noise!r} is invalid: expected 'known' or 'unknown'")
         W = system.W if noise == "known" else None
-        return cls(system.Q, system.R, noise=W, prior=prior, start=start)
+        return cls(system.Q, system.R, noise=W, **settings)
 
     def settings(self) -> dict[str, Any]:
         """Return all constructor arguments as plain values, as logs store them."""
@@ -218,18 +224,30 @@ class LinearQuadratic:
     def changing(self, **options: Any) -> Changing:
         """Return the same problem for a plant that changes; see `ChangePointBelief` for options.
 
-        The costs must be known. A learned prior, a backup gain, limits, a setpoint and integrals
-        are not supported.
+        The costs must be known. The default prior is `SystemPrior()`. A learned prior, a backup
+        gain, limits, a setpoint and integrals are not supported.
         """
-        if self.regulation or self.prior is LEARNED:
-            raise MissingCapability(
-                f"changing() does not support {self._regulating()}: give a SystemPrior, Q and R"
-            )
+        problem = self.with_proper_prior()
 
         def belief(**options: Any) -> ChangingSystemBelief:
-            return ChangingSystemBelief(self.agent().belief, **options)
+            return ChangingSystemBelief(problem.agent().belief, **options)
 
-        return Changing(self, belief, options)
+        return Changing(problem, belief, options)
+
+    def with_proper_prior(self) -> "LinearQuadratic":
+        """Return the problem with `SystemPrior()` if no prior was given.
+
+        Raise `MissingCapability` if it has a learned prior or settings of a `RegulatorAgent`.
+        """
+        proper = self
+        if self.default_prior and self.known is not None:
+            proper = LinearQuadratic(**self.settings() | {"prior": SystemPrior()})
+        if proper.regulation or proper.prior is LEARNED:
+            raise MissingCapability(
+                f"plants that change do not support {proper._regulating()}: give only a "
+                "SystemPrior, Q and R"
+            )
+        return proper
 
     def environment(self, system: LinearSystem) -> LinearPlant:
         """Return the plant with this true system, in the first state.

@@ -1,12 +1,20 @@
-"""Linear-quadratic control in the units of the plant: backup gain, limits, setpoint, integrals.
+"""Adaptive regulation in the units of the plant: find the scale, then draw systems and regulate.
 
-    u = u_r - K (x - r) - K_q q,  low ≤ u ≤ high          q ← q + (x - r) for integrated states
+    u = u_r - K (x - r) - K_q q + σ n,  limited to [low, high]        q ← q + (x - r)
 
     cost of a step for the gain: (x - r)ᵀQ(x - r) + (u - u_r)ᵀR(u - u_r) + Σ_i w_i q_i²
 
-`kernels.regulator` says how the scale of the plant is found and when the backup gain is used. With
-the prior `LEARNED` the posterior is that of the data alone, the same in any units. Draws begin when
-the data determine a system.
+While the scale is unknown, K is the backup gain or 0, and the excitation σ grows from small values:
+
+    σ_i² = g² c / (m R_ii),   c the average of (x - r)ᵀQ(x - r) so far,   g = 0.001, 0.00125, … 1
+
+So the largest excitation costs as much as the states. The scale is known when the data show the
+effect of every input. Then systems are drawn. The gain of a drawn system is used if its average
+cost in the mean system is at most twice the optimum; otherwise the backup gain is used, or without
+one the gain of the mean system, or the last gain. Every rule is the same in any units of states,
+inputs and costs: the prior `LEARNED` has no effect beside the data.
+
+Products are sums in a fixed order, so that actions have the same bits on every machine.
 """
 
 from typing import Any, ClassVar, Final, Self
@@ -15,25 +23,34 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import InvalidSystem
-from bayescontrol.linear.agent import LinearAgent, fits_plant, schedule_code
+from bayescontrol.linear.agent import LinearAgent
 from bayescontrol.linear.belief import LinearMode, SystemBelief
-from bayescontrol.linear.matrices import as_matrix, as_start, as_vector
+from bayescontrol.linear.matrices import as_limits, as_matrix, as_start, as_vector, average_cost
 from bayescontrol.linear.regression import SystemPrior
-from bayescontrol.linear.system import Costs, LinearPlant
-from bayescontrol.record import Record
-from bayescontrol.seeding import Stream, StreamLike, state_of
+from bayescontrol.linear.system import Costs
+from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import require_shapes
 
 #: A prior that has no effect beside data in any units.
 LEARNED: Final = SystemPrior(precision=1e-120, scatter=1e-120)
+#: The first value of g, its growth per step, and the largest value.
+_FIRST, _GROWTH, _FULL = 1e-3, 1.25, 1.0
+#: The scale is known if each input has this signal, from 2 (2n + m) observations on, and at the
+#: latest after this many observations for each state and input.
+_SIGNAL, _LONGEST = 1000.0, 50
+#: The largest cost of a drawn gain in the mean system, in units of the optimal cost there.
+_WORST = 2.0
+#: Where the gain of a mode is from: the search for the scale, a drawn system, or a replacement.
+_SEARCH, _DRAWN, _REPLACED = (np.array([source]) for source in range(3))
+_PARTS = ("A", "B", "V", "P", "K", "offset", "sd", "source")
 
 
 class RegulatorMode(LinearMode):
     """A drawn system with the input that regulates it, or with the backup gain.
 
-    K and P include the integrals, as the last rows and columns.
+    K and P include the integrals, as the last rows and columns. `offset` is u_r, and `sd` is σ.
 
     >>> from bayescontrol import Stream
     >>> belief = RegulatorBelief(Costs(np.eye(1), np.eye(1)), backup=[[0.5]], setpoint=[3.0])
@@ -41,27 +58,32 @@ class RegulatorMode(LinearMode):
     array([-0.5])
     """
 
-    __slots__ = ("arrays_", "belief")
+    __slots__ = ("belief", "offset", "sd", "source")
+    offset: FloatArray
+    sd: FloatArray
+    source: IntArray
 
-    def __init__(self, arrays: Any, belief: "RegulatorBelief") -> None:
-        super().__init__(arrays[:5], belief.costs.mean())
-        self.arrays_, self.belief = arrays, belief
+    def __init__(self, belief: "RegulatorBelief", *parts: Any) -> None:
+        super().__init__(parts[:5], belief.costs.mean())
+        self.belief, (self.offset, self.sd, self.source) = belief, parts[5:]
 
     def act(self, x: FloatArray, rng: StreamLike) -> FloatArray:
         """Return the limited input."""
-        u, v = np.empty(len(self.K)), as_vector(x, len(self.A), "the state")
-        regulation, q = self.belief.regulation, self.belief.q
-        kernels.regulator.choose_input(regulation, self.arrays_, v, q, u, state_of(rng))
-        return u
+        belief, u = self.belief, self.offset.copy()
+        error = as_vector(x, len(self.A), "the state") - belief.setpoint
+        for column, e in zip(self.K.T, np.concatenate([error, belief.q]), strict=True):
+            u -= column * e
+        for i in np.flatnonzero(self.sd):
+            u[i] += self.sd[i] * kernels.random.normal(state_of(rng))
+        return np.clip(u, *belief.limits)
 
-    def arrays(self) -> Any:
-        """Return the arrays in the form of the kernels."""
-        return self.arrays_
+    def changed(self, belief: "RegulatorBelief", **parts: Any) -> "RegulatorMode":
+        """Return a mode of this belief that differs in these parts."""
+        return RegulatorMode(belief, *(parts.get(name, getattr(self, name)) for name in _PARTS))
 
     def save(self) -> Arrays:
         """Return named arrays with the prefix `drawn/`."""
-        named = zip(self.arrays_._fields, self.arrays_, strict=True)
-        return {f"drawn/{name}": part.copy() for name, part in named}
+        return {f"drawn/{name}": getattr(self, name).copy() for name in _PARTS}
 
 
 class RegulatorBelief(SystemBelief):
@@ -89,100 +111,165 @@ class RegulatorBelief(SystemBelief):
         integral: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(costs, noise=noise, prior=prior, tries=tries)
-        n, m, (Q, R) = self.states, self.inputs, self.costs.mean()
+        n, m, (Q, _) = self.states, self.inputs, self.costs.mean()
         weights = as_start(integral, n, "integral")
         if not (weights >= 0.0).all():
             raise InvalidSystem(f"integral={weights.tolist()}: expected n weights of at least 0")
-        integrated = np.flatnonzero(weights)
-        Q_all = np.diag(np.concatenate([np.zeros(n), weights[integrated]]))
-        Q_all[:n, :n] = Q
-        gain = np.zeros((m, n)) if backup is None else as_matrix(backup, (m, n), "backup")
-        self.regulation = kernels.regulator.Regulation(
-            Q_all, R, gain, backup is not None, *_as_limits(limits, m),
-            as_start(setpoint, n, "setpoint"), integrated, self.tries,
-        )  # fmt: skip
-        self._rooms = self._new_rooms()
-        #: See `kernels.regulator.COST`.
+        self._integrated = np.flatnonzero(weights)
+        #: Q with the weights of the integrals, and the backup gain, which is 0 if there is none.
+        self._Q = np.diag(np.concatenate([np.zeros(n), weights[self._integrated]]))
+        self._Q[:n, :n] = Q
+        self._backup, self._has_backup = np.zeros((m, len(self._Q))), backup is not None
+        if backup is not None:
+            self._backup[:, :n] = as_matrix(backup, (m, n), "backup")
+        self.limits, self.setpoint = as_limits(limits, m), as_start(setpoint, n, "setpoint")
+        #: The cost of the states until the scale was known, g, and the number of observations when
+        #: the scale became known: 0 before, -1 if the prior is given.
         self.memory = np.array([0.0, 0.0, 0.0 if prior is LEARNED else -1.0])
-        #: How often a drawn gain was replaced, because it does not stabilise the mean system.
+        #: How often a drawn gain was replaced, because it costs too much in the mean system.
         self.refused = 0
         #: The integrals of the errors.
-        self.q = np.zeros(len(integrated))
+        self.q = np.zeros(len(self._integrated))
 
     @property
     def scale_known(self) -> bool:
         """Whether the scale has been found, so that systems are drawn."""
-        return bool(self.memory[kernels.regulator.KNOWN])
+        return bool(self.memory[2])
 
     @property
     def search_steps(self) -> int:
         """The number of observations until the scale was known; 0 before, or if it was given."""
-        return max(0, int(self.memory[kernels.regulator.KNOWN]))
+        return max(0, int(self.memory[2]))
 
     def observe(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> None:
-        """Learn that the applied input a led from state x to o. An error changes nothing."""
+        """Learn that the applied input a led from state x to o. An error changes nothing.
+
+        An integral rests while an input is at a limit, and until the scale is known.
+        """
         v, u, y, _ = self._event(x, a, o)
-        kernels.regulator.observe(
-            self.F, self.count, self.regulation, self.memory, self.q, v, u, y, self._rooms
-        )
-        self.count += 1
+        self.learn(v, u, y)
+        error, (low, high) = v - self.setpoint, self.limits
+        if not self.scale_known:
+            self._search(error)
+        elif ((low < u) & (u < high)).all():
+            self.q = self.q + error[self._integrated]
+
+    def _search(self, error: FloatArray) -> None:
+        """Update the memory after an observation before the scale is known."""
+        (cost, size, known), n, m, t = self.memory, self.states, self.inputs, self.count
+        for i in range(n):
+            for j in range(n):
+                cost += error[i] * self._Q[i, j] * error[j]
+        if t >= n + m:
+            size = min(_FULL, _GROWTH * size) if t > n + m else _FIRST
+        if t >= 2 * (2 * n + m) and (t >= _LONGEST * (n + m) or self.input_signal() >= _SIGNAL):
+            known = t
+        self.memory = np.array([cost, size, known])
+
+    def input_signal(self) -> float:
+        """Return the least bᵀW⁻¹b / λ of an input: b is its column of B, with covariance Wλ.
+
+        Without any effect, it is about n.
+        """
+        n, d = self.states, self.states + self.inputs
+        with np.errstate(all="ignore"):  # a signal that overflows is not a number
+            inverse = np.linalg.inv(self.F[n:d, n:d])
+            b = np.linalg.solve(self.F[d:, d:].T, (inverse @ self.F[n:d, d:]).T)  # S⁻ᵀ B
+            return float(((self.count - d) * (b**2).sum(0) / (inverse**2).sum(1)).min())
 
     def sample(self, rng: StreamLike) -> RegulatorMode:
         """Draw a system and its gain, or return the backup gain. It never raises."""
-        mode = self._mode_copy()
-        self.redrawn += kernels.regulator.renew(
-            self.F, self._freedom(), self.count, self.regulation, self.memory, mode, self._rooms,
-            state_of(rng),
-        )  # fmt: skip
-        self.refused += int(mode.source[0] == kernels.regulator.REPLACED)
-        self._diagonal = self.R.diagonal().copy()
-        self._last = drawn = RegulatorMode(mode, self)
-        return drawn
+        last: Any = self._last or self._blank_mode()
+        if self.scale_known:
+            mode = self._draw(state_of(rng)) or self._replacement(last)
+        else:
+            gain, u_r = self._backup.copy(), np.zeros(self.inputs)
+            mode = last.changed(self, K=gain, offset=u_r, sd=self._excitation(), source=_SEARCH)
+        self._diagonal, self._last = self.R.diagonal().copy(), mode
+        return mode
+
+    def _excitation(self) -> FloatArray:
+        """Return σ of the search."""
+        cost, size, _ = self.memory
+        if cost > 0.0:
+            R = self.costs.mean().R.diagonal()
+            return np.asarray(size * np.sqrt(cost / (self.count * self.inputs * R)))
+        span = self.limits[1] - self.limits[0]
+        return np.asarray(size * np.where(span < np.inf, 0.5 * span, 1.0))
+
+    def _draw(self, rng_state: Any) -> RegulatorMode | None:
+        """Draw a system with a gain; return None if the gain costs too much in the mean system."""
+        for _ in range(self.tries):
+            A, B, V, *_ = self._blank()
+            if self._V is None:
+                kernels.lqr.draw_noise(self.F, self.nu, V, rng_state)
+            kernels.lqr.draw_system(self.F, V, A, B, rng_state)
+            drawn = self._solve(A, B, V)
+            if drawn is not None:
+                return drawn if self._accepts(drawn) else None
+            self.redrawn += 1
+        return None
+
+    def _accepts(self, drawn: RegulatorMode) -> bool:
+        """Return whether J(K) of the drawn gain is at most twice the optimum in the mean system."""
+        mean, W = self.certain(), np.zeros_like(self._Q)
+        if mean is None:
+            return False
+        W[: self.states, : self.states] = mean.W
+        system, R = self._augmented(mean.A, mean.B), self.costs.mean().R
+        cost = average_cost(*system, self._Q, R, W, drawn.K)
+        return cost <= _WORST * float(np.sum(mean.P * W))
+
+    def _replacement(self, last: RegulatorMode) -> RegulatorMode:
+        """Return the mode that is used instead of a drawn one."""
+        self.refused += 1
+        still = {"sd": np.zeros(self.inputs), "source": _REPLACED}
+        if self._has_backup:
+            return last.changed(self, K=self._backup.copy(), **still)
+        return (self.certain() or last).changed(self, **still)
 
     def is_retired(self, mode: Any) -> bool:
         """Return True if no drawn gain is in use, so that a draw is tried at every step."""
-        return bool(mode.arrays_.source[0] != kernels.regulator.DRAWN)
+        return bool(mode.source != _DRAWN)
 
-    def certain(self) -> LinearMode | None:
-        """Return the mode of the posterior mean without integrals; it is not used to act."""
-        solved, costs = self._blank(), self.costs.mean()
-        found = kernels.lqr.mean_mode(self.F, self._freedom(), *costs, solved, self._room)
-        return LinearMode(solved, costs) if found else None
+    def certain(self) -> RegulatorMode | None:
+        """Return the mode of the posterior mean, or None if it has no stabilising gain."""
+        A, B, V, *_ = self._blank()
+        kernels.lqr.mean_system(self.F, A, B)
+        if self._V is None:
+            kernels.lqr.mean_noise(self.F, self.nu, V)
+        return self._solve(A, B, V)
 
-    def _new_rooms(self) -> Any:
-        """Return scratch arrays of the kernels."""
-        k, m = len(self.regulation.Q), self.inputs
-        return kernels.regulator.Rooms(
-            kernels.riccati.room(k, m), self._blank_mode(), self._blank_mode(),
-            np.empty((k, k)), np.empty((k, m)), self.row, self.v, self.zero,
-        )  # fmt: skip
+    def _augmented(self, A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the system with the integrals as further states, [[A, 0], [C, I]] and [B, 0]."""
+        n, size = len(A), len(self._Q)
+        a, b = np.eye(size), np.zeros((size, self.inputs))
+        a[:n, :n], b[:n] = A, B
+        a[range(n, size), self._integrated] = 1.0
+        return a, b
 
-    def _blank_mode(self) -> Any:
-        """Return a mode of zeros for the kernels, with the noise if it is known."""
-        n, m, k = self.states, self.inputs, len(self.regulation.Q)
-        V = np.eye(n) if self._V is None else self._V.copy()
-        shapes = (n, n), (n, m), (k, k), (m, k), (m,), (m,)
-        A, B, P, K, offset, sd = map(np.zeros, shapes)
-        return kernels.regulator.RegulatorArrays(A, B, V, P, K, offset, sd, np.zeros(1, np.int64))
+    def _solve(self, A: FloatArray, B: FloatArray, V: FloatArray) -> RegulatorMode | None:
+        """Return the mode of a system, or None if no gain stabilises it.
 
-    def _mode_copy(self) -> Any:
-        """Return a copy of the last mode for the kernels."""
-        if self._last is None:
-            return self._blank_mode()
-        return kernels.regulator.RegulatorArrays(*(part.copy() for part in self._last.arrays()))
-
-    def loop_arrays(self) -> tuple[Any, ...]:
-        """Return copies of the last mode and of diag R at the last draw, ν, and scratch arrays."""
-        return self._mode_copy(), self._diagonal.copy(), self._freedom(), self._rooms
-
-    def finish_loop(self, observed: int, mode: Any, diagonal: FloatArray, *counts: int) -> None:
-        """Synchronise with a compiled loop that has updated F, the memory and the integrals.
-
-        `counts` are the failed draws and the refused gains.
+        u_r minimises the distance of A r + B u_r from r, weighted with P; 0 if it is not unique.
         """
-        self.count, self.redrawn = self.count + observed, self.redrawn + counts[0]
-        self.refused += counts[1]
-        self._diagonal, self._last = diagonal, None if mode is None else RegulatorMode(mode, self)
+        n, m, size, R = self.states, self.inputs, len(self._Q), self.costs.mean().R
+        P, K = np.empty((size, size)), np.empty((m, size))
+        room = kernels.riccati.room(size, m)
+        if not kernels.riccati.riccati(*self._augmented(A, B), self._Q, R, P, K, room):
+            return None
+        r, weighted = self.setpoint[:, None], _product(B.T, P[:n, :n])
+        u_r = _product(weighted, r - _product(A, r))
+        if not kernels.riccati.solve_linear(_product(weighted, B), u_r):
+            u_r = np.zeros((m, 1))
+        return RegulatorMode(self, A, B, V, P, K, u_r[:, 0], np.zeros(m), _DRAWN)
+
+    def _blank_mode(self) -> RegulatorMode:
+        """Return a mode of zeros, with the noise if it is known."""
+        n, m, size = self.states, self.inputs, len(self._Q)
+        V = np.eye(n) if self._V is None else self._V.copy()
+        A, B, P, K, u, sd = map(np.zeros, ((n, n), (n, m), (size, size), (m, size), (m,), (m,)))
+        return RegulatorMode(self, A, B, V, P, K, u, sd, _SEARCH)
 
     def save(self) -> Arrays:
         """Return the state as named arrays; `load` continues bit for bit."""
@@ -204,28 +291,19 @@ class RegulatorBelief(SystemBelief):
     def _restored(self, arrays: Arrays) -> LinearMode | None:
         if not any(name.startswith("drawn/") for name in arrays):
             return None
-        blank = self._blank_mode()
-        for name, part in zip(blank._fields, blank, strict=True):
-            require_shapes(arrays, {f"drawn/{name}": part.shape}, part.dtype.type)
-            part[...] = arrays[f"drawn/{name}"]
-        return RegulatorMode(blank, self)
+        for name, part in (blank := self._blank_mode()).save().items():
+            require_shapes(arrays, {name: part.shape}, part.dtype.type)
+        return blank.changed(self, **{name: arrays[f"drawn/{name}"].copy() for name in _PARTS})
 
     def copy(self) -> Self:
         """Return an independent copy."""
         clone = super().copy()
-        clone.memory, clone.q = self.memory.copy(), self.q.copy()
-        clone._rooms = clone._new_rooms()
-        clone._last = None if self._last is None else RegulatorMode(self._mode_copy(), clone)
+        if isinstance(self._last, RegulatorMode):
+            clone._last = self._last.changed(clone)
         return clone
 
     def __repr__(self) -> str:
         return super().__repr__().replace("SystemBelief", "RegulatorBelief", 1)
-
-
-def regulator_loop(agent: Any, environment: Any) -> Any:
-    """Return the compiled loop of an agent that fits the plant."""
-    regulates = type(agent.belief) is RegulatorBelief
-    return _run if regulates and fits_plant(agent, environment) else None
 
 
 class RegulatorAgent(LinearAgent):
@@ -234,7 +312,7 @@ class RegulatorAgent(LinearAgent):
     >>> from bayescontrol import interact
     >>> from bayescontrol.linear import LinearQuadratic, LinearSystem
     >>> system = LinearSystem([[0.9]], [[1e-3]], [[1e6]], [[1.0]], W=[[1e-8]])
-    >>> problem = LinearQuadratic(system.Q, system.R, prior="learned")
+    >>> problem = LinearQuadratic(system.Q, system.R)
     >>> agent = problem.agent()
     >>> record = interact(agent, problem.environment(system), 2000, seed=0)
     >>> round(system.cost(agent.gain) / system.best_cost, 1)
@@ -242,45 +320,8 @@ class RegulatorAgent(LinearAgent):
     """
 
     format_name: ClassVar[str] = "RegulatorAgent"
-    fused_loop = staticmethod(regulator_loop)
 
 
-def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Record:
-    """Run the compiled loop; if it stops at a failed step, let the Python code raise the error."""
-    loop, codes, belief = kernels.regulator, kernels.lqr, agent.belief
-    mode, diagonal, nu, rooms = belief.loop_arrays()
-    clock = np.array([agent._t, agent._drawn_at, agent.mode is not None, 0, 0], np.int64)
-    x, drawn_in = plant.x, np.array(agent._drawn_in, np.float64)
-    inputs, states = np.empty((steps, belief.inputs)), np.empty((steps, belief.states))
-    done, stop = loop.interact(
-        belief.F, nu, belief.count, belief.regulation, *(schedule_code(agent.schedule) or (0, 0.0)),
-        belief.memory, belief.q, mode, clock, diagonal, rooms, *plant.loop_arrays(), x, drawn_in,
-        p.state, q.state, inputs, states,
-    )  # fmt: skip
-    plant.fast_forward(x)
-    held = mode if clock[codes.HELD] else None
-    belief.finish_loop(done, held, diagonal, *clock[[codes.FAILED, loop.REFUSED]].tolist())
-    agent._t, agent._drawn_at = int(clock[codes.T]), int(clock[codes.DRAWN_AT])
-    agent._drawn_in, agent.x, agent.mode = drawn_in, x, belief.last()
-    if stop == codes.INPUT_TOO_LARGE:
-        plant.respond(inputs[done], q)
-    if stop == codes.STATE_TOO_LARGE:
-        plant.fast_forward(states[done])
-        agent.observe(inputs[done], states[done])
-    return Record(inputs, states)
-
-
-def _as_limits(limits: Any, m: int) -> tuple[FloatArray, FloatArray]:
-    """Return the lower and upper limits of m inputs, ∞ by default."""
-    if limits is None:
-        return np.full(m, -np.inf), np.full(m, np.inf)
-    try:
-        low, high = (np.array(np.broadcast_to(np.float64(side), (m,))) for side in limits)
-    except (TypeError, ValueError):
-        low = high = np.zeros(m)
-    if not (low < high).all():
-        raise InvalidSystem(
-            f"limits={limits!r}: expected (low, high) with low < high, each a number or a list of "
-            f"length {m}"
-        )
-    return low, high
+def _product(X: FloatArray, Y: FloatArray) -> FloatArray:
+    """Return X Y, summed in the order of the indices."""
+    return np.asarray((X[:, :, None] * Y).sum(axis=1))

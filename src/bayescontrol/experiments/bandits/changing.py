@@ -58,7 +58,7 @@ from bayescontrol.experiments.control.motor import RATE, interacting_agent, moto
 from bayescontrol.experiments.curves import by_name, sorted_runs
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem
+from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem, SystemPrior
 from bayescontrol.plot.chart import Chart, Panel, Series
 from bayescontrol.problems.changing import ChangingEnvironment
 from bayescontrol.statistics import Comparison, compare_pairs
@@ -170,7 +170,7 @@ LARGEST_COST: Final = 1e9
 
 _CONTEXTUAL: Final = LinearBandit(5, features=3, sd=0.5)
 _Q, _R, _W = np.eye(2), 0.1 * np.eye(1), np.eye(2)
-_QUADRATIC: Final = LinearQuadratic(_Q, _R, noise=_W)
+_QUADRATIC: Final = LinearQuadratic(_Q, _R, noise=_W, prior=SystemPrior())
 
 
 def linear_agent(problem: Any, label: str, factor: float, *start: Any) -> Any:

@@ -19,9 +19,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import expm  # type: ignore[import-untyped]
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.experts.state_space import sampled
 from bayescontrol.interaction import interact
 from bayescontrol.linear import LinearQuadratic, LinearSystem
 
@@ -32,17 +32,15 @@ _ANGLE: Final = 2
 FORCE: Final = 20.0
 
 
-def sampled(A: npt.ArrayLike, B: npt.ArrayLike, period: float) -> tuple[FloatArray, FloatArray]:
+def _sampled(A: npt.ArrayLike, B: npt.ArrayLike, period: float) -> list[FloatArray]:
     """Return A and B in discrete time, for an input that is constant between samples."""
-    a, b = np.array(A, np.float64), np.array(B, np.float64)
-    n, m = b.shape
-    M = expm(np.block([[a, b], [np.zeros((m, n + m))]]) * period)
-    return M[:n, :n], M[:n, n:]
+    n, m = np.shape(B)
+    return sampled((np.array(A), np.array(B), np.eye(n), np.zeros((n, m))), period)[:2]
 
 
 def motor() -> LinearSystem:
     """Return the motor: rad, rad/s, A and V."""
-    A, B = sampled([[0, 1, 0], [0, -2, 20], [0, -5, -50]], [[0], [0], [50]], 0.01)
+    A, B = _sampled([[0, 1, 0], [0, -2, 20], [0, -5, -50]], [[0], [0], [50]], 0.01)
     Q, W = np.diag([10, 0.1, 0.01]), np.diag([1e-4, 1e-2, 1e-2])
     return LinearSystem(A, B, Q, [[0.1]], W, name="motor")
 
@@ -56,7 +54,7 @@ def cart_pole(scale: float = 1.0) -> LinearSystem:
         [0, 0, 0, 1],
         [0, -friction / (cart * length), (cart + pole) * g / (cart * length), 0],
     ]
-    A, B = sampled(dynamics, [[0.0], [1 / cart], [0.0], [1 / (cart * length)]], 0.02)
+    A, B = _sampled(dynamics, [[0.0], [1 / cart], [0.0], [1 / (cart * length)]], 0.02)
     Q, W = np.diag([1, 0.1, 10, 0.1]), np.diag([1e-6, 1e-4, 1e-6, 1e-4])
     return LinearSystem(A, B, Q, [[0.1]], W, name="cart-pole")
 
@@ -67,7 +65,7 @@ def three_masses() -> LinearSystem:
     B = np.zeros((6, 2))
     B[3, 0] = B[5, 1] = 1.0
     dynamics = np.block([[np.zeros((3, 3)), np.eye(3)], [-springs, -0.01 * springs]])
-    A, B = sampled(dynamics, B, 0.05)
+    A, B = _sampled(dynamics, B, 0.05)
     W = np.diag([1e-5] * 3 + [1e-2] * 3)
     return LinearSystem(A, B, np.eye(6), 0.1 * np.eye(2), W, name="three masses")
 
@@ -106,7 +104,7 @@ def control(name: str, run: int, steps: int = 10_000, seed: int = 0) -> Controll
     True
     """
     system, settings = plants()[name]
-    problem = LinearQuadratic(system.Q, system.R, prior="learned", **settings)
+    problem = LinearQuadratic(system.Q, system.R, **settings)
     agent, plant = problem.agent(), problem.environment(system)
     record = interact(agent, plant, steps, seed=seed, run=run)
     mean = agent.belief.certain()
