@@ -38,8 +38,9 @@ LEARNED: Final = SystemPrior(precision=1e-120, scatter=1e-120)
 #: The first value of g, its growth per step, and the largest value.
 _FIRST, _GROWTH, _FULL = 1e-3, 1.25, 1.0
 #: The scale is known if each input has this signal, from 2 (2n + m) observations on, and at the
-#: latest after this many observations for each state and input.
-_SIGNAL, _LONGEST = 1000.0, 50
+#: latest after this many observations for each state and input. With a backup gain the limit is
+#: higher: in its closed loop, inputs follow the states, so the data separate A from B slowly.
+_SIGNAL, _LONGEST, _LONGEST_WITH_BACKUP = 1000.0, 50, 100
 #: The largest cost of a drawn gain in the mean system, in units of the optimal cost there.
 _WORST = 2.0
 #: Where the gain of a mode is from: the search for the scale, a drawn system, or a replacement.
@@ -162,7 +163,8 @@ class RegulatorBelief(SystemBelief):
                 cost += error[i] * self._Q[i, j] * error[j]
         if t >= n + m:
             size = min(_FULL, _GROWTH * size) if t > n + m else _FIRST
-        if t >= 2 * (2 * n + m) and (t >= _LONGEST * (n + m) or self.input_signal() >= _SIGNAL):
+        longest = (_LONGEST_WITH_BACKUP if self._has_backup else _LONGEST) * (n + m)
+        if t >= 2 * (2 * n + m) and (t >= longest or self.input_signal() >= _SIGNAL):
             known = t
         self.memory = np.array([cost, size, known])
 
