@@ -330,8 +330,9 @@ class _Checker:
         z, Sigma, found = np.tile(loop.start, (self.runs, 1)), loop.Sigma, []
         for s in self.signals:
             gains, signals = loop.gains(Sigma), np.tile(s, (self.runs, 1))
-            noise = rng.standard_normal((self.runs, sum(map(len, loop.factors))))
-            z, white, _, y, u = loop.step(z, signals, noise, gains, self.modes[0].limits)
+            noise = rng.standard_normal((self.runs, loop.size - len(loop.start) - len(s)))
+            rows = np.hstack([z, signals, noise])
+            z, white, y, u = loop.step(rows, gains, self.modes[0].limits)
             log_p = -0.5 * ((white**2).sum(axis=2) + gains.log_det)[:, 1:]
             Sigma = gains.Sigma
             has_diverged = (abs(y) > DIVERGED).any(axis=1)
@@ -363,6 +364,6 @@ class _Checker:
 
 def _interval(values: Any) -> FloatArray:
     """Return the mean of the runs and its bounds; all are infinite if a value is."""
-    finite, method = np.isfinite(values).all(axis=0), "Wilson" if values.dtype == bool else "t"
-    found = mean_interval(np.where(finite, values, 0.0), method=method)
+    finite, is_share = np.isfinite(values).all(axis=0), values.dtype == np.bool_
+    found = mean_interval(np.where(finite, values, 0.0), method="Wilson" if is_share else "t")
     return np.where(finite, [found.mean, found.low, found.high], math.inf)

@@ -61,11 +61,10 @@ class Gains(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """What follows linearly from [z, signals, noise]: the next z, U e, e, y and u."""
+    """What follows linearly from [z, signals, noise]: the next z, U e of each filter, y and u."""
 
     z: FloatArray
     white: FloatArray
-    e: FloatArray
     y: FloatArray
     u: FloatArray
 
@@ -80,24 +79,24 @@ class LinearLoop:
     def __init__(self, modes: Sequence[Any], true: int, filters: Sequence[int]) -> None:
         from scipy.linalg import block_diag  # type: ignore[import-untyped] # takes 0.5 s to load
 
-        each = [modes[m] for m in filters]
-        self.plant, self.first, self.signals = modes[true], each[0], each[0].signals
+        each, plant, self.first = [modes[m] for m in filters], modes[true], modes[filters[0]]
         self.A, self.C, self.W, self.V = (
             block_diag(*(getattr(mode, name) for mode in each)) for name in "ACWV"
         )
         self.B = np.vstack([np.hstack([mode.B, mode.E]) for mode in each])
         self.D = np.vstack([mode.D for mode in each])
-        stationary = [mode.stationary[2] for mode in each]
+        self.stationary = block_diag(*(mode.stationary[2] for mode in each))
         given = [mode.start_noise for mode in each]
-        self.stationary = block_diag(*stationary)
-        self.Sigma = block_diag(
-            *(s if g is None else g for g, s in zip(given, stationary, strict=True))
-        )
-        self.controller = _matrix(self.first)
-        self.factors = [kernels.regression.factor(noise) for noise in (self.plant.W, self.plant.V)]
-        x_hat, y = [mode.x0 for mode in each], self.first.C @ self.first.x0
-        parts = [self.plant.x0, np.concatenate(x_hat), np.zeros(self.signals.inputs), y, y]
-        self.start, self.ends = np.concatenate(parts), np.cumsum([len(part) for part in parts])[:-1]
+        Sigma = [each[f].stationary[2] if S is None else S for f, S in enumerate(given)]
+        self.Sigma = block_diag(*Sigma)
+        self.plant, self.E = plant, np.hstack([plant.B, plant.E])
+        self.factors = [kernels.regression.factor(noise) for noise in (plant.W, plant.V)]
+        self.controller, g = _matrix(self.first), plant.signals
+        x_hat, y = np.concatenate([mode.x0 for mode in each]), self.first.C @ self.first.x0
+        self.start = np.concatenate([plant.x0, x_hat, np.zeros(g.inputs), y, y])
+        sizes = [plant.states, len(x_hat), g.inputs, g.outputs, g.outputs]
+        sizes += [2 * g.outputs, g.disturbances, plant.states, g.outputs]
+        *self.ends, self.size = np.cumsum(sizes)
 
     def gains(self, Sigma: FloatArray) -> Gains:
         """Return the gains of all filters from Σ after the last output."""
@@ -105,39 +104,25 @@ class LinearLoop:
         S = self.C @ P @ self.C.T + self.V
         L, root = np.linalg.solve(S, self.C @ P).T, np.linalg.cholesky(S)
         reduced = np.eye(len(P)) - L @ self.C
-        log_det = 2.0 * np.log(np.diag(root)).reshape(-1, self.signals.outputs).sum(axis=1)
+        log_det = 2.0 * np.log(np.diag(root)).reshape(-1, len(self.first.C)).sum(axis=1)
         Sigma = reduced @ P @ reduced.T + L @ self.V @ L.T
         return Gains(L, np.linalg.inv(root), log_det, Sigma)
 
-    def step(
-        self,
-        z: FloatArray,
-        signals: FloatArray,
-        noise: FloatArray,
-        gains: Gains,
-        limits: Any = None,
-    ) -> Maps:
-        """Return the next z, U e, e, y and u, with one row for each row of z."""
-        plant, p = self.plant, self.signals.outputs
-        x, x_hat, u, y_hat, y_before = np.split(z, self.ends, axis=1)
-        own = x_hat[:, : self.first.states]
-        u = np.hstack([signals, u, own, y_hat, y_before]) @ self.controller
+    def step(self, rows: FloatArray, gains: Gains, limits: Any = None) -> Maps:
+        """Return the next z, U e, y and u for rows of [z, signals, noise]."""
+        plant, first, n = self.plant, self.first, self.first.states
+        x, x_hat, u, y_hat, y_before, r, d, w, noise = np.split(rows, self.ends, axis=1)
+        u = np.hstack([r, d, u, x_hat[:, :n], y_hat, y_before]) @ self.controller
         u = u if limits is None else np.clip(u, *limits)
-        v, (w, sensor) = np.hstack([u, signals[:, 2 * p :]]), np.split(noise, [len(x.T)], axis=1)
-        x = x @ plant.A.T + v @ np.hstack([plant.B, plant.E]).T + w @ self.factors[0]
-        y = x @ plant.C.T + v @ plant.D.T + sensor @ self.factors[1]
+        v = np.hstack([u, d])
+        x = x @ plant.A.T + v @ self.E.T + w @ self.factors[0]
+        y = x @ plant.C.T + v @ plant.D.T + noise @ self.factors[1]
         ahead = x_hat @ self.A.T + v @ self.B.T
-        e = np.tile(y, len(self.D) // p) - ahead @ self.C.T - v @ self.D.T
+        e = np.tile(y, len(self.D) // len(y.T)) - ahead @ self.C.T - v @ self.D.T
         x_hat = ahead + e @ gains.L.T
-        new_y = x_hat[:, : self.first.states] @ self.first.C.T + v @ self.first.D.T
-        z, shape = np.hstack([x, x_hat, u, new_y, y_hat]), (len(z), -1, p)
-        return Maps(z, (e @ gains.U.T).reshape(shape), e.reshape(shape), y, u)
-
-    def maps(self, gains: Gains) -> Maps:
-        """Return the linear maps of a step, from its answers to unit vectors."""
-        g = self.signals
-        sizes = [len(self.start), 2 * g.outputs + g.disturbances, sum(map(len, self.factors))]
-        return self.step(*np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1), gains)
+        new_y = x_hat[:, :n] @ first.C.T + v @ first.D.T
+        white = (e @ gains.U.T).reshape(len(e), -1, len(y.T))
+        return Maps(np.hstack([x, x_hat, u, new_y, y_hat]), white, y, u)
 
     def long_run(self, signals: FloatArray) -> "LongRun | None":
         """Return the moments of the loop in the long run; None if it is unstable.
@@ -145,8 +130,8 @@ class LinearLoop:
         Directions that neither noise nor signals reach may have eigenvalues of 1, such as the
         integral of PI(kp, 0).
         """
-        gains, n, p = self.gains(self.stationary), len(self.start), self.signals.outputs
-        maps = self.maps(gains)
+        gains, n, p = self.gains(self.stationary), len(self.start), len(self.first.C)
+        maps = self.step(np.eye(self.size), gains)
         F, H, G = np.split(maps.z, [n, n + signals.shape[1]])
         constant = np.vstack([H[:p] + H[p : 2 * p], H[2 * p :]])  # the setpoint does not change
         P, power = G.T @ G, F
@@ -224,25 +209,21 @@ def _moments(loop: LinearLoop, signals: FloatArray) -> Iterator[FloatArray]:
     """Yield at each step: E Λ, Var Λ, Var τ/2, the sum of s², and by how much to raise h."""
     n, m = len(loop.start), len(loop.start) + signals.shape[1]
     z, P, Sigma, row = loop.start, np.zeros((n, n)), loop.Sigma, np.zeros(5)
-    Gamma, gamma, steady, p = np.zeros((2, n, n)), np.zeros((2, n)), False, loop.signals.outputs
+    Gamma, gamma, steady, p = np.zeros((2, n, n)), np.zeros((2, n)), False, len(loop.first.C)
     for s in signals:
         if not steady:
             gains = loop.gains(Sigma)
             steady = bool(abs(gains.Sigma - Sigma).max() <= 1e-13 * abs(Sigma).max())
-            Sigma, maps = gains.Sigma, loop.maps(gains)
-            U_true, U_other = gains.U[p : 2 * p, p : 2 * p], gains.U[2 * p :, 2 * p :]
-            known = maps.e[:, 2] - maps.e[:, 1]  # does not depend on the noise
-            X = [maps.white[:, 2], maps.white[:, 1], known @ U_other.T]
+            Sigma, maps = gains.Sigma, loop.step(np.eye(loop.size), gains)
+            ratio = gains.U[2 * p :, 2 * p :] @ np.linalg.inv(gains.U[p : 2 * p, p : 2 * p])
+            _, true, other = maps.white.transpose(1, 0, 2)
+            X = [other, true, other - true @ ratio.T]  # the last does not depend on the noise
             noisy = [np.delete(x, range(n, m), axis=0) for x in X]
             squares = [x @ x.T for x in noisy]
             forms = np.array([squares[0] - squares[1], squares[2]])
-            ratio = U_other @ np.linalg.inv(U_true)
             R, R1 = ratio @ ratio.T, ratio @ ratio.T - np.eye(len(ratio))
-            FG, log_det = (
-                np.delete(maps.z, range(n, m), axis=0),
-                gains.log_det[2] - gains.log_det[1],
-            )
-            Pi = np.eye(len(FG))
+            FG = np.delete(maps.z, range(n, m), axis=0)
+            log_det, Pi = gains.log_det[2] - gains.log_det[1], np.eye(len(FG))
         Pi[:n, :n] = P
         mean = [np.concatenate([z, s]) @ x[:m] for x in X]
         pull = [x @ v for x, v in zip(noisy, mean, strict=True)]
