@@ -120,7 +120,8 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
     context_settings={"show_default": True},
     epilog="Exit codes: 0 the convergence theorem covers every pair, 10 converges without it, "
     "11 undecided, 12 may never converge, 2 usage error, 3 your modes raised an error. For a bank: "
-    "0 every pair can be distinguished, 12 a pair cannot be distinguished, 13 a controller is unstable on its own plant.",
+    "0 every pair can be distinguished, 12 a pair cannot be distinguished, "
+    "13 a controller is unstable on its own plant.",
 )
 @click.argument("modes", metavar="MODES", required=False)
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of a class.")

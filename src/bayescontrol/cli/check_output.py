@@ -15,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from bayescontrol.cli.screen import open_console, print_json
 from bayescontrol.convergence.settling import Settling
 from bayescontrol.convergence.verdict import BY_TURNS, Outcome, PairVerdict, Reason, Verdict, advise
 from bayescontrol.convergence.worlds import DivergenceRate
@@ -327,35 +328,39 @@ def _rate_object(pair: PairVerdict, rate: DivergenceRate) -> dict[str, Any]:
 # -- banks of plant models ---------------------------------------------------------------------
 
 
-def print_bank(console: Console, name: str, found: BankCheck) -> None:
-    """Print the check of a bank: words, costs, and the evidence for each pair."""
-    console.print(Text.assemble((name, "bold"), f": {counted(len(found.names), 'plant model')}\n"))
+def print_bank(name: str, found: BankCheck, as_json: bool) -> None:
+    """Print the check of a bank: words, costs, and the evidence for each pair; or all as JSON."""
+    if as_json:
+        print_json({"bank": name, **_bank_object(found)})
+        return
+    console, names, every, pairs = open_console(), found.names, range(len(found.names)), []
+    console.print(Text.assemble((name, "bold"), f": {counted(len(names), 'plant model')}\n"))
     console.print(Text(found.summary()))
-    names, every, pairs = found.names, range(len(found.names)), []
+    has_limits = bool(np.isfinite(found.violations).any())
     marks = np.where(found.stable, "", " unstable")
     rows = [(names[c], *(f"{found.costs[c, j]:.4g}{marks[c, j]}" for j in every)) for c in every]
     console.print(table(Table("Cost per step", ("controller \\ plant", *names), tuple(rows))))
     for j, i in permutations(every, 2):
         slowest = int(found.times[:, j, i].argmax())
         cells = [names[j], names[i], f"{found.rates[j, j, i]:.3g}", found.time(j, j, i)]
-        cells.append(f"{found.time(slowest, j, i)} ({names[slowest]})")
-        if found.violations is not None:
+        cells.append(f"{found.time(slowest, j, i)}, {names[slowest]}")
+        if has_limits:
             c = int(found.violations[:, j, i].argmax())
-            cells.append(f"{found.violation(c, j, i)} ({names[c]})")
+            cells.append(f"{found.violation(c, j, i)}, {names[c]}")
         pairs.append(tuple(cells))
-    heads = ("true", "other", "nats per second", "time", "worst time", "limits violated, worst")
+    heads = ("true", "other", "nats per second", "time", "worst time", "worst probability")
     title = f"Odds of {found.odds:g}:1 for the true plant"
-    note = "Rate and time with the controller of the true plant; worst: with the named controller."
-    heads = heads if found.violations is not None else heads[:-1]
-    console.print(table(Table(title, heads, tuple(pairs), note)))
+    note = "With the controller of the true plant; worst: with the named controller."
+    note += " Probability: that outputs leave their limits." if has_limits else ""
+    console.print(table(Table(title, heads[: 5 + has_limits], tuple(pairs), note)))
 
 
-def bank_object(found: BankCheck) -> dict[str, Any]:
+def _bank_object(found: BankCheck) -> Any:
     """Return the check of a bank as a JSON object; NaN and infinities are strings."""
     arrays = {key: v.tolist() for key, v in vars(found).items() if isinstance(v, np.ndarray)}
-    return plain({  # type: ignore[no-any-return]
+    return plain({
         "exit_code": found.exit_code, "modes": found.names, "period": found.period,
         "odds": found.odds, "summary": found.summary().splitlines(),
-        "indistinguishable": found.indistinguishable, "violations": None, **arrays,
+        "indistinguishable": found.indistinguishable, **arrays,
         "intervals": {key: v.tolist() for key, v in found.intervals.items()},
     })  # fmt: skip

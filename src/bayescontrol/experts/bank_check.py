@@ -34,6 +34,8 @@ MARGIN = 3.0
 #: Outputs beyond this count as divergence, and so does a cost that grows by this factor between
 #: the last quarters of simulated runs with constant signals.
 DIVERGED, GROWTH = 1e12, 4.0
+#: Log-likelihoods with this relative difference are equal.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +44,9 @@ class BankCheck:
 
     Arrays have the axes (controller, true plant) or (controller, true plant, other plant). Times
     are in seconds, rates in nats per second. A time is a lower bound if `unfinished`, the share of
-    runs that did not reach the odds within the horizon, is positive. `intervals` has the lower and
-    upper 95 % bounds of each array; they are equal where the result was computed.
+    runs that did not reach the odds within the horizon, is positive. It is infinite if the rate is
+    0, or if no simulated run reached the odds. `intervals` has the lower and upper 95 % bounds of
+    each array; they are equal where the result was computed.
 
     >>> from bayescontrol.experts import Bank, PlantMode
     >>> plants = [PlantMode(([[a]], [[1.0]], [[1.0]]), [[a]], process_noise=1.0, sensor_noise=0.1)
@@ -53,9 +56,8 @@ class BankCheck:
     Every controller is stable on every plant.
     If m0 is true, it cannot be distinguished from m1.
     If m1 is true, it cannot be distinguished from m0.
-    The slowest pair: if m0 is true, the odds against m2 reach 99:1 after 64 s on average with \
-the controller of m0, the slowest one.
-    Costs, rates and times are computed without limits of the actuator.
+    The slowest pair: m0, which is true, and m2: odds of 99:1 after 64 s on average.
+    Computed without limits of the actuator: 9 of 9 loops. Simulations: 200 runs of 2000 steps.
     """
 
     names: tuple[str, ...]
@@ -67,10 +69,10 @@ the controller of m0, the slowest one.
     rates: FloatArray
     times: FloatArray
     unfinished: FloatArray
+    violations: FloatArray  #: NaN without limits of the output
     stable: BoolArray  #: without limits of the actuator, if the loop is linear
     simulated: BoolArray
     intervals: dict[str, FloatArray]
-    violations: FloatArray | None = None
 
     def pairs(self, values: FloatArray) -> FloatArray:
         """Return values[j, j, i]: with the controller of the true plant."""
@@ -98,31 +100,28 @@ the controller of m0, the slowest one.
 
     def summary(self) -> str:
         """Return the findings in words."""
-        names, simulated = self.names, self.simulated
+        names, computed = self.names, (~self.simulated).sum()
         unstable = [f"{c} on {'its own plant' if c == j else j}" for c, j in self.unstable]
         lines = ["Every controller is stable on every plant."]
         if unstable:
             lines = [f"Unstable pairs of controller and plant: {', '.join(unstable)}."]
-        lines += [
+        same = [
             f"If {j} is true, it cannot be distinguished from {i}."
             for j, i in self.indistinguishable
-        ] or ["Every pair of plants can be distinguished."]
+        ]
+        lines += same or ["Every pair of plants can be distinguished."]
         for j, i in _largest(self.pairs(self.times)):
-            lines.append(
-                f"The slowest pair: if {names[j]} is true, the odds against {names[i]} reach "
-                f"{self.odds:g}:1 after {self.time(j, j, i)} on average with the controller of "
-                f"{names[j]}."
-            )
+            pair = f"The slowest pair: {names[j]}, which is true, and {names[i]}"
+            lines.append(f"{pair}: odds of {self.odds:g}:1 after {self.time(j, j, i)} on average.")
         for c, j, i in _largest(self.violations):
             lines.append(
-                f"The output leaves its limits with probability {self.violation(c, j, i)} before "
-                f"{names[j]}, which is true, is distinguished from {names[i]}, while the "
-                f"controller of {names[c]} acts. This is the most probable case."
+                f"At worst, outputs leave their limits with probability {self.violation(c, j, i)}: "
+                f"before {names[j]}, which is true, is distinguished from {names[i]}, while the "
+                f"controller of {names[c]} acts."
             )
         lines.append(
-            f"Computed without limits of the actuator: {(~simulated).sum()} of {simulated.size} "
-            f"loops. Simulated runs of other loops and of violated limits: {self.runs}, of at most "
-            f"{self.horizon} steps."
+            f"Computed without limits of the actuator: {computed} of {self.simulated.size} loops. "
+            f"Simulations: {self.runs} runs of {self.horizon} steps."
         )
         return "\n".join(lines)
 
@@ -135,10 +134,10 @@ the controller of m0, the slowest one.
     def violation(self, c: int, j: int, i: int) -> str:
         """Return the probability of a violation and its interval as text."""
         low, high = self.intervals["violations"][:, c, j, i]
-        return f"{np.asarray(self.violations)[c, j, i]:.3g} ({low:.2g} to {high:.2g})"
+        return f"{self.violations[c, j, i]:.3g} ({low:.2g} to {high:.2g})"
 
-    def chart(self) -> Chart:
-        """Return heat maps of costs and times as a chart."""
+    def plot(self) -> Any:
+        """Draw heat maps of costs and times; return the Matplotlib figure."""
         named = ", ".join(f"{m + 1} {name}" for m, name in enumerate(self.names))
         panels = [
             _panel("Extra cost", "cost / best cost on the plant - 1",
@@ -146,20 +145,15 @@ the controller of m0, the slowest one.
             _panel(f"Mean time to odds of {self.odds:g}:1", "seconds", self.pairs(self.times),
                    "row: true plant, column: other plant"),
         ]  # fmt: skip
-        return Chart("Check of a bank", panels, "Darker is worse, ∞: unstable or never.", 2, named)
-
-    def plot(self) -> Any:
-        """Draw heat maps of costs and times; return the Matplotlib figure."""
-        return figures.figure(self.chart())
+        note = "Darker is worse, ∞: unstable or never."
+        return figures.figure(Chart("Check of a bank", panels, note, 2, named))
 
     def __repr__(self) -> str:
         return f"BankCheck({len(self.names)} modes)\n{self.summary()}"
 
 
-def _largest(values: FloatArray | None) -> list[Any]:
+def _largest(values: FloatArray) -> list[Any]:
     """Return a list with the index of the largest finite value; it is empty if there is none."""
-    if values is None:
-        return []
     finite = np.where(np.isfinite(values), values, -1.0)
     return np.argwhere((finite == finite.max()) & (finite >= 0.0)).tolist()[:1]
 
@@ -196,9 +190,9 @@ def check_bank(
     Q and R are matrices, or numbers for multiples of the identity. y is the measured output. The
     arrays of the result have an axis for the controller that acts while plants are distinguished:
     times[j, j, i] is the time with the controller of the true plant, times.max(axis=0) the worst.
-    Worlds start in the `start` of the mode, filters too. If signals of the bank are constant in the
-    second half of the horizon, costs and rates are those of the long run, otherwise averages over
-    the horizon. Output limits are checked by `runs` simulated runs of at most `horizon` steps.
+    Worlds start in the `start` of the mode, filters too. Costs and rates are averages over the
+    second half of the horizon. If signals are constant there, times may be longer than the horizon.
+    Output limits are checked by `runs` simulated runs of `horizon` steps.
 
     >>> from bayescontrol.experts import PI, Bank, PlantMode
     >>> motor = lambda gain: PlantMode(
@@ -240,15 +234,14 @@ class _Checker:
             rows.append(np.concatenate([x[g.setpoint], x[g.setpoint_before], x[g.disturbance]]))
             x = bank.next_signals(x, *nothing)
         self.signals = np.array(rows)
-        changes = np.flatnonzero((self.signals[1:] != self.signals[:-1]).any(axis=1))
-        last = int(changes[-1]) + 1 if changes.size else 0
+        changing = np.flatnonzero((self.signals != self.signals[-1]).any(axis=1))
+        last = int(changing.max(initial=-1)) + 1
         #: The step from which on signals are constant; the horizon, if that is in its second half.
         self.settled_at = last if last <= self.horizon // 2 else self.horizon
 
     def run(self) -> dict[str, Any]:
         """Analyse or simulate every controller on every plant."""
-        M, cubes = len(self.modes), ["rates", "times", "unfinished"]
-        cubes += [] if self.output_limits is None else ["violations"]
+        M, cubes = len(self.modes), ("rates", "times", "unfinished", "violations")
         found = {key: np.full((3, M, M, M), np.nan) for key in cubes}
         found["costs"], (stable, simulated) = np.empty((3, M, M)), np.ones((2, M, M), np.bool_)
         for c, j in np.ndindex(M, M):
@@ -270,28 +263,25 @@ class _Checker:
 
     def analyse(self, c: int, j: int) -> tuple[bool, dict[str, Any]]:
         """Return whether the loop is stable, and what can be computed about it."""
-        every, (low, high) = range(len(self.modes)), self.modes[0].limits
-        long = LinearLoop(self.modes, j, [c, *every]).long_run(self.signals)
-        if long is None:
+        every, g, (low, high) = range(len(self.modes)), self.bank.signals, self.modes[0].limits
+        loop = LinearLoop(self.modes, j, [c, *every])
+        found = loop.long_run(self.signals)
+        if found is None:
             return False, {} if np.isfinite([low, high]).any() else {"costs": math.inf}
-        margin = MARGIN * np.sqrt(np.diag(long.covariance(long.maps.u)))
-        mean = long.path @ long.maps.u[: long.path.shape[1]]
-        if ((mean - margin < low) | (mean + margin > high)).any():
+        (mean, covariance), p, u = found, g.outputs, slice(g.outputs, g.outputs + g.inputs)
+        margin = MARGIN * np.sqrt(np.diag(covariance)[u])
+        if ((mean[:, u] - margin < low) | (mean[:, u] + margin > high)).any():
             return True, {}
-        error, p = long.maps.y.copy(), self.bank.signals.outputs
-        error[len(long.P) : len(long.P) + p] -= np.eye(p)
-        cost = np.sum(self.Q * long.second_moment(error))
-        cost += np.sum(self.R * long.second_moment(long.maps.u))
-        white = long.maps.white.transpose(1, 0, 2)
-        squares = np.array([np.trace(long.second_moment(X)) for X in white])
-        surprise = 0.5 * (squares + long.gains.log_det)[1:]
+        late = mean[self.horizon // 2 :]
+        moments = covariance + late.T @ late / len(late)
+        squares = np.diag(moments)[u.stop :].reshape(-1, p).sum(axis=1)
+        surprise = 0.5 * (squares + loop.steady.log_det)[1:]
         times = np.zeros((len(every), 2))
-        for i in every:
-            if i != j:
-                loop = LinearLoop(self.modes, j, [c, j, i])
-                times[i] = expected_time(loop, self.signals, self.settled_at, self.threshold)
+        for i in {*every} - {j}:
+            pair = LinearLoop(self.modes, j, [c, j, i])
+            times[i] = expected_time(pair, self.signals, self.settled_at, self.threshold)
         return True, {
-            "costs": cost,
+            "costs": np.sum(self.Q * moments[:p, :p]) + np.sum(self.R * moments[u, u]),
             "rates": (surprise - surprise[j]) / self.bank.period,
             "times": times[:, 0] * self.bank.period,
             "unfinished": times[:, 1],
@@ -306,6 +296,7 @@ class _Checker:
         cost = np.einsum("kra,ab,krb->kr", error, self.Q, error)
         cost += np.einsum("kra,ab,krb->kr", u, self.R, u)
         gain, half = log_p[:, :, j, None] - log_p, self.horizon // 2
+        gain[abs(gain) <= ROUNDING * abs(log_p)] = 0.0
         costs, rates = cost[half:].mean(axis=0), gain[half:].mean(axis=0) / self.bank.period
         third, fourth = np.array_split(cost[half:], 2)
         grows = self.settled_at < self.horizon and fourth.mean() > GROWTH * third.mean()

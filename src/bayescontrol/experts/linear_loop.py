@@ -85,18 +85,17 @@ class LinearLoop:
         )
         self.B = np.vstack([np.hstack([mode.B, mode.E]) for mode in each])
         self.D = np.vstack([mode.D for mode in each])
-        self.stationary = block_diag(*(mode.stationary[2] for mode in each))
+        stationary = [mode.stationary[2] for mode in each]
         given = [mode.start_noise for mode in each]
-        Sigma = [each[f].stationary[2] if S is None else S for f, S in enumerate(given)]
-        self.Sigma = block_diag(*Sigma)
+        Sigma = [S if start is None else start for S, start in zip(stationary, given, strict=True)]
+        self.Sigma, self.steady = block_diag(*Sigma), self.gains(block_diag(*stationary))
         self.plant, self.E = plant, np.hstack([plant.B, plant.E])
         self.factors = [kernels.regression.factor(noise) for noise in (plant.W, plant.V)]
         self.controller, g = _matrix(self.first), plant.signals
         x_hat, y = np.concatenate([mode.x0 for mode in each]), self.first.C @ self.first.x0
-        self.start = np.concatenate([plant.x0, x_hat, np.zeros(g.inputs), y, y])
-        sizes = [plant.states, len(x_hat), g.inputs, g.outputs, g.outputs]
-        sizes += [2 * g.outputs, g.disturbances, plant.states, g.outputs]
-        *self.ends, self.size = np.cumsum(sizes)
+        start = [plant.x0, x_hat, np.zeros(g.inputs), y, y]
+        sizes = [*map(len, start), 2 * g.outputs, g.disturbances, plant.states, g.outputs]
+        self.start, (*self.ends, self.size) = np.concatenate(start), np.cumsum(sizes)
 
     def gains(self, Sigma: FloatArray) -> Gains:
         """Return the gains of all filters from Σ after the last output."""
@@ -124,15 +123,15 @@ class LinearLoop:
         white = (e @ gains.U.T).reshape(len(e), -1, len(y.T))
         return Maps(np.hstack([x, x_hat, u, new_y, y_hat]), white, y, u)
 
-    def long_run(self, signals: FloatArray) -> "LongRun | None":
-        """Return the moments of the loop in the long run; None if it is unstable.
+    def long_run(self, signals: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return the mean at each step, and the covariance in the long run, of [y - r, u, U e].
 
-        Directions that neither noise nor signals reach may have eigenvalues of 1, such as the
-        integral of PI(kp, 0).
+        Return None if the loop is unstable. Directions that neither noise nor signals reach may
+        have eigenvalues of 1, such as the integral of PI(kp, 0).
         """
-        gains, n, p = self.gains(self.stationary), len(self.start), len(self.first.C)
-        maps = self.step(np.eye(self.size), gains)
-        F, H, G = np.split(maps.z, [n, n + signals.shape[1]])
+        maps, n, p = self.step(np.eye(self.size), self.steady), len(self.start), len(self.first.C)
+        m = n + signals.shape[1]
+        F, H, G = np.split(maps.z, [n, m])
         constant = np.vstack([H[:p] + H[p : 2 * p], H[2 * p :]])  # the setpoint does not change
         P, power = G.T @ G, F
         with np.errstate(over="ignore", invalid="ignore"):
@@ -140,42 +139,21 @@ class LinearLoop:
                 P, power = P + power.T @ P @ power, power @ power
             if not abs(np.vstack([G, constant]) @ power).max() < DECAYED:
                 return None
-        z, path = self.start, []
+        X, z, path = np.hstack([maps.y, maps.u, maps.white.reshape(self.size, -1)]), self.start, []
+        X[n : n + p, :p] -= np.eye(p)
         for s in signals:
             path.append(np.concatenate([z, s]))
-            z = path[-1] @ maps.z[: len(path[-1])]
-        return LongRun(gains, maps, P, np.array(path))
+            z = path[-1] @ maps.z[:m]
+        return np.array(path) @ X[:m], X[:n].T @ P @ X[:n] + X[m:].T @ X[m:]
 
 
 def _matrix(mode: Any) -> FloatArray:
     """Return the controller as a matrix, from its answers to unit vectors."""
     g, zero = mode.signals, np.zeros(mode.signals.outputs)
     sizes = [g.outputs, g.outputs, g.disturbances, g.inputs, mode.states, g.outputs, g.outputs]
-    rows = []
-    for row in np.eye(sum(sizes)):
-        r, r_before, d, u, x, y, y_before = np.split(row, np.cumsum(sizes)[:-1])
-        loop = Loop(0, r, r_before, d, u, zero, x, y, y_before)
-        rows.append(np.asarray(mode.controller(loop)))
-    return np.array(rows)
-
-
-class LongRun(NamedTuple):
-    """Gains, maps, the covariance of z, and the mean of [z, signals] at each step."""
-
-    gains: Gains
-    maps: Maps
-    P: FloatArray
-    path: FloatArray
-
-    def covariance(self, X: FloatArray) -> FloatArray:
-        """Return the covariance of [z, signals, noise] X."""
-        noise = X[self.path.shape[1] :]
-        return np.asarray(X[: len(self.P)].T @ self.P @ X[: len(self.P)] + noise.T @ noise)
-
-    def second_moment(self, X: FloatArray) -> FloatArray:
-        """Return E v vᵀ for v = [z, signals, noise] X, on average over the second half."""
-        mean = self.path[len(self.path) // 2 :] @ X[: self.path.shape[1]]
-        return np.asarray(self.covariance(X) + mean.T @ mean / len(mean))
+    parts = zip(*np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1), strict=True)
+    loops = [Loop(0, r, r_0, d, u, zero, x, y, y_0) for r, r_0, d, u, x, y, y_0 in parts]
+    return np.array([mode.controller(loop) for loop in loops])
 
 
 # -- the time until two plants are distinguished ----------------------------------------------
@@ -190,25 +168,25 @@ def expected_time(
     signals are constant from step `settled_at` on. When the moments have become stationary, they
     are extrapolated, and there is no horizon.
     """
-    steps, alive, last, growth = 0.0, 1.0, np.zeros(5), np.zeros(5)
-    for k, row in enumerate(_moments(loop, signals), 1):
-        steps += alive
-        alive = float(_survival(row[None], threshold)[0])
-        before, growth, last = growth, (row - last) * [1, 1, 1, 1, 0], row
+    steps, alive, moments, before = 0.0, 1.0, np.zeros(4), np.zeros(4)
+    for k, (growth, overshoot) in enumerate(_moments(loop, signals), 1):
+        moments, high = moments + growth, threshold + max(overshoot, -0.5 * threshold)
+        steps, alive = steps + alive, float(_survival(moments[None], high)[0])
         is_settled = (abs(growth - before) <= SETTLED * abs(growth)).all()
         if is_settled and k > settled_at + 2 * len(loop.start):
             if not growth[0] > NO_RATE:
                 return math.inf, 1.0
-            return steps + alive + _sum_of_tail(row, growth, threshold), 0.0
+            return steps + alive + _sum_of_tail(moments, growth, high), 0.0
+        before = growth
         if alive < UNLIKELY:
             return steps, 0.0
     return steps, alive
 
 
-def _moments(loop: LinearLoop, signals: FloatArray) -> Iterator[FloatArray]:
-    """Yield at each step: E Λ, Var Λ, Var τ/2, the sum of s², and by how much to raise h."""
+def _moments(loop: LinearLoop, signals: FloatArray) -> Iterator[tuple[FloatArray, float]]:
+    """Yield at each step the growth of E Λ, Var Λ, Var τ/2 and Σ s², and ρ."""
     n, m = len(loop.start), len(loop.start) + signals.shape[1]
-    z, P, Sigma, row = loop.start, np.zeros((n, n)), loop.Sigma, np.zeros(5)
+    z, P, Sigma = loop.start, np.zeros((n, n)), loop.Sigma
     Gamma, gamma, steady, p = np.zeros((2, n, n)), np.zeros((2, n)), False, len(loop.first.C)
     for s in signals:
         if not steady:
@@ -218,31 +196,26 @@ def _moments(loop: LinearLoop, signals: FloatArray) -> Iterator[FloatArray]:
             ratio = gains.U[2 * p :, 2 * p :] @ np.linalg.inv(gains.U[p : 2 * p, p : 2 * p])
             _, true, other = maps.white.transpose(1, 0, 2)
             X = [other, true, other - true @ ratio.T]  # the last does not depend on the noise
-            noisy = [np.delete(x, range(n, m), axis=0) for x in X]
-            squares = [x @ x.T for x in noisy]
-            forms = np.array([squares[0] - squares[1], squares[2]])
+            a, b, c = [np.delete(x, range(n, m), axis=0) for x in X]
+            forms = np.array([a @ a.T - b @ b.T, c @ c.T])
             R, R1 = ratio @ ratio.T, ratio @ ratio.T - np.eye(len(ratio))
             FG = np.delete(maps.z, range(n, m), axis=0)
             log_det, Pi = gains.log_det[2] - gains.log_det[1], np.eye(len(FG))
         Pi[:n, :n] = P
         mean = [np.concatenate([z, s]) @ x[:m] for x in X]
-        pull = [x @ v for x, v in zip(noisy, mean, strict=True)]
-        linear = np.array([pull[0] - pull[1], pull[2]])
+        linear = np.array([a @ mean[0] - b @ mean[1], c @ mean[2]])
         spread, cross = Pi @ forms, linear @ Pi
-        row = row.copy()
         drift = 0.5 * (np.trace(spread[0]) + mean[0] @ mean[0] - mean[1] @ mean[1] + log_det)
-        row[0] += drift
-        row[1:3] += (forms[:, :n, :n] * Gamma).sum((1, 2)) + 2.0 * (linear[:, :n] * gamma).sum(1)
-        row[1:3] += 0.5 * (spread * spread.transpose(0, 2, 1)).sum((1, 2)) + (linear * cross).sum(1)
+        more = (forms[:, :n, :n] * Gamma).sum((1, 2)) + 2.0 * (linear[:, :n] * gamma).sum(1)
+        more += 0.5 * (spread * spread.transpose(0, 2, 1)).sum((1, 2)) + (linear * cross).sum(1)
         square = np.outer(mean[2], mean[2]) + X[2][:n].T @ P @ X[2][:n]
         variance = max(0.5 * np.sum(R1 * R1) + np.sum(square * R), 1e-300)
         skew = np.trace(R1 @ R1 @ R1) + 3.0 * np.sum(square * (R @ R1))
-        row[3] += variance
         # T is an integer: that is worth a quarter of a step.
-        row[4] = OVERSHOOT * math.sqrt(variance) + skew / (6.0 * variance) - 0.25 * drift
-        if not np.isfinite(row).all():
+        overshoot = OVERSHOOT * math.sqrt(variance) + skew / (6.0 * variance) - 0.25 * drift
+        if not np.isfinite([drift, *more, overshoot]).all():
             return
-        yield row
+        yield np.array([drift, *more, variance]), overshoot
         spread = spread @ Pi  # Gamma and gamma: covariances of Λ and τ/2 with z zᵀ and z
         spread[:, :n, :n] += Gamma
         cross[:, :n] += gamma
@@ -250,8 +223,8 @@ def _moments(loop: LinearLoop, signals: FloatArray) -> Iterator[FloatArray]:
         z = np.concatenate([z, s]) @ maps.z[:m]
 
 
-def _survival(rows: FloatArray, threshold: float) -> FloatArray:
-    """Return P(T > k) for rows of `_moments`."""
+def _survival(rows: FloatArray, barrier: float) -> FloatArray:
+    """Return P(T > k) for rows of moments; the barrier is h + ρ."""
     from scipy import special  # type: ignore[import-untyped] # takes 0.5 s to load
 
     clock = np.maximum(2.0 * rows[:, 0], 1e-12)
@@ -260,18 +233,17 @@ def _survival(rows: FloatArray, threshold: float) -> FloatArray:
     # A negative variance means that steps of Λ balance each other. The clock is ahead then.
     ahead = np.clip(-0.5 * variance / clock, 0.0, 0.25 * clock)
     tau = special.gammaincinv(shape[:, None], QUANTILES) * (clock / shape)[:, None] + ahead[:, None]
-    barrier = np.maximum(threshold + rows[:, 4], 0.5 * threshold)[:, None]
     root = np.sqrt(np.maximum(tau, 1e-300))
     reflected = np.exp(np.minimum(barrier + special.log_ndtr(-barrier / root - 0.5 * root), 0.0))
     survival = special.ndtr(barrier / root - 0.5 * root) - reflected
     return np.asarray(np.clip(survival, 0.0, 1.0).mean(axis=1))
 
 
-def _sum_of_tail(row: FloatArray, growth: FloatArray, threshold: float) -> float:
+def _sum_of_tail(row: FloatArray, growth: FloatArray, barrier: float) -> float:
     """Return Σ P(T > k) over all later steps, where the moments grow linearly."""
     noise = 2.0 * abs(growth[1] + growth[2] - growth[3]) / growth[0]
-    last = (20.0 + noise) * (threshold + 20.0) / growth[0] + 10.0
+    last = (20.0 + noise) * (barrier + 20.0) / growth[0] + 10.0
     steps = np.concatenate([[0.0], np.geomspace(1.0, last, 2000)])
-    survival = _survival(row + steps[:, None] * growth, threshold)
+    survival = _survival(row + steps[:, None] * growth, barrier)
     # The sum from 1 on is the integral, corrected at its end (Euler and Maclaurin).
     return float(((survival[1:] + survival[:-1]) * np.diff(steps)).sum() / 2 - survival[0] / 2)
