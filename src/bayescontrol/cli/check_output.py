@@ -340,18 +340,16 @@ def print_bank(name: str, found: BankCheck, as_json: bool) -> None:
     marks = np.where(found.stable, "", " unstable")
     rows = [(names[c], *(f"{found.costs[c, j]:.4g}{marks[c, j]}" for j in every)) for c in every]
     console.print(table(Table("Cost per step", ("controller \\ plant", *names), tuple(rows))))
+    worst = [(found.times, found.time), (found.violations, found.violation)][: 1 + has_limits]
     for j, i in permutations(every, 2):
-        slowest = int(found.times[:, j, i].argmax())
         cells = [names[j], names[i], f"{found.rates[j, j, i]:.3g}", found.time(j, j, i)]
-        cells.append(f"{found.time(slowest, j, i)}, {names[slowest]}")
-        if has_limits:
-            c = int(found.violations[:, j, i].argmax())
-            cells.append(f"{found.violation(c, j, i)}, {names[c]}")
+        for values, text in worst:
+            c = int(values[:, j, i].argmax())
+            cells.append(f"{text(c, j, i)}, {names[c]}")
         pairs.append(tuple(cells))
-    heads = ("true", "other", "nats per second", "time", "worst time", "worst probability")
+    heads = ("true", "other", "nats per second", "time", "worst time", "limits violated, worst")
     title = f"Odds of {found.odds:g}:1 for the true plant"
-    note = "With the controller of the true plant; worst: with the named controller."
-    note += " Probability: that outputs leave their limits." if has_limits else ""
+    note = "Rate and time with the controller of the true plant; worst: with the named controller."
     console.print(table(Table(title, heads[: 5 + has_limits], tuple(pairs), note)))
 
 

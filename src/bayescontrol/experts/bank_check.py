@@ -94,17 +94,15 @@ class BankCheck:
     @property
     def exit_code(self) -> int:
         """The exit code of `bayescontrol check`; 0 if there is nothing to object."""
-        if not self.stable.diagonal().all():
-            return 13
-        return 12 if self.indistinguishable else 0
+        is_stable = self.stable.diagonal().all()
+        return 13 if not is_stable else 12 if self.indistinguishable else 0
 
     def summary(self) -> str:
         """Return the findings in words."""
         names, computed = self.names, (~self.simulated).sum()
         unstable = [f"{c} on {'its own plant' if c == j else j}" for c, j in self.unstable]
-        lines = ["Every controller is stable on every plant."]
-        if unstable:
-            lines = [f"Unstable pairs of controller and plant: {', '.join(unstable)}."]
+        words = f"Unstable pairs of controller and plant: {', '.join(unstable)}."
+        lines = [words if unstable else "Every controller is stable on every plant."]
         same = [
             f"If {j} is true, it cannot be distinguished from {i}."
             for j, i in self.indistinguishable
@@ -245,14 +243,11 @@ class _Checker:
         found = {key: np.full((3, M, M, M), np.nan) for key in cubes}
         found["costs"], (stable, simulated) = np.empty((3, M, M)), np.ones((2, M, M), np.bool_)
         for c, j in np.ndindex(M, M):
-            results: dict[str, Any] = {}
-            if self.is_linear:
-                stable[c, j], results = self.analyse(c, j)
+            results = self.analyse(c, j) if self.is_linear else {}
             simulated[c, j] = "times" not in results
             if simulated[c, j] or self.output_limits is not None:
-                estimated = self.estimate(c, j)
-                stable[c, j] &= bool(results or np.isfinite(estimated["costs"]).all())
-                results = {**estimated, **results}
+                results = {**self.estimate(c, j), **results}
+            stable[c, j] = results.pop("stable")
             for key, values in results.items():
                 found[key][:, c, j] = values
         for key in cubes:
@@ -261,26 +256,28 @@ class _Checker:
         means = {key: values[0] for key, values in found.items()}
         return {**means, "stable": stable, "simulated": simulated, "intervals": intervals}
 
-    def analyse(self, c: int, j: int) -> tuple[bool, dict[str, Any]]:
-        """Return whether the loop is stable, and what can be computed about it."""
+    def analyse(self, c: int, j: int) -> dict[str, Any]:
+        """Return what can be computed about a linear loop."""
         every, g, (low, high) = range(len(self.modes)), self.bank.signals, self.modes[0].limits
-        loop = LinearLoop(self.modes, j, [c, *every])
-        found = loop.long_run(self.signals)
+        found = LinearLoop(self.modes, j, [c, *every]).long_run(self.signals)
         if found is None:
-            return False, {} if np.isfinite([low, high]).any() else {"costs": math.inf}
-        (mean, covariance), p, u = found, g.outputs, slice(g.outputs, g.outputs + g.inputs)
+            has_limits = np.isfinite([low, high]).any()
+            return {"stable": False} if has_limits else {"stable": False, "costs": math.inf}
+        (mean, covariance, log_det), p = found, g.outputs
+        u = slice(p, p + g.inputs)
         margin = MARGIN * np.sqrt(np.diag(covariance)[u])
         if ((mean[:, u] - margin < low) | (mean[:, u] + margin > high)).any():
-            return True, {}
+            return {}
         late = mean[self.horizon // 2 :]
         moments = covariance + late.T @ late / len(late)
         squares = np.diag(moments)[u.stop :].reshape(-1, p).sum(axis=1)
-        surprise = 0.5 * (squares + loop.steady.log_det)[1:]
+        surprise = 0.5 * (squares + log_det)[1:]
         times = np.zeros((len(every), 2))
         for i in {*every} - {j}:
             pair = LinearLoop(self.modes, j, [c, j, i])
             times[i] = expected_time(pair, self.signals, self.settled_at, self.threshold)
-        return True, {
+        return {
+            "stable": True,
             "costs": np.sum(self.Q * moments[:p, :p]) + np.sum(self.R * moments[u, u]),
             "rates": (surprise - surprise[j]) / self.bank.period,
             "times": times[:, 0] * self.bank.period,
@@ -289,7 +286,7 @@ class _Checker:
 
     # -- simulation -----------------------------------------------------------------------------
 
-    def estimate(self, c: int, j: int) -> dict[str, FloatArray]:
+    def estimate(self, c: int, j: int) -> dict[str, Any]:
         """Return means and intervals from simulated runs."""
         log_p, y, u = self.simulate_linear(c, j) if self.is_linear else self.simulate(c, j)
         error = y - self.signals[:, None, : y.shape[2]]
@@ -312,7 +309,8 @@ class _Checker:
             outside = ((y < self.output_limits[0]) | (y > self.output_limits[1])).any(axis=2)
             first = np.where(outside.any(axis=0), outside.argmax(axis=0) + 1, math.nan)
             found["violations"] = first[:, None] <= time
-        return {key: _interval(values) for key, values in found.items()}
+        intervals = {key: _interval(values) for key, values in found.items()}
+        return {**intervals, "stable": np.isfinite(costs).all()}
 
     def simulate_linear(self, c: int, j: int) -> tuple[FloatArray, ...]:
         """Return ln P(y | m), y and u of all runs at each step, all runs at once, with limits."""
@@ -320,12 +318,11 @@ class _Checker:
         rng = Stream.named(self.seed, c * len(self.modes) + j, "check").generator()
         z, Sigma, found = np.tile(loop.start, (self.runs, 1)), loop.Sigma, []
         for s in self.signals:
-            gains, signals = loop.gains(Sigma), np.tile(s, (self.runs, 1))
+            L, U, log_det, Sigma = loop.gains(Sigma)
             noise = rng.standard_normal((self.runs, loop.size - len(loop.start) - len(s)))
-            rows = np.hstack([z, signals, noise])
-            z, white, y, u = loop.step(rows, gains, self.modes[0].limits)
-            log_p = -0.5 * ((white**2).sum(axis=2) + gains.log_det)[:, 1:]
-            Sigma = gains.Sigma
+            rows = np.hstack([z, np.tile(s, (self.runs, 1)), noise])
+            z, y, u, white = loop.step(rows, L, U, self.modes[0].limits)
+            log_p = -0.5 * ((white**2).sum(axis=2) + log_det)[:, 1:]
             has_diverged = (abs(y) > DIVERGED).any(axis=1)
             z[has_diverged], y[has_diverged] = 0.0, math.inf
             found.append((log_p, y, u))

@@ -19,7 +19,7 @@ evidence that moves the loop also moves the clock. This choice is empirical.
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -51,24 +51,6 @@ def is_linear(mode: Any) -> bool:
     return (mode.gain is not None or uses_estimates) and not has_constants
 
 
-class Gains(NamedTuple):
-    """Gains of all filters at one step: L, U with U S Uᵀ = 1, ln det S of each, and the next Σ."""
-
-    L: FloatArray
-    U: FloatArray
-    log_det: FloatArray
-    Sigma: FloatArray
-
-
-class Maps(NamedTuple):
-    """What follows linearly from [z, signals, noise]: the next z, U e of each filter, y and u."""
-
-    z: FloatArray
-    white: FloatArray
-    y: FloatArray
-    u: FloatArray
-
-
 class LinearLoop:
     """The plant of mode `true` with the controller of a mode, and the filters of modes.
 
@@ -88,7 +70,7 @@ class LinearLoop:
         stationary = [mode.stationary[2] for mode in each]
         given = [mode.start_noise for mode in each]
         Sigma = [S if start is None else start for S, start in zip(stationary, given, strict=True)]
-        self.Sigma, self.steady = block_diag(*Sigma), self.gains(block_diag(*stationary))
+        self.Sigma, self.stationary = block_diag(*Sigma), block_diag(*stationary)
         self.plant, self.E = plant, np.hstack([plant.B, plant.E])
         self.factors = [kernels.regression.factor(noise) for noise in (plant.W, plant.V)]
         self.controller, g = _matrix(self.first), plant.signals
@@ -97,18 +79,23 @@ class LinearLoop:
         sizes = [*map(len, start), 2 * g.outputs, g.disturbances, plant.states, g.outputs]
         self.start, (*self.ends, self.size) = np.concatenate(start), np.cumsum(sizes)
 
-    def gains(self, Sigma: FloatArray) -> Gains:
-        """Return the gains of all filters from Σ after the last output."""
+    def gains(self, Sigma: FloatArray) -> tuple[FloatArray, ...]:
+        """Return L, U, ln det S of each filter, and the next Σ, from Σ after the last output."""
         P = self.A @ Sigma @ self.A.T + self.W
         S = self.C @ P @ self.C.T + self.V
         L, root = np.linalg.solve(S, self.C @ P).T, np.linalg.cholesky(S)
         reduced = np.eye(len(P)) - L @ self.C
         log_det = 2.0 * np.log(np.diag(root)).reshape(-1, len(self.first.C)).sum(axis=1)
         Sigma = reduced @ P @ reduced.T + L @ self.V @ L.T
-        return Gains(L, np.linalg.inv(root), log_det, Sigma)
+        return L, np.linalg.inv(root), log_det, Sigma
 
-    def step(self, rows: FloatArray, gains: Gains, limits: Any = None) -> Maps:
-        """Return the next z, U e, y and u for rows of [z, signals, noise]."""
+    def step(
+        self, rows: FloatArray, L: FloatArray, U: FloatArray, limits: Any = None
+    ) -> tuple[FloatArray, ...]:
+        """Return the next z, y, u, and U e of each filter, for rows of [z, signals, noise].
+
+        For the unit vectors and without limits, these are the linear maps of a step.
+        """
         plant, first, n = self.plant, self.first, self.first.states
         x, x_hat, u, y_hat, y_before, r, d, w, noise = np.split(rows, self.ends, axis=1)
         u = np.hstack([r, d, u, x_hat[:, :n], y_hat, y_before]) @ self.controller
@@ -118,20 +105,22 @@ class LinearLoop:
         y = x @ plant.C.T + v @ plant.D.T + noise @ self.factors[1]
         ahead = x_hat @ self.A.T + v @ self.B.T
         e = np.tile(y, len(self.D) // len(y.T)) - ahead @ self.C.T - v @ self.D.T
-        x_hat = ahead + e @ gains.L.T
+        x_hat = ahead + e @ L.T
         new_y = x_hat[:, :n] @ first.C.T + v @ first.D.T
-        white = (e @ gains.U.T).reshape(len(e), -1, len(y.T))
-        return Maps(np.hstack([x, x_hat, u, new_y, y_hat]), white, y, u)
+        white = (e @ U.T).reshape(len(e), -1, len(y.T))
+        return np.hstack([x, x_hat, u, new_y, y_hat]), y, u, white
 
-    def long_run(self, signals: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the mean at each step, and the covariance in the long run, of [y - r, u, U e].
+    def long_run(self, signals: FloatArray) -> tuple[FloatArray, ...] | None:
+        """Return the mean at each step and the covariance of [y - r, u, U e], and ln det S.
 
-        Return None if the loop is unstable. Directions that neither noise nor signals reach may
-        have eigenvalues of 1, such as the integral of PI(kp, 0).
+        The covariance and the gains of the filters are those of the long run. Return None if the
+        loop is unstable. Directions that neither noise nor signals reach may have eigenvalues of 1,
+        such as the integral of PI(kp, 0).
         """
-        maps, n, p = self.step(np.eye(self.size), self.steady), len(self.start), len(self.first.C)
-        m = n + signals.shape[1]
-        F, H, G = np.split(maps.z, [n, m])
+        L, U, log_det, _ = self.gains(self.stationary)
+        next_z, y, u, white = self.step(np.eye(self.size), L, U)
+        n, m, p = len(self.start), len(self.start) + signals.shape[1], len(self.first.C)
+        F, H, G = np.split(next_z, [n, m])
         constant = np.vstack([H[:p] + H[p : 2 * p], H[2 * p :]])  # the setpoint does not change
         P, power = G.T @ G, F
         with np.errstate(over="ignore", invalid="ignore"):
@@ -139,12 +128,12 @@ class LinearLoop:
                 P, power = P + power.T @ P @ power, power @ power
             if not abs(np.vstack([G, constant]) @ power).max() < DECAYED:
                 return None
-        X, z, path = np.hstack([maps.y, maps.u, maps.white.reshape(self.size, -1)]), self.start, []
+        X, z, path = np.hstack([y, u, white.reshape(self.size, -1)]), self.start, []
         X[n : n + p, :p] -= np.eye(p)
         for s in signals:
             path.append(np.concatenate([z, s]))
-            z = path[-1] @ maps.z[:m]
-        return np.array(path) @ X[:m], X[:n].T @ P @ X[:n] + X[m:].T @ X[m:]
+            z = path[-1] @ next_z[:m]
+        return np.array(path) @ X[:m], X[:n].T @ P @ X[:n] + X[m:].T @ X[m:], log_det
 
 
 def _matrix(mode: Any) -> FloatArray:
@@ -190,17 +179,17 @@ def _moments(loop: LinearLoop, signals: FloatArray) -> Iterator[tuple[FloatArray
     Gamma, gamma, steady, p = np.zeros((2, n, n)), np.zeros((2, n)), False, len(loop.first.C)
     for s in signals:
         if not steady:
-            gains = loop.gains(Sigma)
-            steady = bool(abs(gains.Sigma - Sigma).max() <= 1e-13 * abs(Sigma).max())
-            Sigma, maps = gains.Sigma, loop.step(np.eye(loop.size), gains)
-            ratio = gains.U[2 * p :, 2 * p :] @ np.linalg.inv(gains.U[p : 2 * p, p : 2 * p])
-            _, true, other = maps.white.transpose(1, 0, 2)
+            before, (L, U, log_dets, Sigma) = Sigma, loop.gains(Sigma)
+            steady = bool(abs(Sigma - before).max() <= 1e-13 * abs(before).max())
+            next_z, _, _, white = loop.step(np.eye(loop.size), L, U)
+            ratio = U[2 * p :, 2 * p :] @ np.linalg.inv(U[p : 2 * p, p : 2 * p])
+            _, true, other = white.transpose(1, 0, 2)
             X = [other, true, other - true @ ratio.T]  # the last does not depend on the noise
             a, b, c = [np.delete(x, range(n, m), axis=0) for x in X]
             forms = np.array([a @ a.T - b @ b.T, c @ c.T])
             R, R1 = ratio @ ratio.T, ratio @ ratio.T - np.eye(len(ratio))
-            FG = np.delete(maps.z, range(n, m), axis=0)
-            log_det, Pi = gains.log_det[2] - gains.log_det[1], np.eye(len(FG))
+            FG = np.delete(next_z, range(n, m), axis=0)
+            log_det, Pi = log_dets[2] - log_dets[1], np.eye(len(FG))
         Pi[:n, :n] = P
         mean = [np.concatenate([z, s]) @ x[:m] for x in X]
         linear = np.array([a @ mean[0] - b @ mean[1], c @ mean[2]])
@@ -220,7 +209,7 @@ def _moments(loop: LinearLoop, signals: FloatArray) -> Iterator[tuple[FloatArray
         spread[:, :n, :n] += Gamma
         cross[:, :n] += gamma
         Gamma, gamma, P = FG.T @ spread @ FG, cross @ FG, FG.T @ Pi @ FG
-        z = np.concatenate([z, s]) @ maps.z[:m]
+        z = np.concatenate([z, s]) @ next_z[:m]
 
 
 def _survival(rows: FloatArray, barrier: float) -> FloatArray:
