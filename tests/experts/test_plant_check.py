@@ -113,8 +113,8 @@ def test_averages_over_a_square_wave_equal_simulated_ones() -> None:
     bank = BANKS["square wave"]()
     found = check_bank(bank, horizon=1000)
     runs = [simulate(bank, 0, 1, seed, 1000) for seed in range(24)]
-    costs = np.array([cost.mean() for cost, _ in runs])
-    rates = np.array([(p[:, 1] - p[:, 0]).mean() for _, p in runs])
+    costs = np.array([cost[500:].mean() for cost, _ in runs])
+    rates = np.array([(p[500:, 1] - p[500:, 0]).mean() for _, p in runs])
     assert abs(costs.mean() - found.costs[0, 1]) < 4.5 * costs.std() / math.sqrt(24)
     assert abs(rates.mean() - found.rates[0, 1, 0]) < 4.5 * rates.std() / math.sqrt(24)
 
@@ -270,7 +270,6 @@ def test_loops_that_reach_the_limits_of_the_actuator_are_simulated() -> None:
 def test_violations_equal_the_share_of_simulated_runs() -> None:
     bank, high = BANKS["motors"](), 11.0
     found = check_bank(bank, output_limits=(-high, high), runs=400)
-    assert found.violations is not None
     hits = 0
     for seed in range(200):
         costs, _ = simulate(bank, 0, 0, seed, 2000, 2)
@@ -294,7 +293,7 @@ def _leaves(bank: Bank, rng: Stream, world: Any, steps: int, high: float) -> boo
 
 def test_the_same_seed_gives_the_same_check() -> None:
     one, two = (check_bank(BANKS["motors"](), output_limits=(-11, 11), runs=50) for _ in range(2))
-    assert np.array_equal(one.violations, two.violations, equal_nan=True)  # type: ignore[arg-type]
+    assert np.array_equal(one.violations, two.violations, equal_nan=True)
 
 
 def test_bad_settings_are_refused() -> None:
@@ -312,14 +311,13 @@ def test_bad_settings_are_refused() -> None:
 # -- the command -----------------------------------------------------------------------------------
 
 FILE = """
-from bayescontrol.experts import PI, Bank, Bumpless, PlantMode, SimulatorMode, check_bank
+from bayescontrol.experts import PI, Bank, Bumpless, PlantMode, SimulatorMode
 def motor(gain):
     return PlantMode(([[0.7]], [[gain]], [[1.0]]), PI(0.3 / gain, 0.1 / gain), process_noise=1.0,
                      sensor_noise=1.0, name=f"gain {gain:+g}")
 bank = Bank([motor(4.0), motor(-4.0)], setpoint=10.0)
 agent = bank.agent()
 wrapped = Bumpless(agent, 3)
-checked = check_bank(bank, Q=2.0)
 loose = [motor(4.0), motor(-4.0)]
 simulators = [SimulatorMode(lambda x, u: x, lambda x: 0.0, name="s")]
 def broken():
@@ -335,10 +333,8 @@ def call(folder: Path, attribute: str, *options: str) -> Result:
     return CliRunner(env={"COLUMNS": "140"}).invoke(main, arguments)
 
 
-@pytest.mark.parametrize("attribute", ["bank", "agent", "wrapped", "checked"])
-def test_the_command_checks_a_bank_its_agent_and_a_finished_check(
-    tmp_path: Path, attribute: str
-) -> None:
+@pytest.mark.parametrize("attribute", ["bank", "agent", "wrapped"])
+def test_the_command_checks_a_bank_and_its_agent(tmp_path: Path, attribute: str) -> None:
     found = call(tmp_path, attribute)
     assert found.exit_code == 0, found.output
     assert "Unstable pairs of controller and plant: gain +4 on gain -4" in found.stdout
@@ -351,8 +347,8 @@ def test_json_has_the_arrays_and_a_figure_is_drawn(tmp_path: Path) -> None:
     options = ("--json", "--output-limits", "-4", "4", "--figure", str(figure))
     found = json.loads(call(tmp_path, "bank", *options).stdout)
     assert found["modes"] == ["gain +4", "gain -4"]
-    assert found["costs"][0][1] == "inf"
-    assert found["times"][0][0][0] is None
+    assert found["costs"][0][1] == "Infinity"
+    assert found["times"][0][0][0] == "NaN"
     assert found["intervals"]["violations"][0][0][0][1] < found["violations"][0][0][1]
     assert "<svg" in figure.read_text("utf-8")
 

@@ -13,7 +13,6 @@ from bayescontrol.cli.check_output import (
     EXIT_CODES,
     Times,
     as_object,
-    bank_object,
     print_bank,
     print_headline,
     print_pairs,
@@ -73,9 +72,9 @@ def load_modes(
         raise classes.InvalidSetting(f"{attribute} is not a function: remove --set")
     try:
         loaded = classes.call_with_settings(attribute, value, settings) if is_function else value
-        plants = _plants(loaded, attribute)
-        if plants is not None:
-            return plants if isinstance(plants, BankCheck) else check_bank(plants, **bank_options)
+        bank = _bank_of(loaded, attribute)
+        if bank is not None:
+            return check_bank(bank, **bank_options)
         return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
     except BayesControlError:
         raise
@@ -83,23 +82,20 @@ def load_modes(
         raise ModesBroke(f"{name} failed: {type(error).__name__}: {error}") from error
 
 
-def _plants(loaded: Any, attribute: str) -> Bank | BankCheck | None:
+def _bank_of(loaded: Any, attribute: str) -> Bank | None:
     """Return the bank of plant models, or None; raise an error for densities outside a bank."""
     while hasattr(loaded, "agent") and not isinstance(loaded, Bank):
         loaded = loaded.agent  # of Bumpless or Guarded
     loaded = getattr(loaded, "bank", loaded)
-    if isinstance(loaded, Bank | BankCheck):
-        return loaded
     modes = getattr(getattr(loaded, "belief", None), "modes", loaded)
     for mode in modes if isinstance(modes, list | tuple) else [modes]:
         if isinstance(mode, FilterMode | SimulatorMode):
-            make = "ExtendedMode(step, output, controller, …)"
-            wrap = make if isinstance(mode, SimulatorMode) else "the modes"
             raise MissingCapability(
-                f"{attribute}: {mode!r} has densities, not finite probabilities. Wrap {wrap} in a "
-                f"bank, bank = Bank([…]), and check file.py:bank"
+                f"{attribute}: {mode!r} has densities, not finite probabilities. Wrap the modes in "
+                "a bank, bank = Bank([…]), and check file.py:bank. A bank has PlantModes and "
+                "ExtendedModes"
             )
-    return None
+    return loaded if isinstance(loaded, Bank) else None
 
 
 def _schedule(loaded: Any) -> tuple[int, str]:
@@ -124,7 +120,7 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
     context_settings={"show_default": True},
     epilog="Exit codes: 0 the convergence theorem covers every pair, 10 converges without it, "
     "11 undecided, 12 may never converge, 2 usage error, 3 your modes raised an error. For a bank: "
-    "0 every pair can be distinguished, 11 undecided, 12 a pair cannot be distinguished, "
+    "0 every pair can be distinguished, 12 a pair cannot be distinguished, "
     "13 a controller is unstable on its own plant.",
 )
 @click.argument("modes", metavar="MODES", required=False)
@@ -137,20 +133,14 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
     default=100,
     help="Simulated runs for each true mode; 0 for none.",
 )
-@click.option(
-    "--horizon",
-    type=_positive,
-    help="Length of a simulated run.  [default: 10000; for a bank 2000]",
-)
+@click.option("--horizon", type=_positive, help="Steps of a run.  [default: 10000; bank: 2000]")
 @click.option(
     "--hold", type=_positive, help="Steps for which a mode is held.  [default: the agent's]"
 )
 @click.option("--seed", default=0, help="Seed of the simulated runs.")
 @click.option("--limit", type=_positive, default=10_000, help="Maximum number of situations.")
 @click.option("--output-limits", type=(float, float), help="Limits of the outputs of a bank.")
-@click.option(
-    "--figure", type=click.Path(dir_okay=False), help="Draw the check of a bank: .svg, .png"
-)
+@click.option("--figure", type=click.Path(dir_okay=False), help="Draw a bank: .svg, .png")
 @click.option("--all", "everything", is_flag=True, help="Show every pair.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every pair.")
 def check(
@@ -185,19 +175,14 @@ def check(
     if isinstance(source, BankCheck):
         if figure:
             source.plot().savefig(figure)
-        if as_json:
-            print_json({"bank": modes, **bank_object(source)})
-        else:
-            print_bank(open_console(), modes, source)
+        print_bank(modes, source, as_json)
         sys.exit(source.exit_code)
     if figure or output_limits:
         raise classes.InvalidSetting("--figure and --output-limits are for a bank of plant models")
     with redirect_stdout(sys.stderr):
         verdict = _select_pairs(check_modes(source.modes), true, other)
-    hold = hold or source.hold
-    simulate = partial(
-        _simulate, verdict, runs=runs, horizon=horizon or 10_000, hold=hold, seed=seed
-    )
+    hold, horizon = hold or source.hold, horizon or 10_000
+    simulate = partial(_simulate, verdict, runs=runs, horizon=horizon, hold=hold, seed=seed)
     if as_json:
         with redirect_stdout(sys.stderr):
             times = simulate()

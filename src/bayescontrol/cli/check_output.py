@@ -6,19 +6,24 @@ and to settle means to act as the true mode does from some time on.
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from bayescontrol.cli.screen import open_console, print_json
 from bayescontrol.convergence.settling import Settling
 from bayescontrol.convergence.verdict import BY_TURNS, Outcome, PairVerdict, Reason, Verdict, advise
 from bayescontrol.convergence.worlds import DivergenceRate
 from bayescontrol.errors import counted
 from bayescontrol.experts import BankCheck
-from bayescontrol.report.tables import with_error
+from bayescontrol.lab.experiment import Table
+from bayescontrol.lab.settings import plain
+from bayescontrol.report.tables import table, with_error
 
 #: Exit codes of `bayescontrol check`; 1 to 4 have other meanings.
 EXIT_CODES: Final = {
@@ -323,59 +328,37 @@ def _rate_object(pair: PairVerdict, rate: DivergenceRate) -> dict[str, Any]:
 # -- banks of plant models ---------------------------------------------------------------------
 
 
-def print_bank(console: Console, name: str, found: BankCheck) -> None:
-    """Print the check of a bank: words, costs, and the evidence for each pair."""
-    console.print(Text.assemble((name, "bold"), f": {counted(len(found.names), 'plant model')}\n"))
-    console.print(Text(found.summary() + "\n"))
-    costs = Grid("controller \\ plant", *found.names, box=None, pad_edge=False)
-    for c, row in enumerate(found.costs):
-        texts = [
-            Text(f"{cost:.4g}" if stable else f"{cost:.4g} unstable", "" if stable else "bold red")
-            for cost, stable in zip(row, found.stable[c], strict=True)
-        ]
-        costs.add_row(Text(found.names[c]), *texts)
-    console.print(Text("Cost per step", "bold"), costs, Text(), sep="\n")
-    heads = ("true", "other", "nats per second", "time", "worst time", "limits violated")
-    pairs = Grid(*heads[: 5 if found.violations is None else 6], box=None, pad_edge=False)
-    for j, true in enumerate(found.names):
-        for i, other in enumerate(found.names):
-            if i == j:
-                continue
-            worst = int(found.times[:, j, i].argmax())
-            cells = [true, other, f"{found.rates[j, j, i]:.3g}", found.time(j, j, i)]
-            cells.append(f"{found.time(worst, j, i)} ({found.names[worst]})")
-            if found.violations is not None:
-                c = int(found.violations[:, j, i].argmax())
-                low, high = found.intervals["violations"][:, c, j, i]
-                risk = (
-                    f"{found.violations[c, j, i]:.3g} ({low:.2g} to {high:.2g}, {found.names[c]})"
-                )
-                cells.append(risk)
-            pairs.add_row(*map(Text, cells))
-    console.print(Text(f"Odds of {found.odds:g}:1 for the true plant", "bold"), pairs, sep="\n")
+def print_bank(name: str, found: BankCheck, as_json: bool) -> None:
+    """Print the check of a bank: words, costs, and the evidence for each pair; or all as JSON."""
+    if as_json:
+        print_json({"bank": name, **_bank_object(found)})
+        return
+    console, names, every, pairs = open_console(), found.names, range(len(found.names)), []
+    console.print(Text.assemble((name, "bold"), f": {counted(len(names), 'plant model')}\n"))
+    console.print(Text(found.summary()))
+    has_limits = bool(np.isfinite(found.violations).any())
+    marks = np.where(found.stable, "", " unstable")
+    rows = [(names[c], *(f"{found.costs[c, j]:.4g}{marks[c, j]}" for j in every)) for c in every]
+    console.print(table(Table("Cost per step", ("controller \\ plant", *names), tuple(rows))))
+    worst = [(found.times, found.time), (found.violations, found.violation)][: 1 + has_limits]
+    for j, i in permutations(every, 2):
+        cells = [names[j], names[i], f"{found.rates[j, j, i]:.3g}", found.time(j, j, i)]
+        for values, text in worst:
+            c = int(values[:, j, i].argmax())
+            cells.append(f"{text(c, j, i)}, {names[c]}")
+        pairs.append(tuple(cells))
+    heads = ("true", "other", "nats per second", "time", "worst time", "limits violated, worst")
+    title = f"Odds of {found.odds:g}:1 for the true plant"
     note = "Rate and time with the controller of the true plant; worst: with the named controller."
-    console.print(Text(note, "dim"))
+    console.print(table(Table(title, heads[: 5 + has_limits], tuple(pairs), note)))
 
 
-def bank_object(found: BankCheck) -> dict[str, Any]:
-    """Return the check of a bank as a JSON object; infinite values are strings, NaN is null."""
-
-    def plain(values: Any) -> Any:
-        if isinstance(values, list):
-            return [plain(value) for value in values]
-        is_number = isinstance(values, float) and not math.isfinite(values)
-        return (None if math.isnan(values) else str(values)) if is_number else values
-
-    arrays = ("costs", "rates", "times", "violations", "unfinished", "stable", "simulated")
-    values = {key: getattr(found, key) for key in arrays}
-    return {
-        "exit_code": found.exit_code,
-        "modes": list(found.names),
-        "period": found.period,
-        "odds": found.odds,
-        "summary": found.summary().splitlines(),
-        "indistinguishable": found.indistinguishable,
-        "undecided": found.undecided,
-        **{key: None if v is None else plain(v.tolist()) for key, v in values.items()},
-        "intervals": {key: plain(v.tolist()) for key, v in found.intervals.items()},
-    }
+def _bank_object(found: BankCheck) -> Any:
+    """Return the check of a bank as a JSON object; NaN and infinities are strings."""
+    arrays = {key: v.tolist() for key, v in vars(found).items() if isinstance(v, np.ndarray)}
+    return plain({
+        "exit_code": found.exit_code, "modes": found.names, "period": found.period,
+        "odds": found.odds, "summary": found.summary().splitlines(),
+        "indistinguishable": found.indistinguishable, **arrays,
+        "intervals": {key: v.tolist() for key, v in found.intervals.items()},
+    })  # fmt: skip

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, as_integer, require_between
+from bayescontrol.arrays import BoolArray, FloatArray, as_integer, require_between
 from bayescontrol.errors import MissingCapability
 from bayescontrol.experts.bank import Bank
-from bayescontrol.experts.linear_loop import LinearLoop, LongRun, expected_time, is_linear
+from bayescontrol.experts.linear_loop import LinearLoop, expected_time, is_linear
 from bayescontrol.linear.matrices import as_definite, as_limits
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Heat, Panel, Word
@@ -30,11 +30,11 @@ from bayescontrol.statistics import mean_interval
 
 #: The actuator reaches its limits if they are within this number of standard deviations.
 MARGIN = 3.0
-#: Rates in nats per step below this are zero.
-NO_RATE = 1e-9
 #: Outputs beyond this count as divergence, and so does a cost that grows by this factor between
 #: the last quarters of simulated runs with constant signals.
 DIVERGED, GROWTH = 1e12, 4.0
+#: Log-likelihoods with this relative difference are equal.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,9 @@ class BankCheck:
 
     Arrays have the axes (controller, true plant) or (controller, true plant, other plant). Times
     are in seconds, rates in nats per second. A time is a lower bound if `unfinished`, the share of
-    runs that did not reach the odds within the horizon, is positive. `intervals` has the lower and
-    upper 95 % bounds of each array; they are equal where the result was computed.
+    runs that did not reach the odds within the horizon, is positive. It is infinite if the rate is
+    0, or if no simulated run reached the odds. `intervals` has the lower and upper 95 % bounds of
+    each array; they are equal where the result was computed.
 
     >>> from bayescontrol.experts import Bank, PlantMode
     >>> plants = [PlantMode(([[a]], [[1.0]], [[1.0]]), [[a]], process_noise=1.0, sensor_noise=0.1)
@@ -54,9 +55,8 @@ class BankCheck:
     Every controller is stable on every plant.
     If m0 is true, it cannot be distinguished from m1.
     If m1 is true, it cannot be distinguished from m0.
-    The slowest pair: if m0 is true, the odds against m2 reach 99:1 after 64 s on average with \
-the controller of m0, the slowest one.
-    Costs, rates and times are computed without limits of the actuator.
+    The slowest pair: m0, which is true, and m2: odds of 99:1 after 64 s on average.
+    Computed without limits of the actuator: 9 of 9 loops. Simulations: 200 runs of 2000 steps.
     """
 
     names: tuple[str, ...]
@@ -67,10 +67,10 @@ the controller of m0, the slowest one.
     costs: FloatArray
     rates: FloatArray
     times: FloatArray
-    violations: FloatArray | None
     unfinished: FloatArray
-    stable: npt.NDArray[np.bool_]  #: without limits of the actuator, if the loop is linear
-    simulated: npt.NDArray[np.bool_]
+    violations: FloatArray  #: NaN without limits of the output
+    stable: BoolArray  #: without limits of the actuator, if the loop is linear
+    simulated: BoolArray
     intervals: dict[str, FloatArray]
 
     def pairs(self, values: FloatArray) -> FloatArray:
@@ -78,26 +78,12 @@ the controller of m0, the slowest one.
         every = np.arange(len(self.names))
         return np.asarray(values[every, every])
 
-    def _without_evidence(self, rates: FloatArray) -> list[tuple[str, str]]:
-        """Return the pairs that have no evidence under the controllers of either mode."""
-        every = range(len(self.names))
-        return [
-            (self.names[j], self.names[i])
-            for j in every
-            for i in every
-            if i != j and max(rates[j, j, i], rates[i, j, i]) * self.period <= NO_RATE
-        ]
-
     @property
     def indistinguishable(self) -> list[tuple[str, str]]:
-        """Pairs (true, other) with rate 0 under the controllers of both modes."""
-        return self._without_evidence(self.rates)
-
-    @property
-    def undecided(self) -> list[tuple[str, str]]:
-        """Other pairs whose simulated rates may be 0."""
-        found = self._without_evidence(self.intervals["rates"][0])
-        return [pair for pair in found if pair not in self.indistinguishable]
+        """Pairs (true, other) with infinite times under the controllers of both modes."""
+        never, names = np.isinf(self.times), self.names
+        pairs = np.ndindex(len(names), len(names))
+        return [(names[j], names[i]) for j, i in pairs if never[j, j, i] and never[i, j, i]]
 
     @property
     def unstable(self) -> list[tuple[str, str]]:
@@ -107,52 +93,34 @@ the controller of m0, the slowest one.
     @property
     def exit_code(self) -> int:
         """The exit code of `bayescontrol check`; 0 if there is nothing to object."""
-        if not self.stable.diagonal().all():
-            return 13
-        return 12 if self.indistinguishable else 11 if self.undecided else 0
+        is_stable = self.stable.diagonal().all()
+        return 13 if not is_stable else 12 if self.indistinguishable else 0
 
     def summary(self) -> str:
         """Return the findings in words."""
-        lines = []
-        own = [c for c, j in self.unstable if c == j]
-        if own:
-            lines.append(f"Unstable on its own plant: the controller of {', '.join(own)}.")
-        wrong = [f"{c} on {j}" for c, j in self.unstable if c != j]
-        if wrong:
-            lines.append(f"Unstable pairs of controller and plant: {', '.join(wrong)}.")
-        if not self.unstable:
-            lines.append("Every controller is stable on every plant.")
-        for pairs, verb in ((self.indistinguishable, "cannot"), (self.undecided, "may not")):
-            for j, i in pairs:
-                lines.append(f"If {j} is true, it {verb} be distinguished from {i}.")
-        if not self.indistinguishable and not self.undecided:
-            lines.append("Every pair of plants can be distinguished.")
-        lines += self._slowest() + self._riskiest()
-        share = self.simulated.mean()
-        if share < 1.0:
+        names, computed = self.names, (~self.simulated).sum()
+        unstable = [f"{c} on {'its own plant' if c == j else j}" for c, j in self.unstable]
+        words = f"Unstable pairs of controller and plant: {', '.join(unstable)}."
+        lines = [words if unstable else "Every controller is stable on every plant."]
+        same = [
+            f"If {j} is true, it cannot be distinguished from {i}."
+            for j, i in self.indistinguishable
+        ]
+        lines += same or ["Every pair of plants can be distinguished."]
+        for j, i in _largest(self.pairs(self.times)):
+            pair = f"The slowest pair: {names[j]}, which is true, and {names[i]}"
+            lines.append(f"{pair}: odds of {self.odds:g}:1 after {self.time(j, j, i)} on average.")
+        for c, j, i in _largest(self.violations):
             lines.append(
-                "Costs, rates and times are computed without limits of the actuator"
-                + (f", except in {share:.0%} of the loops, which are simulated." if share else ".")
+                f"At worst, outputs leave their limits with probability {self.violation(c, j, i)}: "
+                f"before {names[j]}, which is true, is distinguished from {names[i]}, while the "
+                f"controller of {names[c]} acts."
             )
-        if share > 0.0 or self.violations is not None:
-            lines.append(f"Simulated: {self.runs} runs, at most {self.horizon} steps each.")
-        return "\n".join(lines)
-
-    def _slowest(self) -> list[str]:
-        """Describe the slowest pair that can be distinguished."""
-        times = self.pairs(self.times)
-        if not np.isfinite(times).any():
-            return []
-        finite = np.where(np.isfinite(times), times, -1.0)
-        j, i = divmod(int(finite.argmax()), len(times))
-        worst = int(np.argmax(self.times[:, j, i]))
-        text = (
-            f"The slowest pair: if {self.names[j]} is true, the odds against {self.names[i]} reach "
-            f"{self.odds:g}:1 after {self.time(j, j, i)} on average with the controller of "
-            f"{self.names[j]}"
+        lines.append(
+            f"Computed without limits of the actuator: {computed} of {self.simulated.size} loops. "
+            f"Simulations: {self.runs} runs of {self.horizon} steps."
         )
-        slower = f", and after {self.time(worst, j, i)} with that of {self.names[worst]}"
-        return [f"{text}{slower if worst != j else ', the slowest one'}."]
+        return "\n".join(lines)
 
     def time(self, c: int, j: int, i: int) -> str:
         """Return a time as text."""
@@ -160,23 +128,13 @@ the controller of m0, the slowest one.
         value = self.times[c, j, i]
         return "infinite time" if math.isinf(value) else f"{bound}{value:.3g} s"
 
-    def _riskiest(self) -> list[str]:
-        """Describe the most probable violation of the output limits."""
-        if self.violations is None:
-            return []
-        c, j, i = np.unravel_index(np.nanargmax(self.violations), self.violations.shape)
+    def violation(self, c: int, j: int, i: int) -> str:
+        """Return the probability of a violation and its interval as text."""
         low, high = self.intervals["violations"][:, c, j, i]
-        if self.violations[c, j, i] == 0.0:
-            return [f"The output never left its limits (probability at most {high:.2g})."]
-        return [
-            f"The output leaves its limits with probability {self.violations[c, j, i]:.3g} "
-            f"({low:.3g} to {high:.3g}) before {self.names[j]}, which is true, is distinguished "
-            f"from {self.names[i]}, while the controller of {self.names[c]} acts. This is the most "
-            "probable case."
-        ]
+        return f"{self.violations[c, j, i]:.3g} ({low:.2g} to {high:.2g})"
 
-    def chart(self) -> Chart:
-        """Return heat maps of costs and times as a chart."""
+    def plot(self) -> Any:
+        """Draw heat maps of costs and times; return the Matplotlib figure."""
         named = ", ".join(f"{m + 1} {name}" for m, name in enumerate(self.names))
         panels = [
             _panel("Extra cost", "cost / best cost on the plant - 1",
@@ -184,14 +142,17 @@ the controller of m0, the slowest one.
             _panel(f"Mean time to odds of {self.odds:g}:1", "seconds", self.pairs(self.times),
                    "row: true plant, column: other plant"),
         ]  # fmt: skip
-        return Chart("Check of a bank", panels, "Darker is worse, ∞: unstable or never.", 2, named)
-
-    def plot(self) -> Any:
-        """Draw heat maps of costs and times; return the Matplotlib figure."""
-        return figures.figure(self.chart())
+        note = "Darker is worse, ∞: unstable or never."
+        return figures.figure(Chart("Check of a bank", panels, note, 2, named))
 
     def __repr__(self) -> str:
         return f"BankCheck({len(self.names)} modes)\n{self.summary()}"
+
+
+def _largest(values: FloatArray) -> list[Any]:
+    """Return a list with the index of the largest finite value; it is empty if there is none."""
+    finite = np.where(np.isfinite(values), values, -1.0)
+    return np.argwhere((finite == finite.max()) & (finite >= 0.0)).tolist()[:1]
 
 
 def _panel(title: str, label: str, values: FloatArray, note: str) -> Panel:
@@ -204,8 +165,8 @@ def _panel(title: str, label: str, values: FloatArray, note: str) -> Panel:
         if not np.isnan(v)
     ]
     for m in range(len(values)):
-        text, at = str(m + 1), len(values) + 0.15
-        words += [Word(text, -0.15, -m - 0.5), Word(text, m + 0.5, -at)]
+        text, end = str(m + 1), len(values) + 0.15
+        words += [Word(text, -0.15, -m - 0.5), Word(text, m + 0.5, -end)]
     heat = Heat(label, shown, high, power=0.5)
     return Panel(title, "mode", "mode", [], heats=[heat], words=words, notes=[note])
 
@@ -226,9 +187,9 @@ def check_bank(
     Q and R are matrices, or numbers for multiples of the identity. y is the measured output. The
     arrays of the result have an axis for the controller that acts while plants are distinguished:
     times[j, j, i] is the time with the controller of the true plant, times.max(axis=0) the worst.
-    Worlds start in the `start` of the mode, filters too. If signals of the bank are constant in the
-    second half of the horizon, costs and rates are those of the long run, otherwise averages over
-    the horizon. Output limits are checked by `runs` simulated runs of at most `horizon` steps.
+    Worlds start in the `start` of the mode, filters too. Costs and rates are averages over the
+    second half of the horizon. If signals are constant there, times may be longer than the horizon.
+    Output limits are checked by `runs` simulated runs of `horizon` steps.
 
     >>> from bayescontrol.experts import PI, Bank, PlantMode
     >>> motor = lambda gain: PlantMode(
@@ -242,11 +203,13 @@ def check_bank(
     """
     if not isinstance(bank, Bank):
         raise MissingCapability(f"{bank!r} is not a bank: pass Bank([PlantMode(…), …])")
-    return _Checker(bank, Q, R, output_limits, odds, runs, horizon, seed).run()
+    checker = _Checker(bank, Q, R, output_limits, odds, runs, horizon, seed)
+    names = tuple(mode.name or f"m{m}" for m, mode in enumerate(bank.modes))
+    return BankCheck(names, bank.period, checker.odds, runs, horizon, **checker.run())
 
 
 class _Checker:
-    """The settings of a check, and the loops that have been analysed."""
+    """The settings of a check, and the analysis and simulation of one loop."""
 
     def __init__(
         self, bank: Bank, Q: Any, R: Any, output_limits: Any, odds: float, runs: int, horizon: int,
@@ -260,6 +223,7 @@ class _Checker:
         )
         self.output_limits = None if output_limits is None else as_limits(output_limits, g.outputs)
         self.odds = require_between("odds", odds, 1.0, math.inf, ends="()")
+        self.threshold = math.log(self.odds)
         self.runs, self.horizon = as_integer("runs", runs, 2), as_integer("horizon", horizon, 10)
         self.is_linear = all(map(is_linear, bank.modes))
         x, rows, nothing = bank.first_signals(), [], (np.zeros(g.inputs), np.zeros(g.outputs))
@@ -267,161 +231,106 @@ class _Checker:
             rows.append(np.concatenate([x[g.setpoint], x[g.setpoint_before], x[g.disturbance]]))
             x = bank.next_signals(x, *nothing)
         self.signals = np.array(rows)
-        changes = np.flatnonzero((self.signals[1:] != self.signals[:-1]).any(axis=1))
-        last = int(changes[-1]) + 1 if changes.size else 0
-        self.settles = last <= self.horizon // 2
-        self.settled_at = last if self.settles else math.inf
+        changing = np.flatnonzero((self.signals != self.signals[-1]).any(axis=1))
+        last = int(changing.max(initial=-1)) + 1
+        #: The step from which on signals are constant; the horizon, if that is in its second half.
+        self.settled_at = last if last <= self.horizon // 2 else self.horizon
 
-    def run(self) -> BankCheck:
+    def run(self) -> dict[str, Any]:
         """Analyse or simulate every controller on every plant."""
-        M = len(self.modes)
-        keys = ("costs", "rates", "times", "unfinished", "violations")
-        found = {key: np.full((3, M, M, M)[: 3 if key == "costs" else 4], np.nan) for key in keys}
-        stable, simulated = np.ones((2, M, M), np.bool_)
+        M, cubes = len(self.modes), ("rates", "times", "unfinished", "violations")
+        found = {key: np.full((3, M, M, M), np.nan) for key in cubes}
+        found["costs"], (stable, simulated) = np.empty((3, M, M)), np.ones((2, M, M), np.bool_)
         for c, j in np.ndindex(M, M):
-            exact: dict[str, FloatArray] = {}
-            if self.is_linear:
-                stable[c, j], exact = self.analyse(c, j)
-            simulated[c, j] = "times" not in exact
-            estimated = {}
+            results = self.analyse(c, j) if self.is_linear else {}
+            simulated[c, j] = "times" not in results
             if simulated[c, j] or self.output_limits is not None:
-                estimated = self.estimate(c, j, whole="costs" not in exact)
-                stable[c, j] &= bool(np.isfinite(estimated["costs"][0]) or "costs" in exact)
-            for key, values in {**estimated, **exact}.items():
+                results = {**self.estimate(c, j), **results}
+            stable[c, j] = results.pop("stable")
+            for key, values in results.items():
                 found[key][:, c, j] = values
-        for key in keys[1:]:
+        for key in cubes:
             found[key][:, :, np.eye(M, dtype=np.bool_)] = np.nan
-        has_none = found["rates"][0] * self.bank.period <= NO_RATE
-        found["times"][:, has_none & (found["unfinished"][0] == 1.0)] = math.inf
-        return BankCheck(
-            tuple(mode.name or f"m{m}" for m, mode in enumerate(self.modes)), self.bank.period,
-            self.odds, self.runs, self.horizon, found["costs"][0], found["rates"][0],
-            found["times"][0], None if self.output_limits is None else found["violations"][0],
-            found["unfinished"][0], stable, simulated,
-            {key: values[1:] for key, values in found.items() if key != "unfinished"},
-        )  # fmt: skip
+        intervals = {key: values[1:] for key, values in found.items()}
+        means = {key: values[0] for key, values in found.items()}
+        return {**means, "stable": stable, "simulated": simulated, "intervals": intervals}
 
-    def analyse(self, c: int, j: int) -> tuple[bool, dict[str, FloatArray]]:
-        """Return whether the loop is stable, and what can be computed about it."""
-        loop, order = self.loop_with_all_filters(c, j)
-        long, period, every = (
-            loop.long_run(self.signals, self.settles),
-            self.bank.period,
-            self.modes,
-        )
-        has_limits = bool(np.isfinite(every[0].limits).any())
-        if long is None:
-            models = [(*mode.models(period), mode.start()) for mode in every]
-            rates = [0.0 if all(map(np.array_equal, m, models[j])) else math.inf for m in models]
-            exact = {"costs": np.array(math.inf), "rates": np.array(rates)}
-            return False, {} if has_limits else exact
-        if has_limits and self._reaches_limits(long):
-            return True, {}
-        p = self.bank.signals.outputs
-        error = long.maps.y.copy()
-        error[len(long.P) : len(long.P) + p] -= np.eye(p)
-        cost = np.sum(self.Q * long.second_moment(error))
-        cost += np.sum(self.R * long.second_moment(long.maps.u))
-        gains = loop.gains(loop.models.Sigma)
-        each = [
-            np.trace(long.second_moment(long.maps.e[:, f] @ U.T)) for f, U in enumerate(gains.U)
-        ]
-        surprise = 0.5 * (np.array(each) + gains.log_det)[order]
-        times = [(0.0, 0.0) if i == j else self.expected_time(c, j, i) for i in range(len(every))]
-        return True, {
-            "costs": np.array(cost),
-            "rates": (surprise - surprise[j]) / period,
-            "times": np.array(times)[:, 0] * period,
-            "unfinished": np.array(times)[:, 1],
+    def analyse(self, c: int, j: int) -> dict[str, Any]:
+        """Return what can be computed about a linear loop."""
+        every, g, (low, high) = range(len(self.modes)), self.bank.signals, self.modes[0].limits
+        found = LinearLoop(self.modes, j, [c, *every]).long_run(self.signals)
+        if found is None:
+            has_limits = np.isfinite([low, high]).any()
+            return {"stable": False} if has_limits else {"stable": False, "costs": math.inf}
+        (mean, covariance, log_det), p = found, g.outputs
+        u = slice(p, p + g.inputs)
+        margin = MARGIN * np.sqrt(np.diag(covariance)[u])
+        if ((mean[:, u] - margin < low) | (mean[:, u] + margin > high)).any():
+            return {}
+        late = mean[self.horizon // 2 :]
+        moments = covariance + late.T @ late / len(late)
+        squares = np.diag(moments)[u.stop :].reshape(-1, p).sum(axis=1)
+        surprise = 0.5 * (squares + log_det)[1:]
+        times = np.zeros((len(every), 2))
+        for i in {*every} - {j}:
+            pair = LinearLoop(self.modes, j, [c, j, i])
+            times[i] = expected_time(pair, self.signals, self.settled_at, self.threshold)
+        return {
+            "stable": True,
+            "costs": np.sum(self.Q * moments[:p, :p]) + np.sum(self.R * moments[u, u]),
+            "rates": (surprise - surprise[j]) / self.bank.period,
+            "times": times[:, 0] * self.bank.period,
+            "unfinished": times[:, 1],
         }
-
-    def loop_with_all_filters(self, c: int, j: int) -> tuple[LinearLoop, Any]:
-        """Return controller c on plant j with the filters of all modes, and their order."""
-        filters = [c, *(m for m in range(len(self.modes)) if m != c)]
-        return LinearLoop(self.modes, j, filters), np.argsort(filters)
-
-    def _reaches_limits(self, long: LongRun) -> bool:
-        """Return whether inputs come near the limits of the actuator at any time."""
-        u, n, m = long.maps.u, len(long.P), long.path.shape[1]
-        mean, (low, high) = long.path @ u[:m], self.modes[0].limits
-        margin = MARGIN * np.sqrt(np.diag(u[:n].T @ long.P @ u[:n] + u[m:].T @ u[m:]))
-        return bool(((mean - margin < low) | (mean + margin > high)).any())
-
-    def expected_time(self, c: int, j: int, i: int) -> tuple[float, float]:
-        """Return the expected steps until j is distinguished from i, and the share unfinished."""
-        filters = list(dict.fromkeys([c, j, i]))
-        at = filters.index(j), filters.index(i)
-        loop = LinearLoop(self.modes, j, filters)
-        return expected_time(loop, *at, self.signals, self.settled_at, math.log(self.odds))
 
     # -- simulation -----------------------------------------------------------------------------
 
-    def estimate(self, c: int, j: int, whole: bool) -> dict[str, FloatArray]:
-        """Return means and intervals from simulated runs; without `whole`, stop when decided."""
-        all_at_once = self.is_linear
-        log_p, y, u = self.simulate_linear(c, j, whole) if all_at_once else self.simulate(c, j)
-        steps = len(log_p)
-        late = slice(steps // 2 if self.settles else 0, None)
-        error = y - self.signals[:steps, None, : y.shape[2]]
+    def estimate(self, c: int, j: int) -> dict[str, Any]:
+        """Return means and intervals from simulated runs."""
+        log_p, y, u = self.simulate_linear(c, j) if self.is_linear else self.simulate(c, j)
+        error = y - self.signals[:, None, : y.shape[2]]
         cost = np.einsum("kra,ab,krb->kr", error, self.Q, error)
         cost += np.einsum("kra,ab,krb->kr", u, self.R, u)
-        if self.settles and whole:
-            third, fourth = np.array_split(cost[late], 2)
-            if not fourth.mean() <= GROWTH * third.mean():
-                cost[:] = math.inf
-        gain = log_p[:, :, j, None] - log_p
-        above = np.cumsum(gain, axis=0) >= math.log(self.odds)
-        done = above.any(axis=0)
-        time = np.where(done, above.argmax(axis=0) + 1, steps)
-        found = {
-            "costs": cost[late].mean(axis=0),
-            "rates": gain[late].mean(axis=0) / self.bank.period,
-            "times": time * self.bank.period,
-            "unfinished": 1.0 * ~done,
-        }
+        gain, half = log_p[:, :, j, None] - log_p, self.horizon // 2
+        gain[abs(gain) <= ROUNDING * abs(log_p)] = 0.0
+        costs, rates = cost[half:].mean(axis=0), gain[half:].mean(axis=0) / self.bank.period
+        third, fourth = np.array_split(cost[half:], 2)
+        grows = self.settled_at < self.horizon and fourth.mean() > GROWTH * third.mean()
+        if grows or not np.isfinite(costs).all():
+            costs[:], rates[rates != 0.0] = math.inf, math.inf
+        above = np.cumsum(gain, axis=0) >= self.threshold
+        is_done = above.any(axis=0)
+        time = np.where(is_done, above.argmax(axis=0) + 1.0, self.horizon)
+        time[:, ~is_done.any(axis=0)] = math.inf
+        found = {"costs": costs, "rates": rates, "times": time * self.bank.period}
+        found["unfinished"] = ~is_done
         if self.output_limits is not None:
             outside = ((y < self.output_limits[0]) | (y > self.output_limits[1])).any(axis=2)
-            first = np.where(outside.any(axis=0), outside.argmax(axis=0) + 1, steps + 1)
-            found["violations"] = 1.0 * (first[:, None] <= time)
-        return {key: self._interval(values, key) for key, values in found.items()}
+            first = np.where(outside.any(axis=0), outside.argmax(axis=0) + 1, math.nan)
+            found["violations"] = first[:, None] <= time
+        intervals = {key: _interval(values) for key, values in found.items()}
+        return {**intervals, "stable": np.isfinite(costs).all()}
 
-    def _interval(self, values: FloatArray, key: str) -> FloatArray:
-        """Return the mean of the runs and its bounds; infinite if a run diverged."""
-        if not np.isfinite(values).all():
-            return np.full((3, *values.shape[1:]), math.inf)
-        is_share = key in ("unfinished", "violations")
-        found = mean_interval(values, method="Wilson" if is_share else "t")
-        return np.array([found.mean, found.low, found.high])
-
-    def simulate_linear(self, c: int, j: int, whole: bool) -> tuple[FloatArray, ...]:
+    def simulate_linear(self, c: int, j: int) -> tuple[FloatArray, ...]:
         """Return ln P(y | m), y and u of all runs at each step, all runs at once, with limits."""
-        loop, order = self.loop_with_all_filters(c, j)
-        loop.limits, Sigma = self.modes[0].limits, loop.Sigma
+        loop = LinearLoop(self.modes, j, [c, *range(len(self.modes))])
         rng = Stream.named(self.seed, c * len(self.modes) + j, "check").generator()
-        z, found = np.tile(loop.start, (self.runs, 1)), []
-        total = np.zeros((self.runs, len(order)))
-        is_open = np.arange(len(order)) != np.full((self.runs, 1), j)
+        z, Sigma, found = np.tile(loop.start, (self.runs, 1)), loop.Sigma, []
         for s in self.signals:
-            gains = loop.gains(Sigma)
-            Sigma = gains.Sigma
-            noise = rng.standard_normal((self.runs, sum(map(len, loop.factors))))
-            z, e, y, u = loop.step(z, np.tile(s, (self.runs, 1)), noise, gains)
-            e = np.einsum("fab,rfb->rfa", gains.U, e)
-            log_p = -0.5 * ((e**2).sum(axis=2) + gains.log_det)[:, order]
-            lost = (abs(y) > DIVERGED).any(axis=1)
-            z[lost], y[lost] = 0.0, math.inf
+            L, U, log_det, Sigma = loop.gains(Sigma)
+            noise = rng.standard_normal((self.runs, loop.size - len(loop.start) - len(s)))
+            rows = np.hstack([z, np.tile(s, (self.runs, 1)), noise])
+            z, y, u, white = loop.step(rows, L, U, self.modes[0].limits)
+            log_p = -0.5 * ((white**2).sum(axis=2) + log_det)[:, 1:]
+            has_diverged = (abs(y) > DIVERGED).any(axis=1)
+            z[has_diverged], y[has_diverged] = 0.0, math.inf
             found.append((log_p, y, u))
-            total += log_p[:, j, None] - log_p
-            is_open &= total < math.log(self.odds)
-            if not whole and not is_open.any():
-                break
         return tuple(map(np.array, zip(*found, strict=True)))
 
     def simulate(self, c: int, j: int) -> tuple[FloatArray, ...]:
         """Return ln P(y | m), y and u of all runs at each step, with the modes themselves."""
-        M, g = len(self.modes), self.bank.signals
-        shape = self.horizon, self.runs
-        log_p, y, u = (np.zeros((*shape, size)) for size in (M, g.outputs, g.inputs))
+        g, shape = self.bank.signals, (self.horizon, self.runs)
+        log_p, y, u = (np.zeros((*shape, n)) for n in (len(self.modes), g.outputs, g.inputs))
         for run in range(self.runs):
             rng = Stream.named(self.seed, run, f"check {c} {j}")
             world, x = self.bank.environment(j), self.bank.first_signals()
@@ -430,11 +339,18 @@ class _Checker:
                 a = self.modes[c].act(SituatedState(x, states[c]), rng)
                 o = world.respond(a, rng)
                 if not (np.abs(o) < DIVERGED).all():
-                    y[k:, run], log_p[k:, run] = math.inf, log_p[k - 1, run]
+                    y[k:, run] = math.inf
                     break
-                each = zip(self.modes, states, strict=True)
-                steps = [m.step_filter(SituatedState(x, s), a, o) for m, s in each]
-                log_p[k, run], states = [p[0] for p, _ in steps], [s[0] for _, s in steps]
+                for m, mode in enumerate(self.modes):
+                    p, s = mode.step_filter(SituatedState(x, states[m]), a, o)
+                    log_p[k, run, m], states[m] = p[0], s[0]
                 y[k, run], u[k, run] = o, self.modes[c].limited(a)
                 x = self.bank.next_signals(x, a, o)
         return log_p, y, u
+
+
+def _interval(values: Any) -> FloatArray:
+    """Return the mean of the runs and its bounds; all are infinite if a value is."""
+    finite, is_share = np.isfinite(values).all(axis=0), values.dtype == np.bool_
+    found = mean_interval(np.where(finite, values, 0.0), method="Wilson" if is_share else "t")
+    return np.where(finite, [found.mean, found.low, found.high], math.inf)

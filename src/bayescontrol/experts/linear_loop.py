@@ -19,7 +19,7 @@ evidence that moves the loop also moves the clock. This choice is empirical.
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +30,14 @@ from bayescontrol.experts.plant_mode import PlantMode
 
 #: The mean overshoot of a random walk with standard normal steps, -ζ(1/2) / √(2π).
 OVERSHOOT = 0.5825971579
-#: Doublings until a loop counts as unstable: 2^40 steps.
-DOUBLINGS = 40
+#: A loop is unstable if noise or signals leave more than this after 2^25 steps.
+DOUBLINGS, DECAYED = 25, 1e-6
 #: Moments that change by less than this share are stationary.
 SETTLED = 1e-9
-#: Steps between two looks at the probability that a pair is not distinguished yet.
-BLOCK = 64
+#: A pair is distinguished when the probability that it is not is below this.
+UNLIKELY = 1e-6
+#: Rates in nats per step below this are zero.
+NO_RATE = 1e-9
 #: Quantiles by which the distribution of the clock is represented.
 QUANTILES = (np.arange(32) + 0.5) / 32
 
@@ -49,277 +51,188 @@ def is_linear(mode: Any) -> bool:
     return (mode.gain is not None or uses_estimates) and not has_constants
 
 
-class Gains(NamedTuple):
-    """Gains of filters at one step: L, U with U S Uᵀ = 1, ln det S, and the next Σ."""
-
-    L: FloatArray
-    U: FloatArray
-    log_det: FloatArray
-    Sigma: FloatArray
-
-
-class Maps(NamedTuple):
-    """What follows linearly from [z, signals, noise]: the next z, innovations, y and u."""
-
-    z: FloatArray
-    e: FloatArray
-    y: FloatArray
-    u: FloatArray
-
-
 class LinearLoop:
     """The plant of mode `true` with the controller of a mode, and the filters of modes.
 
-    `filters` are indices of modes, first that of the controller.
+    `filters` are indices of modes, first that of the controller. Their matrices are the blocks of
+    large ones, so that all filters are one.
     """
 
     def __init__(self, modes: Sequence[Any], true: int, filters: Sequence[int]) -> None:
-        plant, first = modes[true], modes[filters[0]]
-        g, room = plant.signals, max(modes[m].states for m in filters)
-        self.sizes = (
-            plant.states, room * len(filters), g.inputs, g.outputs, g.outputs,
-        )  # fmt: skip
-        self.plant, self.signals, self.room, self.filters = plant, g, room, list(filters)
-        each = [modes[m].with_room(room).models(plant.period) for m in filters]
-        self.models = kernels.kalman.FilterModels(*map(np.concatenate, zip(*each, strict=True)))
-        self.factors = [kernels.regression.factor(noise) for noise in (plant.W, plant.V)]
-        self.E = np.hstack([plant.B, plant.E])
-        self.controller = _matrix(first, room)
-        rows = [modes[m].with_room(room).start() for m in filters]
-        at = 1 + 2 * g.outputs
-        self.Sigma = np.array([row[at + room :].reshape(room, room) for row in rows])
-        x_hat = np.concatenate([row[at : at + room] for row in rows])
-        y = rows[0][1 : 1 + g.outputs]
-        self.start = np.concatenate([plant.x0, x_hat, np.zeros(g.inputs), y, y])
-        self.limits: tuple[Any, Any] = (-math.inf, math.inf)
+        from scipy.linalg import block_diag  # type: ignore[import-untyped] # takes 0.5 s to load
 
-    def gains(self, Sigma: FloatArray) -> Gains:
-        """Return the gains of all filters from Σ after the last output."""
-        A, C, V = self.models.A, self.models.C, self.models.V
-        P = A @ Sigma @ _transposed(A) + self.models.W
-        S = C @ P @ _transposed(C) + V
-        L, U = _transposed(np.linalg.solve(S, C @ P)), np.linalg.inv(np.linalg.cholesky(S))
-        reduced = np.eye(self.room) - L @ C
-        log_det = np.linalg.slogdet(S)[1]
-        return Gains(L, U, log_det, reduced @ P @ _transposed(reduced) + L @ V @ _transposed(L))
+        each, plant, self.first = [modes[m] for m in filters], modes[true], modes[filters[0]]
+        self.A, self.C, self.W, self.V = (
+            block_diag(*(getattr(mode, name) for mode in each)) for name in "ACWV"
+        )
+        self.B = np.vstack([np.hstack([mode.B, mode.E]) for mode in each])
+        self.D = np.vstack([mode.D for mode in each])
+        stationary = [mode.stationary[2] for mode in each]
+        given = [mode.start_noise for mode in each]
+        Sigma = [S if start is None else start for S, start in zip(stationary, given, strict=True)]
+        self.Sigma, self.stationary = block_diag(*Sigma), block_diag(*stationary)
+        self.plant, self.E = plant, np.hstack([plant.B, plant.E])
+        self.factors = [kernels.regression.factor(noise) for noise in (plant.W, plant.V)]
+        self.controller, g = _matrix(self.first), plant.signals
+        x_hat, y = np.concatenate([mode.x0 for mode in each]), self.first.C @ self.first.x0
+        start = [plant.x0, x_hat, np.zeros(g.inputs), y, y]
+        sizes = [*map(len, start), 2 * g.outputs, g.disturbances, plant.states, g.outputs]
+        self.start, (*self.ends, self.size) = np.concatenate(start), np.cumsum(sizes)
+
+    def gains(self, Sigma: FloatArray) -> tuple[FloatArray, ...]:
+        """Return L, U, ln det S of each filter, and the next Σ, from Σ after the last output."""
+        P = self.A @ Sigma @ self.A.T + self.W
+        S = self.C @ P @ self.C.T + self.V
+        L, root = np.linalg.solve(S, self.C @ P).T, np.linalg.cholesky(S)
+        reduced = np.eye(len(P)) - L @ self.C
+        log_det = 2.0 * np.log(np.diag(root)).reshape(-1, len(self.first.C)).sum(axis=1)
+        Sigma = reduced @ P @ reduced.T + L @ self.V @ L.T
+        return L, np.linalg.inv(root), log_det, Sigma
 
     def step(
-        self, z: FloatArray, signals: FloatArray, noise: FloatArray, gains: Gains
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the next z, the innovations, y and u, with one row for each row of z."""
-        g, f = self.signals, self.models
-        x, x_hat, u, y_hat, y_before = np.split(z, np.cumsum(self.sizes)[:-1], axis=1)
-        d = signals[:, 2 * g.outputs :]
-        seen = [signals[:, : 2 * g.outputs], d, u, x_hat[:, : self.room], y_hat, y_before]
-        u = np.clip(np.hstack(seen) @ self.controller, *self.limits)
-        v, w = np.hstack([u, d]), noise[:, : len(self.plant.A)] @ self.factors[0]
-        x = x @ self.plant.A.T + v @ self.E.T + w
-        y = x @ self.plant.C.T + v @ self.plant.D.T + noise[:, len(w.T) :] @ self.factors[1]
-        ahead = np.einsum("fab,rfb->rfa", f.A, x_hat.reshape(len(z), -1, self.room))
-        ahead += np.einsum("fab,rb->rfa", f.B[:, :, :-1], v)  # the last input is constant
-        before = np.einsum("fab,rfb->rfa", f.C, ahead) + np.einsum("fab,rb->rfa", f.D[..., :-1], v)
-        e = y[:, None] - before
-        x_hat = ahead + np.einsum("fab,rfb->rfa", gains.L, e)
-        new_y = before[:, 0] + e[:, 0] @ (f.C[0] @ gains.L[0]).T
-        return np.hstack([x, x_hat.reshape(len(z), -1), u, new_y, y_hat]), e, y, u
+        self, rows: FloatArray, L: FloatArray, U: FloatArray, limits: Any = None
+    ) -> tuple[FloatArray, ...]:
+        """Return the next z, y, u, and U e of each filter, for rows of [z, signals, noise].
 
-    def maps(self, gains: Gains) -> Maps:
-        """Return the linear maps of a step, from its answers to unit vectors."""
-        g = self.signals
-        sizes = [sum(self.sizes), 2 * g.outputs + g.disturbances, sum(map(len, self.factors))]
-        z, signals, noise = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
-        return Maps(*self.step(z, signals, noise, gains))
-
-    # -- the long run ---------------------------------------------------------------------------
-
-    def long_run(self, signals: FloatArray, settles: bool) -> "LongRun | None":
-        """Return the moments of the loop in the long run; None if it is unstable.
-
-        If the signals settle, these are the moments with the last signals, otherwise the averages.
+        For the unit vectors and without limits, these are the linear maps of a step.
         """
-        maps, n = self.maps(self.gains(self.models.Sigma)), sum(self.sizes)
-        F, H, G = np.split(maps.z, [n, n + signals.shape[1]])
-        p = self.signals.outputs
+        plant, first, n = self.plant, self.first, self.first.states
+        x, x_hat, u, y_hat, y_before, r, d, w, noise = np.split(rows, self.ends, axis=1)
+        u = np.hstack([r, d, u, x_hat[:, :n], y_hat, y_before]) @ self.controller
+        u = u if limits is None else np.clip(u, *limits)
+        v = np.hstack([u, d])
+        x = x @ plant.A.T + v @ self.E.T + w @ self.factors[0]
+        y = x @ plant.C.T + v @ plant.D.T + noise @ self.factors[1]
+        ahead = x_hat @ self.A.T + v @ self.B.T
+        e = np.tile(y, len(self.D) // len(y.T)) - ahead @ self.C.T - v @ self.D.T
+        x_hat = ahead + e @ L.T
+        new_y = x_hat[:, :n] @ first.C.T + v @ first.D.T
+        white = (e @ U.T).reshape(len(e), -1, len(y.T))
+        return np.hstack([x, x_hat, u, new_y, y_hat]), y, u, white
+
+    def long_run(self, signals: FloatArray) -> tuple[FloatArray, ...] | None:
+        """Return the mean at each step and the covariance of [y - r, u, U e], and ln det S.
+
+        The covariance and the gains of the filters are those of the long run. Return None if the
+        loop is unstable. Directions that neither noise nor signals reach may have eigenvalues of 1,
+        such as the integral of PI(kp, 0).
+        """
+        L, U, log_det, _ = self.gains(self.stationary)
+        next_z, y, u, white = self.step(np.eye(self.size), L, U)
+        n, m, p = len(self.start), len(self.start) + signals.shape[1], len(self.first.C)
+        F, H, G = np.split(next_z, [n, m])
         constant = np.vstack([H[:p] + H[p : 2 * p], H[2 * p :]])  # the setpoint does not change
-        by_noise, by_signals = _accumulate(F, G.T @ G), _accumulate(F, constant.T @ constant)
-        if by_noise is None or by_signals is None or abs(np.linalg.eigvals(F)).max() > 1.0 + 1e-9:
-            return None
-        z, path = self.start, []
+        P, power = G.T @ G, F
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(DOUBLINGS):  # P = Σ (Fᵏ)ᵀGᵀG Fᵏ over twice as many steps
+                P, power = P + power.T @ P @ power, power @ power
+            if not abs(np.vstack([G, constant]) @ power).max() < DECAYED:
+                return None
+        X, z, path = np.hstack([y, u, white.reshape(self.size, -1)]), self.start, []
+        X[n : n + p, :p] -= np.eye(p)
         for s in signals:
             path.append(np.concatenate([z, s]))
-            z = z @ F + s @ H
-        rows = np.array(path)
-        if not settles:
-            return LongRun(maps, by_noise, rows, rows)
-        A, b = F, signals[-1] @ H
-        for _ in range(DOUBLINGS):
-            z, A, b = z @ A + b, A @ A, b @ A + b
-        return LongRun(maps, by_noise, np.concatenate([z, signals[-1]])[None], rows)
+            z = path[-1] @ next_z[:m]
+        return np.array(path) @ X[:m], X[:n].T @ P @ X[:n] + X[m:].T @ X[m:], log_det
 
 
-def _matrix(mode: Any, room: int) -> FloatArray:
+def _matrix(mode: Any) -> FloatArray:
     """Return the controller as a matrix, from its answers to unit vectors."""
-    g, zero = mode.signals, np.zeros
-    sizes = [g.outputs, g.outputs, g.disturbances, g.inputs, room, g.outputs, g.outputs]
-    rows = []
-    for row in np.eye(sum(sizes)):
-        r, r_before, d, u, x, y, y_before = np.split(row, np.cumsum(sizes)[:-1])
-        loop = Loop(0, r, r_before, d, u, zero(g.outputs), x[: mode.states], y, y_before)
-        rows.append(np.asarray(mode.controller(loop)))
-    return np.array(rows)
-
-
-def _transposed(matrices: Any) -> FloatArray:
-    return np.asarray(matrices.transpose(0, 2, 1))
-
-
-class LongRun(NamedTuple):
-    """Maps, the covariance of z, and means of [z, signals] in the long run and from the start."""
-
-    maps: Maps
-    P: FloatArray
-    means: FloatArray
-    path: FloatArray
-
-    def second_moment(self, X: FloatArray) -> FloatArray:
-        """Return E v vᵀ for v = [z, signals, noise] X, on average over the long run."""
-        n, m = len(self.P), self.means.shape[1]
-        mean = self.means @ X[:m]
-        return np.asarray(
-            X[:n].T @ self.P @ X[:n] + X[m:].T @ X[m:] + mean.T @ mean / len(self.means)
-        )
-
-
-def _accumulate(F: FloatArray, Q: FloatArray) -> FloatArray | None:
-    """Solve P = Q + FᵀPF by doubling; None if P is infinite.
-
-    Directions that Q does not reach may have eigenvalues of 1, such as the integral of PI(kp, 0).
-    """
-    P = Q
-    with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(DOUBLINGS):
-            more = F.T @ P @ F
-            if not np.isfinite(more).all():
-                return None
-            P, F = P + more, F @ F
-            if abs(more).max() <= 1e-14 * abs(P).max():
-                return P
-    return None
+    g, zero = mode.signals, np.zeros(mode.signals.outputs)
+    sizes = [g.outputs, g.outputs, g.disturbances, g.inputs, mode.states, g.outputs, g.outputs]
+    parts = zip(*np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1), strict=True)
+    loops = [Loop(0, r, r_0, d, u, zero, x, y, y_0) for r, r_0, d, u, x, y, y_0 in parts]
+    return np.array([mode.controller(loop) for loop in loops])
 
 
 # -- the time until two plants are distinguished ----------------------------------------------
 
 
 def expected_time(
-    loop: LinearLoop,
-    true: int,
-    other: int,
-    signals: FloatArray,
-    settled_at: float,
-    threshold: float,
+    loop: LinearLoop, signals: FloatArray, settled_at: int, threshold: float
 ) -> tuple[float, float]:
     """Return E min(T, horizon) and P(T > horizon) in steps; T is when Λ reaches the threshold.
 
-    `true` and `other` are positions in `loop.filters`. The signals are constant from step
-    `settled_at` on. When the moments have become stationary, they are extrapolated, and there is no
-    horizon.
+    The filters of the loop are those of the controller, the true plant and the other plant. The
+    signals are constant from step `settled_at` on. When the moments have become stationary, they
+    are extrapolated, and there is no horizon.
     """
-    rows: list[FloatArray] = []
-    alive, used = [np.ones(1)], 0
-    for k, row in enumerate(_moments(loop, true, other, signals), 1):
-        rows.append(row)
-        settled = k > settled_at + 2 * sum(loop.sizes) and _is_settled(*rows[-3:])
-        if k % BLOCK == 0 or settled or k == len(signals):
-            alive, used = [*alive, _survival(np.array(rows[used:]), threshold)], k
-            if settled or alive[-1][-1] < 1e-6:
-                break
-    survival = np.concatenate(alive)
-    steps = survival.sum()
-    if settled:
-        return steps + _sum_of_tail(row, (row - rows[-2]) * [1, 1, 1, 1, 0], threshold), 0.0
-    left = float(survival[-1])
-    return float(steps) - left, left if left > 1e-6 else 0.0
+    steps, alive, moments, before = 0.0, 1.0, np.zeros(4), np.zeros(4)
+    for k, (growth, overshoot) in enumerate(_moments(loop, signals), 1):
+        moments, high = moments + growth, threshold + max(overshoot, -0.5 * threshold)
+        steps, alive = steps + alive, float(_survival(moments[None], high)[0])
+        is_settled = (abs(growth - before) <= SETTLED * abs(growth)).all()
+        if is_settled and k > settled_at + 2 * len(loop.start):
+            if not growth[0] > NO_RATE:
+                return math.inf, 1.0
+            return steps + alive + _sum_of_tail(moments, growth, high), 0.0
+        before = growth
+        if alive < UNLIKELY:
+            return steps, 0.0
+    return steps, alive
 
 
-def _is_settled(first: FloatArray, second: FloatArray, third: FloatArray) -> bool:
-    """Whether the moments grow by the same amount at every step."""
-    before, now = (second - first)[:4], (third - second)[:4]
-    return bool((abs(now - before) <= SETTLED * abs(now)).all())
-
-
-def _moments(loop: LinearLoop, true: int, other: int, signals: FloatArray) -> Iterator[FloatArray]:
-    """Yield at each step: E Λ, Var Λ, Var τ/2, the sum of s², and by how much to raise h."""
-    n, m = sum(loop.sizes), sum(loop.sizes) + signals.shape[1]
-    z, P, Sigma, row = loop.start, np.zeros((n, n)), loop.Sigma, np.zeros(5)
-    Gamma, gamma, steady = np.zeros((2, n, n)), np.zeros((2, n)), False
+def _moments(loop: LinearLoop, signals: FloatArray) -> Iterator[tuple[FloatArray, float]]:
+    """Yield at each step the growth of E Λ, Var Λ, Var τ/2 and Σ s², and ρ."""
+    n, m = len(loop.start), len(loop.start) + signals.shape[1]
+    z, P, Sigma = loop.start, np.zeros((n, n)), loop.Sigma
+    Gamma, gamma, steady, p = np.zeros((2, n, n)), np.zeros((2, n)), False, len(loop.first.C)
     for s in signals:
         if not steady:
-            gains = loop.gains(Sigma)
-            steady = bool(abs(gains.Sigma - Sigma).max() <= 1e-13 * abs(Sigma).max())
-            Sigma, maps, U = gains.Sigma, loop.maps(gains), gains.U
-            known = maps.e[:, other] - maps.e[:, true]  # does not depend on the noise
-            X = [maps.e[:, other] @ U[other].T, maps.e[:, true] @ U[true].T, known @ U[other].T]
-            noisy = [np.delete(x, range(n, m), axis=0) for x in X]
-            squares = [x @ x.T for x in noisy]
-            forms = np.array([squares[0] - squares[1], squares[2]])
-            R = U[other] @ np.linalg.inv(U[true])
-            R = R @ R.T
-            R1, FG = R - np.eye(len(R)), np.delete(maps.z, range(n, m), axis=0)
-            log_det, Pi = gains.log_det[other] - gains.log_det[true], np.eye(len(FG))
+            before, (L, U, log_dets, Sigma) = Sigma, loop.gains(Sigma)
+            steady = bool(abs(Sigma - before).max() <= 1e-13 * abs(before).max())
+            next_z, _, _, white = loop.step(np.eye(loop.size), L, U)
+            ratio = U[2 * p :, 2 * p :] @ np.linalg.inv(U[p : 2 * p, p : 2 * p])
+            _, true, other = white.transpose(1, 0, 2)
+            X = [other, true, other - true @ ratio.T]  # the last does not depend on the noise
+            a, b, c = [np.delete(x, range(n, m), axis=0) for x in X]
+            forms = np.array([a @ a.T - b @ b.T, c @ c.T])
+            R, R1 = ratio @ ratio.T, ratio @ ratio.T - np.eye(len(ratio))
+            FG = np.delete(next_z, range(n, m), axis=0)
+            log_det, Pi = log_dets[2] - log_dets[1], np.eye(len(FG))
         Pi[:n, :n] = P
         mean = [np.concatenate([z, s]) @ x[:m] for x in X]
-        pull = [x @ v for x, v in zip(noisy, mean, strict=True)]
-        linear = np.array([pull[0] - pull[1], pull[2]])
+        linear = np.array([a @ mean[0] - b @ mean[1], c @ mean[2]])
         spread, cross = Pi @ forms, linear @ Pi
-        row = row.copy()
         drift = 0.5 * (np.trace(spread[0]) + mean[0] @ mean[0] - mean[1] @ mean[1] + log_det)
-        row[0] += drift
-        row[1:3] += (forms[:, :n, :n] * Gamma).sum((1, 2)) + 2.0 * (linear[:, :n] * gamma).sum(1)
-        row[1:3] += 0.5 * (spread * spread.transpose(0, 2, 1)).sum((1, 2)) + (linear * cross).sum(1)
+        more = (forms[:, :n, :n] * Gamma).sum((1, 2)) + 2.0 * (linear[:, :n] * gamma).sum(1)
+        more += 0.5 * (spread * spread.transpose(0, 2, 1)).sum((1, 2)) + (linear * cross).sum(1)
         square = np.outer(mean[2], mean[2]) + X[2][:n].T @ P @ X[2][:n]
         variance = max(0.5 * np.sum(R1 * R1) + np.sum(square * R), 1e-300)
         skew = np.trace(R1 @ R1 @ R1) + 3.0 * np.sum(square * (R @ R1))
-        row[3] += variance
         # T is an integer: that is worth a quarter of a step.
-        row[4] = OVERSHOOT * math.sqrt(variance) + skew / (6.0 * variance) - 0.25 * drift
-        if not np.isfinite(row).all():
+        overshoot = OVERSHOOT * math.sqrt(variance) + skew / (6.0 * variance) - 0.25 * drift
+        if not np.isfinite([drift, *more, overshoot]).all():
             return
-        yield row
+        yield np.array([drift, *more, variance]), overshoot
         spread = spread @ Pi  # Gamma and gamma: covariances of Λ and τ/2 with z zᵀ and z
         spread[:, :n, :n] += Gamma
         cross[:, :n] += gamma
         Gamma, gamma, P = FG.T @ spread @ FG, cross @ FG, FG.T @ Pi @ FG
-        z = np.concatenate([z, s]) @ maps.z[:m]
+        z = np.concatenate([z, s]) @ next_z[:m]
 
 
-def _survival(rows: FloatArray, threshold: float) -> FloatArray:
-    """Return P(T > k) for rows of `_moments`."""
-    from scipy.special import (  # type: ignore[import-untyped] # takes 0.5 s to load
-        gammaincinv,
-        log_ndtr,
-        ndtr,
-    )
+def _survival(rows: FloatArray, barrier: float) -> FloatArray:
+    """Return P(T > k) for rows of moments; the barrier is h + ρ."""
+    from scipy import special  # type: ignore[import-untyped] # takes 0.5 s to load
 
     clock = np.maximum(2.0 * rows[:, 0], 1e-12)
     variance = 2.0 * (rows[:, 1] + rows[:, 2] - rows[:, 3])
     shape = np.maximum(clock**2 / np.maximum(variance, 1e-7 * clock**2), 0.5)
     # A negative variance means that steps of Λ balance each other. The clock is ahead then.
     ahead = np.clip(-0.5 * variance / clock, 0.0, 0.25 * clock)
-    tau = gammaincinv(shape[:, None], QUANTILES) * (clock / shape)[:, None] + ahead[:, None]
-    barrier = np.maximum(threshold + rows[:, 4], 0.5 * threshold)[:, None]
+    tau = special.gammaincinv(shape[:, None], QUANTILES) * (clock / shape)[:, None] + ahead[:, None]
     root = np.sqrt(np.maximum(tau, 1e-300))
-    reflected = np.exp(np.minimum(barrier + log_ndtr(-barrier / root - 0.5 * root), 0.0))
-    survival = ndtr(barrier / root - 0.5 * root) - reflected
+    reflected = np.exp(np.minimum(barrier + special.log_ndtr(-barrier / root - 0.5 * root), 0.0))
+    survival = special.ndtr(barrier / root - 0.5 * root) - reflected
     return np.asarray(np.clip(survival, 0.0, 1.0).mean(axis=1))
 
 
-def _sum_of_tail(row: FloatArray, growth: FloatArray, threshold: float) -> float:
+def _sum_of_tail(row: FloatArray, growth: FloatArray, barrier: float) -> float:
     """Return Σ P(T > k) over all later steps, where the moments grow linearly."""
-    if not growth[0] > 1e-12:
-        return math.inf
     noise = 2.0 * abs(growth[1] + growth[2] - growth[3]) / growth[0]
-    last = (20.0 + noise) * (threshold + 20.0) / growth[0] + 10.0
+    last = (20.0 + noise) * (barrier + 20.0) / growth[0] + 10.0
     steps = np.concatenate([[0.0], np.geomspace(1.0, last, 2000)])
-    survival = _survival(row + steps[:, None] * growth, threshold)
+    survival = _survival(row + steps[:, None] * growth, barrier)
     # The sum from 1 on is the integral, corrected at its end (Euler and Maclaurin).
     return float(((survival[1:] + survival[:-1]) * np.diff(steps)).sum() / 2 - survival[0] / 2)
