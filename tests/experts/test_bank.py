@@ -77,22 +77,28 @@ def posterior(filters: Any) -> Any:
 
 def run_beside_textbook(
     modes: Any, covariances: Any, steps: int, missing: Any = ()
-) -> tuple[Any, Any]:
-    """Return the posteriors of a bank and of textbook filters on the same inputs and outputs."""
+) -> tuple[Any, Any, Any]:
+    """Return the posteriors of a bank and of textbook filters on the same inputs and outputs.
+
+    The third array has the differences of ln P(y | mode, past), which matter in every step.
+    """
     bank = Bank(modes, setpoint=np.zeros(2))
     agent, world, rng = bank.agent(), bank.environment(1), Stream(3)
     filters = [TextbookFilter(m, P) for m, P in zip(modes, covariances, strict=True)]
-    ours, theirs = [], []
+    ours, theirs, differences = [], [], []
     for k in range(steps):
         u = agent.act(rng)
         y = world.respond(u, rng)
         y = MISSING if k in missing else y
+        log_p = 0.0 if y is MISSING else agent.belief.log_likelihoods(agent.x, u, y)
+        before = np.array([f.log_p for f in filters])
         agent.observe(u, y)
         for f in filters:
             f.step(u, None if y is MISSING else y)
+        differences.append(log_p - (np.array([f.log_p for f in filters]) - before))
         ours.append(agent.belief.posterior())
         theirs.append(posterior(filters))
-    return np.array(ours), np.array(theirs)
+    return np.array(ours), np.array(theirs), np.array(differences)
 
 
 # -- filters ---------------------------------------------------------------------------------
@@ -101,15 +107,18 @@ def run_beside_textbook(
 def test_mode_probabilities_equal_those_of_an_independent_kalman_bank() -> None:
     modes = [random_mode(s, n, process_noise=0.3) for s, n in ((1, 2), (2, 3), (3, 1), (4, 4))]
     covariances = [mode.stationary[2] for mode in modes]
-    ours, theirs = run_beside_textbook(modes, covariances, 200, missing={5, 6, 40, 90, 91, 92})
+    lost = {5, 6, 40, 90, 91, 92}
+    ours, theirs, differences = run_beside_textbook(modes, covariances, 200, missing=lost)
     assert np.abs(ours - theirs).max() < 1e-10
+    assert np.abs(differences).max() < 1e-9
     assert (theirs[:4].max(axis=1) < 0.999).any()
 
 
 def test_a_filter_that_starts_uncertain_equals_the_time_varying_filter() -> None:
     modes = [random_mode(s, 3, start_noise=2.0) for s in (1, 2)]
-    ours, theirs = run_beside_textbook(modes, [4.0 * np.eye(3)] * 2, 60)
+    ours, theirs, differences = run_beside_textbook(modes, [4.0 * np.eye(3)] * 2, 60)
     assert np.abs(ours - theirs).max() < 1e-10
+    assert np.abs(differences).max() < 1e-9
 
 
 def test_a_filter_becomes_steady_again_after_a_lost_sample() -> None:
