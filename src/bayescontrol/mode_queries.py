@@ -444,6 +444,8 @@ class ModeArrayQueries(Generic[M]):
         start: Any = getattr(modes, "start", None) if isinstance(modes, Stateful) else None
         self.states: list[Any] = [start()] if callable(start) else []
         self.stateful_modes = tuple(range(len(self.states)))
+        self._uses_situation = uses_situation(modes)
+        self._bound: dict[int, Any] = {}  # modes with their states
         self._supports: dict[type, bool] = {}
         self.log = not isinstance(modes, ModeArray)
         self._likelihoods: Callable[[Any, Any, Any], FloatArray] = (
@@ -461,12 +463,18 @@ class ModeArrayQueries(Generic[M]):
 
     def mode(self, m: int) -> M:
         """Mode m, bound to its private state if it has one."""
-        mode: Any = self.modes[m]
-        return BoundMode(mode, _Rows(self.states), m) if self.states else mode  # type: ignore[return-value]
+        if not self.states:
+            return self.modes[m]
+        if m not in self._bound:
+            self._bound[m] = BoundMode(self.modes[m], _Rows(self.states), m)
+        mode: M = self._bound[m]
+        return mode
 
     def _situation(self, x: Any) -> Any:
         """Return what the methods of the array receive: x, the private states, or both."""
-        return state_for(self.modes, x, self.states[0]) if self.states else x
+        if not self.states:
+            return x
+        return SituatedState(x, self.states[0]) if self._uses_situation else self.states[0]
 
     def likelihoods(self, x: Any, a: Any, o: Any) -> FloatArray:
         """P(o | m, x, a), or its logarithm, for all m."""
@@ -504,7 +512,7 @@ class ModeArrayQueries(Generic[M]):
     def copy(self) -> "ModeArrayQueries[M]":
         """Copy the private states; the modes are shared."""
         clone = copy(self)
-        clone.states = deepcopy(self.states)
+        clone.states, clone._bound = deepcopy(self.states), {}
         return clone
 
 

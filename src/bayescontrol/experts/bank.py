@@ -85,7 +85,7 @@ class FilterBank:
     def log_likelihoods(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return ln P(y | m, past, u) for all modes."""
         log_p, _ = self._last.store((*xs, a, o), self._step(xs, a, o))
-        return np.asarray(log_p)
+        return self._modes[0].require_finite(o, log_p)
 
     def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return the states of all filters after input a and output o; o may be `MISSING`."""
@@ -314,13 +314,14 @@ class Bank:
 
     def next_signals(self, x: FloatArray, a: Any, o: Any) -> FloatArray:
         """T(x, u, y): the signals of the next step."""
-        g, new, k = self.signals, x.copy(), int(x[0]) + 1
-        new[0], new[1], new[g.u] = k, self.period, self.modes[0].limited(a)
-        new[g.setpoint_before] = x[g.setpoint]
+        g, new, (low, high) = self.signals, np.empty_like(x), self.modes[0].limits
+        u = self.modes[0].as_input(a)
+        if not kernels.kalman.next_signals(x, u, low, high, self.period, g.outputs, new):
+            self.modes[0].limited(a)  # raises
         if self._scheduled[0]:
-            new[g.setpoint] = self._setpoint(k + 1)
+            new[g.setpoint] = self._setpoint(int(new[0]) + 1)
         if self._scheduled[1]:
-            new[g.disturbance] = self._disturbance(k)
+            new[g.disturbance] = self._disturbance(int(new[0]))
         if o is not MISSING:
             new[g.measured] = o
         return new

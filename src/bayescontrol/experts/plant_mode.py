@@ -62,7 +62,10 @@ class LastStep:
     def take(self, event: tuple[Any, ...]) -> Any:
         """Return the results once, if the event has the same objects; else None."""
         stored, self.event = self.event, None
-        is_same = stored is not None and all(v is w for v, w in zip(stored, event, strict=True))
+        if stored is None:
+            return None
+        (x, s, a, o), (x_now, s_now, a_now, o_now) = stored, event
+        is_same = x is x_now and s is s_now and a is a_now and o is o_now
         return self.results if is_same else None
 
 
@@ -129,18 +132,29 @@ class FilterMode:
 
     def limited(self, u: Any, out: FloatArray | None = None) -> FloatArray:
         """Return the input within the limits of the actuator; write it to `out` if given."""
-        low, high = self.limits
+        (low, high), given = self.limits, self.as_input(u)
         v = np.empty(low.size) if out is None else out
-        if type(u) is not np.ndarray or u.shape != low.shape or u.dtype != low.dtype:
-            u = _vector(u, low.size, "the input")
-        if not kernels.kalman.limit(u, low, high, v):
-            raise BadEvidence(f"the input is {u.tolist()}: it must be finite")
+        if not kernels.kalman.limit(given, low, high, v):
+            raise BadEvidence(f"the input is {given.tolist()}: it must be finite")
         return v
+
+    def as_input(self, u: Any) -> FloatArray:
+        """Return the input as an array of the right shape; its values are not checked."""
+        low = self.limits[0]
+        if type(u) is np.ndarray and u.shape == low.shape and u.dtype == low.dtype:
+            return u
+        return _vector(u, low.size, "the input")
 
     def log_likelihood(self, xs: SituatedState, a: Any, o: Any) -> float:
         """Return ln P(y | past, u), the density of the innovation."""
         results = self._last.store((*xs, a, o), self.step_filter(xs, a, o))
-        return float(results[0][0])
+        return float(self.require_finite(o, results[0])[0])
+
+    def require_finite(self, o: Any, log_p: FloatArray) -> FloatArray:
+        """Return log-likelihoods of the output o; raise `BadEvidence` if o is not finite."""
+        if not abs(log_p[0]) < math.inf:
+            _vector(o, self.signals.outputs, "the output")  # raises
+        return log_p
 
     def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return the state of the filter after input a and output o; o may be `MISSING`."""
@@ -161,7 +175,9 @@ class FilterMode:
         if g.disturbances:
             v[g.inputs : -1] = x[g.disturbance]
         v[-1] = 1.0
-        y = x[g.measured] if missing else _vector(o, g.outputs, "the output")
+        y = x[g.measured] if missing else o
+        if type(y) is not np.ndarray or y.shape != (g.outputs,) or y.dtype != v.dtype:
+            y = _vector(o, g.outputs, "the output")
         return v, y, missing, abs(x[1] - self.period) <= SAME_PERIOD * self.period
 
     def require_interval(self, interval: float) -> None:
@@ -286,10 +302,14 @@ class PlantMode(FilterMode):
         )
         target = np.linalg.pinv(steady) @ from_signals  # (x_r, u_r) from (setpoint, d, 1)
         forward = target[n:] + K @ target[:n]
-        from_setpoint, from_disturbance, constant = forward[:, :p], forward[:, p:-1], forward[:, -1]
+        from_setpoint, from_disturbance, constant = (
+            np.ascontiguousarray(part)
+            for part in (forward[:, :p], forward[:, p:-1], forward[:, -1])
+        )
 
         def feedback(loop: Loop) -> FloatArray:
-            u: FloatArray = from_setpoint.dot(loop.setpoint) - K.dot(loop.x) + constant
+            u = np.empty(q)
+            kernels.kalman.feedback(from_setpoint, K, constant, loop.setpoint, loop.x, u)
             if loop.disturbance.size:
                 u += from_disturbance.dot(loop.disturbance)
             return u

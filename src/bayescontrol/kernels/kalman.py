@@ -63,6 +63,52 @@ def limit(u: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> 
 
 
 @leaf
+def next_signals(
+    x: FloatArray, u: FloatArray, low: FloatArray, high: FloatArray, period: float, p: int,
+    new: FloatArray,
+) -> bool:  # fmt: skip
+    """Write the signals of the next step: clock, period, limited input and setpoints.
+
+    The layout is that of `experts.controllers.Signals`; p is the number of outputs. Setpoint,
+    disturbance and output stay the same. Return False if u is not finite.
+
+    >>> import numpy as np
+    >>> new, one = np.empty(7), np.ones(1)
+    >>> next_signals(np.array([4.0, 0.1, 0, 2, 1, 9, 3]), 5 * one, -one, one, 0.1, 1, new)
+    True
+    >>> new.tolist()
+    [5.0, 0.1, 1.0, 2.0, 2.0, 9.0, 3.0]
+    """
+    for i in range(x.size):
+        new[i] = x[i]
+    new[0], new[1] = x[0] + 1.0, period
+    for i in range(p):
+        new[2 + u.size + p + i] = x[2 + u.size + i]
+    return limit(u, low, high, new[2:])
+
+
+@leaf
+def feedback(
+    S: FloatArray, K: FloatArray, c: FloatArray, r: FloatArray, x: FloatArray, u: FloatArray
+) -> None:
+    """Write u = S r - K x + c.
+
+    >>> import numpy as np
+    >>> u, one = np.empty(1), np.ones((1, 1))
+    >>> feedback(2 * one, 3 * one, one[0], np.array([5.0]), np.array([1.0]), u)
+    >>> u.tolist()
+    [8.0]
+    """
+    for i in range(u.size):
+        total = c[i]
+        for j in range(r.size):
+            total += S[i, j] * r[j]
+        for j in range(x.size):
+            total -= K[i, j] * x[j]
+        u[i] = total
+
+
+@leaf
 def product(A: FloatArray, B: FloatArray, transpose: bool, out: FloatArray) -> None:
     """Write A B, or A Bᵀ with `transpose`.
 
