@@ -7,8 +7,9 @@ Least squares is the mean of the posterior with a flat prior. The posterior is t
     [A B]ᵀ | S ~ MN(least squares, (ZᵀZ)⁻¹, S),   S ~ IW(scatter of the residuals, dof)
 
 `FittedPlant.modes` draws plants from it. The state of a fitted plant holds the last outputs and
-inputs, so the filter knows it exactly. Sensor noise in the log makes the coefficients too small, as
-in every regression on noisy values; a higher order makes up for a part of it.
+inputs, so the filter soon knows it exactly; it starts with the mean and the spread of the log.
+Sensor noise in the log makes the coefficients too small, as in every regression on noisy values; a
+higher order makes up for a part of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -100,8 +101,8 @@ class FittedPlant(NamedTuple):
         q = coefficients.shape[1] // n - p
         size = p * n + q * (n - 1)
         A, B, C = np.zeros((size, size)), np.zeros((size, q)), np.eye(p, size)
-        A[:p] = np.delete(coefficients, np.s_[p * n : p * n + q], axis=1)
-        B[:p] = coefficients[:, p * n : p * n + q]
+        kept = np.delete(np.arange(coefficients.shape[1]), np.s_[p * n : p * n + q])
+        A[:p], B[:p] = coefficients[:, kept], coefficients[:, p * n : p * n + q]
         A[p : p * n, : p * (n - 1)] = np.eye(p * (n - 1))
         if n > 1:
             B[p * n : p * n + q] = np.eye(q)
@@ -114,7 +115,11 @@ class FittedPlant(NamedTuple):
         fixed: Any = {"dt": self.period, "process_noise": W, "drift": drift}
         if fixed.keys() & options.keys():
             raise InvalidSystem(f"{', '.join(fixed)} of a fitted plant come from the log")
-        options = {"start_noise": np.eye(size) * np.trace(S), "sensor_noise": _EXACT * S} | options
+        moments = self.precision / (self.dof + coefficients.shape[1] + 1)  # those of the log
+        options = {
+            "start": regressors[kept], "start_noise": moments[np.ix_(kept, kept)],
+            "sensor_noise": _EXACT * S,
+        } | options  # fmt: skip
         return PlantMode((A, B, C), controller, **fixed, **options)
 
 
