@@ -399,6 +399,9 @@ class ModeListQueries(Generic[M]):
             states[m] = mode.advance(state_for(mode, x, states[m]), a, o)
         return states
 
+    def require_states(self, states: list[Any]) -> None:
+        """Accept any saved private states: only the modes know what they mean."""
+
     def names(self) -> npt.NDArray[np.str_]:
         """Return the names of the modes. They are saved, so that `load` can reject other modes."""
         return np.array([name_of(self.modes, m) for m in range(len(self))], np.str_)
@@ -498,8 +501,20 @@ class ModeArrayQueries(Generic[M]):
             self._supports[capability] = isinstance(self.modes, capability)
         return self._supports[capability]
 
+    def require_states(self, states: list[Any]) -> None:
+        """Raise IncompatibleState unless saved private states fit the modes."""
+        for old, new in zip(self.states, states, strict=True):
+            if getattr(new, "shape", None) != old.shape or new.dtype != old.dtype:
+                raise IncompatibleState(
+                    f"the saved private states have the shape {np.shape(new)}: expected {old.shape}"
+                )
+
     def query_each(self, capability: type, query: Callable[[Any], Any]) -> Any:
         """Return query(modes), whose arrays have one number per mode."""
+        if self.states:
+            raise MissingCapability(
+                f"{self.modes!r} holds private states and cannot be asked for {capability.__name__}"
+            )
         if not self.supports(capability):
             require(self.modes, capability, f"the array of modes ({self.modes!r})")
         return query(self.modes)

@@ -14,6 +14,7 @@ from bayescontrol.beliefs import InteractingBelief
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
+    IncompatibleState,
     InvalidSystem,
     MissingCapability,
     UnknownAction,
@@ -602,3 +603,114 @@ def test_a_bank_with_a_hazard_follows_a_plant_that_switches() -> None:
 def test_plants_of_different_order_cannot_switch() -> None:
     with pytest.raises(InvalidSystem, match="same state variables"):
         Bank([random_mode(1, 2), random_mode(2, 3)], hazard=0.01)
+
+
+# -- traps -------------------------------------------------------------------------------------
+
+
+def test_a_controller_that_changes_its_arguments_changes_nothing_else() -> None:
+    def rough(loop: Any) -> Any:
+        error = loop.setpoint
+        error -= loop.y
+        loop.x[:] = 7.0
+        return 0.1 * error
+
+    mode = PlantMode(([[0.5]], [[1.0]], [[1.0]]), rough, process_noise=1, sensor_noise=1)
+    agent = Bank([mode], setpoint=3.0).agent()
+    before = agent.save()
+    agent.act(Stream(0))
+    after = agent.save()
+    for name in ("situation", "belief/state/0"):
+        assert np.array_equal(before[name], after[name])
+
+
+def test_the_first_input_is_that_of_the_operating_point() -> None:
+    def tank(u0: float) -> PlantMode:
+        return PlantMode(([[0.9]], [[0.5]], [[1.0]]), PI(0.1, 0.05), operating_point=(u0, 300.0),
+                         process_noise=1, sensor_noise=1, limits=(2.0, 8.0))  # fmt: skip
+
+    assert Bank([tank(5.0)], setpoint=300.0).agent().act(Stream(0)) == 5.0
+    with pytest.raises(InvalidSystem, match="first_input"):
+        Bank([tank(5.0), tank(6.0)], setpoint=300.0)
+    bank = Bank([tank(5.0), tank(6.0)], setpoint=300.0, first_input=4.0)
+    assert bank.agent().act(Stream(0)) == 4.0
+
+
+def test_nothing_measured_yet_counts_as_the_expected_output() -> None:
+    mode = PlantMode(([[0.9]], [[0.5]], [[1.0]]), PI(0.0, 1.0, integrate_measured=True),
+                     operating_point=(5.0, 300.0), process_noise=1, sensor_noise=1)  # fmt: skip
+    agent = Bank([mode], setpoint=300.0).agent()
+    u = agent.act(Stream(0))
+    agent.observe(u, MISSING)
+    assert agent.act(Stream(0)) == u == 5.0
+
+
+@pytest.mark.parametrize(
+    ("plant", "options"),
+    [
+        (control.tf([1, 0.5], [1, -0.5], 1), {}),
+        (control.tf([1], [1, 1]), {"dt": 1.0, "method": "bilinear"}),
+    ],
+)
+def test_an_output_that_depends_on_the_next_input_is_an_error(plant: Any, options: Any) -> None:
+    with pytest.raises(InvalidSystem, match="before the next input"):
+        PlantMode(plant, PI(1, 1), process_noise=1, sensor_noise=1, **options)
+
+
+def test_a_state_of_plants_of_another_order_is_rejected() -> None:
+    def unnamed(states: int) -> Any:
+        return PlantMode((0.5 * np.eye(states), np.ones((states, 1)), np.ones((1, states))),
+                         lambda loop: 0.0, process_noise=1, sensor_noise=1)  # fmt: skip
+
+    one, two = (Bank([unnamed(n)] * 2).agent() for n in (1, 2))
+    with pytest.raises(IncompatibleState, match="shape"):
+        two.load(one.save())
+
+
+def test_probabilities_of_actions_are_those_of_the_mode_in_charge() -> None:
+    class Named(Coin):
+        def action_probabilities(self, x: Any) -> Any:
+            return {self.name: 1.0}
+
+    agent = Supervisor(FiniteBelief([Named(0.4), Named(0.6)]), choose="most probable", hysteresis=3)
+    assert agent.action_probabilities() == {"0.4": 1.0}
+    agent.act(Stream(0))
+    agent.observe("any", 1)
+    assert agent.action_probabilities() == {agent.act(Stream(0)): 1.0} == {"0.4": 1.0}
+    held = Supervisor(FiniteBelief([Named(0.4), Named(0.6)]), dwell=10)
+    assert held.action_probabilities() == {"0.4": 0.5, "0.6": 0.5}
+    a = held.act(Stream(0))
+    assert held.action_probabilities() == {a: 1.0}
+
+
+def test_a_steady_state_is_exact_although_the_setpoint_cannot_be_reached() -> None:
+    """Two outputs, one input: y = (10, 2) u in steady state, so u = 100/104 for (10, 0)."""
+    mode = PlantMode((np.diag([0.9, 0.5]), [[1.0], [1.0]], np.eye(2)), [[0.0, 0.0]],
+                     process_noise=1, sensor_noise=1)  # fmt: skip
+    agent = Bank([mode], setpoint=[10.0, 0.0]).agent()
+    assert agent.act(Stream(0)) == pytest.approx(100 / 104, rel=1e-6)
+
+
+def test_a_filter_with_states_of_very_different_size_settles_late() -> None:
+    mode = PlantMode((np.diag([0.5, 0.999]), np.ones((2, 1)), np.eye(2)), [[0.0, 0.0]],
+                     process_noise=[1e6, 1e-4], sensor_noise=[1e6, 1e-2],
+                     start_noise=1.0)  # fmt: skip
+    agent, rng = Bank([mode]).agent(), Stream(0)
+    states = []
+    for _ in range(200):
+        agent.observe(0.0, [1e6 * rng.normal(), 1e-2 * rng.normal()])
+        states.append(agent.belief.save()["state/0"][0, -1])
+    assert (np.diff(states)[5:-1] / states[5:-2] > -0.5).all()  # no jump of the covariance
+
+
+@pytest.mark.parametrize("y", [np.float32(1), np.int64(1), np.array(1.0), [1.0], 1])
+def test_numbers_of_any_kind_are_outputs(y: Any) -> None:
+    mode = PlantMode(([[0.5]], [[1.0]], [[1.0]]), PI(1, 1), process_noise=1, sensor_noise=1)
+    agent = Bank([mode]).agent()
+    agent.observe(y, y)
+    assert agent.belief.count == 1
+
+
+def test_numbers_as_gains_need_as_many_inputs_as_outputs() -> None:
+    with pytest.raises(InvalidSystem, match="matrices of 2 × 1"):
+        PlantMode(([[0.5]], [[1.0, 1.0]], [[1.0]]), PI(1, 1), process_noise=1, sensor_noise=1)

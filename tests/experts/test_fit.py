@@ -108,6 +108,8 @@ def test_the_uncertainty_is_a_prior_of_linear_quadratic_control() -> None:
     assert belief.mean() == pytest.approx(fit.coefficients)
     with pytest.raises(MissingCapability, match="order one"):
         _ = fit_plant((u, y), order=2).prior
+    with pytest.raises(MissingCapability, match="operating point"):
+        _ = fit_plant((u, y + 40.0), order=1).prior
 
 
 @pytest.mark.parametrize(
@@ -115,14 +117,16 @@ def test_the_uncertainty_is_a_prior_of_linear_quadratic_control() -> None:
     [
         (([1.0] * 50, [1.0] * 50), "do not determine"),
         (([1.0, 2.0], [1.0, 2.0]), "do not determine"),
+        (([], []), "equal length"),
         (([1.0, 2.0], [1.0]), "equal length"),
         (([math.nan] * 9, [1.0] * 9), "finite"),
         ("log", "pair"),
     ],
 )
 def test_a_log_that_does_not_determine_a_plant_is_an_error(log: Any, message: str) -> None:
-    with pytest.raises(BadEvidence, match=message):
-        fit_plant(log)
+    for order in (1, 5):
+        with pytest.raises(BadEvidence, match=message):
+            fit_plant(log, order)
 
 
 def test_residuals_of_the_true_model_are_white_and_the_test_has_its_level() -> None:

@@ -1,5 +1,6 @@
 """Linear-quadratic control in plant units: scale, backup gain, limits, setpoint, integrals."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -281,3 +282,9 @@ def test_unknown_costs_and_changing_plants_are_refused() -> None:
 
 def test_a_backup_for_a_wrong_model_stabilises_the_cart_pole() -> None:
     assert cart_pole().cost(cart_pole(1.3).K) / cart_pole().best_cost < 1.2
+
+
+def test_the_learned_prior_survives_pickling() -> None:
+    problem = pickle.loads(pickle.dumps(LinearQuadratic([[1.0]], [[1.0]])))
+    assert type(problem.agent()) is type(LinearQuadratic([[1.0]], [[1.0]]).agent())
+    assert problem.settings()["prior"] == "learned"

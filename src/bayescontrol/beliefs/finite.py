@@ -404,6 +404,7 @@ class FiniteBelief(Generic[M]):
             if f"state/{m}" not in arrays:
                 raise IncompatibleState(f"the saved state lacks the private state of mode {m}")
             states[m] = unpack(arrays[f"state/{m}"])
+        self._hypotheses.require_states(states)
         try:
             prior = as_prior(arrays["prior"], len(self))
             count, drawn = index(arrays["count"][()]), index(arrays["drawn"][()])

@@ -156,12 +156,26 @@ class Supervisor(ControlRule[Any, Any, Any, Any]):
         """Put a mode in charge; return it and its action."""
         if self.choose == "draw":
             return super().decide(x, rng)
+        mode = self.belief.select(self._most_probable())
+        return mode, mode.act(x, rng)
+
+    def _most_probable(self) -> int:
+        """Return the mode that is put in charge, with hysteresis."""
         v, held = self.belief.posterior(), self.belief.drawn
         best = int(v.argmax())
-        if held < 0 or v[best] > self.hysteresis * v[held]:
-            held = best
-        mode = self.belief.select(held)
-        return mode, mode.act(x, rng)
+        return best if held < 0 or v[best] > self.hysteresis * v[held] else held
+
+    def action_probabilities(self) -> dict[Any, float]:
+        """P(a_t | âo_<t): those of the mode in charge if it is known, else the mixture."""
+        is_held = self.mode is not None and self.dwell > 1 and not self._due(Stream(0))
+        if not is_held and self.choose == "draw":
+            return super().action_probabilities()
+        drawn = self.belief.drawn
+        mode: Any = self.belief.select(drawn if is_held else self._most_probable())
+        self.belief.drawn = drawn  # only a decision puts a mode in charge
+        if not hasattr(mode, "action_probabilities"):
+            raise MissingCapability(f"{mode!r} has no action_probabilities(x)")
+        return dict(mode.action_probabilities(self.x))
 
     def _due(self, rng: Stream) -> bool:
         """Return True if the mode in charge was retired or refuted, or its dwell time is over."""
@@ -222,6 +236,7 @@ class Bank:
     wanted value of output k, where output 0 is the one before the first input. With a `hazard`, the
     plant may switch between the modes at this rate per step; a list of rates is a grid on which the
     rate is learnt (`InteractingBelief`). Then all models need the same state variables.
+    `first_input` is the input before the first step, by default that of the operating point.
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.experts import PI
@@ -244,6 +259,7 @@ class Bank:
         setpoint: Any = 0.0,
         disturbance: Any = 0.0,
         hazard: npt.ArrayLike | None = None,
+        first_input: npt.ArrayLike | None = None,
         on_impossible: OnImpossible = "raise",
     ) -> None:
         self.modes: list[Any] = as_mode_list(modes)
@@ -257,6 +273,14 @@ class Bank:
         self._setpoint = as_signal(setpoint, self.signals.outputs, "setpoint")
         self._disturbance = as_signal(disturbance, self.signals.disturbances, "disturbance")
         self._scheduled = callable(setpoint), callable(disturbance)
+        if first_input is None:
+            first_input, *others = [mode.u0 for mode in self.modes]
+            if any(not np.array_equal(u0, first_input) for u0 in others):
+                raise InvalidSystem(
+                    "the modes have different operating points: pass first_input, the input that "
+                    "is applied before the first step"
+                )
+        self._first_input = first.limited(first_input)
         self.belief(), self.first_signals()  # validate the settings now
 
     def _require_same_loop(self, m: int, mode: Any) -> None:
@@ -272,7 +296,9 @@ class Bank:
         if abs(mode.period - first.period) > SAME_PERIOD * first.period:
             raise InvalidSystem(f"{label} has dt={mode.period:g}, mode 0 has dt={first.period:g}")
         if not np.array_equal(mode.limits, first.limits):
-            raise InvalidSystem(f"{label} has other limits than mode 0: the actuator is the same")
+            raise InvalidSystem(
+                f"{label} has other limits than mode 0, but all modes share one actuator"
+            )
 
     def belief(self) -> FiniteBelief[Any]:
         """Return the prior belief; if all modes are linear, their filters are compiled."""
@@ -309,7 +335,8 @@ class Bank:
             self._setpoint(0),
             self._setpoint(1),
         )
-        x[g.disturbance] = self._disturbance(0)
+        x[g.disturbance], x[g.u] = self._disturbance(0), self._first_input
+        x[g.measured] = self.modes[0].start()[1 : 1 + g.outputs]  # nothing is measured yet
         return x
 
     def next_signals(self, x: FloatArray, a: Any, o: Any) -> FloatArray:

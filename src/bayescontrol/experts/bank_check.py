@@ -92,7 +92,7 @@ class BankCheck:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of `bayescontrol check`; 0 if there is nothing to object."""
+        """The exit code of `bayescontrol check`; 0 if the check found no problem."""
         is_stable = self.stable.diagonal().all()
         return 13 if not is_stable else 12 if self.indistinguishable else 0
 

@@ -81,6 +81,6 @@ class PI:
         """Return the next input, before limits."""
         error = loop.setpoint - loop.y
         change = error - (loop.setpoint_before - loop.y_before)
-        if self.integrate_measured and loop.k > 0:  # nothing is measured before the first step
+        if self.integrate_measured:
             error = loop.setpoint - loop.measured
         return np.asarray(loop.u + np.dot(self.kp, change) + np.dot(self.ki, error))

@@ -64,6 +64,14 @@ class FittedPlant(NamedTuple):
         """The uncertainty as a prior for `LinearQuadratic`, if the model has order one."""
         if self.order > 1:
             raise MissingCapability("a prior of LinearQuadratic needs a fitted plant of order one")
+        z, mean = self.centre
+        rows = self.dof + z.size + 1
+        variance = np.diag(self.noise) * (1.0 / rows + z @ np.linalg.solve(self.precision, z))
+        if ((mean - self.coefficients @ z) ** 2 > 25.0 * variance).any():
+            raise MissingCapability(
+                "LinearQuadratic has no constant term, but the log has one: subtract the operating "
+                "point from inputs and outputs"
+            )
         return SystemPrior(self.coefficients, self.precision, self.scatter, float(self.dof))
 
     def mode(self, controller: Any, **options: Any) -> PlantMode:
@@ -144,7 +152,7 @@ def fit_plant(log: Any, order: int = 1, dt: float = 1.0) -> FittedPlant:
     """
     u, y = _columns(log)
     n = as_integer("order", order, 1)
-    p, rows = y.shape[1], len(u) - n
+    p, rows = y.shape[1], max(len(u) - n, 0)
     Z = np.hstack(
         [y[n - 1 - i : n - 1 - i + rows] for i in range(n)]
         + [u[n - i : n - i + rows] for i in range(n)]
@@ -245,7 +253,7 @@ def _columns(log: Any) -> tuple[FloatArray, FloatArray]:
     """Return the inputs and outputs of a log as columns, NaN where an output is missing."""
     if isinstance(log, Record):
         log = log.actions, log.observations
-    if not isinstance(log, Sequence) or len(log) != 2 or len(log[0]) != len(log[1]):
+    if not isinstance(log, Sequence) or len(log) != 2 or not 0 < len(log[0]) == len(log[1]):
         raise BadEvidence("the log must be a Record or a pair (inputs, outputs) of equal length")
     inputs, outputs = log
     known = [o for o in outputs if o is not MISSING]

@@ -54,8 +54,8 @@ def is_linear(mode: Any) -> bool:
 class LinearLoop:
     """The plant of mode `true` with the controller of a mode, and the filters of modes.
 
-    `filters` are indices of modes, first that of the controller. Their matrices are the blocks of
-    large ones, so that all filters are one.
+    `filters` are indices of modes, first that of the controller. They are stacked into one
+    block-diagonal filter.
     """
 
     def __init__(self, modes: Sequence[Any], true: int, filters: Sequence[int]) -> None:
@@ -126,7 +126,8 @@ class LinearLoop:
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(DOUBLINGS):  # P = Σ (Fᵏ)ᵀGᵀG Fᵏ over twice as many steps
                 P, power = P + power.T @ P @ power, power @ power
-            if not abs(np.vstack([G, constant]) @ power).max() < DECAYED:
+            rows = np.vstack([G, constant])
+            if not (abs(rows @ power).max(1) <= DECAYED * abs(rows).max(1)).all():
                 return None
         X, z, path = np.hstack([y, u, white.reshape(self.size, -1)]), self.start, []
         X[n : n + p, :p] -= np.eye(p)
@@ -200,7 +201,7 @@ def _moments(loop: LinearLoop, signals: FloatArray) -> Iterator[tuple[FloatArray
         square = np.outer(mean[2], mean[2]) + X[2][:n].T @ P @ X[2][:n]
         variance = max(0.5 * np.sum(R1 * R1) + np.sum(square * R), 1e-300)
         skew = np.trace(R1 @ R1 @ R1) + 3.0 * np.sum(square * (R @ R1))
-        # T is an integer: that is worth a quarter of a step.
+        # The continuity correction for an integer T is a quarter of a step.
         overshoot = OVERSHOOT * math.sqrt(variance) + skew / (6.0 * variance) - 0.25 * drift
         if not np.isfinite([drift, *more, overshoot]).all():
             return

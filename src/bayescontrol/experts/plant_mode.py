@@ -30,7 +30,7 @@ from bayescontrol.errors import (
     UnknownAction,
     counted,
 )
-from bayescontrol.experts.controllers import Loop, Signals
+from bayescontrol.experts.controllers import PI, Loop, Signals
 from bayescontrol.experts.mode import require_function
 from bayescontrol.experts.plant import linearise
 from bayescontrol.experts.state_space import (
@@ -48,25 +48,24 @@ from bayescontrol.seeding import StreamLike, require_stream
 class LastStep:
     """The last step of a filter: `advance` follows `log_likelihood` with the same event."""
 
-    __slots__ = ("event", "results")
+    __slots__ = ("last",)
 
     def __init__(self) -> None:
-        self.event: tuple[Any, ...] | None = None
-        self.results: Any = None
+        self.last: tuple[tuple[Any, ...], Any] | None = None
 
     def store(self, event: tuple[Any, ...], results: Any) -> Any:
         """Store and return the results."""
-        self.event, self.results = event, results
+        self.last = event, results  # one assignment: agents in other threads may share this
         return results
 
     def take(self, event: tuple[Any, ...]) -> Any:
         """Return the results once, if the event has the same objects; else None."""
-        stored, self.event = self.event, None
-        if stored is None:
+        last, self.last = self.last, None
+        if last is None:
             return None
-        (x, s, a, o), (x_now, s_now, a_now, o_now) = stored, event
+        (x, s, a, o), (x_now, s_now, a_now, o_now) = last[0], event
         is_same = x is x_now and s is s_now and a is a_now and o is o_now
-        return self.results if is_same else None
+        return last[1] if is_same else None
 
 
 class FilterMode:
@@ -89,6 +88,8 @@ class FilterMode:
         self.nu = require_between("student", student, 2.0, math.inf, ends="(]")
         self.limits = as_limits(limits, inputs)
         self.x0 = as_start(start, self.states)
+        if not hasattr(self, "u0"):
+            self.u0 = np.zeros(inputs)
         self._last = LastStep()
         self.set_controller(controller)
 
@@ -98,16 +99,23 @@ class FilterMode:
 
     def _as_function(self, controller: Any) -> Callable[[Loop], Any]:
         """Return the controller as a function of the loop."""
+        g = self.signals
+        if isinstance(controller, PI):
+            if g.inputs != g.outputs and not (np.ndim(controller.kp) and np.ndim(controller.ki)):
+                raise InvalidSystem(
+                    f"{self!r}: kp and ki must be matrices of {g.inputs} × {g.outputs}"
+                )
+            return controller
         if hasattr(controller, "predict"):
-            return lambda loop: _action(controller.predict(loop.measured))
+            return lambda loop: _action(controller.predict(loop.measured.copy()))
         if hasattr(controller, "frequency_response"):
             raise MissingCapability(
                 f"{self!r}: the controller {controller!r} is a system of python-control. Pass a "
                 "gain, PI, or a function of the loop that returns the next input"
             )
         require_function(controller, "controller(loop)", repr(self))
-        function: Callable[[Loop], Any] = controller
-        return function
+        # The function may change its arguments, which are parts of the state.
+        return lambda loop: controller(Loop(loop.k, *(part.copy() for part in loop[1:])))
 
     # -- the operation mode ---------------------------------------------------------------------
 
@@ -291,17 +299,21 @@ class PlantMode(FilterMode):
 
     def _as_function(self, controller: Any) -> Callable[[Loop], Any]:
         """Return the controller as a function of the loop; a matrix is a gain."""
+        self.gain = None
         if callable(controller) or hasattr(controller, "predict"):
             return super()._as_function(controller)
         n, q, p = self.states, self.signals.inputs, self.signals.outputs
         self.gain = K = as_matrix(controller, (q, n), "the gain of the controller")
-        k, c = self.constants
+        k, c = self.constants[0] + self.B @ self.u0, self.constants[1] + self.D[:, :q] @ self.u0
         steady = np.block([[self.A - np.eye(n), self.B], [self.C, self.D[:, :q]]])
         from_signals = np.block(
             [[np.zeros((n, p)), -self.E, -k[:, None]], [np.eye(p), -self.D[:, q:], -c[:, None]]]
         )
-        target = np.linalg.pinv(steady) @ from_signals  # (x_r, u_r) from (setpoint, d, 1)
-        forward = target[n:] + K @ target[:n]
+        # A steady state is required, outputs at the setpoint as far as possible.
+        weight = np.concatenate([np.full(n, 1e6), np.ones(p)])[:, None]
+        target = np.linalg.pinv(weight * steady) @ (weight * from_signals)
+        forward = target[n:] + K @ target[:n]  # from (setpoint, d, 1)
+        forward[:, -1] += self.u0
         from_setpoint, from_disturbance, constant = (
             np.ascontiguousarray(part)
             for part in (forward[:, :p], forward[:, p:-1], forward[:, -1])
@@ -466,8 +478,8 @@ class ExtendedMode(FilterMode):
         v, y, missing, _ = self.events(xs.x, a, o)
         self.require_interval(float(xs.x[1]))
         n, p = self.states, self.signals.outputs
-        x, v = xs.s[1 + 2 * p : 1 + 2 * p + n], v[:-1]
-        ahead = np.array(self.step(x, v), np.float64)
+        x, v = xs.s[1 + 2 * p : 1 + 2 * p + n].copy(), v[:-1]
+        ahead = np.array(self.step(x.copy(), v.copy()), np.float64)
         A, _ = linearise(self.step, x, v)
         C, _ = linearise(lambda s, _: np.atleast_1d(self.output(s)), ahead, np.zeros(1))
         y_hat = np.array(np.atleast_1d(self.output(ahead)), np.float64)
@@ -526,7 +538,7 @@ class PlantWorld:
             self.x = mode.A @ self.x + mode.B @ v + mode.E @ d + k + w
             y = mode.C @ self.x + mode.D @ np.concatenate([v, d]) + c + e
         else:
-            self.x = np.array(mode.step(self.x, np.concatenate([v, d])), np.float64) + w
+            self.x = np.array(mode.step(self.x.copy(), np.concatenate([v, d])), np.float64) + w
             y = np.atleast_1d(mode.output(self.x)) + e
         self.k += 1
         return y.item() if g.outputs == 1 else y
@@ -569,7 +581,7 @@ def run_filters(
 
 def _vector(value: Any, size: int, what: str) -> FloatArray:
     """Return a vector; a number is a vector of one."""
-    if size == 1 and isinstance(value, float | int):
+    if size == 1 and isinstance(value, float | int | np.number | np.ndarray) and not np.ndim(value):
         value = np.array([value], np.float64)
     return as_vector(value, size, what)
 

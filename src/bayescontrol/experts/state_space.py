@@ -16,6 +16,9 @@ from bayescontrol.linear.matrices import as_definite, as_matrix
 
 #: Relative difference of two sampling periods that are still the same.
 SAME_PERIOD = 1e-9
+_FEEDTHROUGH = (
+    "an output is measured before the next input is chosen, so it cannot depend on that input"
+)
 
 
 def discretised(plant: Any, dt: float | None, method: str) -> tuple[Any, float, list[FloatArray]]:
@@ -59,12 +62,16 @@ def discretised(plant: Any, dt: float | None, method: str) -> tuple[Any, float, 
             else "the plant has dt=None: create it with dt=0 (continuous) or with its period"
         )
     if timebase == 0:
-        continuous = A, B, C, D
-        return continuous if method == "zoh" else None, period, sampled(continuous, period, method)
+        continuous, discrete = (A, B, C, D), sampled((A, B, C, D), period, method)
+        if method != "zoh" and discrete[3].any():
+            raise InvalidSystem(f"method={method!r}: {_FEEDTHROUGH}; use 'zoh'")
+        return continuous if method == "zoh" else None, period, discrete
     if timebase is not True:
         if dt is not None and abs(timebase - period) > SAME_PERIOD * period:
             raise InvalidSystem(f"the plant has the period dt={timebase:g}, not dt={dt:g}")
         period = float(timebase)
+    if hasattr(plant, "dt") and D.any():
+        raise InvalidSystem(f"the plant has D = {D.tolist()}: {_FEEDTHROUGH}")
     return None, period, [A, B, C, D]
 
 

@@ -290,7 +290,8 @@ def _as_vector_env(env: Any, autoreset: str | None) -> tuple[Any, bool]:
 def _reject_private_state(agent: Any) -> None:
     """Raise `MissingCapability` if a mode of the agent has private state."""
     modes = getattr(getattr(agent, "belief", None), "modes", ())
-    if isinstance(modes, Sequence) and any(isinstance(m, Stateful) for m in modes):
+    each = modes if isinstance(modes, Sequence) else [modes]
+    if any(isinstance(m, Stateful) and callable(m.start) for m in each):
         raise MissingCapability(
             "drive does not support modes with private state, because resets break their history: "
             "use a new agent for each episode, or interact with an environment that never resets"

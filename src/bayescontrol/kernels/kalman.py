@@ -21,8 +21,9 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, log, log_gamma_function, log_one_plus
 
-#: A filter is steady if its covariance differs from the stationary one by less than this share.
-STEADY = 1e-13
+#: A filter is steady if no entry of its covariance differs from the stationary one by more than
+#: this, in units of the standard deviations.
+STEADY = 1e-12
 #: The number of scratch matrices.
 LAYERS = 11
 
@@ -383,16 +384,16 @@ def _write_joseph(
 @leaf
 def _settle(Sigma: FloatArray, new: FloatArray, at: int) -> None:
     """Make the filter steady if its covariance has reached the stationary one."""
-    n, largest, difference = Sigma.shape[0], 0.0, 0.0
+    n = Sigma.shape[0]
     for i in range(n):
         for j in range(n):
-            largest = max(largest, abs(Sigma[i, j]))
-            difference = max(difference, abs(new[at + i * n + j] - Sigma[i, j]))
-    if difference <= STEADY * largest:
-        new[0] = 1.0
-        for i in range(n):
-            for j in range(n):
-                new[at + i * n + j] = Sigma[i, j]
+            scale = math.sqrt(Sigma[i, i] * Sigma[j, j])
+            if not abs(new[at + i * n + j] - Sigma[i, j]) <= STEADY * scale:
+                return
+    new[0] = 1.0
+    for i in range(n):
+        for j in range(n):
+            new[at + i * n + j] = Sigma[i, j]
 
 
 @leaf

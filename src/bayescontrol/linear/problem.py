@@ -18,7 +18,7 @@ from bayescontrol.linear.belief import SystemBelief
 from bayescontrol.linear.changing import ChangingSystemBelief
 from bayescontrol.linear.costs import CostBelief
 from bayescontrol.linear.regression import SystemPrior
-from bayescontrol.linear.regulator import LEARNED, RegulatorAgent, RegulatorBelief
+from bayescontrol.linear.regulator import LEARNED, RegulatorAgent, RegulatorBelief, is_learned
 from bayescontrol.linear.system import Costs, LinearPlant, LinearSystem, Measured
 from bayescontrol.problems.changing import Changing
 from bayescontrol.problems.description import ModelKind, SettingDoc, SizeLimit
@@ -198,7 +198,7 @@ class LinearQuadratic:
             "R": None if self.known is None else self.known.R.tolist(),
             "costs": self.costs if self.known is None else None,
             "noise": None if self.noise is None else self.noise.tolist(),
-            "prior": "learned" if self.prior is LEARNED else prior | {"dof": dof},
+            "prior": "learned" if is_learned(self.prior) else prior | {"dof": dof},
             "start": self.start,
             "tries": self.tries,
             **self.regulation,  # only if given, so that earlier logs have the same settings
@@ -206,7 +206,7 @@ class LinearQuadratic:
 
     def agent(self, *, schedule: Schedule = every_step) -> LinearAgent:
         """Return a new agent in its first state."""
-        if self.regulation or self.prior is LEARNED:
+        if self.regulation or is_learned(self.prior):
             if self.known is None:
                 raise InvalidSystem(f"{self._regulating()} needs known costs: give Q and R")
             return RegulatorAgent(
@@ -242,7 +242,7 @@ class LinearQuadratic:
         proper = self
         if self.default_prior and self.known is not None:
             proper = LinearQuadratic(**self.settings() | {"prior": SystemPrior()})
-        if proper.regulation or proper.prior is LEARNED:
+        if proper.regulation or is_learned(proper.prior):
             raise MissingCapability(
                 f"plants that change do not support {proper._regulating()}: give only a "
                 "SystemPrior, Q and R"
@@ -264,7 +264,7 @@ class LinearQuadratic:
 
     def _regulating(self) -> str:
         """Return the names of the settings that need a `RegulatorAgent`."""
-        return ", ".join(["a learned prior"] * (self.prior is LEARNED) + list(self.regulation))
+        return ", ".join(["a learned prior"] * is_learned(self.prior) + list(self.regulation))
 
     def __repr__(self) -> str:
         about = repr(self.agent().belief).partition("(")[2].partition(", after")[0]

@@ -35,6 +35,13 @@ from bayescontrol.values import require_shapes
 
 #: A prior that has no effect beside data in any units.
 LEARNED: Final = SystemPrior(precision=1e-120, scatter=1e-120)
+
+
+def is_learned(prior: SystemPrior) -> bool:
+    """Whether this is `LEARNED`, or a copy of it."""
+    return np.ndim(prior.precision) == 0 and prior.precision == LEARNED.precision
+
+
 #: The first value of g, its growth per step, and the largest value.
 _FIRST, _GROWTH, _FULL = 1e-3, 1.25, 1.0
 #: The scale is known if each input has this signal, from 2 (2n + m) observations on, and at the
@@ -126,7 +133,7 @@ class RegulatorBelief(SystemBelief):
         self.limits, self.setpoint = as_limits(limits, m), as_start(setpoint, n, "setpoint")
         #: The cost of the states until the scale was known, g, and the number of observations when
         #: the scale became known: 0 before, -1 if the prior is given.
-        self.memory = np.array([0.0, 0.0, 0.0 if prior is LEARNED else -1.0])
+        self.memory = np.array([0.0, 0.0, 0.0 if is_learned(prior) else -1.0])
         #: How often a drawn gain was replaced, because it costs too much in the mean system.
         self.refused = 0
         #: The integrals of the errors.
