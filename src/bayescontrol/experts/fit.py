@@ -160,14 +160,14 @@ def fit_plant(log: Any, order: int = 1, dt: float = 1.0) -> FittedPlant:
     target = y[n:]
     complete = ~np.isnan(Z).any(axis=1) & ~np.isnan(target).any(axis=1)
     Z, target = Z[complete], target[complete]
-    centre = Z.mean(axis=0), target.mean(axis=0)
-    Z, target = Z - centre[0], target - centre[1]
     dof = len(Z) - Z.shape[1] - 1
-    if dof < p + 2 or np.linalg.matrix_rank(Z) < Z.shape[1]:
+    if dof < p + 2 or np.linalg.matrix_rank(Z - Z.mean(axis=0)) < Z.shape[1]:
         raise BadEvidence(
             f"the log has {len(Z)} complete rows, which do not determine {Z.shape[1]} coefficients "
             f"of order {n}: use a longer log, an input that varies more, or a lower order"
         )
+    centre = Z.mean(axis=0), target.mean(axis=0)
+    Z, target = Z - centre[0], target - centre[1]
     coefficients = np.asarray(np.linalg.lstsq(Z, target, rcond=None)[0].T, np.float64)
     residuals = target - Z @ coefficients.T
     return FittedPlant(coefficients, centre, Z.T @ Z, residuals.T @ residuals, dof, n, dt)
