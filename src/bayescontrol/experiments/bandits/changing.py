@@ -441,7 +441,7 @@ def _regrets(results: Results, name: str, title: str) -> Panel:
 experiment = Experiment(
     name="changing",
     summary="worlds that change: regret of the rule with change points, static rule, KL-UCB",
-    settings=Settings, quick=Settings(runs=60, linear_runs=12, motor_runs=2),
+    settings=Settings, quick=Settings(runs=40, linear_runs=12, motor_runs=2),
     full=Settings(runs=2000, linear_runs=200, motor_runs=20),
     run=run, score=score, figures=draw,
 )  # fmt: skip

@@ -310,7 +310,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 experiment = Experiment(
     name="bank",
     summary="a bank of experts on a plant: costs on a motor, plants in SI units, predicted times",
-    settings=Settings, quick=Settings(runs=12, unit_runs=1, times=10),
+    settings=Settings, quick=Settings(runs=8, unit_runs=1, times=10),
     full=Settings(runs=200, unit_runs=50, times=20),
     run=run, score=score, figures=draw,
 )  # fmt: skip

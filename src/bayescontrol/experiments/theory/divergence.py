@@ -485,6 +485,6 @@ experiment: Final = Experiment(
     name="divergence",
     summary="evidence against wrong modes: which processes diverge, under which policy, "
     "and how far they deviate from their mean",
-    settings=Settings, quick=Settings(runs=300), full=Settings(runs=2000, steps=1600),
+    settings=Settings, quick=Settings(runs=240), full=Settings(runs=2000, steps=1600),
     run=run, score=score, figures=draw,
 )  # fmt: skip
