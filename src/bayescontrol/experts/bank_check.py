@@ -150,7 +150,7 @@ class BankCheck:
 
 
 def _largest(values: FloatArray) -> list[Any]:
-    """Return a list with the index of the largest finite value; it is empty if there is none."""
+    """Return a list with the index of the largest finite value; it is empty without a value."""
     finite = np.where(np.isfinite(values), values, -1.0)
     return np.argwhere((finite == finite.max()) & (finite >= 0.0)).tolist()[:1]
 

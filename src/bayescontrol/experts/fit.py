@@ -109,8 +109,8 @@ class FittedPlant(NamedTuple):
         q = coefficients.shape[1] // n - p
         size = p * n + q * (n - 1)
         A, B, C = np.zeros((size, size)), np.zeros((size, q)), np.eye(p, size)
-        kept = np.delete(np.arange(coefficients.shape[1]), np.s_[p * n : p * n + q])
-        A[:p], B[:p] = coefficients[:, kept], coefficients[:, p * n : p * n + q]
+        lags = np.delete(np.arange(coefficients.shape[1]), np.s_[p * n : p * n + q])
+        A[:p], B[:p] = coefficients[:, lags], coefficients[:, p * n : p * n + q]
         A[p : p * n, : p * (n - 1)] = np.eye(p * (n - 1))
         if n > 1:
             B[p * n : p * n + q] = np.eye(q)
@@ -125,7 +125,7 @@ class FittedPlant(NamedTuple):
             raise InvalidSystem(f"{', '.join(fixed)} of a fitted plant come from the log")
         moments = self.precision / (self.dof + coefficients.shape[1] + 1)  # those of the log
         options = {
-            "start": regressors[kept], "start_noise": moments[np.ix_(kept, kept)],
+            "start": regressors[lags], "start_noise": moments[np.ix_(lags, lags)],
             "sensor_noise": _EXACT * S,
         } | options  # fmt: skip
         return PlantMode((A, B, C), controller, **fixed, **options)

@@ -124,7 +124,7 @@ class RegulatorBelief(SystemBelief):
         if not (weights >= 0.0).all():
             raise InvalidSystem(f"integral={weights.tolist()}: expected n weights of at least 0")
         self._integrated = np.flatnonzero(weights)
-        #: Q with the weights of the integrals, and the backup gain, which is 0 if there is none.
+        #: Q with the weights of the integrals, and the backup gain, 0 by default.
         self._Q = np.diag(np.concatenate([np.zeros(n), weights[self._integrated]]))
         self._Q[:n, :n] = Q
         self._backup, self._has_backup = np.zeros((m, len(self._Q))), backup is not None
