@@ -28,6 +28,7 @@ from bayescontrol.linear.matrices import (
     as_definite,
     as_input,
     as_matrix,
+    as_square,
     as_start,
     as_vector,
     average_cost,
@@ -80,9 +81,8 @@ class LinearSystem:
         *,
         name: str = "",
     ) -> None:
-        self.A = as_matrix(A, (None, None), "A")
+        self.A = as_square(A, "A")
         n = len(self.A)
-        as_matrix(self.A, (n, n), "A")  # raises if A is not square
         self.B = as_matrix(B, (n, None), "B")
         self.Q = as_definite(Q, n, "Q", strictly=False)
         self.R = as_definite(R, self.inputs, "R")
