@@ -221,7 +221,7 @@ def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
     n, p = mode.states, mode.signals.outputs
     if u.shape[1] != mode.signals.inputs or y.shape[1] != p or mode.signals.disturbances:
         raise InvalidSystem(f"the log does not fit {mode!r}: it has other inputs or outputs")
-    known = ~np.isnan(y).any(axis=1)
+    known = np.asarray(np.isfinite(y).all(axis=1))
     T = int(known.sum())
     if 4 * as_integer("lags", lags, 1) > T:
         raise BadEvidence(f"the log has {T} outputs: {lags} lags need at least {4 * lags}")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, require_between
-from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.matrices import as_start, as_vector
 from bayescontrol.linear.system import LinearPlant, next_state
@@ -137,10 +137,8 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         """Restore what `save` returned; reject an invalid saved state before anything changes."""
         if isinstance(arrays, Mapping):
             for name in {"situation", "drawn_in"} & arrays.keys():
-                try:
-                    as_vector(unpack(arrays[name]), self.belief.states, f"the saved {name!r}")
-                except BadEvidence as error:
-                    raise IncompatibleState(f"the saved state is damaged: {error}") from None
+                what = f"the saved state is damaged: {name!r}"
+                as_vector(unpack(arrays[name]), self.belief.states, what, IncompatibleState)
         super().load(arrays)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, as_numbers
-from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, UnknownAction, counted
+from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, counted
 
 #: Larger entries of matrices and states are rejected, because their squares could overflow.
 LARGEST = 1e100
@@ -62,42 +62,28 @@ def as_definite(
     return matrix
 
 
-def as_vector(value: Any, size: int, what: str) -> FloatArray:
-    """Return evidence as a vector of `size` numbers; a float64 array is not copied."""
+def as_vector(value: Any, size: int, what: str, error: type[Exception] = BadEvidence) -> FloatArray:
+    """Return the value as a vector of `size` numbers; a float64 array is not copied."""
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.c_contiguous:
         vector = value
     else:
-        vector = as_numbers(value, f"{what} is {value!r}", BadEvidence)
+        vector = as_numbers(value, f"{what} is {value!r}", error)
     if vector.shape != (size,):
-        raise BadEvidence(f"{what} has shape {vector.shape}: it must have shape ({size},)")
+        raise error(f"{what} has shape {vector.shape}: it must have shape ({size},)")
     if not kernels.lqr.is_within_limits(vector):
-        missing = np.flatnonzero(np.isnan(vector)).tolist()
-        if missing:
-            raise BadEvidence(
-                f"{what} is {vector.tolist()}, with NaN at {missing}: if a sensor failed, pass "
-                "bayescontrol.MISSING"
-            )
-        raise BadEvidence(
-            f"{what} is {vector.tolist()}, beyond {LARGEST:g}: the loop has diverged; start with a "
-            "tighter prior, or with data of another controller"
+        reason = (
+            f"beyond {LARGEST:g}: the loop has diverged; start with a tighter prior, or with data "
+            "of another controller"
         )
+        if missing := np.flatnonzero(np.isnan(vector)).tolist():
+            reason = f"with NaN at {missing}: if a sensor failed, pass bayescontrol.MISSING"
+        raise error(f"{what} is {vector.tolist()}, {reason}")
     return vector
-
-
-def as_input(u: npt.ArrayLike, size: int) -> FloatArray:
-    """Return the input of a plant as a vector; `UnknownAction` if it is invalid."""
-    try:
-        return as_vector(u, size, "the input")
-    except BadEvidence as error:
-        raise UnknownAction(str(error)) from None
 
 
 def as_start(start: npt.ArrayLike | None, size: int, what: str = "the start") -> FloatArray:
     """Return a copy of the initial state or of another setting, 0 by default."""
-    try:
-        return as_vector(np.zeros(size) if start is None else start, size, what).copy()
-    except BadEvidence as error:
-        raise InvalidSystem(str(error)) from None
+    return as_vector(np.zeros(size) if start is None else start, size, what, InvalidSystem).copy()
 
 
 def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:

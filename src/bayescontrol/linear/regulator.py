@@ -272,8 +272,8 @@ class RegulatorBelief(SystemBelief):
     def save(self) -> Arrays:
         """Return the state as named arrays; `load` continues bit for bit."""
         refused = np.array(self.refused)
-        own = {"memory": self.memory, "integrals": self.q, "sampler/refused": refused}
-        return super().save() | {name: array.copy() for name, array in own.items()}
+        more = {"memory": self.memory, "integrals": self.q, "sampler/refused": refused}
+        return super().save() | {name: array.copy() for name, array in more.items()}
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for the same settings."""

@@ -23,10 +23,9 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, InvalidSystem, counted
+from bayescontrol.errors import BadEvidence, InvalidSystem, UnknownAction, counted
 from bayescontrol.linear.matrices import (
     as_definite,
-    as_input,
     as_matrix,
     as_square,
     as_start,
@@ -204,7 +203,7 @@ class LinearPlant:
 
     def respond(self, u: npt.ArrayLike, rng: StreamLike) -> Any:
         """Draw the next state y ~ N(A x + B u, W); with `cost_noise`, return it with the cost."""
-        v = as_input(u, self.system.inputs)
+        v = as_vector(u, self.system.inputs, "the input", UnknownAction)
         y = np.empty(self.system.states)
         kernels.lqr.advance(self.system.A, self.system.B, self._V, self._x, v, y, state_of(rng))
         cost = self.system.costs.of(self._x, v)

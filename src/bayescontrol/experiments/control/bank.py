@@ -212,14 +212,14 @@ def _claims(results: Results) -> Iterator[Claim]:
 
 def _tables(results: Results) -> tuple[Table, ...]:
     runs, runs_in_units = len(results.p_true["fixed"]), len(results.units["motor"]["excess"])
-    relative = {
-        agent: (c[agent] / c[ORACLE].mean() for c in results.cost.values()) for agent in AGENTS
-    }
     return (
         Table(
             "Cost on the motor, relative to the true plant's controller",
             ("agent", *MOTORS),
-            tuple((agent, *map(format_mean, costs)) for agent, costs in relative.items()),
+            tuple(
+                (a, *(format_mean(c[a] / c[ORACLE].mean()) for c in results.cost.values()))
+                for a in AGENTS
+            ),
             f"means of {runs} runs with their standard errors; all agents met the same motors",
         ),
         Table(
