@@ -477,7 +477,7 @@ def _regret_panel(results: Results, plant: str) -> Panel:
 
 
 def _posterior_panel(results: Results, plant: str) -> Panel:
-    settings, (row, j, k, *names) = results.settings, PAIRS[plant]
+    settings, (row, j, k, x_name, y_name) = results.settings, PAIRS[plant]
     t, coefficients = checkpoints(settings), by_name(PAIRS, results.columns["posterior"])[plant]
     first = min(max(4, settings.warm_up), settings.steps)
     wanted_times = np.geomspace(first, settings.steps, len(_SHADES))
@@ -491,7 +491,7 @@ def _posterior_panel(results: Results, plant: str) -> Panel:
         regions.append(Region(f"t = {t[i]:,}", a + x, b + y, shade=shade))
     truth = np.hstack([system(plant).A, system(plant).B])[row]
     return Panel(
-        plant, *names,
+        plant, x_name, y_name,
         [Series("truth", truth[[j]], truth[[k]], kind="points", colour="orange", marker="star")],
         regions=regions, legend="best",
     )  # fmt: skip
