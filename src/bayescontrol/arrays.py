@@ -21,6 +21,8 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:
     """Return the value as a new array of floats; raise `error`, which names `what`, otherwise."""
     try:
+        if np.iscomplexobj(value):  # NumPy would drop the imaginary part and only warn
+            raise TypeError("complex numbers are not supported")  # noqa: TRY301 - one message for both
         return np.array(value, np.float64, order="C")
     except (TypeError, ValueError) as reason:
         raise error(f"{what}: expected an array of numbers ({reason})") from None

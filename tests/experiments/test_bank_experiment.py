@@ -72,6 +72,15 @@ def test_a_cost_above_its_limit_fails(name: str, agent: str, limit: float) -> No
         assert claims(wrong)[name].verdict == verdict
 
 
+def test_the_table_of_costs_is_relative_to_the_true_plant() -> None:
+    columns = made_up()
+    columns["cost"][:, :, list(AGENTS).index(DRAWN)] *= 3.0
+    rows = {row[0]: row[1:] for row in score(Settings(runs=40), columns).tables[0].rows}
+    assert list(rows) == list(AGENTS)
+    assert all(str(cell).startswith(("1.00", "0.99")) for cell in rows[ORACLE])
+    assert all(2.9 < float(str(cell).split()[0]) < 3.1 for cell in rows[DRAWN])
+
+
 def test_plants_that_are_not_identified_fail() -> None:
     wrong = made_up()
     wrong["p_true"][:3, 1] = 0.2  # 37 of 40 runs

@@ -144,6 +144,24 @@ def test_residuals_of_the_true_model_are_white_and_the_test_has_its_level() -> N
     assert 2 <= small <= 22
 
 
+def test_lags_count_steps_of_the_log_also_across_missing_outputs() -> None:
+    """Every second output is missing: there is no pair at odd lags, and even lags are right."""
+    rng, e = np.random.default_rng(4), np.zeros(400)
+    for k in range(2, 400):
+        e[k] = 0.9 * e[k - 2] + rng.normal()
+    static = PlantMode(([[0.0]], [[1.0]], [[1.0]]), idle, process_noise=1e-6, sensor_noise=1.0)
+    outputs = [MISSING if k % 2 else v for k, v in enumerate(e.tolist())]
+    found = whiteness(static, ([0.0] * 400, outputs), lags=4)
+    r = found.autocorrelations.ravel()
+    assert r[[0, 2]].tolist() == [0.0, 0.0]
+    z = e[::2] - e[::2].mean()
+    expected = [z[k:] @ z[:-k] / (z @ z) for k in (1, 2)]
+    assert r[[1, 3]] == pytest.approx(expected, abs=1e-9)
+    ljung_box = 200 * 200 * (expected[0] ** 2 / 199 + expected[1] ** 2 / 198)
+    assert found.statistic == pytest.approx(ljung_box)
+    assert found.variance == pytest.approx((e[::2] ** 2).mean())
+
+
 def test_a_model_with_wrong_dynamics_or_noise_is_noticed() -> None:
     log = second_order(5)
     good, first = fit_mode(second_order(6), idle, order=2), fit_mode(second_order(6), idle)

@@ -100,7 +100,7 @@ def test_an_invalid_input_is_refused_and_changes_nothing(u: Any) -> None:
     ("changed", "message"),
     [
         ({"A": [[1.0, 0.0]]}, "A has shape"),
-        ({"A": [["a"]]}, "A is not a matrix of real numbers"),
+        ({"A": [["a"]]}, "A: expected an array of numbers"),
         ({"B": [[1.0]]}, "B has shape"),
         ({"Q": [[1.0, 1.0], [0.0, 1.0]]}, "Q is not symmetric"),
         ({"Q": -np.eye(2)}, "Q has the eigenvalue -1"),
@@ -133,5 +133,5 @@ def test_a_plant_that_cannot_be_stabilised_raises_a_clear_error() -> None:
 @pytest.mark.parametrize("part", ["A", "B", "Q", "R", "W"])
 def test_complex_matrices_are_refused(part: str) -> None:
     parts: dict[str, Any] = {name: np.eye(1) for name in "ABQRW"}
-    with pytest.raises(InvalidSystem, match=f"{part} is not a matrix of real numbers: complex"):
+    with pytest.raises(InvalidSystem, match=f"{part}: expected an array of numbers .complex"):
         LinearSystem(**{**parts, part: np.eye(1) * (1 + 1j)})

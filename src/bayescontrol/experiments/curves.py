@@ -1,6 +1,6 @@
 """Columns by name, and series over the runs: medians with a band, shares with an interval."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,18 @@ def by_name(names: Iterable[str], column: npt.NDArray[Any]) -> dict[str, npt.NDA
     array([2, 4])
     """
     return dict(zip(names, np.moveaxis(column, 1, 0), strict=True))
+
+
+def by_names(
+    column: npt.NDArray[Any], outer: Iterable[str], inner: Collection[str]
+) -> dict[str, dict[str, npt.NDArray[Any]]]:
+    """Split column[run, j, k, …] along j and k; the result has the keys outer[j], then inner[k]."""
+    return {name: by_name(inner, part) for name, part in by_name(outer, column).items()}
+
+
+def without_nan(column: FloatArray) -> FloatArray:
+    """Return the runs in which the column was measured."""
+    return np.asarray(column[~np.isnan(column).any(axis=tuple(range(1, column.ndim)))])
 
 
 def window_means(runs: FloatArray, width: int) -> FloatArray:

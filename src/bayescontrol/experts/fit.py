@@ -105,20 +105,15 @@ class FittedPlant(NamedTuple):
         self, coefficients: FloatArray, S: FloatArray, controller: Any, options: Any
     ) -> PlantMode:
         """Return a mode whose state is (y_k, …, y_{k-order+1}, u_{k-1}, …, u_{k-order+1})."""
-        p, n = len(S), self.order
-        q = coefficients.shape[1] // n - p
-        size = p * n + q * (n - 1)
-        A, B, C = np.zeros((size, size)), np.zeros((size, q)), np.eye(p, size)
-        lags = np.delete(np.arange(coefficients.shape[1]), np.s_[p * n : p * n + q])
-        A[:p], B[:p] = coefficients[:, lags], coefficients[:, p * n : p * n + q]
-        A[p : p * n, : p * (n - 1)] = np.eye(p * (n - 1))
-        if n > 1:
-            B[p * n : p * n + q] = np.eye(q)
-            A[p * n + q :, p * n : size - q] = np.eye(q * (n - 2))
-        W = np.zeros((size, size))
+        (p, d), n, (regressors, mean) = coefficients.shape, self.order, self.centre
+        q = d // n - p
+        now = np.arange(p * n, p * n + q)  # the columns of u_k; the others are the state
+        lags = np.delete(np.arange(d), now)
+        move = np.eye(d)  # the next state: new outputs, outputs so far, inputs so far
+        ahead = np.vstack([coefficients, move[: p * (n - 1)], move[p * n : d - q]])
+        A, B, C = ahead[:, lags], ahead[:, now], np.eye(p, d - q)
+        W, drift = np.zeros((d - q, d - q)), np.zeros(d - q)
         W[:p, :p] = S
-        regressors, mean = self.centre
-        drift = np.zeros(size)
         drift[:p] = mean - coefficients @ regressors
         fixed: Any = {"dt": self.period, "process_noise": W, "drift": drift}
         if fixed.keys() & options.keys():
@@ -207,6 +202,8 @@ class Whiteness(NamedTuple):
 def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
     """Test the residuals of a model on a log, best on one that was not used to fit it.
 
+    A pair of residuals counts for a lag only if both outputs were measured, that many steps apart.
+
     >>> from bayescontrol import Stream
     >>> world = PlantMode(([[0.8]], [[1.0]], [[1.0]]), _idle, process_noise=0.1, sensor_noise=0.1)
     >>> plant, rng = world.environment(), Stream(1)
@@ -221,32 +218,28 @@ def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
     if getattr(mode, "nu", 0.0) < np.inf or not hasattr(mode, "A"):
         raise MissingCapability(f"{mode!r}: whiteness needs a PlantMode with Gaussian noise")
     u, y = _columns(log)
-    p, rows = mode.signals.outputs, []
+    n, p = mode.states, mode.signals.outputs
     if u.shape[1] != mode.signals.inputs or y.shape[1] != p or mode.signals.disturbances:
         raise InvalidSystem(f"the log does not fit {mode!r}: it has other inputs or outputs")
-    x, s, at = Bank([mode]).first_signals(), mode.start(), 1 + 2 * p
-    for u_k, y_k in zip(u, y, strict=True):
-        v, n = mode.limited(u_k), mode.states
-        k, c = mode.constants
-        ahead = mode.A @ s[at : at + n] + mode.B @ v + k
-        P = mode.A @ s[at + n :].reshape(n, n) @ mode.A.T + mode.W
-        if np.isnan(y_k).any():
-            s = mode.advance(SituatedState(x, s), u_k, MISSING)
-            continue
-        factor = np.linalg.cholesky(mode.C @ P @ mode.C.T + mode.V)
-        rows.append(np.linalg.solve(factor, y_k - mode.C @ ahead - mode.D @ v - c))
-        s = mode.advance(SituatedState(x, s), u_k, y_k)
-    e = np.array(rows)
-    T = len(e)
+    known = np.asarray(np.isfinite(y).all(axis=1))
+    T = int(known.sum())
     if 4 * as_integer("lags", lags, 1) > T:
         raise BadEvidence(f"the log has {T} outputs: {lags} lags need at least {4 * lags}")
-    centred = e - e.mean(axis=0)
-    inverse = np.linalg.inv(np.linalg.cholesky(centred.T @ centred / T))
-    z = centred @ inverse.T
-    r = np.array([z[k:].T @ z[: T - k] / T for k in range(1, lags + 1)])
-    statistic = float(T * T * sum((r[k] ** 2).sum() / (T - k - 1) for k in range(lags)))
+    x, s, e = Bank([mode]).first_signals(), mode.start(), np.zeros_like(y)
+    for k in range(len(y)):
+        before, s = s, mode.advance(SituatedState(x, s), u[k], MISSING)  # the prediction
+        if known[k]:
+            P = s[1 + 2 * p + n :].reshape(n, n)
+            factor = np.linalg.cholesky(mode.C @ P @ mode.C.T + mode.V)
+            e[k] = np.linalg.solve(factor, y[k] - s[1 : 1 + p])
+            s = mode.advance(SituatedState(x, before), u[k], y[k])
+    z = (e - e.sum(axis=0) / T) * known[:, None]  # 0 where an output is missing
+    z = np.linalg.solve(np.linalg.cholesky(z.T @ z / T), z.T).T
+    r = np.array([z[k:].T @ z[:-k] / T for k in range(1, lags + 1)])
+    pairs = np.array([max(1, (known[k:] & known[:-k]).sum()) for k in range(1, lags + 1)])
+    statistic = float(T * T * ((r**2).sum(axis=(1, 2)) / pairs).sum())
     p_value = float(chdtrc(p * p * lags, statistic))
-    return Whiteness(statistic, p_value, float((e**2).mean()), r)
+    return Whiteness(statistic, p_value, float((e**2).sum() / (T * p)), r)
 
 
 def _columns(log: Any) -> tuple[FloatArray, FloatArray]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, require_between
-from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.matrices import as_start, as_vector
 from bayescontrol.linear.system import LinearPlant, next_state
@@ -30,13 +30,6 @@ class HeldSystem(Held[Any]):
 
     growth: float
 
-    @classmethod
-    def of(cls, held: Held[Any], growth: float) -> "HeldSystem":
-        """Add the growth to a `Held`."""
-        grown = cls(*held)
-        grown.growth = growth
-        return grown
-
 
 @dataclass(frozen=True)
 class DeterminantDoubling:
@@ -46,8 +39,9 @@ class DeterminantDoubling:
     Szepesvári, "Bayesian optimal control of smoothly parameterized systems" (2015), for a
     `LinearAgent`.
 
-    >>> due = DeterminantDoubling()
-    >>> due(HeldSystem.of(Held(t=7, age=3, x=None, drawn_in=None), growth=2.5), rng=None)
+    >>> held = HeldSystem(t=7, age=3, x=None, drawn_in=None)
+    >>> held.growth = 2.5
+    >>> DeterminantDoubling()(held, rng=None)
     True
     """
 
@@ -65,13 +59,16 @@ class DeterminantDoubling:
         return held.growth >= self.factor
 
 
-def fits_plant(agent: Any, environment: Any) -> bool:
-    """Return whether agent and plant are in the same state, and kernels know costs and schedule."""
-    if type(environment) is not LinearPlant:
-        return False
-    belief, system = agent.belief, environment.system
-    x = agent.x
-    return (
+def linear_loop(agent: Any, environment: Any) -> Any:
+    """Return the compiled loop, if agent and plant are in the same state and kernels know both.
+
+    The kernel updates the regression in place. If a step fails it stops, and the Python code
+    repeats that step to raise the error.
+    """
+    if type(environment) is not LinearPlant or type(agent.belief) is not SystemBelief:
+        return None
+    belief, system, x = agent.belief, environment.system, agent.x
+    fits = (
         schedule_code(agent.schedule) is not None
         and agent.advance is next_state
         and environment.cost_noise is None
@@ -81,16 +78,7 @@ def fits_plant(agent: Any, environment: Any) -> bool:
         and x.dtype == np.float64
         and x.tobytes() == environment.x.tobytes()
     )
-
-
-def linear_loop(agent: Any, environment: Any) -> Any:
-    """Return the compiled loop of an agent that fits the plant.
-
-    The kernel updates the regression in place. If a step fails it stops, and the Python code
-    repeats that step to raise the error.
-    """
-    known = type(agent.belief) is SystemBelief
-    return _run if known and fits_plant(agent, environment) else None
+    return _run if fits else None
 
 
 def gain_loop(agent: Any, environment: Any) -> Any:
@@ -141,16 +129,16 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         return np.full(shape, np.nan) if self.mode is None else self.mode.K.copy()
 
     def _held(self) -> Held[FloatArray]:
-        return HeldSystem.of(super()._held(), self.belief.growth())
+        held = HeldSystem(*super()._held())
+        held.growth = self.belief.growth()
+        return held
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned; reject an invalid saved state before anything changes."""
         if isinstance(arrays, Mapping):
             for name in {"situation", "drawn_in"} & arrays.keys():
-                try:
-                    as_vector(unpack(arrays[name]), self.belief.states, f"the saved {name!r}")
-                except BadEvidence as error:
-                    raise IncompatibleState(f"the saved state is damaged: {error}") from None
+                what = f"the saved state is damaged: {name!r}"
+                as_vector(unpack(arrays[name]), self.belief.states, what, IncompatibleState)
         super().load(arrays)
 
 

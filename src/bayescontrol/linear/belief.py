@@ -10,6 +10,7 @@ can be stabilised.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from math import log, pi
 from typing import Any, ClassVar, Self
 
@@ -34,8 +35,6 @@ from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.values import part_of, require_arrays, require_shapes
 
-_PARTS = ("A", "B", "V", "P", "K", "Q", "R")
-
 
 class LinearMode:
     """An operation mode: A, B, W = VᵀV and costs, with P and K of the Riccati equation.
@@ -49,11 +48,13 @@ class LinearMode:
     -1.418939
     """
 
-    __slots__ = ("A", "B", "K", "P", "V", "costs")
+    __slots__ = ("A", "B", "K", "P", "Q", "R", "V")
+    #: The names of the arrays that `save` stores.
+    parts: ClassVar[tuple[str, ...]] = ("A", "B", "V", "P", "K", "Q", "R")
 
     def __init__(self, solved: Sequence[FloatArray], costs: Costs) -> None:
         self.A, self.B, self.V, self.P, self.K = solved
-        self.costs = costs
+        self.Q, self.R = costs
 
     @classmethod
     def of(cls, system: LinearSystem) -> "LinearMode":
@@ -74,6 +75,11 @@ class LinearMode:
         return -0.5 * (float(e @ e) + len(e) * log(2 * pi)) - log_det
 
     @property
+    def costs(self) -> Costs:
+        """Q and R."""
+        return Costs(self.Q, self.R)
+
+    @property
     def W(self) -> FloatArray:  # noqa: N802 - the field's symbol
         """W = VᵀV."""
         return np.asarray(self.V.T @ self.V)
@@ -84,19 +90,14 @@ class LinearMode:
 
     def save(self) -> Arrays:
         """Return named arrays with the prefix `drawn/`."""
-        parts = (self.A, self.B, self.V, self.P, self.K, *self.costs)
-        return {f"drawn/{name}": part.copy() for name, part in zip(_PARTS, parts, strict=True)}
+        return {f"drawn/{name}": getattr(self, name).copy() for name in self.parts}
 
-    @classmethod
-    def restore(cls, arrays: Arrays, n: int, m: int) -> "LinearMode | None":
-        """Return the mode that `save` stored, for n states and m inputs; None if none was saved."""
-        if not any(name.startswith("drawn/") for name in arrays):
-            return None
-        sizes = (n, n), (n, m), (n, n), (n, n), (m, n), (n, n), (m, m)
-        shapes = {f"drawn/{part}": size for part, size in zip(_PARTS, sizes, strict=True)}
-        require_shapes(arrays, shapes)
-        parts = [arrays[name].copy() for name in shapes]
-        return cls(parts[:5], Costs(*parts[5:]))
+    def changed(self, **parts: Any) -> Self:
+        """Return a mode that differs in these parts."""
+        mode = copy(self)
+        for name, part in parts.items():
+            setattr(mode, name, part)
+        return mode
 
     def __repr__(self) -> str:
         return f"LinearMode(K = {np.array2string(self.K, precision=3, separator=', ')})"
@@ -141,10 +142,11 @@ class SystemBelief(SystemRegression):
         n, m = self.costs.n, self.costs.m
         self.tries = as_integer("tries", tries, 1, InvalidPrior)
         super().__init__(n, m, SystemPrior() if prior is None else prior)
-        self._V: FloatArray | None = None
+        #: V with W = VᵀV if the noise is known, else None.
+        self.noise_factor: FloatArray | None = None
         if noise is not None:
-            self._V = np.empty((n, n))
-            kernels.regression.cholesky(as_definite(noise, n, "the noise"), self._V)
+            self.noise_factor = np.empty((n, n))
+            kernels.regression.cholesky(as_definite(noise, n, "the noise"), self.noise_factor)
         self._room = kernels.riccati.room(n, m)
         self._last: LinearMode | None = None
         self._diagonal = self.R.diagonal().copy()
@@ -217,11 +219,7 @@ class SystemBelief(SystemRegression):
 
     def _freedom(self) -> float:
         """Return ν, or 0 if the noise is known, as the kernels expect."""
-        return self.nu if self._V is None else 0.0
-
-    def noise_factor(self) -> FloatArray | None:
-        """Return V with W = VᵀV if the noise is known, else None."""
-        return self._V
+        return self.nu if self.noise_factor is None else 0.0
 
     def hold(self) -> LinearMode | None:
         """Return the last mode, or None, because no new one was found; count this in `redrawn`."""
@@ -233,7 +231,7 @@ class SystemBelief(SystemRegression):
     def _blank(self) -> Any:
         """Return an empty mode for the kernels; only known noise is filled in."""
         n, m = self.states, self.inputs
-        V = np.empty((n, n)) if self._V is None else self._V.copy()
+        V = np.empty((n, n)) if self.noise_factor is None else self.noise_factor.copy()
         A, B, P, K = (np.empty(shape) for shape in ((n, n), (n, m), (n, n), (m, n)))
         return kernels.lqr.LinearModeArrays(A, B, V, P, K)
 
@@ -248,7 +246,7 @@ class SystemBelief(SystemRegression):
 
     def noise(self) -> FloatArray:
         """Return W if it is known, else E[W] = Ψ / (ν - n - 1), or Ψ / ν if that is infinite."""
-        V = self._V
+        V = self.noise_factor
         if V is None:
             V = np.empty((self.states, self.states))
             kernels.lqr.mean_noise(self.F, self.nu, V)
@@ -275,7 +273,7 @@ class SystemBelief(SystemRegression):
     def log_predictive(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:
         """Return ln P(o | âo_<t â_t): Student's t, or Gaussian if the noise is known."""
         v, u, y, cost = self._event(x, a, o)
-        V = self.F if self._V is None else self._V  # F is a placeholder
+        V = self.F if self.noise_factor is None else self.noise_factor  # F is a placeholder
         state = kernels.lqr.log_predictive(self.F, V, self._freedom(), v, u, y, self.row, self.v)
         return state + self.costs.log_predictive(v, u, cost)
 
@@ -317,7 +315,7 @@ class SystemBelief(SystemRegression):
             **super().save(),
             **{f"costs/{name}": array for name, array in self.costs.save().items()},
             **({} if self._last is None else self._last.save()),
-            "noise": np.empty((0, 0)) if self._V is None else self._V.copy(),
+            "noise": np.empty((0, 0)) if self.noise_factor is None else self.noise_factor.copy(),
             "sampler/redrawn": np.array(self.redrawn),
             "sampler/diagonal": self._diagonal.copy(),
         }
@@ -340,8 +338,17 @@ class SystemBelief(SystemRegression):
         self.costs, self._last = costs, last
         self._diagonal, self.redrawn = diagonal.copy(), redrawn
 
+    def _blank_mode(self) -> LinearMode:
+        return LinearMode(self._blank(), self.costs.mean())
+
     def _restored(self, arrays: Arrays) -> LinearMode | None:
-        return LinearMode.restore(arrays, self.states, self.inputs)
+        """Return the saved mode, or None if none was saved."""
+        saved, blank = part_of(arrays, "drawn/"), self._blank_mode()
+        if not saved:
+            return None
+        for name, part in blank.save().items():
+            require_shapes(arrays, {name: part.shape}, part.dtype.type)
+        return blank.changed(**{name: saved[name].copy() for name in blank.parts})
 
     def merge(self, other: SystemRegression) -> None:
         """Add the evidence of `other`; the prior counts once."""
@@ -368,7 +375,7 @@ class SystemBelief(SystemRegression):
         return summary_html(self)
 
     def __repr__(self) -> str:
-        noise = "unknown noise" if self._V is None else "known noise"
+        noise = "unknown noise" if self.noise_factor is None else "known noise"
         costs = ", unknown costs" * (not self.costs.known)
         what = f"{counted(self.states, 'state')}, {counted(self.inputs, 'input')}, {noise}{costs}"
-        return f"SystemBelief({what}, after {counted(self.count, 'observation')})"
+        return f"{type(self).__name__}({what}, after {counted(self.count, 'observation')})"

@@ -19,7 +19,7 @@ class SystemSegments(ArraySegments):
 
     def __init__(self, prior: SystemBelief, places: int) -> None:
         super().__init__(prior, places, factor=prior.F.copy(), count=np.array(float(prior.count)))
-        self._V, self._nu0 = prior.noise_factor(), prior.nu - prior.count
+        self._V, self._nu0 = prior.noise_factor, prior.nu - prior.count
 
     def attach(self, belief: SystemBelief, *parts: FloatArray) -> None:
         """Make the belief use this factor."""

@@ -16,26 +16,15 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, as_numbers
-from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, UnknownAction, counted
+from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, counted
 
 #: Larger entries of matrices and states are rejected, because their squares could overflow.
 LARGEST = 1e100
 
 
-def _real(value: Any) -> FloatArray:
-    """Return the value as a new array of floats; raise TypeError if it is complex."""
-    # NumPy would drop the imaginary part and only warn.
-    if np.iscomplexobj(value):
-        raise TypeError("complex numbers are not supported")
-    return np.array(value, np.float64, order="C")
-
-
 def as_matrix(value: npt.ArrayLike, shape: tuple[int | None, int | None], what: str) -> FloatArray:
     """Return the value as a finite matrix; None in `shape` allows any positive size."""
-    try:
-        matrix = _real(value)
-    except (TypeError, ValueError) as error:
-        raise InvalidSystem(f"{what} is not a matrix of real numbers: {error}") from None
+    matrix = as_numbers(value, what, InvalidSystem)
     fits = matrix.ndim == 2 and all(
         have > 0 and want in (None, have) for have, want in zip(matrix.shape, shape, strict=True)
     )
@@ -47,13 +36,17 @@ def as_matrix(value: npt.ArrayLike, shape: tuple[int | None, int | None], what: 
     return matrix
 
 
+def as_square(value: npt.ArrayLike, what: str) -> FloatArray:
+    """Return the value as a finite square matrix."""
+    matrix = as_matrix(value, (None, None), what)
+    return as_matrix(matrix, (len(matrix), len(matrix)), what)
+
+
 def as_definite(
     value: npt.ArrayLike, size: int | None, what: str, *, strictly: bool = True
 ) -> FloatArray:
     """Return a symmetric positive definite matrix, or semidefinite if not `strictly`."""
-    matrix = as_matrix(value, (size, size), what)
-    if matrix.shape[0] != matrix.shape[1]:
-        raise InvalidSystem(f"{what} has shape {matrix.shape}: it must be square")
+    matrix = as_square(value, what) if size is None else as_matrix(value, (size, size), what)
     scale = np.abs(matrix).max()
     if np.abs(matrix - matrix.T).max() > 1e-12 * scale:
         raise InvalidSystem(f"{what} is not symmetric: pass ({what} + {what}.T) / 2")
@@ -69,56 +62,36 @@ def as_definite(
     return matrix
 
 
-def as_vector(value: Any, size: int, what: str) -> FloatArray:
-    """Return evidence as a vector of `size` numbers; a float64 array is not copied."""
+def as_vector(value: Any, size: int, what: str, error: type[Exception] = BadEvidence) -> FloatArray:
+    """Return the value as a vector of `size` numbers; a float64 array is not copied."""
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.c_contiguous:
         vector = value
     else:
-        try:
-            vector = _real(value)
-        except (TypeError, ValueError):
-            numbers = counted(size, "real number")
-            raise BadEvidence(f"{what} is {value!r}: it must be {numbers}") from None
+        vector = as_numbers(value, f"{what} is {value!r}", error)
     if vector.shape != (size,):
-        raise BadEvidence(f"{what} has shape {vector.shape}: it must have shape ({size},)")
+        raise error(f"{what} has shape {vector.shape}: it must have shape ({size},)")
     if not kernels.lqr.is_within_limits(vector):
-        missing = np.flatnonzero(np.isnan(vector)).tolist()
-        if missing:
-            raise BadEvidence(
-                f"{what} is {vector.tolist()}, with NaN at {missing}: if a sensor failed, pass "
-                "bayescontrol.MISSING"
-            )
-        raise BadEvidence(
-            f"{what} is {vector.tolist()}, beyond {LARGEST:g}: the loop has diverged; start with a "
-            "tighter prior, or with data of another controller"
+        reason = (
+            f"beyond {LARGEST:g}: the loop has diverged; start with a tighter prior, or with data "
+            "of another controller"
         )
+        if missing := np.flatnonzero(np.isnan(vector)).tolist():
+            reason = f"with NaN at {missing}: if a sensor failed, pass bayescontrol.MISSING"
+        raise error(f"{what} is {vector.tolist()}, {reason}")
     return vector
-
-
-def as_input(u: npt.ArrayLike, size: int) -> FloatArray:
-    """Return the input of a plant as a vector; `UnknownAction` if it is invalid."""
-    try:
-        return as_vector(u, size, "the input")
-    except BadEvidence as error:
-        raise UnknownAction(str(error)) from None
 
 
 def as_start(start: npt.ArrayLike | None, size: int, what: str = "the start") -> FloatArray:
     """Return a copy of the initial state or of another setting, 0 by default."""
-    try:
-        return as_vector(np.zeros(size) if start is None else start, size, what).copy()
-    except BadEvidence as error:
-        raise InvalidSystem(str(error)) from None
+    return as_vector(np.zeros(size) if start is None else start, size, what, InvalidSystem).copy()
 
 
 def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:
     """Return the lower and upper limits of each input, infinite by default."""
-    if limits is not None and (not isinstance(limits, tuple | list) or len(limits) != 2):
+    pair = (-np.inf, np.inf) if limits is None else limits
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InvalidSystem(f"limits={limits!r}: expected a pair (low, high)")
-    sides = [
-        as_numbers(side, "limits", InvalidSystem)
-        for side in ((-np.inf, np.inf) if limits is None else limits)
-    ]
+    sides = [as_numbers(side, "limits", InvalidSystem) for side in pair]
     if any(side.shape not in ((), (1,), (inputs,)) for side in sides):
         numbers = counted(inputs, "number")
         raise InvalidSystem(f"limits={limits!r}: expected a number or {numbers} on each side")
@@ -140,11 +113,9 @@ def riccati(
     Traceback (most recent call last):
     bayescontrol.errors.NotStabilisable: no gain stabilises A with eigenvalues of modulus 2...
     """
-    a = as_matrix(A, (None, None), "A")
-    n = len(a)
-    as_matrix(a, (n, n), "A")  # raises if A is not square
-    b = as_matrix(B, (n, None), "B")
-    m = b.shape[1]
+    a = as_square(A, "A")
+    b = as_matrix(B, (len(a), None), "B")
+    n, m = b.shape
     q, r = as_definite(Q, n, "Q", strictly=False), as_definite(R, m, "R")
     P, K = np.empty((n, n)), np.empty((m, n))
     if not kernels.riccati.riccati(a, b, q, r, P, K, kernels.riccati.room(n, m)):
@@ -162,12 +133,10 @@ def lyapunov(F: npt.ArrayLike, Q: npt.ArrayLike) -> FloatArray:
     >>> lyapunov([[0.5]], [[3.0]]).round(12).item()
     4.0
     """
-    f = as_matrix(F, (None, None), "F")
-    n = len(f)
-    P = np.empty((n, n))
-    q = as_definite(Q, n, "Q", strictly=False)
-    stable = kernels.riccati.lyapunov(as_matrix(f, (n, n), "F"), q, P, kernels.riccati.room(n, 1))
-    return P if stable else np.full((n, n), np.inf)
+    f = as_square(F, "F")
+    P, q = np.empty_like(f), as_definite(Q, len(f), "Q", strictly=False)
+    stable = kernels.riccati.lyapunov(f, q, P, kernels.riccati.room(len(f), 1))
+    return P if stable else np.full_like(P, np.inf)
 
 
 def average_cost(

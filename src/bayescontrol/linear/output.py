@@ -22,15 +22,8 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.interacting import mix_gaussians
-from bayescontrol.errors import NotStabilisable, counted
-from bayescontrol.linear.matrices import (
-    as_definite,
-    as_input,
-    as_matrix,
-    as_start,
-    as_vector,
-    riccati,
-)
+from bayescontrol.errors import NotStabilisable, UnknownAction, counted
+from bayescontrol.linear.matrices import as_definite, as_matrix, as_start, as_vector, riccati
 from bayescontrol.linear.system import LinearSystem
 from bayescontrol.protocols import MISSING
 from bayescontrol.seeding import StreamLike, state_of
@@ -177,7 +170,7 @@ class OutputPlant:
 
     def respond(self, u: npt.ArrayLike, rng: StreamLike) -> Any:
         """Draw the next state and return its output y."""
-        v = as_input(u, self.system.inputs)
+        v = as_vector(u, self.system.inputs, "the input", UnknownAction)
         x, y = np.empty(self.system.states), np.empty(len(self.C))
         W, V = self._noises
         kernels.lqr.advance(self.system.A, self.system.B, W, self.x, v, x, state_of(rng))

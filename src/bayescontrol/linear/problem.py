@@ -56,9 +56,7 @@ _KIND: Final = ModelKind(
         ),
         "start": SettingDoc("list of n numbers", "The first state. Default: 0."),
         "tries": SettingDoc(
-            "whole number",
-            "Largest number of systems drawn for one decision. Default: 100.",
-            largest=1_000,
+            "whole number", "Most systems drawn for one decision. Default: 100.", largest=1_000
         ),
         "backup": SettingDoc(
             "m × n matrix",
@@ -160,9 +158,7 @@ class LinearQuadratic:
         agent = self.agent()  # validate the settings now
         self._n = agent.belief.states
         self.regulation = {
-            name: tuple(np.asarray(side, np.float64).tolist() for side in value)
-            if name == "limits"
-            else np.asarray(value, np.float64).tolist()
+            name: tuple(map(_plain, value)) if name == "limits" else _plain(value)
             for name, value in self.regulation.items()
         }
         self.start = agent.x.tolist()
@@ -191,13 +187,14 @@ class LinearQuadratic:
 
     def settings(self) -> dict[str, Any]:
         """Return all constructor arguments as plain values, as logs store them."""
-        prior = {k: np.asarray(getattr(self.prior, k), np.float64).tolist() for k in _PRIOR}
+        prior = {k: _plain(getattr(self.prior, k)) for k in _PRIOR}
         dof = self.prior.freedom(self._n)
+        Q, R = self.known or (None, None)
         return {
-            "Q": None if self.known is None else self.known.Q.tolist(),
-            "R": None if self.known is None else self.known.R.tolist(),
+            "Q": _plain(Q),
+            "R": _plain(R),
             "costs": self.costs if self.known is None else None,
-            "noise": None if self.noise is None else self.noise.tolist(),
+            "noise": _plain(self.noise),
             "prior": "learned" if is_learned(self.prior) else prior | {"dof": dof},
             "start": self.start,
             "tries": self.tries,
@@ -206,20 +203,16 @@ class LinearQuadratic:
 
     def agent(self, *, schedule: Schedule = every_step) -> LinearAgent:
         """Return a new agent in its first state."""
+        options: Any = {"noise": self.noise, "prior": self.prior, "tries": self.tries}
         if self.regulation or is_learned(self.prior):
             if self.known is None:
                 raise InvalidSystem(f"{self._regulating()} needs known costs: give Q and R")
-            return RegulatorAgent(
-                RegulatorBelief(
-                    self.known, noise=self.noise, prior=self.prior, tries=self.tries,
-                    **self.regulation,
-                ),
-                self.start, schedule,
-            )  # fmt: skip
-        costs = _cost_belief(self.costs) if self.known is None else self.known
-        belief = SystemBelief(costs, noise=self.noise, prior=self.prior, tries=self.tries)
-        agent = _Measuring if self.known is None else LinearAgent
-        return agent(belief, self.start, schedule)
+            belief = RegulatorBelief(self.known, **options, **self.regulation)
+            return RegulatorAgent(belief, self.start, schedule)
+        if self.known is None:
+            costs = _cost_belief(self.costs)
+            return _Measuring(SystemBelief(costs, **options), self.start, schedule)
+        return LinearAgent(SystemBelief(self.known, **options), self.start, schedule)
 
     def changing(self, **options: Any) -> Changing:
         """Return the same problem for a plant that changes; see `ChangePointBelief` for options.
@@ -295,3 +288,7 @@ def _cost_belief(costs: Mapping[str, Any]) -> CostBelief:
 
 def _numbers(value: npt.ArrayLike, what: str) -> FloatArray:
     return as_numbers(value, what, InvalidSystem)
+
+
+def _plain(value: npt.ArrayLike | None) -> Any:
+    return None if value is None else np.asarray(value, np.float64).tolist()

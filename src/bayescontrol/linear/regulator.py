@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import InvalidSystem
 from bayescontrol.linear.agent import LinearAgent
 from bayescontrol.linear.belief import LinearMode, SystemBelief
@@ -52,7 +52,6 @@ _SIGNAL, _LONGEST, _LONGEST_WITH_BACKUP = 1000.0, 50, 100
 _WORST = 2.0
 #: Where the gain of a mode is from: the search for the scale, a drawn system, or a replacement.
 _SEARCH, _DRAWN, _REPLACED = (np.array([source]) for source in range(3))
-_PARTS = ("A", "B", "V", "P", "K", "offset", "sd", "source")
 
 
 class RegulatorMode(LinearMode):
@@ -67,9 +66,7 @@ class RegulatorMode(LinearMode):
     """
 
     __slots__ = ("belief", "offset", "sd", "source")
-    offset: FloatArray
-    sd: FloatArray
-    source: IntArray
+    parts = ("A", "B", "V", "P", "K", "offset", "sd", "source")
 
     def __init__(self, belief: "RegulatorBelief", *parts: Any) -> None:
         super().__init__(parts[:5], belief.costs.mean())
@@ -83,15 +80,7 @@ class RegulatorMode(LinearMode):
             u -= column * e
         for i in np.flatnonzero(self.sd):
             u[i] += self.sd[i] * kernels.random.normal(state_of(rng))
-        return np.clip(u, *belief.limits)
-
-    def changed(self, belief: "RegulatorBelief", **parts: Any) -> "RegulatorMode":
-        """Return a mode of this belief that differs in these parts."""
-        return RegulatorMode(belief, *(parts.get(name, getattr(self, name)) for name in _PARTS))
-
-    def save(self) -> Arrays:
-        """Return named arrays with the prefix `drawn/`."""
-        return {f"drawn/{name}": getattr(self, name).copy() for name in _PARTS}
+        return np.asarray(np.clip(u, *belief.limits))
 
 
 class RegulatorBelief(SystemBelief):
@@ -193,7 +182,7 @@ class RegulatorBelief(SystemBelief):
             mode = self._draw(state_of(rng)) or self._replacement(last)
         else:
             gain, u_r = self._backup.copy(), np.zeros(self.inputs)
-            mode = last.changed(self, K=gain, offset=u_r, sd=self._excitation(), source=_SEARCH)
+            mode = last.changed(K=gain, offset=u_r, sd=self._excitation(), source=_SEARCH)
         self._diagonal, self._last = self.R.diagonal().copy(), mode
         return mode
 
@@ -210,7 +199,7 @@ class RegulatorBelief(SystemBelief):
         """Draw a system with a gain; return None if the gain costs too much in the mean system."""
         for _ in range(self.tries):
             A, B, V, *_ = self._blank()
-            if self._V is None:
+            if self.noise_factor is None:
                 kernels.lqr.draw_noise(self.F, self.nu, V, rng_state)
             kernels.lqr.draw_system(self.F, V, A, B, rng_state)
             drawn = self._solve(A, B, V)
@@ -234,8 +223,8 @@ class RegulatorBelief(SystemBelief):
         self.refused += 1
         still = {"sd": np.zeros(self.inputs), "source": _REPLACED}
         if self._has_backup:
-            return last.changed(self, K=self._backup.copy(), **still)
-        return (self.certain() or last).changed(self, **still)
+            return last.changed(K=self._backup.copy(), **still)
+        return (self.certain() or last).changed(**still)
 
     def is_retired(self, mode: Any) -> bool:
         """Return True if no drawn gain is in use, so that a draw is tried at every step."""
@@ -245,7 +234,7 @@ class RegulatorBelief(SystemBelief):
         """Return the mode of the posterior mean, or None if it has no stabilising gain."""
         A, B, V, *_ = self._blank()
         kernels.lqr.mean_system(self.F, A, B)
-        if self._V is None:
+        if self.noise_factor is None:
             kernels.lqr.mean_noise(self.F, self.nu, V)
         return self._solve(A, B, V)
 
@@ -276,18 +265,15 @@ class RegulatorBelief(SystemBelief):
     def _blank_mode(self) -> RegulatorMode:
         """Return a mode of zeros, with the noise if it is known."""
         n, m, size = self.states, self.inputs, len(self._Q)
-        V = np.eye(n) if self._V is None else self._V.copy()
+        V = np.eye(n) if self.noise_factor is None else self.noise_factor.copy()
         A, B, P, K, u, sd = map(np.zeros, ((n, n), (n, m), (size, size), (m, size), (m,), (m,)))
         return RegulatorMode(self, A, B, V, P, K, u, sd, _SEARCH)
 
     def save(self) -> Arrays:
         """Return the state as named arrays; `load` continues bit for bit."""
-        return {
-            **super().save(),
-            "memory": self.memory.copy(),
-            "integrals": self.q.copy(),
-            "sampler/refused": np.array(self.refused),
-        }
+        refused = np.array(self.refused)
+        more = {"memory": self.memory, "integrals": self.q, "sampler/refused": refused}
+        return super().save() | {name: array.copy() for name, array in more.items()}
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for the same settings."""
@@ -297,22 +283,12 @@ class RegulatorBelief(SystemBelief):
         self.memory, self.q = arrays["memory"].copy(), arrays["integrals"].copy()
         self.refused = int(arrays["sampler/refused"])
 
-    def _restored(self, arrays: Arrays) -> LinearMode | None:
-        if not any(name.startswith("drawn/") for name in arrays):
-            return None
-        for name, part in (blank := self._blank_mode()).save().items():
-            require_shapes(arrays, {name: part.shape}, part.dtype.type)
-        return blank.changed(self, **{name: arrays[f"drawn/{name}"].copy() for name in _PARTS})
-
     def copy(self) -> Self:
         """Return an independent copy."""
         clone = super().copy()
-        if isinstance(self._last, RegulatorMode):
-            clone._last = self._last.changed(clone)
+        if self._last is not None:
+            clone._last = self._last.changed(belief=clone)
         return clone
-
-    def __repr__(self) -> str:
-        return super().__repr__().replace("SystemBelief", "RegulatorBelief", 1)
 
 
 class RegulatorAgent(LinearAgent):

@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
-from bayescontrol.errors import BadEvidence, InvalidSystem, counted
+from bayescontrol.errors import BadEvidence, InvalidSystem, UnknownAction, counted
 from bayescontrol.linear.matrices import (
     as_definite,
-    as_input,
     as_matrix,
+    as_square,
     as_start,
     as_vector,
     average_cost,
@@ -80,9 +80,8 @@ class LinearSystem:
         *,
         name: str = "",
     ) -> None:
-        self.A = as_matrix(A, (None, None), "A")
+        self.A = as_square(A, "A")
         n = len(self.A)
-        as_matrix(self.A, (n, n), "A")  # raises if A is not square
         self.B = as_matrix(B, (n, None), "B")
         self.Q = as_definite(Q, n, "Q", strictly=False)
         self.R = as_definite(R, self.inputs, "R")
@@ -204,7 +203,7 @@ class LinearPlant:
 
     def respond(self, u: npt.ArrayLike, rng: StreamLike) -> Any:
         """Draw the next state y ~ N(A x + B u, W); with `cost_noise`, return it with the cost."""
-        v = as_input(u, self.system.inputs)
+        v = as_vector(u, self.system.inputs, "the input", UnknownAction)
         y = np.empty(self.system.states)
         kernels.lqr.advance(self.system.A, self.system.B, self._V, self._x, v, y, state_of(rng))
         cost = self.system.costs.of(self._x, v)

@@ -55,7 +55,7 @@ from bayescontrol.baselines import KLUCB, ForgettingLinearBelief, ForgettingSyst
 from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction, counted
 from bayescontrol.experiments import chance
 from bayescontrol.experiments.control.motor import RATE, interacting_agent, motor_cost
-from bayescontrol.experiments.curves import by_name, sorted_runs
+from bayescontrol.experiments.curves import by_name, by_names, sorted_runs, without_nan
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem, SystemPrior
@@ -252,25 +252,18 @@ class Results:
 
     def __init__(self, settings: Settings, columns: Columns) -> None:
         self.settings = settings
-        worlds = by_name(BANDITS, columns["regret"])
         #: The regret at the checkpoints.
-        self.regret = {name: by_name(AGENTS, column) for name, column in worlds.items()}
+        self.regret = by_names(columns["regret"], BANDITS, AGENTS)
         self.log_hazard = by_name((FAST, SLOW), columns["log_hazard"])
-        worlds = by_name(LINEAR, _without_nan(columns["linear"]))
         #: The regret with contexts, and log₁₀ of the cost of the plant.
-        self.linear = {name: by_name(LINEAR_AGENTS, column) for name, column in worlds.items()}
+        self.linear = by_names(without_nan(columns["linear"]), LINEAR, LINEAR_AGENTS)
         self.linear[PLANT] = {a: np.log10(cost) for a, cost in self.linear[PLANT].items()}
         #: The cost of the motor by the rule, and by interacting models that know the rate.
-        self.motor = _without_nan(columns["motor"]).T
+        self.motor = without_nan(columns["motor"]).T
 
     def total(self, world: str, agent: str) -> FloatArray:
         """Return the regret at the end."""
         return np.asarray(self.regret[world][agent][:, -1])
-
-
-def _without_nan(column: FloatArray) -> FloatArray:
-    """Return the runs in which the column was measured."""
-    return np.asarray(column[~np.isnan(column).any(axis=tuple(range(1, column.ndim)))])
 
 
 #: The mean regret that is allowed, and what other programs reach.
@@ -399,6 +392,10 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         STILL: "No change",
         COLLAPSE: f"The best arm collapses at step {settings.collapse_steps // 2:,}",
     }
+    labels = {
+        CONTEXTS: ("Contexts whose weights jump", "regret at the end"),
+        PLANT: ("A plant that jumps", "log₁₀ of cost / optimum"),
+    }
     return {
         "regret": Chart(
             "Bandits that change",
@@ -407,29 +404,18 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "learns anew after each change, and pays a small price where nothing changes. The "
             "static rule averages over the past: the longer it has learnt, the longer it needs to "
             "unlearn.",
-            columns=2,
-            note=f"{settings.runs:,} runs; bands: ± 2 standard errors",
+            columns=2, note=f"{settings.runs:,} runs; bands: ± 2 standard errors",
         ),
         "linear": Chart(
             "Linear worlds that jump",
-            [
-                sorted_runs(
-                    results.linear[CONTEXTS],
-                    _LOOKS,
-                    "Contexts whose weights jump",
-                    "regret at the end",
-                ),
-                sorted_runs(
-                    results.linear[PLANT], _LOOKS, "A plant that jumps", "log₁₀ of cost / optimum"
-                ),
-            ],
+            [sorted_runs(results.linear[name], _LOOKS, *labels[name]) for name in LINEAR],
             "Lower is better. Each point is a run; the runs of each agent are sorted. The static "
             "rule is as good in the worlds that happen not to change.",
             columns=2,
             note=f"{len(results.linear[PLANT][RULE]):,} runs; forgetting factors "
             f"{FACTORS[CONTEXTS]:g} and {FACTORS[PLANT]:g}, the best on other seeds",
         ),
-    }
+    }  # fmt: skip
 
 
 def _regrets(results: Results, name: str, title: str) -> Panel:

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -25,27 +26,15 @@ from msgspec import Meta
 
 from bayescontrol import Stream, interact
 from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.chance import (
-    at_most,
-    format_mean,
-    ratio_and_error,
-    share_and_error,
-)
-from bayescontrol.experiments.control.motor import (
-    PLANTS,
-    Motor,
-    SelfTuning,
-    WeightedAgent,
-    draw_motor,
-    motor_bank,
-    setpoint,
-)
-from bayescontrol.experiments.control.plant_units import Controlled, control, plants
-from bayescontrol.experiments.curves import by_name, sorted_runs
+from bayescontrol.experiments.chance import at_most, format_mean, ratio_and_error, share_and_error
+from bayescontrol.experiments.control import motor as motors
+from bayescontrol.experiments.control.motor import Motor, motor_bank
+from bayescontrol.experiments.control.plant_units import FALL, Controlled, control, plants
+from bayescontrol.experiments.curves import by_name, by_names, sorted_runs, without_nan
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.experts import PI, Bank, PlantMode, check_bank
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart
+from bayescontrol.plot.chart import Chart, Panel
 
 ORACLE: Final = "true plant"
 PROBABLE: Final = "most probable"
@@ -55,11 +44,11 @@ TUNING: Final = "self-tuning"
 
 #: The constructors of the agents, from the motor.
 AGENTS: Final[Mapping[str, Callable[[Motor], Any]]] = {
-    ORACLE: lambda motor: Bank([motor.plant.mode(motor.noise)], setpoint=setpoint).agent(),
+    ORACLE: lambda motor: motor_bank(motor.noise, [motor.plant]).agent(),
     PROBABLE: lambda motor: motor_bank(motor.noise).agent(choose="most probable"),
     DRAWN: lambda motor: motor_bank(motor.noise).agent(),
-    WEIGHTED: lambda motor: WeightedAgent(*_bank_and_belief(motor.noise)),
-    TUNING: lambda _: SelfTuning(),
+    WEIGHTED: lambda motor: motors.WeightedAgent(bank := motor_bank(motor.noise), bank.belief()),
+    TUNING: lambda _: motors.SelfTuning(),
 }
 #: The scenarios of the motor, with the noise of the sensor in rad/s.
 MOTORS: Final = {"fixed": 1.0, "noisy": 5.0}
@@ -70,11 +59,6 @@ EXCESS: Final = 0.03
 TIME_ERROR: Final = 0.1
 #: A median of fewer runs decides nothing.
 ENOUGH: Final = 20
-
-
-def _bank_and_belief(noise: float) -> tuple[Bank, Any]:
-    bank = motor_bank(noise)
-    return bank, bank.belief()
 
 
 @dataclass(frozen=True)
@@ -132,26 +116,22 @@ def time_to_distinguish(bank: Bank, rng: Stream) -> int:
 
 def run(settings: Settings, run: int) -> Columns:
     """Record costs on the motor, results in SI units and simulated times of one replica."""
-    cost, p_true = np.empty((2, len(AGENTS))), np.empty(2)
-    for row, scenario in enumerate(MOTORS):
-        for column, make in enumerate(AGENTS.values()):
-            motor = draw_motor(scenario, run, settings.steps, seed=settings.seed)
-            agent = make(motor)
-            interact(agent, motor, settings.steps, seed=settings.seed, run=run)
-            cost[row, column] = motor.cost
-            if column == list(AGENTS).index(DRAWN):
-                p_true[row] = agent.belief.posterior()[PLANTS.index(motor.plant)]
+    cost, p_true = np.empty((len(MOTORS), len(AGENTS))), np.empty(len(MOTORS))
+    for (row, scenario), (column, agent_name) in product(enumerate(MOTORS), enumerate(AGENTS)):
+        motor = motors.draw_motor(scenario, run, settings.steps, seed=settings.seed)
+        agent = AGENTS[agent_name](motor)
+        interact(agent, motor, settings.steps, seed=settings.seed, run=run)
+        cost[row, column] = motor.cost
+        if agent_name == DRAWN:
+            p_true[row] = agent.belief.posterior()[motors.PLANTS.index(motor.plant)]
     units = np.full((len(plants()), len(Controlled._fields)), np.nan)
     if run < settings.unit_runs:
         units[:] = [control(name, run, settings.unit_steps, settings.seed) for name in plants()]
-    times = [
-        [
-            time_to_distinguish(bank, Stream.named(settings.seed, run, f"{name}: {i}"))
-            for i in range(settings.times)
-        ]
-        for name, bank in timed_banks().items()
-    ]
-    return {"cost": cost, "p_true": p_true, "units": units, "times": np.array(times, np.float64)}
+    times = np.empty((len(timed_banks()), settings.times))
+    for (row, (name, bank)), i in product(enumerate(timed_banks().items()), range(settings.times)):
+        rng = Stream.named(settings.seed, run, f"{name}: {i}")
+        times[row, i] = time_to_distinguish(bank, rng)
+    return {"cost": cost, "p_true": p_true, "units": units, "times": times}
 
 
 # -- claims ------------------------------------------------------------------------------------
@@ -161,18 +141,11 @@ class Results:
     """The columns by scenario, agent and plant; the first axis of every array is the run."""
 
     def __init__(self, columns: Columns) -> None:
-        cost = by_name(MOTORS, columns["cost"])
-        self.cost = {name: by_name(AGENTS, column) for name, column in cost.items()}
+        self.cost = by_names(columns["cost"], MOTORS, AGENTS)
         self.p_true = by_name(MOTORS, columns["p_true"])
-        measured_units = columns["units"][~np.isnan(columns["units"]).any(axis=(1, 2))]
-        units = by_name(plants(), measured_units)
-        self.units = {name: by_name(Controlled._fields, v) for name, v in units.items()}
+        self.units = by_names(without_nan(columns["units"]), plants(), Controlled._fields)
         times = by_name(timed_banks(), columns["times"])
         self.times = {name: v.ravel() for name, v in times.items()}
-
-    def relative(self, scenario: str, agent: str) -> FloatArray:
-        """Return the cost of each run, divided by the mean cost of the true plant's controller."""
-        return np.asarray(self.cost[scenario][agent] / self.cost[scenario][ORACLE].mean())
 
 
 @cache
@@ -213,7 +186,7 @@ def _claims(results: Results) -> Iterator[Claim]:
         f"{int(identified.sum())} of {identified.size} runs", threshold_origin="requirement",
     )  # fmt: skip
     medians = {name: float(np.median(v["excess"])) for name, v in results.units.items()}
-    falls = int((results.units["cart-pole"]["largest"] > 0.5).sum())
+    falls = int((results.units["cart-pole"]["largest"] > FALL).sum())
     worst = max(medians.values())
     yield Claim(
         "plant-units",
@@ -238,14 +211,14 @@ def _claims(results: Results) -> Iterator[Claim]:
 
 
 def _tables(results: Results) -> tuple[Table, ...]:
-    runs = len(results.p_true["fixed"])
+    runs, runs_in_units = len(results.p_true["fixed"]), len(results.units["motor"]["excess"])
     return (
         Table(
             "Cost on the motor, relative to the true plant's controller",
             ("agent", *MOTORS),
             tuple(
-                (agent, *(format_mean(results.relative(name, agent)) for name in MOTORS))
-                for agent in AGENTS
+                (a, *(format_mean(c[a] / c[ORACLE].mean()) for c in results.cost.values()))
+                for a in AGENTS
             ),
             f"means of {runs} runs with their standard errors; all agents met the same motors",
         ),
@@ -258,7 +231,7 @@ def _tables(results: Results) -> tuple[Table, ...]:
                  format_mean(v["average"]), f"{np.median(v['search']):.0f}")
                 for name, v in results.units.items()
             ),
-            f"{len(results.units['motor']['excess'])} runs",
+            f"{runs_in_units} runs",
         ),
         Table(
             "Steps to distinguish two plants",
@@ -288,23 +261,19 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     return {
         "cost": Chart(
             "A motor with an unknown load and wiring",
-            [
-                sorted_runs(
-                    {a: results.cost[name][a] / results.cost[name][ORACLE] for a in _LOOKS},
-                    _LOOKS,
-                    f"Sensor noise {noise:g} rad/s",
-                    "cost / cost with the true plant",
-                    yscale="log2",
-                )
-                for name, noise in MOTORS.items()
-            ],
+            [_cost_panel(results.cost[name], noise) for name, noise in MOTORS.items()],
             "Lower is better; 1 is the controller of the true plant. Each point is a run; the runs "
             "of each agent are sorted. The mean of the inputs of all modes is no controller of any "
             "plant until one mode is almost certain.",
-            columns=2,
-            note=f"{settings.runs} runs of {settings.steps} steps",
+            columns=2, note=f"{settings.runs} runs of {settings.steps} steps",
         )
-    }
+    }  # fmt: skip
+
+
+def _cost_panel(cost: Mapping[str, FloatArray], noise: float) -> Panel:
+    ratios = {agent: cost[agent] / cost[ORACLE] for agent in _LOOKS}
+    title, ylabel = f"Sensor noise {noise:g} rad/s", "cost / cost with the true plant"
+    return sorted_runs(ratios, _LOOKS, title, ylabel, yscale="log2")
 
 
 experiment = Experiment(

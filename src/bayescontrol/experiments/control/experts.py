@@ -26,7 +26,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import BoolArray, FloatArray, IntArray
+from bayescontrol.errors import counted
 from bayescontrol.experiments.chance import share_and_error, success_test
 from bayescontrol.experiments.control import experts_replica as replica
 from bayescontrol.experiments.control.experts_replica import RULE, Settings
@@ -46,6 +47,10 @@ _ORIGIN: Final = (
     "(false alarms: 1 in 1000; more with fewer than 3 episodes)"
 )
 _ORIGIN_FAILS: Final = "pilot on seed 1000: 0 of 40 episodes (false alarms: 1 in 100 at most)"
+
+
+def _success_claim(name: str, hits: BoolArray, claim: str, reason: str = "") -> Claim:
+    return Claim(name, claim, "ours", *_success_test(hits), reason, threshold_origin=_ORIGIN)
 
 
 def score(settings: Settings, columns: Columns) -> Score:
@@ -70,17 +75,15 @@ def _pole_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
     mean_share = share_and_error(stood[replica.MEAN])
     vote_share = share_and_error(stood[replica.VOTE])[0]
     return (
-        Claim(
-            "identifies",
+        _success_claim(
+            "identifies", np.isfinite(times),
             "the control rule identifies the pole, one of twenty: share of the episodes",
-            "ours", *_success_test(np.isfinite(times)),
             f"median: the sign of the force after {np.median(wired):g} steps, the pole after "
-            f"{np.median(times):g}", threshold_origin=_ORIGIN,
+            f"{np.median(times):g}",
         ),
-        Claim(
-            "balances",
+        _success_claim(
+            "balances", stood[RULE],
             f"the control rule keeps an unknown pole up for {settings.steps} steps",
-            "ours", *_success_test(stood[RULE]), threshold_origin=_ORIGIN,
         ),
         Claim(
             "average-expert-fails",
@@ -113,10 +116,9 @@ def _other_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
             "ours", float(right.mean()), float(rule.mean()), error,
             _success_test(rule >= _HELD_SHARE * right)[-1], threshold_origin=_ORIGIN,
         ),
-        Claim(
-            "climbs-the-hill",
+        _success_claim(
+            "climbs-the-hill", arrived,
             "unknown hill and unknown gear: share of the episodes that reach the goal",
-            "ours", *_success_test(arrived), threshold_origin=_ORIGIN,
         ),
     )  # fmt: skip
 
@@ -198,7 +200,8 @@ _LOOKS: Final[Mapping[str, Any]] = {
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw survival, identification, the rewired motor, and the other plants."""
-    note = f"{settings.runs} episode{'s' * (settings.runs > 1)}, bars: 95 % intervals"
+    note = f"{counted(settings.runs, 'episode')}, bars: 95 % intervals"
+    t = np.arange(1, settings.steps + 1)
     return {
         "balance": Chart(
             "CartPole, one of twenty: who is still up",
@@ -211,12 +214,11 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         ),
         "identify": Chart(
             "What the control rule knows",
-            [_posterior_panel(settings, columns), _identified_panel(settings, columns)],
+            [_posterior_panel(t, columns), _identified_panel(t, columns)],
             "The probability of the true hypothesis, of twenty, starts at 1/20. Identified means "
             "that it stays above .99. One push shows the sign of the force; length and mass take "
             "longer, and even longer with a larger disturbance.",
-            columns=2,
-            note=f"{settings.runs} episodes",
+            columns=2, note=f"{settings.runs} episodes",
         ),
         "change": Chart(
             "The motor is rewired while the pole stands",
@@ -228,20 +230,17 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "then that it would need as many steps again to change, and the pole falls. Switching "
             "modes and fading evidence follow within a few steps. The belief is the probability of "
             "the new sign of the force, median and quartiles.",
-            columns=2,
-            note=note,
+            columns=2, note=note,
         ),
         "rods-and-hills": Chart(
-            "Unknown rods and hills",
-            [_rod_panel(settings, columns), _hill_panel(columns)],
+            "Unknown rods and hills", [_rod_panel(columns), _hill_panel(columns)],
             "Pendulum: cos φ, 1 for a rod that stands upright, as a mean over the episodes. "
             "MountainCar: the share of the episodes in which the car has reached the goal. The "
             "rule is as good as the right expert; on some hills a first push in the wrong "
             "direction even helps, because the experts are good but not optimal.",
-            columns=2,
-            note=f"{settings.runs} episodes",
+            columns=2, note=f"{settings.runs} episodes",
         ),
-    }
+    }  # fmt: skip
 
 
 def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], title: str) -> Panel:
@@ -273,26 +272,29 @@ def _quartiles(label: str, t: Any, values: FloatArray, **style: Any) -> Series:
     return Series(label, t[steps], middle, low, high, **style)
 
 
-def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
-    t = np.arange(1, settings.steps + 1)
-    return Panel(
-        "Probability of the true pole", "step t", "P(m* | past)",
-        [_quartiles("median, quartiles", t, columns["posterior"])], [Guide("prior", 0.05)],
-        xscale="log", ylim=(0.0, 1.05), legend="lower right",
-    )  # fmt: skip
+#: A share or a probability against log t.
+_LOG_STEPS: Final[Any] = {"xscale": "log", "ylim": (0.0, 1.05), "legend": "lower right"}
 
 
-def _identified_panel(settings: Settings, columns: Columns) -> Panel:
-    t = np.arange(1, settings.steps + 1)
-    force, pole = ((columns[name][:, None] <= t).mean(axis=0) for name in ("wired", "identified"))
+def _posterior_panel(t: IntArray, columns: Columns) -> Panel:
+    series, prior = _quartiles("median, quartiles", t, columns["posterior"]), Guide("prior", 0.05)
+    title = "Probability of the true pole"
+    return Panel(title, "step t", "P(m* | past)", [series], [prior], **_LOG_STEPS)
+
+
+def _share_by(t: IntArray, times: FloatArray) -> FloatArray:
+    """Return the share of the episodes in which the time is at most t."""
+    return np.asarray((times[:, None] <= t).mean(axis=0))
+
+
+def _identified_panel(t: IntArray, columns: Columns) -> Panel:
+    force, pole = (_share_by(t, columns[name]) for name in ("wired", "identified"))
     series = [
         Series("the sign of the force", t, force, kind="step", colour="green"),
         Series("the pole", t, pole, kind="step", colour="blue"),
     ]
-    return Panel(
-        "Identified: above .99 until the end", "step t", "share of the episodes", series,
-        xscale="log", ylim=(0.0, 1.05), legend="lower right",
-    )  # fmt: skip
+    title = "Identified: above .99 until the end"
+    return Panel(title, "step t", "share of the episodes", series, **_LOG_STEPS)
 
 
 def _change_panel(settings: Settings, columns: Columns) -> Panel:
@@ -310,28 +312,21 @@ def _change_panel(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _rod_panel(settings: Settings, columns: Columns) -> Panel:
-    t = np.arange(1, settings.rod_steps + 1)
-    series = [
-        Series(name, t, height.mean(axis=0), **_LOOKS[name])
-        for name, height in by_name(replica.ROD_AGENTS, columns["height"]).items()
-    ]
-    return Panel(
-        "Pendulum: nine rods", "step t", "cos φ, mean", series,
-        ylim=(-1.05, 1.05), legend="below",
-    )  # fmt: skip
+def _rod_panel(columns: Columns) -> Panel:
+    height = columns["height"].mean(axis=0)
+    title, t, ylim = "Pendulum: nine rods", np.arange(1, height.shape[1] + 1), (-1.05, 1.05)
+    rods = zip(replica.ROD_AGENTS, height, strict=True)
+    series = [Series(name, t, mean, **_LOOKS[name]) for name, mean in rods]
+    return Panel(title, "step t", "cos φ, mean", series, ylim=ylim, legend="below")
 
 
 def _hill_panel(columns: Columns) -> Panel:
-    t = np.arange(1, replica.HILL_STEPS + 1)
+    title, t, ylim = "MountainCar: ten hills", np.arange(1, replica.HILL_STEPS + 1), (-0.03, 1.05)
     series = [
-        Series(name, t, (goal[:, None] <= t).mean(axis=0), kind="step", **_LOOKS[name])
+        Series(name, t, _share_by(t, goal), kind="step", **_LOOKS[name])
         for name, goal in by_name(replica.HILL_AGENTS, columns["goal"]).items()
     ]
-    return Panel(
-        "MountainCar: ten hills", "step t", "share at the goal", series,
-        ylim=(-0.03, 1.05), legend="below",
-    )  # fmt: skip
+    return Panel(title, "step t", "share at the goal", series, ylim=ylim, legend="below")
 
 
 experiment = Experiment(

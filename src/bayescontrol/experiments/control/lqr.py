@@ -33,7 +33,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import numpy as np
 from msgspec import Meta
@@ -41,8 +41,8 @@ from msgspec import Meta
 from bayescontrol import Record, Stream, interact
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.baselines import CertaintyEquivalence, OptimalController
-from bayescontrol.errors import BadEvidence
-from bayescontrol.experiments.chance import least_successes
+from bayescontrol.errors import BadEvidence, counted
+from bayescontrol.experiments.chance import least_successes, share_and_error
 from bayescontrol.experiments.curves import by_name
 from bayescontrol.experiments.settings import Runs, Seed, named_streams
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
@@ -107,10 +107,10 @@ AGENTS: Final[Mapping[str, Callable[[Settings, LinearSystem], Any]]] = {
     EXPLORING: lambda s, plant: _certainty(plant, exploration=s.exploration),
 }
 
-#: Two coefficients of [A B] whose posterior is drawn: the row and both columns.
-PAIRS: Final[Mapping[str, tuple[int, int, int]]] = {
-    "double-integrator": (1, 1, 2),
-    "aircraft": (1, 1, 4),
+#: Two coefficients of [A B] whose posterior is drawn: the row, both columns, and their names.
+PAIRS: Final[Mapping[str, tuple[int, int, int, str, str]]] = {
+    "double-integrator": (1, 1, 2, "A₂₂: speed on speed", "B₂₁: push on speed"),
+    "aircraft": (1, 1, 4, "A₂₂: vertical speed on itself", "B₂₁: elevator on vertical speed"),
 }
 
 
@@ -140,51 +140,46 @@ def run(settings: Settings, run: int) -> Columns:
     for k, name in enumerate(PLANTS):
         best_total = _best_total_cost(settings, run, name)[steps - 1]
         for i, agent_name in enumerate(AGENTS):
-            played = _play(settings, run, name, agent_name)
-            cost[k, i], regret[k, i] = played.cost, played.spent - best_total
-            redrawn[k, i] = played.belief.redrawn
+            belief, records, (costs, total), coefficients = _play(settings, run, name, agent_name)
+            cost[k, i], regret[k, i], redrawn[k, i] = costs, total - best_total, belief.redrawn
             if agent_name == RULE:
-                gap[k] = _regression_gap(played, prior(system(name)))
+                gap[k] = _regression_gap(belief, records, prior(system(name)))
             if agent_name == WARM and name in PAIRS:
-                shown[list(PAIRS).index(name)] = played.coefficients
+                shown[list(PAIRS).index(name)] = coefficients
     return {"cost": cost, "regret": regret, "redrawn": redrawn, "gap": gap, "posterior": shown}
 
 
-class _Played(NamedTuple):
-    """One run: J(K), total cost and coefficients at the checkpoints; the belief; and all steps.
+def _play(
+    settings: Settings, run: int, name: str, agent_name: str
+) -> tuple[Any, list[Record], FloatArray, FloatArray]:
+    """Return the belief and the records of a run, and at the checkpoints costs and coefficients.
 
-    `steps` are the parts between checkpoints, each with the state at its start.
+    Costs are J(K) and the total cost. Two coefficients have two means and the upper triangle of
+    their covariance.
     """
-
-    cost: FloatArray
-    spent: FloatArray
-    coefficients: FloatArray
-    belief: Any
-    steps: list[tuple[FloatArray, Record]]
-
-
-def _play(settings: Settings, run: int, name: str, agent_name: str) -> _Played:
     at, plant = checkpoints(settings), system(name)
     agent, world = AGENTS[agent_name](settings, plant), LinearPlant(plant)
     names = f"{name}: {agent_name}", f"{name}: environment"
     streams = named_streams(settings.seed, run, *names)
-    cost, total = np.full((2, at.size), np.inf)  # ∞ after a divergence
-    played = _Played(cost, total, np.zeros((at.size, 5)), agent.belief, [])
-    spent, done = 0.0, 0
+    costs, coefficients = np.full((2, at.size), np.inf), np.zeros((at.size, 5))
+    records, spent, done = [], 0.0, 0
     for c, t in enumerate(at):
         if agent_name == WARM and done == settings.warm_up:
             agent = LinearAgent(agent.belief, world.x)
         start = world.x
         try:
             record = interact(agent, world, int(t) - done, streams=streams)
-        except BadEvidence:
+        except BadEvidence:  # a divergence: costs are ∞ from here on
             break
         spent, done = spent + float(world.costs(record, start).sum()), int(t)
-        played.cost[c], played.spent[c] = plant.cost(agent.gain), spent
-        played.steps.append((start, record))
+        costs[:, c] = plant.cost(agent.gain), spent
+        records.append(record)
         if name in PAIRS:
-            played.coefficients[c] = _coefficients(agent.belief, PAIRS[name])
-    return played
+            row, *pair = PAIRS[name][:3]
+            covariance = agent.belief.covariance(row)[np.ix_(pair, pair)]
+            upper = covariance[np.triu_indices(2)]
+            coefficients[c] = np.concatenate([agent.belief.mean()[row, pair], upper])
+    return agent.belief, records, costs, coefficients
 
 
 def _best_total_cost(settings: Settings, run: int, name: str) -> FloatArray:
@@ -195,23 +190,16 @@ def _best_total_cost(settings: Settings, run: int, name: str) -> FloatArray:
     return np.asarray(world.costs(record).cumsum())
 
 
-def _coefficients(belief: Any, pair: tuple[int, int, int]) -> FloatArray:
-    """Return mean and covariance of two coefficients of one row: 2 + 3 numbers."""
-    row, j, k = pair
-    mean, covariance = belief.mean()[row], belief.covariance(row)
-    return np.array([mean[j], mean[k], covariance[j, j], covariance[j, k], covariance[k, k]])
-
-
-def _regression_gap(played: _Played, prior: SystemPrior) -> float:
+def _regression_gap(belief: Any, records: list[Record], prior: SystemPrior) -> float:
     """Return the relative difference of the posterior mean from a regression on the whole run."""
-    Y = np.vstack([record.observations for _, record in played.steps])
-    X = np.vstack([played.steps[0][0], Y[:-1]])
-    Z = np.hstack([X, np.vstack([record.actions for _, record in played.steps])])
+    Y = np.vstack([record.observations for record in records])
+    X = np.vstack([np.zeros_like(Y[:1]), Y[:-1]])
+    Z = np.hstack([X, np.vstack([record.actions for record in records])])
     n, d = Y.shape[1], Z.shape[1]
     prior_rows = prior.factor(n, d - n)[:d]
     inputs, outputs = np.vstack([prior_rows[:, :d], Z]), np.vstack([prior_rows[:, d:], Y])
     M = np.linalg.lstsq(inputs, outputs, rcond=None)[0].T
-    return float(np.abs(played.belief.mean() - M).max() / np.abs(M).max())
+    return float(np.abs(belief.mean() - M).max() / np.abs(M).max())
 
 
 #: Octaves over which the exponent of regret is estimated: about a decade.
@@ -243,13 +231,10 @@ class Results:
 
     def gain_interval(self, plant: str, agent: str) -> tuple[float, float]:
         """Return a 95 % interval of the median of J(K_T)/J* - 1, by order statistics."""
-        ordered = np.sort(self.excess(plant, agent)[:, -1])
-        n = len(ordered)
-        tail, k = 0.5**n, 0  # P(Binomial(n, 1/2) <= k)
-        while tail <= 0.025 and k < n // 2:
-            k += 1
-            tail += math.comb(n, k) * 0.5**n
-        return float(ordered[max(k - 1, 0)]), float(ordered[min(n - k, n - 1)])
+        ordered, n = np.sort(self.excess(plant, agent)[:, -1]), self.runs
+        binomial = np.cumsum([math.comb(n, k) * 0.5**n for k in range(n + 1)])
+        k = max(1, int(np.searchsorted(binomial, 0.025, side="right")))
+        return float(ordered[k - 1]), float(ordered[n - k])
 
     def total(self, plant: str, agent: str) -> float:
         """Return the median of R_T/J*."""
@@ -336,7 +321,7 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
     worst = max(STABLE, key=lambda plant: (-within[plant], results.gain(plant, agent)))
     gain, (low, high) = results.gain(worst, agent), results.gain_interval(worst, agent)
     within_pilot, of_pilot = _PILOT[agent]
-    by_chance = least_successes(results.runs, (within_pilot, of_pilot), _ALARMS)
+    by_chance = least_successes(results.runs, _PILOT[agent], _ALARMS)
     least, rate = max(1, by_chance), "1 in 100" if by_chance else "more than 1 in 100"
     return Claim(
         name,
@@ -374,13 +359,11 @@ def _comparison_table(results: Results) -> Table:
     rows: list[tuple[str | float | int, ...]] = []
     for baseline, plant in product((CERTAIN, EXPLORING), PLANTS):
         ours, theirs = (results.regret(plant, agent)[:, -1] for agent in (WARM, baseline))
-        wins = int((ours < theirs).sum())
-        low, high = (float(end) for end in wilson(wins, results.runs))
+        low, high = wilson((ours < theirs).sum(), results.runs)
         verdict = "less" if low > 0.5 else "more" if high < 0.5 else "not significant"
         cells = (_format_cells(results, plant, agent) for agent in (WARM, baseline))
-        pairs = zip(*cells, strict=True)
-        share = with_error(wins / results.runs, (high - low) / 4)
-        rows.append((baseline, plant, share, verdict, *(" / ".join(pair) for pair in pairs)))
+        share = with_error(*share_and_error(ours < theirs))
+        rows.append((baseline, plant, share, verdict, *map(" / ".join, zip(*cells, strict=True))))
     return Table(
         f"After {results.settings.warm_up} steps of noise: the regret of the rule and of certainty "
         "equivalence",
@@ -431,36 +414,27 @@ _LOOKS: Final[Mapping[str, Any]] = {
 _EXAMPLE: Final = 0
 _RADIUS: Final = 2.4477468306808166
 _SHADES: Final = (0.12, 0.3, 0.55, 0.9)
-_COEFFICIENTS: Final = {
-    "double-integrator": ("A₂₂: speed on speed", "B₂₁: push on speed"),
-    "aircraft": ("A₂₂: vertical speed on itself", "B₂₁: elevator on vertical speed"),
-}
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the gains, the regret and the posterior."""
     results = Results(settings, columns)
-    runs = results.runs
-    note = f"{runs} run{'s' * (runs > 1)}: medians, and the middle half of them"
+    note = f"{counted(results.runs, 'run')}: medians, and the middle half of them"
     return {
         "gains": Chart(
-            "Cost of the gain in use",
-            [_gain_panel(results, name) for name in PLANTS],
+            "Cost of the gain in use", [_gain_panel(results, name) for name in PLANTS],
             "Lower is better: the extra cost per step of the gain in use, compared with the best "
             "gain, computed from the true plant. A line begins where half of the runs have a gain "
             "that stabilises the plant. The agent that explores most has the best gain in the end, "
             "and has paid for it: see the regret.",
-            columns=3,
-            note=note,
+            columns=3, note=note,
         ),
         "regret": Chart(
-            "Regret",
-            [_regret_panel(results, name) for name in PLANTS],
+            "Regret", [_regret_panel(results, name) for name in PLANTS],
             "Lower is better: total cost minus that of the best controller with the same noise. A "
             "line no steeper than the dotted one grows like √t or slower. The rule without a warm "
             "start pays for its first draws, before it has learnt anything, and little after that.",
-            columns=3,
-            note=f"{note}; negative regret is not shown",
+            columns=3, note=f"{note}; negative regret is not shown",
         ),
         "posterior": Chart(
             "The posterior shrinks to the true coefficients",
@@ -468,10 +442,9 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "Each ellipse contains 95 % of the posterior of two coefficients of the plant; the "
             "stronger its colour, the later it is. The star is the truth, which 95 % of all "
             "ellipses should contain.",
-            columns=2,
-            note=f"run {_EXAMPLE} of the {WARM}",
+            columns=2, note=f"run {_EXAMPLE} of the {WARM}",
         ),
-    }
+    }  # fmt: skip
 
 
 #: Both axes are logarithmic.
@@ -504,7 +477,7 @@ def _regret_panel(results: Results, plant: str) -> Panel:
 
 
 def _posterior_panel(results: Results, plant: str) -> Panel:
-    settings, (row, j, k) = results.settings, PAIRS[plant]
+    settings, (row, j, k, x_name, y_name) = results.settings, PAIRS[plant]
     t, coefficients = checkpoints(settings), by_name(PAIRS, results.columns["posterior"])[plant]
     first = min(max(4, settings.warm_up), settings.steps)
     wanted_times = np.geomspace(first, settings.steps, len(_SHADES))
@@ -517,7 +490,6 @@ def _posterior_panel(results: Results, plant: str) -> Panel:
         x, y = np.linalg.cholesky([[aa, ab], [ab, bb]]) @ circle
         regions.append(Region(f"t = {t[i]:,}", a + x, b + y, shade=shade))
     truth = np.hstack([system(plant).A, system(plant).B])[row]
-    x_name, y_name = _COEFFICIENTS[plant]
     return Panel(
         plant, x_name, y_name,
         [Series("truth", truth[[j]], truth[[k]], kind="points", colour="orange", marker="star")],

@@ -16,7 +16,7 @@ does show it.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,9 +86,9 @@ def setpoint(k: int) -> float:
     return -25.0 if k // 100 % 2 else 25.0
 
 
-def motor_bank(noise: float = 1.0, **options: Any) -> Bank:
-    """Return the bank of all 24 plants."""
-    return Bank([plant.mode(noise) for plant in PLANTS], setpoint=setpoint, **options)
+def motor_bank(noise: float = 1.0, plants: Sequence[Plant] = PLANTS, **options: Any) -> Bank:
+    """Return the bank of all 24 plants, or of these."""
+    return Bank([plant.mode(noise) for plant in plants], setpoint=setpoint, **options)
 
 
 class Motor:

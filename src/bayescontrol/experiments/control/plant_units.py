@@ -25,9 +25,8 @@ from bayescontrol.experts.state_space import sampled
 from bayescontrol.interaction import interact
 from bayescontrol.linear import LinearQuadratic, LinearSystem
 
-#: The angle of the pole in rad that counts as a fall, and its place in the state.
+#: The angle of the pole in rad that counts as a fall.
 FALL: Final = 0.5
-_ANGLE: Final = 2
 #: The largest force on the cart, in N.
 FORCE: Final = 20.0
 
@@ -48,12 +47,9 @@ def motor() -> LinearSystem:
 def cart_pole(scale: float = 1.0) -> LinearSystem:
     """Return the cart-pole, m, m/s, rad, rad/s and N; `scale` multiplies masses and length."""
     g, length, cart, pole, friction = 9.81, 0.5 * scale, 1.0 * scale, 0.2 * scale, 0.1
-    dynamics: list[list[float]] = [
-        [0.0, 1.0, 0.0, 0.0],
-        [0, -friction / cart, pole * g / cart, 0],
-        [0, 0, 0, 1],
-        [0, -friction / (cart * length), (cart + pole) * g / (cart * length), 0],
-    ]
+    dynamics = np.eye(4, k=1)  # position and angle are the integrals of the speeds
+    dynamics[1] = 0, -friction / cart, pole * g / cart, 0
+    dynamics[3] = 0, -friction / (cart * length), (cart + pole) * g / (cart * length), 0
     A, B = _sampled(dynamics, [[0.0], [1 / cart], [0.0], [1 / (cart * length)]], 0.02)
     Q, W = np.diag([1, 0.1, 10, 0.1]), np.diag([1e-6, 1e-4, 1e-6, 1e-4])
     return LinearSystem(A, B, Q, [[0.1]], W, name="cart-pole")
@@ -108,7 +104,7 @@ def control(name: str, run: int, steps: int = 10_000, seed: int = 0) -> Controll
     agent, plant = problem.agent(), problem.environment(system)
     record = interact(agent, plant, steps, seed=seed, run=run)
     mean = agent.belief.certain()
-    angles = record.observations[:, _ANGLE] if name == "cart-pole" else np.zeros(1)
+    angles = record.observations[:, 2] if name == "cart-pole" else np.zeros(1)
     return Controlled(
         system.cost(agent.gain) / system.best_cost - 1.0,
         np.inf if mean is None else system.cost(mean.K) / system.best_cost - 1.0,
