@@ -11,6 +11,7 @@ limits, and for times in unstable loops.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import BoolArray, FloatArray, as_integer, require_between
 from bayescontrol.errors import MissingCapability
 from bayescontrol.experts.bank import Bank
-from bayescontrol.experts.linear_loop import LinearLoop, expected_time, is_linear
+from bayescontrol.experts.linear_loop import DIVERGED, LinearLoop, is_linear
 from bayescontrol.linear.matrices import as_definite, as_limits
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Heat, Panel, Word
@@ -30,11 +31,14 @@ from bayescontrol.statistics import mean_interval
 
 #: The actuator reaches its limits if they are within this number of standard deviations.
 MARGIN = 3.0
-#: Outputs beyond this count as divergence, and so does a cost that grows by this factor between
-#: the last quarters of simulated runs with constant signals.
-DIVERGED, GROWTH = 1e12, 4.0
-#: Log-likelihoods with this relative difference are equal.
-ROUNDING = 1e-9
+#: With constant signals, a loop is unstable if the cost grows by this factor between the last
+#: quarters of simulated runs.
+GROWTH = 4.0
+#: Log-likelihoods with this relative difference are equal, and rates in nats per step below this
+#: are zero.
+ROUNDING, NO_RATE = 1e-9, 1e-9
+#: The number of runs from which costs and rates are estimated.
+AVERAGED = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +76,7 @@ class BankCheck:
     stable: BoolArray  #: without limits of the actuator, if the loop is linear
     simulated: BoolArray
     intervals: dict[str, FloatArray]
+    has_hazard: bool = False
 
     def pairs(self, values: FloatArray) -> FloatArray:
         """Return values[j, j, i]: with the controller of the true plant."""
@@ -178,7 +183,7 @@ def check_bank(
     R: npt.ArrayLike = 1.0,
     output_limits: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     odds: float = 99.0,
-    runs: int = 200,
+    runs: int = 400,
     horizon: int = 2000,
     seed: SeedLike = 0,
 ) -> BankCheck:
@@ -203,9 +208,7 @@ def check_bank(
     """
     if not isinstance(bank, Bank):
         raise MissingCapability(f"{bank!r} is not a bank: pass Bank([PlantMode(…), …])")
-    checker = _Checker(bank, Q, R, output_limits, odds, runs, horizon, seed)
-    names = tuple(mode.name or f"m{m}" for m, mode in enumerate(bank.modes))
-    return BankCheck(names, bank.period, checker.odds, runs, horizon, **checker.run())
+    return _Checker(bank, Q, R, output_limits, odds, runs, horizon, seed).run()
 
 
 class _Checker:
@@ -223,42 +226,46 @@ class _Checker:
         )
         self.output_limits = None if output_limits is None else as_limits(output_limits, g.outputs)
         self.odds = require_between("odds", odds, 1.0, math.inf, ends="()")
-        self.threshold = math.log(self.odds)
         self.runs, self.horizon = as_integer("runs", runs, 2), as_integer("horizon", horizon, 10)
-        self.is_linear = all(map(is_linear, bank.modes))
+        self.half, self.is_linear = self.horizon // 2, all(map(is_linear, bank.modes))
         x, rows, nothing = bank.first_signals(), [], (np.zeros(g.inputs), np.zeros(g.outputs))
         for _ in range(self.horizon):
             rows.append(np.concatenate([x[g.setpoint], x[g.setpoint_before], x[g.disturbance]]))
             x = bank.next_signals(x, *nothing)
         self.signals = np.array(rows)
         changing = np.flatnonzero((self.signals != self.signals[-1]).any(axis=1))
-        last = int(changing.max(initial=-1)) + 1
-        #: The step from which on signals are constant; the horizon, if that is in its second half.
-        self.settled_at = last if last <= self.horizon // 2 else self.horizon
+        #: Steps until signals are constant, or half of the horizon if they never are.
+        settled_at = int(changing.max(initial=-1)) + 1
+        self.changes, self.is_settled = min(settled_at, self.half), settled_at <= self.half
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> BankCheck:
         """Analyse or simulate every controller on every plant."""
         M, cubes = len(self.modes), ("rates", "times", "unfinished", "violations")
         found = {key: np.full((3, M, M, M), np.nan) for key in cubes}
         found["costs"], (stable, simulated) = np.empty((3, M, M)), np.ones((2, M, M), np.bool_)
         for c, j in np.ndindex(M, M):
             results = self.analyse(c, j) if self.is_linear else {}
-            simulated[c, j] = "times" not in results
-            if simulated[c, j] or self.output_limits is not None:
-                results = {**self.estimate(c, j), **results}
+            simulated[c, j] = "rates" not in results
+            if simulated[c, j]:
+                results = {**self.averages(c, j), **results}
             stable[c, j] = results.pop("stable")
+            results |= self.times(c, j, np.atleast_2d(results["rates"])[0], not simulated[c, j])
             for key, values in results.items():
                 found[key][:, c, j] = values
         for key in cubes:
             found[key][:, :, np.eye(M, dtype=np.bool_)] = np.nan
-        intervals = {key: values[1:] for key, values in found.items()}
-        means = {key: values[0] for key, values in found.items()}
-        return {**means, "stable": stable, "simulated": simulated, "intervals": intervals}
+        return BankCheck(
+            names=tuple(mode.name or f"m{m}" for m, mode in enumerate(self.modes)),
+            period=self.bank.period, odds=self.odds, runs=self.runs, horizon=self.horizon,
+            has_hazard=self.bank.hazard is not None, stable=stable, simulated=simulated,
+            intervals={key: values[1:] for key, values in found.items()},
+            **{key: values[0] for key, values in found.items()},
+        )  # fmt: skip
 
     def analyse(self, c: int, j: int) -> dict[str, Any]:
-        """Return what can be computed about a linear loop."""
-        every, g, (low, high) = range(len(self.modes)), self.bank.signals, self.modes[0].limits
-        found = LinearLoop(self.modes, j, [c, *every]).long_run(self.signals)
+        """Return what can be computed about a linear loop: stability, cost and rates."""
+        g, (low, high) = self.bank.signals, self.modes[0].limits
+        found = LinearLoop(self.bank, c, j).long_run(self.signals)
         if found is None:
             has_limits = np.isfinite([low, high]).any()
             return {"stable": False} if has_limits else {"stable": False, "costs": math.inf}
@@ -267,86 +274,109 @@ class _Checker:
         margin = MARGIN * np.sqrt(np.diag(covariance)[u])
         if ((mean[:, u] - margin < low) | (mean[:, u] + margin > high)).any():
             return {}
-        late = mean[self.horizon // 2 :]
+        late = mean[self.half :]
         moments = covariance + late.T @ late / len(late)
         squares = np.diag(moments)[u.stop :].reshape(-1, p).sum(axis=1)
-        surprise = 0.5 * (squares + log_det)[1:]
-        times = np.zeros((len(every), 2))
-        for i in {*every} - {j}:
-            pair = LinearLoop(self.modes, j, [c, j, i])
-            times[i] = expected_time(pair, self.signals, self.settled_at, self.threshold)
+        surprise = 0.5 * (squares + log_det)
+        rates = surprise - surprise[j]
         return {
             "stable": True,
             "costs": np.sum(self.Q * moments[:p, :p]) + np.sum(self.R * moments[u, u]),
-            "rates": (surprise - surprise[j]) / self.bank.period,
-            "times": times[:, 0] * self.bank.period,
-            "unfinished": times[:, 1],
+            "rates": np.where(rates > NO_RATE, rates, 0.0) / self.bank.period,
         }
 
     # -- simulation -----------------------------------------------------------------------------
 
-    def estimate(self, c: int, j: int) -> dict[str, Any]:
-        """Return means and intervals from simulated runs."""
-        log_p, y, u = self.simulate_linear(c, j) if self.is_linear else self.simulate(c, j)
-        error = y - self.signals[:, None, : y.shape[2]]
-        cost = np.einsum("kra,ab,krb->kr", error, self.Q, error)
-        cost += np.einsum("kra,ab,krb->kr", u, self.R, u)
-        gain, half = log_p[:, :, j, None] - log_p, self.horizon // 2
-        gain[abs(gain) <= ROUNDING * abs(log_p)] = 0.0
-        costs, rates = cost[half:].mean(axis=0), gain[half:].mean(axis=0) / self.bank.period
-        third, fourth = np.array_split(cost[half:], 2)
-        grows = self.settled_at < self.horizon and fourth.mean() > GROWTH * third.mean()
-        if grows or not np.isfinite(costs).all():
-            costs[:], rates[rates != 0.0] = math.inf, math.inf
-        above = np.cumsum(gain, axis=0) >= self.threshold
-        is_done = above.any(axis=0)
-        time = np.where(is_done, above.argmax(axis=0) + 1.0, self.horizon)
-        time[:, ~is_done.any(axis=0)] = math.inf
-        found = {"costs": costs, "rates": rates, "times": time * self.bank.period}
-        found["unfinished"] = ~is_done
+    def averages(self, c: int, j: int) -> dict[str, Any]:
+        """Return stability, cost and rates from simulated runs until the horizon."""
+        costs, evidence, at_half = [], 0.0, 0.0
+        for k, (gain, y, u) in enumerate(self.simulate(c, j, min(self.runs, AVERAGED))):
+            if k == self.half:
+                at_half = evidence
+            evidence, error = evidence + gain, y - self.signals[k, : y.shape[1]]
+            if not (is_bounded := np.isfinite(y).all()):
+                break
+            costs.append(((error @ self.Q) * error).sum(axis=1) + ((u @ self.R) * u).sum(axis=1))
+        late = np.array(costs[self.half :])
+        if not is_bounded or (self.is_settled and _grows(late)):
+            rates = np.where(np.any(evidence, axis=0), math.inf, 0.0)
+            return {"stable": False, "costs": math.inf, "rates": rates}
+        rates = (evidence - at_half) / (len(late) * self.bank.period)
+        return {"stable": True, "costs": _interval(late.mean(axis=0)), "rates": _interval(rates)}
+
+    def times(self, c: int, j: int, rates: FloatArray, is_exact: bool) -> dict[str, Any]:
+        """Return times, the share of unfinished runs, and violations, from simulated runs.
+
+        The simulation ends when no undecided pair can change: it has no rate, and its evidence has
+        come to rest. With limits of the output, it goes on until they are violated.
+        """
+        threshold, shape, has_rate = math.log(self.odds), (self.runs, len(rates)), rates != 0.0
+        evidence, steps = np.zeros((2, *shape))
+        undecided, violated = np.ones(shape, np.bool_), np.full(shape, self.output_limits is None)
+        undecided[:, j] = False
+        for k, (gain, y, _) in enumerate(self.simulate(c, j, self.runs), 1):
+            steps += undecided
+            if self.output_limits is not None:
+                low, high = self.output_limits
+                violated |= undecided & ((y < low) | (y > high)).any(axis=1, keepdims=True)
+            evidence += gain
+            undecided &= evidence < threshold
+            moves = has_rate | (abs(gain) > NO_RATE).any(axis=0) | (k <= self.changes)
+            if not (undecided & (moves | ~violated)).any():
+                break
+        never = undecided.all(axis=0)
+        if is_exact:
+            never = undecided.any(axis=0) & ~has_rate
+            if self.is_settled:
+                rest = np.where(undecided, threshold - evidence, 0.0)[:, has_rate]
+                steps[:, has_rate] += rest / (rates[has_rate] * self.bank.period)
+                undecided[:, has_rate] = False
+        steps[:, never] = math.inf
+        found = {"times": steps * self.bank.period, "unfinished": undecided}
         if self.output_limits is not None:
-            outside = ((y < self.output_limits[0]) | (y > self.output_limits[1])).any(axis=2)
-            first = np.where(outside.any(axis=0), outside.argmax(axis=0) + 1, math.nan)
-            found["violations"] = first[:, None] <= time
-        intervals = {key: _interval(values) for key, values in found.items()}
-        return {**intervals, "stable": np.isfinite(costs).all()}
+            found["violations"] = violated
+        return {key: _interval(values) for key, values in found.items()}
 
-    def simulate_linear(self, c: int, j: int) -> tuple[FloatArray, ...]:
-        """Return ln P(y | m), y and u of all runs at each step, all runs at once, with limits."""
-        loop = LinearLoop(self.modes, j, [c, *range(len(self.modes))])
-        rng = Stream.named(self.seed, c * len(self.modes) + j, "check").generator()
-        z, Sigma, found = np.tile(loop.start, (self.runs, 1)), loop.Sigma, []
-        for s in self.signals:
-            L, U, log_det, Sigma = loop.gains(Sigma)
-            noise = rng.standard_normal((self.runs, loop.size - len(loop.start) - len(s)))
-            rows = np.hstack([z, np.tile(s, (self.runs, 1)), noise])
-            z, y, u, white = loop.step(rows, L, U, self.modes[0].limits)
-            log_p = -0.5 * ((white**2).sum(axis=2) + log_det)[:, 1:]
-            has_diverged = (abs(y) > DIVERGED).any(axis=1)
-            z[has_diverged], y[has_diverged] = 0.0, math.inf
-            found.append((log_p, y, u))
-        return tuple(map(np.array, zip(*found, strict=True)))
+    def simulate(self, c: int, j: int, runs: int) -> Iterator[tuple[FloatArray, ...]]:
+        """Yield ln P(y | j) - ln P(y | m) for all m, y and u of all runs at each step."""
+        rng = Stream.named(self.seed, c * len(self.modes) + j, "check")
+        if self.is_linear:
+            steps = LinearLoop(self.bank, c, j).simulate(self.signals, runs, rng.generator())
+        else:
+            steps = self.simulate_modes(c, j, runs)
+        for log_p, y, u in steps:
+            gain = log_p[:, [j]] - log_p
+            gain[abs(gain) <= ROUNDING * abs(log_p)] = 0.0
+            yield gain, y, u
 
-    def simulate(self, c: int, j: int) -> tuple[FloatArray, ...]:
-        """Return ln P(y | m), y and u of all runs at each step, with the modes themselves."""
-        g, shape = self.bank.signals, (self.horizon, self.runs)
-        log_p, y, u = (np.zeros((*shape, n)) for n in (len(self.modes), g.outputs, g.inputs))
-        for run in range(self.runs):
-            rng = Stream.named(self.seed, run, f"check {c} {j}")
-            world, x = self.bank.environment(j), self.bank.first_signals()
-            states = [mode.start() for mode in self.modes]
-            for k in range(self.horizon):
-                a = self.modes[c].act(SituatedState(x, states[c]), rng)
-                o = world.respond(a, rng)
+    def simulate_modes(self, c: int, j: int, runs: int) -> Iterator[tuple[FloatArray, ...]]:
+        """Yield ln P(y | m), y and u of all runs at each step, with the modes themselves."""
+        g, modes = self.bank.signals, self.modes
+        log_p, y, u = (np.zeros((runs, n)) for n in (len(modes), g.outputs, g.inputs))
+        rngs = [Stream.named(self.seed, run, f"check {c} {j}") for run in range(runs)]
+        worlds = [self.bank.environment(j) for _ in range(runs)]
+        signals = [self.bank.first_signals()] * runs
+        states = [[mode.start() for mode in modes] for _ in range(runs)]
+        for _ in range(self.horizon):
+            for run in np.flatnonzero(np.isfinite(y).all(axis=1)):
+                x, s = signals[run], states[run]
+                a = modes[c].act(SituatedState(x, s[c]), rngs[run])
+                o = worlds[run].respond(a, rngs[run])
                 if not (np.abs(o) < DIVERGED).all():
-                    y[k:, run] = math.inf
-                    break
-                for m, mode in enumerate(self.modes):
-                    p, s = mode.step_filter(SituatedState(x, states[m]), a, o)
-                    log_p[k, run, m], states[m] = p[0], s[0]
-                y[k, run], u[k, run] = o, self.modes[c].limited(a)
-                x = self.bank.next_signals(x, a, o)
-        return log_p, y, u
+                    log_p[run], y[run] = 0.0, math.inf
+                    continue
+                for m, mode in enumerate(modes):
+                    p, new = mode.step_filter(SituatedState(x, s[m]), a, o)
+                    log_p[run, m], s[m] = p[0], new[0]
+                y[run], u[run] = o, modes[c].limited(a)
+                signals[run] = self.bank.next_signals(x, a, o)
+            yield log_p, y, u
+
+
+def _grows(costs: FloatArray) -> bool:
+    """Whether the second half of the costs is much larger than the first."""
+    first, second = np.array_split(costs, 2)
+    return bool(second.mean() > GROWTH * first.mean())
 
 
 def _interval(values: Any) -> FloatArray:
