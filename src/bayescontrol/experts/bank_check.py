@@ -2,12 +2,17 @@
 
     cost       J(c, j): mean of (y - r)ᵀQ (y - r) + uᵀR u per step, controller of c on plant j
     rate       nats per second that distinguish plant j, which is true, from plant i
-    time       mean time until Λ = Σ ln P(y | j) - ln P(y | i) reaches ln(odds)
+    time       mean of the first time T at which Λ = Σ ln P(y | j) - ln P(y | i) reaches ln(odds)
     violation  probability that the output leaves its limits until then
 
-`linear_loop` computes the first three for linear plants with a gain or `PI`, without limits of the
-actuator. Loops are simulated if they have other controllers or models, if the actuator reaches its
-limits, and for times in unstable loops.
+Costs and rates of linear loops are computed (`linear_loop`). Those of other loops are simulated:
+loops with other controllers or models, unstable loops, and loops that reach the limits of the
+actuator. Times and violations are always simulated. A run that has not reached the odds at the
+horizon h, in a loop with constant signals and a computed rate, is completed by Wald's identity:
+
+    E[T | T > h] = h + (ln(odds) - Λ_h) / rate
+
+This ignores that Λ_T is a little above ln(odds). Other runs of this kind count as T = h.
 """
 
 import math
@@ -49,7 +54,8 @@ class BankCheck:
     are in seconds, rates in nats per second. A time is a lower bound if `unfinished`, the share of
     runs that did not reach the odds within the horizon, is positive. It is infinite if the rate is
     0, or if no simulated run reached the odds. `intervals` has the lower and upper 95 % bounds of
-    each array; they are equal where the result was computed.
+    each array; they are equal where the result was computed. `simulated` says where costs and rates
+    were not.
 
     >>> from bayescontrol.experts import Bank, PlantMode
     >>> plants = [PlantMode(([[a]], [[1.0]], [[1.0]]), [[a]], process_noise=1.0, sensor_noise=0.1)
@@ -60,7 +66,8 @@ class BankCheck:
     If m0 is true, it cannot be distinguished from m1.
     If m1 is true, it cannot be distinguished from m0.
     The slowest pair: m0, which is true, and m2: odds of 99:1 after 64 s on average.
-    Computed without limits of the actuator: 9 of 9 loops. Simulations: 200 runs of 2000 steps.
+    Costs and rates computed without limits of the actuator: 9 of 9 loops.
+    Times and the rest: 400 runs of at most 2000 steps.
     """
 
     names: tuple[str, ...]
@@ -103,14 +110,11 @@ class BankCheck:
 
     def summary(self) -> str:
         """Return the findings in words."""
-        names, computed = self.names, (~self.simulated).sum()
+        names, pairs = self.names, self.indistinguishable
         unstable = [f"{c} on {'its own plant' if c == j else j}" for c, j in self.unstable]
         words = f"Unstable pairs of controller and plant: {', '.join(unstable)}."
         lines = [words if unstable else "Every controller is stable on every plant."]
-        same = [
-            f"If {j} is true, it cannot be distinguished from {i}."
-            for j, i in self.indistinguishable
-        ]
+        same = [f"If {j} is true, it cannot be distinguished from {i}." for j, i in pairs]
         lines += same or ["Every pair of plants can be distinguished."]
         for j, i in _largest(self.pairs(self.times)):
             pair = f"The slowest pair: {names[j]}, which is true, and {names[i]}"
@@ -121,10 +125,11 @@ class BankCheck:
                 f"before {names[j]}, which is true, is distinguished from {names[i]}, while the "
                 f"controller of {names[c]} acts."
             )
-        lines.append(
-            f"Computed without limits of the actuator: {computed} of {self.simulated.size} loops. "
-            f"Simulations: {self.runs} runs of {self.horizon} steps."
-        )
+        computed = f"{(~self.simulated).sum()} of {self.simulated.size}"
+        lines.append(f"Costs and rates computed without limits of the actuator: {computed} loops.")
+        lines.append(f"Times and the rest: {self.runs} runs of at most {self.horizon} steps.")
+        if self.has_hazard:
+            lines.append("The check ignores the hazard: the true plant does not change.")
         return "\n".join(lines)
 
     def time(self, c: int, j: int, i: int) -> str:
@@ -194,7 +199,8 @@ def check_bank(
     times[j, j, i] is the time with the controller of the true plant, times.max(axis=0) the worst.
     Worlds start in the `start` of the mode, filters too. Costs and rates are averages over the
     second half of the horizon. If signals are constant there, times may be longer than the horizon.
-    Output limits are checked by `runs` simulated runs of `horizon` steps.
+    Times and violations are means of `runs` simulated runs of at most `horizon` steps. Odds start
+    at 1:1 and the plant does not change: the prior and the hazard of the bank are not used.
 
     >>> from bayescontrol.experts import PI, Bank, PlantMode
     >>> motor = lambda gain: PlantMode(
@@ -289,7 +295,9 @@ class _Checker:
 
     def averages(self, c: int, j: int) -> dict[str, Any]:
         """Return stability, cost and rates from simulated runs until the horizon."""
-        costs, evidence, at_half = [], 0.0, 0.0
+        costs: list[FloatArray] = []
+        evidence: Any = 0.0
+        at_half: Any = 0.0
         for k, (gain, y, u) in enumerate(self.simulate(c, j, min(self.runs, AVERAGED))):
             if k == self.half:
                 at_half = evidence
