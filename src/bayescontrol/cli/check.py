@@ -168,8 +168,8 @@ def check(
         return
     with redirect_stdout(sys.stderr):
         source = load_modes(
-            modes, settings_of(settings), limit, output_limits=output_limits, horizon=horizon or 2000,
-            runs=400 if runs is None else max(runs, 2), seed=seed,
+            modes, settings_of(settings), limit, output_limits=output_limits, seed=seed,
+            horizon=horizon or 2000, runs=400 if runs is None else max(runs, 2),
         )  # fmt: skip
     if isinstance(source, BankCheck):
         if figure:
