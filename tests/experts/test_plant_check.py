@@ -221,6 +221,33 @@ def test_times_beyond_the_horizon_are_lower_bounds() -> None:
     assert "more than" in found.time(0, 0, 1)
 
 
+def test_runs_beyond_the_horizon_are_completed_with_the_rate() -> None:
+    bank = Bank([motor(4.0), motor(3.0)], setpoint=3.0)
+    full, short = check_bank(bank), check_bank(bank, horizon=20)
+    assert full.times[0, 0, 1] > 20.0
+    assert short.times[0, 0, 1] == pytest.approx(full.times[0, 0, 1], rel=0.15)
+    assert short.unfinished[0, 0, 1] == 0.0
+
+
+def test_a_pulse_distinguishes_plants_without_a_rate() -> None:
+    def plant(effect: float) -> PlantMode:
+        return PlantMode(([[0.7]], [[1.0, effect]], [[1.0]]), [[0.2]], process_noise=1.0,
+                         sensor_noise=1.0, disturbances=1)  # fmt: skip
+
+    pulse = Bank([plant(1.0), plant(2.0)], disturbance=lambda k: 20.0 * (k == 30))
+    found = check_bank(pulse, runs=50)
+    assert found.rates[0, 0, 1] == 0.0
+    assert 30.0 <= found.times[0, 0, 1] <= 33.0
+    constant = Bank([plant(1.0), plant(2.0)], disturbance=0.0)
+    assert np.isinf(check_bank(constant, runs=50).times[0, 0, 1])
+
+
+def test_a_check_without_the_hazard_says_so() -> None:
+    modes = [motor(4.0), motor(2.0)]
+    assert "ignores the hazard" in check_bank(Bank(modes, hazard=0.01), runs=2).summary()
+    assert "hazard" not in check_bank(Bank(modes), runs=2).summary()
+
+
 # -- simulation ----------------------------------------------------------------------------------
 
 

@@ -130,8 +130,7 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
 @click.option(
     "--runs",
     type=click.IntRange(min=0),
-    default=100,
-    help="Simulated runs for each true mode; 0 for none.",
+    help="Simulated runs for each true mode; 0 for none.  [default: 100; bank: 400]",
 )
 @click.option("--horizon", type=_positive, help="Steps of a run.  [default: 10000; bank: 2000]")
 @click.option(
@@ -148,7 +147,7 @@ def check(
     settings: tuple[str, ...],
     true: str | None,
     other: str | None,
-    runs: int,
+    runs: int | None,
     horizon: int | None,
     hold: int | None,
     seed: int,
@@ -169,8 +168,8 @@ def check(
         return
     with redirect_stdout(sys.stderr):
         source = load_modes(
-            modes, settings_of(settings), limit, output_limits=output_limits, runs=max(runs, 2),
-            horizon=horizon or 2000, seed=seed,
+            modes, settings_of(settings), limit, output_limits=output_limits, seed=seed,
+            horizon=horizon or 2000, runs=400 if runs is None else max(runs, 2),
         )  # fmt: skip
     if isinstance(source, BankCheck):
         if figure:
@@ -181,7 +180,7 @@ def check(
         raise classes.InvalidSetting("--figure and --output-limits are for a bank of plant models")
     with redirect_stdout(sys.stderr):
         verdict = _select_pairs(check_modes(source.modes), true, other)
-    hold, horizon = hold or source.hold, horizon or 10_000
+    hold, horizon, runs = hold or source.hold, horizon or 10_000, 100 if runs is None else runs
     simulate = partial(_simulate, verdict, runs=runs, horizon=horizon, hold=hold, seed=seed)
     if as_json:
         with redirect_stdout(sys.stderr):

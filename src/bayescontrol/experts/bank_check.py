@@ -2,15 +2,21 @@
 
     cost       J(c, j): mean of (y - r)ᵀQ (y - r) + uᵀR u per step, controller of c on plant j
     rate       nats per second that distinguish plant j, which is true, from plant i
-    time       mean time until Λ = Σ ln P(y | j) - ln P(y | i) reaches ln(odds)
+    time       mean of the first time T at which Λ = Σ ln P(y | j) - ln P(y | i) reaches ln(odds)
     violation  probability that the output leaves its limits until then
 
-`linear_loop` computes the first three for linear plants with a gain or `PI`, without limits of the
-actuator. Loops are simulated if they have other controllers or models, if the actuator reaches its
-limits, and for times in unstable loops.
+Costs and rates of linear loops are computed (`linear_loop`). Those of other loops are simulated:
+loops with other controllers or models, unstable loops, and loops that reach the limits of the
+actuator. Times and violations are always simulated. A run that has not reached the odds at the
+horizon h, in a loop with constant signals and a computed rate, is completed by Wald's identity:
+
+    E[T | T > h] = h + (ln(odds) - Λ_h) / rate
+
+This ignores that Λ_T is a little above ln(odds). Other runs of this kind count as T = h.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +26,7 @@ import numpy.typing as npt
 from bayescontrol.arrays import BoolArray, FloatArray, as_integer, require_between
 from bayescontrol.errors import MissingCapability
 from bayescontrol.experts.bank import Bank
-from bayescontrol.experts.linear_loop import LinearLoop, expected_time, is_linear
+from bayescontrol.experts.linear_loop import DIVERGED, LinearLoop, is_linear
 from bayescontrol.linear.matrices import as_definite, as_limits
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Heat, Panel, Word
@@ -30,11 +36,14 @@ from bayescontrol.statistics import mean_interval
 
 #: The actuator reaches its limits if they are within this number of standard deviations.
 MARGIN = 3.0
-#: Outputs beyond this count as divergence, and so does a cost that grows by this factor between
-#: the last quarters of simulated runs with constant signals.
-DIVERGED, GROWTH = 1e12, 4.0
-#: Log-likelihoods with this relative difference are equal.
-ROUNDING = 1e-9
+#: With constant signals, a loop is unstable if the cost grows by this factor between the last
+#: quarters of simulated runs.
+GROWTH = 4.0
+#: Log-likelihoods with this relative difference are equal, and rates in nats per step below this
+#: are zero.
+ROUNDING, NO_RATE = 1e-9, 1e-9
+#: The number of runs from which costs and rates are estimated.
+AVERAGED = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +54,8 @@ class BankCheck:
     are in seconds, rates in nats per second. A time is a lower bound if `unfinished`, the share of
     runs that did not reach the odds within the horizon, is positive. It is infinite if the rate is
     0, or if no simulated run reached the odds. `intervals` has the lower and upper 95 % bounds of
-    each array; they are equal where the result was computed.
+    each array; they are equal where the result was computed. `simulated` says where costs and rates
+    were not.
 
     >>> from bayescontrol.experts import Bank, PlantMode
     >>> plants = [PlantMode(([[a]], [[1.0]], [[1.0]]), [[a]], process_noise=1.0, sensor_noise=0.1)
@@ -55,8 +65,9 @@ class BankCheck:
     Every controller is stable on every plant.
     If m0 is true, it cannot be distinguished from m1.
     If m1 is true, it cannot be distinguished from m0.
-    The slowest pair: m0, which is true, and m2: odds of 99:1 after 64 s on average.
-    Computed without limits of the actuator: 9 of 9 loops. Simulations: 200 runs of 2000 steps.
+    The slowest pair: m2, which is true, and m0: odds of 99:1 after 65.4 s on average.
+    Costs and rates computed without limits of the actuator: 9 of 9 loops.
+    Times and the rest: 400 runs of at most 2000 steps.
     """
 
     names: tuple[str, ...]
@@ -72,6 +83,7 @@ class BankCheck:
     stable: BoolArray  #: without limits of the actuator, if the loop is linear
     simulated: BoolArray
     intervals: dict[str, FloatArray]
+    has_hazard: bool = False
 
     def pairs(self, values: FloatArray) -> FloatArray:
         """Return values[j, j, i]: with the controller of the true plant."""
@@ -98,14 +110,11 @@ class BankCheck:
 
     def summary(self) -> str:
         """Return the findings in words."""
-        names, computed = self.names, (~self.simulated).sum()
+        names, pairs = self.names, self.indistinguishable
         unstable = [f"{c} on {'its own plant' if c == j else j}" for c, j in self.unstable]
         words = f"Unstable pairs of controller and plant: {', '.join(unstable)}."
         lines = [words if unstable else "Every controller is stable on every plant."]
-        same = [
-            f"If {j} is true, it cannot be distinguished from {i}."
-            for j, i in self.indistinguishable
-        ]
+        same = [f"If {j} is true, it cannot be distinguished from {i}." for j, i in pairs]
         lines += same or ["Every pair of plants can be distinguished."]
         for j, i in _largest(self.pairs(self.times)):
             pair = f"The slowest pair: {names[j]}, which is true, and {names[i]}"
@@ -116,10 +125,11 @@ class BankCheck:
                 f"before {names[j]}, which is true, is distinguished from {names[i]}, while the "
                 f"controller of {names[c]} acts."
             )
-        lines.append(
-            f"Computed without limits of the actuator: {computed} of {self.simulated.size} loops. "
-            f"Simulations: {self.runs} runs of {self.horizon} steps."
-        )
+        computed = f"{(~self.simulated).sum()} of {self.simulated.size}"
+        lines.append(f"Costs and rates computed without limits of the actuator: {computed} loops.")
+        lines.append(f"Times and the rest: {self.runs} runs of at most {self.horizon} steps.")
+        if self.has_hazard:
+            lines.append("The check ignores the hazard: the true plant does not change.")
         return "\n".join(lines)
 
     def time(self, c: int, j: int, i: int) -> str:
@@ -178,7 +188,7 @@ def check_bank(
     R: npt.ArrayLike = 1.0,
     output_limits: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     odds: float = 99.0,
-    runs: int = 200,
+    runs: int = 400,
     horizon: int = 2000,
     seed: SeedLike = 0,
 ) -> BankCheck:
@@ -189,7 +199,8 @@ def check_bank(
     times[j, j, i] is the time with the controller of the true plant, times.max(axis=0) the worst.
     Worlds start in the `start` of the mode, filters too. Costs and rates are averages over the
     second half of the horizon. If signals are constant there, times may be longer than the horizon.
-    Output limits are checked by `runs` simulated runs of `horizon` steps.
+    Times and violations are means of `runs` simulated runs of at most `horizon` steps. Odds start
+    at 1:1 and the plant does not change: the prior and the hazard of the bank are not used.
 
     >>> from bayescontrol.experts import PI, Bank, PlantMode
     >>> motor = lambda gain: PlantMode(
@@ -199,13 +210,11 @@ def check_bank(
     >>> found.costs.round(1).tolist()
     [[3.0, inf, 6.7], [inf, 3.0, inf], [4.3, inf, 4.7]]
     >>> found.pairs(found.times).round(1).tolist()          # seconds; here a sample takes 1 s
-    [[nan, 2.6, 9.3], [2.6, nan, 3.3], [4.9, 2.0, nan]]
+    [[nan, 2.6, 8.9], [2.7, nan, 3.4], [5.0, 2.0, nan]]
     """
     if not isinstance(bank, Bank):
         raise MissingCapability(f"{bank!r} is not a bank: pass Bank([PlantMode(…), …])")
-    checker = _Checker(bank, Q, R, output_limits, odds, runs, horizon, seed)
-    names = tuple(mode.name or f"m{m}" for m, mode in enumerate(bank.modes))
-    return BankCheck(names, bank.period, checker.odds, runs, horizon, **checker.run())
+    return _Checker(bank, Q, R, output_limits, odds, runs, horizon, seed).run()
 
 
 class _Checker:
@@ -223,130 +232,153 @@ class _Checker:
         )
         self.output_limits = None if output_limits is None else as_limits(output_limits, g.outputs)
         self.odds = require_between("odds", odds, 1.0, math.inf, ends="()")
-        self.threshold = math.log(self.odds)
         self.runs, self.horizon = as_integer("runs", runs, 2), as_integer("horizon", horizon, 10)
-        self.is_linear = all(map(is_linear, bank.modes))
+        self.half, self.is_linear = self.horizon // 2, all(map(is_linear, bank.modes))
         x, rows, nothing = bank.first_signals(), [], (np.zeros(g.inputs), np.zeros(g.outputs))
         for _ in range(self.horizon):
             rows.append(np.concatenate([x[g.setpoint], x[g.setpoint_before], x[g.disturbance]]))
             x = bank.next_signals(x, *nothing)
         self.signals = np.array(rows)
         changing = np.flatnonzero((self.signals != self.signals[-1]).any(axis=1))
-        last = int(changing.max(initial=-1)) + 1
-        #: The step from which on signals are constant; the horizon, if that is in its second half.
-        self.settled_at = last if last <= self.horizon // 2 else self.horizon
+        #: Steps until signals are constant, or half of the horizon if they never are.
+        settled_at = int(changing.max(initial=-1)) + 1
+        self.changes, self.is_settled = min(settled_at, self.half), settled_at <= self.half
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> BankCheck:
         """Analyse or simulate every controller on every plant."""
         M, cubes = len(self.modes), ("rates", "times", "unfinished", "violations")
         found = {key: np.full((3, M, M, M), np.nan) for key in cubes}
         found["costs"], (stable, simulated) = np.empty((3, M, M)), np.ones((2, M, M), np.bool_)
         for c, j in np.ndindex(M, M):
             results = self.analyse(c, j) if self.is_linear else {}
-            simulated[c, j] = "times" not in results
-            if simulated[c, j] or self.output_limits is not None:
-                results = {**self.estimate(c, j), **results}
+            simulated[c, j] = "rates" not in results
+            if simulated[c, j]:
+                results = {**self.averages(c, j), **results}
             stable[c, j] = results.pop("stable")
+            results |= self.times(c, j, np.atleast_2d(results["rates"])[0], not simulated[c, j])
             for key, values in results.items():
                 found[key][:, c, j] = values
         for key in cubes:
             found[key][:, :, np.eye(M, dtype=np.bool_)] = np.nan
-        intervals = {key: values[1:] for key, values in found.items()}
-        means = {key: values[0] for key, values in found.items()}
-        return {**means, "stable": stable, "simulated": simulated, "intervals": intervals}
+        return BankCheck(
+            names=tuple(mode.name or f"m{m}" for m, mode in enumerate(self.modes)),
+            period=self.bank.period, odds=self.odds, runs=self.runs, horizon=self.horizon,
+            has_hazard=self.bank.hazard is not None, stable=stable, simulated=simulated,
+            intervals={key: values[1:] for key, values in found.items()},
+            **{key: values[0] for key, values in found.items()},
+        )  # fmt: skip
 
     def analyse(self, c: int, j: int) -> dict[str, Any]:
-        """Return what can be computed about a linear loop."""
-        every, g, (low, high) = range(len(self.modes)), self.bank.signals, self.modes[0].limits
-        found = LinearLoop(self.modes, j, [c, *every]).long_run(self.signals)
+        """Return what can be computed about a linear loop: stability, cost and rates."""
+        g, (low, high) = self.bank.signals, self.modes[0].limits
+        found = LinearLoop(self.bank, c, j).long_run(self.signals)
         if found is None:
-            has_limits = np.isfinite([low, high]).any()
-            return {"stable": False} if has_limits else {"stable": False, "costs": math.inf}
+            return {"stable": False} | (
+                {} if np.isfinite([low, high]).any() else {"costs": math.inf}
+            )
         (mean, covariance, log_det), p = found, g.outputs
         u = slice(p, p + g.inputs)
         margin = MARGIN * np.sqrt(np.diag(covariance)[u])
         if ((mean[:, u] - margin < low) | (mean[:, u] + margin > high)).any():
             return {}
-        late = mean[self.horizon // 2 :]
+        late = mean[self.half :]
         moments = covariance + late.T @ late / len(late)
         squares = np.diag(moments)[u.stop :].reshape(-1, p).sum(axis=1)
-        surprise = 0.5 * (squares + log_det)[1:]
-        times = np.zeros((len(every), 2))
-        for i in {*every} - {j}:
-            pair = LinearLoop(self.modes, j, [c, j, i])
-            times[i] = expected_time(pair, self.signals, self.settled_at, self.threshold)
+        surprise = 0.5 * (squares + log_det)
+        rates = surprise - surprise[j]
         return {
             "stable": True,
             "costs": np.sum(self.Q * moments[:p, :p]) + np.sum(self.R * moments[u, u]),
-            "rates": (surprise - surprise[j]) / self.bank.period,
-            "times": times[:, 0] * self.bank.period,
-            "unfinished": times[:, 1],
+            "rates": np.where(rates > NO_RATE, rates, 0.0) / self.bank.period,
         }
 
     # -- simulation -----------------------------------------------------------------------------
 
-    def estimate(self, c: int, j: int) -> dict[str, Any]:
-        """Return means and intervals from simulated runs."""
-        log_p, y, u = self.simulate_linear(c, j) if self.is_linear else self.simulate(c, j)
-        error = y - self.signals[:, None, : y.shape[2]]
-        cost = np.einsum("kra,ab,krb->kr", error, self.Q, error)
-        cost += np.einsum("kra,ab,krb->kr", u, self.R, u)
-        gain, half = log_p[:, :, j, None] - log_p, self.horizon // 2
-        gain[abs(gain) <= ROUNDING * abs(log_p)] = 0.0
-        costs, rates = cost[half:].mean(axis=0), gain[half:].mean(axis=0) / self.bank.period
-        third, fourth = np.array_split(cost[half:], 2)
-        grows = self.settled_at < self.horizon and fourth.mean() > GROWTH * third.mean()
-        if grows or not np.isfinite(costs).all():
-            costs[:], rates[rates != 0.0] = math.inf, math.inf
-        above = np.cumsum(gain, axis=0) >= self.threshold
-        is_done = above.any(axis=0)
-        time = np.where(is_done, above.argmax(axis=0) + 1.0, self.horizon)
-        time[:, ~is_done.any(axis=0)] = math.inf
-        found = {"costs": costs, "rates": rates, "times": time * self.bank.period}
-        found["unfinished"] = ~is_done
+    def averages(self, c: int, j: int) -> dict[str, Any]:
+        """Return stability, cost and rates from simulated runs until the horizon."""
+        runs, costs, is_bounded = min(self.runs, AVERAGED), [], True
+        evidence = np.zeros((2, runs, len(self.modes)))  # in the first and the second half
+        for k, (gain, y, u) in enumerate(self.simulate(c, j, runs)):
+            evidence[int(k >= self.half)] += gain
+            error = y - self.signals[k, : y.shape[1]]
+            if not (is_bounded := bool(np.isfinite(y).all())):
+                break
+            costs.append(((error @ self.Q) * error).sum(axis=1) + ((u @ self.R) * u).sum(axis=1))
+        third, fourth = np.array_split(costs[self.half :], 2)
+        if not is_bounded or (self.is_settled and fourth.mean() > GROWTH * third.mean()):
+            rates = np.where(evidence.any(axis=(0, 1)), math.inf, 0.0)
+            return {"stable": False, "costs": math.inf, "rates": rates}
+        mean = np.mean(costs[self.half :], axis=0)
+        rates = evidence[1] / ((self.horizon - self.half) * self.bank.period)
+        return {"stable": True, "costs": _interval(mean), "rates": _interval(rates)}
+
+    def times(self, c: int, j: int, rates: FloatArray, is_exact: bool) -> dict[str, Any]:
+        """Return times, the share of unfinished runs, and violations, from simulated runs.
+
+        The simulation ends when no undecided pair can change: it has no rate, and its evidence has
+        come to rest. With limits of the output, it goes on until they are violated.
+        """
+        threshold, shape, has_rate = math.log(self.odds), (self.runs, len(rates)), rates != 0.0
+        evidence, steps = np.zeros((2, *shape))
+        undecided, violated = np.ones(shape, np.bool_), np.full(shape, self.output_limits is None)
+        undecided[:, j] = False
+        for k, (gain, y, _) in enumerate(self.simulate(c, j, self.runs), 1):
+            steps += undecided
+            if self.output_limits is not None:
+                low, high = self.output_limits
+                violated |= undecided & ((y < low) | (y > high)).any(axis=1, keepdims=True)
+            evidence += gain
+            undecided &= evidence < threshold
+            moves = has_rate | (abs(gain) > NO_RATE).any(axis=0) | (k <= self.changes)
+            if not (undecided & (moves | ~violated)).any():
+                break
+        never = undecided.all(axis=0)
+        if is_exact:
+            never = undecided.any(axis=0) & ~has_rate
+            if self.is_settled:
+                rest = np.where(undecided, threshold - evidence, 0.0)[:, has_rate]
+                steps[:, has_rate] += rest / (rates[has_rate] * self.bank.period)
+                undecided[:, has_rate] = False
+        steps[:, never] = math.inf
+        found = {"times": steps * self.bank.period, "unfinished": undecided}
         if self.output_limits is not None:
-            outside = ((y < self.output_limits[0]) | (y > self.output_limits[1])).any(axis=2)
-            first = np.where(outside.any(axis=0), outside.argmax(axis=0) + 1, math.nan)
-            found["violations"] = first[:, None] <= time
-        intervals = {key: _interval(values) for key, values in found.items()}
-        return {**intervals, "stable": np.isfinite(costs).all()}
+            found["violations"] = violated
+        return {key: _interval(values) for key, values in found.items()}
 
-    def simulate_linear(self, c: int, j: int) -> tuple[FloatArray, ...]:
-        """Return ln P(y | m), y and u of all runs at each step, all runs at once, with limits."""
-        loop = LinearLoop(self.modes, j, [c, *range(len(self.modes))])
-        rng = Stream.named(self.seed, c * len(self.modes) + j, "check").generator()
-        z, Sigma, found = np.tile(loop.start, (self.runs, 1)), loop.Sigma, []
-        for s in self.signals:
-            L, U, log_det, Sigma = loop.gains(Sigma)
-            noise = rng.standard_normal((self.runs, loop.size - len(loop.start) - len(s)))
-            rows = np.hstack([z, np.tile(s, (self.runs, 1)), noise])
-            z, y, u, white = loop.step(rows, L, U, self.modes[0].limits)
-            log_p = -0.5 * ((white**2).sum(axis=2) + log_det)[:, 1:]
-            has_diverged = (abs(y) > DIVERGED).any(axis=1)
-            z[has_diverged], y[has_diverged] = 0.0, math.inf
-            found.append((log_p, y, u))
-        return tuple(map(np.array, zip(*found, strict=True)))
+    def simulate(self, c: int, j: int, runs: int) -> Iterator[tuple[FloatArray, ...]]:
+        """Yield ln P(y | j) - ln P(y | m) for all m, y and u of all runs at each step."""
+        rng = Stream.named(self.seed, c * len(self.modes) + j, "check")
+        if self.is_linear:
+            steps = LinearLoop(self.bank, c, j).simulate(self.signals, runs, rng.generator())
+        else:
+            steps = self.simulate_modes(c, j, runs)
+        for log_p, y, u in steps:
+            gain = log_p[:, [j]] - log_p
+            gain[abs(gain) <= ROUNDING * abs(log_p)] = 0.0
+            yield gain, y, u
 
-    def simulate(self, c: int, j: int) -> tuple[FloatArray, ...]:
-        """Return ln P(y | m), y and u of all runs at each step, with the modes themselves."""
-        g, shape = self.bank.signals, (self.horizon, self.runs)
-        log_p, y, u = (np.zeros((*shape, n)) for n in (len(self.modes), g.outputs, g.inputs))
-        for run in range(self.runs):
-            rng = Stream.named(self.seed, run, f"check {c} {j}")
-            world, x = self.bank.environment(j), self.bank.first_signals()
-            states = [mode.start() for mode in self.modes]
-            for k in range(self.horizon):
-                a = self.modes[c].act(SituatedState(x, states[c]), rng)
-                o = world.respond(a, rng)
+    def simulate_modes(self, c: int, j: int, runs: int) -> Iterator[tuple[FloatArray, ...]]:
+        """Yield ln P(y | m), y and u of all runs at each step, with the modes themselves."""
+        g, modes = self.bank.signals, self.modes
+        log_p, y, u = (np.zeros((runs, n)) for n in (len(modes), g.outputs, g.inputs))
+        rngs = [Stream.named(self.seed, run, f"check {c} {j}") for run in range(runs)]
+        worlds = [self.bank.environment(j) for _ in range(runs)]
+        signals = [self.bank.first_signals()] * runs
+        states = [[mode.start() for mode in modes] for _ in range(runs)]
+        for _ in range(self.horizon):
+            for run in np.flatnonzero(np.isfinite(y).all(axis=1)):
+                x, s = signals[run], states[run]
+                a = modes[c].act(SituatedState(x, s[c]), rngs[run])
+                o = worlds[run].respond(a, rngs[run])
                 if not (np.abs(o) < DIVERGED).all():
-                    y[k:, run] = math.inf
-                    break
-                for m, mode in enumerate(self.modes):
-                    p, s = mode.step_filter(SituatedState(x, states[m]), a, o)
-                    log_p[k, run, m], states[m] = p[0], s[0]
-                y[k, run], u[k, run] = o, self.modes[c].limited(a)
-                x = self.bank.next_signals(x, a, o)
-        return log_p, y, u
+                    log_p[run], y[run] = 0.0, math.inf
+                    continue
+                for m, mode in enumerate(modes):
+                    p, new = mode.step_filter(SituatedState(x, s[m]), a, o)
+                    log_p[run, m], s[m] = p[0], new[0]
+                y[run], u[run] = o, modes[c].limited(a)
+                signals[run] = self.bank.next_signals(x, a, o)
+            yield log_p, y, u
 
 
 def _interval(values: Any) -> FloatArray:

@@ -152,7 +152,7 @@ class Results:
 def predicted_times() -> Mapping[str, float]:
     """Return the predicted number of steps to distinguish the plants of each bank."""
     return {
-        name: float(check_bank(bank, odds=99.0).times[0, 0, 1]) / bank.period
+        name: float(check_bank(bank, odds=99.0, runs=5000).times[0, 0, 1]) / bank.period
         for name, bank in timed_banks().items()
     }
 
