@@ -99,22 +99,20 @@ def as_covariance(value: Any, size: int, what: str, *, strictly: bool = False) -
     return as_definite(array, size, what, strictly=strictly)
 
 
+def as_constant(value: Any, size: int, what: str) -> FloatArray:
+    """Return a finite vector. A number other than 0 is a vector of size one."""
+    array = as_numbers(value, what, InvalidSystem)
+    fits = array.size == size if array.ndim else size == 1 or not array.any()
+    if array.ndim > 1 or not fits:
+        raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'number')}")
+    if not np.isfinite(array).all():
+        raise InvalidSystem(f"{what} is {value!r}: it must be finite")
+    return np.broadcast_to(array, (size,))
+
+
 def as_signal(signal: Any, size: int, what: str) -> Callable[[int], FloatArray]:
-    """Return a signal as a function of the step: a number, a list, or a function of the step.
-
-    A number other than 0 is a signal of size one.
-    """
-
-    def vector(value: Any) -> FloatArray:
-        array = as_numbers(value, what, InvalidSystem)
-        fits = array.size == size if array.ndim else size == 1 or not array.any()
-        if array.ndim > 1 or not fits:
-            raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'number')}")
-        if not np.isfinite(array).all():
-            raise InvalidSystem(f"{what} is {value!r}: it must be finite")
-        return np.broadcast_to(array, (size,))
-
+    """Return a signal as a function of the step: a number, a list, or a function of the step."""
     if callable(signal):
-        return lambda k: vector(signal(k))
-    constant = vector(signal)
+        return lambda k: as_constant(signal(k), size, what)
+    constant = as_constant(signal, size, what)
     return lambda _: constant
