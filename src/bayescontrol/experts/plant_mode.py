@@ -46,7 +46,7 @@ from bayescontrol.linear.matrices import as_limits, as_matrix, as_start, as_vect
 from bayescontrol.protocols import MISSING, SituatedState
 from bayescontrol.seeding import StreamLike, require_stream
 
-FLOAT = np.dtype(np.float64)
+_FLOAT = np.dtype(np.float64)
 
 
 class Filters:
@@ -78,12 +78,15 @@ class Filters:
 class FilterMode(Filters):
     """Base class of modes with a filter: signals, limits, noise, and the policy.
 
-    Subclasses have `step_filter`, and the model without noise: `next_state` and `output_of`, where
-    v are the inputs and the measured disturbances.
+    Subclasses have `step_filter`, `next_state` and `output_of`; v are the inputs and the measured
+    disturbances.
     """
 
     #: The stationary L, S and Σ after an observation; None if there is no such filter.
     stationary: Any = None
+    #: The next state and its output without noise, functions of (x, v).
+    next_state: Any
+    output_of: Any
     W: FloatArray
     u0: FloatArray
     _continuous: Any = None
@@ -102,7 +105,7 @@ class FilterMode(Filters):
         self.set_controller(controller)
 
     def set_controller(self, controller: Any) -> None:
-        """Use this controller: a function of the loop, `predict(measured)`, or a gain."""
+        """Use this controller: a function of the loop, or an object with `predict(measured)`."""
         g = self.signals
         if isinstance(controller, PI):
             if g.inputs != g.outputs and not (np.ndim(controller.kp) and np.ndim(controller.ki)):
@@ -121,14 +124,6 @@ class FilterMode(Filters):
             require_function(controller, "controller(loop)", repr(self))
             # The function may change its arguments, which are parts of the state.
             self.controller = lambda loop: controller(Loop(loop.k, *map(np.copy, loop[1:])))
-
-    def next_state(self, x: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the next state without noise."""
-        raise NotImplementedError
-
-    def output_of(self, x: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the output of the state that the inputs v have led to, without noise."""
-        raise NotImplementedError
 
     # -- the operation mode ---------------------------------------------------------------------
 
@@ -302,7 +297,8 @@ class PlantMode(FilterMode):
         """Use this controller: a function of the loop, `predict(measured)`, or a gain."""
         self.gain = None
         if callable(controller) or hasattr(controller, "predict"):
-            return super().set_controller(controller)
+            super().set_controller(controller)
+            return
         n, q, p = self.states, self.signals.inputs, self.signals.outputs
         self.gain = K = as_matrix(controller, (q, n), "the gain of the controller")
         k, c = self.constants[0] + self.B @ self.u0, self.constants[1] + self.D[:, :q] @ self.u0
@@ -315,14 +311,9 @@ class PlantMode(FilterMode):
         target = np.linalg.pinv(weight * steady) @ (weight * from_signals)
         forward = np.ascontiguousarray(target[n:] + K @ target[:n])  # from (setpoint, d, 1)
         forward[:, -1] += self.u0
-
-        def feedback(loop: Loop) -> FloatArray:
-            u = np.empty(q)
-            kernels.kalman.feedback(forward, K, loop.setpoint, loop.disturbance, loop.x, u)
-            return u
-
-        self.controller = feedback
-        return None
+        self.controller = lambda loop: kernels.kalman.feedback(
+            forward, K, loop.setpoint, loop.disturbance, loop.x
+        )
 
     @cached_property
     def stationary(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
@@ -354,14 +345,14 @@ class PlantMode(FilterMode):
         A, B, (k, c), W = self.A, np.hstack([self.B, self.E]), self.constants, self.W
         if not self.is_regular(interval):
             self.require_interval(interval)
-            scale, q, base = interval / self.period, self.signals.inputs, k + self.B @ self.u0
+            scale, drift, q = interval / self.period, k + self.B @ self.u0, self.signals.inputs
             A, B, *_ = sampled(self._continuous, interval)
-            k, W = scale * base - B[:, :q] @ self.u0, scale * W
+            k, W = scale * drift - B[:, :q] @ self.u0, scale * W
         both, rows = (0, room - self.states), ((0, room - self.states), (0, 0))
         W, C, D = np.pad(W, both), np.pad(self.C, rows[::-1]), np.hstack([self.D, c[:, None]])
         F = np.hstack([np.pad(A, both), np.pad(np.hstack([B, k[:, None]]), rows)])
         p, size = D.shape[0], F.shape[1]
-        T, log_det, Sigma = np.zeros((0, 0)), math.nan, np.zeros_like(W)
+        T, log_det, Sigma = np.zeros((room + 2 * p, size + p)), math.nan, np.zeros_like(W)
         if self.stationary is not None and self.nu == math.inf:
             L, S, Sigma = self.stationary
             log_det, L, Sigma = np.linalg.slogdet(S)[1], np.pad(L, rows), np.pad(Sigma, both)
@@ -397,6 +388,7 @@ class FilterBank(Filters):
         self._modes, self._room = list(modes), max(mode.states for mode in modes)
         self.names = [mode.name or f"m{m}" for m, mode in enumerate(modes)]
         self._models = lru_cache(64)(self._stack)  # by interval
+        self._models(modes[0].period)  # computed before the loop
 
     def _stack(self, interval: float) -> Any:
         """Return the models of all modes for a sampling interval."""
@@ -565,17 +557,15 @@ def _run(
 ) -> tuple[FloatArray, FloatArray]:
     """Return ln P(y | past, v) and the next states of all filters, one row each."""
     new, log_p, run = np.empty_like(states), np.empty(len(states)), kernels.kalman
-    is_done = regular and not missing
-    if is_done:
-        is_done = run.steady_step(models.T, models.log_det, states, v, y, new, log_p)
-    if not is_done:
+    may_be_steady = regular and not missing
+    if not may_be_steady or not run.steady_step(models.T, models.log_det, states, v, y, new, log_p):
         run.step(models, states, v, y, missing, regular, new, log_p)
     return log_p, new
 
 
 def _vector(value: Any, size: int, what: str) -> FloatArray:
     """Return a vector; a number is a vector of one. The values of an array are not checked."""
-    if type(value) is np.ndarray and value.shape == (size,) and value.dtype == FLOAT:
+    if type(value) is np.ndarray and value.shape == (size,) and value.dtype == _FLOAT:
         return value
     if size == 1 and isinstance(value, float | int | np.number | np.ndarray) and not np.ndim(value):
         value = np.array([value], np.float64)

@@ -62,18 +62,18 @@ def limit(u: FloatArray, low: FloatArray, high: FloatArray, out: FloatArray) -> 
     return valid
 
 
-@leaf
+@jit
 def feedback(
-    G: FloatArray, K: FloatArray, r: FloatArray, d: FloatArray, x: FloatArray, u: FloatArray
-) -> None:
-    """Write u = G (r, d, 1) - K x.
+    G: FloatArray, K: FloatArray, r: FloatArray, d: FloatArray, x: FloatArray
+) -> FloatArray:
+    """Return u = G (r, d, 1) - K x.
 
     >>> import numpy as np
-    >>> u, one = np.empty(1), np.ones((1, 1))
-    >>> feedback(np.array([[2.0, 4.0, 1.0]]), 3 * one, 5 * one[0], 0 * one[0], one[0], u)
-    >>> u.tolist()
+    >>> one = np.ones((1, 1))
+    >>> feedback(np.array([[2.0, 4.0, 1.0]]), 3 * one, 5 * one[0], 0 * one[0], one[0]).tolist()
     [8.0]
     """
+    u = np.empty(len(K))
     for i in range(u.size):
         total = G[i, r.size + d.size]
         for j in range(r.size):
@@ -83,6 +83,7 @@ def feedback(
         for j in range(d.size):
             total += G[i, r.size + j] * d[j]
         u[i] = total
+    return u
 
 
 @jit
@@ -169,70 +170,14 @@ def steady_step(
 
 
 @jit
-def update(
-    models: FilterModels, m: int, s: FloatArray, v: FloatArray, y: FloatArray, missing: bool,
-    regular: bool, new: FloatArray,
-) -> float:  # fmt: skip
-    """Write the state of filter m after the output y to `new`; return ln P(y | past, v), or NaN.
-
-    If the sample is `missing`, y is not used and the result is 0. The filter can become steady only
-    if sampling is `regular`. NaN means that S is not positive definite; then `new` is not valid.
-
-    >>> import numpy as np
-    >>> one, flat = np.ones((1, 1, 1)), np.ones(1)
-    >>> models = FilterModels(np.ones((1, 1, 2)), np.array([[[1.0, 0.0]]]), one, one, np.inf * flat,
-    ...                       one, np.nan * flat, one)
-    >>> new, s = np.empty(5), np.array([0.0, 0, 0, 0, 1])
-    >>> log_p = update(models, 0, s, np.zeros(1), np.ones(1), False, True, new)
-    >>> round(log_p, 6), new.round(6).tolist()                # N(1; 0, 3), gain 2/3
-    (-1.634911, [0.0, 0.666667, 0.0, 0.666667, 0.666667])
-    """
-    H, V, W, nu = models.H[m], models.V[m], models.W[m], models.nu[m]
-    n, p = len(W), len(V)
-    A, C, at, log_p, new[0] = models.F[m, :, :n], H[:, :n], 1 + 2 * p, 0.0, 0.0
-    x = product(models.F[m], np.append(s[at : at + n], v).reshape(-1, 1))
-    y_hat = product(H, np.append(x, v).reshape(-1, 1))
-    P = product(product(A, s[at + n :].reshape(n, n)), A.T) + W
-    x_new = x
-    if not missing:
-        R, G, e = np.empty((p, p)), product(P, C.T), -y_hat
-        e[:, 0] += y
-        S, scale, square, log_det = product(C, G), 1.0, 0.0, 0.0
-        if not cholesky(S + V, R):
-            return math.nan
-        for i, z in enumerate(_standardised(R, e.T)[0]):
-            square += z * z
-            log_det += 2.0 * log(R[i, i])
-        log_p = _log_density(nu, p, square, log_det)
-        if nu < math.inf:
-            scale = (nu + square) / (nu + p)
-            if not cholesky(S + scale * V, R):
-                return math.nan
-        L = _standardised(R, G)
-        for row in L:
-            solve_upper(R, row, row)
-        x_new, reduced = x + product(L, e), np.eye(n) - product(L, C)
-        P = product(product(reduced, P), reduced.T)  # this form stays definite
-        noise = product(product(L, V), L.T)
-        P = 0.5 * (P + P.T) + 0.5 * scale * (noise + noise.T)
-        if regular and not math.isnan(models.log_det[m]):
-            stationary = models.Sigma[m]
-            variances = np.diag(stationary)
-            unit = np.sqrt(np.outer(variances, variances))
-            if (np.abs(P - stationary) <= STEADY * unit).all():
-                new[0], P = 1.0, stationary
-    new[1 + p : at] = s[1 : 1 + p]
-    new[1 : 1 + p] = (y_hat + product(C, x_new - x))[:, 0]
-    new[at : at + n], new[at + n :] = x_new[:, 0], P.ravel()
-    return log_p
-
-
-@jit
 def step(
     models: FilterModels, states: FloatArray, v: FloatArray, y: FloatArray, missing: bool,
     regular: bool, new: FloatArray, log_p: FloatArray,
 ) -> None:  # fmt: skip
-    """Advance the filters that `steady_step` does not advance.
+    """Advance the filters that `steady_step` does not advance, and write ln P(y | past, v).
+
+    If the sample is `missing`, y is not used and ln P is 0. A filter can become steady only if
+    sampling is `regular`. ln P is NaN if S is not positive definite; then `new` is not valid.
 
     >>> import numpy as np
     >>> one, flat = np.ones((1, 1, 1)), np.ones(1)
@@ -243,9 +188,45 @@ def step(
     >>> round(log_p.item(), 6), new.round(6).tolist()         # N(1; 0, 3), gain 2/3
     (-1.634911, [[0.0, 0.666667, 0.0, 0.666667, 0.666667]])
     """
+    n, p = models.W.shape[1], models.V.shape[1]
+    at, R = 1 + 2 * p, np.empty((p, p))
     for m in range(len(states)):
-        if states[m, 0] != 1.0 or missing or not regular:
-            log_p[m] = update(models, m, states[m], v, y, missing, regular, new[m])
+        s, row, H, V, nu = states[m], new[m], models.H[m], models.V[m], models.nu[m]
+        if s[0] == 1.0 and regular and not missing:
+            continue
+        A, C, log_p[m], row[0] = models.F[m, :, :n], H[:, :n], 0.0, 0.0
+        x = product(models.F[m], np.append(s[at : at + n], v).reshape(-1, 1))
+        y_hat = product(H, np.append(x, v).reshape(-1, 1))
+        P = product(product(A, s[at + n :].reshape(n, n)), A.T) + models.W[m]
+        x_new = x
+        if not missing:
+            G, e, scale, square, log_det = product(P, C.T), -y_hat, 1.0, 0.0, 0.0
+            e[:, 0] += y
+            S, log_p[m] = product(C, G), math.nan
+            if not cholesky(S + V, R):
+                continue
+            for i, z in enumerate(_standardised(R, e.T)[0]):
+                square += z * z
+                log_det += 2.0 * log(R[i, i])
+            if nu < math.inf:
+                scale = (nu + square) / (nu + p)
+                if not cholesky(S + scale * V, R):
+                    continue
+            log_p[m] = _log_density(nu, p, square, log_det)
+            L = _standardised(R, G)
+            for i in range(n):
+                solve_upper(R, L[i], L[i])
+            x_new, reduced = x + product(L, e), np.eye(n) - product(L, C)
+            P = product(product(reduced, P), reduced.T)  # this form stays definite
+            noise = product(product(L, V), L.T)
+            P = 0.5 * (P + P.T) + 0.5 * scale * (noise + noise.T)
+            if regular and not math.isnan(models.log_det[m]):
+                variances = np.diag(models.Sigma[m])
+                unit = np.sqrt(np.outer(variances, variances))
+                if (np.abs(P - models.Sigma[m]) <= STEADY * unit).all():
+                    row[0], P = 1.0, models.Sigma[m]
+        row[1 : 1 + p] = (y_hat + product(C, x_new - x))[:, 0]
+        row[1 + p : at], row[at : at + n], row[at + n :] = s[1 : 1 + p], x_new[:, 0], P.ravel()
 
 
 @jit
