@@ -242,15 +242,19 @@ def mix(states: FloatArray, flow: FloatArray, at_x: int, n: int) -> FloatArray:
     [[0.0, 1.0, 1.0, 1.0, 2.0], [0.0, 2.0, 2.0, 2.0, 1.0]]
     """
     out, at_sigma = states.copy(), at_x + n
-    for j, row in enumerate(out):
-        total = flow[:, j].sum()
+    for j in range(len(states)):
+        row, total = out[j], flow[:, j].sum()
         if not total > 0.0 or flow[j, j] == total:
             continue
         row[:] = 0.0
         w = flow[:, j] / total
-        for i in np.flatnonzero(w):  # a mode that is ruled out may have any state
-            row[1:] += w[i] * states[i, 1:]
-        for i in np.flatnonzero(w):
-            d = states[i, at_x:at_sigma] - row[at_x:at_sigma]
-            row[at_sigma:] += np.outer(w[i] * d, d).ravel()
+        used = np.flatnonzero(w)  # a mode that is ruled out may have any state
+        for i in used:
+            for k in range(1, row.size):
+                row[k] += w[i] * states[i, k]
+        for i in used:
+            for k in range(n):
+                d = w[i] * (states[i, at_x + k] - row[at_x + k])
+                for c in range(n):
+                    row[at_sigma + k * n + c] += d * (states[i, at_x + c] - row[at_x + c])
     return out
