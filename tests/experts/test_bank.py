@@ -139,6 +139,25 @@ def test_a_filter_becomes_steady_again_after_a_lost_sample() -> None:
     assert steady() == [1.0, 1.0]
 
 
+def test_filters_with_and_without_a_stationary_form_share_a_bank() -> None:
+    lost = PlantMode(
+        (np.eye(2), np.eye(2), [[1.0, 0.0], [1.0, 0.0]]), lambda loop: np.zeros(2),
+        process_noise=0.0, input_noise=[0.1, 0.2], sensor_noise=V2, start_noise=1.0,
+        limits=(-2.0, 2.0),
+    )  # fmt: skip
+    assert lost.stationary is None
+    modes = [random_mode(1, 3), lost, random_mode(2, 2, student=5.0)]
+    bank = Bank(modes, setpoint=np.zeros(2))
+    belief, listed = bank.belief(), FiniteBelief(modes)
+    x, rng = bank.first_signals(), np.random.default_rng(0)
+    for k in range(20):
+        u, y = rng.normal(size=2), rng.normal(size=2)
+        for b in (belief, listed):
+            b.skip(x, u) if k == 7 else b.observe(x, u, y)
+    assert np.allclose(belief.posterior(), listed.posterior(), rtol=1e-9, atol=0)
+    assert belief.code_length() == pytest.approx(listed.code_length(), rel=1e-12)
+
+
 def test_the_compiled_bank_equals_a_list_of_modes_bitwise() -> None:
     modes = [random_mode(s, 3) for s in range(4)]
     bank = Bank(modes, setpoint=[0.5, -0.5])

@@ -1,6 +1,6 @@
 """Experts for nonlinear plants: tuned controllers and simulators as operation modes."""
 
-from bayescontrol.experts.bank import Bank, BankAgent, FilterBank, Supervisor
+from bayescontrol.experts.bank import Bank, BankAgent, Supervisor
 from bayescontrol.experts.bank_check import BankCheck, check_bank
 from bayescontrol.experts.bumpless import Bumpless
 from bayescontrol.experts.classic_control import (
@@ -18,7 +18,7 @@ from bayescontrol.experts.controllers import PI, Loop
 from bayescontrol.experts.fit import FittedPlant, Whiteness, fit_mode, fit_plant, whiteness
 from bayescontrol.experts.mode import Noise, SimulatorMode, SimulatorNoise, limited, next_state
 from bayescontrol.experts.plant import Plant, PlantModel, linearise
-from bayescontrol.experts.plant_mode import ExtendedMode, PlantMode, PlantWorld
+from bayescontrol.experts.plant_mode import ExtendedMode, FilterBank, PlantMode, PlantWorld
 
 __all__ = [
     "CARTPOLE",

@@ -3,8 +3,7 @@
     P(m | past) ∝ P(y | m, past, u) P(m | past before y)      one Kalman filter for each mode
     u = the input of the mode in charge                        drawn, or the most probable one
 
-`Bank` is the problem, `FilterBank` the compiled filters of all linear modes, and `Supervisor` the
-control rule with a choice of who is in charge.
+`Bank` is the problem, and `Supervisor` the control rule with a choice of who is in charge.
 """
 
 import math
@@ -14,97 +13,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, as_integer, require_between
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.interacting import InteractingBelief
 from bayescontrol.beliefs.weights import OnImpossible
 from bayescontrol.errors import InvalidSystem, MissingCapability
-from bayescontrol.experts.plant_mode import (
-    FilterMode,
-    LastStep,
-    PlantMode,
-    PlantWorld,
-    run_filters,
-)
-from bayescontrol.experts.state_space import SAME_PERIOD, as_signal
+from bayescontrol.experts.plant_mode import FilterBank, FilterMode, PlantMode, PlantWorld
+from bayescontrol.experts.state_space import as_constant, as_signal
 from bayescontrol.mode_queries import as_mode_list, mode_index
-from bayescontrol.protocols import MISSING, SituatedState
+from bayescontrol.protocols import MISSING
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 from bayescontrol.seeding import Stream
 
 Choice = Literal["draw", "most probable"]
-
-
-class FilterBank:
-    """The filters of linear modes in a few arrays, for one compiled step of all of them.
-
-    Plants may have different orders. They have the same inputs, outputs, limits and period.
-
-    >>> modes = [PlantMode(([[a]], [[1.0]], [[1.0]]), lambda loop: 0.0, process_noise=1.0,
-    ...                    sensor_noise=1.0) for a in (0.5, 0.9)]
-    >>> bank = FilterBank(modes)
-    >>> len(bank), bank[1].A.item(), bank.start().shape
-    (2, 0.9, (2, 5))
-    """
-
-    uses_situation = True
-
-    def __init__(self, modes: Sequence[PlantMode]) -> None:
-        room = max(mode.states for mode in modes)
-        self._modes = [mode.with_room(room) for mode in modes]
-        self.names = [mode.name or f"m{m}" for m, mode in enumerate(modes)]
-        self._regular = self._stack(modes[0].period)
-        self._last = LastStep()
-        self._irregular: dict[float, Any] = {}
-
-    def _models(self, interval: float) -> Any:
-        """Return the models for an interval; those of the last intervals are kept."""
-        if interval not in self._irregular:
-            if len(self._irregular) == 64:
-                self._irregular.clear()
-            self._irregular[interval] = self._stack(interval)
-        return self._irregular[interval]
-
-    def _stack(self, interval: float) -> Any:
-        """Return the models of all modes for a sampling interval."""
-        each = [mode.models(interval) for mode in self._modes]
-        return kernels.kalman.FilterModels(*map(np.concatenate, zip(*each, strict=True)))
-
-    def __len__(self) -> int:
-        return len(self._modes)
-
-    def __getitem__(self, m: int) -> PlantMode:
-        return self._modes[m]
-
-    def start(self) -> FloatArray:
-        """Return the first states of all filters, one row each."""
-        return np.array([mode.start() for mode in self._modes])
-
-    def log_likelihoods(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
-        """Return ln P(y | m, past, u) for all modes."""
-        log_p, _ = self._last.store((*xs, a, o), self._step(xs, a, o))
-        return self._modes[0].require_finite(o, log_p)
-
-    def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
-        """Return the states of all filters after input a and output o; o may be `MISSING`."""
-        results = self._last.take((*xs, a, o)) or self._step(xs, a, o)
-        return np.asarray(results[1])
-
-    def _step(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
-        v, y, missing, regular = self._modes[0].events(xs.x, a, o)
-        models = self._regular if regular else self._models(float(xs.x[1]))
-        return run_filters(models, xs.s, v, y, missing, regular)
-
-    def mix(self, states: FloatArray, flow: FloatArray) -> FloatArray:
-        """Return the states of filters that may switch, for `InteractingBelief`."""
-        out, at = np.empty_like(states), 1 + 2 * self._modes[0].signals.outputs
-        kernels.kalman.mix(states, flow, at, self._modes[0].room, out)
-        return out
-
-    def __repr__(self) -> str:
-        return f"FilterBank({', '.join(self.names[:4])}{', …' * (len(self) > 4)})"
 
 
 class Supervisor(ControlRule[Any, Any, Any, Any]):
@@ -218,9 +140,9 @@ class BankAgent(Supervisor):
         """
         x, g = self.x.copy(), self.bank.signals
         if setpoint is not None:
-            x[g.setpoint] = as_signal(setpoint, g.outputs, "setpoint")(0)
+            x[g.setpoint] = as_constant(setpoint, g.outputs, "setpoint")
         if disturbance is not None:
-            x[g.disturbance] = as_signal(disturbance, g.disturbances, "disturbance")(0)
+            x[g.disturbance] = as_constant(disturbance, g.disturbances, "disturbance")
         if interval is not None:
             x[1] = require_between("interval", interval, 0.0, math.inf, ends="()")
             for mode in self.bank.modes:
@@ -293,7 +215,7 @@ class Bank:
             )
         if mode.signals != first.signals:
             raise InvalidSystem(f"{label} has other inputs, outputs or disturbances than mode 0")
-        if abs(mode.period - first.period) > SAME_PERIOD * first.period:
+        if not first.is_regular(mode.period):
             raise InvalidSystem(f"{label} has dt={mode.period:g}, mode 0 has dt={first.period:g}")
         if not np.array_equal(mode.limits, first.limits):
             raise InvalidSystem(
@@ -330,21 +252,16 @@ class Bank:
     def first_signals(self) -> FloatArray:
         """Return the signals before the first step."""
         g, x = self.signals, np.zeros(self.signals.size)
-        x[1], x[g.setpoint_before], x[g.setpoint] = (
-            self.period,
-            self._setpoint(0),
-            self._setpoint(1),
-        )
-        x[g.disturbance], x[g.u] = self._disturbance(0), self._first_input
+        x[1], x[g.u], x[g.disturbance] = self.period, self._first_input, self._disturbance(0)
+        x[g.setpoint_before], x[g.setpoint] = self._setpoint(0), self._setpoint(1)
         x[g.measured] = self.modes[0].start()[1 : 1 + g.outputs]  # nothing is measured yet
         return x
 
     def next_signals(self, x: FloatArray, a: Any, o: Any) -> FloatArray:
         """T(x, u, y): the signals of the next step."""
-        g, new, (low, high) = self.signals, np.empty_like(x), self.modes[0].limits
-        u = self.modes[0].as_input(a)
-        if not kernels.kalman.next_signals(x, u, low, high, self.period, g.outputs, new):
-            self.modes[0].limited(a)  # raises
+        g, new = self.signals, x.copy()
+        new[0], new[1], new[g.setpoint_before] = x[0] + 1.0, self.period, x[g.setpoint]
+        self.modes[0].limited(a, new[g.u])
         if self._scheduled[0]:
             new[g.setpoint] = self._setpoint(int(new[0]) + 1)
         if self._scheduled[1]:

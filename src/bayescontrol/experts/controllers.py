@@ -32,23 +32,22 @@ class Loop(NamedTuple):
     y_before: FloatArray
 
 
+@dataclass
 class Signals:
     """The layout of the situation: an array [k, interval, u, setpoint, setpoint before, d, y]."""
 
-    def __init__(self, inputs: int, outputs: int, disturbances: int) -> None:
-        self.inputs, self.outputs, self.disturbances = inputs, outputs, disturbances
-        sizes = [2, inputs, outputs, outputs, disturbances, outputs]
+    inputs: int
+    outputs: int
+    disturbances: int
+
+    def __post_init__(self) -> None:
+        sizes = [2, self.inputs, self.outputs, self.outputs, self.disturbances, self.outputs]
         ends = np.cumsum(sizes).tolist()
         #: The number of entries.
         self.size: int = ends[-1]
         _, self.u, self.setpoint, self.setpoint_before, self.disturbance, self.measured = (
             slice(end - size, end) for size, end in zip(sizes, ends, strict=True)
         )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Signals) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ last input, the setpoint, measured disturbances and the last output. They reach 
 
 import math
 from collections.abc import Callable, Sequence
-from copy import copy
-from functools import cached_property
+from functools import cached_property, lru_cache
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray, as_integer, require_between
+from bayescontrol.beliefs.interacting import mix_gaussians
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
@@ -35,6 +36,7 @@ from bayescontrol.experts.mode import require_function
 from bayescontrol.experts.plant import linearise
 from bayescontrol.experts.state_space import (
     SAME_PERIOD,
+    as_constant,
     as_covariance,
     as_signal,
     discretised,
@@ -44,80 +46,96 @@ from bayescontrol.linear.matrices import as_limits, as_matrix, as_start, as_vect
 from bayescontrol.protocols import MISSING, SituatedState
 from bayescontrol.seeding import StreamLike, require_stream
 
-
-class LastStep:
-    """The last step of a filter: `advance` follows `log_likelihood` with the same event."""
-
-    __slots__ = ("last",)
-
-    def __init__(self) -> None:
-        self.last: tuple[tuple[Any, ...], Any] | None = None
-
-    def store(self, event: tuple[Any, ...], results: Any) -> Any:
-        """Store and return the results."""
-        self.last = event, results  # one assignment: agents in other threads may share this
-        return results
-
-    def take(self, event: tuple[Any, ...]) -> Any:
-        """Return the results once, if the event has the same objects; else None."""
-        last, self.last = self.last, None
-        if last is None:
-            return None
-        (x, s, a, o), (x_now, s_now, a_now, o_now) = last[0], event
-        is_same = x is x_now and s is s_now and a is a_now and o is o_now
-        return last[1] if is_same else None
+_FLOAT = np.dtype(np.float64)
 
 
-class FilterMode:
-    """Base class of modes with a filter: signals, limits, noise, and the policy.
-
-    Subclasses have `start`, `step_filter` and `environment`.
-    """
+class Filters:
+    """Base class of one filter and of a bank of filters: each step is computed once."""
 
     uses_situation = True
+    _last: tuple[tuple[Any, ...], FloatArray] | None = None
+
+    def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
+        """Return ln P(y | past, u) and the next states, one row per filter."""
+        raise NotImplementedError
+
+    def log_likelihoods(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
+        """Return ln P(y | m, past, u) for all filters; keep the next states for `advance`."""
+        log_p, states = self.step_filter(xs, a, o)
+        self._last = (*xs, a, o), states  # one assignment: agents in other threads may share this
+        if not abs(log_p[0]) < math.inf:
+            as_vector(np.atleast_1d(o), np.size(o), "the output")  # raises if o is not finite
+        return log_p
+
+    def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
+        """Return the states of all filters after input a and output o; o may be `MISSING`."""
+        last, self._last = self._last, None
+        if last is not None and all(map(is_, last[0], (*xs, a, o))):
+            return last[1]
+        return self.step_filter(xs, a, o)[1]
+
+
+class FilterMode(Filters):
+    """Base class of modes with a filter: signals, limits, noise, and the policy.
+
+    Subclasses have `step_filter`, `next_state` and `output_of`; v are the inputs and the measured
+    disturbances.
+    """
+
+    #: The stationary L, S and Σ after an observation; None if there is no such filter.
+    stationary: Any = None
+    #: The next state and its output without noise, functions of (x, v).
+    next_state: Any
+    output_of: Any
+    W: FloatArray
+    u0: FloatArray
+    _continuous: Any = None
 
     def __init__(
-        self, controller: Any, sizes: tuple[int, int, int, int], period: float, W: FloatArray,
-        sensor_noise: npt.ArrayLike, limits: Any, start: Any, student: float, name: str,
+        self, controller: Any, states: int, signals: Signals, period: float, *, sensor_noise: Any,
+        limits: Any, start: Any, start_noise: Any, student: float, name: str,
     ) -> None:  # fmt: skip
-        self.states, inputs, outputs, disturbances = sizes
-        self.signals = Signals(inputs, outputs, disturbances)
-        #: The sampling period, and the number of states for which a row of the filter has room.
-        self.period, self.room, self.name = period, self.states, name
-        self.W, self.V = W, as_covariance(sensor_noise, outputs, "sensor_noise", strictly=True)
+        self.name, self.states, self.signals, self.period = name, states, signals, period
+        self.V = as_covariance(sensor_noise, signals.outputs, "sensor_noise", strictly=True)
         self.nu = require_between("student", student, 2.0, math.inf, ends="(]")
-        self.limits = as_limits(limits, inputs)
-        self.x0 = as_start(start, self.states)
-        if not hasattr(self, "u0"):
-            self.u0 = np.zeros(inputs)
-        self._last = LastStep()
+        self.limits = as_limits(limits, signals.inputs)
+        self.x0, self.start_noise = as_start(start, states), None
+        if start_noise is not None:
+            self.start_noise = as_covariance(start_noise, states, "start_noise")
         self.set_controller(controller)
 
     def set_controller(self, controller: Any) -> None:
-        """Use this controller: a function of the loop, `predict(measured)`, or a gain."""
-        self.controller = self._as_function(controller)
-
-    def _as_function(self, controller: Any) -> Callable[[Loop], Any]:
-        """Return the controller as a function of the loop."""
+        """Use this controller: a function of the loop, or an object with `predict(measured)`."""
         g = self.signals
         if isinstance(controller, PI):
             if g.inputs != g.outputs and not (np.ndim(controller.kp) and np.ndim(controller.ki)):
                 raise InvalidSystem(
                     f"{self!r}: kp and ki must be matrices of {g.inputs} × {g.outputs}"
                 )
-            return controller
-        if hasattr(controller, "predict"):
-            return lambda loop: _action(controller.predict(loop.measured.copy()))
-        if hasattr(controller, "frequency_response"):
+            self.controller: Callable[[Loop], Any] = controller
+        elif hasattr(controller, "predict"):
+            self.controller = lambda loop: _action(controller.predict(loop.measured.copy()))
+        elif hasattr(controller, "frequency_response"):
             raise MissingCapability(
                 f"{self!r}: the controller {controller!r} is a system of python-control. Pass a "
                 "gain, PI, or a function of the loop that returns the next input"
             )
-        require_function(controller, "controller(loop)", repr(self))
-        # The function may change its arguments, which are parts of the state.
-        return lambda loop: controller(Loop(loop.k, *(part.copy() for part in loop[1:])))
+        else:
+            require_function(controller, "controller(loop)", repr(self))
+            # The function may change its arguments, which are parts of the state.
+            self.controller = lambda loop: controller(Loop(loop.k, *map(np.copy, loop[1:])))
 
     # -- the operation mode ---------------------------------------------------------------------
+
+    def start(self, room: int = 0) -> FloatArray:
+        """Return the first state of the filter, with room for at least this number of states."""
+        n, r = self.states, max(room, self.states)
+        x, Sigma = np.zeros(r), np.zeros((r, r))
+        is_given = self.start_noise is not None
+        x[:n], Sigma[:n, :n] = self.x0, self.start_noise if is_given else self.stationary[2]
+        y = self.output_of(self.x0, np.zeros(self.signals.inputs + self.signals.disturbances))
+        is_steady = not is_given and self.nu == math.inf
+        return np.concatenate([[float(is_steady)], y, y, x, Sigma.ravel()])
 
     def act(self, xs: SituatedState, rng: StreamLike) -> Any:
         """Return the input of the controller within its limits; a float if there is one input."""
@@ -148,67 +166,50 @@ class FilterMode:
 
     def as_input(self, u: Any) -> FloatArray:
         """Return the input as an array of the right shape; its values are not checked."""
-        low = self.limits[0]
-        if type(u) is np.ndarray and u.shape == low.shape and u.dtype == low.dtype:
-            return u
-        return _vector(u, low.size, "the input")
+        return _vector(u, self.signals.inputs, "the input")
 
     def log_likelihood(self, xs: SituatedState, a: Any, o: Any) -> float:
         """Return ln P(y | past, u), the density of the innovation."""
-        results = self._last.store((*xs, a, o), self.step_filter(xs, a, o))
-        return float(self.require_finite(o, results[0])[0])
-
-    def require_finite(self, o: Any, log_p: FloatArray) -> FloatArray:
-        """Return log-likelihoods of the output o; raise `BadEvidence` if o is not finite."""
-        if not abs(log_p[0]) < math.inf:
-            _vector(o, self.signals.outputs, "the output")  # raises
-        return log_p
+        return float(self.log_likelihoods(xs, a, o)[0])
 
     def advance(self, xs: SituatedState, a: Any, o: Any) -> FloatArray:
         """Return the state of the filter after input a and output o; o may be `MISSING`."""
-        results = self._last.take((*xs, a, o)) or self.step_filter(xs, a, o)
-        return np.asarray(results[1][0])
+        return np.asarray(super().advance(xs, a, o)[0])
 
-    def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
-        """Return ln P(y | past, u) and the next state, each with one row per mode."""
-        raise NotImplementedError
-
-    def events(self, x: FloatArray, a: Any, o: Any) -> tuple[FloatArray, FloatArray, bool, bool]:
-        """Return v = (u, d, 1), y, whether y is missing, and whether sampling is regular."""
+    def events(self, x: FloatArray, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
+        """Return v = (u, d, 1), and y, which is the last output if o is missing."""
         g = self.signals
         if getattr(x, "shape", None) != (g.size,):
             raise BadSituation(f"situation {x!r} has no signals: use Bank(modes).agent()")
-        v, missing = np.empty(g.inputs + g.disturbances + 1), o is MISSING
+        v = np.empty(g.inputs + g.disturbances + 1)
         self.limited(a, v)
         if g.disturbances:
             v[g.inputs : -1] = x[g.disturbance]
         v[-1] = 1.0
-        y = x[g.measured] if missing else o
-        if type(y) is not np.ndarray or y.shape != (g.outputs,) or y.dtype != v.dtype:
-            y = _vector(o, g.outputs, "the output")
-        return v, y, missing, abs(x[1] - self.period) <= SAME_PERIOD * self.period
+        return v, x[g.measured] if o is MISSING else _vector(o, g.outputs, "the output")
+
+    def is_regular(self, interval: float) -> bool:
+        """Whether this interval is the sampling period."""
+        return abs(interval - self.period) <= SAME_PERIOD * self.period
 
     def require_interval(self, interval: float) -> None:
         """Raise `BadSituation` if the next sample cannot come after this interval."""
-        if abs(interval - self.period) > SAME_PERIOD * self.period:
+        if self._continuous is None and not self.is_regular(interval):
             raise BadSituation(
                 f"{self!r}: the interval {interval:g} is not the sampling period {self.period:g}: "
                 "intervals can vary only if the plant is continuous and the method is 'zoh'"
             )
 
-    def first_row(self, y: FloatArray, covariance: FloatArray, steady: bool) -> FloatArray:
-        """Return the state of a filter that starts with this output and covariance."""
-        x, Sigma = np.zeros(self.room), np.zeros((self.room, self.room))
-        x[: self.states], Sigma[: self.states, : self.states] = self.x0, covariance
-        return np.concatenate([[float(steady)], y, y, x, Sigma.ravel()])
-
     def mix_states(self, states: Sequence[FloatArray], weights: FloatArray) -> FloatArray:
         """Return the state of a mixture, for `InteractingBelief`; all modes need the same x."""
-        s, flow = np.array(states), np.zeros((len(states) + 1,) * 2)
-        flow[:-1, -1], out = weights, np.empty((len(states) + 1, s.shape[1]))
-        at = 1 + 2 * self.signals.outputs
-        kernels.kalman.mix(np.vstack([s, s[:1]]), flow, at, self.room, out)
-        return np.asarray(out[-1])
+        n, at = self.states, 1 + 2 * self.signals.outputs
+        _, y, x, Sigma = np.split(np.array(states), [1, at, at + n], axis=1)
+        mean, covariance = mix_gaussians(x, Sigma.reshape(-1, n, n), weights)
+        return np.concatenate([[0.0], weights @ y, mean, covariance.ravel()])
+
+    def environment(self, start: npt.ArrayLike | None = None, **signals: Any) -> "PlantWorld":
+        """Return the world in which this model is the true plant; see `PlantWorld`."""
+        return PlantWorld(self, start, **signals)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name or counted(self.states, 'state')})"
@@ -269,39 +270,35 @@ class PlantMode(FilterMode):
         method: str = "zoh",
         name: str = "",
     ) -> None:
-        self._continuous, period, (self.A, B, self.C, D) = discretised(plant, dt, method)
-        n, q = B.shape
-        controls = q - as_integer("disturbances", disturbances, 0, InvalidSystem)
-        if controls < 1:
+        self._continuous, period, (self.A, B, self.C, self.D) = discretised(plant, dt, method)
+        (n, q), p = B.shape, len(self.C)
+        inputs = q - as_integer("disturbances", disturbances, 0, InvalidSystem)
+        if inputs < 1:
             raise InvalidSystem(f"disturbances={disturbances}: the plant has {q} inputs in all")
-        self.B, self.E, self.D = B[:, :controls], B[:, controls:], D
+        self.B, self.E = B[:, :inputs], B[:, inputs:]
         self.W = _process_noise(plant, self.B, process_noise, input_noise)
-        u0, y0 = operating_point
-        self.u0 = as_signal(u0, controls, "operating_point")(0)
+        self.u0, y0 = map(as_constant, operating_point, (inputs, p), ("operating_point",) * 2)
         #: The constants of x' and y: x' = A x + B (u - u₀) + drift, y = C x' + D (u - u₀) + y₀.
         self.constants = (
-            as_signal(drift, n, "drift")(0) - self.B @ self.u0,
-            as_signal(y0, len(self.C), "operating_point")(0) - self.D[:, :controls] @ self.u0,
+            as_constant(drift, n, "drift") - self.B @ self.u0,
+            y0 - self.D[:, :inputs] @ self.u0,
         )
-        self.name = name
-        sizes = n, controls, len(self.C), q - controls
         super().__init__(
-            controller, sizes, period, self.W, sensor_noise, limits, start, student, name
-        )
-        self.start_noise = (
-            None if start_noise is None else as_covariance(start_noise, n, "start_noise")
-        )
+            controller, n, Signals(inputs, p, q - inputs), period, sensor_noise=sensor_noise,
+            limits=limits, start=start, start_noise=start_noise, student=student, name=name,
+        )  # fmt: skip
         if self.start_noise is None and self.stationary is None:
             raise InvalidSystem(
                 f"{self!r} has no stationary filter: the sensors must show every unstable state, "
                 "and process noise must reach it; otherwise pass start_noise"
             )
 
-    def _as_function(self, controller: Any) -> Callable[[Loop], Any]:
-        """Return the controller as a function of the loop; a matrix is a gain."""
+    def set_controller(self, controller: Any) -> None:
+        """Use this controller: a function of the loop, `predict(measured)`, or a gain."""
         self.gain = None
         if callable(controller) or hasattr(controller, "predict"):
-            return super()._as_function(controller)
+            super().set_controller(controller)
+            return
         n, q, p = self.states, self.signals.inputs, self.signals.outputs
         self.gain = K = as_matrix(controller, (q, n), "the gain of the controller")
         k, c = self.constants[0] + self.B @ self.u0, self.constants[1] + self.D[:, :q] @ self.u0
@@ -312,21 +309,11 @@ class PlantMode(FilterMode):
         # A steady state is required, outputs at the setpoint as far as possible.
         weight = np.concatenate([np.full(n, 1e6), np.ones(p)])[:, None]
         target = np.linalg.pinv(weight * steady) @ (weight * from_signals)
-        forward = target[n:] + K @ target[:n]  # from (setpoint, d, 1)
+        forward = np.ascontiguousarray(target[n:] + K @ target[:n])  # from (setpoint, d, 1)
         forward[:, -1] += self.u0
-        from_setpoint, from_disturbance, constant = (
-            np.ascontiguousarray(part)
-            for part in (forward[:, :p], forward[:, p:-1], forward[:, -1])
+        self.controller = lambda loop: kernels.kalman.feedback(
+            forward, K, loop.setpoint, loop.disturbance, loop.x
         )
-
-        def feedback(loop: Loop) -> FloatArray:
-            u = np.empty(q)
-            kernels.kalman.feedback(from_setpoint, K, constant, loop.setpoint, loop.x, u)
-            if loop.disturbance.size:
-                u += from_disturbance.dot(loop.disturbance)
-            return u
-
-        return feedback
 
     @cached_property
     def stationary(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
@@ -340,87 +327,98 @@ class PlantMode(FilterMode):
         reduced = np.eye(self.states) - L @ self.C
         return L, S, reduced @ P @ reduced.T + L @ self.V @ L.T
 
-    def start(self) -> FloatArray:
-        """Return the first state of the filter."""
-        y, given = self.C @ self.x0 + self.constants[1], self.start_noise
-        if self.stationary is None or given is not None:
-            return self.first_row(y, np.zeros(()) if given is None else given, steady=False)
-        return self.first_row(y, self.stationary[2], steady=self.nu == math.inf)
+    def next_state(self, x: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the next state without noise."""
+        q = self.signals.inputs
+        return np.asarray(self.A @ x + self.B @ v[:q] + self.E @ v[q:] + self.constants[0])
 
-    def require_interval(self, interval: float) -> None:
-        """Raise `BadSituation` if the plant cannot be sampled with this interval."""
-        if self._continuous is None:
-            super().require_interval(interval)
+    def output_of(self, x: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the output of the state that the inputs v have led to, without noise."""
+        return np.asarray(self.C @ x + self.D @ v + self.constants[1])
+
+    def models(self, interval: float, room: int) -> tuple[Any, ...]:
+        """Return the parts of `kernels.kalman.FilterModels` for a sampling interval.
+
+        The last input is constant. States beyond those of the plant, up to `room`, are zero. If the
+        interval is not the period, process noise and drift are scaled in proportion to it.
+        """
+        A, B, (k, c), W = self.A, np.hstack([self.B, self.E]), self.constants, self.W
+        if not self.is_regular(interval):
+            self.require_interval(interval)
+            scale, drift, q = interval / self.period, k + self.B @ self.u0, self.signals.inputs
+            A, B, *_ = sampled(self._continuous, interval)
+            k, W = scale * drift - B[:, :q] @ self.u0, scale * W
+        both, rows = (0, room - self.states), ((0, room - self.states), (0, 0))
+        W, C, D = np.pad(W, both), np.pad(self.C, rows[::-1]), np.hstack([self.D, c[:, None]])
+        F = np.hstack([np.pad(A, both), np.pad(np.hstack([B, k[:, None]]), rows)])
+        p, size = D.shape[0], F.shape[1]
+        T, log_det, Sigma = np.zeros((room + 2 * p, size + p)), math.nan, np.zeros_like(W)
+        if self.stationary is not None and self.nu == math.inf:
+            L, S, Sigma = self.stationary
+            log_det, L, Sigma = np.linalg.slogdet(S)[1], np.pad(L, rows), np.pad(Sigma, both)
+            ahead = np.pad(F, ((0, 0), (0, p)))  # x⁻ from (x̂, v, y)
+            feedthrough = np.pad(D, ((0, 0), (room, p)))
+            error = np.eye(p, size + p, size) - C @ ahead - feedthrough
+            x = ahead + L @ error
+            T = np.vstack([x, C @ x + feedthrough, np.linalg.solve(np.linalg.cholesky(S), error)])
+        return F, np.hstack([C, D]), W, self.V, self.nu, T, log_det, Sigma
 
     @cached_property
-    def _regular(self) -> Any:
-        return self._models(self.A, self.B, self.E, self.constants[0], self.W)
-
-    def models(self, interval: float) -> Any:
-        """Return the `kernels.kalman.FilterModels` of one mode for a sampling interval.
-
-        If the interval is not the period, process noise and drift are scaled in proportion to it.
-        """
-        if abs(interval - self.period) <= SAME_PERIOD * self.period:
-            return self._regular
-        self.require_interval(interval)
-        A, B, *_ = sampled(self._continuous, interval)
-        q, scale = self.signals.inputs, interval / self.period
-        drift = scale * (self.constants[0] + self.B @ self.u0)
-        k = drift - B[:, :q] @ self.u0
-        return self._models(A, B[:, :q], B[:, q:], k, scale * self.W)
-
-    def _models(
-        self, A: FloatArray, B: FloatArray, E: FloatArray, k: FloatArray, W: FloatArray
-    ) -> Any:
-        """Return arrays for the kernel, with zeros for states beyond those of the plant.
-
-        The last input is constant.
-        """
-        n, r, p = self.states, self.room, self.signals.outputs
-        B = np.hstack([B, E, k[:, None]])
-        D = np.hstack([self.D, self.constants[1][:, None]])
-        q, T, log_det, Sigma = B.shape[1], np.zeros((0, 0)), math.nan, np.zeros((n, n))
-        if self.stationary is not None:
-            L, S, Sigma = self.stationary
-            log_det = float(np.linalg.slogdet(S)[1])
-            room = np.zeros((r - n, n + q + p))
-            ahead = np.hstack([A, B, np.zeros((n, p))])  # x⁻ from (x̂, v, y)
-            feedthrough = np.hstack([np.zeros((p, n)), D, np.zeros((p, p))])
-            y = np.hstack([np.zeros((p, n + q)), np.eye(p)])
-            error = y - self.C @ ahead - feedthrough
-            x = ahead + L @ error
-            innovations = np.linalg.solve(np.linalg.cholesky(S), error)
-            T = np.vstack([x, room, self.C @ x + feedthrough, innovations])
-            T = np.hstack([T[:, :n], np.zeros((len(T), r - n)), T[:, n:]])
-
-        def padded(matrix: FloatArray, rows: int, columns: int) -> FloatArray:
-            out = np.zeros((1, rows, columns))
-            out[0, : matrix.shape[0], : matrix.shape[1]] = matrix
-            return out
-
-        return kernels.kalman.FilterModels(
-            padded(A, r, r), padded(B, r, q), padded(self.C, p, r), padded(D, p, q),
-            padded(W, r, r), padded(self.V, p, p), np.array([self.nu]),
-            padded(T, r + 2 * p, r + q + p), np.array([log_det]), padded(Sigma, r, r),
-        )  # fmt: skip
-
-    def with_room(self, states: int) -> "PlantMode":
-        """Return the same mode whose filter has a row for more states, for a bank of plants."""
-        clone = copy(self)
-        clone.room, clone._last = states, LastStep()
-        clone.__dict__.pop("_regular", None)
-        return clone
+    def _filter(self) -> "FilterBank":
+        return FilterBank([self])
 
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | past, u) and the next state, with one row."""
-        v, y, missing, regular = self.events(xs.x, a, o)
-        models = self.models(float(xs.x[1]))
-        return run_filters(models, xs.s[None], v, y, missing, regular)
+        return self._filter.step_filter(SituatedState(xs.x, xs.s[None]), a, o)
 
-    def environment(self, start: npt.ArrayLike | None = None, **signals: Any) -> "PlantWorld":
-        """Return the world in which this plant is the true one; see `PlantWorld`."""
-        return PlantWorld(self, start, **signals)
+
+class FilterBank(Filters):
+    """The filters of linear modes in a few arrays, for one compiled step of all of them.
+
+    Plants may have different orders. They have the same inputs, outputs, limits and period.
+
+    >>> modes = [PlantMode(([[a]], [[1.0]], [[1.0]]), lambda loop: 0.0, process_noise=1.0,
+    ...                    sensor_noise=1.0) for a in (0.5, 0.9)]
+    >>> bank = FilterBank(modes)
+    >>> len(bank), bank[1].A.item(), bank.start().shape
+    (2, 0.9, (2, 5))
+    """
+
+    def __init__(self, modes: Sequence[PlantMode]) -> None:
+        self._modes, self._room = list(modes), max(mode.states for mode in modes)
+        self.names = [mode.name or f"m{m}" for m, mode in enumerate(modes)]
+        self._models = lru_cache(64)(self._stack)  # by interval
+        self._models(modes[0].period)  # computed before the loop
+
+    def _stack(self, interval: float) -> Any:
+        """Return the models of all modes for a sampling interval."""
+        return _stacked([mode.models(interval, self._room) for mode in self._modes])
+
+    def __len__(self) -> int:
+        return len(self._modes)
+
+    def __getitem__(self, m: int) -> PlantMode:
+        return self._modes[m]
+
+    def start(self) -> FloatArray:
+        """Return the first states of all filters, one row each."""
+        return np.array([mode.start(self._room) for mode in self._modes])
+
+    def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
+        """Return ln P(y | m, past, u) and the next states, one row per mode."""
+        first = self._modes[0]
+        v, y = first.events(xs.x, a, o)
+        interval = xs.x.item(1)
+        regular = first.is_regular(interval)
+        return _run(self._models(interval), xs.s, v, y, o is MISSING, regular)
+
+    def mix(self, states: FloatArray, flow: FloatArray) -> FloatArray:
+        """Return the states of filters that may switch, for `InteractingBelief`."""
+        at = 1 + 2 * self._modes[0].signals.outputs
+        return kernels.kalman.mix(states, flow, at, self._room)
+
+    def __repr__(self) -> str:
+        return f"FilterBank({', '.join(self.names[:4])}{', …' * (len(self) > 4)})"
 
 
 class ExtendedMode(FilterMode):
@@ -458,48 +456,39 @@ class ExtendedMode(FilterMode):
     ) -> None:
         require_function(step, "step(x, u)", f"ExtendedMode {name!r}")
         require_function(output, "output(x)", f"ExtendedMode {name!r}")
-        n = np.size(start)
-        x0 = as_start(start, n)
-        self.step, self.output, self.name = step, output, name
-        sizes = n, inputs, len(np.atleast_1d(output(x0))), disturbances
+        self.step, self.output, n = step, output, np.size(start)
+        self.W, self.u0 = as_covariance(process_noise, n, "process_noise"), np.zeros(inputs)
+        outputs = np.size(output(as_start(start, n)))
         super().__init__(
-            controller, sizes, require_between("dt", dt, 0.0, math.inf, ends="()"),
-            as_covariance(process_noise, n, "process_noise"), sensor_noise, limits, start, student,
-            name,
+            controller, n, Signals(inputs, outputs, disturbances),
+            require_between("dt", dt, 0.0, math.inf, ends="()"), sensor_noise=sensor_noise,
+            limits=limits, start=start, start_noise=start_noise, student=student, name=name,
         )  # fmt: skip
-        self.start_noise = as_covariance(start_noise, n, "start_noise")
 
-    def start(self) -> FloatArray:
-        """Return the first state of the filter."""
-        return self.first_row(np.atleast_1d(self.output(self.x0)), self.start_noise, steady=False)
+    def next_state(self, x: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the next state without noise."""
+        return np.array(self.step(x.copy(), v.copy()), np.float64)
+
+    def output_of(self, x: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the output of a state without noise."""
+        return np.array(self.output(x), np.float64, ndmin=1)
 
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | past, u) and the next state, linearised at the estimate."""
-        v, y, missing, _ = self.events(xs.x, a, o)
-        self.require_interval(float(xs.x[1]))
-        n, p = self.states, self.signals.outputs
-        x, v = xs.s[1 + 2 * p : 1 + 2 * p + n].copy(), v[:-1]
-        ahead = np.array(self.step(x.copy(), v.copy()), np.float64)
-        A, _ = linearise(self.step, x, v)
-        C, _ = linearise(lambda s, _: np.atleast_1d(self.output(s)), ahead, np.zeros(1))
-        y_hat = np.array(np.atleast_1d(self.output(ahead)), np.float64)
-        if not all(np.isfinite(part).all() for part in (ahead, A, C, y_hat)):
+        v, y = self.events(xs.x, a, o)
+        self.require_interval(xs.x.item(1))
+        at = 1 + 2 * self.signals.outputs
+        x, v = xs.s[at : at + self.states], v[:-1]
+        ahead = self.next_state(x, v)
+        A, _ = linearise(self.next_state, x, v)
+        C, _ = linearise(self.output_of, ahead, v[:0])
+        k, c = ahead - A @ x, self.output_of(ahead, v) - C @ ahead
+        F, H = np.column_stack([A, k]), np.column_stack([C, c])
+        if not (np.isfinite(F).all() and np.isfinite(H).all()):
             raise BadEvidence(f"{self!r}: the simulated step from {x.tolist()} is not finite")
-        blank = np.zeros((1, n, max(n, p)))
-        models = kernels.kalman.FilterModels(
-            A[None], blank, C[None], blank, self.W[None], self.V[None], np.array([self.nu]), blank,
-            np.array([math.nan]), blank,
-        )  # fmt: skip
-        new, log_p = np.empty((1, xs.s.size)), np.empty(1)
-        work = np.empty((kernels.kalman.LAYERS, max(n, p), max(n, p)))
-        log_p[0] = kernels.kalman.update(
-            models, 0, xs.s, ahead, y_hat, y, missing, False, new[0], work
-        )
-        return log_p, new
-
-    def environment(self, start: npt.ArrayLike | None = None, **signals: Any) -> "PlantWorld":
-        """Return the world in which this simulator is the true plant; see `PlantWorld`."""
-        return PlantWorld(self, start, **signals)
+        blank = np.zeros((0, 0))
+        models = _stacked([(F, H, self.W, self.V, self.nu, blank, math.nan, blank)])
+        return _run(models, xs.s[None], np.ones(1), y, o is MISSING, False)
 
 
 class PlantWorld:
@@ -525,23 +514,17 @@ class PlantWorld:
     def respond(self, u: Any, rng: StreamLike) -> Any:
         """Apply the input and return the measured output."""
         mode, stream = self.mode, require_stream(rng)
-        g, d = mode.signals, self._disturbance(self.k)
         try:
-            v = mode.limited(u)
+            v = np.concatenate([mode.limited(u), self._disturbance(self.k)])
         except BadEvidence as error:
             raise UnknownAction(str(error)) from None
         w, e = (stream.normal(size=len(f)) @ f for f in self._factors)
         if mode.nu < math.inf:
             e = e * math.sqrt(0.5 * mode.nu / stream.gamma(0.5 * mode.nu))
-        if isinstance(mode, PlantMode):
-            k, c = mode.constants
-            self.x = mode.A @ self.x + mode.B @ v + mode.E @ d + k + w
-            y = mode.C @ self.x + mode.D @ np.concatenate([v, d]) + c + e
-        else:
-            self.x = np.array(mode.step(self.x.copy(), np.concatenate([v, d])), np.float64) + w
-            y = np.atleast_1d(mode.output(self.x)) + e
+        self.x = mode.next_state(self.x, v) + w
+        y = mode.output_of(self.x, v) + e
         self.k += 1
-        return y.item() if g.outputs == 1 else y
+        return y.item() if y.size == 1 else y
 
     def __repr__(self) -> str:
         return f"PlantWorld({self.mode!r}, step {self.k})"
@@ -564,23 +547,26 @@ def _process_noise(plant: Any, B: FloatArray, states: Any, inputs: Any) -> Float
     return np.asarray(by_state + B @ by_input @ B.T)
 
 
-def run_filters(
+def _stacked(each: Sequence[tuple[Any, ...]]) -> Any:
+    """Return `FilterModels`, from their parts for each mode."""
+    return kernels.kalman.FilterModels(*map(np.array, zip(*each, strict=True)))
+
+
+def _run(
     models: Any, states: FloatArray, v: FloatArray, y: FloatArray, missing: bool, regular: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return ln P(y | past, v) and the next states of all filters, one row each."""
-    new, log_p = np.empty_like(states), np.empty(len(states))
-    if regular and not missing:
-        T, log_det = models.T, models.log_det
-        if kernels.kalman.steady_step(T, log_det, states, v, y, new, log_p):
-            return log_p, new
-    size = max(models.C.shape[1:])
-    work = np.empty((kernels.kalman.LAYERS, size, size))
-    kernels.kalman.step(models, states, v, y, missing, regular, new, log_p, work)
+    new, log_p, run = np.empty_like(states), np.empty(len(states)), kernels.kalman
+    may_be_steady = regular and not missing
+    if not may_be_steady or not run.steady_step(models.T, models.log_det, states, v, y, new, log_p):
+        run.step(models, states, v, y, missing, regular, new, log_p)
     return log_p, new
 
 
 def _vector(value: Any, size: int, what: str) -> FloatArray:
-    """Return a vector; a number is a vector of one."""
+    """Return a vector; a number is a vector of one. The values of an array are not checked."""
+    if type(value) is np.ndarray and value.shape == (size,) and value.dtype == _FLOAT:
+        return value
     if size == 1 and isinstance(value, float | int | np.number | np.ndarray) and not np.ndim(value):
         value = np.array([value], np.float64)
     return as_vector(value, size, what)

@@ -26,8 +26,6 @@ def discretised(plant: Any, dt: float | None, method: str) -> tuple[Any, float, 
 
     A transfer function becomes a state space. If it has order one, its state is the output.
     """
-    parts: Any
-    timebase: Any
     is_transfer = hasattr(plant, "num") and hasattr(plant, "den")
     if is_transfer:
         import control  # type: ignore[import-untyped]
@@ -36,32 +34,29 @@ def discretised(plant: Any, dt: float | None, method: str) -> tuple[Any, float, 
             plant = control.ss(plant)
         except (control.ControlMIMONotImplemented, ValueError, NotImplementedError) as error:
             raise InvalidSystem(f"the transfer function has no state space: {error}") from None
-    if hasattr(plant, "C") and hasattr(plant, "dt"):
-        parts, timebase = (plant.A, plant.B, plant.C, plant.D), plant.dt
-    elif isinstance(plant, tuple | list) and len(plant) in (3, 4):
-        parts, timebase = plant, True
-        if len(plant) == 3:
-            parts = (*plant, np.zeros((np.shape(plant[2])[0], np.shape(plant[1])[-1])))
-    else:
+    is_system = hasattr(plant, "C") and hasattr(plant, "dt")
+    if not is_system and not (isinstance(plant, tuple | list) and len(plant) in (3, 4)):
         raise InvalidSystem(
             f"plant={plant!r}: expected a system of python-control (ss or tf), or matrices "
             "(A, B, C) or (A, B, C, D) in discrete time"
         )
+    parts: Any = (plant.A, plant.B, plant.C, plant.D) if is_system else plant
     n, q, p = np.shape(parts[0])[0], np.shape(parts[1])[-1], np.shape(parts[2])[0]
     if n == 0:
         raise InvalidSystem("the plant has no state: add a delay or a time constant")
-    shapes = ((n, n), (n, q), (p, n), (p, q))
-    A, B, C, D = (as_matrix(m, s, k) for m, s, k in zip(parts, shapes, "ABCD", strict=True))
-    if is_transfer and n == 1 and C.shape == (1, 1):
+    parts, shapes = (*parts, np.zeros((p, q)))[:4], ((n, n), (n, q), (p, n), (p, q))
+    A, B, C, D = map(as_matrix, parts, shapes, "ABCD")
+    if is_transfer and n == p == q == 1:
         B, C = B * C, np.ones((1, 1))
+    timebase = plant.dt if is_system else True
     period = 1.0 if dt is None else require_between("dt", dt, 0.0, math.inf, ends="()")
-    if timebase is None or (timebase == 0 and dt is None):
+    if timebase is None:
         raise InvalidSystem(
-            "the plant is continuous: pass dt, the sampling period"
-            if timebase == 0
-            else "the plant has dt=None: create it with dt=0 (continuous) or with its period"
+            "the plant has dt=None: create it with dt=0 (continuous) or with its period"
         )
     if timebase == 0:
+        if dt is None:
+            raise InvalidSystem("the plant is continuous: pass dt, the sampling period")
         continuous, discrete = (A, B, C, D), sampled((A, B, C, D), period, method)
         if method != "zoh" and discrete[3].any():
             raise InvalidSystem(f"method={method!r}: {_FEEDTHROUGH}; use 'zoh'")
@@ -70,7 +65,7 @@ def discretised(plant: Any, dt: float | None, method: str) -> tuple[Any, float, 
         if dt is not None and abs(timebase - period) > SAME_PERIOD * period:
             raise InvalidSystem(f"the plant has the period dt={timebase:g}, not dt={dt:g}")
         period = float(timebase)
-    if hasattr(plant, "dt") and D.any():
+    if is_system and D.any():
         raise InvalidSystem(f"the plant has D = {D.tolist()}: {_FEEDTHROUGH}")
     return None, period, [A, B, C, D]
 
@@ -99,22 +94,20 @@ def as_covariance(value: Any, size: int, what: str, *, strictly: bool = False) -
     return as_definite(array, size, what, strictly=strictly)
 
 
+def as_constant(value: Any, size: int, what: str) -> FloatArray:
+    """Return a finite vector. A number other than 0 is a vector of size one."""
+    array = as_numbers(value, what, InvalidSystem)
+    fits = array.size == size if array.ndim else size == 1 or not array.any()
+    if array.ndim > 1 or not fits:
+        raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'number')}")
+    if not np.isfinite(array).all():
+        raise InvalidSystem(f"{what} is {value!r}: it must be finite")
+    return np.broadcast_to(array, (size,))
+
+
 def as_signal(signal: Any, size: int, what: str) -> Callable[[int], FloatArray]:
-    """Return a signal as a function of the step: a number, a list, or a function of the step.
-
-    A number other than 0 is a signal of size one.
-    """
-
-    def vector(value: Any) -> FloatArray:
-        array = as_numbers(value, what, InvalidSystem)
-        fits = array.size == size if array.ndim else size == 1 or not array.any()
-        if array.ndim > 1 or not fits:
-            raise InvalidSystem(f"{what} is {value!r}: expected {counted(size, 'number')}")
-        if not np.isfinite(array).all():
-            raise InvalidSystem(f"{what} is {value!r}: it must be finite")
-        return np.broadcast_to(array, (size,))
-
+    """Return a signal as a function of the step: a number, a list, or a function of the step."""
     if callable(signal):
-        return lambda k: vector(signal(k))
-    constant = vector(signal)
+        return lambda k: as_constant(signal(k), size, what)
+    constant = as_constant(signal, size, what)
     return lambda _: constant
