@@ -7,9 +7,10 @@
     T(y) = μ(x,a,y) + M(y)      T̄ = Σ_y λ T/S,   SS = Σ λ (T - T̄)² + Σ n λ0/λ (r̄ - μ0)² + Σ (r - r̄)²
 
 Here λ = λ0 + n and S = Σ_y λ. The shape 1 + n/2 counts observations only. The joint conditional of
-a pair with K known successors would have 1 + (n + K - 1)/2; so the noise of a pair with more than
-one successor is drawn a little too large, and the agent explores it longer. An untried pair has
-Q(x,a) ~ N(μ0 - ρ + M(x), σ²(x,a)). The level σ² and ρ are drawn
+a pair with K known successors has 1 + (n + K - 1)/2, so the noise of a pair with more than one
+successor is drawn a little too large, and the agent explores it longer. This is intended: with the
+shape of the joint conditional it earned less on FrozenLake and Taxi (`docs/gymnasium.md`). An
+untried pair has Q(x,a) ~ N(μ0 - ρ + M(x), σ²(x,a)). The level σ² and ρ are drawn
 as if all pairs had the variance σ²: σ² ~ InverseGamma(1, FLOOR s²), where s² is
 (max(0, r̄) - min(0, r̄))² plus the variance of rewards within transitions. Equal weights of all
 observations keep ρ stable. Draws of σ² and σ²(x,a) above s² are set to s²; without this limit the
