@@ -166,9 +166,9 @@ def _largest(values: FloatArray) -> list[Any]:
 
 
 def _panel(title: str, label: str, values: FloatArray, note: str) -> Panel:
-    """Return a heat map of a matrix with its values; infinite ones have no colour."""
-    shown = np.where(np.isfinite(values), values, np.nan)
-    high = float(f"{np.nanmax(shown, initial=1e-9):.2g}")
+    """Return a heat map of a matrix with its values; infinite ones are as dark as the largest."""
+    high = float(f"{values[np.isfinite(values)].max(initial=1e-9):.2g}")
+    shown = np.where(np.isinf(values), high, values)
     words = [
         Word("∞" if np.isinf(v) else f"{v:.3g}", i + 0.5, -j - 0.5)
         for (j, i), v in np.ndenumerate(values)
