@@ -74,7 +74,7 @@ class Workspace:
 
     def __init__(self, problem: GittinsProblem, levels: int, ghost: float) -> None:
         self.problem, self.levels, self.ghost = problem, levels, ghost
-        self.rows = min(problem.pulls + 1, levels)
+        self.rows = min(problem.pulls + 1, levels) + 1
         self.low, self.high = math.inf, -math.inf
         learning_ends = problem.lookahead is not None
         rate = kernels.gittins.rate(problem.gamma)
@@ -113,7 +113,7 @@ class Workspace:
         if reuse is None or reuse.b.size != self.levels + 1 or reuse.near.shape[0] != self.rows:
             b, ref = np.zeros((2, self.levels + 1), np.int64)
             near, e = np.zeros((self.rows, NEAR)), np.zeros((self.rows, GAPS))
-            reuse = kernels.gittins.Sweep(lam, b, np.zeros(self.rows), near, ref, e)
+            reuse = kernels.gittins.Sweep(lam, b, near, ref, e)
         result = reuse._replace(lam=lam)
         kernels.gittins.sweep(self._d, self.band, result)
         return result
@@ -152,7 +152,7 @@ def march(problem: GittinsProblem, tolerance: float) -> tuple[FloatArray, FloatA
         mu = (problem.alpha + np.arange(n + 1)) / (problem.m0 + n)
         lower[n * (n + 1) // 2 :] = upper[n * (n + 1) // 2 :] = mu
     workspace = _workspace_for(problem, tolerance)
-    if workspace.rows:
+    if workspace.rows > 1:
         _march_up(workspace, lower, upper, tolerance)
     undecided = 1
     for attempt in range(SPLITS):
@@ -200,7 +200,7 @@ def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
     lam = (problem.alpha + 0.5 * problem.pulls) / (problem.m0 + problem.pulls)
     for _ in range(PROBES):
         before = _interval(workspace, lam - 0.5 * tolerance, tolerance)
-        now = workspace.sweep(lam)._replace(e=before.e)
+        now = workspace.sweep(lam)._replace(ref=before.ref, e=before.e)
         if levels is not None or kernels.gittins.slack(before, now) <= SHARE * tolerance:
             break
         workspace = workspace.deeper(0.3, 1.0)
@@ -209,13 +209,12 @@ def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
 
 def _march_up(workspace: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
     """Step λ up from the smallest posterior mean until no state continues; update the brackets."""
-    n, h, lam = np.arange(workspace.rows), tolerance, workspace.problem.least
+    n, h, lam = np.arange(workspace.rows - 1), tolerance, workspace.problem.least
     extra, initial_workspace = 0.0, workspace
     before = _interval(workspace, lam - min(h, 0.5 * lam), h)
     now = _interval(workspace, lam, h)
     reuse: Sweep | None = None
     while True:
-        kernels.gittins.lift(lower, before, now, DEPTH)
         following = _step(workspace, now.lam + h, now, reuse)
         if following is None:
             missing = _missing_levels(kernels.gittins.slack(before, now) / (SHARE * tolerance))
@@ -224,7 +223,7 @@ def _march_up(workspace: Workspace, lower: FloatArray, upper: FloatArray, tolera
                 workspace = initial_workspace.deeper(extra, 1.0)
             following = _interval(workspace, now.lam + h, h)
         error = kernels.gittins.settle(lower, upper, workspace.band, before, now, following)
-        if (before.b[: n.size] > n).all():
+        if (following.b[: n.size] > n).all():
             return
         before, now, reuse = now, following, before
         h *= min(1.2, max(0.6, 0.85 * math.sqrt(tolerance / error))) if error > 0.0 else 1.2
@@ -330,9 +329,13 @@ def checked_problem(
     return GittinsProblem(alpha, beta, discount, pulls, lookahead)
 
 
-def _value_at_start(sweep: "Sweep") -> float:
+def _value_at_start(problem: GittinsProblem, sweep: "Sweep") -> float:
     """Return an upper bound of D at the first state, (0, 0)."""
-    return float(sweep.near[0, 0] if sweep.b[0] == 0 else sweep.below[0])
+    if sweep.b[0] == 0:
+        return float(sweep.near[0, 0])
+    d = float(sweep.near[1, 0]) if sweep.b[1] == 1 else 0.0  # after a success
+    mu = problem.alpha / problem.m0
+    return min((1.0 - problem.gamma) * (mu - sweep.lam) + problem.gamma * mu * d, 0.0)
 
 
 class _Search:
@@ -351,7 +354,7 @@ class _Search:
         """Return an upper bound of D at the first state, for this λ."""
         self.workspace.open(lam, lam)
         self.reuse = self.workspace.sweep(lam, self.reuse)
-        return _value_at_start(self.reuse)
+        return _value_at_start(self.workspace.problem, self.reuse)
 
     def close_in(self, width: float) -> tuple[float, float]:
         """Bracket the zero of the upper bound of D, then derive proven bounds of the true zero."""
@@ -394,7 +397,7 @@ class _Search:
             slope = max((Dz - Da) / (a - z), 1e-3 * slope)
         for _ in range(PASSES):
             sweep = _interval(self.workspace, lam, 0.0)
-            D, e = _value_at_start(sweep), float(sweep.e[0, 0])
+            D, e = float(sweep.near[0, 0]), float(sweep.e[0, 0])
             if sweep.b[0] == 0 and e < D:
                 return max(lam * (1.0 - 2.0**-52), self.low)
             if lam == self.low:
