@@ -127,11 +127,13 @@ class Workspace:
 # -- all indices of a table -------------------------------------------------------------------
 
 #: Steps per interval, and states per level whose lower bounds are updated at each step.
-STEPS, DEPTH = 10, 4
+STEPS, EXTRA = 5, 2.0
 #: The most rounds of splitting, and of searching for the number of levels.
 SPLITS, PROBES = 40, 60
 #: The share of the tolerance that the gap may use; a smaller share allows longer steps.
-SHARE = 0.005
+SHARE = 0.05
+GHOST = 0.1
+SAFE = 0.93
 #: A bound of the rounding errors in the last few operations on a bracket.
 LAST = 1e-15
 
@@ -194,7 +196,7 @@ def _split(
 def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
     """Return a workspace with enough levels for an index in the middle of the table."""
     # Give the ghost about half of the gap's share: D falls about as fast in λ as g does in μ.
-    ghost = 0.4 * SHARE * tolerance * min(kernels.gittins.rate(problem.gamma), 1.0)
+    ghost = GHOST * SHARE * tolerance
     levels = problem.lookahead
     workspace = Workspace(problem, problem.pulls + 50 if levels is None else levels, ghost)
     lam = (problem.alpha + 0.5 * problem.pulls) / (problem.m0 + problem.pulls)
@@ -207,41 +209,38 @@ def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
     return workspace
 
 
-def _march_up(workspace: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
+def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
     """Step λ up from the smallest posterior mean until no state continues; update the brackets."""
-    n, h, lam = np.arange(workspace.rows - 1), tolerance, workspace.problem.least
-    extra, initial_workspace = 0.0, workspace
+    n, h, lam = np.arange(initial.rows - 1), tolerance, initial.problem.least
+    # The gap is largest at both ends; it is proportional to γ to the power of the levels.
+    extra, workspaces = EXTRA, {}
+    workspace = workspaces[extra] = initial.deeper(extra, 1.0)
     before = _interval(workspace, lam - min(h, 0.5 * lam), h)
     now = _interval(workspace, lam, h)
     reuse: Sweep | None = None
     while True:
         following = _step(workspace, now.lam + h, now, reuse)
         if following is None:
-            missing = _missing_levels(kernels.gittins.slack(before, now) / (SHARE * tolerance))
-            if abs(missing) > 0.2:
-                extra = max(-0.5, min(2.0, extra + missing))
-                workspace = initial_workspace.deeper(extra, 1.0)
+            excess = kernels.gittins.slack(before, now) / (SHARE * tolerance)
+            extra += 0.25 * ((excess > 1.0 and extra < 3.0) - (excess < 0.6 and extra > -1.0))
+            if extra not in workspaces:
+                workspaces[extra] = initial.deeper(extra, 1.0)
+            workspace = workspaces[extra]
             following = _interval(workspace, now.lam + h, h)
         error = kernels.gittins.settle(lower, upper, workspace.band, before, now, following)
-        if (following.b[: n.size] > n).all():
-            return
-        before, now, reuse = now, following, before
-        h *= min(1.2, max(0.6, 0.85 * math.sqrt(tolerance / error))) if error > 0.0 else 1.2
         # With steps of the tolerance the sign alone suffices, even if the gap is too wide.
-        h = max(h, tolerance)
-
-
-def _missing_levels(excess: float) -> float:
-    """Return ln excess, clipped to ±0.5: how many more levels are needed, times ln(1/γ).
-
-    The gap is proportional to γ to the power of the number of levels.
-    """
-    return min(0.5, max(-0.5, math.log(excess))) if excess > 0.0 else 0.0
+        if error <= tolerance or h <= tolerance:
+            if (following.b[: n.size] > n).all():
+                return
+            before, now, following = now, following, before
+        reuse = following
+        factor = SAFE * math.sqrt(tolerance / max(error, 1e-300))
+        h = max(h * min(1.2, max(0.6, factor)), tolerance)
 
 
 def _step(workspace: Workspace, lam: float, now: "Sweep", reuse: "Sweep | None") -> "Sweep | None":
     """Return the pass at λ if the current interval covers it, else None."""
-    if lam > workspace.high:
+    if not workspace.low <= lam <= workspace.high:
         return None
     following = workspace.sweep(lam, reuse)
     return following._replace(ref=now.ref, e=now.e) if (following.b >= now.ref).all() else None
