@@ -16,7 +16,7 @@ converges faster than bisection.
 `march` brackets all indices of a table. λ increases step by step from the smallest index to the
 largest, and each pass gives the sign of ν - λ for all states. A state whose sign has changed is
 bracketed by chords of D. The step length follows the width of the latest brackets; the few that are
-too wide at the end are split by further passes. The gap is bounded once for ten steps.
+too wide at the end are split by further passes. The gap is bounded once for five steps.
 
 The problem has an infinite horizon, or learning ends at level T (`lookahead`): from there on the
 better of μ and λ is chosen for ever.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bayescontrol.kernels.gittins import Sweep
 
 #: How many states next to the boundary, and how many gaps, are stored for each level.
-NEAR, GAPS = 16, 48
+NEAR, GAPS = 8, 24
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class Workspace:
         The arrays of `reuse` are overwritten if they have the right size.
         """
         if reuse is None or reuse.b.size != self.levels + 1 or reuse.near.shape[0] != self.rows:
-            b, ref = np.zeros((2, self.levels + 1), np.int64)
-            near, e = np.zeros((self.rows, NEAR)), np.zeros((self.rows, GAPS))
+            b, ref = np.empty((2, self.levels + 1), np.int64)
+            near, e = np.empty((self.rows, NEAR)), np.empty((self.rows, GAPS))
             reuse = kernels.gittins.Sweep(lam, b, near, ref, e)
         result = reuse._replace(lam=lam)
         kernels.gittins.sweep(self._d, self.band, result)
@@ -126,14 +126,16 @@ class Workspace:
 
 # -- all indices of a table -------------------------------------------------------------------
 
-#: Steps per interval, and states per level whose lower bounds are updated at each step.
-STEPS, EXTRA = 5, 2.0
+#: Steps per interval of λ in which the gap is bounded once.
+STEPS = 5
 #: The most rounds of splitting, and of searching for the number of levels.
 SPLITS, PROBES = 40, 60
-#: The share of the tolerance that the gap may use; a smaller share allows longer steps.
-SHARE = 0.05
-GHOST = 0.1
-SAFE = 0.93
+#: The share of the tolerance that the gap may use; a smaller share needs more levels.
+SHARE = 0.1
+#: The width of the brackets aimed at, as a share of the tolerance.
+TARGET = 0.9
+#: The most and the fewest additional levels in `_march_up`, times ln(1/γ), and how they change.
+MOST, FEWEST, CHANGE = 3.0, -1.0, 0.25
 #: A bound of the rounding errors in the last few operations on a bracket.
 LAST = 1e-15
 
@@ -156,7 +158,7 @@ def march(problem: GittinsProblem, tolerance: float) -> tuple[FloatArray, FloatA
     workspace = _workspace_for(problem, tolerance)
     if workspace.rows > 1:
         _march_up(workspace, lower, upper, tolerance)
-    undecided = 1
+    undecided = 0
     for attempt in range(SPLITS):
         wide = np.flatnonzero(upper - lower > 2.0 * (tolerance - LAST))
         if not wide.size:
@@ -195,8 +197,7 @@ def _split(
 
 def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
     """Return a workspace with enough levels for an index in the middle of the table."""
-    # Give the ghost about half of the gap's share: D falls about as fast in λ as g does in μ.
-    ghost = GHOST * SHARE * tolerance
+    ghost = 0.1 * SHARE * tolerance  # a smaller one hardly narrows the gap
     levels = problem.lookahead
     workspace = Workspace(problem, problem.pulls + 50 if levels is None else levels, ghost)
     lam = (problem.alpha + 0.5 * problem.pulls) / (problem.m0 + problem.pulls)
@@ -212,8 +213,7 @@ def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
 def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
     """Step λ up from the smallest posterior mean until no state continues; update the brackets."""
     n, h, lam = np.arange(initial.rows - 1), tolerance, initial.problem.least
-    # The gap is largest at both ends; it is proportional to γ to the power of the levels.
-    extra, workspaces = EXTRA, {}
+    extra, workspaces = 2.0, dict[float, Workspace]()  # most levels are needed near 0 and 1
     workspace = workspaces[extra] = initial.deeper(extra, 1.0)
     before = _interval(workspace, lam - min(h, 0.5 * lam), h)
     now = _interval(workspace, lam, h)
@@ -222,7 +222,10 @@ def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, toleranc
         following = _step(workspace, now.lam + h, now, reuse)
         if following is None:
             excess = kernels.gittins.slack(before, now) / (SHARE * tolerance)
-            extra += 0.25 * ((excess > 1.0 and extra < 3.0) - (excess < 0.6 and extra > -1.0))
+            if excess > 1.0:
+                extra = min(extra + CHANGE, MOST)
+            elif excess < 0.6:
+                extra = max(extra - CHANGE, FEWEST)
             if extra not in workspaces:
                 workspaces[extra] = initial.deeper(extra, 1.0)
             workspace = workspaces[extra]
@@ -234,7 +237,7 @@ def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, toleranc
                 return
             before, now, following = now, following, before
         reuse = following
-        factor = SAFE * math.sqrt(tolerance / max(error, 1e-300))
+        factor = math.sqrt(TARGET * tolerance / error) if error > 0.0 else 1.2
         h = max(h * min(1.2, max(0.6, factor)), tolerance)
 
 
