@@ -200,8 +200,8 @@ def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
 #     ν(s, f) = the λ with F(λ) = (1-γ)(μ - λ) + γ μ d(s+1, f; λ) = 0
 #
 # because ν(s, f+1) ≤ ν(s, f): at λ = ν the arm stops after a failure. F is convex and decreasing. A
-# chord of F around ν meets zero above ν. A chord on one side of ν, extended to the other, is below F
-# there, and meets zero below ν. Indices are ordered by levels: the state (s, f) is at
+# chord of F around ν meets zero above ν. A chord on one side of ν, extended to the other, is below
+# F there, and meets zero below ν. Indices are ordered by levels: the state (s, f) is at
 # n (n+1) / 2 + s, n = s + f.
 
 
