@@ -63,10 +63,10 @@ def test_a_pass_and_its_gap_enclose_the_plain_dynamic_programme(
         for n in range(rows):
             b = int(found.b[n])
             if 0 < b <= n + 1:
-                assert least[n][b - 1] <= found.below[n] + 1e-15
-            for j in range(16):
+                assert least[n][b - 1] <= 1e-15
+            for j in range(found.near.shape[1]):
                 s, k = b + j, b + j - int(first.ref[n])
-                if s <= n and k < 48 and found.near[n, j] >= 0.0:
+                if s <= n and k < first.e.shape[1] and found.near[n, j] >= 0.0:
                     assert least[n][s] <= found.near[n, j] + 1e-15
                     assert found.near[n, j] - first.e[n, k] <= most[n][s] + 1e-15
 
@@ -100,37 +100,41 @@ def test_the_bound_on_later_values_is_a_supersolution(
     assert h(p) >= gamma * (p * h(success) + (1.0 - p) * h(failure)) - 1e-12
 
 
-def one_level(
-    lam: float, b: int = 0, below: float = 0.0, near: float = 0.0, e: float = 0.0
-) -> gittins.Sweep:
-    """A pass over the first level (0, 0) only, in an interval that starts there."""
-    zero = np.zeros(1, np.int64)
-    return gittins.Sweep(
-        lam, zero + b, np.full(1, below), np.full((1, 1), near), zero, np.full((1, 1), e)
-    )
+def two_levels(lam: float, b: int = 0, near: float = 0.0, e: float = 0.0) -> gittins.Sweep:
+    """A pass over two levels: (0, 0) continues unless b = 1, and (1, 0) has the same values."""
+    first = np.array([b, 1])
+    return gittins.Sweep(lam, first, np.full((2, 1), near), np.array([0, 1]), np.full((2, 1), e))
 
 
-def test_a_chord_below_the_index_lifts_its_lower_bound() -> None:
-    lower = np.zeros(1)
-    gittins.lift(lower, one_level(0.1, near=0.3), one_level(0.2, near=0.2), 1)
-    assert lower[0] == pytest.approx(0.4, abs=1e-12)
-
-
-def test_chords_above_the_index_tighten_both_bounds() -> None:
-    workspace = Workspace(GittinsProblem(1.0, 1.0, 0.9, 0), 1, 1e-6)
-    before, now = one_level(0.6, near=0.01), one_level(0.7, b=1, below=-0.03)
+@pytest.mark.parametrize(
+    ("values", "e", "bounds"),
+    [
+        # F = .1 (.5 - λ) + .45 d, from .076 at .6 and .025 at .7 to -.0075 at .8
+        ((0.19, 0.1, 0.05), 0.0, (0.7 + 0.1 * 25 / 50.5, 0.7 + 0.1 * 25 / 32.5)),
+        # the lower bound of F at .7 is .0025
+        ((0.19, 0.1, 0.05), 0.05, (0.7 + 0.1 * 25 / 730, 0.7 + 0.1 * 25 / 32.5)),
+        # the lower bound of F at .7 is -.002: the chord from .7 to .8 is extended downwards
+        ((0.19, 0.1, 0.03), 0.06, (0.7 - 0.1 * 2 / 14.5, 0.7 + 0.1 * 25 / 41.5)),
+    ],
+)
+def test_chords_bound_the_index(
+    values: tuple[float, float, float], e: float, bounds: tuple[float, float]
+) -> None:
+    workspace = Workspace(GittinsProblem(1.0, 1.0, 0.9, 0), 2, 1e-6)
     lower, upper = np.full(1, 0.5), np.ones(1)
-    then = one_level(0.8, b=1, below=-0.05)
+    before, now = two_levels(0.6, near=values[0]), two_levels(0.7, near=values[1], e=e)
+    then = two_levels(0.8, b=1, near=values[2])
     error = gittins.settle(lower, upper, workspace.band, before, now, then)
-    assert (lower[0], upper[0], error) == pytest.approx((0.55, 0.625, 0.0375), abs=1e-12)
+    assert (lower[0], upper[0]) == pytest.approx(bounds, abs=1e-12)
+    assert error == pytest.approx(0.5 * (bounds[1] - bounds[0]))
 
 
 @pytest.mark.parametrize(
     ("found", "bounds", "undecided"),
     [
-        (one_level(0.7, near=0.01), (0.7, 1.0), 0),
-        (one_level(0.7, b=1), (0.5, 0.7), 0),
-        (one_level(0.7, near=0.01, e=0.02), (0.5, 1.0), 1),
+        (two_levels(0.7, near=0.01), (0.7, 1.0), 0),
+        (two_levels(0.7, b=1), (0.5, 0.7), 0),
+        (two_levels(0.7, near=0.01, e=0.02), (0.5, 1.0), 1),
     ],
 )
 def test_a_pass_splits_a_bracket_if_its_gap_is_small(
@@ -142,7 +146,7 @@ def test_a_pass_splits_a_bracket_if_its_gap_is_small(
 
 
 def test_slack_is_the_effect_of_the_gap_on_an_index() -> None:
-    before, now = one_level(0.1, near=0.3), one_level(0.2, near=0.2, e=0.001)
+    before, now = two_levels(0.1, near=0.3), two_levels(0.2, near=0.2, e=0.001)
     assert gittins.slack(before, now) == pytest.approx(0.001)
 
 

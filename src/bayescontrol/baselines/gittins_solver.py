@@ -16,7 +16,7 @@ converges faster than bisection.
 `march` brackets all indices of a table. λ increases step by step from the smallest index to the
 largest, and each pass gives the sign of ν - λ for all states. A state whose sign has changed is
 bracketed by chords of D. The step length follows the width of the latest brackets; the few that are
-too wide at the end are split by further passes. The gap is bounded once for ten steps.
+too wide at the end are split by further passes. The gap is bounded once for five steps.
 
 The problem has an infinite horizon, or learning ends at level T (`lookahead`): from there on the
 better of μ and λ is chosen for ever.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bayescontrol.kernels.gittins import Sweep
 
 #: How many states next to the boundary, and how many gaps, are stored for each level.
-NEAR, GAPS = 16, 48
+NEAR, GAPS = 8, 24
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Workspace:
 
     def __init__(self, problem: GittinsProblem, levels: int, ghost: float) -> None:
         self.problem, self.levels, self.ghost = problem, levels, ghost
-        self.rows = min(problem.pulls + 1, levels)
+        self.rows = min(problem.pulls + 1, levels) + 1
         self.low, self.high = math.inf, -math.inf
         learning_ends = problem.lookahead is not None
         rate = kernels.gittins.rate(problem.gamma)
@@ -111,9 +111,9 @@ class Workspace:
         The arrays of `reuse` are overwritten if they have the right size.
         """
         if reuse is None or reuse.b.size != self.levels + 1 or reuse.near.shape[0] != self.rows:
-            b, ref = np.zeros((2, self.levels + 1), np.int64)
-            near, e = np.zeros((self.rows, NEAR)), np.zeros((self.rows, GAPS))
-            reuse = kernels.gittins.Sweep(lam, b, np.zeros(self.rows), near, ref, e)
+            b, ref = np.empty((2, self.levels + 1), np.int64)
+            near, e = np.empty((self.rows, NEAR)), np.empty((self.rows, GAPS))
+            reuse = kernels.gittins.Sweep(lam, b, near, ref, e)
         result = reuse._replace(lam=lam)
         kernels.gittins.sweep(self._d, self.band, result)
         return result
@@ -126,12 +126,16 @@ class Workspace:
 
 # -- all indices of a table -------------------------------------------------------------------
 
-#: Steps per interval, and states per level whose lower bounds are updated at each step.
-STEPS, DEPTH = 10, 4
+#: Steps per interval of λ in which the gap is bounded once.
+STEPS = 5
 #: The most rounds of splitting, and of searching for the number of levels.
 SPLITS, PROBES = 40, 60
-#: The share of the tolerance that the gap may use; a smaller share allows longer steps.
-SHARE = 0.005
+#: The share of the tolerance that the gap may use; a smaller share needs more levels.
+SHARE = 0.1
+#: The width of the brackets aimed at, as a share of the tolerance.
+TARGET = 0.9
+#: The most and the fewest additional levels in `_march_up`, times ln(1/γ), and how they change.
+MOST, FEWEST, CHANGE = 3.0, -1.0, 0.25
 #: A bound of the rounding errors in the last few operations on a bracket.
 LAST = 1e-15
 
@@ -152,9 +156,9 @@ def march(problem: GittinsProblem, tolerance: float) -> tuple[FloatArray, FloatA
         mu = (problem.alpha + np.arange(n + 1)) / (problem.m0 + n)
         lower[n * (n + 1) // 2 :] = upper[n * (n + 1) // 2 :] = mu
     workspace = _workspace_for(problem, tolerance)
-    if workspace.rows:
+    if workspace.rows > 1:
         _march_up(workspace, lower, upper, tolerance)
-    undecided = 1
+    undecided = 0
     for attempt in range(SPLITS):
         wide = np.flatnonzero(upper - lower > 2.0 * (tolerance - LAST))
         if not wide.size:
@@ -193,56 +197,53 @@ def _split(
 
 def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
     """Return a workspace with enough levels for an index in the middle of the table."""
-    # Give the ghost about half of the gap's share: D falls about as fast in λ as g does in μ.
-    ghost = 0.4 * SHARE * tolerance * min(kernels.gittins.rate(problem.gamma), 1.0)
+    ghost = 0.1 * SHARE * tolerance  # a smaller one hardly narrows the gap
     levels = problem.lookahead
     workspace = Workspace(problem, problem.pulls + 50 if levels is None else levels, ghost)
     lam = (problem.alpha + 0.5 * problem.pulls) / (problem.m0 + problem.pulls)
     for _ in range(PROBES):
         before = _interval(workspace, lam - 0.5 * tolerance, tolerance)
-        now = workspace.sweep(lam)._replace(e=before.e)
+        now = workspace.sweep(lam)._replace(ref=before.ref, e=before.e)
         if levels is not None or kernels.gittins.slack(before, now) <= SHARE * tolerance:
             break
         workspace = workspace.deeper(0.3, 1.0)
     return workspace
 
 
-def _march_up(workspace: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
+def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
     """Step λ up from the smallest posterior mean until no state continues; update the brackets."""
-    n, h, lam = np.arange(workspace.rows), tolerance, workspace.problem.least
-    extra, initial_workspace = 0.0, workspace
+    n, h, lam = np.arange(initial.rows - 1), tolerance, initial.problem.least
+    extra, workspaces = 2.0, dict[float, Workspace]()  # most levels are needed near 0 and 1
+    workspace = workspaces[extra] = initial.deeper(extra, 1.0)
     before = _interval(workspace, lam - min(h, 0.5 * lam), h)
     now = _interval(workspace, lam, h)
     reuse: Sweep | None = None
     while True:
-        kernels.gittins.lift(lower, before, now, DEPTH)
         following = _step(workspace, now.lam + h, now, reuse)
         if following is None:
-            missing = _missing_levels(kernels.gittins.slack(before, now) / (SHARE * tolerance))
-            if abs(missing) > 0.2:
-                extra = max(-0.5, min(2.0, extra + missing))
-                workspace = initial_workspace.deeper(extra, 1.0)
+            excess = kernels.gittins.slack(before, now) / (SHARE * tolerance)
+            if excess > 1.0:
+                extra = min(extra + CHANGE, MOST)
+            elif excess < 0.6:
+                extra = max(extra - CHANGE, FEWEST)
+            if extra not in workspaces:
+                workspaces[extra] = initial.deeper(extra, 1.0)
+            workspace = workspaces[extra]
             following = _interval(workspace, now.lam + h, h)
         error = kernels.gittins.settle(lower, upper, workspace.band, before, now, following)
-        if (before.b[: n.size] > n).all():
-            return
-        before, now, reuse = now, following, before
-        h *= min(1.2, max(0.6, 0.85 * math.sqrt(tolerance / error))) if error > 0.0 else 1.2
         # With steps of the tolerance the sign alone suffices, even if the gap is too wide.
-        h = max(h, tolerance)
-
-
-def _missing_levels(excess: float) -> float:
-    """Return ln excess, clipped to ±0.5: how many more levels are needed, times ln(1/γ).
-
-    The gap is proportional to γ to the power of the number of levels.
-    """
-    return min(0.5, max(-0.5, math.log(excess))) if excess > 0.0 else 0.0
+        if error <= tolerance or h <= tolerance:
+            if (following.b[: n.size] > n).all():
+                return
+            before, now, following = now, following, before
+        reuse = following
+        factor = math.sqrt(TARGET * tolerance / error) if error > 0.0 else 1.2
+        h = max(h * min(1.2, max(0.6, factor)), tolerance)
 
 
 def _step(workspace: Workspace, lam: float, now: "Sweep", reuse: "Sweep | None") -> "Sweep | None":
     """Return the pass at λ if the current interval covers it, else None."""
-    if lam > workspace.high:
+    if not workspace.low <= lam <= workspace.high:
         return None
     following = workspace.sweep(lam, reuse)
     return following._replace(ref=now.ref, e=now.e) if (following.b >= now.ref).all() else None
@@ -291,7 +292,7 @@ def gittins_bounds(
     again.
 
     >>> low, high = gittins_bounds(2, 1, 0.7)
-    >>> low < 0.73580382407298 < high, high - low < 1e-12
+    >>> low < 0.735803824072994 < high, high - low < 1e-12
     (True, True)
     >>> gittins_bounds(2, 1, 0.7, lookahead=0) == (2 / 3, 2 / 3)
     True
@@ -330,9 +331,13 @@ def checked_problem(
     return GittinsProblem(alpha, beta, discount, pulls, lookahead)
 
 
-def _value_at_start(sweep: "Sweep") -> float:
+def _value_at_start(problem: GittinsProblem, sweep: "Sweep") -> float:
     """Return an upper bound of D at the first state, (0, 0)."""
-    return float(sweep.near[0, 0] if sweep.b[0] == 0 else sweep.below[0])
+    if sweep.b[0] == 0:
+        return float(sweep.near[0, 0])
+    d = float(sweep.near[1, 0]) if sweep.b[1] == 1 else 0.0  # after a success
+    mu = problem.alpha / problem.m0
+    return min((1.0 - problem.gamma) * (mu - sweep.lam) + problem.gamma * mu * d, 0.0)
 
 
 class _Search:
@@ -351,7 +356,7 @@ class _Search:
         """Return an upper bound of D at the first state, for this λ."""
         self.workspace.open(lam, lam)
         self.reuse = self.workspace.sweep(lam, self.reuse)
-        return _value_at_start(self.reuse)
+        return _value_at_start(self.workspace.problem, self.reuse)
 
     def close_in(self, width: float) -> tuple[float, float]:
         """Bracket the zero of the upper bound of D, then derive proven bounds of the true zero."""
@@ -394,7 +399,7 @@ class _Search:
             slope = max((Dz - Da) / (a - z), 1e-3 * slope)
         for _ in range(PASSES):
             sweep = _interval(self.workspace, lam, 0.0)
-            D, e = _value_at_start(sweep), float(sweep.e[0, 0])
+            D, e = float(sweep.near[0, 0]), float(sweep.e[0, 0])
             if sweep.b[0] == 0 and e < D:
                 return max(lam * (1.0 - 2.0**-52), self.low)
             if lam == self.low:

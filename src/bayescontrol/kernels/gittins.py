@@ -42,9 +42,8 @@ class Sweep(NamedTuple):
     """The result of a pass at λ, for each level, and the gaps of the interval that begins at λ."""
 
     lam: float
-    #: The first s that continues, D at b - 1, and d from b on; -1 above the cut.
+    #: The first s that continues, and d from b on; -1 above the cut.
     b: IntArray
-    below: FloatArray
     near: FloatArray
     #: b at the lower end of the interval, and the gaps from there on.
     ref: IntArray
@@ -118,8 +117,7 @@ def sweep(d: FloatArray, band: Band, out: Sweep) -> None:
 
     Rounding is covered by a discount that is larger by `ROUNDING`, as d ≥ 0 increases with s.
 
-    Writes `b`, `below` and `near` of the pass at λ = out.lam; d is scratch. D of an s < b[n] - 1 is
-    (1-γ)(μ - λ): both its successors stop.
+    Writes `b` and `near` of the pass at λ = out.lam; d is scratch.
     """
     x, inverse, cut, lam = band.x, band.inverse, band.cut, out.lam
     gamma, kappa = band.gamma, band.kappa
@@ -134,28 +132,23 @@ def sweep(d: FloatArray, band: Band, out: Sweep) -> None:
         if kappa < math.inf:
             d[s] += exp(-kappa * y - 1.0) / kappa
         first = s
-    out.b[T] = first
-    for n in range(T - 1, -1, -1):
-        if cut[n + 1] <= n:  # the first value above the cut, by its bound
-            beyond = x[cut[n + 1] + 1] * inverse[n + 1] - lam
-            d[cut[n + 1] + 1] = beyond + (band.ghost[n + 1] + ROUNDING)
+    for n in range(T, -1, -1):
         high = cut[n]
-        c1, c2 = (1.0 - gamma) * inverse[n], gamma_up * inverse[n]
-        c0 = (1.0 - gamma) * (lam - ROUNDING)
-        low = max(first - 1, 0)
-        if first > 0:
-            d[low] = 0.0
-        D_below = x[high] * c1 - c0
-        if low <= high:
-            v = x[low] * (c1 + c2 * (d[low + 1] - d[low])) + (gamma_up * d[low] - c0)
-            _step(d[low : high + 2], x[low : high + 1], c0, c1, c2, gamma_up)
-            first = low if v > 0.0 else low + 1
-            D_below = v if v <= 0.0 else x[max(low - 1, 0)] * c1 - c0
-        else:
+        if n < T:
+            if cut[n + 1] <= n:  # the first value above the cut, by its bound
+                beyond = x[cut[n + 1] + 1] * inverse[n + 1] - lam
+                d[cut[n + 1] + 1] = beyond + (band.ghost[n + 1] + ROUNDING)
+            low = max(first - 1, 0)
+            if first > 0:
+                d[low] = 0.0
             first = high + 1
+            if low <= high:
+                c1, c2 = (1.0 - gamma) * inverse[n], gamma_up * inverse[n]
+                c0 = (1.0 - gamma) * (lam - ROUNDING)
+                _step(d[low : high + 2], x[low : high + 1], c0, c1, c2, gamma_up)
+                first = low if d[low] > 0.0 else low + 1
         out.b[n] = first
         if n < out.near.shape[0]:
-            out.below[n] = min(D_below, 0.0)
             for j in range(out.near.shape[1]):
                 out.near[n, j] = d[first + j] if first + j <= high else -1.0
 
@@ -186,12 +179,13 @@ def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
             y0, y1 = x[s] * inverse[T] - lam1, x[s] * inverse[T] - lam0
             y = y0 if y0 > 0.0 else min(y1, 0.0)  # nearest to 0: the weakest bound
             e[s] += max(exp(-kappa * y - 1.0) / kappa + min(y, 0.0), 0.0)
-    for n in range(T - 1, -1, -1):
-        e[cut[n + 1] + 1] = band.ghost[n + 1] + r
-        if b[n + 1] > 0:
-            e[b[n + 1] - 1] = 0.0
+    for n in range(T, -1, -1):
         low, high = b[n], cut[n]
-        if low <= high:
+        if n < T:
+            e[cut[n + 1] + 1] = band.ghost[n + 1] + r
+            if b[n + 1] > 0:
+                e[b[n + 1] - 1] = 0.0
+        if n < T and low <= high:
             r0 = r * (2.0 * inverse[n] / eta + (1.0 - gamma) - lam0)
             r1, c2 = r * inverse[n], gamma * inverse[n]
             _gap_level(e[low : high + 2], x[low : high + 1], r0, r1, c2, gamma)
@@ -203,11 +197,12 @@ def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
 # ------------------------------------------------------------------------------------------------
 # Bounds of the indices from the passes, and the policy.
 #
-#     ν(s, f) = the λ with D(s, f; λ) = 0;   D is convex and decreasing in λ
+#     ν(s, f) = the λ with F(λ) = (1-γ)(μ - λ) + γ μ d(s+1, f; λ) = 0
 #
-# A chord of D from λ₁, where it is positive, to λ₂, where it is not, meets zero above ν. A chord on
-# one side of ν, extended to the other, is below D there, and meets zero below ν. Indices are
-# ordered by levels: the state (s, f) is at n (n+1) / 2 + s, n = s + f.
+# because ν(s, f+1) ≤ ν(s, f): at λ = ν the arm stops after a failure. F is convex and decreasing. A
+# chord of F around ν meets zero above ν. A chord on one side of ν, extended to the other, is below
+# F there, and meets zero below ν. Indices are ordered by levels: the state (s, f) is at
+# n (n+1) / 2 + s, n = s + f.
 
 
 @leaf
@@ -221,55 +216,51 @@ def state_index(s: int, f: int) -> int:
 
 
 @leaf
-def lift(lower: FloatArray, sweep0: Sweep, sweep1: Sweep, depth: int) -> None:
-    """Raise lower(s, f) to λ₁ + (λ₁ - λ₀) D₁ / (D₀ - D₁) if that is larger.
-
-    D₀ is the upper bound of the pass at λ₀, D₁ the lower bound of the pass at λ₁. Only the `depth`
-    states of each level next to the boundary of λ₁ are changed.
-    """
-    for n in range(sweep1.near.shape[0]):
-        for j in range(depth):
-            s = sweep1.b[n] + j
-            if s > n or sweep1.near[n, j] < 0.0 or s - sweep1.ref[n] >= sweep1.e.shape[1]:
-                break
-            D1 = sweep1.near[n, j] - sweep1.e[n, s - sweep1.ref[n]]
-            if D1 > 0.0:
-                nu = sweep1.lam
-                j0 = s - sweep0.b[n]
-                if 0 <= j0 < sweep0.near.shape[1] and sweep0.near[n, j0] > D1:
-                    nu += (sweep1.lam - sweep0.lam) * D1 / (sweep0.near[n, j0] - D1)
-                k = state_index(s, n - s)
-                lower[k] = max(lower[k], nu)
+def _after_success(result: Sweep, n: int, s: int) -> float:
+    """Return the upper bound of d(s+1, f), n = s + f, of a pass; -1 if it is not stored."""
+    j = s + 1 - result.b[n + 1]
+    if j < 0:
+        return 0.0
+    return result.near[n + 1, j] if j < result.near.shape[1] else -1.0
 
 
 @leaf
 def settle(
-    lower: FloatArray, upper: FloatArray, band: Band, sweep1: Sweep, sweep2: Sweep, sweep3: Sweep
+    lower: FloatArray, upper: FloatArray, band: Band, sweep0: Sweep, sweep1: Sweep, sweep2: Sweep
 ) -> float:
     """Tighten the bounds of the states with D₁ > 0 ≥ D₂; return half the widest bracket.
 
-        upper ← λ₁ + (λ₂ - λ₁) D₁ / (D₁ - D₂)        lower ← λ₂ + (λ₃ - λ₂) D₂ / (D₂ - D₃)
+        upper ← λ₁ + (λ₂ - λ₁) F₁ / (F₁ - F₂)        lower ← λ₁ + (λ₁ - λ₀) F₁ / (F₀ - F₁)
 
-    each if it improves the bound. λ₁ < λ₂ < λ₃ are those of the three passes. D₁ and D₃ are upper
-    bounds; D₂ is an upper bound in the first formula and a lower bound in the second.
+    each if it improves the bound. λ₀ < λ₁ < λ₂ are those of the three passes. The values of F are
+    upper bounds, except F₁ in the second formula, a lower bound; if it is negative, the chord
+    from λ₁ to λ₂ replaces that from λ₀ to λ₁. If the state after a success stops before λ₂,
+    its index replaces λ₂.
     """
-    eta, one_minus_gamma, widest = rate(band.gamma), 1.0 - band.gamma, 0.0
-    lam1, lam2, lam3 = sweep1.lam, sweep2.lam, sweep3.lam
-    for n in range(sweep1.near.shape[0]):
+    gamma, eta, rows, widest = band.gamma, rate(band.gamma), sweep1.near.shape[0], 0.0
+    lam0, lam1, lam2 = sweep0.lam, sweep1.lam, sweep2.lam
+    for n in range(rows - 2, -1, -1):
         m = band.m0 + n
         for s in range(sweep1.b[n], min(sweep2.b[n], n + 1)):
-            k, mu, j, nu = state_index(s, n - s), band.x[s] / m, s - sweep1.b[n], lam2
+            k, mu, right = state_index(s, n - s), band.x[s] / m, lam2
+            d0, d1 = _after_success(sweep0, n, s), _after_success(sweep1, n, s)
+            d2 = _after_success(sweep2, n, s)
+            if n + 2 < rows and upper[state_index(s + 1, n - s)] < lam2:
+                right, d2 = upper[state_index(s + 1, n - s)], 0.0
             lower[k] = max(lower[k], mu)
-            D2 = sweep2.below[n] if s == sweep2.b[n] - 1 else one_minus_gamma * (mu - lam2)
-            if j < sweep1.near.shape[1] and sweep1.near[n, j] >= 0.0 and sweep1.near[n, j] > D2:
-                nu = lam1 + (lam2 - lam1) * sweep1.near[n, j] / (sweep1.near[n, j] - D2)
-            upper[k] = min(upper[k], nu, mu + 1.0 / (eta * (m + 1.0)))
-            j = s - sweep2.ref[n]
-            if s == sweep2.b[n] - 1 and 0 <= j < sweep2.e.shape[1]:
-                D2 -= sweep2.e[n, j]
-                D3 = sweep3.below[n] if s == sweep3.b[n] - 1 else one_minus_gamma * (mu - lam3)
-                if D2 > D3:
-                    lower[k] = max(lower[k], lam2 + (lam3 - lam2) * D2 / (D2 - D3))
+            upper[k] = min(upper[k], right, mu + 1.0 / (eta * (m + 1.0)))
+            if right > lam1 and min(d0, d1, d2) >= 0.0:
+                F1 = (1.0 - gamma) * (mu - lam1) + gamma * mu * d1
+                fall = max(d1 - d2, 0.0) / (right - lam1)
+                upper[k] = min(upper[k], lam1 + max(F1, 0.0) / (1.0 - gamma + gamma * mu * fall))
+                j = s + 1 - sweep1.ref[n + 1]
+                if 0 <= j < sweep1.e.shape[1]:
+                    d1 -= sweep1.e[n + 1, j]
+                    F1 = (1.0 - gamma) * (mu - lam1) + gamma * mu * d1
+                    fall = max(d1 - d2, 0.0) / (right - lam1)
+                    if F1 > 0.0:
+                        fall = (d0 - d1) / (lam1 - lam0)
+                    lower[k] = max(lower[k], lam1 + F1 / (1.0 - gamma + gamma * mu * fall))
             widest = max(widest, upper[k] - lower[k])
     return 0.5 * widest
 
@@ -305,8 +296,9 @@ def slack(sweep0: Sweep, sweep1: Sweep) -> float:
     for n in range(sweep1.near.shape[0]):
         b, D1 = sweep1.b[n], sweep1.near[n, 0]
         j = b - sweep0.b[n]
+        i = min(b - sweep1.ref[n], sweep1.e.shape[1] - 1)
         if b <= n and 0 <= j < sweep0.near.shape[1] and sweep0.near[n, j] > D1 >= 0.0:
-            largest = max(largest, sweep1.e[n, 0] * step / (sweep0.near[n, j] - D1))
+            largest = max(largest, sweep1.e[n, i] * step / (sweep0.near[n, j] - D1))
     return largest
 
 
