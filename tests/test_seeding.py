@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -245,6 +246,15 @@ def test_every_seed_run_and_role_has_a_separate_stream() -> None:
         for role in ("agent", "environment", "prior", "")
     ]
     assert len({repr(Stream.named(*key)) for key in keys}) == len(keys)
+
+
+def test_a_named_stream_has_the_state_of_a_seed_sequence() -> None:
+    for seed in (0, 7, 2**32, 2**128 - 1):
+        for run in (0, 2**32 - 1, 2**32, 2**63 - 1):
+            key = (run, zlib.crc32(b"agent"))
+            state = np.random.SeedSequence(seed, spawn_key=key).generate_state(4, np.uint64)
+            Stream(0).random()  # loads the kernels, which compute the state from here on
+            np.testing.assert_array_equal(Stream.named(seed, run, "agent").state, state)
 
 
 def test_streams_of_neighbouring_runs_are_independent() -> None:

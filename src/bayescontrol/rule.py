@@ -89,7 +89,8 @@ class ControlRule(Generic[M, X, A, O]):
         self._t = 0
         self._drawn_at = 0
         self._drawn_in = situation
-        self._capable: dict[tuple[type, type], bool] = {}
+        #: The capabilities that were looked up, and the belief that has them.
+        self._capable: tuple[Any, dict[type, bool]] = belief, {}
 
     # -- the two steps of the rule -------------------------------------------------------
 
@@ -231,20 +232,24 @@ class ControlRule(Generic[M, X, A, O]):
             )
 
     def _offers(self, capability: type) -> bool:
-        """Return whether the belief has a capability. Cached, because isinstance is slow."""
-        key = type(self.belief), capability
-        if key not in self._capable:
-            self._capable[key] = isinstance(self.belief, capability)
-        return self._capable[key]
+        """Return whether the belief has a capability. The answer is cached."""
+        belief, capable = self._capable
+        if belief is not self.belief:  # it was replaced
+            belief, capable = self._capable = self.belief, {}
+        if capability not in capable:
+            capable[capability] = not self._lacking(capability)
+        return capable[capability]
+
+    def _lacking(self, capability: type) -> list[str]:
+        """Return the methods of a capability that the belief lacks; faster than isinstance."""
+        return [n for n in vars(capability) if not (n[0] == "_" or hasattr(self.belief, n))]
 
     def _belief_with(self, capability: Any) -> Any:
         """Return the belief; raise MissingCapability if it lacks the capability."""
         if not self._offers(capability):
-            lacking = [
-                n for n in capability.__dict__ if not (n[0] == "_" or hasattr(self.belief, n))
-            ]
             raise MissingCapability(
-                f"{self.belief!r} cannot do this: it has no {', '.join(lacking)} "
+                f"{self.belief!r} cannot do this: it has no "
+                f"{', '.join(self._lacking(capability))} "
                 f"(bayescontrol.protocols.{capability.__name__})"
             )
         return self.belief

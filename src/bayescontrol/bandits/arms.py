@@ -18,7 +18,13 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_numbers
 from bayescontrol.bandits.best_arm import Mixture
-from bayescontrol.bandits.family import BestArm, Family, FiniteRewards, Intervals
+from bayescontrol.bandits.family import (
+    BestArm,
+    Family,
+    FiniteRewards,
+    Intervals,
+    same_family,
+)
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, MissingCapability
@@ -189,8 +195,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         """Update arm a with its reward o. An error leaves the belief unchanged."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
         if self._cache is not None:
-            kernels.screening.learn(self._rows, self._cache, j, r)
-            if self._rows[j, 0] > _LARGEST_COUNT or self._rows[j, 1] > _LARGEST_COUNT:
+            if kernels.screening.learn(self._rows, self._cache, j, r) > _LARGEST_COUNT:
                 self._refresh()
         else:
             row = self._rows[j].copy()
@@ -453,7 +458,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, ArmsBelief):
             raise IncompatibleState(f"{other!r} is not a belief over arms and cannot be merged")
-        if repr(other.family) != repr(self.family):
+        if not same_family(other.family, self.family):
             raise IncompatibleState(
                 f"cannot merge {other.family!r} into {self.family!r}: the evidence of different "
                 "families cannot be added; create both beliefs with the same family"
@@ -467,9 +472,10 @@ class ArmsBelief(HasArms[MeanRewards]):
     def copy(self) -> "ArmsBelief":
         """Return an independent copy."""
         clone = ArmsBelief.__new__(type(self))
-        clone.__dict__.update(self.__dict__)
-        for name in ("_roster", "_prior", "_rows", "_drawn", "_undrawn", "_logs"):
-            setattr(clone, name, getattr(self, name).copy())
+        clone.__dict__.update(self.__dict__)  # the prior never changes in place
+        clone._roster, clone._rows = self._roster.copy(), self._rows.copy()
+        clone._drawn, clone._undrawn = self._drawn.copy(), self._undrawn.copy()
+        clone._logs = self._logs.copy()
         clone._cache = None if self._cache is None else self._cache.copy()
         if self._last is not None:
             clone._last = self._last.copy()

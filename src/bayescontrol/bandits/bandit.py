@@ -19,7 +19,7 @@ from bayescontrol import kernels
 from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits.arms import Arms, ArmsBelief, MeanRewards
 from bayescontrol.bandits.changing import ChangingArmsBelief, changing_problem, run_changing
-from bayescontrol.bandits.family import Family
+from bayescontrol.bandits.family import Family, same_family
 from bayescontrol.errors import InvalidTable, UnknownArm
 from bayescontrol.fused import learner
 from bayescontrol.problems.changing import Changing
@@ -59,20 +59,20 @@ class ArmsEnvironment:
 
     def change_to(self, other: "ArmsEnvironment") -> None:
         """Take the true parameters of another world with the same arms."""
-        if repr(other.family) != repr(self.family) or tuple(other.labels) != tuple(self.labels):
+        if not same_family(other.family, self.family) or other.labels != self.labels:
             raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
         self.truth = other.truth
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
         """Return the compiled loop if the rule draws at every step and has the same arms."""
-        loops = {ArmsBelief: _run, ChangingArmsBelief: run_changing}
-        loop = loops.get(type(learner(agent)))
+        belief = learner(agent)
+        loop = {ArmsBelief: _run, ChangingArmsBelief: run_changing}.get(type(belief))
         fits = (
             loop is not None
             and agent.schedule is every_step
-            and repr(getattr(agent.belief, "family", None)) == repr(environment.family)
-            and agent.belief.labels == tuple(environment.labels)
+            and same_family(belief.family, environment.family)
+            and belief.names == environment.labels
             and agent.x is None
         )
         return loop if fits else None

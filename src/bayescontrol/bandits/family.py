@@ -90,6 +90,11 @@ class BestArm(Protocol):
         """P(m_j > all others) from a row for each arm, or for each component of a mixture."""
 
 
+def same_family(one: Family, other: Family) -> bool:
+    """Return whether two families have the same rewards and priors."""
+    return one is other or repr(one) == repr(other)
+
+
 @runtime_checkable
 class FiniteRewards(Protocol):
     """The family pays one of finitely many rewards."""
@@ -132,10 +137,9 @@ def true_rows(given: npt.ArrayLike, arms: int, what: str, low: float, high: floa
     values = as_numbers(given, f"{what} of the arms", InvalidTable)
     if values.shape != (arms,):
         raise InvalidTable(f"{what} of shape {values.shape} for {arms} arms: give one per arm")
-    is_valid = np.isfinite(values) & (low <= values) & (values <= high)
-    if not is_valid.all():
-        j = int(is_valid.argmin())
-        raise InvalidTable(f"arm {j}: the {what} is {values[j]:g}, it must be in [{low}, {high}]")
+    for j, value in enumerate(values.tolist()):
+        if not (math.isfinite(value) and low <= value <= high):
+            raise InvalidTable(f"arm {j}: the {what} is {value:g}, it must be in [{low}, {high}]")
     return values[:, None].copy()
 
 
@@ -166,6 +170,8 @@ def number(o: Any, support: str) -> float:
 
 def zero_or_one(o: Any, arm: str = "Bernoulli") -> float:
     """Return o as 0.0 or 1.0, else raise BadEvidence, which mentions the kind of `arm`."""
+    if type(o) is int and (o == 0 or o == 1):  # the usual case, without other checks
+        return float(o)
     r = number(o, "0 or 1")
     if r not in (0.0, 1.0):
         raise BadEvidence(f"reward {o!r} is invalid for a {arm} arm: expected 0 or 1")

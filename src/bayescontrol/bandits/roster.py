@@ -93,7 +93,8 @@ class Roster:
     def copy(self) -> "Roster":
         """Return an independent copy."""
         clone = Roster.__new__(Roster)
-        clone.labels, clone.active, clone.arms = self.labels, self.active.copy(), self.arms
+        # Names and active arms are replaced, never changed in place.
+        clone.labels, clone.active, clone.arms = self.labels, self.active, self.arms
         clone.counts = self.counts.copy()
         return clone
 
@@ -112,6 +113,11 @@ class HasArms(Generic[M]):
     def arms(self) -> tuple[Any, ...]:
         """The active arms."""
         return self._roster.arms
+
+    @property
+    def names(self) -> Names:
+        """The names of all arms, retired ones included."""
+        return self._roster.labels
 
     @property
     def labels(self) -> tuple[Any, ...]:

@@ -30,6 +30,15 @@ LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 @leaf
+def _next_word(s0: int, s1: int, s2: int, s3: int) -> tuple[int, int, int, int, int]:
+    """Return the next 64 bits of xoshiro256++ and the new state; words are uint64."""
+    sum03, xor31 = s0 + s3, s3 ^ s1
+    word = ((sum03 << U23) | (sum03 >> U41)) + s0
+    state2, state3 = s2 ^ s0 ^ (s1 << U17), (xor31 << U45) | (xor31 >> U19)
+    return word, s0 ^ xor31, s1 ^ s2 ^ s0, state2, state3
+
+
+@leaf
 def next_uint64(state: UIntArray) -> int:
     """Return the next 64 bits of xoshiro256++.
 
@@ -37,15 +46,14 @@ def next_uint64(state: UIntArray) -> int:
     >>> next_uint64(state), next_uint64(state)
     (41943041, 58720359)
     """
-    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
-    sum03 = s0 + s3
-    state[0] = s0 ^ s3 ^ s1
-    state[1] = s1 ^ s2 ^ s0
-    state[2] = s2 ^ s0 ^ (s1 << U17)
-    s3 ^= s1
-    state[3] = (s3 << U45) | (s3 >> U19)
-    word: int = ((sum03 << U23) | (sum03 >> U41)) + s0
+    word, state[0], state[1], state[2], state[3] = _next_word(state[0], state[1], state[2], state[3])
     return word
+
+
+@leaf
+def _fraction(word: int) -> float:
+    """Return the upper 53 bits of a word as a number in [0, 1)."""
+    return np.int64(word >> U11) * 2.0**-53
 
 
 @leaf
@@ -55,7 +63,7 @@ def uniform(state: UIntArray) -> float:
     >>> uniform(np.array([1, 2, 3, 4], dtype=np.uint64)) == (41943041 >> 11) * 2.0**-53
     True
     """
-    return np.int64(next_uint64(state) >> U11) * 2.0**-53
+    return _fraction(next_uint64(state))
 
 
 @leaf
@@ -200,11 +208,17 @@ def exponential(state: UIntArray) -> float:
 
 
 @leaf
+def _position(word: int, i: np.uint64) -> float:
+    """Return the position in layer i of the normal density that the upper 53 bits of a word say."""
+    return float((np.int64(word) >> 11) * N_UNIT[i])
+
+
+@leaf
 def _normal_point(state: UIntArray) -> tuple[np.uint64, float]:
     """Draw a layer i and a position x in it, with a sign, from one word."""
     word = next_uint64(state)
     i = word & LAYER
-    return i, (np.int64(word) >> 11) * N_UNIT[i]
+    return i, _position(word, i)
 
 
 @leaf
@@ -252,13 +266,20 @@ LOG_UNIT = 2.0**-70
 
 
 @leaf
+def _squeeze(x: float, c: float) -> float:
+    """Return a bound for u: a smaller u is accepted."""
+    cx2 = c * x * x
+    return 1.0 - 0.1986 * cx2 * cx2
+
+
+@leaf
 def _accepts(u: float, x: float, v: float, d: float) -> bool:
     """Return whether ln u < x²/2 + d - d v + d ln v: separate, as logarithms are rarely needed."""
     return log(u) < 0.5 * x * x + d * (1.0 - v + log(v))
 
 
 @leaf
-def gamma_attempt(state: UIntArray, d: float, c: float) -> float:
+def _gamma_attempt(state: UIntArray, d: float, c: float) -> float:
     """Make one proposal and return d (1 + c x)³, or -1 if it is rejected.
 
     u < 1 - .1986 c² x⁴ implies acceptance. In y = c x the margin is d g(y) - ln(1 - 1.7874 d y⁴),
@@ -270,21 +291,36 @@ def gamma_attempt(state: UIntArray, d: float, c: float) -> float:
     if v > 0.0:
         v = v * v * v
         u = uniform(state)
-        cx2 = c * x * x
-        if u < 1.0 - 0.1986 * cx2 * cx2 or _accepts(u, x, v, d):
+        if u < _squeeze(x, c) or _accepts(u, x, v, d):
             return d * v
     return -1.0
 
 
 @leaf
-def _gamma_from_one(state: UIntArray, shape: float) -> float:
-    """`gamma` for a shape of at least 1."""
-    d = shape - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
+def _gamma_of(state: UIntArray, d: float, c: float) -> float:
+    """Draw a gamma from its constants d and c."""
     while True:
-        x = gamma_attempt(state, d, c)
+        x = _gamma_attempt(state, d, c)
         if x > 0.0:
             return x
+
+
+@leaf
+def gamma_constants(shape: float) -> tuple[float, float]:
+    """Return d = shape - 1/3 and c = 1/√(9d), for a shape of at least 1.
+
+    >>> gamma_constants(4 / 3)
+    (1.0, 0.333...)
+    """
+    d = shape - 1.0 / 3.0
+    return d, 1.0 / math.sqrt(9.0 * d)
+
+
+@leaf
+def _gamma_from_one(state: UIntArray, shape: float) -> float:
+    """`gamma` for a shape of at least 1."""
+    d, c = gamma_constants(shape)
+    return _gamma_of(state, d, c)
 
 
 @leaf
@@ -327,6 +363,44 @@ def log_gamma(state: UIntArray, shape: float) -> float:
 
 
 @leaf
+def _beta_of_gammas(
+    state: UIntArray, d_a: float, c_a: float, d_b: float, c_b: float
+) -> float:
+    """Draw G_a / (G_a + G_b), one gamma after the other."""
+    x = _gamma_of(state, d_a, c_a)
+    return x / (x + _gamma_of(state, d_b, c_b))
+
+
+@leaf
+def beta_of(state: UIntArray, d_a: float, c_a: float, d_b: float, c_b: float) -> float:
+    """Draw a beta with parameters of at least 1, from the constants of its two gammas.
+
+    Usually both gammas accept their first proposals, which need four words: two normals and two
+    uniforms. The words are drawn together, so that the state stays in registers. Otherwise the
+    gammas are drawn one after the other from the same state, with the same result as always.
+
+    >>> from bayescontrol.seeding import Stream
+    >>> beta_of(Stream(1).state, *gamma_constants(2.0), *gamma_constants(3.0)) == beta(
+    ...     Stream(1).state, 2.0, 3.0)
+    True
+    """
+    word_a, s0, s1, s2, s3 = _next_word(state[0], state[1], state[2], state[3])
+    bits_a, s0, s1, s2, s3 = _next_word(s0, s1, s2, s3)
+    word_b, s0, s1, s2, s3 = _next_word(s0, s1, s2, s3)
+    bits_b, s0, s1, s2, s3 = _next_word(s0, s1, s2, s3)
+    i, j = word_a & LAYER, word_b & LAYER
+    x, y = _position(word_a, i), _position(word_b, j)
+    v, w = 1.0 + c_a * x, 1.0 + c_b * y
+    is_inside = (abs(x) < N_INNER[i]) & (abs(y) < N_INNER[j]) & (v > 0.0) & (w > 0.0)
+    accepts = (_fraction(bits_a) < _squeeze(x, c_a)) & (_fraction(bits_b) < _squeeze(y, c_b))
+    if is_inside & accepts:
+        state[0], state[1], state[2], state[3] = s0, s1, s2, s3
+        x, y = d_a * (v * v * v), d_b * (w * w * w)
+        return x / (x + y)
+    return _beta_of_gammas(state, d_a, c_a, d_b, c_b)
+
+
+@leaf
 def _beta_by_odds(state: UIntArray, a: float, b: float) -> float:
     """Draw 1 / (1 + G_b / G_a) for any a, b > 0: the ratio neither overflows nor becomes 0/0.
 
@@ -362,8 +436,7 @@ def beta(state: UIntArray, a: float, b: float) -> float:
     True
     """
     if 1.0 <= a < 1e300 and 1.0 <= b < 1e300:
-        x = _gamma_from_one(state, a)
-        return x / (x + _gamma_from_one(state, b))
+        return beta_of(state, *gamma_constants(a), *gamma_constants(b))
     return _beta_by_odds(state, a, b)
 
 

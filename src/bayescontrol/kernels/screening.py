@@ -25,7 +25,7 @@ from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_distribution import divergence
 from bayescontrol.kernels.elementary import exp, stirling_remainder
-from bayescontrol.kernels.random import gamma_attempt, uniform
+from bayescontrol.kernels.random import beta_of, gamma_constants, uniform
 
 # Rows of `cache`, a column for each arm: constants of the two gammas, the mean, the ceiling, its
 # bound, the slope of that bound, and scratch for the bound at V.
@@ -89,13 +89,6 @@ def _bound_above(cache: FloatArray, j: int, v: float) -> float:
 
 
 @leaf
-def _gamma_constants(shape: float, cache: FloatArray, d: int, j: int) -> None:
-    """Write d = shape - 1/3 and c = 1/√(9d) of arm j to the rows d and d + 1 of the cache."""
-    cache[d, j] = shape - 1.0 / 3.0
-    cache[d + 1, j] = 1.0 / math.sqrt(9.0 * cache[d, j])
-
-
-@leaf
 def prepare(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
     """Fill column j of the cache, for an arm with posterior Beta(α, β).
 
@@ -105,8 +98,8 @@ def prepare(alpha: float, beta: float, cache: FloatArray, j: int) -> None:
     >>> cache[MEAN, 0]
     np.float64(0.75)
     """
-    _gamma_constants(alpha, cache, D_ALPHA, j)
-    _gamma_constants(beta, cache, D_BETA, j)
+    cache[D_ALPHA, j], cache[C_ALPHA, j] = gamma_constants(alpha)
+    cache[D_BETA, j], cache[C_BETA, j] = gamma_constants(beta)
     cache[MEAN, j], cache[CEILING, j] = alpha / (alpha + beta), STALE
 
 
@@ -125,39 +118,32 @@ def prepare_all(rows: FloatArray, cache: FloatArray) -> None:
 
 
 @leaf
-def learn(rows: FloatArray, cache: FloatArray, j: int, r: float) -> None:
-    """Update arm j and the cache: α_j += 1 if r is 1, β_j += 1 if r is 0.
+def learn(rows: FloatArray, cache: FloatArray, j: int, r: float) -> float:
+    """Update arm j and the cache: α_j += 1 if r is 1, β_j += 1 if r is 0; return max(α_j, β_j).
 
     >>> import numpy as np
     >>> rows, cache = np.ones((1, 2)), np.empty((ROWS, 1))
     >>> prepare(1.0, 1.0, cache, 0)
     >>> learn(rows, cache, 0, 1.0)
+    2.0
     >>> rows, cache[MEAN, 0]
     (array([[2., 1.]]), np.float64(0.666...))
     """
     if r > 0.0:
         rows[j, 0] += 1.0
-        _gamma_constants(rows[j, 0], cache, D_ALPHA, j)
+        cache[D_ALPHA, j], cache[C_ALPHA, j] = gamma_constants(rows[j, 0])
     else:
         rows[j, 1] += 1.0
-        _gamma_constants(rows[j, 1], cache, D_BETA, j)
+        cache[D_BETA, j], cache[C_BETA, j] = gamma_constants(rows[j, 1])
     cache[MEAN, j], cache[CEILING, j] = rows[j, 0] / (rows[j, 0] + rows[j, 1]), STALE
-
-
-@leaf
-def _gamma(rng_state: UIntArray, d: float, c: float) -> float:
-    """Draw a gamma with the constants d and c."""
-    while True:
-        x = gamma_attempt(rng_state, d, c)
-        if x > 0.0:
-            return x
+    return max(rows[j, 0], rows[j, 1])
 
 
 @leaf
 def _beta(rng_state: UIntArray, cache: FloatArray, j: int) -> float:
     """Draw X_j of arm j."""
-    x = _gamma(rng_state, cache[D_ALPHA, j], cache[C_ALPHA, j])
-    return x / (x + _gamma(rng_state, cache[D_BETA, j], cache[C_BETA, j]))
+    d_a, c_a, d_b, c_b = cache[D_ALPHA, j], cache[C_ALPHA, j], cache[D_BETA, j], cache[C_BETA, j]
+    return beta_of(rng_state, d_a, c_a, d_b, c_b)
 
 
 @leaf

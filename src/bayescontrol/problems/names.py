@@ -96,7 +96,7 @@ class Names:
         return len(self._names)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Names) and self._names == other._names
+        return self is other or (isinstance(other, Names) and self._names == other._names)
 
     __hash__ = None  # type: ignore[assignment]
 
