@@ -387,7 +387,7 @@ def _positive(name: str, value: float) -> float:
 
 def _words(number: int, least: int) -> list[int]:
     """Return a number as 32-bit words, lowest first; at least this many."""
-    words = []
+    words: list[int] = []
     while number or len(words) < least:
         words.append(number & 0xFFFFFFFF)
         number >>= 32

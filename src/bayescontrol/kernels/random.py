@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 @leaf
-def _next_word(s0: int, s1: int, s2: int, s3: int) -> tuple[int, int, int, int, int]:
+def _next_word(s0: Any, s1: Any, s2: Any, s3: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Return the next 64 bits of xoshiro256++ and the new state; words are uint64."""
     sum03, xor31 = s0 + s3, s3 ^ s1
     word = ((sum03 << U23) | (sum03 >> U41)) + s0
@@ -46,7 +46,9 @@ def next_uint64(state: UIntArray) -> int:
     >>> next_uint64(state), next_uint64(state)
     (41943041, 58720359)
     """
-    word, state[0], state[1], state[2], state[3] = _next_word(state[0], state[1], state[2], state[3])
+    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
+    word: int
+    word, state[0], state[1], state[2], state[3] = _next_word(s0, s1, s2, s3)
     return word
 
 
@@ -363,9 +365,7 @@ def log_gamma(state: UIntArray, shape: float) -> float:
 
 
 @leaf
-def _beta_of_gammas(
-    state: UIntArray, d_a: float, c_a: float, d_b: float, c_b: float
-) -> float:
+def _beta_of_gammas(state: UIntArray, d_a: float, c_a: float, d_b: float, c_b: float) -> float:
     """Draw G_a / (G_a + G_b), one gamma after the other."""
     x = _gamma_of(state, d_a, c_a)
     return x / (x + _gamma_of(state, d_b, c_b))

@@ -136,7 +136,7 @@ def learn(rows: FloatArray, cache: FloatArray, j: int, r: float) -> float:
         rows[j, 1] += 1.0
         cache[D_BETA, j], cache[C_BETA, j] = gamma_constants(rows[j, 1])
     cache[MEAN, j], cache[CEILING, j] = rows[j, 0] / (rows[j, 0] + rows[j, 1]), STALE
-    return max(rows[j, 0], rows[j, 1])
+    return float(max(rows[j, 0], rows[j, 1]))
 
 
 @leaf
