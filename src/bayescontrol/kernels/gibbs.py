@@ -20,7 +20,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.mdp import Tables, respond
+from bayescontrol.kernels.mdp import StepArray, Tables, respond
 from bayescontrol.kernels.random import gamma, normal
 
 #: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
@@ -487,8 +487,7 @@ def interact(
     p: UIntArray,
     q: UIntArray,
     actions: IntArray,
-    rewards: FloatArray,
-    states: IntArray,
+    rows: StepArray,
 ) -> tuple[int, int, int]:
     """Fill the columns from step t on; return the steps learnt, the final state, and why it ended.
 
@@ -496,14 +495,15 @@ def interact(
     -1 if it does not know y. `at` and the final state are states of the environment.
 
     >>> import numpy as np
+    >>> from bayescontrol.kernels.mdp import STEP
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
     >>> belief = GibbsBelief(2, states=2)
-    >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
+    >>> actions, rows = np.empty(50, np.int64), np.empty(50, STEP)
     >>> e, chain, settings = belief.ledger.evidence, belief.ledger.chain, belief.draw_settings
     >>> interact(e, chain, settings, 2, chain_mdp(2).tables, np.arange(2), 0, 0, Stream(1).state,
-    ...          Stream(2).state, actions, rewards, states)
+    ...          Stream(2).state, actions, rows)
     (50, 0, 0)
     """
     A = c.Q.shape[1]
@@ -518,7 +518,7 @@ def interact(
             return s, at, NOT_OFFERED
         entry = respond(tables, at, a, A, q)
         at, r = tables.successor[entry], tables.reward[entry]
-        rewards[s], states[s] = r, at
+        rows[s]["reward"], rows[s]["state"] = r, at
         y = index_of[at]
         if y < 0 or learn(e, c, x, x * A + a, y, 1.0, r, 0.0) != LEARNT:
             return s, at, NOT_LEARNT
