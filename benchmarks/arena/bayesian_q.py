@@ -34,7 +34,7 @@ from bayescontrol.baselines.td_learning import learner_loop
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling_remainder
-from bayescontrol.kernels.mdp import Tables, respond
+from bayescontrol.kernels.mdp import StepArray, Tables, respond
 
 #: The columns of a row.
 MU, KAPPA, ALPHA, BETA = 0, 1, 2, 3
@@ -143,8 +143,7 @@ def run_loop(
     p: UIntArray,
     q: UIntArray,
     actions: IntArray,
-    rewards: FloatArray,
-    states: IntArray,
+    steps: StepArray,
 ) -> tuple[int, int]:
     """Run the agent in an MDP from step t on; see the loops of `bayescontrol.kernels.td`."""
     A = rows.shape[1]
@@ -153,7 +152,8 @@ def run_loop(
         a = choose_action(rows, vpi, x, p)
         entry = respond(tables, at, a, A, q)
         at, r = tables.successor[entry], tables.reward[entry]
-        actions[s], rewards[s], states[s] = a, r, at
+        actions[s] = a
+        steps[s]["reward"], steps[s]["state"] = r, at
         y = number[at]
         if y < 0 or not update_moments(rows, gamma, x, a, r, y):
             return s, at

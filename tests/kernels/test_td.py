@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bayescontrol import Stream
 from bayescontrol.kernels import td
+from bayescontrol.kernels.mdp import STEP
 from bayescontrol.mdp import random_mdp
 
 INF = math.inf
@@ -140,13 +141,13 @@ def test_the_loop_follows_the_equations_and_planted_bugs_are_detected(bug: str) 
     mdp, steps = random_mdp(5, 3, seed=1), 3_000
     expected, rho = plain_r_learning(mdp, steps, 3.0, bug=bug)
     v = r_values(np.zeros((5, 3)))
-    actions, rewards, states = np.empty(steps, int), np.empty(steps), np.empty(steps, int)
+    actions, rows = np.empty(steps, int), np.empty(steps, STEP)
     done, at = td.r_interact(
         v, r_how(C=3.0, beta=0.001), mdp.tables, np.arange(5), 0, 0,
-        Stream(1).state, Stream(2).state, actions, rewards, states,
+        Stream(1).state, Stream(2).state, actions, rows,
     )  # fmt: skip
-    assert (done, at) == (steps, states[-1])
-    ours = list(zip(actions.tolist(), rewards.tolist(), states.tolist(), strict=True))
+    assert (done, at) == (steps, rows["state"][-1])
+    ours = [(a, *row) for a, row in zip(actions.tolist(), rows.tolist(), strict=True)]
     assert ((ours, float(v.rho[0])) == (expected, rho)) == (not bug)
 
 
@@ -154,12 +155,12 @@ def test_a_loop_stops_at_a_state_without_a_number_before_it_learns() -> None:
     mdp = random_mdp(4, 2, seed=0)
     number = np.array([0, -1, -1, -1])
     v = r_values(np.zeros((1, 2)))
-    actions, rewards, states = np.empty(50, int), np.empty(50), np.empty(50, int)
+    actions, rows = np.empty(50, int), np.empty(50, STEP)
     done, at = td.r_interact(
         v, r_how(), mdp.tables, number, 0, 0, Stream(1).state, Stream(2).state,
-        actions, rewards, states,
+        actions, rows,
     )  # fmt: skip
     assert done < 50
-    assert at == states[done] != 0
-    assert (states[:done] == 0).all()
+    assert at == rows["state"][done] != 0
+    assert (rows["state"][:done] == 0).all()
     assert v.F.sum() == done

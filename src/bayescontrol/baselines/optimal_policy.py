@@ -102,10 +102,9 @@ def _run(
 ) -> Record:
     """Run the compiled loop; only the environment draws random numbers, from q."""
     mdp = environment.mdp
-    actions, rewards, states = np.empty(steps, np.int64), np.empty(steps), np.empty(steps, np.int64)
+    actions, rows = np.empty(steps, np.int64), np.empty(steps, kernels.mdp.STEP)
     environment.at = kernels.td.follow(
-        agent.policy, len(mdp.actions), mdp.tables, environment.at, q.state,
-        actions, rewards, states,
-    )  # fmt: skip
+        agent.policy, len(mdp.actions), mdp.tables, environment.at, q.state, actions, rows
+    )
     agent.x = environment.x
-    return step_record(actions, rewards, states, mdp.actions, mdp.states)
+    return step_record(actions, rows, mdp.actions, mdp.states)

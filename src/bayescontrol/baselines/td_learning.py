@@ -493,19 +493,19 @@ def _run(
 ) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
     mdp = environment.mdp
-    actions, rewards, states = np.empty(steps, np.int64), np.empty(steps), np.empty(steps, np.int64)
+    actions, rows = np.empty(steps, np.int64), np.empty(steps, kernels.mdp.STEP)
     # The agent's number of each state of the MDP, -1 for states that are new to the agent.
     number, t = agent.numbers(mdp.states), 0
     while t < steps:
         before = environment.at
         done, environment.at = agent._interact(
-            mdp.tables, number, before, t, p.state, q.state, actions, rewards, states
-        )  # fmt: skip
+            mdp.tables, number, before, t, p.state, q.state, actions, rows
+        )
         if done < steps:  # a state without a number: `observe` adds it or raises an error
-            agent._x = int(number[states[done - 1] if done > t else before])
-            o = Step(float(rewards[done]), environment.x)
+            agent._x = int(number[rows["state"][done - 1] if done > t else before])
+            o = Step(float(rows["reward"][done]), environment.x)
             agent.observe(mdp.actions[actions[done]], o)
             number[environment.at] = agent.number(environment.x)
         t = done + 1
     agent._x = int(number[environment.at])
-    return step_record(actions, rewards, states, mdp.actions, mdp.states)
+    return step_record(actions, rows, mdp.actions, mdp.states)

@@ -196,6 +196,19 @@ def leaf(kernel: F) -> F:
     return _compile(kernel, _nrt=False)
 
 
+def inlined(kernel: F) -> F:
+    """Like `leaf`, for a kernel that is compiled into every kernel that calls it.
+
+    An array is passed as seven arguments, so a call with some arrays takes more time than a short
+    kernel.
+
+    >>> from bayescontrol.kernels.td import top
+    >>> top.targetoptions["forceinline"]
+    True
+    """
+    return _compile(kernel, _nrt=False, forceinline=True)
+
+
 @lru_cache(maxsize=256)
 def in_memory(function: Callable[..., Any], *, checked: bool = False) -> Any:
     """Like `jit`, for a user's function or a closure over one, which Numba cannot cache.

@@ -20,7 +20,7 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.mdp import Tables, respond
+from bayescontrol.kernels.mdp import StepArray, Tables, respond
 from bayescontrol.kernels.random import gamma, normal
 
 #: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
@@ -285,33 +285,40 @@ def draw_rho(c: Chain, rng_state: UIntArray) -> None:
 
 
 @leaf
-def _draw_state_values(e: Evidence, c: Chain, x: int, rng_state: UIntArray) -> None:
-    """Draw Q(x,·) given ρ and M, compute M(x), and update the sums."""
-    here, A = np.uint64(x), np.uint64(c.Q.shape[1])  # unsigned, see U0
+def _draw_values(e: Evidence, c: Chain, first: int, end: int, rng_state: UIntArray) -> None:
+    """For each state x from `first` to `end` - 1: draw Q(x,·) given ρ and M, and compute M(x).
+
+    Updates the sums.
+    """
     rho, sigma, lambda0 = c.scalars[RHO], c.scalars[SIGMA], e.prior[LAMBDA0]
-    inflow = lambda0 * e.from_prior[here] + e.prior[UNIT] * e.from_data[here]
-    from_all, from_itself = 0.0, lambda0 * c.M[here]
-    if e.prior[DECLARED] > 0.0:
-        from_all, from_itself = lambda0 * c.scalars[LEVEL], 0.0
-        inflow += lambda0 * c.scalars[PAIRS]
-    top, outflow = -math.inf, 0.0
-    i = here * A
-    for a in range(A):
-        if e.s[i] > 0.0:
-            first, end = e.first[i], e.first[i] + e.known[i]
-            # Σ_y λ(x,a,y) M(y); an untried pair has a pseudo-transition to x itself.
-            future = from_all if first < end else from_all + from_itself
-            for t in range(first, end):
-                future += e.weight[t] * c.M[e.successor[t]]
-            q = (e.pull[i] + future) * e.inverse[i] - rho + sigma * e.spread[i] * normal(rng_state)
-            outflow += e.s[i] * (q - c.Q[here, a])
-            c.Q[here, a] = q
-            top = max(top, q)
-        i += U1
-    rise = top - c.M[here]
-    c.M[here] = top
-    c.scalars[LEVEL] += rise
-    c.scalars[PULL] += inflow * rise - outflow
+    A = np.uint64(c.Q.shape[1])  # unsigned, see U0
+    i = np.uint64(first) * A
+    for x in range(np.uint64(first), np.uint64(end)):
+        inflow = lambda0 * e.from_prior[x] + e.prior[UNIT] * e.from_data[x]
+        from_all, from_itself = 0.0, lambda0 * c.M[x]
+        if e.prior[DECLARED] > 0.0:
+            from_all, from_itself = lambda0 * c.scalars[LEVEL], 0.0
+            inflow += lambda0 * c.scalars[PAIRS]
+        top, outflow = -math.inf, 0.0
+        for a in range(A):
+            if e.s[i] > 0.0:
+                t, after = e.first[i], e.first[i] + e.known[i]
+                future = from_all  # Σ_y λ(x,a,y) M(y)
+                if t == after:  # an untried pair has a pseudo-transition to x itself
+                    future += from_itself
+                while t != after:
+                    future += e.weight[t] * c.M[e.successor[t]]
+                    t += U1
+                noise = sigma * e.spread[i] * normal(rng_state)
+                q = (e.pull[i] + future) * e.inverse[i] - rho + noise
+                outflow += e.s[i] * (q - c.Q[x, a])
+                c.Q[x, a] = q
+                top = max(top, q)
+            i += U1
+        rise = top - c.M[x]
+        c.M[x] = top
+        c.scalars[LEVEL] += rise
+        c.scalars[PULL] += inflow * rise - outflow
 
 
 @leaf
@@ -426,10 +433,9 @@ def _sweep(
     draw_rho(c, rng_state)
     full = settings.partial == 0 or settings.partial >= states
     end = states if full else min(first + settings.partial, states)
-    for y in range(first, end):
-        _draw_state_values(e, c, y, rng_state)
+    _draw_values(e, c, first, end, rng_state)
     if x >= 0 and not first <= x < end:
-        _draw_state_values(e, c, x, rng_state)
+        _draw_values(e, c, x, x + 1, rng_state)
     c.scalars[CURSOR] = end
     if end == states:
         c.scalars[CURSOR] = 0.0
@@ -487,8 +493,7 @@ def interact(
     p: UIntArray,
     q: UIntArray,
     actions: IntArray,
-    rewards: FloatArray,
-    states: IntArray,
+    rows: StepArray,
 ) -> tuple[int, int, int]:
     """Fill the columns from step t on; return the steps learnt, the final state, and why it ended.
 
@@ -496,14 +501,15 @@ def interact(
     -1 if it does not know y. `at` and the final state are states of the environment.
 
     >>> import numpy as np
+    >>> from bayescontrol.kernels.mdp import STEP
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> from bayescontrol.seeding import Stream
     >>> belief = GibbsBelief(2, states=2)
-    >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
+    >>> actions, rows = np.empty(50, np.int64), np.empty(50, STEP)
     >>> e, chain, settings = belief.ledger.evidence, belief.ledger.chain, belief.draw_settings
     >>> interact(e, chain, settings, 2, chain_mdp(2).tables, np.arange(2), 0, 0, Stream(1).state,
-    ...          Stream(2).state, actions, rewards, states)
+    ...          Stream(2).state, actions, rows)
     (50, 0, 0)
     """
     A = c.Q.shape[1]
@@ -518,7 +524,7 @@ def interact(
             return s, at, NOT_OFFERED
         entry = respond(tables, at, a, A, q)
         at, r = tables.successor[entry], tables.reward[entry]
-        rewards[s], states[s] = r, at
+        rows[s]["reward"], rows[s]["state"] = r, at
         y = index_of[at]
         if y < 0 or learn(e, c, x, x * A + a, y, 1.0, r, 0.0) != LEARNT:
             return s, at, NOT_LEARNT

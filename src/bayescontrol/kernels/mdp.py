@@ -8,11 +8,18 @@ p make F concave, F_i ≥ (i + 1)/n, so that the entry is at most ⌊u n⌋: tha
 is the result if all p are equal.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.random import uniform
+
+#: What a loop records of a step, besides the action: r, and the number of the next state.
+STEP = np.dtype([("reward", np.float64), ("state", np.int64)])
+StepArray: TypeAlias = npt.NDArray[np.void]
 
 
 class Tables(NamedTuple):
@@ -53,7 +60,7 @@ def _search(cumulative: FloatArray, first: int, size: int, u: float) -> int:
     return low
 
 
-@leaf
+@inlined
 def respond(tables: Tables, x: int, a: int, A: int, rng_state: UIntArray) -> int:
     """Draw a transition of action a in state x with one uniform number; return its entry.
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.mdp import Tables, respond
+from bayescontrol.kernels._jit import inlined, leaf
+from bayescontrol.kernels.mdp import StepArray, Tables, respond
 from bayescontrol.kernels.random import below, uniform
 
 
@@ -70,19 +70,22 @@ class QSettings(NamedTuple):
     decay: float
 
 
-@leaf
+@inlined
 def best_action(Q: FloatArray, x: int) -> int:
     """Return arg max_a Q(x,a); the first action in case of a tie.
+
+    The inner loop looks for an action that is better than the best so far. The processor predicts
+    where it ends; a conditional move would make the next step wait for the values.
 
     >>> best_action(np.array([[0.0, 2.0, 2.0]]), 0)
     1
     """
-    row = unsigned(x)
-    best, largest = 0, Q[row, 0]
-    for a in range(unsigned(1), unsigned(Q.shape[1])):
-        if Q[row, a] > largest:
-            best = signed(a)
-        largest = max(largest, Q[row, a])
+    row, A, a, best = unsigned(x), unsigned(Q.shape[1]), unsigned(0), 0
+    while a < A:
+        best, largest = signed(a), Q[row, a]
+        a += unsigned(1)
+        while a < A and not Q[row, a] > largest:
+            a += unsigned(1)
     return best
 
 
@@ -107,7 +110,7 @@ def any_action(Q: FloatArray, x: int, rng_state: UIntArray) -> int:
     return -1
 
 
-@leaf
+@inlined
 def top(Q: FloatArray, x: int) -> float:
     """Return M(x) = max_a Q(x,a).
 
@@ -121,7 +124,7 @@ def top(Q: FloatArray, x: int) -> float:
     return float(largest)
 
 
-@leaf
+@inlined
 def q_choose(v: QArrays, x: int, rng_state: UIntArray) -> int:
     """Return the action of ε-greedy Q-learning in state x. With ε = 0 nothing is drawn.
 
@@ -134,7 +137,7 @@ def q_choose(v: QArrays, x: int, rng_state: UIntArray) -> int:
     return best_action(v.Q, x)
 
 
-@leaf
+@inlined
 def q_learn(v: QArrays, settings: QSettings, x: int, a: int, r: float, y: int) -> bool:
     """Update Q(x,a) by Q-learning after reward r and next state y; ε decays.
 
@@ -166,22 +169,22 @@ def q_interact(
     p: UIntArray,
     q: UIntArray,
     actions: IntArray,
-    rewards: FloatArray,
-    states: IntArray,
+    rows: StepArray,
 ) -> tuple[int, int]:
     """Run Q-learning in an MDP from step t on; return the steps done and the final state.
 
     index_of[y] is the agent's index of the environment's state y, or -1 if the agent does not know
     y. `at` and the final state are states of the environment.
 
+    >>> from bayescontrol.kernels.mdp import STEP
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
-    >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
+    >>> actions, rows = np.empty(50, np.int64), np.empty(50, STEP)
     >>> v, settings = QArrays(np.ones((2, 2)), np.zeros(1)), QSettings(0.5, 0.5, 1.0)
     >>> q_interact(v, settings, chain_mdp(2).tables, np.arange(2), 0, 0,
-    ...          Stream(1).state, Stream(2).state, actions, rewards, states)[0]
+    ...          Stream(1).state, Stream(2).state, actions, rows)[0]
     50
-    >>> float(rewards[-10:].sum())
+    >>> float(rows["reward"][-10:].sum())
     5.0
     """
     A = unsigned(v.Q.shape[1])
@@ -191,7 +194,8 @@ def q_interact(
         a = q_choose(v, x, p)
         entry = unsigned(respond(tables, here, unsigned(a), A, q))
         here, r = unsigned(tables.successor[entry]), tables.reward[entry]
-        actions[s], rewards[s], states[s] = a, r, signed(here)
+        actions[s] = a
+        rows[s]["reward"], rows[s]["state"] = r, signed(here)
         y = index_of[here]
         if y < 0 or not q_learn(v, settings, x, a, r, y):
             return signed(s), signed(here)
@@ -206,18 +210,18 @@ def follow(
     at: int,
     q: UIntArray,
     actions: IntArray,
-    rewards: FloatArray,
-    states: IntArray,
+    rows: StepArray,
 ) -> int:
     """Follow the policy a = π(x) in an MDP with A actions; return the final state.
 
+    >>> from bayescontrol.kernels.mdp import STEP
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
-    >>> actions, rewards, states = np.empty(4, np.int64), np.empty(4), np.empty(4, np.int64)
+    >>> actions, rows = np.empty(4, np.int64), np.empty(4, STEP)
     >>> follow(np.array([0, 0]), 2, chain_mdp(2).tables, 0, Stream(1).state,
-    ...        actions, rewards, states)
+    ...        actions, rows)
     0
-    >>> rewards
+    >>> rows["reward"]
     array([0., 1., 0., 1.])
     """
     here = unsigned(at)
@@ -225,7 +229,8 @@ def follow(
         a = policy[here]
         entry = unsigned(respond(tables, here, unsigned(a), unsigned(A), q))
         here = unsigned(tables.successor[entry])
-        actions[s], rewards[s], states[s] = a, tables.reward[entry], signed(here)
+        actions[s] = a
+        rows[s]["reward"], rows[s]["state"] = tables.reward[entry], signed(here)
     return signed(here)
 
 
@@ -272,11 +277,11 @@ class RSettings(NamedTuple):
     greedy_only: bool
 
 
-@leaf
+@inlined
 def uncertain_action(Q: FloatArray, bonus: FloatArray, x: int) -> int:
     """Return arg max_a Q(x,a) + C/F(x,a); the first action in case of a tie.
 
-    An untried action has the bonus ∞, so it comes first.
+    An untried action has the bonus ∞, so it comes first. The loops are those of `best_action`.
 
     >>> import numpy as np
     >>> Q = np.array([[0.0, 2.0, 1.0, -np.inf]])
@@ -285,13 +290,12 @@ def uncertain_action(Q: FloatArray, bonus: FloatArray, x: int) -> int:
     >>> uncertain_action(Q, np.array([[30.0, 6.0, 10.0, 0.0]]), 0)
     0
     """
-    row = unsigned(x)
-    best, largest = 0, Q[row, 0] + bonus[row, 0]
-    for a in range(unsigned(1), unsigned(Q.shape[1])):
-        value = Q[row, a] + bonus[row, a]
-        if value > largest:
-            best = signed(a)
-        largest = max(largest, value)
+    row, A, a, best = unsigned(x), unsigned(Q.shape[1]), unsigned(0), 0
+    while a < A:
+        best, largest = signed(a), Q[row, a] + bonus[row, a]
+        a += unsigned(1)
+        while a < A and not Q[row, a] + bonus[row, a] > largest:
+            a += unsigned(1)
     return best
 
 
@@ -309,7 +313,7 @@ def _r_explore(
     return any_action(Q, x, rng_state) if otherwise_random else best_action(Q, x)
 
 
-@leaf
+@inlined
 def r_choose(v: RArrays, settings: RSettings, x: int, rng_state: UIntArray) -> int:
     """Return the action of R-learning in state x. With p_exp = 1 nothing is drawn.
 
@@ -324,7 +328,7 @@ def r_choose(v: RArrays, settings: RSettings, x: int, rng_state: UIntArray) -> i
     return uncertain_action(v.Q, v.bonus, x)
 
 
-@leaf
+@inlined
 def r_learn(v: RArrays, settings: RSettings, x: int, a: int, r: float, y: int) -> bool:
     """Update Q(x,a) and ρ by R-learning after reward r and next state y.
 
@@ -362,23 +366,23 @@ def r_interact(
     p: UIntArray,
     q: UIntArray,
     actions: IntArray,
-    rewards: FloatArray,
-    states: IntArray,
+    rows: StepArray,
 ) -> tuple[int, int]:
     """Run R-learning in an MDP from step t on; return the steps done and the final state.
 
     The arguments are those of `q_interact`.
 
     >>> import numpy as np
+    >>> from bayescontrol.kernels.mdp import STEP
     >>> from bayescontrol.mdp import chain_mdp
     >>> from bayescontrol.seeding import Stream
     >>> v = RArrays(np.zeros((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.inf), np.zeros(1))
-    >>> actions, rewards, states = np.empty(50, np.int64), np.empty(50), np.empty(50, np.int64)
+    >>> actions, rows = np.empty(50, np.int64), np.empty(50, STEP)
     >>> settings = RSettings(1.0, 1.0, 0.5, 0.001, False, False)
     >>> r_interact(v, settings, chain_mdp(2).tables, np.arange(2),
-    ...          0, 0, Stream(1).state, Stream(2).state, actions, rewards, states)[0]
+    ...          0, 0, Stream(1).state, Stream(2).state, actions, rows)[0]
     50
-    >>> float(rewards[-10:].sum())
+    >>> float(rows["reward"][-10:].sum())
     5.0
     """
     A = unsigned(v.Q.shape[1])
@@ -388,7 +392,8 @@ def r_interact(
         a = r_choose(v, settings, x, p)
         entry = unsigned(respond(tables, here, unsigned(a), A, q))
         here, r = unsigned(tables.successor[entry]), tables.reward[entry]
-        actions[s], rewards[s], states[s] = a, r, signed(here)
+        actions[s] = a
+        rows[s]["reward"], rows[s]["state"] = r, signed(here)
         y = index_of[here]
         if y < 0 or not r_learn(v, settings, x, a, r, y):
             return signed(s), signed(here)

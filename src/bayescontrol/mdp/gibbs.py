@@ -393,19 +393,19 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
     """Run the kernel; where it stops, let the Python code complete the step."""
     mdp, belief, start = environment.mdp, agent.belief, agent.x
     labels = belief.ledger.actions
-    actions, rewards, states = np.empty(steps, np.int64), np.empty(steps), np.empty(steps, np.int64)
+    actions, rows = np.empty(steps, np.int64), np.empty(steps, kernels.mdp.STEP)
     # The ledger's index of each state of the MDP.
     indices = np.array([belief.ledger.places.get(x, -1) for x in mdp.states], np.int64)
 
     def situation_at(s: int) -> Any:
-        return mdp.states[states[s - 1]] if s else start
+        return mdp.states[rows["state"][s - 1]] if s else start
 
     t = 0
     if indices[environment.at] < 0:  # the ledger adds the start with the first step
         a = agent.act(p)
         previous, o = environment.at, environment.respond(a, q)
         agent.observe(a, o)
-        actions[0], rewards[0], states[0] = mdp.actions.place(a), o.reward, environment.at
+        actions[0], rows[0] = mdp.actions.place(a), (o.reward, environment.at)
         for y in (previous, environment.at):
             indices[y] = belief.ledger.places[mdp.states[y]]
         t = 1
@@ -413,7 +413,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
         first_step, ledger = t, belief.ledger
         t, environment.at, reason = kernels.gibbs.interact(
             ledger.evidence, ledger.chain, belief.draw_settings, len(ledger), mdp.tables, indices,
-            environment.at, t, p.state, q.state, actions, rewards, states,
+            environment.at, t, p.state, q.state, actions, rows,
         )  # fmt: skip
         belief._last = None
         has_acted = reason in (kernels.gibbs.NOT_LEARNT, kernels.gibbs.NOT_OFFERED)
@@ -427,7 +427,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
             belief.check_chain()
         if reason == kernels.gibbs.NOT_OFFERED:
             environment.respond(labels[actions[t]], q)
-        agent.observe(labels[actions[t]], Step(float(rewards[t]), environment.x))
+        agent.observe(labels[actions[t]], Step(float(rows["reward"][t]), environment.x))
         indices[environment.at] = belief.ledger.places[environment.x]
         t += 1
-    return step_record(actions, rewards, states, labels, mdp.states)
+    return step_record(actions, rows, labels, mdp.states)

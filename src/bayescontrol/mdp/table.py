@@ -60,14 +60,11 @@ def read_step(x: Any, a: Any, o: Any, largest: float = sys.float_info.max) -> tu
 
 
 def step_record(
-    actions: IntArray,
-    rewards: FloatArray,
-    states: IntArray,
-    action_names: Names,
-    state_names: Names,
+    actions: IntArray, rows: npt.NDArray[Any], action_names: Names, state_names: Names
 ) -> Record:
     """Return the record of a compiled loop, whose actions and states are given by number."""
-    rows = as_rows({"reward": rewards, "state": state_names.column(states)})
+    if not state_names.are_numbers:
+        rows = as_rows({"reward": rows["reward"], "state": state_names.column(rows["state"])})
     return Record(action_names.column(actions), rows)
 
 
