@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.elementary import exp, log
 
 # Numba converts uint64 with int64 to float64, so constants in integer operations are uint64.
@@ -29,7 +29,7 @@ U11, U17, U19, U23, U32, U41, U45 = (np.uint64(n) for n in (11, 17, 19, 23, 32, 
 LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
-@leaf
+@inlined
 def _next_word(s0: Any, s1: Any, s2: Any, s3: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Return the next 64 bits of xoshiro256++ and the new state; words are uint64."""
     sum03, xor31 = s0 + s3, s3 ^ s1
@@ -52,7 +52,7 @@ def next_uint64(state: UIntArray) -> int:
     return word
 
 
-@leaf
+@inlined
 def _fraction(word: int) -> float:
     """Return the upper 53 bits of a word as a number in [0, 1)."""
     return np.int64(word >> U11) * 2.0**-53
@@ -209,7 +209,7 @@ def exponential(state: UIntArray) -> float:
     return _exponential_outside(state, i, x)
 
 
-@leaf
+@inlined
 def _position(word: int, i: np.uint64) -> float:
     """Return the position in layer i of the normal density that the upper 53 bits of a word say."""
     return float((np.int64(word) >> 11) * N_UNIT[i])
@@ -267,7 +267,7 @@ def normal(state: UIntArray) -> float:
 LOG_UNIT = 2.0**-70
 
 
-@leaf
+@inlined
 def _squeeze(x: float, c: float) -> float:
     """Return a bound for u: a smaller u is accepted."""
     cx2 = c * x * x
