@@ -371,7 +371,7 @@ def _beta_of_gammas(state: UIntArray, d_a: float, c_a: float, d_b: float, c_b: f
     return x / (x + _gamma_of(state, d_b, c_b))
 
 
-@leaf
+@inlined
 def beta_of(state: UIntArray, d_a: float, c_a: float, d_b: float, c_b: float) -> float:
     """Draw a beta with parameters of at least 1, from the constants of its two gammas.
 

@@ -21,7 +21,7 @@ exp(-n KL(k/n ‖ v)) √(n / 2π k (n - k)), by Stirling's formula with Robbins
 import math
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_distribution import divergence
 from bayescontrol.kernels.elementary import exp, stirling_remainder
@@ -76,7 +76,7 @@ def _raise_ceiling(alpha: float, beta: float, cache: FloatArray, j: int) -> None
         cache[CEILING, j], cache[BOUND, j], cache[SLOPE, j] = 1.0, 0.0, 0.0
 
 
-@leaf
+@inlined
 def _bound_above(cache: FloatArray, j: int, v: float) -> float:
     """Return an upper bound of P(X_j > v) for v above the ceiling h: b (1 + s (v - h)/4)^-4.
 
@@ -117,7 +117,7 @@ def prepare_all(rows: FloatArray, cache: FloatArray) -> None:
         prepare(rows[j, 0], rows[j, 1], cache, j)
 
 
-@leaf
+@inlined
 def learn(rows: FloatArray, cache: FloatArray, j: int, r: float) -> float:
     """Update arm j and the cache: α_j += 1 if r is 1, β_j += 1 if r is 0; return max(α_j, β_j).
 
@@ -139,7 +139,7 @@ def learn(rows: FloatArray, cache: FloatArray, j: int, r: float) -> float:
     return float(max(rows[j, 0], rows[j, 1]))
 
 
-@leaf
+@inlined
 def _beta(rng_state: UIntArray, cache: FloatArray, j: int) -> float:
     """Draw X_j of arm j."""
     d_a, c_a, d_b, c_b = cache[D_ALPHA, j], cache[C_ALPHA, j], cache[D_BETA, j], cache[C_BETA, j]
@@ -266,7 +266,7 @@ def _best_after_first_exceeds(
     return int(j)
 
 
-@leaf
+@inlined
 def draw_action(
     rows: FloatArray, cache: FloatArray, active: IntArray, undrawn: IntArray, rng_state: UIntArray
 ) -> int:
