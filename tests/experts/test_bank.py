@@ -1,6 +1,7 @@
 """A bank of plant models: filters, signals, who is in charge, and the compiled step."""
 
 import math
+import pickle
 from typing import Any
 
 import control  # type: ignore[import-untyped]
@@ -24,6 +25,7 @@ from bayescontrol.experts import (
     Bank,
     Bumpless,
     ExtendedMode,
+    FilterBank,
     PlantMode,
     SimulatorMode,
     Supervisor,
@@ -206,6 +208,31 @@ def test_intervals_may_vary_if_the_plant_is_continuous() -> None:
     assert agent.belief.code_length() == pytest.approx(-textbook.log_p / math.log(2), rel=1e-9)
 
 
+def test_an_interval_that_is_the_period_up_to_rounding_uses_the_regular_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agent = Bank([random_mode(1, 2)]).agent()
+    monkeypatch.setattr(PlantMode, "models", None)  # building models again is an error
+    agent.signal(interval=1.0 + 1e-12)
+    agent.observe([0.0, 0.0], [0.0, 0.0])
+    assert agent.belief.count == 1
+
+
+def test_the_filters_of_a_bank_can_be_pickled() -> None:
+    plant = control.ss([[-1.0]], [[1.0]], [[1.0]], [[0.0]])
+    modes = [PlantMode(plant, PI(k, k), dt=0.1, process_noise=1, sensor_noise=1) for k in (1, 2)]
+    bank = FilterBank(modes)
+    copy = pickle.loads(pickle.dumps(bank))
+    for interval in np.linspace(0.1, 0.2, 70):
+        x = Bank(modes).first_signals()
+        x[1] = interval
+        xs = SituatedState(x, bank.start())
+        assert np.array_equal(
+            copy.log_likelihoods(xs, 1.0, 2.0), bank.log_likelihoods(xs, 1.0, 2.0)
+        )
+    assert len(bank._irregular) <= 64
+
+
 def test_varying_intervals_of_a_discrete_plant_are_an_error_that_changes_nothing() -> None:
     agent = Bank([random_mode(1, 2)]).agent()
     with pytest.raises(BadSituation, match="sampling period"):
@@ -264,6 +291,21 @@ def test_an_extended_filter_of_a_linear_simulator_equals_the_kalman_filter() -> 
     assert beliefs[0].code_length() == pytest.approx(beliefs[1].code_length(), rel=1e-6)
 
 
+def test_a_simulator_needs_a_start_and_answers_of_the_right_size() -> None:
+    settings: Any = {"dt": 0.5, "inputs": 1, "process_noise": 0.1, "sensor_noise": 1.0}
+
+    def make(step: Any, output: Any, start_noise: Any) -> Any:
+        return ExtendedMode(step, output, lambda loop: 0.0, start=[0.0, 0.0],
+                            start_noise=start_noise, **settings)  # fmt: skip
+
+    with pytest.raises(InvalidSystem, match="give start and start_noise"):
+        make(lambda x, u: x, lambda x: x[0], None)
+    agent = Bank([make(lambda x, u: [x[0] + u[0]], lambda x: x[0], 1.0)]).agent()
+    with pytest.raises(InvalidSystem, match=r"step returned .* expected 2 numbers"):
+        agent.observe(1.0, 1.0)
+    assert agent.belief.count == 0
+
+
 def test_a_bank_of_pendulums_finds_the_length_of_the_rod() -> None:
     def pendulum(length: Any) -> Any:
         def step(x: Any, u: Any) -> Any:
@@ -320,6 +362,8 @@ def test_the_state_of_a_first_order_transfer_function_is_its_output() -> None:
         (([[0.5]], [[1.0]], [[1.0]]), {"process_noise": None}, "ignores the sensor"),
         (control.tf([1], [1, 1, 1]), {"dt": 0.1}, "have no units"),
         (([[0.5]], [[1.0]], [[1.0]]), {"limits": 12}, "pair"),
+        (([[0.5]], [[1.0]], [[1.0]]), {"operating_point": (1.0, 2.0, 3.0)}, "pair"),
+        (([[0.5]], [[1.0]], [[1.0]]), {"operating_point": 1.0}, "pair"),
         (control.tf([1], [1, 1]), {"dt": 0.1, "method": "magic"}, "magic"),
     ],
 )
@@ -708,6 +752,19 @@ def test_a_steady_state_is_exact_although_the_setpoint_cannot_be_reached() -> No
                      process_noise=1, sensor_noise=1)  # fmt: skip
     agent = Bank([mode], setpoint=[10.0, 0.0]).agent()
     assert agent.act(Stream(0)) == pytest.approx(100 / 104, rel=1e-6)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("s", [1e-9, 1.0, 1e5, 1e9])
+def test_the_units_of_a_state_do_not_change_the_input(s: float, outputs: int) -> None:
+    """u = 2.4 for the setpoint 1. The second output is the first one again."""
+    T = np.diag([s, 1.0])
+    A, B = T @ [[0.9, 0.1], [0.0, 0.8]] / np.diag(T), np.array([[0.0], [0.5]])
+    C = np.array([[1.0, 0.0]] * outputs) / np.diag(T)
+    mode = PlantMode((A, B, C), np.ones((1, 2)) / np.diag(T), process_noise=T.diagonal(),
+                     sensor_noise=1.0, start_noise=T.diagonal())  # fmt: skip
+    agent = Bank([mode], setpoint=np.ones(outputs)).agent()
+    assert agent.act(Stream(0)) == pytest.approx(2.4, rel=1e-6)
 
 
 def test_a_filter_with_states_of_very_different_size_settles_late() -> None:

@@ -162,6 +162,21 @@ def test_lags_count_steps_of_the_log_also_across_missing_outputs() -> None:
     assert found.variance == pytest.approx((e[::2] ** 2).mean())
 
 
+def test_lags_without_a_pair_of_outputs_are_not_tested() -> None:
+    """100 logs with every fourth output: p-values are uniform, but for 1e-3 (Kolmogorov)."""
+    world = PlantMode(([[0.8]], [[1.0]], [[1.0]]), idle, process_noise=0.3, sensor_noise=0.3)
+    found = []
+    for seed in range(100):
+        plant, rng = world.environment(), Stream(seed)
+        inputs = [rng.normal() for _ in range(600)]
+        outputs = [plant.respond(u, rng) for u in inputs]
+        outputs = [MISSING if k % 4 else y for k, y in enumerate(outputs)]
+        found.append(whiteness(world, (inputs, outputs)).p_value)
+    assert stats.kstest(found, "uniform").pvalue > 1e-3
+    with pytest.raises(BadEvidence, match="at most 3 steps apart"):
+        whiteness(world, (inputs, outputs), lags=3)
+
+
 def test_a_model_with_wrong_dynamics_or_noise_is_noticed() -> None:
     log = second_order(5)
     good, first = fit_mode(second_order(6), idle, order=2), fit_mode(second_order(6), idle)

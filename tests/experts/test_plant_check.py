@@ -242,6 +242,44 @@ def test_a_pulse_distinguishes_plants_without_a_rate() -> None:
     assert np.isinf(check_bank(constant, runs=50).times[0, 0, 1])
 
 
+@pytest.mark.parametrize(("step_at", "time"), [(0, 4.0), (5, 9.0)])
+@pytest.mark.filterwarnings("error")
+def test_a_dead_time_is_not_mistaken_for_evidence_at_rest(step_at: int, time: float) -> None:
+    """Outputs differ in the fourth step after the setpoint only, and there is hardly noise."""
+    modes = [PlantMode((np.eye(5, k=-1), np.eye(5, 1), np.eye(1, 5, state)), np.zeros((1, 5)),
+                       process_noise=0, sensor_noise=0.1) for state in (3, 4)]  # fmt: skip
+    found = check_bank(Bank(modes, setpoint=lambda k: 10.0 * (k > step_at)), runs=20)
+    assert found.rates[0, 0, 1] == 0.0
+    assert found.times[0, 0, 1] == time
+
+
+def test_a_simulated_loop_without_a_rate_has_infinite_times() -> None:
+    """A delay of one step shows only in the first output: some runs never reach the odds."""
+    modes = [PlantMode((np.eye(2, k=-1), np.eye(2, 1), np.eye(1, 2, state)), np.zeros((1, 2)),
+                       process_noise=0, sensor_noise=1, limits=(-20.0, 2.9))
+             for state in (0, 1)]  # fmt: skip
+    found = check_bank(Bank(modes, setpoint=3.0), horizon=50)
+    assert found.simulated.all()
+    assert 0.0 < found.unfinished[0, 0, 1] < 1.0
+    assert np.isinf(found.times[0, 0, 1])
+    assert found.summary().endswith(
+        "Times: 400 runs of at most 50 steps. Simulated costs and rates: 40 runs."
+    )
+
+
+def test_evidence_that_is_not_a_number_distinguishes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def step_filter(self: Any, xs: Any, a: Any, o: Any) -> Any:
+        return np.full(1, math.nan), xs.s[None]
+
+    modes = [motor(4.0), motor(2.0)]
+    for mode in modes:
+        mode.set_controller(lambda loop: 0.0)
+    monkeypatch.setattr(PlantMode, "step_filter", step_filter)
+    assert np.isinf(check_bank(Bank(modes), runs=2, horizon=20).times[0, 0, 1])
+
+
 def test_a_check_without_the_hazard_says_so() -> None:
     modes = [motor(4.0), motor(2.0)]
     assert "ignores the hazard" in check_bank(Bank(modes, hazard=0.01), runs=2).summary()

@@ -21,7 +21,7 @@ def by_name(names: Iterable[str], column: npt.NDArray[Any]) -> dict[str, npt.NDA
 
 
 def by_names(
-    column: npt.NDArray[Any], outer: Iterable[str], inner: Collection[str]
+    outer: Iterable[str], inner: Collection[str], column: npt.NDArray[Any]
 ) -> dict[str, dict[str, npt.NDArray[Any]]]:
     """Split column[run, j, k, …] along j and k; the result has the keys outer[j], then inner[k]."""
     return {name: by_name(inner, part) for name, part in by_name(outer, column).items()}

@@ -12,7 +12,7 @@ horizon h, in a loop with constant signals and a computed rate, is completed by 
 
     E[T | T > h] = h + (ln(odds) - Λ_h) / rate
 
-This ignores that Λ_T is a little above ln(odds). Other runs of this kind count as T = h.
+This ignores that Λ_T is a little above ln(odds). In other loops, unfinished runs count as T = h.
 """
 
 import math
@@ -53,9 +53,9 @@ class BankCheck:
     Arrays have the axes (controller, true plant) or (controller, true plant, other plant). Times
     are in seconds, rates in nats per second. A time is a lower bound if `unfinished`, the share of
     runs that did not reach the odds within the horizon, is positive. It is infinite if the rate is
-    0, or if no simulated run reached the odds. `intervals` has the lower and upper 95 % bounds of
-    each array; they are equal where the result was computed. `simulated` says where costs and rates
-    were not.
+    0 and some run did not reach the odds, or if no run of a simulated loop did. `intervals` has the
+    lower and upper 95 % bounds of each array; they are equal where the result was computed.
+    `simulated` says where costs and rates were not.
 
     >>> from bayescontrol.experts import Bank, PlantMode
     >>> plants = [PlantMode(([[a]], [[1.0]], [[1.0]]), [[a]], process_noise=1.0, sensor_noise=0.1)
@@ -67,7 +67,7 @@ class BankCheck:
     If m1 is true, it cannot be distinguished from m0.
     The slowest pair: m2, which is true, and m0: odds of 99:1 after 65.4 s on average.
     Costs and rates computed without limits of the actuator: 9 of 9 loops.
-    Times and the rest: 400 runs of at most 2000 steps.
+    Times: 400 runs of at most 2000 steps.
     """
 
     names: tuple[str, ...]
@@ -127,7 +127,9 @@ class BankCheck:
             )
         computed = f"{(~self.simulated).sum()} of {self.simulated.size}"
         lines.append(f"Costs and rates computed without limits of the actuator: {computed} loops.")
-        lines.append(f"Times and the rest: {self.runs} runs of at most {self.horizon} steps.")
+        lines.append(f"Times: {self.runs} runs of at most {self.horizon} steps.")
+        if self.simulated.any():
+            lines[-1] += f" Simulated costs and rates: {min(self.runs, AVERAGED)} runs."
         if self.has_hazard:
             lines.append("The check ignores the hazard: the true plant does not change.")
         return "\n".join(lines)
@@ -200,7 +202,8 @@ def check_bank(
     Worlds start in the `start` of the mode, filters too. Costs and rates are averages over the
     second half of the horizon. If signals are constant there, times may be longer than the horizon.
     Times and violations are means of `runs` simulated runs of at most `horizon` steps. Odds start
-    at 1:1 and the plant does not change: the prior and the hazard of the bank are not used.
+    at 1:1 and the plant does not change: the prior and the hazard of the bank are not used. Runs
+    take turns, so a controller with memory of its own mixes them: use controllers without memory.
 
     >>> from bayescontrol.experts import PI, Bank, PlantMode
     >>> motor = lambda gain: PlantMode(
@@ -316,29 +319,31 @@ class _Checker:
         """Return times, the share of unfinished runs, and violations, from simulated runs.
 
         The simulation ends when no undecided pair can change: it has no rate, and its evidence has
-        come to rest. With limits of the output, it goes on until they are violated.
+        come to rest, after signals have had time to pass the dead times of the loop. With limits of
+        the output, it goes on until they are violated.
         """
         threshold, shape, has_rate = math.log(self.odds), (self.runs, len(rates)), rates != 0.0
         evidence, steps = np.zeros((2, *shape))
         undecided, violated = np.ones(shape, np.bool_), np.full(shape, self.output_limits is None)
         undecided[:, j] = False
+        memory = 2 * sum(mode.states for mode in self.modes)  # steps, no dead time is longer
         for k, (gain, y, _) in enumerate(self.simulate(c, j, self.runs), 1):
             steps += undecided
             if self.output_limits is not None:
                 low, high = self.output_limits
                 violated |= undecided & ((y < low) | (y > high)).any(axis=1, keepdims=True)
             evidence += gain
-            undecided &= evidence < threshold
-            moves = has_rate | (abs(gain) > NO_RATE).any(axis=0) | (k <= self.changes)
+            undecided &= ~(evidence >= threshold)  # NaN is no evidence
+            moves = has_rate | (abs(gain) > NO_RATE).any(axis=0) | (k <= self.changes + memory)
             if not (undecided & (moves | ~violated)).any():
                 break
-        never = undecided.all(axis=0)
-        if is_exact:
-            never = undecided.any(axis=0) & ~has_rate
-            if self.is_settled:
-                rest = np.where(undecided, threshold - evidence, 0.0)[:, has_rate]
-                steps[:, has_rate] += rest / (rates[has_rate] * self.bank.period)
-                undecided[:, has_rate] = False
+        never = undecided.any(axis=0) & ~has_rate
+        if not is_exact:
+            never |= undecided.all(axis=0)
+        elif self.is_settled:
+            rest = np.where(undecided, threshold - evidence, 0.0)[:, has_rate]
+            steps[:, has_rate] += rest / (rates[has_rate] * self.bank.period)
+            undecided[:, has_rate] = False
         steps[:, never] = math.inf
         found = {"times": steps * self.bank.period, "unfinished": undecided}
         if self.output_limits is not None:

@@ -203,6 +203,7 @@ def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
     """Test the residuals of a model on a log, best on one that was not used to fit it.
 
     A pair of residuals counts for a lag only if both outputs were measured, that many steps apart.
+    Lags without a pair are not tested.
 
     >>> from bayescontrol import Stream
     >>> world = PlantMode(([[0.8]], [[1.0]], [[1.0]]), _idle, process_noise=0.1, sensor_noise=0.1)
@@ -236,9 +237,11 @@ def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
     z = (e - e.sum(axis=0) / T) * known[:, None]  # 0 where an output is missing
     z = np.linalg.solve(np.linalg.cholesky(z.T @ z / T), z.T).T
     r = np.array([z[k:].T @ z[:-k] / T for k in range(1, lags + 1)])
-    pairs = np.array([max(1, (known[k:] & known[:-k]).sum()) for k in range(1, lags + 1)])
-    statistic = float(T * T * ((r**2).sum(axis=(1, 2)) / pairs).sum())
-    p_value = float(chdtrc(p * p * lags, statistic))
+    counts = np.array([(known[k:] & known[:-k]).sum() for k in range(1, lags + 1)])
+    if not counts.any():
+        raise BadEvidence(f"the log has no two outputs that are at most {lags} steps apart")
+    statistic = float(T * T * ((r**2).sum(axis=(1, 2)) / np.maximum(counts, 1)).sum())
+    p_value = float(chdtrc(p * p * (counts > 0).sum(), statistic))
     return Whiteness(statistic, p_value, float((e**2).sum() / (T * p)), r)
 
 

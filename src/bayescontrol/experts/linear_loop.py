@@ -1,7 +1,7 @@
 """A linear control loop with the filters of all modes: long-run moments, and many runs at once.
 
     z = [x, x̂ of all filters, u, ŷ, ŷ before]      z' = z F + signals H + N(0, 1) G
-    P(z) in the long run: P = Σ (Fᵏ)ᵀ GᵀG Fᵏ
+    Covariance of z in the long run: P = Σ (Fᵏ)ᵀ GᵀG Fᵏ
 
 ŷ is the output that the filter of the controller expects. e_m is the innovation of filter m, and
 U_m S_m U_mᵀ = 1, so that ln P(y | m) = -½ (|U_m e_m|² + ln det S_m), without the constant.
@@ -129,11 +129,12 @@ class LinearLoop:
         Runs that diverge have an infinite output, and start again.
         """
         (n, m, end), p, (low, high) = self.rows, len(self.plant.C), self.plant.limits
-        z, Sigma, change = np.tile(self.start, (runs, 1)), self.Sigma, math.inf
+        z, Sigma, is_changing = np.tile(self.start, (runs, 1)), self.Sigma, True
         for s in signals:
-            if change > STATIONARY:
+            if is_changing:
                 L, U, log_det, new = self.gains(Sigma)
-                change, Sigma, step = abs(new - Sigma).max() / abs(new).max(), new, self.step(L, U)
+                is_changing = abs(new - Sigma).max() > STATIONARY * abs(new).max()
+                Sigma, step = new, self.step(L, U)
             noise = rng.standard_normal((runs, end - m))
             found = z @ step[:n] + (noise @ step[m:end] + s @ step[n:m])
             excess = np.clip(found[:, self.u], low, high) - found[:, self.u]

@@ -12,7 +12,7 @@ last input, the setpoint, measured disturbances and the last output. They reach 
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import is_
 from typing import Any
 
@@ -105,7 +105,10 @@ class FilterMode(Filters):
         self.set_controller(controller)
 
     def set_controller(self, controller: Any) -> None:
-        """Use this controller: a function of the loop, or an object with `predict(measured)`."""
+        """Use this controller: a function of the loop, or an object with `predict(measured)`.
+
+        Agents and copies that use this mode follow at once.
+        """
         g = self.signals
         if isinstance(controller, PI):
             if g.inputs != g.outputs and not (np.ndim(controller.kp) and np.ndim(controller.ki)):
@@ -277,7 +280,13 @@ class PlantMode(FilterMode):
             raise InvalidSystem(f"disturbances={disturbances}: the plant has {q} inputs in all")
         self.B, self.E = B[:, :inputs], B[:, inputs:]
         self.W = _process_noise(plant, self.B, process_noise, input_noise)
-        self.u0, y0 = map(as_constant, operating_point, (inputs, p), ("operating_point",) * 2)
+        try:
+            u0, y0 = operating_point
+        except (TypeError, ValueError):
+            raise InvalidSystem(
+                f"operating_point={operating_point!r}: expected a pair, (input, output)"
+            ) from None
+        self.u0, y0 = (as_constant(v, k, "operating_point") for v, k in ((u0, inputs), (y0, p)))
         #: The constants of x' and y: x' = A x + B (u - u₀) + drift, y = C x' + D (u - u₀) + y₀.
         self.constants = (
             as_constant(drift, n, "drift") - self.B @ self.u0,
@@ -294,7 +303,10 @@ class PlantMode(FilterMode):
             )
 
     def set_controller(self, controller: Any) -> None:
-        """Use this controller: a function of the loop, `predict(measured)`, or a gain."""
+        """Use this controller: a function of the loop, `predict(measured)`, or a gain.
+
+        Agents and copies that use this mode follow at once.
+        """
         self.gain = None
         if callable(controller) or hasattr(controller, "predict"):
             super().set_controller(controller)
@@ -306,9 +318,16 @@ class PlantMode(FilterMode):
         from_signals = np.block(
             [[np.zeros((n, p)), -self.E, -k[:, None]], [np.eye(p), -self.D[:, q:], -c[:, None]]]
         )
-        # A steady state is required, outputs at the setpoint as far as possible.
-        weight = np.concatenate([np.full(n, 1e6), np.ones(p)])[:, None]
-        target = np.linalg.pinv(weight * steady) @ (weight * from_signals)
+        rows = abs(steady).max(axis=1, keepdims=True)
+        rows[n:] = rows[n:].max()  # all outputs are equally important
+        rows[rows == 0.0] = 1.0
+        columns = abs(steady / rows).max(axis=0)
+        columns[columns == 0.0] = 1.0
+        if p == q and np.linalg.matrix_rank(steady / rows / columns) == n + p:
+            target = np.linalg.solve(steady, from_signals)
+        else:  # a steady state is required, outputs at the setpoint as far as possible
+            weight = np.concatenate([np.full((n, 1), 1e6), np.ones((p, 1))]) / rows
+            target = np.linalg.pinv(weight * steady) @ (weight * from_signals)
         forward = np.ascontiguousarray(target[n:] + K @ target[:n])  # from (setpoint, d, 1)
         forward[:, -1] += self.u0
         self.controller = lambda loop: kernels.kalman.feedback(
@@ -387,8 +406,18 @@ class FilterBank(Filters):
     def __init__(self, modes: Sequence[PlantMode]) -> None:
         self._modes, self._room = list(modes), max(mode.states for mode in modes)
         self.names = [mode.name or f"m{m}" for m, mode in enumerate(modes)]
-        self._models = lru_cache(64)(self._stack)  # by interval
-        self._models(modes[0].period)  # computed before the loop
+        self._regular = self._stack(modes[0].period)
+        self._irregular: dict[float, Any] = {}
+
+    def _models(self, interval: float) -> Any:
+        """Return the models for an interval; at most 64 are kept."""
+        models = self._irregular.get(interval)
+        if models is None:
+            models = self._stack(interval)
+            if len(self._irregular) >= 64:
+                self._irregular.clear()
+            self._irregular[interval] = models
+        return models
 
     def _stack(self, interval: float) -> Any:
         """Return the models of all modes for a sampling interval."""
@@ -410,7 +439,8 @@ class FilterBank(Filters):
         v, y = first.events(xs.x, a, o)
         interval = xs.x.item(1)
         regular = first.is_regular(interval)
-        return _run(self._models(interval), xs.s, v, y, o is MISSING, regular)
+        models = self._regular if regular else self._models(interval)
+        return _run(models, xs.s, v, y, o is MISSING, regular)
 
     def mix(self, states: FloatArray, flow: FloatArray) -> FloatArray:
         """Return the states of filters that may switch, for `InteractingBelief`."""
@@ -456,6 +486,8 @@ class ExtendedMode(FilterMode):
     ) -> None:
         require_function(step, "step(x, u)", f"ExtendedMode {name!r}")
         require_function(output, "output(x)", f"ExtendedMode {name!r}")
+        if any(given is None for given in (start, start_noise)):
+            raise InvalidSystem(f"ExtendedMode {name!r}: give start and start_noise")
         self.step, self.output, n = step, output, np.size(start)
         self.W, self.u0 = as_covariance(process_noise, n, "process_noise"), np.zeros(inputs)
         outputs = np.size(output(as_start(start, n)))
@@ -467,11 +499,19 @@ class ExtendedMode(FilterMode):
 
     def next_state(self, x: FloatArray, v: FloatArray) -> FloatArray:
         """Return the next state without noise."""
-        return np.array(self.step(x.copy(), v.copy()), np.float64)
+        return self._answer("step", self.step(x.copy(), v.copy()), self.states)
 
     def output_of(self, x: FloatArray, v: FloatArray) -> FloatArray:
         """Return the output of a state without noise."""
-        return np.array(self.output(x), np.float64, ndmin=1)
+        return self._answer("output", self.output(x), self.signals.outputs)
+
+    def _answer(self, what: str, answer: Any, size: int) -> FloatArray:
+        """Return the answer of a function of the simulator as a new vector."""
+        vector = np.array(answer, np.float64, ndmin=1)
+        if vector.shape != (size,):
+            expected = counted(size, "number")
+            raise InvalidSystem(f"{self!r}: {what} returned {answer!r}: expected {expected}")
+        return vector
 
     def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
         """Return ln P(y | past, u) and the next state, linearised at the estimate."""

@@ -94,11 +94,13 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
     >>> product(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]])).tolist()
     [[11.0]]
     """
-    out = np.zeros((A.shape[0], B.shape[1]))
+    out = np.empty((A.shape[0], B.shape[1]))
     for i in range(A.shape[0]):
         for j in range(B.shape[1]):
+            total = 0.0
             for k in range(A.shape[1]):
-                out[i, j] += A[i, k] * B[k, j]
+                total += A[i, k] * B[k, j]
+            out[i, j] = total
     return out
 
 
@@ -112,6 +114,16 @@ def _standardised(R: FloatArray, rows: FloatArray) -> FloatArray:
                 row[j] -= R[k, j] * row[k]
             row[j] /= R[j, j]
     return out
+
+
+@leaf
+def _is_stationary(P: FloatArray, Sigma: FloatArray) -> bool:
+    """Return whether P equals the stationary Σ up to rounding."""
+    for i in range(len(P)):
+        for j in range(len(P)):
+            if not abs(P[i, j] - Sigma[i, j]) <= STEADY * math.sqrt(Sigma[i, i] * Sigma[j, j]):
+                return False
+    return True
 
 
 @leaf
@@ -189,24 +201,26 @@ def step(
     (-1.634911, [[0.0, 0.666667, 0.0, 0.666667, 0.666667]])
     """
     n, p = models.W.shape[1], models.V.shape[1]
-    at, R = 1 + 2 * p, np.empty((p, p))
+    at, R, z = 1 + 2 * p, np.empty((p, p)), np.empty((n + v.size, 1))
+    z[n:, 0] = v
     for m in range(len(states)):
         s, row, H, V, nu = states[m], new[m], models.H[m], models.V[m], models.nu[m]
         if s[0] == 1.0 and regular and not missing:
             continue
         A, C, log_p[m], row[0] = models.F[m, :, :n], H[:, :n], 0.0, 0.0
-        x = product(models.F[m], np.append(s[at : at + n], v).reshape(-1, 1))
-        y_hat = product(H, np.append(x, v).reshape(-1, 1))
+        z[:n, 0] = s[at : at + n]
+        x = product(models.F[m], z)
+        z[:n] = x
+        y_hat = product(H, z)
         P = product(product(A, s[at + n :].reshape(n, n)), A.T) + models.W[m]
-        x_new = x
         if not missing:
             G, e, scale, square, log_det = product(P, C.T), -y_hat, 1.0, 0.0, 0.0
             e[:, 0] += y
             S, log_p[m] = product(C, G), math.nan
             if not cholesky(S + V, R):
                 continue
-            for i, z in enumerate(_standardised(R, e.T)[0]):
-                square += z * z
+            for i, error in enumerate(_standardised(R, e.T)[0]):
+                square += error * error
                 log_det += 2.0 * log(R[i, i])
             if nu < math.inf:
                 scale = (nu + square) / (nu + p)
@@ -217,16 +231,15 @@ def step(
             for i in range(n):
                 solve_upper(R, L[i], L[i])
             x_new, reduced = x + product(L, e), np.eye(n) - product(L, C)
+            x, y_hat = x_new, y_hat + product(C, x_new - x)
             P = product(product(reduced, P), reduced.T)  # this form stays definite
             noise = product(product(L, V), L.T)
             P = 0.5 * (P + P.T) + 0.5 * scale * (noise + noise.T)
-            if regular and not math.isnan(models.log_det[m]):
-                variances = np.diag(models.Sigma[m])
-                unit = np.sqrt(np.outer(variances, variances))
-                if (np.abs(P - models.Sigma[m]) <= STEADY * unit).all():
-                    row[0], P = 1.0, models.Sigma[m]
-        row[1 : 1 + p] = (y_hat + product(C, x_new - x))[:, 0]
-        row[1 + p : at], row[at : at + n], row[at + n :] = s[1 : 1 + p], x_new[:, 0], P.ravel()
+            can_be_steady = regular and not math.isnan(models.log_det[m])
+            if can_be_steady and _is_stationary(P, models.Sigma[m]):
+                row[0], P = 1.0, models.Sigma[m]
+        row[1 : 1 + p], row[1 + p : at], row[at : at + n] = y_hat[:, 0], s[1 : 1 + p], x[:, 0]
+        row[at + n :] = P.ravel()
 
 
 @jit

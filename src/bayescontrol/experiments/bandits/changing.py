@@ -253,10 +253,10 @@ class Results:
     def __init__(self, settings: Settings, columns: Columns) -> None:
         self.settings = settings
         #: The regret at the checkpoints.
-        self.regret = by_names(columns["regret"], BANDITS, AGENTS)
+        self.regret = by_names(BANDITS, AGENTS, columns["regret"])
         self.log_hazard = by_name((FAST, SLOW), columns["log_hazard"])
         #: The regret with contexts, and log₁₀ of the cost of the plant.
-        self.linear = by_names(without_nan(columns["linear"]), LINEAR, LINEAR_AGENTS)
+        self.linear = by_names(LINEAR, LINEAR_AGENTS, without_nan(columns["linear"]))
         self.linear[PLANT] = {a: np.log10(cost) for a, cost in self.linear[PLANT].items()}
         #: The cost of the motor by the rule, and by interacting models that know the rate.
         self.motor = without_nan(columns["motor"]).T

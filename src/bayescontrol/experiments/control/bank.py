@@ -141,9 +141,9 @@ class Results:
     """The columns by scenario, agent and plant; the first axis of every array is the run."""
 
     def __init__(self, columns: Columns) -> None:
-        self.cost = by_names(columns["cost"], MOTORS, AGENTS)
+        self.cost = by_names(MOTORS, AGENTS, columns["cost"])
         self.p_true = by_name(MOTORS, columns["p_true"])
-        self.units = by_names(without_nan(columns["units"]), plants(), Controlled._fields)
+        self.units = by_names(plants(), Controlled._fields, without_nan(columns["units"]))
         times = by_name(timed_banks(), columns["times"])
         self.times = {name: v.ravel() for name, v in times.items()}
 

@@ -87,7 +87,7 @@ def setpoint(k: int) -> float:
 
 
 def motor_bank(noise: float = 1.0, plants: Sequence[Plant] = PLANTS, **options: Any) -> Bank:
-    """Return the bank of all 24 plants, or of these."""
+    """Return the bank of all 24 plants, or of the given `plants`."""
     return Bank([plant.mode(noise) for plant in plants], setpoint=setpoint, **options)
 
 
