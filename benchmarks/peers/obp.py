@@ -66,13 +66,15 @@ def estimator(player: str, asked: Question, seed: int) -> tuple[Any, dict[str, A
         "action_dist": np.tile(asked.policy, (len(log.action), 1, 1)),
     }
     if player in ("DM", "DR"):
+        # The logs have too few clicks for a model of each position.
         model = RegressionModel(
-            n_actions=len(asked.policy), len_list=POSITIONS,
-            base_model=LogisticRegression(max_iter=1000),
-        )  # fmt: skip
-        columns["estimated_rewards_by_reg_model"] = model.fit_predict(
-            context=log.context, n_folds=3, random_state=seed, **columns
+            n_actions=len(asked.policy), base_model=LogisticRegression(max_iter=1000)
         )
+        predicted = model.fit_predict(
+            context=log.context, action=log.action, reward=columns["reward"], n_folds=3,
+            random_state=seed,
+        )  # fmt: skip
+        columns["estimated_rewards_by_reg_model"] = np.repeat(predicted, POSITIONS, axis=2)
     return estimators[player](), columns
 
 
@@ -89,7 +91,7 @@ def print_whole(folder: str) -> None:
         for world in (FROM_RANDOM, FROM_THOMPSON):
             shown = []
             for player in ("IPW", "SNIPW", "DM", "DR"):
-                chosen, columns = estimator(player, ask(*logs, world), 0)
+                chosen, columns = estimator(player, ask(world, *logs), 0)
                 found = chosen.estimate_interval(
                     **columns, n_bootstrap_samples=500, random_state=0
                 ).values()

@@ -3,7 +3,7 @@
     logs        10,000 rows for each of two policies, uniform random and Bernoulli Thompson
                 sampling, in three campaigns of one week; an item at one of three positions, a click
                 or none, and the probability of the item
-    run         one of three campaigns and one of seven consecutive parts of its logs
+    run         one of three campaigns and one of three consecutive parts of its logs
     question    from the part of one policy's log, estimate the mean reward of the other policy
     truth       the mean reward in the same part of the other policy's log
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 CAMPAIGNS = ("all", "men", "women")
-PARTS, POSITIONS = 7, 3
+PARTS, POSITIONS = 3, 3
 FROM_RANDOM = "Thompson policy from the random log"
 FROM_THOMPSON = "random policy from the Thompson log"
 
@@ -86,10 +86,10 @@ def question(folder: str, world: str, run: int) -> Question:
     logs = {name: read_log(folder, name, campaign) for name in ("random", "bts")}
     size = len(logs["random"].action) // PARTS
     rows = slice(part * size, (part + 1) * size)
-    return ask(*(logs[name].rows(rows) for name in ("random", "bts")), world)
+    return ask(world, logs["random"].rows(rows), logs["bts"].rows(rows))
 
 
-def ask(random: LoggedRows, thompson: LoggedRows, world: str) -> Question:
+def ask(world: str, random: LoggedRows, thompson: LoggedRows) -> Question:
     """Return the question for a pair of logs."""
     items = 1 + max(int(random.action.max()), int(thompson.action.max()))
     if world == FROM_THOMPSON:
