@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from benchmarks.arena.contest import OURS, Contestant, Result, Size, World
+from benchmarks.arena.one_by_one import OneByOne
 from benchmarks.arena.second_score import play_for_two_scores, write_second_score
 from benchmarks.motor import KnownRateIMM, MotorOracle
 from benchmarks.peers.worker import serve
@@ -133,7 +134,7 @@ def _play_linear(request: Mapping[str, Any], run: int, steps: int) -> Callable[[
     agent, plant = LINEAR[request["player"]](system, settings), LinearPlant(system)
 
     def play() -> float:
-        record = interact(agent, plant, steps, seed=request["seed"], run=run)
+        record = interact(agent, OneByOne(plant), steps, seed=request["seed"], run=run)
         excess = max(system.cost(agent.gain) / system.best_cost - 1.0, 0.0)
         write_second_score(request, run, _at_most_worst(excess))
         return _at_most_worst(float(plant.costs(record).mean()) / system.best_cost)

@@ -19,6 +19,7 @@ import gymnasium
 import numpy as np
 from benchmarks.arena import BAMCP, UCRL2, BayesianQ, PosteriorSampling
 from benchmarks.arena.contest import OURS, Contestant, Result, Size, World
+from benchmarks.arena.one_by_one import OneByOne
 from benchmarks.arena.second_score import play_for_two_scores, write_second_score
 from benchmarks.peers.worker import serve
 
@@ -265,7 +266,7 @@ def rewards_of(world: str, agent: str, seed: int, run: int, steps: int) -> Calla
             return np.asarray(rewards[np.array(is_step)], np.float64)
 
         return play
-    player, environment = AGENTS[agent](start), start.mdp.environment(start.x)
+    player, environment = AGENTS[agent](start), OneByOne(start.mdp.environment(start.x))
     streams = (
         Stream.named(seed, run, f"{world}: {agent}"),
         Stream.named(seed, run, f"{world}: environment"),

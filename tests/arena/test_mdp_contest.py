@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from benchmarks.arena.contest import Result
 from benchmarks.arena.mdp_contest import (
+    AGENTS,
     EPISODIC,
     ORACLE,
     RULE,
@@ -25,8 +26,10 @@ from benchmarks.arena.mdp_contest import (
 )
 from benchmarks.arena.second_score import play_for_two_scores
 
+from bayescontrol import interact
 from bayescontrol.lab.runner import Silent
 from bayescontrol.mdp import policy_iteration
+from bayescontrol.seeding import Stream
 
 
 def test_river_swim_has_the_published_optimum() -> None:
@@ -74,6 +77,17 @@ def test_every_contestant_plays_and_repeats_its_rewards(world: str) -> None:
         )
         assert len(first) == 30
         assert np.array_equal(first, second), contestant.name
+
+
+def test_deciding_one_by_one_gives_the_rewards_of_the_compiled_loop() -> None:
+    start = start_of("corridor", 0, 0)
+    streams = (
+        Stream.named(0, 0, f"corridor: {RULE}"),
+        Stream.named(0, 0, "corridor: environment"),
+    )
+    compiled = interact(AGENTS[RULE](start), start.mdp.environment(start.x), 200, streams=streams)
+    one_by_one = rewards_of("corridor", RULE, seed=0, run=0, steps=200)()
+    assert np.array_equal(one_by_one, compiled.observations["reward"])
 
 
 def test_random_problems_differ_between_runs_but_not_between_contestants() -> None:
