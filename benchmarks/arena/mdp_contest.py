@@ -318,13 +318,14 @@ _PRECISION: Final = (
 REMARKS: Final[Mapping[str, str]] = {
     "river swim": "The adaptive prior takes the largest reward so far as the scale of all rewards. "
     "It finds 0.005 first and never swims far enough to see a larger one.",
-    "deep sea": _PRECISION,
+    "deep sea": "With the default precision of 1 the control rule explores for too long; the "
+    "episodic agent learns the precision. In long runs R-learning and Bayesian Q-learning with VPI "
+    "reach the optimum and then stop exploring, while ours still tries other actions at times.",
     "frozen lake": "The reward is rare and small on average. With the default precision of 1 the "
     "control rule explores for far longer than the run; the episodic agent learns the precision.",
     "random MDP": _PRECISION,
     "three cups": _PRECISION,
-    "corridor": f"{_PRECISION} R-learning, which favours untried actions, is good at long "
-    "corridors.",
+    "corridor": f"{_PRECISION} In runs of 20,000 steps R-learning reaches the optimum earlier.",
     "four rooms": _PRECISION,
 }
 
