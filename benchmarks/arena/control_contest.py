@@ -170,10 +170,10 @@ _NOT_FAIR: Final = (
 )
 #: Why we lose, where we lose.
 REMARKS: Final[Mapping[str, str]] = {
-    "motor": "Drawing a mode tries improbable modes in the first steps; choosing the most probable "
-    f"mode saves this cost. {_NOT_FAIR}",
-    "motor, noisy sensor": "With more noise the true mode is found later, so drawing modes costs "
-    "more. Choosing the most probable mode saves a part of it.",
+    "motor": "On average the most probable mode is cheaper than a drawn one, probably because "
+    f"drawing tries improbable modes in the first steps. {_NOT_FAIR}",
+    "motor, noisy sensor": "On average the most probable mode is cheaper than a drawn one. With "
+    "more noise the plant is identified later, and all agents pay for that.",
     "motor, changing load": "Here a controller for a heavy load is often cheaper than that of the "
     "true plant, because controllers are tuned for a time constant and not for this cost. So "
     "agents that do not follow the changes can have lower costs than ours.",
