@@ -70,7 +70,7 @@ def main(
     options += [f"--topic {topic}" for topic in topics]
     options += [f"--seed {seed}"] if seed else []
     command = " ".join(["python -m benchmarks.arena", *options])
-    text = page(results, worlds, seed=seed, command=command)
+    text = page(results, worlds, seed=seed, command=command, quick=quick)
     if json_file:
         json_file.write_text(as_json(results, worlds, seed=seed, command=command), encoding="utf-8")
     if out:

@@ -50,7 +50,10 @@ def _bayesianbandits(player: str) -> Contestant:
 
 
 def _contextualbandits(player: str) -> Contestant:
-    return _peer("contextualbandits", "contextualbandits", player)
+    # A bootstrap fits ten models for a decision, which takes 20 ms.
+    slow = player == "BootstrappedTS"
+    name = "contextualbandits"
+    return _peer(name, name, player, share=0.1 if slow else 1.0, full_only=slow)
 
 
 _VOWPAL_WABBIT: Final = tuple(
@@ -88,7 +91,7 @@ _CHANGING: Final = (
     _smpybandits("klUCB"),
     _smpybandits("DiscountedThompson"),
     _smpybandits("SWklUCB"),
-    _bayesianbandits("Thompson, decay 0.99"),
+    replace(_bayesianbandits("Thompson, decay 0.99"), full_only=True),
     *_VOWPAL_WABBIT,
 )
 _WITH_CONTEXTS: Final = (
@@ -113,11 +116,41 @@ _LOGISTIC: Final = (
     _contextualbandits("BootstrappedTS"),
     *_WITH_CONTEXTS,
 )
-#: Slow at 20,000 steps.
-_SLOW_CHANGES: Final = tuple(replace(c, full_only=c.peer == "bayesianbandits") for c in _CHANGING)
-
+_LINEAR_REMARK: Final = (
+    "`LinearBandit` assumes noise of standard deviation 1 unless it is told otherwise, "
+    "so here Thompson sampling explores four times as long as it should. With `sd=0.5` the regret "
+    "falls from 366 to 254 (10 features, 1,000 steps, three seeds). bayesianbandits learns the "
+    "noise, and the LinUCB of other packages adds one standard deviation, which explores less than "
+    "sampling does."
+)
+_LOGISTIC_REMARK: Final = (
+    "Thompson sampling with the prior N(0, I) explores longer than LinUCB with a bonus "
+    "of one standard deviation, and `LogisticBandit` updates by a streaming Laplace "
+    "approximation, whose mean is too close to 0. In a prototype, moment matching instead lowered "
+    "the regret by 11 to 12 % (10 features, 1,000 steps, and 100 features, 1,500 steps, three "
+    "seeds each)."
+)
 #: Why we lose, where we lose.
-REMARKS: Final[dict[str, str]] = {}
+REMARKS: Final = {
+    "ten Gaussian arms": "After n rewards the posterior `Gauss` of SMPyBandits has "
+    "the standard deviation 1/n, that of the exact posterior is about 1/√n. It explores less than "
+    "Thompson sampling, which pays off in runs of 1,000 steps. These arms are drawn from the "
+    "default prior of `GaussianBandit`.",
+    "Gaussian arms, large scale": "The default prior N(0, 1) of `GaussianBandit` is "
+    "wrong here. After one reward of 50 all other arms, believed to be near 0, look bad and are "
+    "never tried. Give `prior` and `sd` on the scale of your rewards. `sd=None` learns the noise, "
+    "but its prior mean is 0 too.",
+    "linear, 10 features": _LINEAR_REMARK,
+    "linear, 100 features": _LINEAR_REMARK,
+    "logistic, 10 features": _LOGISTIC_REMARK,
+    "logistic, 100 features": _LOGISTIC_REMARK,
+    "digits": "An image has a length of about 4, so with the prior N(0, I) the scores "
+    "of the arms first vary by about 4, and the agent answers almost at random until each arm has "
+    "seen many images. LinUCB with a bonus of one standard deviation explores less. In a "
+    "prototype with 1,500 steps and three seeds, a linear model that learns one noise level for "
+    "all arms was right in 78 % of all answers, `LogisticBandit` in 64 %, and `LinearBandit` with "
+    "its default noise of 1 in 28 %.",
+}
 
 
 def _world(
@@ -138,7 +171,7 @@ _CONTESTS: Final[dict[World, tuple[Contestant, ...]]] = {
     _world(
         "low rates",
         "Ten arms pay 1 with probabilities from U(0.005, 0.03), such as clicks.",
-        "BernoulliBandit", Size(12, 3_000), Size(40, 10_000),
+        "BernoulliBandit", Size(12, 2_000), Size(40, 10_000),
     ): _BERNOULLI,
     _world(
         "late rewards",
@@ -156,7 +189,7 @@ _CONTESTS: Final[dict[World, tuple[Contestant, ...]]] = {
         "Ten Bernoulli arms; at each step all probabilities are drawn anew from U(0, 1) with "
         "probability 0.0002.",
         "BernoulliBandit.changing()", Size(12, 10_000), Size(24, 20_000),
-    ): _SLOW_CHANGES,
+    ): _CHANGING,
     _world(
         "ten Gaussian arms",
         "The ten-armed testbed of Sutton and Barto: mean rewards from N(0, 1), noise N(0, 1).",
@@ -177,7 +210,7 @@ _CONTESTS: Final[dict[World, tuple[Contestant, ...]]] = {
     _world(
         "linear, 100 features",
         "The same with 100 features and weights w ~ N(0, I/100).",
-        "LinearBandit", Size(12, 500), Size(12, 3_000),
+        "LinearBandit", Size(12, 500), Size(12, 2_000),
     ): _LINEAR,
     _world(
         "logistic, 10 features",
@@ -188,7 +221,7 @@ _CONTESTS: Final[dict[World, tuple[Contestant, ...]]] = {
     _world(
         "logistic, 100 features",
         "The same with 100 features and weights w ~ N(0, 4 I/100).",
-        "LogisticBandit", Size(12, 500), Size(12, 3_000),
+        "LogisticBandit", Size(12, 500), Size(12, 2_000),
     ): _LOGISTIC,
     _world(
         "digits",

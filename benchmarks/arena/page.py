@@ -25,6 +25,7 @@ def page(
     *,
     seed: int,
     command: str,
+    quick: bool = False,
     date: datetime.date | None = None,
 ) -> str:
     """Return the results as Markdown: a summary, a table for each world, and the versions."""
@@ -43,7 +44,8 @@ def page(
         for world in played:
             if world.topic == topic:
                 of_world = [r for r in results if r.world == world.name]
-                lines += _section(world, of_world, comparisons[world.name])
+                steps = world.size(quick).steps
+                lines += _section(world, steps, of_world, comparisons[world.name])
     lines += ["## Versions", "", *_versions(results)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -123,7 +125,7 @@ def _summary(
 
 
 def _section(
-    world: World, results: Sequence[Result], comparisons: Sequence[Comparison]
+    world: World, steps: int, results: Sequence[Result], comparisons: Sequence[Comparison]
 ) -> list[str]:
     by_name = {c.other: c for c in comparisons}
     sign = 1.0 if world.lower_is_better else -1.0
@@ -147,7 +149,8 @@ def _section(
         "contestant", f"{world.score} ({better} is better)", "runs", "CPU time per decision",
         "memory", f"{world.ours} compared with it",
     )  # fmt: skip
-    lines = [f"### {world.name}", "", world.sentence, "", *_table(header, rows, "lrrrrl"), ""]
+    sentence = f"{world.sentence} Decisions in a run: {steps:,}."
+    lines = [f"### {world.name}", "", sentence, "", *_table(header, rows, "lrrrrl"), ""]
     return [*lines, world.remark, ""] if world.remark else lines
 
 
@@ -195,7 +198,10 @@ def _memory(megabytes: float) -> str:
 
 def _versions(results: Sequence[Result]) -> list[str]:
     versions = sorted({r.version for r in results if not r.skipped}, key=str.lower)
-    missing = {r.version: r.skipped for r in results if r.skipped}
+    missing = {
+        r.version: r.skipped for r in results
+        if r.skipped and not any(v.lower().startswith(r.version.lower()) for v in versions)
+    }  # fmt: skip
     lines = [", ".join(versions) + "." if versions else "Nothing was played."]
     lines += [f"Not played: {version} ({reason})." for version, reason in missing.items()]
     return lines
