@@ -127,7 +127,7 @@ _LINEAR_REMARK: Final = (
     "465 there, and of 199 with 10 features."
 )
 _LOGISTIC_REMARK: Final = (
-    "LinUCB wins with the wrong model, because it explores less: in the linear model a bonus of one "
+    "LinUCB has the wrong model, but explores less: in the linear model a bonus of one "
     "posterior standard deviation in place of a draw lowers the regret from 141 to 96 with 10 "
     "features and from 209 to 183 with 100. The approximation costs something too: in a prototype, "
     "moment matching in place of our streaming Laplace updates lowered the regret by 11 % with 10 "
