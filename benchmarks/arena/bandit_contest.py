@@ -116,24 +116,25 @@ _LOGISTIC: Final = (
     _contextualbandits("BootstrappedTS"),
     *_WITH_CONTEXTS,
 )
-# Measured apart from the contest: the same Gaussian model in NumPy, 500 steps, 8 runs for each of
-# three seeds, with draws, and with the posterior mean plus one standard deviation.
+# `bandit_ablation` measures the numbers in these remarks.
 _LINEAR_REMARK: Final = (
     "Drawing costs more than the model does. With our prior and our default noise of 1, a bonus of "
     "one posterior standard deviation in place of a draw, which is LinUCB, lowers the regret from "
     "289 to 142 with 10 features and from 749 to 519 with 100. The true noise, `sd=0.5`, "
     "lowers that of the draws to 219 with 10 features and does not change it with 100. Runs are "
     "short for 100 weights per arm: the posterior mean alone, without exploration, has a regret of "
-    "465 there, and of 199 with 10 features."
+    "465 there, and of 199 with 10 features. (`python -m benchmarks.arena.bandit_ablation`, a copy "
+    "of the model in NumPy, 500 steps.)"
 )
 _LOGISTIC_REMARK: Final = (
     "LinUCB has the wrong model, but explores less: in the linear model a bonus of one "
     "posterior standard deviation in place of a draw lowers the regret from 141 to 96 with 10 "
     "features and from 209 to 183 with 100. The approximation costs something too: in a prototype, "
     "moment matching in place of our streaming Laplace updates lowered the regret by 11 % with 10 "
-    "features (1,000 steps) and by 12 % with 100 (1,500 steps), 6 runs for each of three seeds."
+    "features (1,000 steps) and by 12 % with 100 (1,500 steps). "
+    "(`python -m benchmarks.arena.bandit_ablation`.)"
 )
-#: Why we lose, where we lose; the numbers are for the sizes stated.
+#: Why we lose, where we lose.
 REMARKS: Final = {
     "ten Gaussian arms": "After n rewards the posterior `Gauss` of SMPyBandits has the standard "
     "deviation 1/n, where the exact posterior has about 1/√n, so it explores less than Thompson "
@@ -148,9 +149,9 @@ REMARKS: Final = {
     "logistic, 10 features": _LOGISTIC_REMARK,
     "logistic, 100 features": _LOGISTIC_REMARK,
     "digits": "Here too it is the draw: in the linear model a bonus of one posterior standard "
-    "deviation in place of a draw raises the reward from 0.17 to 0.58 (500 steps, 8 runs for each "
-    "of three seeds). With moment matching in place of streaming Laplace, `LogisticBandit` would "
-    "earn 0.68 in place of 0.64 (1,500 steps, 6 runs for each of three seeds).",
+    "deviation in place of a draw raises the reward from 0.17 to 0.58 (500 steps). A prototype "
+    "with moment matching earned 0.68 where `LogisticBandit` earned 0.64 (1,500 steps). "
+    "(`python -m benchmarks.arena.bandit_ablation`.)",
 }
 
 
@@ -223,7 +224,7 @@ _CONTESTS: Final[dict[World, tuple[Contestant, ...]]] = {
         "logistic, 100 features",
         "The same with 100 features and weights w ~ N(0, 4 I/100).",
         "LogisticBandit", Size(12, 500), Size(12, 2_000),
-    ): _LOGISTIC,
+    ): tuple(replace(c, full_only=False) for c in _LOGISTIC),
     _world(
         "digits",
         "The handwritten digits of scikit-learn in random order: the context is an image of 64 "
@@ -238,7 +239,7 @@ WORLDS: Final = tuple(_CONTESTS)
 def contests(quick: bool, seed: int, progress: Progress) -> Iterator[Result]:
     """Play all worlds with all contestants."""
     worlds = dict(_CONTESTS)
-    if not _write_digits():
+    if not write_digits():
         digits = next(world for world in worlds if world.name == "digits")
         for contestant in worlds.pop(digits):
             yield Result(
@@ -250,7 +251,7 @@ def contests(quick: bool, seed: int, progress: Progress) -> Iterator[Result]:
     yield from play_all(pairs, quick, seed, progress)
 
 
-def _write_digits() -> bool:
+def write_digits() -> bool:
     """Write the digits where all environments can read them; return whether they are there."""
     if DIGITS.exists():
         return True

@@ -113,7 +113,7 @@ def _summary(
                 str(counts["better"]),
                 str(counts["no difference shown"]),
                 str(counts["worse"]),
-                ", ".join(stronger),
+                "; ".join(stronger),
                 str(skipped or ""),
             )
         )
