@@ -7,18 +7,15 @@ take turns, so that noise affects all of them equally. The regret checks that th
 problem: Thompson sampling loses 28.2 per run on average. Run with `python -m benchmarks.bandit`.
 """
 
-import json
-import os
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.peers.environments import PEERS, ROOT, NotInstalled, interpreter
-from benchmarks.peers.worker import STEPS
+from benchmarks.bandit_players import STEPS, WORLD
+from benchmarks.peers.environments import PEERS, NotInstalled, interpreter
+from benchmarks.peers.process import Process
 from benchmarks.timing import Timing
 from rich.console import Console
 from rich.table import Table
@@ -36,9 +33,6 @@ OURS = {
 ROUNDS = 9
 #: A request has as many runs as take about this long, and at least one.
 SECONDS = 0.25
-ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
-)
 
 
 @dataclass(frozen=True)
@@ -56,19 +50,12 @@ class Bench:
 class Contestant:
     """A process that plays runs on request."""
 
-    def __init__(self, python: str | Path, *module: str) -> None:
-        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `close`
-        self.process = subprocess.Popen(
-            [python, "-m", *module], cwd=ROOT, env=os.environ | ONE_THREAD, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
-        )  # fmt: skip
-        if hasattr(os, "sched_setaffinity"):
-            core = max(os.sched_getaffinity(0))
-            os.sched_setaffinity(self.process.pid, {core})
-        self._line()
-        self.played, self.runs = 0, 1
+    def __init__(self, python: str | Path, module: str, player: str) -> None:
+        self.process = Process(python, module, one_core=True)
+        self.player, self.played, self.runs = player, 0, 1
         self.seconds: list[float] = []
         self.regrets: list[float] = []
+        self._ask()  # a warm-up
         first = self._ask()["seconds"]
         self.runs = max(1, min(2_000, round(SECONDS / first)))
 
@@ -76,30 +63,17 @@ class Contestant:
         """Send one request and record the answer."""
         answer = self._ask()
         self.seconds.append(answer["seconds"] / (self.runs * STEPS))
-        self.regrets += answer["regrets"]
+        self.regrets += answer["scores"]
 
     def _ask(self) -> dict[str, Any]:
-        assert self.process.stdin
-        self.process.stdin.write(json.dumps({"runs": self.runs, "first": self.played}) + "\n")
-        self.process.stdin.flush()
+        request = {"player": self.player, "world": WORLD, "seed": 0, "steps": STEPS}
+        answer = self.process.ask(request | {"first": self.played, "runs": self.runs})
         self.played += self.runs
-        answer: dict[str, Any] = json.loads(self._line())
         return answer
-
-    def _line(self) -> str:
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        if not line:
-            self.process.wait()
-            self.errors.seek(0)
-            lines = self.errors.read().strip().splitlines() or ["it printed no error"]
-            raise NotInstalled(f"its process ended: {lines[-1][:200]}")
-        return line
 
     def close(self) -> None:
         """Close the pipe, which ends the process."""
-        self.process.communicate()
-        self.errors.close()
+        self.process.close()
 
 
 def measure(rounds: int = ROUNDS) -> Bench:
@@ -112,7 +86,7 @@ def measure(rounds: int = ROUNDS) -> Bench:
         for module, name in PEERS.items():
             try:
                 python = interpreter(module)
-                contestants[name] = Contestant(python, f"benchmarks.peers.{module}")
+                contestants[name] = Contestant(python, f"benchmarks.peers.{module}", "Thompson")
             except NotInstalled as reason:
                 missing[name] = str(reason)
         for _ in range(rounds):

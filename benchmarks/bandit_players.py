@@ -2,23 +2,28 @@
 
     10 Bernoulli levers with uniform biases, Thompson sampling with uniform priors, 1,000 steps
 
-`python -m benchmarks.bandit_players NAME` speaks the protocol of `benchmarks.peers.worker`.
+`python -m benchmarks.bandit_players` speaks the protocol of `benchmarks.peers.worker`. Its players
+draw rewards as they go; those of other libraries read the same biases from a table of rewards.
 """
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numba
 import numpy as np
-from benchmarks.peers.worker import LEVERS, STEPS, serve
+from benchmarks.peers.bandit_worlds import ARMS as LEVERS
+from benchmarks.peers.bandit_worlds import make_run
+from benchmarks.peers.worker import serve
 
 from bayescontrol import Stream, interact
+from bayescontrol.arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.interaction import both_streams
 from bayescontrol.kernels.random import beta, uniform
 
-__all__ = ["PLAYERS"]
+__all__ = ["PLAYERS", "STEPS", "WORLD"]
+
+WORLD, STEPS = "ten Bernoulli arms", 1_000
 
 _njit: Any = numba.njit(error_model="numpy")
 
@@ -62,21 +67,21 @@ def kernel_numbers_loop(biases: Any, p: Any, q: Any) -> float:
 
 
 GENERATOR = np.random.default_rng(0)
-AGENT, WORLD = Stream(1), Stream(2)
+AGENT, ENVIRONMENT = Stream(1), Stream(2)
 BANDIT = BernoulliBandit(LEVERS)
 
 
-def numba_numpy(biases: Sequence[float], run: int) -> float:
+def numba_numpy(biases: FloatArray, run: int) -> float:
     """A plain Numba loop with NumPy's generator."""
-    return float(numpy_generator_loop(np.array(biases), GENERATOR))
+    return float(numpy_generator_loop(biases, GENERATOR))
 
 
-def numba_kernels(biases: Sequence[float], run: int) -> float:
+def numba_kernels(biases: FloatArray, run: int) -> float:
     """A plain Numba loop with the random numbers of our kernels."""
-    return float(kernel_numbers_loop(np.array(biases), AGENT.state, WORLD.state))
+    return float(kernel_numbers_loop(biases, AGENT.state, ENVIRONMENT.state))
 
 
-def numpy_python(biases: Sequence[float], run: int) -> float:
+def numpy_python(biases: FloatArray, run: int) -> float:
     """A Python loop that draws ten variables with one NumPy call."""
     rng = GENERATOR
     counts = np.ones((2, LEVERS))
@@ -89,14 +94,14 @@ def numpy_python(biases: Sequence[float], run: int) -> float:
     return total
 
 
-def fused(biases: Sequence[float], run: int) -> float:
+def fused(biases: FloatArray, run: int) -> float:
     """`interact` with the compiled loop; streams continue across runs, like NumPy's generator."""
-    streams = (AGENT, WORLD)
+    streams = (AGENT, ENVIRONMENT)
     record = interact(BANDIT.agent(), BANDIT.environment(biases), STEPS, streams=streams)
     return float(record.observations.sum())
 
 
-def readable(biases: Sequence[float], run: int) -> float:
+def readable(biases: FloatArray, run: int) -> float:
     """A Python loop that calls `act` and `observe` in turn."""
     agent, world, total = BANDIT.agent(), BANDIT.environment(biases), 0.0
     p, q = both_streams(0, run)
@@ -117,5 +122,13 @@ PLAYERS = {
     "readable": readable,
 }
 
+
+def prepare(request: Mapping[str, Any], run: int) -> Callable[[], float]:
+    """Return a function that plays a run and returns its regret, max_j m_j · steps - Σ_t r_t."""
+    biases = make_run(WORLD, request["seed"], run, STEPS).means[0]
+    play, best = PLAYERS[request["player"]], float(biases.max()) * STEPS
+    return lambda: best - play(biases, run)
+
+
 if __name__ == "__main__":
-    serve(PLAYERS[sys.argv[1]])
+    serve(prepare, "bayescontrol")

@@ -1,7 +1,13 @@
-"""Agents and studies beyond the paper: compared in benchmarks, not installed.
+"""Agents, studies and contests beyond the paper: for benchmarks, not installed.
 
-Import them as `benchmarks.arena` from the root of the repository. Their kernels are compiled and
-cached like those of the library.
+Run and import them from the root of the repository:
+
+    python -m benchmarks.arena        contests between this library and other packages, one page
+    from benchmarks.arena import …    agents to compare with
+    bandit_zoo, maze_zoo, …           studies of these agents
+
+A contest is a topic with worlds (`contest`, `page`, and a module for each topic). The players of
+other packages are in `benchmarks.peers`. Kernels are compiled and cached like those of the library.
 """
 
 from benchmarks.arena.bamcp import BAMCP

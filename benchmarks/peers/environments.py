@@ -5,6 +5,7 @@ This project is not installed there, and the peers are not installed in our envi
 
 import subprocess
 import sys
+import threading
 import venv
 from pathlib import Path
 
@@ -21,12 +22,29 @@ PEERS = {
 }
 
 
+_lock = threading.Lock()
+_failures: dict[str, str] = {}
+
+
 class NotInstalled(Exception):
     """A peer cannot be installed or run, with the reason."""
 
 
 def interpreter(peer: str) -> Path:
-    """Return the Python of the peer's environment; create it if it is missing or out of date."""
+    """Return the Python of the peer's environment; create it if it is missing or out of date.
+
+    Raise `NotInstalled` if that fails; it is tried once in this process.
+    """
+    with _lock:
+        if peer not in _failures:
+            try:
+                return _up_to_date(peer)
+            except NotInstalled as reason:
+                _failures[peer] = str(reason)
+    raise NotInstalled(_failures[peer])
+
+
+def _up_to_date(peer: str) -> Path:
     place = FOLDER / peer
     python = place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     pins = (Path(__file__).parent / f"{peer}.txt").read_text()
