@@ -3,20 +3,20 @@
 Run and import them from the root of the repository:
 
     python -m benchmarks.arena        contests between this library and other packages, one page
-    from benchmarks.arena import …    agents to compare with
+    from benchmarks.arena import …    agents to compare with, from the folder `agents`
     bandit_zoo, maze_zoo, …           studies of these agents
 
 A contest is a topic with worlds (`contest`, `page`, and a module for each topic). The players of
 other packages are in `benchmarks.peers`. Kernels are compiled and cached like those of the library.
 """
 
-from benchmarks.arena.bamcp import BAMCP
-from benchmarks.arena.bandits import InformationDirected, KnowledgeGradient
-from benchmarks.arena.bayesian_q import BayesianQ
-from benchmarks.arena.optimism import MOSS, BayesUCB, UCBTuned
-from benchmarks.arena.partition_tree import PartitionTree
-from benchmarks.arena.posterior_sampling import DirichletMDPBelief, PosteriorSampling
-from benchmarks.arena.ucrl2 import UCRL2
+from benchmarks.arena.agents.bamcp import BAMCP
+from benchmarks.arena.agents.bandits import InformationDirected, KnowledgeGradient
+from benchmarks.arena.agents.bayesian_q import BayesianQ
+from benchmarks.arena.agents.optimism import MOSS, BayesUCB, UCBTuned
+from benchmarks.arena.agents.partition_tree import PartitionTree
+from benchmarks.arena.agents.posterior_sampling import DirichletMDPBelief, PosteriorSampling
+from benchmarks.arena.agents.ucrl2 import UCRL2
 
 __all__ = [
     "BAMCP",

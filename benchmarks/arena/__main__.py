@@ -24,16 +24,11 @@ TOPICS: Final = {
 }
 
 
-def _available() -> list[str]:
-    folder = Path(__file__).parent
-    return [topic for topic, module in TOPICS.items() if (folder / f"{module}.py").exists()]
-
-
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quick", is_flag=True, help="Play fewer and shorter runs.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the worlds and contestants.")
 @click.option(
-    "--topic", "topics", multiple=True, type=click.Choice(_available()),
+    "--topic", "topics", multiple=True, type=click.Choice(list(TOPICS)),
     help="Play this topic only. Repeatable. Default: all topics.",
 )  # fmt: skip
 @click.option(
@@ -55,7 +50,7 @@ def main(
     console = Console(stderr=True)
     results: list[Result] = []
     worlds: list[World] = []
-    for topic in topics or _available():
+    for topic in topics or list(TOPICS):
         module = import_module(f"benchmarks.arena.{TOPICS[topic]}")
         worlds += module.WORLDS
         with live(topic) as progress:

@@ -11,7 +11,7 @@ import argparse
 import time
 
 import numpy as np
-from benchmarks.arena.partition_tree import PartitionTree
+from benchmarks.arena.agents.partition_tree import PartitionTree
 from rich.console import Console
 from rich.table import Table
 

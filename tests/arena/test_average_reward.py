@@ -2,7 +2,11 @@
 
 import numpy as np
 import pytest
-from benchmarks.arena.average_reward import draw_rewards, draw_transitions, solve_average_reward
+from benchmarks.arena.agents.average_reward import (
+    draw_rewards,
+    draw_transitions,
+    solve_average_reward,
+)
 
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.mdp import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import mpmath
 import numpy as np
 import pytest
-from benchmarks.arena import bayesian_q
+from benchmarks.arena.agents import bayesian_q
 
 from bayescontrol import Stream
 from bayescontrol.kernels import arms

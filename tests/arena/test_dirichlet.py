@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.arena import DirichletMDPBelief
-from benchmarks.arena.declared_model import DeclaredModel
-from benchmarks.arena.posterior_sampling import ModelPrior, SampledModel
+from benchmarks.arena.agents.declared_model import DeclaredModel
+from benchmarks.arena.agents.posterior_sampling import ModelPrior, SampledModel
 
 from bayescontrol import ControlRule, FiniteBelief
 from bayescontrol.errors import (

@@ -8,7 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from benchmarks.arena import bandits as ids
+from benchmarks.arena.agents import bandits as ids
 from scipy import integrate, special  # type: ignore[import-untyped]
 
 from bayescontrol.arrays import FloatArray

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.arena.posterior_sampling import (
+from benchmarks.arena.agents.posterior_sampling import (
     DirichletMDPBelief,
     Ends,
     Episode,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.arena import UCRL2
-from benchmarks.arena.ucrl2 import extended_value_iteration, optimistic
+from benchmarks.arena.agents.ucrl2 import extended_value_iteration, optimistic
 
 from bayescontrol import interact
 from bayescontrol.arrays import FloatArray

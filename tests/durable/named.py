@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from benchmarks import arena
-from benchmarks.arena.posterior_sampling import doubling_lengths
+from benchmarks.arena.agents.posterior_sampling import doubling_lengths
 
 from bayescontrol import (
     BernoulliBandit,

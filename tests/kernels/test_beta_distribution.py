@@ -6,7 +6,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from benchmarks.arena.beta_quantiles import beta_cdf, beta_quantile
+from benchmarks.arena.agents.beta_quantiles import beta_cdf, beta_quantile
 from scipy import special  # type: ignore[import-untyped]
 
 from bayescontrol.kernels.beta_distribution import divergence, divergence_bound, excess, log1p_exp

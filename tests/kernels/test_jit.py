@@ -59,7 +59,7 @@ def imported_kernels(path: Path) -> set[str]:
 
 @pytest.mark.parametrize(
     "path",
-    sorted([*SOURCES.glob("[a-z]*.py"), *ARENA.glob("[a-z]*.py")]),
+    sorted([*SOURCES.glob("[a-z]*.py"), *ARENA.rglob("[a-z]*.py")]),
     ids=lambda path: path.stem,
 )
 def test_the_digest_covers_every_kernel_that_is_imported(path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from benchmarks.arena import bandits as arena
-from benchmarks.arena import optimism
+from benchmarks.arena.agents import bandits as arena
+from benchmarks.arena.agents import optimism
 from scipy import special  # type: ignore[import-untyped]
 
 from bayescontrol.arrays import FloatArray

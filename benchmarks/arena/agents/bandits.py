@@ -26,8 +26,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from benchmarks.arena.beta_quantiles import beta_cdf, log_peak
-from benchmarks.arena.optimism import beta_prior, horizon_of
+from benchmarks.arena.agents.beta_quantiles import beta_cdf, log_peak
+from benchmarks.arena.agents.optimism import beta_prior, horizon_of
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.baselines import CountingAgent

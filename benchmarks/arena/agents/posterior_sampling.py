@@ -23,13 +23,13 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks.arena.average_reward import (
+from benchmarks.arena.agents.average_reward import (
     draw_rewards,
     draw_transitions,
     expected_rewards,
     solve_average_reward,
 )
-from benchmarks.arena.declared_model import DeclaredModel
+from benchmarks.arena.agents.declared_model import DeclaredModel
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import (

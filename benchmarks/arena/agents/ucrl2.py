@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
-from benchmarks.arena.declared_model import DeclaredModel
+from benchmarks.arena.agents.declared_model import DeclaredModel
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, require_between
 from bayescontrol.errors import BadEvidence, IncompatibleState

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks.arena.beta_quantiles import beta_cdf
+from benchmarks.arena.agents.beta_quantiles import beta_cdf
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.baselines import TabularLearner

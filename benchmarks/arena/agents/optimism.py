@@ -15,7 +15,7 @@ from operator import index as whole_number
 from typing import Any, ClassVar
 
 import numpy as np
-from benchmarks.arena.beta_quantiles import beta_quantile
+from benchmarks.arena.agents.beta_quantiles import beta_quantile
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.baselines import CountingAgent

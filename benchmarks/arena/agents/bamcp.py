@@ -19,8 +19,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from benchmarks.arena.average_reward import draw_row
-from benchmarks.arena.declared_model import DeclaredModel, require_integer
+from benchmarks.arena.agents.average_reward import draw_row
+from benchmarks.arena.agents.declared_model import DeclaredModel, require_integer
 
 from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.errors import (

@@ -1,0 +1,1 @@
+"""Agents beyond the paper, to compare with: Bayesian planning, optimism, posterior sampling."""
