@@ -33,8 +33,8 @@ StreamLike: TypeAlias = "Stream | np.random.Generator"
 
 ALGORITHM = "xoshiro256++"
 INT64 = 2**63
-#: The module with the kernel that computes the same states as NumPy's SeedSequence, but faster.
-_KERNEL = "bayescontrol.kernels.random"
+#: If this module is loaded, so is Numba, and kernels can be called at once.
+_KERNELS = "bayescontrol.kernels.random"
 #: The largest number of trials and the largest mean of a Poisson number: both are doubles.
 MAX_COUNT = 2**53
 
@@ -76,12 +76,12 @@ class Stream:
             raise ValueError(f'role={role!r}: expected a name such as "agent"')  # noqa: TRY004
         seed, run = _integer("seed", seed, 0, 2**128), _integer("run", run, 0, INT64)
         code = zlib.crc32(role.encode())
-        if _KERNEL not in sys.modules:  # do not load Numba before the first draw
+        if _KERNELS not in sys.modules:  # do not load Numba before the first draw
             return cls(np.random.SeedSequence(seed, spawn_key=(run, code)))
         words = [*_words(seed, 4), *_words(run, 1), code]
         stream = cls.__new__(cls)
         stream.state, scratch = np.empty((2, 4), np.uint64)
-        kernels.random.seed_state(np.array(words, np.uint64), scratch, stream.state)
+        kernels.seed_sequence.seed_state(np.array(words, np.uint64), scratch, stream.state)
         return stream
 
     @overload

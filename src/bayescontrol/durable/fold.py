@@ -83,7 +83,9 @@ class Streams:
         key = (low,) if n < _WORD else (low, n >> 32)
         rng_states = np.empty((min(_BLOCK, _WORD - low), 4), np.uint64)
         entropy = np.array([*self._words, *key, _ROLE], np.uint64)
-        kernels.random.seed_states(entropy, len(self._words), np.empty(4, np.uint64), rng_states)
+        kernels.seed_sequence.seed_states(
+            entropy, len(self._words), np.empty(4, np.uint64), rng_states
+        )
         return rng_states
 
 

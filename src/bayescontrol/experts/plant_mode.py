@@ -4,10 +4,10 @@
                  x' = f(x, u, d) + w,        y = h(x') + e             `ExtendedMode`
     policy       u = controller(loop), within the limits of the actuator
 
-w is process noise and e sensor noise. The filter is the private state of the mode, see
-`kernels.kalman`. The input of step k is held until the output y is measured, so a direct
-feedthrough D acts on the input that led to y. Signals are the situation (`Signals`): the clock, the
-last input, the setpoint, measured disturbances and the last output. They reach every mode.
+w is process noise, e sensor noise. The filter is the private state of the mode, see
+`kernels.kalman`. The input is held until the output y is measured, so a direct feedthrough D acts
+on the input that led to y. Signals are the situation (`Signals`): clock, last input, setpoint,
+measured disturbances and last output. They reach every mode.
 """
 
 import math
@@ -40,6 +40,7 @@ from bayescontrol.experts.state_space import (
     as_covariance,
     as_signal,
     discretised,
+    process_covariance,
     sampled,
 )
 from bayescontrol.linear.matrices import as_limits, as_matrix, as_start, as_vector, riccati
@@ -78,8 +79,7 @@ class Filters:
 class FilterMode(Filters):
     """Base class of modes with a filter: signals, limits, noise, and the policy.
 
-    Subclasses have `step_filter`, `next_state` and `output_of`; v are the inputs and the measured
-    disturbances.
+    Subclasses have `step_filter`, `next_state` and `output_of`; v are inputs and disturbances.
     """
 
     #: The stationary L, S and Σ after an observation; None if there is no such filter.
@@ -279,7 +279,7 @@ class PlantMode(FilterMode):
         if inputs < 1:
             raise InvalidSystem(f"disturbances={disturbances}: the plant has {q} inputs in all")
         self.B, self.E = B[:, :inputs], B[:, inputs:]
-        self.W = _process_noise(plant, self.B, process_noise, input_noise)
+        self.W = process_covariance(plant, self.B, process_noise, input_noise)
         try:
             u0, y0 = operating_point
         except (TypeError, ValueError):
@@ -568,23 +568,6 @@ class PlantWorld:
 
     def __repr__(self) -> str:
         return f"PlantWorld({self.mode!r}, step {self.k})"
-
-
-def _process_noise(plant: Any, B: FloatArray, states: Any, inputs: Any) -> FloatArray:
-    """Return the covariance of the process noise, from that of the states and of the inputs."""
-    n, q = B.shape
-    if states is None and inputs is None:
-        raise InvalidSystem(
-            "give process_noise or input_noise: without them the filter ignores the sensor"
-        )
-    if hasattr(plant, "num") and n > 1 and states is not None and np.ndim(states) < 2:
-        raise InvalidSystem(
-            f"process_noise={states!r}: the states of a transfer function of order {n} have no "
-            "units; give input_noise, a covariance matrix, or a state space"
-        )
-    by_input = as_covariance(0.0 if inputs is None else inputs, q, "input_noise")
-    by_state = as_covariance(0.0 if states is None else states, n, "process_noise")
-    return np.asarray(by_state + B @ by_input @ B.T)
 
 
 def _stacked(each: Sequence[tuple[Any, ...]]) -> Any:

@@ -94,6 +94,23 @@ def as_covariance(value: Any, size: int, what: str, *, strictly: bool = False) -
     return as_definite(array, size, what, strictly=strictly)
 
 
+def process_covariance(plant: Any, B: FloatArray, states: Any, inputs: Any) -> FloatArray:
+    """Return the covariance of the process noise, from that of the states and of the inputs."""
+    n, q = B.shape
+    if states is None and inputs is None:
+        raise InvalidSystem(
+            "give process_noise or input_noise: without them the filter ignores the sensor"
+        )
+    if hasattr(plant, "num") and n > 1 and states is not None and np.ndim(states) < 2:
+        raise InvalidSystem(
+            f"process_noise={states!r}: the states of a transfer function of order {n} have no "
+            "units; give input_noise, a covariance matrix, or a state space"
+        )
+    by_input = as_covariance(0.0 if inputs is None else inputs, q, "input_noise")
+    by_state = as_covariance(0.0 if states is None else states, n, "process_noise")
+    return np.asarray(by_state + B @ by_input @ B.T)
+
+
 def as_constant(value: Any, size: int, what: str) -> FloatArray:
     """Return a finite vector. A number other than 0 is a vector of size one."""
     array = as_numbers(value, what, InvalidSystem)

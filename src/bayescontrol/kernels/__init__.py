@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         restarts,
         riccati,
         screening,
+        seed_sequence,
         tabular,
         td,
     )
