@@ -211,7 +211,7 @@ def exponential(state: UIntArray) -> float:
 
 @inlined
 def _position(word: int, i: np.uint64) -> float:
-    """Return the position in layer i of the normal density that the upper 53 bits of a word say."""
+    """Return the position in layer i of the normal density, from the upper 53 bits of a word."""
     return float((np.int64(word) >> 11) * N_UNIT[i])
 
 
@@ -377,7 +377,7 @@ def beta_of(state: UIntArray, d_a: float, c_a: float, d_b: float, c_b: float) ->
 
     Usually both gammas accept their first proposals, which need four words: two normals and two
     uniforms. The words are drawn together, so that the state stays in registers. Otherwise the
-    gammas are drawn one after the other from the same state, with the same result as always.
+    gammas are drawn one after the other from the same state. Both ways give the same numbers.
 
     >>> from bayescontrol.seeding import Stream
     >>> beta_of(Stream(1).state, *gamma_constants(2.0), *gamma_constants(3.0)) == beta(
