@@ -466,13 +466,18 @@ class ArmsBelief(HasArms[MeanRewards]):
         if self.labels != other.labels or self._prior.tobytes() != other._prior.tobytes():
             raise IncompatibleState(f"cannot merge {other!r}: its arms or its prior differ")
         self._rows = self.family.merged(self._prior, self._rows, other._rows)
-        self._roster.counts = self._roster.counts + other._roster.counts
+        self._roster.add_pulls(other._roster.counts)
         self._refresh()
 
     def copy(self) -> "ArmsBelief":
         """Return an independent copy."""
         clone = ArmsBelief.__new__(type(self))
-        clone.__dict__.update(self.__dict__)  # the prior never changes in place
+        if type(self) is not ArmsBelief:  # it may have more attributes
+            clone.__dict__.update(self.__dict__)
+        # One by one: in an object whose `__dict__` was read, Python looks up attributes more slowly.
+        clone.family, clone._prior = self.family, self._prior  # never change in place
+        clone._screening, clone.split_ties = self._screening, self.split_ties
+        clone._needs_logs, clone._last = self._needs_logs, self._last
         clone._roster, clone._rows = self._roster.copy(), self._rows.copy()
         clone._drawn, clone._undrawn = self._drawn.copy(), self._undrawn.copy()
         clone._logs = self._logs.copy()

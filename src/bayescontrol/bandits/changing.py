@@ -196,7 +196,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
                     (None, a, r) for a, r in zip(arms, rewards[part].tolist(), strict=True)
                 ]
                 self._save_window()
-        self._roster.counts += np.bincount(actions, minlength=len(prior))
+        self._roster.add_pulls(np.bincount(actions, minlength=len(prior)).tolist())
         self._drawn_from = None
 
     # -- retiring arms, saving, copying --------------------------------------------------------

@@ -327,7 +327,7 @@ class LinearBelief(HasArms[LinearWeights]):
         if self.labels != other.labels or not self._posteriors.same_prior(other._posteriors):
             raise IncompatibleState(f"cannot merge {other!r}: its arms or its prior differ")
         self._posteriors.merge(other._posteriors)
-        self._roster.counts = self._roster.counts + other._roster.counts
+        self._roster.add_pulls(other._roster.counts)
 
     def copy(self) -> "LinearBelief":
         """Return an independent copy."""
@@ -556,7 +556,7 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         if tuple(self._roster.labels) != tuple(other._roster.labels):
             raise IncompatibleState(f"cannot merge {other!r}: its arms differ")
         self._single_arm.merge(other._single_arm)
-        self._roster.counts = self._roster.counts + other._roster.counts
+        self._roster.add_pulls(other._roster.counts)
 
     def copy(self) -> "SharedLinearBelief":
         """Return an independent copy."""

@@ -5,7 +5,7 @@
 A retired arm keeps its index and its posterior, so that it can be restored.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from operator import index
 from typing import Any, Generic, TypeVar
 
@@ -31,7 +31,8 @@ class Roster:
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
         self.labels = Names("arm", arms)
-        self.counts: IntArray = np.zeros(len(self.labels), np.int64)
+        #: The number of rewards of each arm: a list, because it is faster to update than an array.
+        self.counts = [0] * len(self.labels)
         self._activate(np.arange(len(self.labels)))
 
     def _activate(self, active: IntArray) -> None:
@@ -43,7 +44,7 @@ class Roster:
     def add(self, arm: Hashable) -> None:
         """Add an active arm."""
         self.labels = self.labels.with_name(arm)
-        self.counts = np.append(self.counts, 0)
+        self.counts.append(0)
         self._activate(np.append(self.active, len(self.labels) - 1))
 
     def retire(self, arm: Hashable) -> None:
@@ -62,12 +63,16 @@ class Roster:
             raise UnknownArm(f"arm {arm!r} is active: only a retired arm can be restored")
         self._activate(np.sort(np.append(self.active, j)))
 
+    def add_pulls(self, pulls: Iterable[int]) -> None:
+        """Count more rewards, a number for each arm."""
+        self.counts = [n + more for n, more in zip(self.counts, pulls, strict=True)]
+
     def save(self) -> Arrays:
         """Return the named arrays `arms`, `active` and `pulls`."""
         return {
             "arms": pack(list(self.labels), "the names of the arms"),
             "active": self.active.copy(),
-            "pulls": self.counts.copy(),
+            "pulls": np.array(self.counts, np.int64),
         }
 
     @classmethod
@@ -84,9 +89,9 @@ class Roster:
         all_exist = active.size > 0 and bool(np.isin(active, roster.active).all())
         if not all_exist or not np.array_equal(active, np.unique(active)):
             raise IncompatibleState(f"the saved state is damaged: the active arms are {active}")
-        if counts.shape != roster.counts.shape or counts.min() < 0:
+        if counts.shape != roster.active.shape or counts.min() < 0:
             raise IncompatibleState(f"the saved state is damaged: the pulls are {counts}")
-        roster.counts = counts
+        roster.counts = counts.tolist()
         roster._activate(active)
         return roster
 
@@ -135,12 +140,12 @@ class HasArms(Generic[M]):
     @property
     def pulls(self) -> dict[Any, int]:
         """The number of rewards observed per arm, retired arms included."""
-        return dict(zip(self.labels, self._roster.counts.tolist(), strict=True))
+        return dict(zip(self.labels, self._roster.counts, strict=True))
 
     @property
     def count(self) -> int:
         """The number of rewards observed."""
-        return int(self._roster.counts.sum())
+        return sum(self._roster.counts)
 
     def __len__(self) -> int:
         """The number of active arms."""
@@ -160,5 +165,6 @@ class HasArms(Generic[M]):
 
     def fast_forward(self, actions: IntArray) -> None:
         """Synchronise with a finished compiled loop, which has updated the posteriors."""
-        self._roster.counts += np.bincount(actions, minlength=len(self._roster.labels))
+        pulls = np.bincount(actions, minlength=len(self._roster.labels))
+        self._roster.add_pulls(pulls.tolist())
         self._last = None
