@@ -38,7 +38,8 @@ O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
     """Return the random streams of agent and environment for one run."""
-    return Stream.named(seed, run, "agent"), Stream.named(seed, run, "environment")
+    agent, environment = Stream.of_roles(seed, run, ("agent", "environment"))
+    return agent, environment
 
 
 def _as_pair(streams: Any, seed: SeedLike) -> tuple[Stream, Stream]:
@@ -160,7 +161,7 @@ def interact(
     """
     count = as_integer("steps", steps, 0)
     _check_parts(agent, environment)
-    measured = as_probes(probes or ())
+    measured = as_probes(probes) if probes else {}
     number = as_seed(seed)
     p, q = _as_pair(streams, seed) if streams is not None else both_streams(number, run)
     if count and not measured and (loop := find_loop(agent, environment)) is not None:

@@ -170,7 +170,7 @@ def number(o: Any, support: str) -> float:
 
 def zero_or_one(o: Any, arm: str = "Bernoulli") -> float:
     """Return o as 0.0 or 1.0, else raise BadEvidence, which mentions the kind of `arm`."""
-    if type(o) is int and (o == 0 or o == 1):  # the usual case
+    if type(o) in (int, float) and (o == 0 or o == 1):  # the usual case
         return float(o)
     r = number(o, "0 or 1")
     if r not in (0.0, 1.0):
