@@ -159,6 +159,20 @@ def test_a_copy_is_independent(case: Case) -> None:
     assert twin.count == 5
 
 
+def test_a_copy_has_all_attributes_of_a_subclass_too(case: Case) -> None:
+    class Tagged(ArmsBelief):
+        tag = ""
+
+    family, labels = case.bandit.family, list(case.bandit.labels)
+    tagged = Tagged(family, labels)
+    tagged.tag = "mine"
+    twin = tagged.copy()
+    assert isinstance(twin, Tagged)
+    assert twin.tag == "mine"
+    plain = ArmsBelief(family, labels)
+    assert vars(plain.copy()).keys() == vars(plain).keys()
+
+
 def test_the_last_drawn_mode_can_be_read(case: Case) -> None:
     belief = case.bandit.belief()
     assert belief.last() is None
