@@ -33,6 +33,7 @@ StreamLike: TypeAlias = "Stream | np.random.Generator"
 
 ALGORITHM = "xoshiro256++"
 INT64 = 2**63
+WORD = 2**32 - 1  # the largest 32-bit word
 #: If this module is loaded, so is Numba, and kernels can be called at once.
 _KERNELS = "bayescontrol.kernels.random"
 #: The largest number of trials and the largest mean of a Poisson number: both are doubles.
@@ -88,13 +89,15 @@ class Stream:
         codes = [zlib.crc32(role.encode()) for role in roles]
         if _KERNELS not in sys.modules:  # do not load Numba before the first draw
             return [cls(np.random.SeedSequence(seed, spawn_key=(run, code))) for code in codes]
-        words = np.array([*_words(seed, 4), *_words(run, 1), 0], np.uint64)
+        words = [seed & WORD, seed >> 32 & WORD, seed >> 64 & WORD, seed >> 96]
+        words += [run] if run <= WORD else [run & WORD, run >> 32]
+        entropy = np.array([*words, 0], np.uint64)
         scratch, streams = np.empty(4, np.uint64), []
         for code in codes:
-            words[-1] = code
+            entropy[-1] = code
             stream = cls.__new__(cls)
             stream.state = np.empty(4, np.uint64)
-            kernels.seed_sequence.seed_state(words, scratch, stream.state)
+            kernels.seed_sequence.seed_state(entropy, scratch, stream.state)
             streams.append(stream)
         return streams
 
@@ -397,15 +400,6 @@ def _positive(name: str, value: float) -> float:
     if number == 0.0:
         raise ValueError(f"{name} = {value!r} must be greater than 0")
     return number
-
-
-def _words(number: int, least: int) -> list[int]:
-    """Return a number as 32-bit words, lowest first; at least this many."""
-    words: list[int] = []
-    while number or len(words) < least:
-        words.append(number & 0xFFFFFFFF)
-        number >>= 32
-    return words
 
 
 def _integer(name: str, value: object, least: int, end: int) -> int:
