@@ -84,14 +84,13 @@ class Ledger:
 
     def _enlarge(self, states: int, pool: int) -> None:
         """Enlarge the arrays to `states` states and `pool` transitions; new entries are 0."""
-        pairs, more = states * len(self.actions), states - self.chain.M.size
+        pairs = states * len(self.actions)
         sizes = dict.fromkeys(PER_PAIR, pairs) | dict.fromkeys(PER_TRANSITION, pool)
         sizes |= dict.fromkeys(PER_STATE, states)
-        arrays = {name: getattr(self.evidence, name) for name in sizes}
         self.evidence = self.evidence._replace(
-            **{name: np.pad(array, (0, sizes[name] - array.size)) for name, array in arrays.items()}
+            **{name: _extended(getattr(self.evidence, name), n) for name, n in sizes.items()}
         )
-        Q, M = np.pad(self.chain.Q, ((0, more), (0, 0))), np.pad(self.chain.M, (0, more))
+        Q, M = _extended(self.chain.Q, states), _extended(self.chain.M, states)
         self.chain = self.chain._replace(Q=Q, M=M)
 
     def _reserve(self, room: int) -> int:
@@ -250,6 +249,13 @@ class Ledger:
         ledger = Ledger(list(self.actions), (1.0, 1.0, 1.0), None, self.allowed)
         ledger.declared, ledger.prior[:] = self.declared, self.prior
         return ledger
+
+
+def _extended(array: Any, size: int) -> Any:
+    """Return a copy with this number of rows; new rows are 0. Faster than `np.pad`."""
+    longer = np.zeros((size, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 def to_arrays(ledger: Ledger) -> Arrays:
