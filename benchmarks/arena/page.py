@@ -171,7 +171,7 @@ def _mean_and_error(scores: Sequence[float]) -> str:
     mean, error = float(np.mean(scores)), float("nan")
     if len(scores) > 1:
         error = float(np.std(scores, ddof=1)) / math.sqrt(len(scores))
-    if not error > 0:
+    if not error > 1e-9 * abs(mean):  # all scores are equal, up to rounding
         return f"{mean:.4g}"
     digits = max(0, 1 - math.floor(math.log10(error)))
     return f"{mean:,.{digits}f} ± {error:.{digits}f}"
