@@ -844,6 +844,13 @@ BANKS: dict[str, Case] = {
                        answer=_real),
 }  # fmt: skip
 
+_LOGISTIC = LogisticBandit(["a", "b"], features=2)
+#: A logistic bandit that changes. The file was written with version 1 of `changing`.
+CHANGING_LOGISTIC: dict[str, Case] = {
+    "changing logistic": Case(_LOGISTIC.changing(places=9), _context(2)),
+    "changing logistic, per arm": Case(_LOGISTIC.changing(per_arm=True, places=9), _context(2)),
+}
+
 #: file -> its logs
 FILES: dict[str, Mapping[str, Case]] = {
     "named": BELIEFS,
@@ -854,12 +861,15 @@ FILES: dict[str, Mapping[str, Case]] = {
     "changing_beliefs": CHANGING_BELIEFS,
     "regulators": REGULATORS,
     "banks": BANKS,
+    "changing_logistic": CHANGING_LOGISTIC,
 }
+#: The files with logs of built-in models.
+BUILT_IN = ("problems", "changing", "changing_logistic")
 
 
 def model_of(file: str, name: str) -> Model | None:
     """Return the model to open this log with; None for a built-in model."""
-    if file in ("problems", "changing"):
+    if file in BUILT_IN:
         return None
     model: Model = FILES[file][name].model(name)
     return model
