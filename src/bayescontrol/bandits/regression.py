@@ -245,7 +245,10 @@ class Logit:
 
     Moment matching is exact for the first reward and an approximation after it, and the order of
     rewards matters: the evidence of a reward depends on the current mean and variance. Therefore
-    beliefs do not merge. MEASURED
+    beliefs do not merge. Measured with weights from a standard normal prior: the mean of a single
+    weight is off by 0.03 to 0.1 posterior standard deviations (root mean square; at worst 0.4), its
+    standard deviation at worst by a fourth. The mean of five weights after 2,000 rewards is at
+    distance 0.3 from the mode of all data, compared with a posterior spread of 2.2.
 
     >>> Logit().predictive(0.0, 1.0)
     {0: 0.5, 1: 0.5}
@@ -292,7 +295,13 @@ class LaplaceLogit(Logit):
     """The rewards of `Logit`, learnt by Laplace's approximation at each reward.
 
     It continues logs of version 1 and states that were saved before `Logit` matched moments.
-    MEASURED2
+    Its error is two to five times that of `Logit`: a single weight is off by 0.1 to 0.2 posterior
+    standard deviations (at worst 0.8), towards 0, and five weights after 2,000 rewards by 0.6 (0.7
+    if the first context is parallel to the weights).
+
+    >>> from bayescontrol import LogisticBandit
+    >>> LogisticBandit(2, features=1).belief(laplace=True).link
+    LaplaceLogit()
     """
 
     kind = kernels.regression.LAPLACE
