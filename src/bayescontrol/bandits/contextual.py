@@ -361,7 +361,7 @@ class LogisticBandit(ContextualBandit):
     >>> agent = bandit.agent()
     >>> agent.learn([1.0, 0.0], "red", 1)
     >>> {a: round(p, 3) for a, p in agent.belief.expected([1.0, 0.0]).items()}
-    {'red': 0.585, 'blue': 0.5}
+    {'red': 0.587, 'blue': 0.5}
     """
 
     model_kind: ClassVar[ModelKind] = LOGISTIC_KIND
