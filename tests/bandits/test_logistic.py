@@ -6,9 +6,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from bayescontrol import BernoulliBandit, LinearBandit, LogisticBandit, Stream, metrics
+from bayescontrol import BernoulliBandit, LinearBandit, LogisticBandit, Stream, kernels, metrics
 from bayescontrol.arrays import FloatArray
-from bayescontrol.bandits import ContextualBandit, LaplaceLogit, LinearBelief, Logit
+from bayescontrol.bandits import ContextualBandit, GaussianNoise, LaplaceLogit, LinearBelief, Logit
 from bayescontrol.durable.models import as_model
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.interaction import both_streams, interact
@@ -174,3 +174,9 @@ def test_laplace_changes_logistic_rewards_only_and_new_logs_do_not_have_it() -> 
         assert same_bits(changing.agent(laplace=True).save(), changing.agent().save())
     with pytest.raises(MissingCapability, match="cannot be stored"):
         as_model(ContextualBandit(LaplaceLogit(), 2, 2))
+
+
+def test_links_have_the_numbers_of_their_kernels() -> None:
+    """They are written as numbers, because the kernels import Numba."""
+    K = kernels.regression
+    assert (GaussianNoise.kind, LaplaceLogit.kind, Logit.kind) == (K.GAUSSIAN, K.LAPLACE, K.MOMENTS)

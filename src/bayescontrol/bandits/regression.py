@@ -255,7 +255,7 @@ class Logit:
     """
 
     model_kind: ClassVar[ModelKind] = LOGISTIC_KIND
-    kind: int = kernels.regression.MOMENTS
+    kind: int = 2
     additive: Final = False
     constants: Final = np.empty(0)
 
@@ -304,7 +304,7 @@ class LaplaceLogit(Logit):
     LaplaceLogit()
     """
 
-    kind = kernels.regression.LAPLACE
+    kind = 1
 
     def format_text(self) -> str:
         """The name of the link in stored data, from when there was no other."""
