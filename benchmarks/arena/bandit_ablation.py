@@ -5,8 +5,7 @@
     mean     a = arg max_a x·μ_a                                       no exploration
 
 All three have the same Gaussian model w_a ~ N(0, I), written in NumPy. In the logistic worlds the
-update of `LogisticBandit`, a streaming Laplace approximation, is compared with moment matching: the
-new Gaussian has the mean and the variance of the score x·w_a given the reward. Run with
+two updates of `LogisticBandit` are compared: moment matching and Laplace's approximation. Run with
 `python -m benchmarks.arena.bandit_ablation`, which takes some minutes.
 """
 
@@ -16,25 +15,29 @@ from typing import Any, Final
 
 import numpy as np
 from benchmarks.arena.bandit_contest import write_digits
-from benchmarks.peers.bandit_worlds import ARMS, Player, facts, make_run, play
-from benchmarks.peers.bayescontrol import gaussian, logistic
+from benchmarks.peers.bandit_worlds import ARMS, Facts, Player, facts, make_run, play
+from benchmarks.peers.bayescontrol import WithContexts, gaussian, logistic
 from rich.console import Console
 from rich.table import Table
 
 from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import LogisticBandit
 
 SEEDS: Final = (0, 1, 2)
-#: Nodes and weights for expectations over a standard normal variable.
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
 
 
-class Scores:
-    """Gaussian weights for each arm; `factor` standard deviations are added, or drawn if None."""
+class Linear:
+    """Gaussian weights for each arm and rewards with Gaussian noise of standard deviation `sd`.
 
-    def __init__(self, features: int, seed: int, factor: float | None = None) -> None:
+    `factor` standard deviations are added to the mean score, or drawn if it is None.
+    """
+
+    def __init__(
+        self, features: int, seed: int, factor: float | None = None, sd: float = 1.0
+    ) -> None:
         self.mean = np.zeros((ARMS, features))
         self.covariance = np.tile(np.eye(features), (ARMS, 1, 1))
-        self.rng, self.factor = np.random.default_rng(seed), factor
+        self.rng, self.factor, self.noise = np.random.default_rng(seed), factor, sd * sd
 
     def decide(self, x: FloatArray) -> int:
         """Choose the arm with the largest score, ties at random."""
@@ -43,43 +46,16 @@ class Scores:
         return int(self.rng.choice(np.flatnonzero(scores == scores.max())))
 
     def learn(self, x: FloatArray, a: int, r: float) -> None:
-        """Replace the mean and the variance of the score x·w_a by those given the reward."""
+        """Condition on the reward, exactly."""
         direction = self.covariance[a] @ x
-        m, v = float(self.mean[a] @ x), float(direction @ x)
-        new_mean, new_variance = self.condition(m, v, r)
-        self.mean[a] += direction * ((new_mean - m) / v)
-        self.covariance[a] -= np.outer(direction, direction) * ((v - new_variance) / v**2)
-
-    def condition(self, m: float, v: float, r: float) -> tuple[float, float]:
-        """Return the mean and the variance of a score N(m, v) given a reward."""
-        raise NotImplementedError
+        gain = direction / (float(direction @ x) + self.noise)
+        self.mean[a] += gain * (r - float(self.mean[a] @ x))
+        self.covariance[a] -= np.outer(gain, direction)
 
 
-class Linear(Scores):
-    """Rewards with Gaussian noise of standard deviation `sd`."""
-
-    def __init__(
-        self, features: int, seed: int, factor: float | None = None, sd: float = 1.0
-    ) -> None:
-        super().__init__(features, seed, factor)
-        self.noise = sd * sd
-
-    def condition(self, m: float, v: float, r: float) -> tuple[float, float]:
-        """Condition exactly."""
-        gain = v / (v + self.noise)
-        return m + gain * (r - m), v * (1.0 - gain)
-
-
-class MomentMatching(Scores):
-    """Rewards of 0 or 1 with a logistic link."""
-
-    def condition(self, m: float, v: float, r: float) -> tuple[float, float]:
-        """Integrate over the score."""
-        t = m + np.sqrt(v) * _NODES
-        p = _WEIGHTS / (1.0 + np.exp(-t if r else t))
-        p /= p.sum()
-        mean = float(p @ t)
-        return mean, float(p @ (t - mean) ** 2)
+def laplace(known: Facts, seed: int) -> Player:
+    """`LogisticBandit` with Laplace's approximation."""
+    return WithContexts(LogisticBandit(known.arms, known.features).agent(laplace=True), seed)
 
 
 class Narrowing:
@@ -158,7 +134,7 @@ def main() -> None:
     }.items():
         known = facts(world, steps)
         add(world, steps, 6, "LogisticBandit", partial(logistic, known))
-        add(world, steps, 6, "moment matching", partial(MomentMatching, known.features))
+        add(world, steps, 6, "LogisticBandit, Laplace", partial(laplace, known))
     add("ten Gaussian arms", 1_000, 30, "deviation 1/√n", lambda s: Narrowing(s, 0.5))
     add("ten Gaussian arms", 1_000, 30, "deviation 1/n", lambda s: Narrowing(s, 1.0))
     console.print(table)

@@ -1,13 +1,16 @@
 """Accuracy of the logistic bandit's approximate posterior."""
 
+from typing import Any
+
 import mpmath
 import numpy as np
 import pytest
 
-from bayescontrol import LogisticBandit, Stream, metrics
+from bayescontrol import BernoulliBandit, LinearBandit, LogisticBandit, Stream, kernels, metrics
 from bayescontrol.arrays import FloatArray
-from bayescontrol.bandits import LinearBelief, Logit
-from bayescontrol.errors import IncompatibleState
+from bayescontrol.bandits import ContextualBandit, GaussianNoise, LaplaceLogit, LinearBelief, Logit
+from bayescontrol.durable.models import as_model
+from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.interaction import both_streams, interact
 from bayescontrol.record import Record
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save, same_bits
@@ -23,8 +26,8 @@ def data(w: FloatArray, n: int, seed: int) -> tuple[FloatArray, FloatArray]:
     return X, (rng.random(n) < sigma(X @ w)).astype(float)
 
 
-def trained(X: FloatArray, r: FloatArray) -> LinearBelief:
-    belief = LogisticBandit(1, X.shape[1]).belief()
+def trained(X: FloatArray, r: FloatArray, *, laplace: bool = False) -> LinearBelief:
+    belief = LogisticBandit(1, X.shape[1]).belief(laplace=laplace)
     for x, y in zip(X, r, strict=True):
         belief.observe(x, 0, y)
     return belief
@@ -46,26 +49,36 @@ def exact(X: FloatArray, r: FloatArray) -> tuple[float, float]:
 def test_one_weight_is_near_its_exact_posterior(n: int) -> None:
     """Root mean square error in exact sds, over 10 streams with weights drawn from the prior.
 
-    On 100 other streams it was .03, .13, .20 and .16 after 1, 10, 100 and 1,000 rewards, at
-    worst .66; the sd was .78 to 1.09 of the exact one.
+    On 100 other streams it was 0, .03, .10 and .07 after 1, 10, 100 and 1,000 rewards, at worst
+    .44, and .04, .14, .23 and .17 with Laplace, at worst .76; the sd was .77 to 1.13 of the exact
+    one, with Laplace .74 to 1.11.
     """
-    off, ratio = [], []
+    off: dict[bool, list[float]] = {False: [], True: []}
+    ratio: dict[bool, list[float]] = {False: [], True: []}
     for seed in range(10):
         w = np.random.default_rng(100 + seed).normal(size=1)
         X, r = data(w, n, seed)
-        belief, (mean, sd) = trained(X, r), exact(X, r)
-        off.append((belief.mean(0)[0] - mean) / sd)
-        ratio.append(1.0 / (np.sqrt(belief.precision(0)[0, 0]) * sd))
-    assert np.sqrt(np.mean(np.square(off))) < {1: 0.1, 10: 0.4, 100: 0.5, 1000: 0.5}[n]
-    assert 0.75 < min(ratio) <= max(ratio) < 1.1
+        mean, sd = exact(X, r)
+        for laplace in (False, True):
+            belief = trained(X, r, laplace=laplace)
+            off[laplace].append((belief.mean(0)[0] - mean) / sd)
+            ratio[laplace].append(1.0 / (np.sqrt(belief.precision(0)[0, 0]) * sd))
+    error, old = (np.sqrt(np.mean(np.square(off[laplace]))) for laplace in (False, True))
+    assert error < 0.7 * old
+    assert error < {1: 1e-6, 10: 0.1, 100: 0.25, 1000: 0.25}[n]
+    assert old < {1: 0.1, 10: 0.4, 100: 0.5, 1000: 0.5}[n]
+    assert 0.75 < min(ratio[True] + ratio[False]) <= max(ratio[True] + ratio[False]) < 1.15
+    if n == 1:
+        np.testing.assert_allclose(ratio[False], 1.0, rtol=1e-6)
 
 
 def test_two_thousand_rewards_end_near_the_mode_of_the_exact_posterior() -> None:
     """Twenty streams of five weights; distances are in a metric in which the posterior has a
     standard deviation of √5 = 2.2.
 
-    On 200 other streams the root mean square distance to the mode was .67, at worst
-    2.0; the precision was off by 9 %, at worst 20 %; the reversed order moved the mean by .37.
+    On 200 other streams the root mean square distance to the mode was .28, at worst 1.9; the
+    precision was off by 6 %, at worst 19 %; the reversed order moved the mean by .24. With Laplace
+    the distance was .62, at worst 3.3.
     """
     distances, moved = [], []
     for seed in range(20):
@@ -80,9 +93,9 @@ def test_two_thousand_rewards_end_near_the_mode_of_the_exact_posterior() -> None
         assert np.linalg.norm(belief.precision(0) - H, 2) < 0.25 * np.linalg.norm(H, 2)
         other = trained(X[::-1], r[::-1])
         moved.append(np.linalg.norm(R @ (belief.mean(0) - other.mean(0))))
-    assert np.sqrt(np.mean(np.square(distances))) < 1.0
-    assert max(distances) < 2.5
-    assert np.sqrt(np.mean(np.square(moved))) < 0.6
+    assert np.sqrt(np.mean(np.square(distances))) < 0.6
+    assert max(distances) < 1.8
+    assert np.sqrt(np.mean(np.square(moved))) < 0.5
 
 
 @pytest.mark.parametrize("s", [-20.0, -1.5, 0.0, 3.0])
@@ -135,3 +148,35 @@ def test_regret_falls_and_is_far_below_that_of_random_play() -> None:
         chance.append(metrics.regret(Record(uniform, record.observations), world)[-1] / 3000)
     assert np.mean(last) < 0.3 * np.mean(first)
     assert np.mean(last) < 0.1 * np.mean(chance)
+
+
+@pytest.mark.parametrize("per_arm", [None, False, True])
+def test_a_state_is_not_continued_by_the_other_update(per_arm: bool | None) -> None:
+    bandit = LogisticBandit(2, 2)
+    problem: Any = bandit if per_arm is None else bandit.changing(per_arm=per_arm)
+    one, two = problem.agent().belief, problem.agent(laplace=True).belief
+    for belief in (one, two):
+        belief.observe([1.0, 0.5], 0, 1)
+    assert one.expected([1.0, 0.5]) != two.expected([1.0, 0.5])
+    for belief, other in ((one, two), (two, one)):
+        before = belief.save()
+        with pytest.raises(IncompatibleState, match="saved"):
+            belief.load(other.save())
+        assert same_bits(before, belief.save())
+    if per_arm is None:
+        with pytest.raises(IncompatibleState, match="laplace=True"):
+            one.load(two.save())
+
+
+def test_laplace_changes_logistic_rewards_only_and_new_logs_do_not_have_it() -> None:
+    for problem in (LinearBandit(2, 2), BernoulliBandit(2)):
+        changing = problem.changing()
+        assert same_bits(changing.agent(laplace=True).save(), changing.agent().save())
+    with pytest.raises(MissingCapability, match="cannot be stored"):
+        as_model(ContextualBandit(LaplaceLogit(), 2, 2))
+
+
+def test_links_have_the_numbers_of_their_kernels() -> None:
+    """They are written as numbers, because the kernels import Numba."""
+    K = kernels.regression
+    assert (GaussianNoise.kind, LaplaceLogit.kind, Logit.kind) == (K.GAUSSIAN, K.LAPLACE, K.MOMENTS)

@@ -34,7 +34,7 @@ from bayescontrol import (
     baselines,
 )
 from bayescontrol.arrays import Arrays
-from bayescontrol.bandits import Logit
+from bayescontrol.bandits import LaplaceLogit
 from bayescontrol.baselines import (
     BanditPlan,
     BayesOptimalBandit,
@@ -509,7 +509,9 @@ BELIEFS: dict[str, Case] = {
     "Bernoulli arms, held": Case(_named(lambda: BernoulliBandit(2).agent(schedule=Geometric(0.4)))),
     # contexts
     "linear": Case(_named(LinearBandit(["a", "b"], features=2, sd=0.3).agent), _context(2), _real),
-    "logistic": Case(_named(LogisticBandit(["a", "b"], features=3).agent), _context(3)),
+    "logistic": Case(
+        _named(lambda: LogisticBandit(["a", "b"], features=3).agent(laplace=True)), _context(3)
+    ),
     "linear, held": Case(
         _named(lambda: LinearBandit(2, features=2).agent(schedule=doubling)), _context(2), _real
     ),
@@ -519,7 +521,9 @@ BELIEFS: dict[str, Case] = {
         _real,
     ),
     "shared, logit": Case(
-        _named(SharedLinearBandit(2, lambda x, a: [x, a, 1.0], features=3, link=Logit()).agent),
+        _named(
+            SharedLinearBandit(2, lambda x, a: [x, a, 1.0], features=3, link=LaplaceLogit()).agent
+        ),
         _fraction,
     ),
     # MDPs and plants
@@ -844,6 +848,20 @@ BANKS: dict[str, Case] = {
                        answer=_real),
 }  # fmt: skip
 
+_LOGISTIC = LogisticBandit(["a", "b"], features=2)
+#: A logistic bandit that changes. The file was written with version 1 of `changing`.
+CHANGING_LOGISTIC: dict[str, Case] = {
+    "changing logistic": Case(_LOGISTIC.changing(places=9), _context(2)),
+    "changing logistic, per arm": Case(_LOGISTIC.changing(per_arm=True, places=9), _context(2)),
+}
+
+#: The same kinds in version 2, which matches moments.
+MOMENTS: dict[str, Case] = {
+    "logistic": Case(LogisticBandit(["a", "b"], features=3), _context(3)),
+    "logistic, every 2": Case(LogisticBandit(2, features=2), _context(2), schedule=Every(2)),
+    **CHANGING_LOGISTIC,
+}
+
 #: file -> its logs
 FILES: dict[str, Mapping[str, Case]] = {
     "named": BELIEFS,
@@ -854,12 +872,16 @@ FILES: dict[str, Mapping[str, Case]] = {
     "changing_beliefs": CHANGING_BELIEFS,
     "regulators": REGULATORS,
     "banks": BANKS,
+    "changing_logistic": CHANGING_LOGISTIC,
+    "moments": MOMENTS,
 }
+#: The files with logs of built-in models.
+BUILT_IN = ("problems", "changing", "changing_logistic", "moments")
 
 
 def model_of(file: str, name: str) -> Model | None:
     """Return the model to open this log with; None for a built-in model."""
-    if file in ("problems", "changing"):
+    if file in BUILT_IN:
         return None
     model: Model = FILES[file][name].model(name)
     return model

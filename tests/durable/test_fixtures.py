@@ -174,7 +174,7 @@ def test_every_class_of_agents_and_beliefs_has_a_log_among_the_fixtures() -> Non
     built = [
         named.model_of(file, name).build()  # type: ignore[union-attr]
         for file, cases in named.FILES.items()
-        for name in (cases if file not in ("problems", "changing") else ())
+        for name in (cases if file not in named.BUILT_IN else ())
     ]
     built += [case.model.agent() for case in named.CHANGING.values()]
     parts = [part for agent in built for part in (agent, getattr(agent, "belief", None))]

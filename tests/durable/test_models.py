@@ -18,11 +18,12 @@ from bayescontrol import (
     FiniteBelief,
     GaussianBandit,
     LinearBandit,
+    LogisticBandit,
     PoissonBandit,
     SharedLinearBandit,
     Stream,
 )
-from bayescontrol.bandits import ArmsBelief, Bandit, Bernoulli
+from bayescontrol.bandits import ArmsBelief, Bandit, Bernoulli, LaplaceLogit, Logit
 from bayescontrol.durable import Model, named_model, open_agent, open_store
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, decode_row, encode_row
@@ -325,3 +326,17 @@ def test_a_log_of_either_version_is_continued_in_its_version(version: int) -> No
         assert model.build().belief.split_ties == (version == 1)
     with pytest.raises(ModelMismatch, match="prior"):
         as_logged(created, as_model(PoissonBandit(2, prior=(2, 1))))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_logistic_rewards_are_learnt_as_in_the_version_of_the_log(version: int) -> None:
+    bandit = LogisticBandit(2, 2)
+    link = {1: LaplaceLogit, 2: Logit}[version]
+    for problem in (bandit, bandit.changing(), bandit.changing(per_arm=True)):
+        newest = as_model(problem)
+        assert newest.version == 2
+        created = written(newest._replace(version=version))
+        for model in (model_of(created), as_logged(created, newest)):
+            belief = model.build().belief
+            assert model.version == version
+            assert type(getattr(belief, "prior", belief).link) is link

@@ -1,4 +1,6 @@
-"""Links, contexts and the mode of a logistic score."""
+"""Links, contexts, the mode of a logistic score, and its moments."""
+
+import math
 
 import numpy as np
 import pytest
@@ -6,6 +8,64 @@ import pytest
 from bayescontrol import Stream, kernels
 
 K = kernels.regression
+
+
+def moments(s: float, q: float) -> tuple[float, float]:
+    """Mean and variance of t ∝ σ(t) N(t; s, q) by brute force: 40,001 nodes of t = sinh u."""
+    mode, sd = K.margin(s, q), math.sqrt(q)
+    u = np.linspace(math.asinh(mode - 12 * sd), math.asinh(mode + 12 * sd), 40_001)
+    t = np.sinh(u)
+    d = t - mode
+    log_p = -np.logaddexp(0.0, -t) - d * (d + 2 * (mode - s)) / (2 * q)
+    p = np.exp(log_p - log_p.max()) * np.cosh(u)
+    p /= p.sum()
+    mean = float(p @ t)
+    return mean, float(p @ (t - mean) ** 2)
+
+
+@pytest.mark.parametrize("q", [1e-4, 0.3, 0.99, 1.01, 5.0, 100.0, 1e4, 1e12])
+@pytest.mark.parametrize("at", [-5.0, -3.0, -1.0, -0.2, 0.0, 0.5, 1.0, 3.0, 5.0])
+def test_the_moments_of_a_score_equal_those_of_brute_force(q: float, at: float) -> None:
+    for s in (at, at * math.sqrt(q), (at - 5.0) * q / 10):
+        mean, _, precision = K.match_moments(s, q)
+        right_mean, variance = moments(s, q)
+        assert abs(mean - right_mean) <= 1e-9 * math.sqrt(variance)
+        assert 1.0 / (1.0 / q + precision) == pytest.approx(variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("q", [1e-6, 0.1, 1.0, 1.5, 30.0, 1e4])
+@pytest.mark.parametrize("s", [-20.0, -2.0, 0.0, 0.7, 6.0])
+def test_the_moments_after_a_reward_average_to_those_before(s: float, q: float) -> None:
+    p = [K.mean_sigmoid(sign * s, q) for sign in (1.0, -1.0)]
+    after = [K.match_moments(sign * s, q) for sign in (1.0, -1.0)]
+    means = np.array([after[0][0], -after[1][0]])
+    variances = np.array([1.0 / (1.0 / q + precision) for _, _, precision in after])
+    assert np.dot(p, means) == pytest.approx(s, abs=1e-9 * (1.0 + math.sqrt(q)))
+    assert np.dot(p, variances + (means - s) ** 2) == pytest.approx(q, rel=1e-9)
+
+
+def test_the_moments_are_finite_and_the_precision_never_falls() -> None:
+    for q in (0.0, 1e-300, 1e-11, 1e-9, 0.5, 1.0, 2.0, 1e3, 1e6, 1e12, 1e100):
+        sd = math.sqrt(q)
+        for size in (0.0, 1e-9, 1.0, 38.0, 45.0, 300.0, 1e6, 1e50, 8.9 * sd + 40, 9.1 * sd + 40, q):
+            for s in (size, -size, -q - size):
+                mean, slope, precision = K.match_moments(s, q)
+                assert s - 1e-9 * abs(s) <= mean <= (s + q) + 1e-9 * (abs(s) + q)
+                assert 0.0 <= slope <= 1.0 + 1e-12
+                assert 0.0 <= precision < math.inf
+
+
+@pytest.mark.parametrize("r", [0.0, 1.0])
+def test_learning_by_moments_gives_the_score_its_exact_mean_and_variance(r: float) -> None:
+    rng, d = np.random.default_rng(4), 3
+    A, x, R, v = rng.normal(size=(d, d)), rng.normal(size=d), np.empty((d, d)), np.empty(d)
+    K.cholesky(A @ A.T + np.eye(d), R)
+    z = rng.normal(size=d)
+    s, q = K.score(R, z, x, v)
+    K.learn(K.MOMENTS, np.empty(0), R, z, x, r, v)
+    sign = 1.0 if r else -1.0
+    mean, variance = moments(sign * s, q)
+    np.testing.assert_allclose(K.score(R, z, x, v), (sign * mean, variance), rtol=1e-11)
 
 
 @pytest.mark.parametrize("s", [-600.0, -30.0, -1.0, 0.0, 2.5, 40.0, 700.0])
@@ -30,7 +90,7 @@ def test_learning_a_logistic_reward_moves_to_the_mode_and_its_curvature(
     R, v, w = np.empty((d, d)), np.empty(d), np.empty(d)
     kernels.regression.cholesky(Lambda, R)
     z = R @ mu
-    K.learn(K.LOGIT, np.empty(0), R, z, x, r, v)
+    K.learn(K.LAPLACE, np.empty(0), R, z, x, r, v)
     kernels.regression.solve_upper(R, z, w)
     p = K.sigmoid(float(x @ w))
     gradient = (r - p) * x - Lambda @ (w - mu)  # of ln P(r | w) + ln N(w; μ, Λ⁻¹)
@@ -40,7 +100,7 @@ def test_learning_a_logistic_reward_moves_to_the_mode_and_its_curvature(
 
 def test_an_almost_impossible_reward_leaves_finite_values() -> None:
     R, z, v = np.eye(1), np.array([-5000.0]), np.empty(1)
-    K.learn(K.LOGIT, np.empty(0), R, z, np.ones(1), 1.0, v)
+    K.learn(K.LAPLACE, np.empty(0), R, z, np.ones(1), 1.0, v)
     assert np.isfinite(R).all()
     assert z[0] / R[0, 0] == pytest.approx(-4999.0)
 
@@ -62,7 +122,7 @@ def test_rewards_follow_their_distribution() -> None:
     """Share of ones among 20,000, |z| ≤ 5: a false alarm in 6e-7 of seeds."""
     rng, w, x = Stream(8), np.array([1.0, -1.0]), np.array([0.5, -0.2])
     n, p = 20_000, K.sigmoid(0.7)
-    ones = sum(K.respond(K.LOGIT, np.empty(0), w, x, rng.state) for _ in range(n))
+    ones = sum(K.respond(K.LAPLACE, np.empty(0), w, x, rng.state) for _ in range(n))
     assert abs(ones / n - p) <= 5 * np.sqrt(p * (1 - p) / n)
     r = [K.respond(K.GAUSSIAN, np.array([2.0]), w, x, rng.state) for _ in range(n)]
     assert abs(np.mean(r) - 0.7) <= 5 * 2 / np.sqrt(n)

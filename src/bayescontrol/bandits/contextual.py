@@ -36,7 +36,9 @@ from bayescontrol.bandits.regression import (
     as_context,
     make_regressions,
     next_context,
+    pays_alike,
     scale_for_comparison,
+    with_laplace,
 )
 from bayescontrol.errors import BadEvidence, InvalidTable, counted
 from bayescontrol.fused import learner
@@ -108,9 +110,8 @@ class LinearEnvironment:
     def change_to(self, other: "LinearEnvironment") -> None:
         """Take the true weights of another world with the same arms."""
         same_arms = tuple(other.labels) == tuple(self.labels)
-        if not same_arms or (repr(other.link), other.truth.shape) != (
-            repr(self.link), self.truth.shape,
-        ):  # fmt: skip
+        same_rewards = pays_alike(other.link, self.link) and other.truth.shape == self.truth.shape
+        if not same_arms or not same_rewards:
             raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
         self.truth = other.truth
 
@@ -194,7 +195,7 @@ class LinearEnvironment:
             agent.schedule is every_step
             and agent.advance is next_context
             and isinstance(environment.contexts, str)
-            and repr(belief.link) == repr(environment.link)
+            and pays_alike(belief.link, environment.link)
             and belief.labels == tuple(environment.labels)
             and isinstance(x, np.ndarray)
             and x.dtype == np.float64
@@ -212,7 +213,8 @@ class LinearEnvironment:
 
 def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
-    link, belief = environment.link, agent.belief
+    belief = agent.belief
+    link = belief.link
     R, z, active, v = belief.loop_arrays()
     x, y = np.array(agent.x, np.float64), environment.start  # contexts of agent and environment
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
@@ -248,17 +250,23 @@ class ContextualBandit:
         self._priors = make_regressions(prior, len(self.labels), features)
         self.features = self._priors.features
 
-    def belief(self) -> LinearBelief:
-        """The prior belief."""
-        return LinearBelief(self.link, list(self.labels), self.features, self.prior)
+    def belief(self, *, laplace: bool = False) -> LinearBelief:
+        """Return the prior belief; see `agent` for `laplace`."""
+        link = with_laplace(self.link) if laplace else self.link
+        return LinearBelief(link, list(self.labels), self.features, self.prior)
 
     def agent(
-        self, start: npt.ArrayLike | None = None, *, schedule: Schedule = every_step
+        self,
+        start: npt.ArrayLike | None = None,
+        *,
+        schedule: Schedule = every_step,
+        laplace: bool = False,
     ) -> ControlRule[LinearWeights, Any, Any, Any]:
         """Return an agent that acts by Thompson sampling, in the context `start`.
 
         Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise
-        `NoContext`. For a simulated world use `start=world.start`.
+        `NoContext`. For a simulated world use `start=world.start`. With `laplace`, rewards of a
+        logistic bandit are learnt by Laplace's approximation, as in logs of version 1.
 
         >>> from bayescontrol import LinearBandit
         >>> LinearBandit(["short", "long"], features=2).agent().observe("short", 5.0)
@@ -266,7 +274,7 @@ class ContextualBandit:
         bayescontrol.bandits.regression.NoContext: no context yet: use decide(x, rng) ...
         """
         x = None if start is None else as_context(start, self.features).copy()
-        return ControlRule(self.belief(), x, next_context, schedule)
+        return ControlRule(self.belief(laplace=laplace), x, next_context, schedule)
 
     def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
         """Return the same problem for a world that changes; see `ChangePointBelief` for options.
@@ -353,7 +361,7 @@ class LogisticBandit(ContextualBandit):
     >>> agent = bandit.agent()
     >>> agent.learn([1.0, 0.0], "red", 1)
     >>> {a: round(p, 3) for a, p in agent.belief.expected([1.0, 0.0]).items()}
-    {'red': 0.585, 'blue': 0.5}
+    {'red': 0.587, 'blue': 0.5}
     """
 
     model_kind: ClassVar[ModelKind] = LOGISTIC_KIND

@@ -26,6 +26,7 @@ from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.regression import (
     LARGEST,
     FiniteLink,
+    LaplaceLogit,
     Link,
     NoContext,
     Prior,
@@ -297,9 +298,13 @@ class LinearBelief(HasArms[LinearWeights]):
     def load(self, arrays: Arrays) -> None:
         """Restore a saved state with its arms; the link must be the same."""
         require_arrays(arrays, {"link", "drawn"})
-        if str(arrays["link"]) != format_text(self.link):
+        saved, ours = str(arrays["link"]), format_text(self.link)
+        if saved != ours:
+            laplace = format_text(LaplaceLogit())
+            hint = ": continue it with agent(laplace=True) or link=LaplaceLogit()"
             raise IncompatibleState(
-                f"the state was saved for {arrays['link']}, this belief has {self.link!r}"
+                f"the state was saved for {saved}, this belief has {ours}"
+                f"{hint if saved == laplace else ''}"
             )
         roster = Roster.from_arrays(arrays)
         posteriors = self._posteriors.from_arrays(arrays, len(roster.labels))
