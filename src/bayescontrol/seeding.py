@@ -82,6 +82,8 @@ class Stream:
         >>> Stream.of_roles(0, 3, ["agent"]) == [Stream.named(0, 3, "agent")]
         True
         """
+        if isinstance(roles, str):
+            raise ValueError(f'roles={roles!r}: expected a list, such as ["agent"]')  # noqa: TRY004
         for role in roles:
             if not isinstance(role, str):
                 raise ValueError(f'role={role!r}: expected a name such as "agent"')  # noqa: TRY004

@@ -29,8 +29,9 @@ def test_the_moments_of_a_score_equal_those_of_brute_force(q: float, at: float) 
     for s in (at, at * math.sqrt(q), (at - 5.0) * q / 10):
         mean, _, precision = K.match_moments(s, q)
         right_mean, variance = moments(s, q)
-        assert abs(mean - right_mean) <= 1e-9 * math.sqrt(variance)
-        assert 1.0 / (1.0 / q + precision) == pytest.approx(variance, rel=1e-9)
+        accuracy = 1e-10 if q <= 1e4 else 1e-9  # of brute force, which sums doubles
+        assert abs(mean - right_mean) <= accuracy * math.sqrt(variance)
+        assert 1.0 / (1.0 / q + precision) == pytest.approx(variance, rel=accuracy)
 
 
 @pytest.mark.parametrize("q", [1e-6, 0.1, 1.0, 1.5, 30.0, 1e4])

@@ -398,8 +398,8 @@ class ArmsBelief(HasArms[MeanRewards]):
     def fast_forward(self, actions: IntArray) -> None:
         """Synchronise with a finished compiled loop over `loop_arrays`."""
         super().fast_forward(actions)
-        largest = self._rows.item(self._rows.argmax())  # faster than max() for few arms
-        if self._cache is not None and largest > _LARGEST_COUNT:
+        # For few arms argmax and item are faster than max.
+        if self._cache is not None and self._rows.item(self._rows.argmax()) > _LARGEST_COUNT:
             self._refresh()
 
     # -- saving, merging, copying ----------------------------------------------------------------

@@ -241,7 +241,7 @@ class ContextualBandit:
     """
 
     model_part: ClassVar[str] = "link"
-    not_stored_because: ClassVar[str] = "its link is code of your own"
+    not_stored_because: ClassVar[str] = "its link has no stored name"
 
     def __init__(
         self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
@@ -274,7 +274,8 @@ class ContextualBandit:
         bayescontrol.bandits.regression.NoContext: no context yet: use decide(x, rng) ...
         """
         x = None if start is None else as_context(start, self.features).copy()
-        return ControlRule(self.belief(laplace=laplace), x, next_context, schedule)
+        belief = self.belief(laplace=True) if laplace else self.belief()
+        return ControlRule(belief, x, next_context, schedule)
 
     def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
         """Return the same problem for a world that changes; see `ChangePointBelief` for options.

@@ -6,7 +6,7 @@ A retired arm keeps its index and its posterior, so that it can be restored.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from operator import add, index
+from operator import index
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -65,7 +65,7 @@ class Roster:
 
     def add_pulls(self, pulls: Iterable[int]) -> None:
         """Count more rewards, a number for each arm."""
-        self.counts = list(map(add, self.counts, pulls))
+        self.counts = [n + more for n, more in zip(self.counts, pulls, strict=True)]
 
     def save(self) -> Arrays:
         """Return the named arrays `arms`, `active` and `pulls`."""

@@ -445,8 +445,10 @@ class ChangePointBelief:
         for name, v in self.save().items():
             fixed = name == "settings" or name.startswith("prior/")
             if fixed and not np.array_equal(v, arrays.get(name, np.nan)):
+                values = f" was {arrays.get(name)}, and is {v}" if np.ndim(v) == 0 else ""
                 raise IncompatibleState(
-                    f"the state was saved by a belief with another prior or other settings: {name}"
+                    "the state was saved by a belief with another prior or other settings: "
+                    f"{name}{values}"
                 )
         drawn_from = None
         if any(name.startswith("drawn_from/") for name in arrays):

@@ -136,8 +136,9 @@ def as_logged(created: Created, model: Model) -> Model:
     if created.fingerprint is not None and created.fingerprint != model.driver().fingerprint():
         raise ModelMismatch(
             f"model {model.name!r} version {model.version} has changed since the log was created: "
-            "its modes, their names or their prior differ; give the changed model a new version "
-            "and a new log"
+            "its modes, their names, their prior or their update differ; give the changed model a "
+            "new version and a new log. A logistic bandit from before moment matching is built by "
+            "agent(laplace=True)"
         )
     return model
 

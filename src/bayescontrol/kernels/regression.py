@@ -263,7 +263,7 @@ def best(weights: FloatArray, x: FloatArray, rng_state: UIntArray) -> int:
 #
 #     GAUSSIAN    r = x·w_a + σ z                      exact posterior
 #     LAPLACE     r = 1 with probability σ(x·w_a)      Laplace's approximation at each reward
-#     MOMENTS     the same rewards                     mean and variance of the score are exact
+#     MOMENTS     the same rewards                     moment matching at each reward
 #
 # R is (N, d, d) and z is (N, d) for N arms. The link is a number, because Numba cannot cache a
 # kernel that takes another as an argument; `constants` holds the standard deviation σ.
