@@ -136,10 +136,14 @@ _LOGISTIC_REMARK: Final = (
 )
 #: Why we lose, where we lose.
 REMARKS: Final = {
+    "ten Bernoulli arms": "BayesUCB has the same posterior, and takes the arm with the largest upper "
+    "quantile in place of a draw, so it explores less. In 200 runs it had less regret than ours in "
+    "151. With low rates, below, it has more.",
     "ten Gaussian arms": "After n rewards the posterior `Gauss` of SMPyBandits has the standard "
     "deviation 1/n, where the exact posterior has about 1/√n, so it explores less than Thompson "
-    "sampling. In a copy of that rule this alone lowered the regret from 75 to 50. These arms are "
-    "drawn from the default prior of `GaussianBandit`.",
+    "sampling. In a copy of that rule this alone lowered the regret from 75 to 50. It had less "
+    "regret than ours in 71 of 100 runs, but also the largest of all, 542, so that the interval of "
+    "the mean includes 0. These arms are drawn from the default prior of `GaussianBandit`.",
     "Gaussian arms, large scale": "The default prior N(0, 1) of `GaussianBandit` is wrong here: "
     "after one reward of about 50 all other arms, believed to be near 0, look worse. In each of 30 "
     "runs the agent pulled a single arm 1,000 times. Give `prior` and `sd` on the scale of your "

@@ -161,8 +161,12 @@ def compare(world: World, results: Sequence[Result]) -> tuple[Comparison, ...]:
 
 def _interval(d: np.ndarray[Any, np.dtype[np.float64]]) -> Interval:
     # Wilson's interval, which is automatic for zeros and ones, does not fit differences.
-    is_binary = bool(np.isin(d, (0.0, 1.0)).all())
-    return mean_interval(d, alpha=ALPHA, method="t" if is_binary else "auto")
+    if np.isin(d, (0.0, 1.0)).all():
+        return mean_interval(d, alpha=ALPHA, method="t")
+    interval = mean_interval(d, alpha=ALPHA)
+    # If all but a few differences are equal, the bootstrap has no bound on one side.
+    is_finite = bool(np.isfinite([interval.low, interval.high]).all())
+    return interval if is_finite else mean_interval(d, alpha=ALPHA, method="t")
 
 
 @dataclass(frozen=True)

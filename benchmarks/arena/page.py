@@ -172,7 +172,7 @@ def _mean_and_error(scores: Sequence[float]) -> str:
     if len(scores) > 1:
         error = float(np.std(scores, ddof=1)) / math.sqrt(len(scores))
     if not error > 1e-9 * abs(mean):  # all scores are equal, up to rounding
-        return f"{mean:.4g}"
+        return f"{mean:,.0f}" if abs(mean) >= 1000 else f"{mean:.4g}"
     digits = max(0, 1 - math.floor(math.log10(error)))
     return f"{mean:,.{digits}f} ± {error:.{digits}f}"
 
@@ -186,9 +186,9 @@ def format_seconds(seconds: float) -> str:
     if math.isnan(seconds):
         return ""
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)):
-        if seconds * factor >= 1 or unit == "ns":
-            value = seconds * factor
-            return f"{value:.1f} {unit}" if value < 10 else f"{float(f'{value:.2g}'):g} {unit}"
+        value = float(f"{seconds * factor:.2g}")
+        if value >= 1 or unit == "ns":
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:g} {unit}"
     raise AssertionError
 
 

@@ -64,6 +64,13 @@ def test_verdicts_turn_around_where_higher_is_better() -> None:
     assert compare(world, results)[0].verdict == "better"
 
 
+def test_scores_that_are_equal_in_all_runs_but_one_have_a_finite_interval() -> None:
+    ours = [0.0] * 15 + [1_000.0]
+    (one,) = compare(WORLD, [result("ours", ours), result("slow", [20_000.0] * 16)])
+    assert one.verdict == ("better" if WORLD.lower_is_better else "worse")
+    assert np.isfinite([one.difference.low, one.difference.high]).all()
+
+
 def test_wilcoxon_is_exact_for_few_runs() -> None:
     assert signed_rank_p_value([1.0, 2.0, 3.0, 4.0, 5.0]) == 2 / 2**5
     assert signed_rank_p_value([0.0, 0.0, 0.0]) == 1.0
