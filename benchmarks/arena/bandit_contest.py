@@ -136,9 +136,9 @@ _LOGISTIC_REMARK: Final = (
 )
 #: Why we lose, where we lose.
 REMARKS: Final = {
-    "ten Bernoulli arms": "BayesUCB has the same posterior, and takes the arm with the largest upper "
-    "quantile in place of a draw, so it explores less. In 200 runs it had less regret than ours in "
-    "151. With low rates, below, it has more.",
+    "ten Bernoulli arms": "BayesUCB has the same posterior, and takes the arm with the largest "
+    "upper quantile in place of a draw, so it explores less. In 200 runs it had less regret than "
+    "ours in 151. With low rates, below, it has more.",
     "ten Gaussian arms": "After n rewards the posterior `Gauss` of SMPyBandits has the standard "
     "deviation 1/n, where the exact posterior has about 1/√n, so it explores less than Thompson "
     "sampling. In a copy of that rule this alone lowered the regret from 75 to 50. It had less "

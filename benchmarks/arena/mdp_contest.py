@@ -312,9 +312,9 @@ SENTENCES: Final[Mapping[str, str]] = {
 }
 _PRECISION: Final = (
     "The default precision of 1 is low for rewards of this size, so the agent explores for a long "
-    "time. With an unknown precision it learns faster. The default stays, because neither is better "
-    "everywhere: on Gymnasium's Taxi the mean return of an episode was 7.4 to 7.7 with the precision "
-    "1, and -2.2 to -0.7 with an unknown one (four seeds, 40,000 steps)."
+    "time. With an unknown precision it learns faster. The default stays, because neither is "
+    "better everywhere: on Gymnasium's Taxi the mean return of an episode was 7.4 to 7.7 with the "
+    "precision 1, and -2.2 to -0.7 with an unknown one (four seeds, 40,000 steps)."
 )
 #: Why we lose, where we lose.
 REMARKS: Final[Mapping[str, str]] = {
@@ -343,7 +343,8 @@ def _worlds() -> Iterator[World]:
         score = "share of the optimum in the last tenth of the run"
         yield World(TOPIC, name, sentence, score, False, QUICK, FULL, scenario.ours, remark)
         yield World(
-            TOPIC, steps_world(name), "The same runs. An agent that does not get there counts with the whole run.",
+            TOPIC, steps_world(name),
+            "The same runs. An agent that does not get there counts with the whole run.",
             "steps until the mean reward to the end of the run is 95 % of the optimum",
             True, QUICK, FULL, scenario.ours,
         )  # fmt: skip
