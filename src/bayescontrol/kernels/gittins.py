@@ -17,7 +17,7 @@ import math
 from typing import NamedTuple
 
 from bayescontrol.arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import leaf
+from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.random import below as draw_below
 
@@ -103,7 +103,17 @@ def limits(
         cut[n] = min(n, highest)
 
 
-@leaf
+@inlined
+def _copy(values: FloatArray, out: FloatArray) -> None:
+    """Copy as many values as fit; the rest of `out` is -1."""
+    known = min(values.size, out.size)
+    for j in range(known):
+        out[j] = values[j]
+    for j in range(known, out.size):
+        out[j] = -1.0
+
+
+@inlined
 def _step(d: FloatArray, x: FloatArray, c0: float, c1: float, c2: float, gamma: float) -> None:
     """Compute one level of `sweep` in place, in a separate function on views: it is vectorised."""
     for i in range(x.size):
@@ -149,11 +159,10 @@ def sweep(d: FloatArray, band: Band, out: Sweep) -> None:
                 first = low if d[low] > 0.0 else low + 1
         out.b[n] = first
         if n < out.near.shape[0]:
-            for j in range(out.near.shape[1]):
-                out.near[n, j] = d[first + j] if first + j <= high else -1.0
+            _copy(d[first : high + 1], out.near[n])
 
 
-@leaf
+@inlined
 def _gap_level(e: FloatArray, x: FloatArray, r0: float, r1: float, c2: float, gamma: float) -> None:
     """Compute one level of `gap` in place."""
     for i in range(x.size):
@@ -190,8 +199,7 @@ def gap(e: FloatArray, band: Band, lam1: float, at: Sweep) -> None:
             r1, c2 = r * inverse[n], gamma * inverse[n]
             _gap_level(e[low : high + 2], x[low : high + 1], r0, r1, c2, gamma)
         if n < at.e.shape[0]:
-            for j in range(at.e.shape[1]):
-                at.e[n, j] = e[low + j] if low + j <= high else -1.0
+            _copy(e[low : high + 1], at.e[n])
 
 
 # ------------------------------------------------------------------------------------------------
