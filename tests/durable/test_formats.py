@@ -113,7 +113,7 @@ def test_file_and_export_hold_the_same_events(tmp_path: Path, folder: str) -> No
 @pytest.mark.parametrize("folder", NEWEST)
 def test_changed_modes_are_detected_by_the_stored_fingerprint(tmp_path: Path, folder: str) -> None:
     url = copy_store(LOGS / folder / "kinds.db", tmp_path, "all")
-    with pytest.raises(ModelMismatch, match="their names or their prior differ"):
+    with pytest.raises(ModelMismatch, match="their prior or their update differ"):
         open_agent(url, NAMED, levers(["left", "up"]))
 
 
