@@ -305,6 +305,6 @@ def _ville(runs: replica.AllTrajectories) -> Panel:
 experiment: Final = Experiment(
     name="delusion",
     summary="an agent that takes its own actions for evidence, against the control rule",
-    settings=Settings, quick=Settings(runs=900), full=Settings(runs=10_000, steps=100),
+    settings=Settings, quick=Settings(runs=600), full=Settings(runs=10_000, steps=100),
     run=replica.run, score=score, figures=draw,
 )  # fmt: skip

@@ -289,6 +289,6 @@ def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guid
 experiment = Experiment(
     name="entropy",
     summary="D and C in bits: the naive mixture minimises the one, the control rule the other",
-    settings=Settings, quick=Settings(runs=150), full=Settings(runs=1000, steps=6, competitors=60),
+    settings=Settings, quick=Settings(runs=120), full=Settings(runs=1000, steps=6, competitors=60),
     run=run, score=score, figures=draw,
 )  # fmt: skip

@@ -539,6 +539,6 @@ def _probability_panel(settings: Settings, columns: Columns) -> Panel:
 experiment = Experiment(
     name="chain",
     summary="time to identify a k-step chain: control rule, Bayes-optimal, held modes",
-    settings=Settings, quick=Settings(runs=600), full=Settings(runs=4000, steps=200_000),
+    settings=Settings, quick=Settings(runs=400), full=Settings(runs=4000, steps=200_000),
     run=run, score=score, figures=draw,
 )  # fmt: skip
