@@ -10,7 +10,6 @@ interventions (the hats) and are not.
 
 from collections.abc import Callable
 from copy import copy
-from functools import lru_cache
 from html import escape
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -44,12 +43,6 @@ M = TypeVar("M", bound=Policy[Any, Any])
 X = TypeVar("X")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
-
-
-@lru_cache
-def _methods(capability: type) -> list[str]:
-    """Return the names of the methods of a capability."""
-    return [name for name in vars(capability) if name[0] != "_"]
 
 
 class ControlRule(Generic[M, X, A, O]):
@@ -249,7 +242,7 @@ class ControlRule(Generic[M, X, A, O]):
 
     def _lacking(self, capability: type) -> list[str]:
         """Return the methods of a capability that the belief lacks; faster than isinstance."""
-        return [n for n in _methods(capability) if not hasattr(self.belief, n)]
+        return [n for n in vars(capability) if not (n[0] == "_" or hasattr(self.belief, n))]
 
     def _belief_with(self, capability: Any) -> Any:
         """Return the belief; raise MissingCapability if it lacks the capability."""

@@ -137,8 +137,8 @@ def as_logged(created: Created, model: Model) -> Model:
         raise ModelMismatch(
             f"model {model.name!r} version {model.version} has changed since the log was created: "
             "its modes, their names, their prior or their update differ; give the changed model a "
-            "new version and a new log. A logistic bandit from before moment matching is built by "
-            "agent(laplace=True)"
+            "new version and a new log. If you have not changed it, a default of the library has "
+            "changed: docs/durable.md names the option for the earlier one"
         )
     return model
 
