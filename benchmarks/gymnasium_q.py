@@ -1,6 +1,6 @@
 """The MDP agent with default settings against tabular Q-learning, on Gymnasium's toy text.
 
-    python -m benchmarks.gymnasium_q [--quick] [--fixed] [--seeds 10] [--first-seed 0]
+    python -m benchmarks.gymnasium_q [--quick] [--fixed] [--unknown] [--seeds 10] [--first-seed 0]
 
 The score of a run is the mean return of the episodes that end in the last quarter of its steps. If
 none ends there, it is the return of the unfinished episode. Q-learning is that of Watkins (1989):
@@ -10,6 +10,7 @@ an end. The runs of one seed are paired.
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -17,7 +18,7 @@ import numpy as np
 
 from bayescontrol import interact
 from bayescontrol.gym import Continuing, drive, episodic_agent
-from bayescontrol.mdp import GibbsMDP
+from bayescontrol.mdp import GibbsMDP, GibbsPrior
 from bayescontrol.statistics import compare_pairs
 
 #: Name, options and number of steps.
@@ -73,10 +74,11 @@ def control_rule(env: Returns, steps: int, seed: int) -> None:
     drive(episodic_agent(env), env, steps, seed=seed, terminated="end")
 
 
-def fixed_precision(env: Returns, steps: int, seed: int) -> None:
-    """Run the MDP agent with a fixed precision of 1; episodes end with a jump to the next start."""
+def with_precision(precision: float | None, env: Returns, steps: int, seed: int) -> None:
+    """Run the MDP agent with this precision; episodes end with a jump to the next start."""
     world = Continuing(env, seed=seed)
-    interact(GibbsMDP(world.actions, world.x).agent(), world, steps, seed=seed)
+    agent = GibbsMDP(world.actions, world.x, GibbsPrior(precision=precision)).agent()
+    interact(agent, world, steps, seed=seed)
 
 
 AGENTS: dict[str, Callable[[Returns, int, int], None]] = {
@@ -92,11 +94,12 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps, 3 seeds")
     parser.add_argument("--fixed", action="store_true", help="use a fixed precision of 1")
+    parser.add_argument("--unknown", action="store_true", help="use one unknown precision")
     parser.add_argument("--seeds", type=int, default=10, help="number of seeds")
     parser.add_argument("--first-seed", type=int, default=0, help="the first seed")
     options = parser.parse_args()
-    if options.fixed:
-        AGENTS["control rule"] = fixed_precision
+    if options.fixed or options.unknown:
+        AGENTS["control rule"] = partial(with_precision, None if options.unknown else 1.0)
     count = 3 if options.quick else options.seeds
     seeds = range(options.first_seed, options.first_seed + count)
     print(f"Mean return of an episode over the last quarter ± standard error, {count} seeds\n")
