@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from tests.interruptible import interruptible
+from tests.limits import TIMEOUT
 
 from bayescontrol.cli.main import main
 from bayescontrol.files import lock_folder
@@ -55,7 +56,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 def shell(*words: object) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "bayescontrol.cli", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
 
 # -- in a real shell ---------------------------------------------------------------------
@@ -92,7 +93,7 @@ def test_ctrl_c_stops_cleanly(workers: int) -> None:
         assert process.stderr.readline() == "slow: 40 runs to do\n"
         time.sleep(0.3)
         os.killpg(process.pid, signal.SIGINT)  # to the whole process group, like a terminal
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130
     assert out == ""
     assert err.strip() == "Interrupted. All workers have stopped."
@@ -104,17 +105,17 @@ def test_after_ctrl_c_the_same_command_continues(workers: int, tmp_path: Path) -
     command += ["--set", "seconds=0.05", "--runs", "120", "--workers", str(workers)]
     command += ["--out", str(tmp_path)]
     with interruptible(command) as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + TIMEOUT
         while not list(tmp_path.glob("pending/*.npz")) and time.monotonic() < deadline:
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130, err
     assert f"Finished replicas: {tmp_path}. Run the same command to continue" in err
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"paced: \d+ of 120 replicas found, \d+ to run", done.stderr)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert "paced: 120 of 120 replicas found, nothing to run\n" in done.stderr
     assert json.loads(done.stdout)["settings"]["runs"] == 120
 
@@ -124,7 +125,7 @@ def test_an_ascii_terminal_still_gets_the_table() -> None:
         [sys.executable, "-m", "bayescontrol.cli", "run", COIN],
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        timeout=60,
+        timeout=TIMEOUT,
         check=False,
     )
     assert done.returncode == 0, done.stderr

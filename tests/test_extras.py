@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.limits import TIMEOUT
 
 OPEN = "from bayescontrol.durable import open_store; open_store"
 CASES = [
@@ -27,7 +28,7 @@ OPTIONAL = (
 def run_without(packages: tuple[str, ...], program: str) -> subprocess.CompletedProcess[str]:
     blocked = f"import sys; sys.modules.update(dict.fromkeys({packages!r}))\n"
     return subprocess.run(
-        [sys.executable, "-c", blocked + program], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", blocked + program], capture_output=True, text=True, timeout=TIMEOUT
     )
 
 

@@ -12,6 +12,7 @@ from bayescontrol.protocols import (
     Likelihood,
     ObservationProbabilities,
     Stateful,
+    has,
 )
 
 
@@ -61,13 +62,13 @@ def test_an_observation_not_listed_by_a_discrete_mode_has_likelihood_zero() -> N
 
 def test_a_pair_has_exactly_the_capabilities_of_its_parts() -> None:
     pair = PairedMode(Model(0.9), Do(1))
-    assert isinstance(pair, Likelihood)
+    assert has(pair, Likelihood)
     for capability in (ActionProbabilities, ObservationProbabilities, Stateful):
-        assert not isinstance(pair, capability)
+        assert not has(pair, capability)
     full: DiscreteMode[None, int, int] = DiscreteMode(lambda _x: {1: 1.0}, lambda _x, _a: {1: 1.0})
     pair = PairedMode(full, full)
-    assert isinstance(pair, ActionProbabilities)
-    assert isinstance(pair, ObservationProbabilities)
+    assert has(pair, ActionProbabilities)
+    assert has(pair, ObservationProbabilities)
 
 
 def test_a_pair_needs_a_policy_and_a_hypothesis() -> None:

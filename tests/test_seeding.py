@@ -16,7 +16,7 @@ import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.protocols import Persistent
+from bayescontrol.protocols import Persistent, has
 from bayescontrol.seeding import Stream, as_stream
 
 # The first four numbers of Stream.named(0, 0, "agent"), frozen: changing the stream invalidates
@@ -352,7 +352,7 @@ def test_incompatible_arrays_are_refused_and_change_nothing(arrays: dict[str, An
 
 def test_the_stream_satisfies_the_protocols() -> None:
     rng: Stream = agent()
-    assert isinstance(rng, Persistent)
+    assert has(rng, Persistent)
 
 
 def test_repr_shows_the_state_and_equality_compares_it() -> None:

@@ -26,7 +26,7 @@ from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.fused import find_loop
 from bayescontrol.mode_queries import require_instance
 from bayescontrol.modes import DiscreteMode
-from bayescontrol.protocols import Agent, Environment, MixingBelief
+from bayescontrol.protocols import Agent, Environment, MixingBelief, has
 from bayescontrol.record import Probe, Record, as_probes
 from bayescontrol.rule import ControlRule, Rule
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_seed, as_stream, require_stream
@@ -223,21 +223,23 @@ def warm_start(
 
     If an entry is invalid, nothing is learnt.
 
-    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol import BernoulliBandit, errors
     >>> agent = BernoulliBandit(["red", "blue"]).agent()
     >>> warm_start(agent, [("red", 1), ("red", 1), ("blue", 0)])
     3
     >>> agent.belief.count
     3
-    >>> warm_start(agent, [("red", 1), ("green", 1)])
-    Traceback (most recent call last):
-    bayescontrol.errors.UnknownArm: no arm 'green': the arms are 'red', 'blue'...
+    >>> try:
+    ...     warm_start(agent, [("red", 1), ("green", 1)])
+    ... except errors.UnknownArm as error:
+    ...     print(error)
+    no arm 'green': the arms are 'red', 'blue'...
     >>> agent.belief.count
     3
     """
     if not isinstance(agent, ControlRule):
         raise MissingCapability(f"{agent!r} is not a ControlRule: it has no belief to update")
-    if demonstration and not isinstance(agent.belief, MixingBelief):
+    if demonstration and not has(agent.belief, MixingBelief):
         raise MissingCapability(
             f"demonstration=True reweighs the modes by the logged actions, and {agent.belief!r} "
             "cannot do that (it has no mix and reweigh): use demonstration=False, which treats "

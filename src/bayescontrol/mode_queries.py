@@ -29,7 +29,15 @@ from bayescontrol.errors import (
     UnknownMode,
 )
 from bayescontrol.priors import TOLERANCE
-from bayescontrol.protocols import Likelihood, LogModeArray, ModeArray, SituatedState, Stateful
+from bayescontrol.protocols import (
+    Likelihood,
+    LogModeArray,
+    ModeArray,
+    SituatedState,
+    Stateful,
+    has,
+    missing,
+)
 from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.situations import Advance, as_advance
 from bayescontrol.values import format_name
@@ -169,11 +177,12 @@ def require(subject: Any, capability: type, label: str) -> None:
     Traceback (most recent call last):
     bayescontrol.errors.MissingCapability: mode 3 lacks likelihood(x, a, o): ...
     """
-    if not isinstance(subject, capability):
+    lacking = missing(subject, capability)
+    if lacking:
+        codes = {name: getattr(capability, name).__code__ for name in lacking}
         methods = [
-            f"{name}({', '.join(method.__code__.co_varnames[1 : method.__code__.co_argcount])})"
-            for name, method in vars(capability).items()
-            if not name.startswith("_")
+            f"{name}({', '.join(code.co_varnames[1 : code.co_argcount])})"
+            for name, code in codes.items()
         ]
         purpose = (capability.__doc__ or "").splitlines()[0]
         raise MissingCapability(f"{label} lacks {', '.join(methods)}: add it. {purpose}")
@@ -191,12 +200,12 @@ def state_for(mode: Any, x: Any, s: Any) -> Any:
 
 def first_state(mode: Any, x: Any) -> Any:
     """Return what the methods of a mode receive at first: x, its private state s, or (x, s)."""
-    return state_for(mode, x, mode.start()) if isinstance(mode, Stateful) else x
+    return state_for(mode, x, mode.start()) if has(mode, Stateful) else x
 
 
 def state_transition(mode: Any, x: Any, advance: Advance | None) -> Advance:
     """Return the transition of `first_state`; x and `advance` are the situation and its map."""
-    has_state = isinstance(mode, Stateful)
+    has_state = has(mode, Stateful)
     if has_state and not uses_situation(mode):
         return cast("Advance", mode.advance)
     advance = as_advance(x, advance)
@@ -256,9 +265,14 @@ def as_mode_list(modes: Any) -> list[Any]:
     return list(modes)
 
 
+def is_mode_array(modes: object) -> bool:
+    """Return whether one object answers for all modes."""
+    return has(modes, ModeArray) or has(modes, LogModeArray)
+
+
 def queries_for(modes: Any) -> "ModeListQueries[Any] | ModeArrayQueries[Any]":
     """Choose how to query these modes: one by one, or all with one call."""
-    if isinstance(modes, (ModeArray, LogModeArray)):
+    if is_mode_array(modes):
         return ModeArrayQueries(modes)
     return ModeListQueries(as_mode_list(modes))
 
@@ -304,7 +318,7 @@ class ModeListQueries(Generic[M]):
     def __init__(self, modes: Sequence[M]) -> None:
         self.modes = list(modes)
         #: Whether `likelihoods` returns logarithms.
-        self.log = not all(isinstance(m, Likelihood) for m in self.modes)
+        self.log = not all(has(m, Likelihood) for m in self.modes)
         self._supports: dict[type, bool] = {}
         #: The indices of the modes with a private state.
         self.stateful_modes: list[int] = []
@@ -381,7 +395,7 @@ class ModeListQueries(Generic[M]):
     def supports(self, capability: type) -> bool:
         """Whether every mode has the capability. The answer is cached: the check is slow."""
         if capability not in self._supports:
-            self._supports[capability] = all(isinstance(mode, capability) for mode in self.modes)
+            self._supports[capability] = all(has(mode, capability) for mode in self.modes)
         return self._supports[capability]
 
     def query_each(self, capability: type, query: Callable[[Any], Any]) -> list[Any]:
@@ -444,15 +458,15 @@ class ModeArrayQueries(Generic[M]):
         self.modes = modes
         self.shape = (len(modes),)
         #: The common private state, and its index, if there is one.
-        start: Any = getattr(modes, "start", None) if isinstance(modes, Stateful) else None
+        start: Any = getattr(modes, "start", None) if has(modes, Stateful) else None
         self.states: list[Any] = [start()] if callable(start) else []
         self.stateful_modes = tuple(range(len(self.states)))
         self._uses_situation = uses_situation(modes)
         self._bound: dict[int, Any] = {}  # modes with their states
         self._supports: dict[type, bool] = {}
-        self.log = not isinstance(modes, ModeArray)
-        self._likelihoods: Callable[[Any, Any, Any], FloatArray] = (
-            modes.likelihoods if isinstance(modes, ModeArray) else modes.log_likelihoods
+        self.log = not has(modes, ModeArray)
+        self._likelihoods: Callable[[Any, Any, Any], FloatArray] = getattr(
+            modes, "log_likelihoods" if self.log else "likelihoods"
         )
 
     def __len__(self) -> int:
@@ -498,7 +512,7 @@ class ModeArrayQueries(Generic[M]):
     def supports(self, capability: type) -> bool:
         """Whether the array has the capability."""
         if capability not in self._supports:
-            self._supports[capability] = isinstance(self.modes, capability)
+            self._supports[capability] = has(self.modes, capability)
         return self._supports[capability]
 
     def require_states(self, states: list[Any]) -> None:

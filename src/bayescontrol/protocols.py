@@ -5,12 +5,13 @@
     belief         P(m | âo_<t): sees hypotheses, never policies
     situation x    the paper's map T from histories to states; the agent owns it
 
-More power is a capability: a small optional protocol, checked by type at run time.
+More power is a capability: a small optional protocol; `has` looks it up at run time.
 No base class is needed anywhere: an object with the right methods is a mode.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+from functools import cache
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.seeding import Stream
@@ -24,6 +25,7 @@ O_co = TypeVar("O_co", covariant=True)
 O_contra = TypeVar("O_contra", contravariant=True)
 M_co = TypeVar("M_co", covariant=True)
 S = TypeVar("S")
+C = TypeVar("C")
 
 
 class _Missing:
@@ -38,6 +40,33 @@ class _Missing:
 
 #: The observation of a step whose observation was lost: `agent.observe(a, MISSING)`.
 MISSING: Final = _Missing()
+
+
+# -- looking up a capability -------------------------------------------------------------
+
+
+def has(value: object, capability: type[C]) -> TypeGuard[C]:
+    """Return whether an object has a capability: every name of its protocol.
+
+    `hasattr` also finds what a wrapper delegates with `__getattr__`; `isinstance` does not,
+    since Python 3.12.
+
+    >>> has({}, Resumable), missing({}, Resumable)
+    (False, ['last'])
+    """
+    return not missing(value, capability)
+
+
+def missing(value: object, capability: type) -> list[str]:
+    """Return the names of a capability that the object lacks."""
+    return [name for name in members(capability) if not hasattr(value, name)]
+
+
+@cache
+def members(capability: type) -> list[str]:
+    """Return the names of the methods and attributes of a capability."""
+    names = (*vars(capability), *capability.__annotations__)
+    return [name for name in names if name[0] != "_" or name in ("__len__", "__getitem__")]
 
 
 # -- the six nouns ---------------------------------------------------------------------
@@ -82,7 +111,6 @@ class Environment(Protocol[A_contra, O_co]):
 # -- capabilities of a mode ------------------------------------------------------------
 
 
-@runtime_checkable
 class Likelihood(Protocol[X_contra, A_contra, O_contra]):
     """P(o | m, x, a) itself, not its logarithm.
 
@@ -93,28 +121,24 @@ class Likelihood(Protocol[X_contra, A_contra, O_contra]):
     def likelihood(self, x: X_contra, a: A_contra, o: O_contra, /) -> float: ...
 
 
-@runtime_checkable
 class ActionProbabilities(Protocol[X_contra, A]):
     """P(a | m, x) for every a with positive probability."""
 
     def action_probabilities(self, x: X_contra, /) -> Mapping[A, float]: ...
 
 
-@runtime_checkable
 class ActionLikelihood(Protocol[X_contra, A_contra]):
     """P(a | m, x) of one action, a density where actions are continuous."""
 
     def action_likelihood(self, x: X_contra, a: A_contra, /) -> float: ...
 
 
-@runtime_checkable
 class ObservationProbabilities(Protocol[X_contra, A_contra, O]):
     """P(o | m, x, a) for every o with positive probability."""
 
     def observation_probabilities(self, x: X_contra, a: A_contra, /) -> Mapping[O, float]: ...
 
 
-@runtime_checkable
 class Stateful(Protocol[S, A_contra, O_contra]):
     """A mode with private state s (a filter, a POMDP belief, a history).
 
@@ -141,7 +165,6 @@ class SituatedState(NamedTuple):
     s: Any
 
 
-@runtime_checkable
 class StateMixing(Protocol[S]):
     """A filter that can start from a mixture of the states of all filters.
 
@@ -162,7 +185,6 @@ class IOSystem(Stateful[S, A, O], Protocol[S, A, O]):
     def observation_probabilities(self, s: S, a: A, /) -> Mapping[O, float]: ...
 
 
-@runtime_checkable
 class ModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
     """Many modes at once: one object answers P(o | m, x, a) for all m as an array."""
 
@@ -171,7 +193,6 @@ class ModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
     def likelihoods(self, x: X_contra, a: A_contra, o: O_contra, /) -> FloatArray: ...
 
 
-@runtime_checkable
 class LogModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
     """Many modes at once, answering with ln P(o | m, x, a)."""
 
@@ -193,21 +214,18 @@ class LogModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
 # An agent, a belief or an environment may declare a compiled loop, see `bayescontrol.fused`.
 
 
-@runtime_checkable
 class ActionDraws(Protocol[X_contra, A_co]):
     """Draw a ~ Σ_m P(a | m, x) P(m | âo_<t) directly, which may be faster than drawing a mode."""
 
     def draw_action(self, x: X_contra, rng: Stream, /) -> A_co: ...
 
 
-@runtime_checkable
 class Predictions(Protocol[X_contra, A_contra, O]):
     """P(o | âo_<t â_t) for every o with positive probability."""
 
     def predictive(self, x: X_contra, a: A_contra, /) -> dict[O, float]: ...
 
 
-@runtime_checkable
 class Resumable(Protocol[M_co]):
     """Return the mode that was drawn last, and an independent copy."""
 
@@ -215,14 +233,12 @@ class Resumable(Protocol[M_co]):
     def copy(self) -> Any: ...
 
 
-@runtime_checkable
 class Skips(Protocol[X_contra, A_contra]):
     """Advance private states and clocks by a step whose observation is `MISSING`."""
 
     def skip(self, x: X_contra, a: A_contra, /) -> None: ...
 
 
-@runtime_checkable
 class CountsDecisions(Protocol[X_contra, A_contra, O_contra]):
     """A belief about a changing world: time counts decisions, and an answer has its decision."""
 
@@ -234,14 +250,12 @@ class CountsDecisions(Protocol[X_contra, A_contra, O_contra]):
     def answer(self, decision: int, x: X_contra, a: A_contra, o: O_contra, /) -> None: ...
 
 
-@runtime_checkable
 class Retirement(Protocol):
     """Tell whether the mode that was drawn last must not act any more."""
 
     def is_retired(self, mode: Any, /) -> bool: ...
 
 
-@runtime_checkable
 class MixingBelief(Protocol):
     """A belief that can average over its modes: Σ_m query(m) P(m | âo_<t).
 
@@ -263,7 +277,6 @@ class PosteriorMeasure(NamedTuple):
     note: str = ""
 
 
-@runtime_checkable
 class PosteriorSummary(Protocol):
     """The posterior in a few plain numbers, by the names of arms, modes or parameters."""
 
@@ -276,7 +289,6 @@ class PosteriorSummary(Protocol):
 # -- capabilities of anything with state -------------------------------------------------
 
 
-@runtime_checkable
 class Persistent(Protocol):
     """State as named arrays: `load(save())` continues bit for bit."""
 

@@ -33,6 +33,8 @@ from bayescontrol.protocols import (
     Resumable,
     Retirement,
     Skips,
+    has,
+    missing,
 )
 from bayescontrol.schedules import Held, Schedule, every_step, require_schedule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -237,19 +239,15 @@ class ControlRule(Generic[M, X, A, O]):
         if belief is not self.belief:  # it was replaced
             belief, capable = self._capable = self.belief, {}
         if capability not in capable:
-            capable[capability] = not self._lacking(capability)
+            capable[capability] = has(self.belief, capability)
         return capable[capability]
-
-    def _lacking(self, capability: type) -> list[str]:
-        """Return the methods of a capability that the belief lacks; faster than isinstance."""
-        return [n for n in vars(capability) if not (n[0] == "_" or hasattr(self.belief, n))]
 
     def _belief_with(self, capability: Any) -> Any:
         """Return the belief; raise MissingCapability if it lacks the capability."""
         if not self._offers(capability):
             raise MissingCapability(
                 f"{self.belief!r} cannot do this: it has no "
-                f"{', '.join(self._lacking(capability))} "
+                f"{', '.join(missing(self.belief, capability))} "
                 f"(bayescontrol.protocols.{capability.__name__})"
             )
         return self.belief
@@ -258,7 +256,7 @@ class ControlRule(Generic[M, X, A, O]):
 
     def save(self) -> Arrays:
         """Return the state as named arrays, from which `load` continues bit for bit."""
-        if not isinstance(self.belief, Persistent):
+        if not has(self.belief, Persistent):
             raise MissingCapability(f"{self.belief!r} cannot be saved: it has no save and load")
         arrays = {f"belief/{name}": array for name, array in self.belief.save().items()}
         arrays["clock"] = np.array([self._t, self._drawn_at, self.mode is not None])
@@ -269,7 +267,7 @@ class ControlRule(Generic[M, X, A, O]):
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned, for an agent with the same parts."""
         require_arrays(arrays, {"clock", "situation", "drawn_in"})
-        if not isinstance(self.belief, Persistent):
+        if not has(self.belief, Persistent):
             raise IncompatibleState(f"{self.belief!r} cannot be loaded: it has no save and load")
         x, drawn_in = unpack(arrays["situation"]), unpack(arrays["drawn_in"])
         clock = arrays["clock"]

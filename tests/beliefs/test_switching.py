@@ -15,7 +15,7 @@ from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapabili
 from bayescontrol.experiments.control.motor import PLANTS, Motor, motor_bank
 from bayescontrol.linear import LinearSystem, OutputMode
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
-from bayescontrol.protocols import MISSING, StateMixing
+from bayescontrol.protocols import MISSING, StateMixing, has
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save, same_bits
 
 
@@ -400,7 +400,7 @@ def test_modes_without_what_is_needed_are_refused_with_a_reason() -> None:
         with pytest.raises(MissingCapability):
             belief.add(mode, 0.1)
     assert same_bits(before, belief.save())
-    assert isinstance(CARTS[0], StateMixing)
+    assert has(CARTS[0], StateMixing)
 
 
 def test_a_mixture_that_fails_changes_nothing() -> None:

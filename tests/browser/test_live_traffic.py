@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.browser.live_stub import Open, figure, tabs
+from tests.limits import TIMEOUT
 
-_TIMEOUT = 60_000.0  # timeout in milliseconds
+_MILLISECONDS = 1000 * TIMEOUT
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def fact(page: Page, name: str) -> float:
 def require_drawn(page: Page, *drawn: tuple[str, str]) -> None:
     for title, marks in drawn:
         expect(figure(page, title).locator(".canvas svg").locator(marks).first).to_be_visible(
-            timeout=_TIMEOUT
+            timeout=_MILLISECONDS
         )
 
 
@@ -55,7 +56,7 @@ def test_the_page_shows_real_traffic_and_the_alarm_of_the_broken_lever(
     assert demo.startswith("http://127.0.0.1:")
     messages: list[str] = []
     page = tab(demo, messages=messages)
-    expect(page.locator("#agents button")).to_have_count(2, timeout=_TIMEOUT)
+    expect(page.locator("#agents button")).to_have_count(2, timeout=_MILLISECONDS)
     page.get_by_role("button", name="checkout").click()
     first = fact(page, "decisions")
     page.wait_for_function(
@@ -68,7 +69,7 @@ def test_the_page_shows_real_traffic_and_the_alarm_of_the_broken_lever(
             && number("regret (reward)") > 0;
         }""",
         arg=first,
-        timeout=_TIMEOUT,
+        timeout=_MILLISECONDS,
     )
     assert "no mode fits" not in facts(page)
     require_drawn(
@@ -80,7 +81,7 @@ def test_the_page_shows_real_traffic_and_the_alarm_of_the_broken_lever(
         ("Regret", "path.line"),
     )
     alert = page.get_by_role("alert")
-    expect(alert).to_have_text("dispenser: no mode fits what is observed.", timeout=_TIMEOUT)
+    expect(alert).to_have_text("dispenser: no mode fits what is observed.", timeout=_MILLISECONDS)
     assert page.title() == "Alarm: dispenser · bayescontrol"
     page.get_by_role("button", name="dispenser").click()
     expect(page.locator("#agent h2")).to_have_text("dispenser")

@@ -24,6 +24,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tests.limits import TIMEOUT
+
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, Observed, faults, open_agent, replay
 
@@ -111,12 +113,12 @@ def run_and_kill(
         child(url, moment, seed, doubt, writing)
     os.close(writing)
     text = b""
-    deadline = time.monotonic() + (rng.uniform(0.0, 0.1) if moment == ANY else 60.0)
+    deadline = time.monotonic() + (rng.uniform(0.0, 0.1) if moment == ANY else TIMEOUT)
     while True:
         left = max(0.0, deadline - time.monotonic())
         if left == 0.0 or not select.select([reading], [], [], left)[0]:
             os.kill(process, signal.SIGKILL)
-            deadline = time.monotonic() + 60.0
+            deadline = time.monotonic() + TIMEOUT
         chunk = os.read(reading, 65536)
         if not chunk:
             break

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests.limits import TIMEOUT
 
 from bayescontrol.durable import committer as module
 from bayescontrol.durable.committer import Committer, Request
 
 #: Timeout of a hanging test in seconds; no result depends on it.
-TIMEOUT = 60
 
 
 class Number(Request):

@@ -46,7 +46,7 @@ writer.start()
 busy.wait()
 child = os.fork()
 if child == 0:
-    signal.alarm(20)                      # a guard against hanging
+    signal.alarm(600)                     # a guard against hanging
     for ask in (agent.act, agent.posterior, agent.close):
         try:
             ask()

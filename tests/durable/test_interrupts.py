@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import committer, open_agent, replay
@@ -19,7 +20,6 @@ from bayescontrol.errors import StoreFailed
 
 MODEL = BernoulliBandit(["red", "blue"])
 #: Timeout in seconds against hanging threads.
-TIMEOUT = 20.0
 FUNCTIONS = (
     "submit",
     "prepare",

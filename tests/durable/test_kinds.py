@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from tests.durable.problems import PROBLEMS, digest
+from tests.limits import TIMEOUT
 
 from bayescontrol.durable import open_agent, replay
 from bayescontrol.durable.models import as_model
@@ -29,7 +30,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str
     """A store whose process was killed, and the digests of its agents at that time."""
     store = f"sqlite:///{tmp_path_factory.mktemp('killed') / 'all.db'}"
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, store], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", _SCRIPT, store], capture_output=True, text=True, timeout=TIMEOUT
     )
     assert done.returncode == -9, done.stderr
     return store, dict(zip(PROBLEMS, done.stdout.splitlines(), strict=True))

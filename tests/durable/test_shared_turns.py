@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import DurableAgent, open_agent, replay
@@ -16,7 +17,6 @@ from bayescontrol.errors import BadEvidence, ConflictingFeedback, DiskFull
 
 MODEL = BernoulliBandit(["red", "blue"])
 #: Timeout in seconds against hanging threads.
-TIMEOUT = 20.0
 
 
 def wait_until(happened: Callable[[], bool]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.interruptible import interruptible
+from tests.limits import TIMEOUT
 
 from bayescontrol.errors import MissingExtra
 from bayescontrol.lab.executors import ClusterUnavailable, Dask, Processes
@@ -78,7 +79,7 @@ def test_a_failed_replica_on_the_cluster_is_reported_with_its_cause(dask: Dask) 
 def test_the_cluster_reports_a_compilation_once(dask: Dask) -> None:
     compiled, reported = find(f"{STUDIES / 'coin_study.py'}:compiled"), RecordedProgress()
     run_replicas(compiled, compiled.settings(runs=3), executor=dask, progress=reported)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + TIMEOUT
     while not dask.compiling() and time.monotonic() < deadline:
         time.sleep(0.05)  # the message is sent separately from the results
     assert dask.compiling()
@@ -147,7 +148,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         for process in started:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=TIMEOUT)
 
 
 def test_a_study_in_a_file_is_sent_to_the_workers_of_a_cluster(
@@ -161,7 +162,7 @@ def test_a_study_in_a_file_is_sent_to_the_workers_of_a_cluster(
             [*command, "--out", str(tmp_path / out), *how],
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=TIMEOUT,
             check=False,
             env={**os.environ, "COLUMNS": "100"},
         )
@@ -174,11 +175,11 @@ def test_ctrl_c_stops_a_local_cluster_quietly_and_keeps_finished_replicas(tmp_pa
     command = [sys.executable, "-m", "bayescontrol.cli", "run", PACED, "--dask", "local"]
     command += ["--workers", "2", "--set", "seconds=0.2", "--runs", "500", "--out", str(tmp_path)]
     with interruptible(command) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + TIMEOUT
         while not list(tmp_path.glob("pending/*.npz")) and time.monotonic() < deadline:
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # to the whole group, as a terminal does
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err, err

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.limits import TIMEOUT
 
 PACED = f"{Path(__file__).parent / 'studies' / 'paced_study.py'}:paced"
 
@@ -44,7 +45,7 @@ def start(folder: Path, runs: int, workers: int, seconds: float = 0.005) -> "sub
 
 def reference(folder: Path, runs: int, seconds: float = 0.005) -> bytes:
     process = start(folder, runs, 1, seconds)
-    assert process.communicate(timeout=60)[0] == "done\n"
+    assert process.communicate(timeout=TIMEOUT)[0] == "done\n"
     return (folder / "columns.npz").read_bytes()
 
 
@@ -56,7 +57,7 @@ def kill_and_resume(tmp_path: Path, kills: int, longest: float, seed: int) -> No
     folder = tmp_path / "0"
     while killed < kills or finished == 0:
         process = start(folder, runs, workers=1 + (killed + finished) % 2)
-        moment = rng.uniform(0, longest) if killed < kills else 60.0
+        moment = rng.uniform(0, longest) if killed < kills else TIMEOUT
         try:
             process.communicate(timeout=moment)
         except subprocess.TimeoutExpired:
@@ -156,7 +157,7 @@ def test_a_crash_before_any_disk_operation_loses_at_most_one_group(
         [sys.executable, "-c", CRASHING, PACED, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=TIMEOUT,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -178,7 +179,7 @@ def children_of(process: int) -> list[int]:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 def test_the_workers_of_a_killed_process_exit(tmp_path: Path) -> None:
     process = start(tmp_path, 60, workers=2, seconds=0.2)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + TIMEOUT
     while len(workers := children_of(process.pid)) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)  # two workers, and a resource tracker that ends by itself
     time.sleep(1.0)

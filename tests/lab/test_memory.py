@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.limits import TIMEOUT
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="reads the peak of memory in /proc"
@@ -52,7 +53,7 @@ print(peak())
 
 def peak(code: str, folder: Path, size: int) -> int:
     command = [sys.executable, "-c", code, LARGE, str(folder), str(size)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, done.stderr
     return int(done.stdout.split()[-1])
 

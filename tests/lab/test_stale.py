@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.limits import TIMEOUT
 
 from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.manifest import read_manifest
@@ -77,7 +78,7 @@ def shell(project: Path, *words: object) -> "subprocess.CompletedProcess[str]":
     """Run a command in the folder of the project, in a new process."""
     command = [sys.executable, "-m", "bayescontrol.cli", *map(str, words)]
     return subprocess.run(
-        command, cwd=project, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=project, capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.limits import TIMEOUT
 
 from bayescontrol.files import Busy, Unwritable
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
@@ -279,7 +280,7 @@ def test_a_full_disk_loses_no_finished_replica(
     """Groups fit under the higher limit and columns.npz does not; under the lower none fits."""
     name = f"{study.with_name('paced_study.py')}:paced"
     command = [sys.executable, "-c", FULL, name, str(tmp_path), str(limit)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT)
     assert f"cannot write to {tmp_path}" in done.stdout
     assert "File too large; use another folder, or free disk space" in done.stdout
     assert [path for path in tmp_path.rglob("*") if path.name.endswith(".tmp")] == []

@@ -6,6 +6,8 @@ import socket
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tests.limits import TIMEOUT
+
 JSON = {"Content-Type": "application/json"}
 
 
@@ -33,7 +35,7 @@ def ask(
 ) -> Raw:
     """Send one request on a new connection; a body other than bytes is sent as JSON."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIMEOUT)
     raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     sent = (JSON if body is not None else {}) | (headers or {})
     try:
@@ -45,7 +47,7 @@ def ask(
         connection.close()
 
 
-def connected(url: str, timeout: float = 30.0) -> socket.socket:
+def connected(url: str, timeout: float = TIMEOUT) -> socket.socket:
     """A connection on which nothing has been sent."""
     parts = urlsplit(url)
     return socket.create_connection((parts.hostname, parts.port), timeout=timeout)

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.limits import TIMEOUT
 from tests.serve.listening import frames
 
 from bayescontrol.durable import Decided, Observed, open_agent
@@ -49,7 +50,10 @@ def test_a_saved_demo_continues_where_it_was_interrupted(tmp_path: Path) -> None
 def test_the_demo_command_prints_its_address_and_ends_by_itself() -> None:
     code = "from bayescontrol.cli.demo import demo; demo()"
     answer = subprocess.run(
-        [sys.executable, "-c", code, "--seconds", "2"], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code, "--seconds", "2"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
     )
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.startswith("http://127.0.0.1:")

@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from tests.limits import TIMEOUT
 from tests.serve.paused import paused
 from tests.serve.raw import Raw, ask, connected, read_until_closed, rest
 
@@ -150,9 +151,9 @@ def test_an_exhausted_pool_raises_a_clear_error() -> None:
 
     def wait() -> None:
         entered.set()
-        release.wait(60.0)
+        release.wait(TIMEOUT)
 
-    limits = Limits(connections=1, deadline=60.0)
+    limits = Limits(connections=1, deadline=TIMEOUT)
     with Server("sqlite:///:memory:", port=0, limits=limits, models=paused(wait)) as server:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
         release.clear()
@@ -162,7 +163,7 @@ def test_an_exhausted_pool_raises_a_clear_error() -> None:
             target=lambda: answers.append(ask(server.url, "POST", "/v1/agents/shop/act", {}))
         )
         visit.start()
-        assert entered.wait(60.0)
+        assert entered.wait(TIMEOUT)
         for _ in range(3):
             refused = ask(server.url, "GET", "/v1/health/live")
             assert (refused.status, refused.kind) == (503, "overloaded")
@@ -196,7 +197,7 @@ def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch)
         connection.connect((host, int(port)))
         connection.sendall(b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300)
         state = server._uvicorn.server_state
-        deadline = time.monotonic() + 20.0
+        deadline = time.monotonic() + TIMEOUT
         while not state.total_requests:
             assert time.monotonic() < deadline
         while state.connections:

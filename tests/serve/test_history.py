@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.limits import TIMEOUT
 from tests.serve.process import served
 from tests.serve.visits import CLIENTS, SHOP, Visitors, require_exactly_once, visitors
 
@@ -63,7 +64,7 @@ def killed_under_load(folder: Path, store: str, kills: int, visits: int) -> list
             with served(store, "--port", port) as (process, url):
                 port = url.rpartition(":")[2]
                 if running is None:
-                    with Client(url, timeout=60.0) as client:
+                    with Client(url, timeout=TIMEOUT) as client:
                         client.create("shop", SHOP, seed=1)
                     running = stack.enter_context(visitors([url] * CLIENTS, visits, folder))
                 share = running.total / (kills + 1)
@@ -77,7 +78,7 @@ def _finished(store: str, port: str, running: Visitors) -> list[dict[str, Any]]:
     with served(store, "--port", port) as (process, _):
         acknowledged = running.history()
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(TIMEOUT)
     return acknowledged
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.limits import TIMEOUT
 from tests.serve.paused import paused
 from tests.serve.raw import JSON, Raw, ask, connected, read_until_closed
 
@@ -60,7 +61,7 @@ def test_a_rate_limited_caller_gets_a_retry_after() -> None:
 def test_requests_beyond_the_concurrency_limit_are_refused_and_none_fails() -> None:
     release = threading.Event()
     release.set()  # while the agent is created
-    limits, models = Limits(concurrency=4, deadline=60.0), paused(lambda: release.wait(60.0))
+    limits, models = Limits(concurrency=4, deadline=TIMEOUT), paused(lambda: release.wait(TIMEOUT))
     with Server("sqlite:///:memory:", port=0, limits=limits, models=models) as server:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
         release.clear()
@@ -90,7 +91,7 @@ def test_requests_beyond_the_concurrency_limit_are_refused_and_none_fails() -> N
 def test_a_timeout_is_a_503_and_may_be_retried() -> None:
     release = threading.Event()
     release.set()  # while the agent is created
-    models = paused(lambda: release.wait(60.0))
+    models = paused(lambda: release.wait(TIMEOUT))
     with Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.3), models=models) as server:
 
         def retry(path: str, body: Any) -> Raw:
@@ -133,7 +134,7 @@ def test_the_number_of_agents_is_limited() -> None:
 def test_event_streams_have_a_separate_limit() -> None:
     with Server("sqlite:///:memory:", port=0, limits=Limits(streams=1, concurrency=1)) as server:
         parts = urlsplit(server.url)
-        with socket.create_connection((parts.hostname, parts.port), timeout=10) as listener:
+        with socket.create_connection((parts.hostname, parts.port), timeout=TIMEOUT) as listener:
             listener.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert listener.recv(4096).startswith(b"HTTP/1.1 200")
             answer = ask(server.url, "GET", "/events")
@@ -250,7 +251,7 @@ def test_a_slow_read_is_a_503_and_not_an_error_of_the_client(path: str) -> None:
 
     def wait() -> None:
         entered.set()
-        release.wait(60.0)
+        release.wait(TIMEOUT)
 
     limits = Limits(deadline=0.3)
     with Server("sqlite:///:memory:", port=0, limits=limits, models=paused(wait)) as server:
@@ -260,7 +261,7 @@ def test_a_slow_read_is_a_503_and_not_an_error_of_the_client(path: str) -> None:
         entered.clear()
         visit = threading.Thread(target=ask, args=(server.url, "POST", "/v1/agents/shop/act", {}))
         visit.start()
-        assert entered.wait(60.0)  # from now on the belief cannot be read
+        assert entered.wait(TIMEOUT)  # from now on the belief cannot be read
         answer = ask(server.url, "GET", f"/v1/agents/shop/{path}")
         release.set()
         visit.join()

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from tests.limits import TIMEOUT
 from tests.serve.raw import Raw, ask
 
 from bayescontrol import BernoulliBandit
@@ -153,7 +154,7 @@ def test_replaying_a_long_log_does_not_delay_other_requests(
     release, explain = threading.Event(), DurableAgent.explain
 
     def slow_explain(agent: DurableAgent, id: Any) -> Any:
-        assert release.wait(60.0)
+        assert release.wait(TIMEOUT)
         return explain(agent, id)
 
     monkeypatch.setattr(DurableAgent, "explain", slow_explain)

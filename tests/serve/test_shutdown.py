@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.limits import TIMEOUT
 from tests.serve.paused import paused
 from tests.serve.process import command
 from tests.serve.raw import Raw, ask
@@ -30,7 +31,7 @@ def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
                 shop.observe(shop.act(), 1)
     finally:
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, err
     assert url in err
     assert "Traceback" not in out + err
@@ -52,7 +53,7 @@ def test_a_server_started_with_ctrl_c_ignored_keeps_ignoring_it(ignored: bool) -
         try:
             assert process.stdout is not None
             url = process.stdout.readline().strip()
-            with Client(url, timeout=30.0) as client:
+            with Client(url, timeout=TIMEOUT) as client:
                 client.call("GET", "/v1/health/ready")
             process.send_signal(signal.SIGINT)
             if ignored:
@@ -60,7 +61,7 @@ def test_a_server_started_with_ctrl_c_ignored_keeps_ignoring_it(ignored: bool) -
                     process.wait(2.0)
                 assert ask(url, "GET", "/v1/health/live").status == 200
                 process.send_signal(signal.SIGTERM)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=TIMEOUT)
         finally:
             process.kill()
     assert process.returncode == (0 if ignored else 1)
@@ -86,7 +87,7 @@ def test_a_user_model_and_a_token_of_the_environment_are_served(
             assert client.create("shop", "mine").act().action in (0, 1)
     finally:
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, err
     assert token not in out + err
 
@@ -97,11 +98,11 @@ def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: 
 
     def wait() -> None:
         entered.set()
-        assert release.wait(60.0)
+        assert release.wait(TIMEOUT)
 
     models = paused(wait)
     answers: list[Raw] = []
-    with Server(store, port=0, models=models, limits=Limits(grace=60.0)) as server:
+    with Server(store, port=0, models=models, limits=Limits(grace=TIMEOUT)) as server:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
         release.clear()
         entered.clear()
@@ -109,7 +110,7 @@ def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: 
             target=lambda: answers.append(ask(server.url, "POST", "/v1/agents/shop/act", {}))
         )
         visit.start()
-        assert entered.wait(60.0)
+        assert entered.wait(TIMEOUT)
         server.stop()
         with suppress(OSError):
             while True:  # until the port is closed
@@ -123,7 +124,7 @@ def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: 
 
 
 def test_open_event_streams_do_not_keep_a_server_from_stopping() -> None:
-    limits = Limits(grace=120.0)  # the time to wait if they did
+    limits = Limits(grace=2 * TIMEOUT)  # the time to wait if they did
     with (
         Server("sqlite:///:memory:", port=0, limits=limits) as server,
         Client(server.url) as client,
@@ -133,7 +134,7 @@ def test_open_event_streams_do_not_keep_a_server_from_stopping() -> None:
         server.stop()
         reader = threading.Thread(target=list, args=(lines,))  # to the end of the stream
         reader.start()
-        reader.join(60.0)
+        reader.join(TIMEOUT)
         assert not reader.is_alive()
 
 
@@ -141,7 +142,7 @@ def test_a_store_in_use_is_reported_before_anything_is_served(tmp_path: Path) ->
     store = f"sqlite:///{tmp_path}/shop.db"
     with Server(store, port=0):
         process = command(store, "--port", "0")
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 2
     assert "shop.db is being written by" in err
     assert "Traceback" not in err

@@ -21,7 +21,7 @@ def report(**what: object) -> None:
 
 def main(url: str, agent: str, who: str, visits: str) -> None:
     rng = Stream.named(int(who), 0, "visitor")
-    with Client(url, timeout=120.0) as client:
+    with Client(url, timeout=600.0) as client:
         shop = client.agent(agent)
         for visit in range(int(visits)):
             key = f"{who}-{visit}"

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.limits import TIMEOUT
+
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, Observed
 
 CLIENTS = 4
 SHOP = BernoulliBandit(["red", "green", "blue"])
 _VISITOR = Path(__file__).with_name("visitor.py")
-_TIMEOUT = 120.0
 
 
 class Visitors:
@@ -37,7 +38,7 @@ class Visitors:
 
     def wait_for(self, acknowledged: int) -> None:
         """Wait for this number of acknowledgements."""
-        deadline = time.monotonic() + _TIMEOUT
+        deadline = time.monotonic() + TIMEOUT
         while self.acknowledged() < acknowledged:
             assert not any(process.poll() for process in self._processes)
             assert time.monotonic() < deadline, f"{self.acknowledged()} of {acknowledged}"
@@ -45,7 +46,7 @@ class Visitors:
 
     def history(self) -> list[dict[str, Any]]:
         """Wait until all processes succeed; return all acknowledgements."""
-        assert [process.wait(_TIMEOUT) for process in self._processes] == [0] * len(self._processes)
+        assert [process.wait(TIMEOUT) for process in self._processes] == [0] * len(self._processes)
         return [json.loads(line) for file in self._files for line in file.read_text().splitlines()]
 
     def close(self) -> None:

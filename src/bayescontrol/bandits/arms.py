@@ -28,7 +28,7 @@ from bayescontrol.bandits.family import (
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, has
 from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import distinct_texts, format_text, require_arrays
 
@@ -272,7 +272,7 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def best(self, rows: FloatArray, mixture: Mixture | None = None) -> FloatArray:
         """P(m_j is the largest) for arms with these rows, or for a mixture of rows for each arm."""
-        if not isinstance(self.family, BestArm):
+        if not has(self.family, BestArm):
             raise MissingCapability(
                 f"{self.family!r} has no exact action probabilities: estimate them by counting the "
                 "arms that `draw_action` chooses"
@@ -281,7 +281,7 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
-        if not isinstance(self.family, FiniteRewards):
+        if not has(self.family, FiniteRewards):
             raise MissingCapability(
                 f"{self.family!r} pays infinitely many rewards: use `log_predictive(a, o)` for each"
             )
@@ -316,7 +316,7 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def mean_intervals(self, tails: FloatArray) -> FloatArray:
         """Return quantiles of every arm's mean reward, shape (arms, tails); NaN if unknown."""
-        if isinstance(self.family, Intervals):
+        if has(self.family, Intervals):
             return self.family.interval(self._rows, tails)
         return np.full((len(self._rows), len(tails)), np.nan)
 

@@ -8,7 +8,7 @@ adds names, defaults, checks and densities.
 """
 
 import math
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +82,6 @@ class Family(Protocol):
         return f"{type(self).__name__}()"
 
 
-@runtime_checkable
 class BestArm(Protocol):
     """The family computes P(arm j is the best | past) exactly."""
 
@@ -95,14 +94,12 @@ def same_family(one: Family, other: Family) -> bool:
     return one is other or repr(one) == repr(other)
 
 
-@runtime_checkable
 class FiniteRewards(Protocol):
     """The family pays one of finitely many rewards."""
 
     def predictive(self, row: FloatArray) -> dict[float, float]: ...
 
 
-@runtime_checkable
 class Intervals(Protocol):
     """The family knows the posterior distribution of an arm's mean reward."""
 

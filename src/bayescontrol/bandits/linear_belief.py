@@ -39,7 +39,7 @@ from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.problems.regressions import Regressions
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import PosteriorMeasure, has
 from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import distinct_texts, format_text, part_of, require_arrays
 
@@ -200,7 +200,7 @@ class LinearBelief(HasArms[LinearWeights]):
 
     def predictive(self, x: npt.ArrayLike, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
-        if not isinstance(self.link, FiniteLink):
+        if not has(self.link, FiniteLink):
             raise MissingCapability(
                 f"{self.link!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
             )

@@ -23,7 +23,7 @@ The update equations are kernels (`kernels.regression`), selected by the number 
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -156,7 +156,6 @@ class Link(Protocol):
         """ln P(r) for a score N(s, q); a density if rewards are continuous."""
 
 
-@runtime_checkable
 class FiniteLink(Protocol):
     """The link pays one of finitely many rewards."""
 

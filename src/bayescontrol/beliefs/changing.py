@@ -26,7 +26,7 @@ from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidTable, MissingCapability
 from bayescontrol.mode_queries import NOT_GIVEN
 from bayescontrol.priors import TOLERANCE, as_prior
-from bayescontrol.protocols import Stateful
+from bayescontrol.protocols import Stateful, has
 from bayescontrol.values import require_shapes
 
 M = TypeVar("M")
@@ -184,7 +184,7 @@ class SwitchingBelief(_Changing[M]):
 
     def _require_switchable(self, m: int, mode: Any) -> None:
         """Raise MissingCapability if mode m has a private state that cannot be switched."""
-        if isinstance(mode, Stateful) and not self.shared_state:
+        if has(mode, Stateful) and not self.shared_state:
             raise MissingCapability(_STATEFUL_SWITCHING)
 
     def _require_shared(self, states: Sequence[Any]) -> None:
@@ -213,7 +213,7 @@ class SwitchingBelief(_Changing[M]):
         self._require_hazard(f"{mode!r}", "add a mode")
         self._require_switchable(len(self), mode)
         stateful = self._hypotheses.stateful_modes
-        if self.shared_state and stateful and isinstance(mode, Stateful):
+        if self.shared_state and stateful and has(mode, Stateful):
             shared = self._hypotheses.states[stateful[0]]
             if state is not NOT_GIVEN and not _are_equal(state, shared):
                 raise IncompatibleState(f"state={state!r}: the modes share the state {shared!r}")

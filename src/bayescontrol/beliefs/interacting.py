@@ -19,7 +19,7 @@ from bayescontrol.arrays import FloatArray
 from bayescontrol.beliefs.changing import SwitchingBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.mode_queries import ModeArrayQueries, require
-from bayescontrol.protocols import Stateful, StateMixing
+from bayescontrol.protocols import Stateful, StateMixing, has
 
 M = TypeVar("M")
 
@@ -66,7 +66,7 @@ class InteractingBelief(SwitchingBelief[M]):
     def _require_switchable(self, m: int, mode: Any) -> None:
         """Raise MissingCapability unless the mode has a private state that can be mixed."""
         label = f"mode {m} ({getattr(mode, 'name', '') or repr(mode)})"
-        if self.shared_state or not isinstance(mode, Stateful):
+        if self.shared_state or not has(mode, Stateful):
             raise MissingCapability(
                 f"{label} has no private state of its own: InteractingBelief needs a filter in "
                 "every mode. For modes without private state, or with shared_state=True, use "

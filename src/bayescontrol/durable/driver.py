@@ -26,7 +26,7 @@ from bayescontrol.errors import (
     MissingCapability,
     TooLate,
 )
-from bayescontrol.protocols import CountsDecisions, Persistent, PosteriorSummary
+from bayescontrol.protocols import CountsDecisions, Persistent, PosteriorSummary, has
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
@@ -42,7 +42,7 @@ def posterior_summary(agent: Any) -> dict[str, dict[str, Any]]:
     {'m0': {'probability': 0.5}, 'm1': {'probability': 0.5}}
     """
     belief: Any = getattr(agent, "belief", None)
-    if isinstance(belief, PosteriorSummary):
+    if has(belief, PosteriorSummary):
         return belief.posterior_summary()
     count = getattr(belief, "count", None)
     return {} if count is None else {"all": {"count": int(count)}}
@@ -77,7 +77,7 @@ class Driver:
         if not (hasattr(agent, "act") and hasattr(agent, "observe")):
             hint = "; use its method .agent()" if hasattr(agent, "agent") else ""
             raise MissingCapability(f"{agent!r} is not an agent: it lacks act or observe{hint}")
-        if not isinstance(agent, Persistent) or not hasattr(agent, "copy"):
+        if not has(agent, Persistent) or not hasattr(agent, "copy"):
             raise MissingCapability(
                 f"{agent!r} cannot be saved: a durable agent needs copy(), save() and load()"
             )
@@ -146,7 +146,7 @@ class Driver:
     def remember(self, n: int) -> None:
         """Remember that event n is the current decision, if the belief counts decisions."""
         belief = getattr(self.agent, "belief", None)
-        if isinstance(belief, CountsDecisions):
+        if has(belief, CountsDecisions):
             self._decisions[n] = belief.decision
             if len(self._decisions) > belief.window + 1:
                 del self._decisions[min(self._decisions)]
@@ -162,7 +162,7 @@ class Driver:
             return None
         if isinstance(agent, ControlRule):
             agent.x = x
-            if isinstance(agent.belief, CountsDecisions):
+            if has(agent.belief, CountsDecisions):
                 agent = agent.copy()
                 agent.belief.begin()  # time goes on before the next decision
         try:

@@ -42,7 +42,7 @@ from bayescontrol.errors import (
 )
 from bayescontrol.mode_queries import checked_probabilities
 from bayescontrol.priors import TOLERANCE, as_prior
-from bayescontrol.protocols import ActionProbabilities, IOSystem, Stateful
+from bayescontrol.protocols import ActionProbabilities, IOSystem, Stateful, has
 
 Probabilities = Mapping[Any, float]
 IO_SYSTEM: Final = ("start", "advance", "action_probabilities", "observation_probabilities")
@@ -356,7 +356,7 @@ def require_named(weighting: str, actions: Sequence[Any] | None) -> None:
 def as_policy(weighting: Any) -> Any:
     """Return the weighting as an object with start, advance and action_probabilities."""
     require_system("the weighting", weighting, ["action_probabilities"])
-    if isinstance(weighting, Stateful):
+    if has(weighting, Stateful):
         return weighting
     return SimpleNamespace(  # a policy without state, queried in situation None
         start=lambda: None,

@@ -36,7 +36,7 @@ from bayescontrol.interaction import both_streams
 from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsPrior, QValues
 from bayescontrol.mdp.problem import GibbsMDP
 from bayescontrol.mdp.table import Step
-from bayescontrol.protocols import Stateful
+from bayescontrol.protocols import Stateful, has
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import SeedLike, StreamLike, as_seed
@@ -291,7 +291,7 @@ def _reject_private_state(agent: Any) -> None:
     """Raise `MissingCapability` if a mode of the agent has private state."""
     modes = getattr(getattr(agent, "belief", None), "modes", ())
     each = modes if isinstance(modes, Sequence) else [modes]
-    if any(isinstance(m, Stateful) and callable(m.start) for m in each):
+    if any(has(m, Stateful) and callable(m.start) for m in each):
         raise MissingCapability(
             "drive does not support modes with private state, because resets break their history: "
             "use a new agent for each episode, or interact with an environment that never resets"

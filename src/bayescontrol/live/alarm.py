@@ -32,7 +32,8 @@ from bayescontrol.beliefs.weights import LN2, Floor
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
 from bayescontrol.experts.mode import SimulatorNoise
 from bayescontrol.live.predictors import Predictor
-from bayescontrol.protocols import LogModeArray, ModeArray, ObservationProbabilities
+from bayescontrol.mode_queries import is_mode_array
+from bayescontrol.protocols import ObservationProbabilities, has
 from bayescontrol.values import part_of, require_arrays
 
 #: The largest φ/σ that the alarm accepts; such a mode loses 0.03 nats in ten million steps.
@@ -49,8 +50,8 @@ def gives_probabilities(belief: FiniteBelief[Any]) -> bool:
         return True
     modes: Any = belief.modes
     # All modes of an array have the same methods, so the first one is enough.
-    examples = [modes[0]] if isinstance(modes, ModeArray | LogModeArray) else modes
-    return any(isinstance(mode, ObservationProbabilities) for mode in examples)
+    examples = [modes[0]] if is_mode_array(modes) else modes
+    return any(has(mode, ObservationProbabilities) for mode in examples)
 
 
 def noise_floors(belief: Any, first: int = 0) -> Iterator[tuple[int, Any, bool]]:

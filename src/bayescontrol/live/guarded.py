@@ -25,7 +25,7 @@ from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor
 from bayescontrol.live.restarted import RestartedAlarm
 from bayescontrol.mode_queries import require_hashable
 from bayescontrol.problems.tabular import TabularEnvironment
-from bayescontrol.protocols import MISSING, ActionProbabilities
+from bayescontrol.protocols import MISSING, ActionProbabilities, has
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -67,7 +67,7 @@ def fallback_action(fallback: Any, x: Any, rng: Stream) -> Any:
 
 def fallback_probabilities(fallback: Any, x: Any) -> dict[Any, float]:
     """Return P(a | x) of the fallback."""
-    if isinstance(fallback, ActionProbabilities):
+    if has(fallback, ActionProbabilities):
         return dict(fallback.action_probabilities(x))
     if hasattr(fallback, "act") or callable(fallback):
         raise MissingCapability(

@@ -26,6 +26,7 @@ from bayescontrol.mode_queries import (
     as_mode_list,
     checked_probabilities,
     first_state,
+    is_mode_array,
     log_likelihood,
     name_of,
     require,
@@ -36,10 +37,9 @@ from bayescontrol.problems.tabular import Labels, TabularMode, TabularModes
 from bayescontrol.protocols import (
     ActionProbabilities,
     Likelihood,
-    LogModeArray,
-    ModeArray,
     ObservationProbabilities,
     Stateful,
+    has,
 )
 from bayescontrol.rule import ControlRule
 from bayescontrol.situations import Advance, as_advance
@@ -110,7 +110,7 @@ observations=('False', 'True')))
             return _with_start_and_prior(modes, situation, prior)
     if situation is None and advance is None and _belong_to_one_table(modes):
         situation, advance = modes[0].modes.start, modes[0].modes.advance
-    is_array = isinstance(modes, ModeArray | LogModeArray)
+    is_array = is_mode_array(modes)
     queries = _ArrayDistributions(modes) if is_array else _ListDistributions(modes)
     return _explore(queries, situation, as_advance(situation, advance), prior, limit)
 
@@ -181,7 +181,7 @@ class _ListDistributions:
                 raise MissingCapability(f"mode {name} is a class: make an instance of it")
             for capability in (ActionProbabilities, ObservationProbabilities):
                 require(mode, capability, f"mode {name}")
-        self._stateful = [isinstance(mode, Stateful) for mode in self.modes]
+        self._stateful = [has(mode, Stateful) for mode in self.modes]
 
     def start(self, x: Any) -> Any:
         """Return the first situation: x, or the tuple of private states if modes have any."""
@@ -219,7 +219,7 @@ class _ListDistributions:
         for o, p in hypothesis.items():
             likelihood = (
                 float(mode.likelihood(s, a, o))
-                if isinstance(mode, Likelihood)
+                if has(mode, Likelihood)
                 else math.exp(log_likelihood(mode, s, a, o))
             )
             if not abs(likelihood - p) <= TOLERANCE:

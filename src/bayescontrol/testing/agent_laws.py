@@ -18,9 +18,9 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.interaction import both_streams, interact
-from bayescontrol.mode_queries import state_for
+from bayescontrol.mode_queries import is_mode_array, state_for
 from bayescontrol.modes import PairedMode
-from bayescontrol.protocols import LogModeArray, ModeArray, SituatedState, Stateful
+from bayescontrol.protocols import SituatedState, Stateful, has
 from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.testing.belief_laws import evidence, npy_round_trip, require, same_bits
@@ -36,15 +36,15 @@ def with_other_policies(modes: Any) -> Any:
     >>> first.act(None, rng=None), first.likelihood(None, "left", 1)
     ('right', 0.25)
     """
-    if isinstance(modes, (ModeArray, LogModeArray)):
+    if is_mode_array(modes):
         return _CrossedArray(modes)
     # Swap policies only among modes with a private state, and among those without.
     swapped: dict[int, Any] = {}
     for is_stateful in (True, False):
-        group = [m for m, mode in enumerate(modes) if isinstance(mode, Stateful) is is_stateful]
+        group = [m for m, mode in enumerate(modes) if has(mode, Stateful) is is_stateful]
         swapped |= {m: modes[n] for m, n in zip(group, group[1:] + group[:1], strict=True)}
     return [
-        (_CrossedStateful if isinstance(mode, Stateful) else PairedMode)(mode, swapped[m])
+        (_CrossedStateful if has(mode, Stateful) else PairedMode)(mode, swapped[m])
         for m, mode in enumerate(modes)
     ]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import BayesControlError, MissingCapability
-from bayescontrol.protocols import Persistent
+from bayescontrol.protocols import Persistent, has
 from bayescontrol.seeding import SeedLike, as_stream
 
 #: One step: the situation x, the action a, the observation o.
@@ -45,7 +45,7 @@ def evidence(belief: Any) -> Arrays:
     >>> "drawn" in evidence(FiniteBelief([Sure()]))
     False
     """
-    if not isinstance(belief, Persistent):
+    if not has(belief, Persistent):
         raise MissingCapability(f"{belief!r} lacks save and load: its state cannot be compared")
     return {name: array for name, array in belief.save().items() if not name.startswith(DRAWING)}
 

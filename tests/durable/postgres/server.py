@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import psycopg
+from tests.limits import TIMEOUT
 
 # The server stops with the process that started it, whose end closes the pipe.
 _GUARDED: Final = '"$@" & echo $!; read -r _; kill -QUIT $! 2>/dev/null; wait $!'
@@ -84,7 +85,7 @@ class Postgres:
             )  # fmt: skip
         assert self._shell.stdout is not None
         self.pid = int(self._shell.stdout.readline())
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + TIMEOUT
         while psycopg.pq.PGconn.ping(self.url().encode()) != psycopg.pq.Ping.OK:
             if time.monotonic() > deadline:
                 raise TimeoutError(log.read_text()[-2000:])
@@ -102,7 +103,7 @@ class Postgres:
         if self._shell is None:
             return
         os.kill(self.pid, how)
-        self._shell.communicate("\n", timeout=60)
+        self._shell.communicate("\n", timeout=TIMEOUT)
         self._shell, self.pid = None, 0
 
     def remove(self) -> None:

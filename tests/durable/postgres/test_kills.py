@@ -12,6 +12,7 @@ import pytest
 from tests.durable.postgres.history import Op, check_history, read_ops
 from tests.durable.postgres.server import Postgres
 from tests.durable.postgres.worker import Nursery
+from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, open_agent
@@ -19,7 +20,6 @@ from bayescontrol.durable.faults import POINTS
 
 WRITERS = 3
 #: Timeout of a hanging test in seconds; no result depends on it.
-TIMEOUT = 60
 #: The server runs a transaction by itself, so this point is never reached in the writer.
 REACHED = [point for point in POINTS if point != "before-commit"]
 

@@ -3,6 +3,8 @@
 import threading
 from typing import Any
 
+from tests.limits import TIMEOUT
+
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import (
     Act,
@@ -16,7 +18,6 @@ from bayescontrol.mdp import GibbsMDP
 
 MODEL = BernoulliBandit(["red", "blue"])
 #: Timeout in seconds against hanging threads.
-TIMEOUT = 60.0
 
 
 def after_next_commit(agent: DurableAgent, do: Any) -> None:

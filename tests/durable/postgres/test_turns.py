@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from tests.durable.conformance import ROWS, decided
 from tests.durable.postgres.server import Postgres
+from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent, postgres_server
@@ -15,7 +16,6 @@ from bayescontrol.errors import HeadMoved, StoreBusy
 
 SHOP = BernoulliBandit(["red", "blue"])
 #: Timeout of a hanging test in seconds; no result depends on it.
-TIMEOUT = 60
 
 
 def test_a_lock_timeout_raises_an_error_and_writes_nothing(

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 from tests.durable.postgres.history import digest
+from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, open_agent
@@ -135,7 +136,7 @@ class Nursery:
 
     def close(self) -> None:
         """Stop the process and its remaining workers."""
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=TIMEOUT)
 
     def fork(self, **job: Any) -> int:
         """Start a worker; return its id, which stays reserved until `wait`."""
