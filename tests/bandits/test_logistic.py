@@ -26,17 +26,19 @@ def data(w: FloatArray, n: int, seed: int) -> tuple[FloatArray, FloatArray]:
     return X, (rng.random(n) < sigma(X @ w)).astype(float)
 
 
-def trained(X: FloatArray, r: FloatArray, *, laplace: bool = False) -> LinearBelief:
-    belief = LogisticBandit(1, X.shape[1]).belief(laplace=laplace)
+def trained(
+    X: FloatArray, r: FloatArray, *, laplace: bool = False, sd: float = 1.0
+) -> LinearBelief:
+    belief = LogisticBandit(1, X.shape[1], (0.0, sd**-2)).belief(laplace=laplace)
     for x, y in zip(X, r, strict=True):
         belief.observe(x, 0, y)
     return belief
 
 
-def exact(X: FloatArray, r: FloatArray) -> tuple[float, float]:
+def exact(X: FloatArray, r: FloatArray, prior_sd: float = 1.0) -> tuple[float, float]:
     """Mean and sd of the exact posterior of one weight, on a grid."""
-    grid = np.linspace(-10, 10, 20_001)
-    log_p = -0.5 * grid**2
+    grid = np.linspace(-10 * prior_sd, 10 * prior_sd, 20_001)
+    log_p = -0.5 * (grid / prior_sd) ** 2
     for x, y in zip(X[:, 0], r, strict=True):
         log_p -= np.logaddexp(0.0, -grid * x if y else grid * x)
     p = np.exp(log_p - log_p.max())
@@ -70,6 +72,23 @@ def test_one_weight_is_near_its_exact_posterior(n: int) -> None:
     assert 0.75 < min(ratio[True] + ratio[False]) <= max(ratio[True] + ratio[False]) < 1.15
     if n == 1:
         np.testing.assert_allclose(ratio[False], 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("prior_sd", "least", "most"), [(1.0, 0.03, 0.1), (4.0, 0.2, 0.4)])
+def test_the_approximation_is_worse_for_a_wide_prior(
+    prior_sd: float, least: float, most: float
+) -> None:
+    """Root mean square error after 100 rewards, over 40 streams.
+
+    On 100 other streams it was .09 and .29, with a standard error of about .01 and .02. The bounds
+    are those of the documentation: at a prior sd of 4 no tenth.
+    """
+    off = []
+    for seed in range(40):
+        X, r = data(prior_sd * np.random.default_rng(700 + seed).normal(size=1), 100, seed)
+        mean, sd = exact(X, r, prior_sd)
+        off.append((trained(X, r, sd=prior_sd).mean(0)[0] - mean) / sd)
+    assert least < np.sqrt(np.mean(np.square(off))) < most
 
 
 def test_two_thousand_rewards_end_near_the_mode_of_the_exact_posterior() -> None:

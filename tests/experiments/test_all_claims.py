@@ -110,6 +110,9 @@ def test_claims_state_their_source_and_exact_ones_do_not_depend_on_runs(name: st
             assert PLACE.match(claim.place), claim
         if not claim.exact and claim.holds is not None:
             assert ORIGIN.match(claim.threshold_origin), claim
+        numbers = (claim.ours, claim.expected, claim.error)
+        if claim.exact and claim.holds and all(isinstance(v, float) for v in numbers):
+            assert claim.ours == pytest.approx(claim.expected, rel=0, abs=claim.error), claim
     assert {claim.name for claim in one if claim.exact} == EXACT.get(name, set())
     assert [comparable(claim) for claim in one if claim.exact] == [
         comparable(claim) for claim in other if claim.exact

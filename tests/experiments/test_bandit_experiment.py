@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.bandits import BernoulliBandit
+from bayescontrol.baselines import gittins_bounds
 from bayescontrol.experiments.bandits.bandit import (
     AGENTS,
     EPSILON,
@@ -165,3 +166,10 @@ def test_four_runs_decide_no_claim_of_the_paper() -> None:
     assert paper == dict.fromkeys(
         ("same-asymptote", "gittins-better-early", "epsilon-stalls"), "undecided"
     )
+
+
+def test_the_stated_cost_of_the_look_ahead_is_that_of_the_last_states() -> None:
+    """After 1,300 pulls an agent that looks no further ahead uses the mean as the index."""
+    bounds = [gittins_bounds(r + 1, 1301 - r, 0.999, tolerance=1e-7) for r in (650, 660, 670)]
+    costs = [low - (r + 1) / 1302 for (low, _), r in zip(bounds, (650, 660, 670), strict=True)]
+    assert max(costs) == pytest.approx(0.00739, abs=5e-6)

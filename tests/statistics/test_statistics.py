@@ -6,6 +6,7 @@ standard deviations wide, a false-alarm rate of 7e-6 each. Seeds are fixed.
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -143,6 +144,18 @@ def test_the_bootstrap_covers_skewed_means_where_t_does_not() -> None:
     assert coverage(resampled, LOGNORMAL_MEAN) > 0.90 + slack(samples, 0.9)
     above = [float((i.high < LOGNORMAL_MEAN).mean()) for i in (t, resampled)]
     assert above[1] < 0.6 * above[0]
+
+
+def test_the_stated_coverage_of_few_skewed_values_is_measured() -> None:
+    """The sentence in `Interval` names n and the share of samples, in whole per cent."""
+    text = " ".join((Interval.__doc__ or "").split())
+    stated = re.findall(r"of (\d+)[^,]*? \((t|bootstrap)\)[^,.]*? in (\d+) %", text)
+    assert [(n, method) for n, method, _ in stated] == [("8", "t"), ("20", "bootstrap")]
+    for n, method, share in stated:
+        samples, rate = 20_000, int(share) / 100
+        interval = mean_interval(np.exp(Stream(5).normal(size=(int(n), samples))), method=method)
+        assert abs(coverage(interval, LOGNORMAL_MEAN) - rate) < 0.005 + slack(samples, rate)
+        assert rate < 0.95 - slack(samples)
 
 
 @pytest.mark.parametrize(

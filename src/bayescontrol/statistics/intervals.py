@@ -63,7 +63,11 @@ class NoData(InvalidSample):
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A mean with bounds P(low ≤ μ ≤ high) ≥ 1 - α, and the method that gave them.
+    """A mean with bounds at the nominal level 1 - α, and the method that gave them.
+
+    The method "betting" has P(low ≤ μ ≤ high) ≥ 1 - α, and t has 1 - α if the values are normal.
+    Otherwise the level is approximate, and few skewed values are worst: of 8 lognormal values
+    (σ = 1) the 95 % interval (t) contains μ in 83 % of all samples, of 20 (bootstrap) in 92 %.
 
     The bounds hold for each component by itself, unless the method says otherwise.
 
@@ -135,7 +139,7 @@ def mean_interval(
     axis: int = 0,
     seed: SeedLike = 0,
 ) -> Interval:
-    """Return x̄ with P(low ≤ μ ≤ high) = 1 - α for each component.
+    """Return x̄ with P(low ≤ μ ≤ high) ≈ 1 - α for each component; see `Interval`.
 
     "auto" uses `fitting_method`. The bootstrap draws from `seed`, so the same call gives the same
     interval. For a band that covers a whole curve at once, see `mean_band`.
@@ -164,7 +168,7 @@ def mean_interval(
 def mean_band(
     curves: npt.ArrayLike, *, alpha: float = 0.05, axis: int = 0, seed: SeedLike = 0
 ) -> Interval:
-    """Return a band for a mean curve: P(low_j ≤ μ_j ≤ high_j for all j) = 1 - α.
+    """Return a band for a mean curve: P(low_j ≤ μ_j ≤ high_j for all j) ≈ 1 - α.
 
     `axis` is the run; all other axes belong to the curve. Fewer than ten runs are too few to
     resample: then c is Bonferroni's t_{n-1, 1 - α/2J}.
