@@ -123,10 +123,14 @@ class ArraySegments(Segments):
         for name, prior in self._prior_arrays.items():
             self.arrays[name][place] = prior
 
+    def __getstate__(self) -> dict[str, object]:
+        """Leave the views out: in a copy they would be arrays that no longer learn."""
+        return {**self.__dict__, "_beliefs": {}}
+
     def copy(self) -> Self:
         """Return an independent copy."""
         clone = copy(self)
-        clone._beliefs, clone.p = {}, self.p.copy()
+        clone.p = self.p.copy()
         clone.arrays = {name: v.copy() for name, v in self.arrays.items()}
         return clone
 
