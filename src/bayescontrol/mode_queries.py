@@ -40,7 +40,7 @@ from bayescontrol.protocols import (
 )
 from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.situations import Advance, as_advance
-from bayescontrol.values import format_name
+from bayescontrol.values import description
 
 K = TypeVar("K")
 M = TypeVar("M")
@@ -417,8 +417,12 @@ class ModeListQueries(Generic[M]):
         """Accept any saved private states: only the modes know what they mean."""
 
     def names(self) -> npt.NDArray[np.str_]:
-        """Return the names of the modes. They are saved, so that `load` can reject other modes."""
-        return np.array([name_of(self.modes, m) for m in range(len(self))], np.str_)
+        """Return the names of the modes. They are saved, so that `load` can reject other modes.
+
+        Modes without a name are described.
+        """
+        names = [str(getattr(mode, "name", "") or description(mode)) for mode in self.modes]
+        return np.array(names, np.str_)
 
     def copy(self) -> "ModeListQueries[M]":
         """Copy the list and the private states; the modes are shared."""
@@ -464,6 +468,7 @@ class ModeArrayQueries(Generic[M]):
         self._uses_situation = uses_situation(modes)
         self._bound: dict[int, Any] = {}  # modes with their states
         self._supports: dict[type, bool] = {}
+        self._description = ""
         self.log = not has(modes, ModeArray)
         self._likelihoods: Callable[[Any, Any, Any], FloatArray] = getattr(
             modes, "log_likelihoods" if self.log else "likelihoods"
@@ -504,10 +509,11 @@ class ModeArrayQueries(Generic[M]):
         return likelihoods
 
     def names(self) -> npt.NDArray[np.str_]:
-        """Return the names of the modes, or the type of the array if the modes have no names."""
-        kind = type(self.modes)
-        names = getattr(self.modes, "names", None) or [format_name(kind, kind.__name__)]
-        return np.array(names, np.str_)
+        """Return the names of the modes, or a description of the array if they have no names."""
+        names = getattr(self.modes, "names", None)
+        if not names and not self._description:
+            self._description = description(self.modes)
+        return np.array(names or [self._description], np.str_)
 
     def supports(self, capability: type) -> bool:
         """Whether the array has the capability."""

@@ -108,11 +108,11 @@ class ControlRule(Generic[M, X, A, O]):
         A belief about a changing world needs the number of the `decision` if o comes late: after
         the decision it was `belief.decision`.
         """
-        if o is MISSING:
+        if decision is not None and self._offers(CountsDecisions):
+            self.belief.answer(decision, x, a, o)
+        elif o is MISSING:
             if self._offers(Skips):
                 self.belief.skip(x, a)
-        elif decision is not None and self._offers(CountsDecisions):
-            self.belief.answer(decision, x, a, o)
         else:
             self.belief.observe(x, a, o)
 

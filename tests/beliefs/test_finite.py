@@ -314,6 +314,54 @@ def test_beliefs_with_different_priors_do_not_merge() -> None:
     assert same_bits(before, belief.save())
 
 
+class Bent:
+    """A coin without a name."""
+
+    def __init__(self, p: Any) -> None:
+        self.p, self._tosses = p, 0
+
+    def likelihood(self, x: Any, a: Any, o: int) -> float:
+        self._tosses += 1
+        return float(np.mean(self.p)) if o else 1.0 - float(np.mean(self.p))
+
+
+class Fair(Bent):
+    pass
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [Bent(0.2), Bent(0.9)],
+        [Bent(0.5), Fair(0.9)],
+        [Bent(0.5), Bent((0.9, 0.9))],
+        [Bent(0.5), Bent(np.array([0.9, 0.9]))],
+        TabularModes([[[1.0]]] * 2, [[[[0.5, 0.5]]], [[[0.1, 0.9]]]]),
+    ],
+    ids=["a number", "a class", "a tuple", "an array", "tables"],
+)
+def test_a_state_of_other_modes_without_names_is_refused(others: Any) -> None:
+    belief = FiniteBelief([Bent(0.5), Bent(0.9)])
+    belief.observe(None, None, 1)
+    same = FiniteBelief([Bent(0.5), Bent(0.9 + 1e-15)])
+    same.load(belief.save())
+    assert same.posterior().tolist() == belief.posterior().tolist()
+    with pytest.raises(IncompatibleState, match=r"mode|modes"):
+        FiniteBelief(others).load(belief.save())
+    with pytest.raises(IncompatibleState, match=r"mode|modes"):
+        FiniteBelief(others).merge(belief)
+
+
+def test_a_state_of_other_tables_is_refused() -> None:
+    def tables(p: float) -> TabularModes:
+        return TabularModes([[[1.0]]] * 2, [[[[0.5, 0.5]]], [[[p, 1.0 - p]]]])
+
+    saved = FiniteBelief(tables(0.1)).save()
+    FiniteBelief(tables(0.1)).load(saved)
+    with pytest.raises(IncompatibleState, match="mode 0 is TabularModes"):
+        FiniteBelief(tables(0.2)).load(saved)
+
+
 def test_drawing_is_not_evidence() -> None:
     belief = FiniteBelief(random_modes(3))
     assert evidence(belief).keys() == belief.save().keys() - {"drawn"}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, ControlRule, LinearBandit, Stream, compare, interact
+from bayescontrol.bandits.changing import ChangingArmsBelief
 from bayescontrol.baselines import UCB1, RLearning
 from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
 from bayescontrol.mdp import GibbsMDP, Maze
@@ -36,6 +37,19 @@ class Always:
 
     def observe(self, a: float, o: object) -> None:
         pass
+
+
+class Wrapped:
+    """An agent that passes everything on."""
+
+    def __init__(self, agent: Any) -> None:
+        self.parts = [agent]
+
+    def act(self, rng: Stream) -> Any:
+        return self.parts[0].act(rng)
+
+    def observe(self, a: Any, o: Any) -> None:
+        self.parts[0].observe(a, o)
 
 
 def quiet(agents: Any, world: Any, steps: int, runs: int, **options: Any) -> Any:
@@ -126,6 +140,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"agents": {"rule": BANDIT.agent()}}, "bandit.agent without parentheses"),
     ({"agents": {"rule": lambda: AGENT}}, "returns the same agent or belief"),
     ({"agents": {"rule": lambda: ControlRule(AGENT.belief)}}, "the same agent or belief"),
+    ({"agents": {"rule": lambda: Wrapped(Wrapped(AGENT))}}, "create a new ArmsBelief and Control"),
+    ({"agents": {"rule": lambda: Wrapped(ControlRule(AGENT.belief))}}, "create a new ArmsBelief$"),
     ({"agents": {"UCB1": UCB1}}, r"agents\['UCB1'\] cannot be called .*arms"),
     ({"agents": {"rule": lambda: BANDIT}}, "call its method agent"),
     ({"world": lambda: WORLD}, "the same object at every call"),
@@ -179,3 +195,9 @@ def test_progress_is_shown_on_standard_error(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr()
     assert "compare: 2/2 runs" in shown.err
     assert shown.out == ""
+
+
+def test_the_same_prior_of_a_changing_belief_is_no_shared_learner() -> None:
+    prior = BANDIT.belief()
+    agents = {"rule": lambda: Wrapped(ControlRule(ChangingArmsBelief(prior)))}
+    assert quiet(agents, WORLD, 3, 1).runs == 1

@@ -618,6 +618,23 @@ def test_the_mean_time_must_be_a_number_of_steps(steps: Any) -> None:
         RestartedAlarm(mean_time=steps)
 
 
+@pytest.mark.parametrize(("x", "a", "least"), [("one", "name", 4), (0.5, 1.0, 6), (None, 1.0, 6)])
+def test_starts_that_end_before_the_first_prediction_are_refused(
+    x: Any, a: Any, least: int
+) -> None:
+    """With the least number of starts a fault raises the alarm early, not at `mean_time`."""
+    for starts in range(2, least):
+        with pytest.raises(ValueError, match=f"use at least {least if starts > 3 else 4} starts"):
+            RestartedAlarm(starts=starts).observe(x, a, 0.0, [0.0])
+    with pytest.raises(ValueError, match="use at least 4 starts"):
+        RestartedAlarm(LinearPredictor(), starts=3)
+    rng, bell = np.random.default_rng(0), RestartedAlarm(mean_time=300.0, starts=least)
+    for _ in range(20):  # the mode N(0, 1) is far off
+        y, v, u = rng.normal(size=3)
+        bell.observe(v if x == 0.5 else x, u if a == 1.0 else a, 30.0 + y, [-0.5 * (30.0 + y) ** 2])
+    assert bell.raised
+
+
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="at least 2"):
         RestartedAlarm(starts=1)

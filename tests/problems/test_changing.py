@@ -99,3 +99,9 @@ def test_bad_worlds_are_refused() -> None:
     plant = LinearQuadratic([[1.0]], [[1.0]]).changing()
     with pytest.raises(MissingCapability, match="environment"):
         plant.draw(0, rate=0.1, steps=5)
+
+
+def test_a_changing_problem_cannot_change_again() -> None:
+    for problem in (BernoulliBandit(2), LinearBandit(2, features=1)):
+        with pytest.raises(MissingCapability, match="changes already"):
+            problem.changing(window=5).changing(window=9)

@@ -18,9 +18,9 @@ from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
-from bayescontrol.errors import BadEvidence, InvalidPrior
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
 from bayescontrol.problems.changing import Changing
-from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.protocols import MISSING, PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.values import distinct_texts, part_of
@@ -115,9 +115,10 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         self._roster.counts[self.place(a)] += 1
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of an earlier decision, at most `window` decisions ago."""
+        """Learn the reward of a decision, at most `window` decisions ago; `MISSING`: it is lost."""
         super().answer(decision, x, a, o)
-        self._roster.counts[self.place(a)] += 1
+        if o is not MISSING:
+            self._roster.counts[self.place(a)] += 1
 
     def _draw_segment(self, rng: StreamLike) -> Any:
         belief = super()._draw_segment(rng)
@@ -170,8 +171,8 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
         The compiled loop stops only where a state of the last window is saved.
         """
-        if self._open:
-            self._close(None)
+        if len(actions):
+            self._pass_over()
         state, family, begin = self._state, self.family, 0
         segments: Any = state.segments
         rows, prior = segments.arrays["rows"], self.prior.posterior()
@@ -256,6 +257,11 @@ class PerArmBelief(HasArms[Any]):
         return self._parts[0].decision
 
     @property
+    def open_decisions(self) -> tuple[int, ...]:
+        """The decisions that wait for an answer which would not come too late."""
+        return self._parts[0].open_decisions
+
+    @property
     def window(self) -> int:
         """How many decisions late an answer may come."""
         return self._parts[0].window
@@ -293,14 +299,14 @@ class PerArmBelief(HasArms[Any]):
             part.skip(x, a)
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of an earlier decision, at most `window` decisions ago."""
-        if decision == self.decision:
-            self.observe(x, a, o)
-            return
+        """Learn the reward of a decision, at most `window` decisions ago; `MISSING`: it is lost."""
         if any(part.has_answer(decision) for part in self._parts):
             raise BadEvidence(f"decision {decision} has an answer already")
-        self._parts[self.place(a)].answer(decision, x, a, o)
-        self._roster.counts[self.place(a)] += 1
+        j = self.place(a)
+        self._parts[j].answer(decision, x, a, o)
+        for part in (*self._parts[:j], *self._parts[j + 1 :]):
+            part.answer(decision, x, a, MISSING)  # the decision no longer waits
+        self._roster.counts[j] += o is not MISSING
 
     def sample(self, rng: StreamLike) -> Any:
         """Draw a start and the parameters of every active arm."""
@@ -373,6 +379,8 @@ class PerArmBelief(HasArms[Any]):
         roster, parts = Roster.from_arrays(arrays), [part.copy() for part in self._parts]
         for j, part in enumerate(parts):
             part.load(part_of(arrays, f"{j}/"))
+        if len({part.open_decisions for part in parts}) > 1:
+            raise IncompatibleState("the saved state is damaged: its arms differ in open decisions")
         self._parts, self._roster = parts, roster
         self._last = self._joint_mode()
 

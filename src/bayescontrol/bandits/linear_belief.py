@@ -446,7 +446,9 @@ class SharedLinearBelief(HasArms[SharedWeights]):
 
     def sample(self, rng: StreamLike) -> SharedWeights:
         """Draw w ~ N(μ, Λ⁻¹)."""
-        self._last = SharedWeights(self.arms, self.phi, self._single_arm.sample(rng).weights[0])
+        self._last = SharedWeights(
+            self.arms, self.phi, self._single_arm.sample(rng).weights[0].copy()
+        )
         return self._last
 
     # -- queries -----------------------------------------------------------------------------
@@ -512,7 +514,7 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         drawn = self._single_arm.last()
         self._last = None
         if drawn is not None:
-            self._last = SharedWeights(self.arms, self.phi, drawn.weights[0])
+            self._last = SharedWeights(self.arms, self.phi, drawn.weights[0].copy())
 
     def add(self, arm: Hashable) -> None:
         """Add an arm; the posterior of w applies to it."""

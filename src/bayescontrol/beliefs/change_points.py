@@ -33,6 +33,7 @@ from bayescontrol.errors import (
     MissingCapability,
     TooLate,
 )
+from bayescontrol.protocols import MISSING
 from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import pack, part_of, require_arrays, require_shapes, unpack
 
@@ -123,10 +124,14 @@ class ArraySegments(Segments):
         for name, prior in self._prior_arrays.items():
             self.arrays[name][place] = prior
 
+    def __getstate__(self) -> dict[str, object]:
+        """Leave the views out: in a copy they would be arrays that no longer learn."""
+        return {**self.__dict__, "_beliefs": {}}
+
     def copy(self) -> Self:
         """Return an independent copy."""
         clone = copy(self)
-        clone._beliefs, clone.p = {}, self.p.copy()
+        clone.p = self.p.copy()
         clone.arrays = {name: v.copy() for name, v in self.arrays.items()}
         return clone
 
@@ -238,8 +243,7 @@ class ChangePointBelief:
         self.prior, self.window = belief, as_integer("window", window, 1)
         segments = self.segments(as_integer("places", places, 2))
         self._state = State(segments, h, weights / weights.sum())
-        self._open = False  # whether a decision waits for its answer
-        self._passed = 0  # earlier decisions that still wait for theirs
+        self._waiting = frozenset[int]()
         self._drawn_from: Any = None  # the belief that has drawn the last mode
         #: States at earlier times, as arrays, and all events since the first of them.
         self._saved, self._events = [self._state.save()], list[Event | None]()
@@ -260,12 +264,20 @@ class ChangePointBelief:
         """The number of the current decision, from 0; `answer` needs it for late answers."""
         return self._state.t
 
+    @property
+    def open_decisions(self) -> tuple[int, ...]:
+        """The decisions that wait for an answer which would not come too late."""
+        return tuple(sorted(self._waiting))
+
     def begin(self) -> None:
         """Begin a decision. If the one before has no answer yet, time goes on without it."""
-        if self._open:
+        self._pass_over()
+        self._waiting |= {self.decision}
+
+    def _pass_over(self) -> None:
+        """Go on without the answer to the current decision, if it was begun; it still waits."""
+        if self.decision in self._waiting:
             self._close(None)
-            self._passed += 1
-        self._open = True
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the answer to the current decision. An error leaves the belief unchanged.
@@ -273,30 +285,39 @@ class ChangePointBelief:
         Without a decision, o is learnt as the answer to a new one. If earlier decisions wait for
         answers, this is an error: `answer` needs to know which one is meant.
         """
-        event = self.prior.plain_event(x, a, o)
-        if self._passed and not self._open:
-            raise BadEvidence(
-                f"the current decision has an answer already, and {self._passed} earlier ones wait "
-                "for theirs: pass decision=..., the number of the decision"
-            )
-        self._close(event)
+        self._answer_current(self.prior.plain_event(x, a, o))
 
     def skip(self, x: Any, a: Any) -> None:
         """Close the current decision without an answer; it may still come late."""
-        self._close(None)
+        self._answer_current(None)
+
+    def _answer_current(self, event: Event | None) -> None:
+        """Close the current decision, or a new one, with this answer; None if it is lost."""
+        n = self.decision
+        if self._waiting and n not in self._waiting:
+            waiting = ", ".join(map(str, self.open_decisions))
+            raise BadEvidence(
+                f"no decision was made since the last observation, and earlier ones wait for "
+                f"theirs ({waiting}): pass decision=NUMBER to say which one is meant"
+            )
+        self._close(event)
+        self._waiting -= {n}
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the answer to an earlier decision, at most `window` decisions ago.
+        """Learn the answer to a decision, at most `window` decisions ago; `MISSING`: it is lost.
 
         The belief is the same as if the answer had come in time. An older answer raises `TooLate`.
         """
-        event, now = self.prior.plain_event(x, a, o), self._state.t
-        n = index(decision)
-        if n == now:
-            self._close(event)
+        event = None if o is MISSING else self.prior.plain_event(x, a, o)
+        n, now = index(decision), self.decision
+        if n == now and n in self._waiting:
+            self._answer_current(event)
             return
         if not 0 <= n < now:
-            raise BadEvidence(f"decision {n} does not exist: the current decision is {now}")
+            raise BadEvidence(
+                f"decision {n} has not been made: the next decision is {now}. Read "
+                "`belief.decision` after the action and before its observation"
+            )
         first = int(self._saved[0]["time"])
         if n < max(now - self.window, first):
             raise TooLate(
@@ -305,10 +326,11 @@ class ChangePointBelief:
             )
         if self.has_answer(n):
             raise BadEvidence(f"decision {n} has an answer already")
-        events = [*self._events]
-        events[n - first] = event
-        self._replay(self._saved[0], events)
-        self._passed = max(self._passed - 1, 0)
+        if event is not None:
+            events = [*self._events]
+            events[n - first] = event
+            self._replay(self._saved[0], events)
+        self._waiting -= {n}
 
     def has_answer(self, decision: int) -> bool:
         """Whether a decision of the window has an answer."""
@@ -319,11 +341,12 @@ class ChangePointBelief:
         """Go to the next decision."""
         self._state.observe(event)
         self._events.append(event)
-        self._open = False
         self._save_window()
 
     def _save_window(self) -> None:
         """Save the state every `window` steps, and drop what is too old."""
+        if self._waiting:
+            self._waiting = frozenset(n for n in self._waiting if n >= self.decision - self.window)
         if self._state.t - self._saved[-1]["time"] >= self.window:
             self._saved.append(self._state.save())
         if len(self._saved) > 2:
@@ -435,13 +458,13 @@ class ChangePointBelief:
         return {
             **{f"{part}/{name}": v for part, arrays in parts.items() for name, v in arrays.items()},
             "settings": np.array(settings),
-            "open": np.array(self._open),
+            "waiting": np.array(self.open_decisions, np.int64),
             "events": pack(self._events, "the window of answers"),
         }
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for a belief with the same prior and settings."""
-        require_arrays(arrays, {"settings", "events", "open"})
+        require_arrays(arrays, {"settings", "events", "waiting"})
         for name, v in self.save().items():
             fixed = name == "settings" or name.startswith("prior/")
             if fixed and not np.array_equal(v, arrays.get(name, np.nan)):
@@ -454,11 +477,18 @@ class ChangePointBelief:
         if any(name.startswith("drawn_from/") for name in arrays):
             drawn_from = self.prior.copy()
             drawn_from.load(part_of(arrays, "drawn_from/"))
+        require_shapes(arrays, {"waiting": (np.size(arrays["waiting"]),)}, np.int64)
+        trial = copy(self)
         try:
-            self._replay(part_of(arrays, "saved/"), unpack(arrays["events"]))
+            trial._replay(part_of(arrays, "saved/"), unpack(arrays["events"]))
         except (BadEvidence, TypeError, LookupError) as error:
             raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        self._open, self._drawn_from, self._passed = bool(arrays["open"]), drawn_from, 0
+        trial._waiting, now = frozenset(arrays["waiting"].tolist()), trial.decision
+        for n in trial._waiting:
+            if not max(0, now - self.window) <= n <= now or trial.has_answer(n):
+                raise IncompatibleState(f"the saved state is damaged: decision {n} cannot be open")
+        trial._drawn_from = drawn_from
+        self.__dict__ = trial.__dict__
 
     def copy(self) -> Self:
         """Return an independent copy."""

@@ -238,12 +238,11 @@ class _Plan:
         for name in self.agents:
             agent = self.new_agent(name, world)
             interact(agent, world, 0, seed=0)  # raises if they do not fit together
-            another = self.new_agent(name, world)
-            belief = getattr(agent, "belief", agent)
-            if agent is another or belief is getattr(another, "belief", None):
+            learners, others = _learners(agent), _learners(self.new_agent(name, world))
+            if shared := {type(learners[key]).__name__ for key in learners.keys() & others}:
                 raise ValueError(
                     f"agents[{name!r}] returns the same agent or belief at every call, which would "
-                    "learn from all runs: create a new one"
+                    f"learn from all runs: create a new {' and '.join(sorted(shared))}"
                 )
         return self.reward is None and knows_means(world)
 
@@ -283,6 +282,20 @@ class _Plan:
                 )
             rows.append(scores[points - 1])
         return np.stack(rows)
+
+
+def _learners(agent: object) -> dict[int, object]:
+    """Return the agent and the objects inside it that observe, also inside wrappers, by id."""
+    found, left = dict[int, object](), [agent]
+    while left:
+        thing = left.pop()
+        if isinstance(thing, list | tuple):
+            left += thing
+        elif hasattr(type(thing), "observe") and id(thing) not in found:
+            found[id(thing)] = thing
+            # The prior of a changing belief does not learn.
+            left += [v for name, v in getattr(thing, "__dict__", {}).items() if name != "prior"]
+    return found
 
 
 def _call(what: str, function: Any, offered: Mapping[str, Any]) -> Any:

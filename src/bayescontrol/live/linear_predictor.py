@@ -62,6 +62,11 @@ class LinearPredictor:
         log_q = float(self.log_predict_each(x, a, o)[0])
         return None if math.isnan(log_q) else log_q
 
+    def observations_needed(self, x: Any, a: Any, o: Any) -> int:
+        """Return p + 2, the number of observations before the first prediction."""
+        (_, p, _), _ = _row(o if x is None else x, a, o)
+        return p + 2
+
     def log_predict_each(self, x: Any, a: Any, o: Any) -> FloatArray:
         """Return ln q(o | x, a, past) of every place; NaN where there is no prediction."""
         key, row = _row(self._last if x is None else x, a, o)

@@ -31,6 +31,7 @@ N(o; f, σ² + φ²) √(1 + φ²/σ²), which is not smaller and needs no secon
 `FadingBelief`.
 """
 
+import itertools
 import math
 from copy import copy
 from typing import Any, Final, Self
@@ -132,7 +133,8 @@ class RestartedAlarm(WatchingAlarm):
     def __init__(
         self, predictor: Predictor | None = None, mean_time: float = 1e6, *, starts: int = 64
     ) -> None:
-        places = as_integer("starts", starts, 2)
+        #: The largest number of starts.
+        self.starts = places = as_integer("starts", starts, 2)
         #: The lower bound on the mean number of steps to a false alarm.
         self.mean_time = require_between("mean_time", mean_time, 1.0, math.inf, ends="()")
         self._bank: LinearPredictor | PredictorCopies
@@ -141,6 +143,8 @@ class RestartedAlarm(WatchingAlarm):
         else:
             self._bank = PredictorCopies(predictor, places)
         super().__init__(predictor, threshold=math.log(self.mean_time))
+        if isinstance(predictor, LinearPredictor):
+            self._require_predictions(3)  # p = 1: neither situation nor action has numbers
         # The first step of every start, 0 for a free place, and ln R(m) of every start.
         self._starts: IntArray = np.zeros(places, np.int64)
         self._log_r: FloatArray
@@ -194,12 +198,27 @@ class RestartedAlarm(WatchingAlarm):
         `log_p` are ln P(o | m, x, a) of all modes, `w` their weights. Modes of weight 0 do not
         count. Modes that were added since the last step begin with R = 1.
         """
+        if self.t == 0 and isinstance(self.predictor, LinearPredictor):
+            self._require_predictions(self.predictor.observations_needed(x, a, o))
         ln_p = self._as_log_likelihoods(log_p, o, w)
         log_q = self._bank.log_predict_each(x, a, o)
         log_r, log_m = np.zeros((len(log_q), len(ln_p))), np.empty(len(ln_p))
         log_r[:, : self._log_e.size] = self._log_r
         kernels.restarts.weigh(self._starts, log_r, log_q, ln_p, log_m)
         return log_r, log_m if w is None else np.where(w > 0.0, log_m, math.inf)
+
+    def _require_predictions(self, needed: int) -> None:
+        """Raise ValueError if every start ends before it has the observations for a prediction.
+
+        Then R would stay 1 whatever the data, and M_t = t.
+        """
+        if not _predicts(self.starts, needed):
+            starts = next(n for n in itertools.count(2) if _predicts(n, needed))
+            raise ValueError(
+                f"starts={self.starts}: the predictor needs {needed} observations here before it "
+                "predicts, but every start ends earlier. The alarm would not depend on the data "
+                f"and be raised at step {self.mean_time:g}: use at least {starts} starts"
+            )
 
     def take(self, x: Any, a: Any, o: Any, weighed: tuple[FloatArray, FloatArray]) -> bool:
         """Store the result of `weigh` and let q learn o; return True if this raised the alarm."""
@@ -254,6 +273,16 @@ class RestartedAlarm(WatchingAlarm):
     def __repr__(self) -> str:
         starts = counted(int((self._starts > 0).sum()), "start")
         return f"RestartedAlarm(mean time {self.mean_time:g}, {self._status()}, {starts})"
+
+
+def _predicts(places: int, needed: int) -> bool:
+    """Return whether starts have this number of observations in a long run."""
+    starts, log_r = np.zeros(places, np.int64), np.zeros((places, 0))
+    for t in range(8 * needed):
+        kernels.restarts.renew(starts, log_r, t, LIFETIME)  # begins the start of step t + 1
+        if t >= 4 * needed and t + 1 - starts[starts > 0].min() >= needed:
+            return True
+    return False
 
 
 def observed_part(belief: Any, o: Any) -> Any:

@@ -205,6 +205,13 @@ class Changing:
         worlds = {t: self.problem.draw(stream, *arguments, **options) for t in times}
         return ChangingEnvironment(worlds)
 
+    def changing(self, **options: object) -> "Changing":
+        """Raise MissingCapability: the problem changes already."""
+        raise MissingCapability(
+            f"{self!r} changes already: pass all options, such as hazards and window, to its "
+            "first changing(...)"
+        )
+
     def settings(self) -> dict[str, Any]:
         """Return the kind and the settings of the static problem, and the options."""
         kind = kind_of(self.problem)

@@ -1,0 +1,360 @@
+"""Copies of every belief and every agent: they continue as the original does, and apart from it.
+
+The classes are found by walking the package. A new class fails the first test until it has an
+example here.
+"""
+
+import copy
+import importlib
+import inspect
+import io
+import itertools
+import pickle
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bayescontrol
+from bayescontrol import BernoulliBandit, LinearBandit, NaiveMixture, Stream
+from bayescontrol.arrays import FloatArray
+from bayescontrol.bandits import SharedLinearBandit
+from bayescontrol.baselines import (
+    KLUCB,
+    UCB1,
+    BanditPlan,
+    BayesOptimal,
+    BayesOptimalBandit,
+    BayesPlan,
+    CertaintyEquivalence,
+    EpsilonGreedy,
+    FixedExperts,
+    ForgettingLinearBelief,
+    ForgettingSystemBelief,
+    GittinsAgent,
+    GittinsTable,
+    OptimalController,
+    OptimalPolicy,
+    Oracle,
+    QLearning,
+    RLearning,
+    Softmax,
+    UniformLevers,
+)
+from bayescontrol.beliefs import (
+    ChangePointBelief,
+    FadingBelief,
+    FiniteBelief,
+    ParticleBelief,
+    ResampleMoveBelief,
+    SwitchingBelief,
+)
+from bayescontrol.errors import MissingCapability
+from bayescontrol.experiments.bandits.bandit import PrintedGreedy
+from bayescontrol.experiments.control.motor import PLANTS, SelfTuning, WeightedAgent, motor_bank
+from bayescontrol.experts import Bank, Bumpless, PlantMode, Supervisor
+from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
+from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
+from bayescontrol.mdp import GibbsBelief, chain_mdp
+from bayescontrol.problems.tabular import random_modes
+
+#: Classes without an example, and why.
+LEFT_OUT = {
+    "Belief": "a protocol",
+    "Agent": "a protocol",
+    "_Changing": "a base class",
+    "TabularLearner": "a base class",
+    "CountingAgent": "a base class",
+    "DurableAgent": "its state is in a log",
+    "RemoteAgent": "its state is on a server",
+    "RequestQueue": "its state is in a log",
+}
+
+
+#: Examples with functions inside, which pickle refuses.
+UNPICKLED = {"interacting", "bank", "bank that switches", "bumpless", "weighted inputs"}
+
+
+def found() -> Iterator[type]:
+    """Yield the classes of the package that observe, and draw modes or actions."""
+    for module in pkgutil.walk_packages(bayescontrol.__path__, "bayescontrol."):
+        if module.name.endswith("__main__"):
+            continue
+        for thing in vars(importlib.import_module(module.name)).values():
+            if inspect.isclass(thing) and thing.__module__ == module.name:
+                learns = hasattr(thing, "observe")
+                if learns and (hasattr(thing, "sample") or hasattr(thing, "act")):
+                    yield thing
+
+
+@dataclass(frozen=True)
+class Example:
+    """A belief or an agent, and what it observes at step t; a belief also needs x and a."""
+
+    make: Callable[[], Any]
+    o: Callable[[int], Any]
+    x: Callable[[int], Any] = lambda _t: None
+    a: Callable[[int], Any] = lambda t: t % 2
+
+
+def coin(t: int) -> int:
+    return int(t % 3 == 0 or t > 20)
+
+
+def wave(t: int) -> list[float]:
+    return [float(np.sin(t)), float(np.cos(2 * t))]
+
+
+def scalar(t: int) -> float:
+    return float(np.sin(t)) + 0.1 * (t > 8)
+
+
+def vector(t: int) -> FloatArray:
+    return np.array([scalar(t)])
+
+
+def draw(n: int, rng: Stream) -> FloatArray:
+    return np.asarray(rng.normal(size=(n, 1)))
+
+
+def log_prior(theta: FloatArray) -> FloatArray:
+    return np.asarray(-0.5 * theta[:, 0] ** 2)
+
+
+def log_likelihoods(theta: FloatArray, x: Any, a: Any, o: float) -> FloatArray:
+    return np.asarray(-0.5 * (o - theta[:, 0]) ** 2)
+
+
+def sign(theta: FloatArray, x: Any, rng: Stream) -> int:
+    return int(theta[0] + 0.1 * rng.normal() > 0.0)
+
+
+def shared_features(x: Any, a: int) -> list[float]:
+    return [x[0], x[1] * a]
+
+
+def raise_it(x: float) -> float:
+    return x + 1.0
+
+
+def paid(a: int, o: int) -> float:
+    return float(o)
+
+
+MODES = random_modes(3, situations=2, observations=2, seed=3)
+LINEAR = LinearBandit([0, 1], features=2, sd=0.5)
+PLANT = LinearQuadratic([[1.0]], [[1.0]], prior=SystemPrior())
+REGULATED = LinearQuadratic([[1.0]], [[1.0]], integral=[0.1])
+PLANE = double_integrator()
+MDP = chain_mdp(4)
+WINDOW: Any = {"places": 4, "window": 5}
+MOST: Any = "most probable"
+
+
+def plant_mode(gain: float) -> PlantMode:
+    return PlantMode(([[0.8]], [[gain]], [[1.0]]), [[0.5 / gain]], process_noise=0.1,
+                     sensor_noise=0.5)  # fmt: skip
+
+
+def bank(**options: Any) -> Bank:
+    return Bank([plant_mode(1.0), plant_mode(-1.0)], setpoint=1.0, **options)
+
+
+def after_step(t: int) -> tuple[float, int]:
+    return float(t % 5 == 0), t % 3
+
+
+def guarded() -> Guarded:
+    return Guarded(MODES.agent(), Alarm(KrichevskyTrofimov(2), 0.01), fallback=0)
+
+
+def on_modes(make: Callable[[], Any]) -> Example:
+    return Example(make, lambda t: t % 2, lambda t: t % 2)
+
+
+def on_levers(make: Callable[[], Any]) -> Example:
+    return Example(make, coin)
+
+
+def on_contexts(make: Callable[[], Any]) -> Example:
+    return Example(make, scalar, wave)
+
+
+def on_plant(make: Callable[[], Any]) -> Example:
+    return Example(make, vector, lambda t: vector(t - 1), lambda t: np.array([0.3 * (-1) ** t]))
+
+
+def on_chain(make: Callable[[], Any]) -> Example:
+    return Example(make, after_step, lambda t: (t - 1) % 3)
+
+
+def motor_agent() -> WeightedAgent:
+    motor = motor_bank(plants=PLANTS[:3])
+    return WeightedAgent(motor, motor.belief())
+
+
+EXAMPLES: dict[str, Example] = {
+    "arms": on_levers(lambda: BernoulliBandit(2).belief()),
+    "changing arms": on_levers(lambda: BernoulliBandit(2).changing(**WINDOW).belief()),
+    "arms that change separately": on_levers(
+        lambda: BernoulliBandit(2).changing(per_arm=True, **WINDOW).belief()
+    ),
+    "agent of changing arms": on_levers(lambda: BernoulliBandit(2).changing(**WINDOW).agent()),
+    "contexts": on_contexts(lambda: LINEAR.belief()),
+    "changing contexts": on_contexts(lambda: LINEAR.changing(**WINDOW).belief()),
+    "contexts that change separately": on_contexts(
+        lambda: LINEAR.changing(per_arm=True, **WINDOW).belief()
+    ),
+    "shared": on_contexts(lambda: SharedLinearBandit([0, 1], shared_features, 2).belief()),
+    "fading contexts": on_contexts(lambda: ForgettingLinearBelief(LINEAR, forgetting=0.9)),
+    "change points": on_contexts(lambda: ChangePointBelief(LINEAR.belief(), **WINDOW)),
+    "uniform": on_levers(lambda: UniformLevers(2)),
+    "UCB1": on_levers(lambda: UCB1(2)),
+    "KL-UCB": on_levers(lambda: KLUCB(2)),
+    "epsilon-greedy": on_levers(lambda: EpsilonGreedy(2, epsilon=0.5)),
+    "softmax": on_levers(lambda: Softmax(2, temperature=0.5)),
+    "printed greedy": on_levers(lambda: PrintedGreedy(2, epsilon=0.01, alpha=0.99)),
+    "oracle": on_levers(lambda: Oracle(2, biases=[0.3, 0.6])),
+    "Gittins": on_levers(lambda: GittinsAgent(2, GittinsTable(0.9, pulls=20))),
+    "Bayes-optimal bandit": on_levers(lambda: BayesOptimalBandit(BanditPlan(2, 12))),
+    "Bayes-optimal": on_modes(lambda: BayesOptimal(BayesPlan(MODES, paid, 3))),
+    "finite": on_modes(lambda: FiniteBelief(MODES)),
+    "switching": on_modes(lambda: SwitchingBelief(MODES, hazard=[0.01, 0.1])),
+    "fading": on_modes(lambda: FadingBelief(MODES, forgetting=0.9)),
+    "naive": on_modes(lambda: MODES.agent(kind=NaiveMixture)),
+    "guarded": on_modes(guarded),
+    "supervisor": on_modes(lambda: Supervisor(FiniteBelief(MODES), 0, MODES.advance)),
+    "interacting": Example(
+        lambda: bank(hazard=0.05).belief(), vector, lambda _t: bank().first_signals(), vector
+    ),
+    "bank": Example(lambda: bank().agent(), vector),
+    "bank that switches": Example(lambda: bank(hazard=0.05).agent(choose=MOST), vector),
+    "bumpless": Example(lambda: Bumpless(bank().agent(), 3), vector),
+    "weighted inputs": Example(motor_agent, scalar),
+    "self-tuning": Example(SelfTuning, scalar),
+    "fixed experts": Example(lambda: FixedExperts([raise_it], 1.0), scalar),
+    "particles": Example(lambda: ParticleBelief(draw, log_likelihoods, sign, 50), scalar),
+    "resample-move": Example(
+        lambda: ResampleMoveBelief(draw, log_prior, log_likelihoods, sign, 50), scalar
+    ),
+    "plant": on_plant(lambda: PLANT.agent().belief),
+    "changing plant": on_plant(lambda: PLANT.changing(**WINDOW).belief()),
+    "regulator": on_plant(lambda: REGULATED.agent().belief),
+    "fading plant": on_plant(lambda: ForgettingSystemBelief(PLANT, forgetting=0.9)),
+    "agent of a plant": on_plant(lambda: PLANT.agent()),
+    "agent of a changing plant": on_plant(lambda: PLANT.changing(**WINDOW).agent()),
+    "agent that regulates": on_plant(lambda: REGULATED.agent()),
+    "unknown costs": Example(
+        lambda: LinearQuadratic(costs={"states": 1, "inputs": 1}).agent(),
+        lambda t: (vector(t), 1.0 + coin(t)),
+    ),
+    "optimal gain": Example(lambda: OptimalController(PLANE), lambda t: np.array(wave(t))),
+    "certainty equivalence": Example(
+        lambda: CertaintyEquivalence.on(PLANE, exploration=1.0), lambda t: np.array(wave(t))
+    ),
+    "optimal policy": on_chain(lambda: OptimalPolicy(MDP)),
+    "Q-learning": on_chain(lambda: QLearning(4, 2)),
+    "R-learning": on_chain(lambda: RLearning(4, 2)),
+    "Gibbs": on_chain(lambda: GibbsBelief(2, states=4)),
+}
+
+
+def learn(thing: Any, example: Example, steps: range) -> None:
+    """Learn the same data in any copy."""
+    for t in steps:
+        if hasattr(thing, "sample"):
+            thing.observe(example.x(t), example.a(t), example.o(t))
+        else:
+            thing.observe(thing.act(Stream(t)), example.o(t))
+
+
+def answers(thing: Any, example: Example, t: int) -> list[object]:
+    """Return probabilities, predictions and draws with fixed seeds."""
+    x, a, o = example.x(t), example.a(t), example.o(t)
+    of_belief: dict[str, tuple[Any, ...]] = {
+        "action_probabilities": (x,), "predictive": (x, a), "log_predictive": (x, a, o),
+        "surprise": (x, a, o), "posterior": (), "draw_action": (x, Stream(9)), "save": (),
+    }  # fmt: skip
+    is_belief = hasattr(thing, "sample")
+    got: list[object] = []
+    for name, arguments in (of_belief if is_belief else {"action_probabilities": ()}).items():
+        try:
+            got.append(getattr(thing, name)(*arguments))
+        except (AttributeError, TypeError, MissingCapability):  # not offered
+            continue
+    seeds = range(5)
+    if is_belief:
+        return [*got, *(thing.sample(Stream(seed)).act(x, Stream(seed)) for seed in seeds)]
+    return [*got, *(thing.act(Stream(seed)) for seed in seeds)]
+
+
+def prepared(example: Example) -> Any:
+    """Return the example after some data, with every cache filled."""
+    thing = example.make()
+    learn(thing, example, range(8))
+    answers(thing, example, 8)
+    return thing
+
+
+def loaded(thing: Any, example: Example) -> Any:
+    clone = example.make()
+    clone.load(thing.save())
+    return clone
+
+
+COPIES: dict[str, Callable[[Any, Example], Any]] = {
+    "pickle": lambda thing, _: pickle.loads(pickle.dumps(thing)),
+    "deepcopy": lambda thing, _: copy.deepcopy(thing),
+    "copy": lambda thing, _: thing.copy(),
+    "load": loaded,
+}
+
+
+def test_every_class_has_an_example() -> None:
+    examples = {type(example.make()).__name__ for example in EXAMPLES.values()}
+    assert {thing.__name__ for thing in found()} - LEFT_OUT.keys() == examples
+
+
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_copy_learns_as_the_original_and_apart_from_it(name: str, how: str) -> None:
+    """The twins never are copied: they were made and learnt by themselves."""
+    example, later = EXAMPLES[name], range(8, 30)
+    original, twin, learnt_twin = (prepared(example) for _ in range(3))
+    if how in ("copy", "load") and not hasattr(original, how):
+        pytest.skip(f"{type(original).__name__} has no {how}")
+    if how == "pickle" and name in UNPICKLED:
+        with pytest.raises((AttributeError, pickle.PicklingError), match="pickle"):
+            pickle.dumps(original)
+        return
+    clone, unused = (COPIES[how](original, example) for _ in range(2))
+    for thing in (clone, learnt_twin, original):
+        learn(thing, example, later)
+    expected = answers(learnt_twin, example, 30)
+    np.testing.assert_equal(answers(clone, example, 30), expected)
+    np.testing.assert_equal(answers(original, example, 30), expected)
+    np.testing.assert_equal(answers(unused, example, 30), answers(twin, example, 30))
+
+
+class ArrayFinder(pickle.Pickler):
+    """Finds the arrays of a state."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+        self.arrays = dict[int, FloatArray]()
+
+    def persistent_id(self, thing: object) -> None:
+        if isinstance(thing, np.ndarray):
+            self.arrays[id(thing)] = thing
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in UNPICKLED])
+def test_no_array_of_a_state_is_a_view_of_another(name: str) -> None:
+    """pickle and deepcopy would make two arrays of them, and only one would go on learning."""
+    finder = ArrayFinder()
+    finder.dump(prepared(EXAMPLES[name]))
+    for a, b in itertools.combinations(finder.arrays.values(), 2):
+        assert not np.shares_memory(a, b)
