@@ -47,6 +47,12 @@ def integrator(a: float, b: float) -> PlantMode:
                      start_noise=2.0, name=f"a={a} b={b}")  # fmt: skip
 
 
+def skipping(D: float) -> PlantMode:
+    """A part of the input reaches the output at once."""
+    plant = [[0.8]], [[0.5]], [[1.0]], [[D]]
+    return PlantMode(plant, PI(0.05, 0.1), process_noise=0.5, sensor_noise=0.5, name=f"D={D}")
+
+
 def square_wave(k: int) -> float:
     return 5.0 if k // 50 % 2 else -5.0
 
@@ -56,6 +62,7 @@ BANKS: dict[str, Callable[[], Bank]] = {
     "oscillators": lambda: Bank(
         [oscillator(0.2, 1.0), oscillator(0.25, 1.0), oscillator(0.2, 0.97)], setpoint=4.0
     ),
+    "feedthrough": lambda: Bank([skipping(1.0), skipping(2.0), skipping(-0.5)], setpoint=3.0),
     "square wave": lambda: Bank(
         [motor(g, sensor_noise=3.0) for g in (4.0, 3.0, 2.0)], setpoint=square_wave
     ),
@@ -94,7 +101,7 @@ def mean_time(bank: Bank, j: int, i: int, runs: int) -> tuple[float, float]:
 # -- costs and rates -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["motors", "oscillators"])
+@pytest.mark.parametrize("name", ["motors", "oscillators", "feedthrough"])
 def test_costs_and_rates_equal_those_of_long_simulations(name: str) -> None:
     bank = BANKS[name]()
     found = check_bank(bank)
@@ -156,8 +163,9 @@ def test_a_controller_of_the_wrong_sign_is_unstable() -> None:
 
 
 def test_a_controller_that_is_unstable_on_its_own_plant_has_an_exit_code() -> None:
-    modes = [PlantMode(([[1.2]], [[1.0]], [[1.0]]), [[k]], process_noise=1.0, sensor_noise=1.0)
-             for k in (0.7, 0.1)]  # fmt: skip
+    with pytest.warns(match="does not stabilise"):
+        modes = [PlantMode(([[1.2]], [[1.0]], [[1.0]]), [[k]], process_noise=1.0, sensor_noise=1.0)
+                 for k in (0.7, 0.1)]  # fmt: skip
     assert check_bank(Bank(modes)).exit_code == 13
 
 
@@ -221,10 +229,11 @@ def test_times_beyond_the_horizon_are_lower_bounds() -> None:
     assert "more than" in found.time(0, 0, 1)
 
 
-def test_runs_beyond_the_horizon_are_completed_with_the_rate() -> None:
-    bank = Bank([motor(4.0), motor(3.0)], setpoint=3.0)
+@pytest.mark.parametrize("dt", [1.0, 0.01])
+def test_runs_beyond_the_horizon_are_completed_with_the_rate(dt: float) -> None:
+    bank = Bank([motor(4.0, dt=dt), motor(3.0, dt=dt)], setpoint=3.0)
     full, short = check_bank(bank), check_bank(bank, horizon=20)
-    assert full.times[0, 0, 1] > 20.0
+    assert full.times[0, 0, 1] > 20.0 * dt
     assert short.times[0, 0, 1] == pytest.approx(full.times[0, 0, 1], rel=0.15)
     assert short.unfinished[0, 0, 1] == 0.0
 
