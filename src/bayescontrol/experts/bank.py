@@ -235,11 +235,11 @@ class Bank:
                 "hazard: plants can switch only if all models have the same state variables; "
                 f"the modes have {', '.join(map(str, sizes))} states"
             )
-        maps = [getattr(mode, "output_map", None) for mode in self.modes]  # y = [C D c] (x, v, 1)
-        shows_state = (
-            maps[0] is not None and np.linalg.matrix_rank(maps[0][:, : sizes[0]]) == sizes[0]
-        )
-        if not declared and not (shows_state and all(np.array_equal(maps[0], H) for H in maps)):
+        maps = [mode.output_map for mode in self.modes if isinstance(mode, PlantMode)]
+        is_same = len(maps) == len(sizes) and all(np.array_equal(maps[0], H) for H in maps)
+        if not declared and not (
+            is_same and np.linalg.matrix_rank(maps[0][:, : sizes[0]]) == sizes[0]
+        ):
             raise InvalidSystem(
                 "hazard: the filters of plants that switch are mixed, so state i must mean the "
                 "same in all models, but these models may have different coordinates. Write them "

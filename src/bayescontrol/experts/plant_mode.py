@@ -49,6 +49,8 @@ from bayescontrol.protocols import MISSING, SituatedState
 from bayescontrol.seeding import StreamLike, require_stream
 
 _FLOAT = np.dtype(np.float64)
+#: Relative size of errors that are 0 up to rounding.
+NEAR = 1e-6
 
 
 class Filters:
@@ -88,6 +90,8 @@ class FilterMode(Filters):
     #: The next state and its output without noise, functions of (x, v).
     next_state: Any
     output_of: Any
+    #: steady_state(r, d): the input in the steady state with the output r, and whether it has r.
+    steady_state: Callable[[FloatArray, FloatArray], tuple[FloatArray, bool]]
     W: FloatArray
     u0: FloatArray
     _continuous: Any = None
@@ -137,7 +141,7 @@ class FilterMode(Filters):
         x, Sigma = np.zeros(r), np.zeros((r, r))
         is_given = self.start_noise is not None
         x[:n], Sigma[:n, :n] = self.x0, self.start_noise if is_given else self.stationary[2]
-        y = self.output_of(self.x0, np.zeros(self.signals.inputs + self.signals.disturbances))
+        y = self.output_of(self.x0, np.append(self.u0, np.zeros(self.signals.disturbances)))
         is_steady = not is_given and self.nu == math.inf
         return np.concatenate([[float(is_steady)], y, y, x, Sigma.ravel()])
 
@@ -351,6 +355,15 @@ class PlantMode(FilterMode):
         target[self.states :, -1] += self.u0
         return target
 
+    def steady_state(self, r: FloatArray, d: FloatArray) -> tuple[FloatArray, bool]:
+        """Return the input in the steady state nearest to the output r, and whether it has r."""
+        x, u = np.split(self.steady_target @ [*r, *d, 1.0], [self.states])
+        v = np.concatenate([u, d])
+        errors = [self.next_state(x, v) - x, self.output_of(x, v) - r]
+        sizes = [abs(x).max(initial=0.0), abs(r).max(initial=0.0)]
+        is_near = (abs(e).max() <= NEAR * (1.0 + s) for e, s in zip(errors, sizes, strict=True))
+        return u, all(is_near)
+
     @cached_property
     def stationary(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """The stationary L, S and Σ after an observation; None if there is no such filter."""
@@ -507,6 +520,10 @@ class PlantWorld:
         y = mode.output_of(self.x, v) + e
         self.k += 1
         return y.item() if y.size == 1 else y
+
+    def silence(self) -> None:
+        """Set the noise to 0 from now on."""
+        self._factors = [np.zeros_like(factor) for factor in self._factors]
 
     def __repr__(self) -> str:
         return f"PlantWorld({self.mode!r}, step {self.k})"
