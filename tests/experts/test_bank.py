@@ -780,8 +780,8 @@ def test_plants_that_switch_need_the_same_coordinates() -> None:
 )
 def test_an_output_that_shows_the_state_differently_means_other_coordinates(other: Any) -> None:
     def mode(**options: Any) -> PlantMode:
-        settings = {"plant": ([[0.9]], [[0.5]], [[1.0]]), "process_noise": 1, "sensor_noise": 1}
-        return PlantMode(controller=PI(0.1, 0.1), **(settings | options))
+        options = {"plant": ([[0.9]], [[0.5]], [[1.0]])} | SETTINGS | options
+        return PlantMode(controller=PI(0.1, 0.1), **options)
 
     Bank([mode(), mode(plant=([[0.5]], [[2.0]], [[1.0]]))], hazard=0.01)
     with pytest.raises(InvalidSystem, match="different coordinates"):

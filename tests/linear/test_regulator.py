@@ -215,7 +215,7 @@ def test_integrals_rest_while_the_input_is_limited() -> None:
 
 def test_a_held_mode_and_its_copies_use_their_own_integrals() -> None:
     """The mode of a known system is held. A copy and a loaded agent start from the integral 2."""
-    settings = {"prior": SystemPrior(mean=[[0.8, 0.5]], precision=1e9), "integral": [0.05]}
+    settings: Any = {"prior": SystemPrior(mean=[[0.8, 0.5]], precision=1e9), "integral": [0.05]}
 
     def make() -> Any:
         return LinearQuadratic([[1.0]], [[1.0]], noise=[[1.0]], **settings).agent(schedule=Every(9))
