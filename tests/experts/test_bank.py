@@ -7,7 +7,7 @@ from typing import Any
 import control  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from scipy import stats  # type: ignore[import-untyped]
+from scipy import signal, stats  # type: ignore[import-untyped]
 from scipy.linalg import expm  # type: ignore[import-untyped]
 
 from bayescontrol import MISSING, FiniteBelief, Stream, interact
@@ -176,7 +176,7 @@ def test_the_compiled_bank_equals_a_list_of_modes_bitwise() -> None:
 
 def test_interacting_filters_of_a_bank_equal_those_of_a_list() -> None:
     modes = [random_mode(s, 2) for s in range(3)]
-    bank = Bank(modes, setpoint=np.zeros(2), hazard=[0.001, 0.05])
+    bank = Bank(modes, setpoint=np.zeros(2), hazard=[0.001, 0.05], same_states=True)
     belief, listed = bank.belief(), InteractingBelief(modes, hazard=[0.001, 0.05])
     x, rng = bank.first_signals(), np.random.default_rng(0)
     for _ in range(30):
@@ -205,6 +205,18 @@ def test_intervals_may_vary_if_the_plant_is_continuous() -> None:
         M = expm(np.block([[A, B], [np.zeros((1, 3))]]) * interval)
         scale = interval / 0.1
         textbook.step(0.7, y, W=mode.W * scale, A=M[:2, :2], B=M[:2, 2:])
+    assert agent.belief.code_length() == pytest.approx(-textbook.log_p / math.log(2), rel=1e-9)
+
+
+def test_an_interval_is_for_one_sample_only() -> None:
+    plant = control.ss([[-1.0]], [[1.0]], [[1.0]], [[0.0]])
+    mode: Any = PlantMode(plant, PI(1, 1), dt=0.1, process_noise=0.1, sensor_noise=0.2)
+    agent, textbook = Bank([mode]).agent(), TextbookFilter(mode, mode.stationary[2])
+    agent.signal(interval=0.5)
+    for interval, y in ((0.5, 0.4), (0.1, 0.6), (0.1, 0.7)):
+        agent.observe(0.7, y)
+        a = math.exp(-interval)
+        textbook.step(0.7, y, mode.W * interval / 0.1, np.array([[a]]), np.array([[1.0 - a]]))
     assert agent.belief.code_length() == pytest.approx(-textbook.log_p / math.log(2), rel=1e-9)
 
 
@@ -272,6 +284,17 @@ def test_student_likelihood_is_the_density_of_students_t() -> None:
     S = 0.25 + 1.0 + 1.0
     expected = stats.t(5, loc=0.7, scale=math.sqrt(S)).logpdf(2.0)
     assert mode.log_likelihood(xs, 0.7, 2.0) == pytest.approx(expected, rel=1e-12)
+
+
+def test_student_noise_scales_the_variance_of_the_sensor() -> None:
+    """V (ν + d²) / (ν + p) with d² = (y - ŷ)ᵀS⁻¹(y - ŷ): here two outputs, so p = 2."""
+    nu, e = 3.0, np.array([2.0, -1.0])
+    mode = PlantMode((0.0 * np.eye(2), np.eye(2), np.eye(2)), lambda loop: np.zeros(2),
+                     process_noise=W2, sensor_noise=V2, student=nu, start_noise=1.0)  # fmt: skip
+    xs = SituatedState(Bank([mode], setpoint=np.zeros(2)).first_signals(), mode.start())
+    scale = (nu + e @ np.linalg.inv(W2 + V2) @ e) / (nu + 2.0)
+    expected = W2 @ np.linalg.inv(W2 + scale * V2) @ e
+    assert mode.advance(xs, np.zeros(2), e)[5:7] == pytest.approx(expected, rel=1e-12)
 
 
 def test_an_extended_filter_of_a_linear_simulator_equals_the_kalman_filter() -> None:
@@ -453,6 +476,60 @@ def test_integrating_the_measured_error_removes_the_offset_of_an_unknown_load() 
     assert abs(mean_output() - 10.0) > 1.0
 
 
+SETTINGS: Any = {"process_noise": 1.0, "sensor_noise": 1.0}
+SERVO: Any = [[1.0, 0.1], [0.0, 1.0]], [[0.0], [0.1]], [[1.0, 0.0]]
+
+
+def one_output() -> Any:
+    return Bank([PlantMode(([[0.5]], [[1.0]], [[1.0]]), PI(0.1, 0.1), **SETTINGS)]).agent()
+
+
+def plant(*parts: Any) -> Any:
+    return PlantMode(parts, PI(0.1, 0.1), **SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: one_output().observe(0.0, [1.0, 2.0]), BadEvidence, r"output has shape \(2,\)"),
+        (lambda: one_output().observe(0.0, [[1.0]]), BadEvidence, r"output has shape \(1, 1\)"),
+        (lambda: one_output().observe(0.0, "a"), BadEvidence, "output is 'a'"),
+        (lambda: one_output().observe(0.0, 1 + 2j), BadEvidence, "complex"),
+        (lambda: one_output().observe(0.0, None), BadEvidence, "None.*bayescontrol.MISSING"),
+        (lambda: one_output().observe(0.0, math.inf), BadEvidence, "sensor failed$"),
+        (lambda: plant(0.5, 1.0, 1.0), InvalidSystem, r"A has shape \(\).*\[\[1.0\]\]"),
+        (lambda: plant(*SERVO[:1], [0.0, 0.1], *SERVO[2:]), InvalidSystem, "B has .* 2 × any"),
+        (lambda: plant(*SERVO[:2], [1.0, 0.0]), InvalidSystem, "C has .* any × 2"),
+        (lambda: plant(*SERVO, [[0.0, 0.0]]), InvalidSystem, "D has .* 1 × 1"),
+        (lambda: plant(*SERVO, 0.0), InvalidSystem, r"D has shape \(\)"),
+        (lambda: PlantMode(SERVO, control.dlqr(*SERVO[:2], np.eye(2), np.eye(1)), **SETTINGS),
+         InvalidSystem, "pass K, its first item"),
+        (lambda: PlantMode(SERVO, [1.0, 2.0], **SETTINGS), InvalidSystem, "gain .* 1 × 2"),
+        (lambda: PlantMode(SERVO, [[-1.0, -2.0]], **SETTINGS), UserWarning,
+         "does not stabilise its own model.* modulus 1.241"),
+        (lambda: PlantMode(SERVO, [[0.0, 0.0]], **SETTINGS), UserWarning, "modulus 1. "),
+    ],
+)  # fmt: skip
+def test_messages_name_the_mistake_and_the_way_out(call: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):  # warnings are errors here
+        call()
+
+
+def test_a_load_that_no_input_moves_is_not_an_unstable_gain() -> None:
+    PlantMode(([[0.9, 0.1], [0.0, 1.0]], [[1.0], [0.0]], [[1.0, 0.0]]), [[0.5, 0.1]], **SETTINGS)
+
+
+@pytest.mark.parametrize("make", [signal.StateSpace, signal.TransferFunction])
+def test_systems_of_scipy_are_plants(make: Any) -> None:
+    parts = ([[-2.0]], [[1.0]], [[6.0]], [[0.0]]) if make is signal.StateSpace else ([6], [1, 2])
+    ours = control.ss(*parts) if len(parts) == 4 else control.tf(*parts)
+    modes = [PlantMode(p, PI(1, 1), dt=0.1, **SETTINGS) for p in (make(*parts), ours)]
+    for name in "ABC":
+        assert getattr(modes[0], name) == pytest.approx(getattr(modes[1], name), rel=1e-12)
+    sampled = make(*parts).to_discrete(0.1) if len(parts) == 4 else make(*parts, dt=0.1)
+    assert PlantMode(sampled, PI(1, 1), **SETTINGS).period == 0.1
+
+
 # -- signals and controllers -----------------------------------------------------------------
 
 
@@ -503,6 +580,14 @@ def test_state_feedback_reaches_the_setpoint_despite_a_measured_disturbance() ->
     world = bank.environment(0)
     interact(bank.agent(), world, 400, seed=0)
     assert world.x[0] == pytest.approx(2.0, abs=0.01)
+
+
+def test_state_feedback_compensates_a_disturbance_that_reaches_the_output_directly() -> None:
+    """y = 2 u + 0.5 d in steady state: u = 0.25 for the setpoint 2 and d = 3."""
+    mode = PlantMode(([[0.5]], [[1.0, 0.0]], [[1.0]], [[0.0, 0.5]]), [[0.0]], disturbances=1,
+                     process_noise=0.1, sensor_noise=0.1)  # fmt: skip
+    agent = Bank([mode], setpoint=2.0, disturbance=3.0).agent()
+    assert agent.act(Stream(0)) == pytest.approx(0.25, rel=1e-12)
 
 
 def test_a_trained_policy_receives_the_measured_output() -> None:
@@ -664,8 +749,43 @@ def test_a_bank_with_a_hazard_follows_a_plant_that_switches() -> None:
 
 
 def test_plants_of_different_order_cannot_switch() -> None:
-    with pytest.raises(InvalidSystem, match="same state variables"):
-        Bank([random_mode(1, 2), random_mode(2, 3)], hazard=0.01)
+    with pytest.raises(InvalidSystem, match="have 2, 3 states"):
+        Bank([random_mode(1, 2), random_mode(2, 3)], hazard=0.01, same_states=True)
+
+
+def test_plants_that_switch_need_the_same_coordinates() -> None:
+    """The same plant twice stays at 1/2; in other coordinates its filters must not be mixed."""
+
+    def servo(unit: float) -> PlantMode:
+        T = np.diag([1.0, unit])
+        A, B = T @ [[1.0, 0.1], [0.0, 0.8]] @ np.linalg.inv(T), T @ [[0.0], [0.5]]
+        return PlantMode((A, B, [[1.0, 0.0]]), lambda loop: math.sin(loop.k), sensor_noise=0.1,
+                         process_noise=T @ [[0.0, 0.0], [0.0, 0.04]] @ T)  # fmt: skip
+
+    with pytest.raises(InvalidSystem, match="same_states=True"):
+        Bank([servo(1.0), servo(10.0)], hazard=0.1)
+    bank = Bank([servo(1.0), servo(1.0)], hazard=0.1, same_states=True)
+    agent = bank.agent()
+    interact(agent, bank.environment(0), 100, seed=0)
+    assert agent.belief.posterior() == pytest.approx([0.5, 0.5], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"plant": ([[0.9]], [[1.0]], [[2.0]])},
+        {"plant": ([[0.9]], [[1.0]], [[1.0]], [[0.3]])},
+        {"operating_point": (0.0, 60.0)},
+    ],
+)
+def test_an_output_that_shows_the_state_differently_means_other_coordinates(other: Any) -> None:
+    def mode(**options: Any) -> PlantMode:
+        options = {"plant": ([[0.9]], [[0.5]], [[1.0]])} | SETTINGS | options
+        return PlantMode(controller=PI(0.1, 0.1), **options)
+
+    Bank([mode(), mode(plant=([[0.5]], [[2.0]], [[1.0]]))], hazard=0.01)
+    with pytest.raises(InvalidSystem, match="different coordinates"):
+        Bank([mode(), mode(**other)], hazard=0.01)
 
 
 # -- traps -------------------------------------------------------------------------------------

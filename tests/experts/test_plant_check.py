@@ -47,6 +47,20 @@ def integrator(a: float, b: float) -> PlantMode:
                      start_noise=2.0, name=f"a={a} b={b}")  # fmt: skip
 
 
+def skipping(D: float) -> PlantMode:
+    """A part of the input reaches the output at once."""
+    plant = [[0.8]], [[0.5]], [[1.0]], [[D]]
+    return PlantMode(plant, PI(0.05, 0.1), process_noise=0.5, sensor_noise=0.5, name=f"D={D}")
+
+
+def heated(gain: float, at: tuple[float, float], controller: Any = None) -> PlantMode:
+    """A tank with feedthrough, a heat loss, and a model for deviations from an operating point."""
+    plant = [[0.95, 0.05], [0.0, 0.8]], [[0.0], [0.2 * gain]], [[1.0, 0.0]], [[0.01]]
+    return PlantMode(plant, [[0.6, 0.3]] if controller is None else controller, process_noise=0.05,
+                     sensor_noise=0.1, operating_point=at, drift=[0.0, -0.1],
+                     start=[0.5, 0.0], name=f"{gain} {at}")  # fmt: skip
+
+
 def square_wave(k: int) -> float:
     return 5.0 if k // 50 % 2 else -5.0
 
@@ -55,6 +69,12 @@ BANKS: dict[str, Callable[[], Bank]] = {
     "motors": lambda: Bank([motor(4.0), motor(-4.0), motor(2.0)], setpoint=10.0),
     "oscillators": lambda: Bank(
         [oscillator(0.2, 1.0), oscillator(0.25, 1.0), oscillator(0.2, 0.97)], setpoint=4.0
+    ),
+    "feedthrough": lambda: Bank([skipping(1.0), skipping(2.0), skipping(-0.5)], setpoint=3.0),
+    "operating points": lambda: Bank(
+        [heated(1.0, (40.0, 60.0)), heated(1.0, (45.0, 58.0)), heated(1.3, (40.0, 60.0))],
+        setpoint=62.0,
+        first_input=40.0,
     ),
     "square wave": lambda: Bank(
         [motor(g, sensor_noise=3.0) for g in (4.0, 3.0, 2.0)], setpoint=square_wave
@@ -74,7 +94,8 @@ def simulate(bank: Bank, c: int, j: int, seed: int, steps: int, i: int | None = 
     for _ in range(steps):
         u = filters[c].act(SituatedState(x, s[c]), rng)
         y = world.respond(u, rng)
-        costs.append(float(np.sum((y - x[g.setpoint]) ** 2) + np.sum(np.square(u))))
+        u_r, _ = bank.modes[j].steady_state(x[g.setpoint], x[g.disturbance])
+        costs.append(float(np.sum((y - x[g.setpoint]) ** 2) + np.sum((u - u_r) ** 2)))
         log_p.append(filters.log_likelihoods(SituatedState(x, s), u, y))
         s = filters.advance(SituatedState(x, s), u, y)
         x = bank.next_signals(x, u, y)
@@ -94,10 +115,11 @@ def mean_time(bank: Bank, j: int, i: int, runs: int) -> tuple[float, float]:
 # -- costs and rates -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["motors", "oscillators"])
+@pytest.mark.parametrize("name", ["motors", "oscillators", "feedthrough", "operating points"])
 def test_costs_and_rates_equal_those_of_long_simulations(name: str) -> None:
     bank = BANKS[name]()
     found = check_bank(bank)
+    assert not found.simulated[[0, 2, 0], [0, 0, 2]].any()
     for c, j in [(0, 0), (2, 0), (0, 2)]:
         runs = [simulate(bank, c, j, seed, 4000) for seed in range(4)]
         costs = np.array([cost[200:].reshape(20, -1).mean(1) for cost, _ in runs]).ravel()
@@ -125,8 +147,96 @@ def test_costs_of_state_feedback_equal_those_of_the_linear_system() -> None:
     system = LinearSystem(A, B, Q, R, 0.04 * np.eye(2))
     gains = [system.K, np.array([[1.0, 1.0]])]
     modes = [PlantMode((A, B, np.eye(2)), K, process_noise=0.2, sensor_noise=1e-6) for K in gains]
-    found = check_bank(Bank(modes), Q=Q, R=R)
-    assert found.costs[:, 0] == pytest.approx([system.cost(K) for K in gains], rel=1e-4)
+    for setpoint in ([0.0, 0.0], [7.0, 0.0]):
+        found = check_bank(Bank(modes, setpoint=setpoint), Q=Q, R=R)
+        assert found.costs[:, 0] == pytest.approx([system.cost(K) for K in gains], rel=1e-4)
+    assert check_bank(Bank(modes), Q=[2.0, 1.0], R=0.5).costs == pytest.approx(found.costs)
+
+
+@pytest.mark.parametrize("controller", [None, PI(0.3, 0.1)])
+def test_an_operating_point_does_not_change_the_check(controller: Any) -> None:
+    """Deviations and absolute values give the same costs, rates and times, without simulation."""
+
+    def check(u0: float, y0: float) -> BankCheck:
+        modes = [heated(g, (u0, y0), controller) for g in (1.0, 1.5)]
+        return check_bank(Bank(modes, setpoint=y0 + 2.0), runs=20)
+
+    absolute, deviations = check(400.0, 600.0), check(0.0, 0.0)
+    assert not absolute.simulated.any()
+    for key in ("costs", "rates", "times"):
+        expected = getattr(deviations, key)
+        assert getattr(absolute, key) == pytest.approx(expected, rel=1e-6, nan_ok=True), key
+
+
+def nonlinear(gain: float, sign: float = 1.0) -> ExtendedMode:
+    """y' = 0.9 y + 0.1 gain u^1.5 with limits: the level 4 needs u = (4 / gain)^(2/3)."""
+    return ExtendedMode(
+        lambda x, u: 0.9 * x + 0.1 * gain * np.sign(u) * abs(u) ** 1.5, lambda x: x,
+        PI(0.2 * sign / gain, 0.1 * sign / gain), dt=1.0, inputs=1, start=[1.0], start_noise=0.1,
+        process_noise=0.02, sensor_noise=0.05, limits=(0.0, 9.0), name=f"{gain} {sign}",
+    )  # fmt: skip
+
+
+def test_the_default_cost_ranks_the_right_controller_first() -> None:
+    for gain, setpoint in ((1.0, 4.0), (0.5, 9.0)):
+        u, is_reached = nonlinear(gain).steady_state(np.array([setpoint]), np.zeros(0))
+        assert u == pytest.approx([(setpoint / gain) ** (2 / 3)], rel=1e-4)
+        assert is_reached
+    lazy = PlantMode(([[0.9]], [[0.1]], [[1.0]]), PI(0.0, 0.0), process_noise=0.01,
+                     sensor_noise=0.05, operating_point=(25.0, 30.0), name="lazy")  # fmt: skip
+    right = PlantMode(([[0.9]], [[0.1]], [[1.0]]), PI(0.5, 0.1), process_noise=0.01,
+                      sensor_noise=0.05, operating_point=(25.0, 30.0), name="right")  # fmt: skip
+    costs = check_bank(Bank([lazy, right], setpoint=35.0), runs=2).costs
+    assert costs[1, 0] < 0.1 * costs[0, 0]
+    simulated = check_bank(Bank([nonlinear(1.0), nonlinear(0.2)], setpoint=4.0), runs=4, horizon=80)
+    assert (simulated.costs.argmin(axis=0) == [0, 1]).all()
+
+
+# -- limits of the actuator ---------------------------------------------------------------------
+
+
+def limited(gain: float, strength: float = 1.0) -> PlantMode:
+    return PlantMode(([[0.7]], [[gain]], [[1.0]]), PI(0.3 * strength / gain, 0.1 * strength / gain),
+                     process_noise=0.3, sensor_noise=0.3, limits=(-3.0, 3.0),
+                     name=f"gain {gain:+g}, {strength:g}")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("modes", "words"),
+    [
+        ([limited(4.0), limited(-4.0)], "with the input at a limit: gain +4, 1 on gain -4, 1,"),
+        ([limited(4.0), limited(4.0, 40.0)], "with a limit cycle: gain +4, 40 on gain +4, 1,"),
+        ([limited(4.0), limited(0.5)],
+         "The setpoint of gain +0.5, 1 cannot be reached: it needs the input 6, beyond its limits"),
+        ([nonlinear(1.0), nonlinear(1.0, -1.0)], "with the input at a limit: 1.0 -1.0 on 1.0 1.0"),
+        ([nonlinear(1.0), nonlinear(0.1)],
+         "The setpoint of 0.1 1.0 cannot be reached: it needs the input 20.97, beyond its limits"),
+        ([nonlinear(5.0), nonlinear(0.02)], "with a limit cycle: 0.02 1.0 on 5.0 1.0"),
+    ],
+)  # fmt: skip
+def test_words_say_what_limits_make_of_a_loop(modes: Any, words: str) -> None:
+    found = check_bank(Bank(modes, setpoint=9.6 if modes[0].limits[1] > 5 else 10.0), runs=10,
+                       horizon=200)  # fmt: skip
+    assert words in found.summary(), found.summary()
+    texts = [text.get_text() for text in found.plot().axes[0].texts]
+    assert sum(text.endswith("*") for text in texts) == (~found.stable).sum()
+
+
+def test_two_outputs_of_one_input_do_not_reach_every_setpoint() -> None:
+    modes = [
+        PlantMode(
+            (np.diag([0.9, 0.5]), [[1.0], [b]], np.eye(2)),
+            [[0.0, 0.0]],
+            process_noise=1,
+            sensor_noise=1,
+            name=f"b={b}",
+        )
+        for b in (1.0, 5.0)
+    ]
+
+    found = check_bank(Bank(modes, setpoint=[10.0, 10.0]), runs=2)
+    assert list(found.unreachable) == ["b=1.0"]
+    assert "b=1.0 cannot be reached: no steady state with the output [10, 10]" in found.summary()
 
 
 def test_rates_and_times_are_per_second() -> None:
@@ -152,13 +262,15 @@ def test_a_controller_of_the_wrong_sign_is_unstable() -> None:
     assert np.isinf(found.costs[0, 1])
     assert found.stable.diagonal().all()
     assert "gain +4 on gain -4" in found.summary()
-    assert found.exit_code == 0
+    assert found.exit_code() == 0
+    assert found.exit_code(strict=True) == 14
 
 
 def test_a_controller_that_is_unstable_on_its_own_plant_has_an_exit_code() -> None:
-    modes = [PlantMode(([[1.2]], [[1.0]], [[1.0]]), [[k]], process_noise=1.0, sensor_noise=1.0)
-             for k in (0.7, 0.1)]  # fmt: skip
-    assert check_bank(Bank(modes)).exit_code == 13
+    with pytest.warns(match="does not stabilise"):
+        modes = [PlantMode(([[1.2]], [[1.0]], [[1.0]]), [[k]], process_noise=1.0, sensor_noise=1.0)
+                 for k in (0.7, 0.1)]  # fmt: skip
+    assert check_bank(Bank(modes)).exit_code(strict=True) == 13
 
 
 def test_a_proportional_controller_is_not_mistaken_for_an_unstable_one() -> None:
@@ -173,7 +285,7 @@ def test_equal_plants_cannot_be_distinguished() -> None:
     found = check_bank(Bank([motor(4.0), slow, motor(2.0)], setpoint=10.0))
     assert found.indistinguishable == [("gain +4", "slow"), ("slow", "gain +4")]
     assert np.isinf(found.times[0, 0, 1])
-    assert found.exit_code == 12
+    assert found.exit_code() == 12
     assert "If slow is true, it cannot be distinguished from gain +4." in found.summary()
 
 
@@ -221,10 +333,11 @@ def test_times_beyond_the_horizon_are_lower_bounds() -> None:
     assert "more than" in found.time(0, 0, 1)
 
 
-def test_runs_beyond_the_horizon_are_completed_with_the_rate() -> None:
-    bank = Bank([motor(4.0), motor(3.0)], setpoint=3.0)
+@pytest.mark.parametrize("dt", [1.0, 0.01])
+def test_runs_beyond_the_horizon_are_completed_with_the_rate(dt: float) -> None:
+    bank = Bank([motor(4.0, dt=dt), motor(3.0, dt=dt)], setpoint=3.0)
     full, short = check_bank(bank), check_bank(bank, horizon=20)
-    assert full.times[0, 0, 1] > 20.0
+    assert full.times[0, 0, 1] > 20.0 * dt
     assert short.times[0, 0, 1] == pytest.approx(full.times[0, 0, 1], rel=0.15)
     assert short.unfinished[0, 0, 1] == 0.0
 
@@ -369,6 +482,8 @@ def test_bad_settings_are_refused() -> None:
         check_bank(bank, output_limits=(1.0, -1.0))
     with pytest.raises(ValueError, match="odds"):
         check_bank(bank, odds=1.0)
+    with pytest.raises(InvalidSystem, match="Q has 2 weights: expected 1"):
+        check_bank(bank, Q=[1.0, 2.0])
     with pytest.raises(ValueError, match="runs"):
         check_bank(bank, runs=0)
 
@@ -430,14 +545,25 @@ def test_densities_outside_a_bank_lead_to_the_bank(
     assert "file.py:bank" in found.stderr
 
 
+def test_weights_and_strict_exit_codes_of_the_command(tmp_path: Path) -> None:
+    one = call(tmp_path, "bank", "--json", "--runs", "2")
+    two = call(tmp_path, "bank", "--json", "--runs", "2", "--Q", "2", "--R", "2", "--strict")
+    assert (one.exit_code, two.exit_code) == (0, 14) == (0, json.loads(two.stdout)["exit_code"])
+    costs = [json.loads(found.stdout)["costs"][0][0] for found in (one, two)]
+    assert costs[1] == pytest.approx(2.0 * costs[0])
+    assert "checked: 8/8 runs" in one.stderr
+    assert "such as 1 or 1,0.1" in call(tmp_path, "bank", "--R", "-1").stderr
+
+
 def test_an_error_of_a_controller_has_its_own_exit_code(tmp_path: Path) -> None:
     assert call(tmp_path, "broken").exit_code == 3
 
 
 def test_options_of_banks_are_refused_for_tables() -> None:
-    found = CliRunner().invoke(main, ["check", "trap", "--output-limits", "0", "1"])
-    assert found.exit_code == 2
-    assert "bank" in found.stderr
+    for options in (["--output-limits", "0", "1"], ["--Q", "1"], ["--strict"]):
+        found = CliRunner().invoke(main, ["check", "trap", *options])
+        assert found.exit_code == 2
+        assert "bank" in found.stderr
 
 
 def test_the_figure_shows_costs_and_times() -> None:

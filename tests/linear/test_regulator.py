@@ -9,7 +9,12 @@ import pytest
 
 from bayescontrol import Stream, interact
 from bayescontrol.durable import open_agent, replay
-from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
+from bayescontrol.errors import (
+    IncompatibleState,
+    InvalidSystem,
+    MissingCapability,
+    ModelMismatch,
+)
 from bayescontrol.experiments.control.plant_units import cart_pole, control, motor, plants
 from bayescontrol.linear import (
     DeterminantDoubling,
@@ -206,6 +211,60 @@ def test_integrals_rest_while_the_input_is_limited() -> None:
     assert belief.q.tolist() == [0.0]
     belief.observe([3.0, 0.0], [0.5], [3.0, 0.0])
     assert belief.q.tolist() == [2.0]
+
+
+def test_a_held_mode_and_its_copies_use_their_own_integrals() -> None:
+    """The mode of a known system is held. A copy and a loaded agent start from the integral 2."""
+    settings: Any = {"prior": SystemPrior(mean=[[0.8, 0.5]], precision=1e9), "integral": [0.05]}
+
+    def make() -> Any:
+        return LinearQuadratic([[1.0]], [[1.0]], noise=[[1.0]], **settings).agent(schedule=Every(9))
+
+    agent, fresh = make(), make()
+    u = agent.act(Stream(0))
+    agent.observe(u, [2.0])
+    agent.observe(agent.act(Stream(0)), [0.0])
+    gain = agent.mode.K[0, 1]
+    fresh.load(agent.save())
+    copied = agent.copy()
+    for twin in (copied, fresh):
+        assert twin.act(Stream(0)).item() == pytest.approx(-2.0 * gain, rel=1e-12)
+    copied.observe([0.0], [3.0])
+    copied.observe([0.0], [0.0])
+    assert copied.act(Stream(0)).item() == pytest.approx(-5.0 * gain, rel=1e-12)
+    assert agent.act(Stream(0)).item() == pytest.approx(-2.0 * gain, rel=1e-12)
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_the_inputs_share_the_cost_of_the_excitation(inputs: int) -> None:
+    """E[uᵀRu] of the excitation is at most the average cost of the states: equal for g = 1."""
+    R = np.diag([0.5, 4.0][:inputs])
+    belief: Any = LinearQuadratic([[2.0]], R).agent().belief
+    rng = Stream(0)
+    while belief.memory[1] < 1.0 and not belief.scale_known:  # states that no input moves
+        belief.observe([3.0], rng.normal(size=inputs), rng.normal(size=1))
+    sd = belief.sample(Stream(0)).sd
+    assert belief.memory[1] == 1.0
+    assert sd @ R @ sd == pytest.approx(2.0 * 3.0**2, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("setpoint", [3.0, 0.0]),
+        ("limits", (-4, 4)),
+        ("integral", [0.02, 0.0]),
+        ("backup", [[0, 1]]),
+    ],
+)
+def test_a_regulator_with_other_settings_refuses_the_saved_state(name: str, value: Any) -> None:
+    settings = SETTINGS["all"]
+    saved = problem(**settings).agent().save()
+    other = problem(**settings | {name: value}).agent()
+    before = other.save()
+    with pytest.raises(IncompatibleState, match=f"saved with {name} .*the same {name}"):
+        other.load(saved)
+    assert all(np.array_equal(before[key], other.save()[key]) for key in before)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -1,5 +1,6 @@
 """`bayescontrol check`: does the agent converge for a class of modes, and if not, why."""
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
@@ -74,7 +75,12 @@ def load_modes(
         loaded = classes.call_with_settings(attribute, value, settings) if is_function else value
         bank = _bank_of(loaded, attribute)
         if bank is not None:
-            return check_bank(bank, **bank_options)
+            with live("checked") as progress:
+                runs = bank_options["runs"]
+                return check_bank(
+                    bank, progress=lambda n, total: progress.advance(n * runs, total * runs),
+                    **bank_options,
+                )  # fmt: skip
         return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
     except BayesControlError:
         raise
@@ -116,12 +122,29 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts)
 
 
+class _Weights(click.ParamType[list[float]]):
+    """One weight, or more of them with commas between."""
+
+    name = "numbers"
+
+    def convert(self, value: object, param: object, ctx: object) -> list[float]:
+        """Return a list of weights of at least 0."""
+        try:
+            weights = [float(text) for text in str(value).split(",")]
+        except ValueError:
+            weights = [-1.0]
+        if not all(0.0 <= weight < math.inf for weight in weights):
+            self.fail(f"{value}: expected numbers of at least 0, such as 1 or 1,0.1")
+        return weights
+
+
 @click.command(
     context_settings={"show_default": True},
     epilog="Exit codes: 0 the convergence theorem covers every pair, 10 converges without it, "
     "11 undecided, 12 may never converge, 2 usage error, 3 your modes raised an error. For a bank: "
     "0 every pair can be distinguished, 12 a pair cannot be distinguished, "
-    "13 a controller is unstable on its own plant.",
+    "13 a controller is unstable on its own plant, "
+    "14 with --strict, a controller is unstable on another plant.",
 )
 @click.argument("modes", metavar="MODES", required=False)
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="A setting of a class.")
@@ -139,6 +162,9 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
 @click.option("--seed", default=0, help="Seed of the simulated runs.")
 @click.option("--limit", type=_positive, default=10_000, help="Maximum number of situations.")
 @click.option("--output-limits", type=(float, float), help="Limits of the outputs of a bank.")
+@click.option("--Q", "Q", type=_Weights(), help="Weight of outputs of a bank: 1, or 1,0.1")
+@click.option("--R", "R", type=_Weights(), help="Weight of inputs of a bank: 1, or 1,0.1")
+@click.option("--strict", is_flag=True, help="Exit code 14 if a pair of a bank is unstable.")
 @click.option("--figure", type=click.Path(dir_okay=False), help="Draw a bank: .svg, .png")
 @click.option("--all", "everything", is_flag=True, help="Show every pair.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every pair.")
@@ -153,6 +179,9 @@ def check(
     seed: int,
     limit: int,
     output_limits: tuple[float, float] | None,
+    Q: list[float] | None,
+    R: list[float] | None,
+    strict: bool,
     figure: str | None,
     everything: bool,
     as_json: bool,
@@ -169,15 +198,18 @@ def check(
     with redirect_stdout(sys.stderr):
         source = load_modes(
             modes, settings_of(settings), limit, output_limits=output_limits, seed=seed,
-            horizon=horizon or 2000, runs=400 if runs is None else max(runs, 2),
+            horizon=horizon or 2000, runs=400 if runs is None else max(runs, 2), Q=Q or 1.0,
+            R=R or 1.0,
         )  # fmt: skip
     if isinstance(source, BankCheck):
         if figure:
             source.plot().savefig(figure)
-        print_bank(modes, source, as_json)
-        sys.exit(source.exit_code)
-    if figure or output_limits:
-        raise classes.InvalidSetting("--figure and --output-limits are for a bank of plant models")
+        print_bank(modes, source, as_json, source.exit_code(strict))
+        sys.exit(source.exit_code(strict))
+    if figure or output_limits or Q or R or strict:
+        raise classes.InvalidSetting(
+            "--figure, --output-limits, --Q, --R and --strict are for a bank of plant models"
+        )
     with redirect_stdout(sys.stderr):
         verdict = _select_pairs(check_modes(source.modes), true, other)
     hold, horizon, runs = hold or source.hold, horizon or 10_000, 100 if runs is None else runs

@@ -328,10 +328,10 @@ def _rate_object(pair: PairVerdict, rate: DivergenceRate) -> dict[str, Any]:
 # -- banks of plant models ---------------------------------------------------------------------
 
 
-def print_bank(name: str, found: BankCheck, as_json: bool) -> None:
+def print_bank(name: str, found: BankCheck, as_json: bool, exit_code: int) -> None:
     """Print the check of a bank: words, costs, and the evidence for each pair; or all as JSON."""
     if as_json:
-        print_json({"bank": name, **_bank_object(found)})
+        print_json({"bank": name, "exit_code": exit_code, **_bank_object(found)})
         return
     console, names, every, pairs = open_console(), found.names, range(len(found.names)), []
     console.print(Text.assemble((name, "bold"), f": {counted(len(names), 'plant model')}\n"))
@@ -357,8 +357,8 @@ def _bank_object(found: BankCheck) -> Any:
     """Return the check of a bank as a JSON object; NaN and infinities are strings."""
     arrays = {key: v.tolist() for key, v in vars(found).items() if isinstance(v, np.ndarray)}
     return plain({
-        "exit_code": found.exit_code, "modes": found.names, "period": found.period,
+        "modes": found.names, "period": found.period,
         "odds": found.odds, "summary": found.summary().splitlines(),
-        "indistinguishable": found.indistinguishable, **arrays,
+        "indistinguishable": found.indistinguishable, "unreachable": found.unreachable, **arrays,
         "intervals": {key: v.tolist() for key, v in found.intervals.items()},
     })  # fmt: skip

@@ -15,10 +15,11 @@ from bayescontrol.experts.classic_control import (
     Pendulum,
 )
 from bayescontrol.experts.controllers import PI, Loop
+from bayescontrol.experts.extended_mode import ExtendedMode
 from bayescontrol.experts.fit import FittedPlant, Whiteness, fit_mode, fit_plant, whiteness
 from bayescontrol.experts.mode import Noise, SimulatorMode, SimulatorNoise, limited, next_state
 from bayescontrol.experts.plant import Plant, PlantModel, linearise
-from bayescontrol.experts.plant_mode import ExtendedMode, FilterBank, PlantMode, PlantWorld
+from bayescontrol.experts.plant_mode import FilterBank, PlantMode, PlantWorld
 
 __all__ = [
     "CARTPOLE",

@@ -157,7 +157,9 @@ class Bank:
     `setpoint` and `disturbance` are numbers, lists, or functions of the step: setpoint(k) is the
     wanted value of output k, where output 0 is the one before the first input. With a `hazard`, the
     plant may switch between the modes at this rate per step; a list of rates is a grid on which the
-    rate is learnt (`InteractingBelief`). Then all models need the same state variables.
+    rate is learnt (`InteractingBelief`). Then the filters are mixed, so state i must mean the same
+    in all models. This is known if the output determines the state in the same way in all of them.
+    Otherwise write the models in the same physical states and say so with `same_states=True`.
     `first_input` is the input before the first step, by default that of the operating point.
 
     >>> from bayescontrol import interact
@@ -181,6 +183,7 @@ class Bank:
         setpoint: Any = 0.0,
         disturbance: Any = 0.0,
         hazard: npt.ArrayLike | None = None,
+        same_states: bool = False,
         first_input: npt.ArrayLike | None = None,
         on_impossible: OnImpossible = "raise",
     ) -> None:
@@ -190,6 +193,8 @@ class Bank:
         for m, mode in enumerate(self.modes):
             self._require_same_loop(m, mode)
         self.prior, self.hazard, self.on_impossible = prior, hazard, on_impossible
+        if hazard is not None:
+            self._require_same_states(same_states)
         first = self.modes[0]
         self.signals, self.period = first.signals, first.period
         self._setpoint = as_signal(setpoint, self.signals.outputs, "setpoint")
@@ -222,17 +227,32 @@ class Bank:
                 f"{label} has other limits than mode 0, but all modes share one actuator"
             )
 
+    def _require_same_states(self, declared: bool) -> None:
+        """Raise an error unless the filters can be mixed: all models have the same states."""
+        sizes = [mode.states for mode in self.modes]
+        if len(set(sizes)) > 1:
+            raise InvalidSystem(
+                "hazard: plants can switch only if all models have the same state variables; "
+                f"the modes have {', '.join(map(str, sizes))} states"
+            )
+        maps = [mode.output_map for mode in self.modes if isinstance(mode, PlantMode)]
+        is_same = len(maps) == len(sizes) and all(np.array_equal(maps[0], H) for H in maps)
+        if not declared and not (
+            is_same and np.linalg.matrix_rank(maps[0][:, : sizes[0]]) == sizes[0]
+        ):
+            raise InvalidSystem(
+                "hazard: the filters of plants that switch are mixed, so state i must mean the "
+                "same in all models, but these models may have different coordinates. Write them "
+                "in the same physical states (a transfer function has arbitrary ones) and pass "
+                "same_states=True"
+            )
+
     def belief(self) -> FiniteBelief[Any]:
         """Return the prior belief; if all modes are linear, their filters are compiled."""
         is_linear = all(isinstance(mode, PlantMode) for mode in self.modes)
         modes: Any = FilterBank(self.modes) if is_linear else self.modes
         if self.hazard is None:
             return FiniteBelief(modes, self.prior, on_impossible=self.on_impossible)
-        if len({mode.states for mode in self.modes}) > 1:
-            raise InvalidSystem(
-                "hazard: plants can switch only if all models have the same state variables; "
-                "these have different numbers of states"
-            )
         return InteractingBelief(
             modes, self.prior, hazard=self.hazard, on_impossible=self.on_impossible
         )
@@ -267,7 +287,7 @@ class Bank:
         if self._scheduled[1]:
             new[g.disturbance] = self._disturbance(int(new[0]))
         if o is not MISSING:
-            new[g.measured] = o
+            new[g.measured] = self.modes[0].as_output(o)
         return new
 
     def __repr__(self) -> str:

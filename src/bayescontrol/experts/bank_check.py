@@ -1,11 +1,13 @@
 """Check a bank of plant models before it runs: costs, evidence, times and violated limits.
 
-    cost       J(c, j): mean of (y - r)ᵀQ (y - r) + uᵀR u per step, controller of c on plant j
+    cost       J(c, j): mean of (y - r)ᵀQ (y - r) + (u - u_r)ᵀR (u - u_r) per step, controller of c
+               on plant j, where u_r is the input of plant j in the steady state at the setpoint r
     rate       nats per second that distinguish plant j, which is true, from plant i
     time       mean of the first time T at which Λ = Σ ln P(y | j) - ln P(y | i) reaches ln(odds)
     violation  probability that the output leaves its limits until then
 
-Costs and rates of linear loops are computed (`linear_loop`). Those of other loops are simulated:
+Costs and rates of linear loops are computed (`linear_loop`), also around an operating point. Those
+of other loops are simulated:
 loops with other controllers or models, unstable loops, and loops that reach the limits of the
 actuator. Times and violations are always simulated. A run that has not reached the odds at the
 horizon h, in a loop with constant signals and a computed rate, is completed by Wald's identity:
@@ -16,15 +18,21 @@ This ignores that Λ_T is a little above ln(odds). In other loops, unfinished ru
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import BoolArray, FloatArray, as_integer, require_between
-from bayescontrol.errors import MissingCapability
+from bayescontrol.arrays import (
+    BoolArray,
+    FloatArray,
+    as_integer,
+    as_numbers,
+    require_between,
+)
+from bayescontrol.errors import InvalidSystem, MissingCapability
 from bayescontrol.experts.bank import Bank
 from bayescontrol.experts.linear_loop import DIVERGED, LinearLoop, is_linear
 from bayescontrol.linear.matrices import as_definite, as_limits
@@ -42,6 +50,11 @@ GROWTH = 4.0
 #: Log-likelihoods with this relative difference are equal, and rates in nats per step below this
 #: are zero.
 ROUNDING, NO_RATE = 1e-9, 1e-9
+#: A loop without noise has a limit cycle if the output crosses its centre this number of times in
+#: the last quarter, with at least this share of its range in the third quarter.
+CROSSINGS, SUSTAINED = 4, 0.5
+#: An input stays at a limit if it is there in this share of steps.
+STAYS = 0.9
 #: The number of runs from which costs and rates are estimated.
 AVERAGED = 40
 
@@ -83,6 +96,10 @@ class BankCheck:
     stable: BoolArray  #: without limits of the actuator, if the loop is linear
     simulated: BoolArray
     intervals: dict[str, FloatArray]
+    cycles: BoolArray  #: whether a simulated loop goes on oscillating without noise
+    stays: BoolArray  #: whether the input of a simulated loop stays at a limit of the actuator
+    #: Names of plants whose setpoint cannot be reached, with the reason.
+    unreachable: dict[str, str]
     has_hazard: bool = False
 
     def pairs(self, values: FloatArray) -> FloatArray:
@@ -102,18 +119,28 @@ class BankCheck:
         """Pairs (controller, plant) with an unstable loop."""
         return [(self.names[c], self.names[j]) for c, j in np.argwhere(~self.stable)]
 
-    @property
-    def exit_code(self) -> int:
-        """The exit code of `bayescontrol check`; 0 if the check found no problem."""
-        is_stable = self.stable.diagonal().all()
-        return 13 if not is_stable else 12 if self.indistinguishable else 0
+    def exit_code(self, strict: bool = False) -> int:
+        """Return the exit code of `bayescontrol check`; 0 if the check found no problem.
+
+        If `strict`, a controller that is unstable on the plant of another mode is a problem too.
+        """
+        if not self.stable.diagonal().all():
+            return 13
+        return 12 if self.indistinguishable else 14 if strict and self.unstable else 0
 
     def summary(self) -> str:
         """Return the findings in words."""
         names, pairs = self.names, self.indistinguishable
-        unstable = [f"{c} on {'its own plant' if c == j else j}" for c, j in self.unstable]
-        words = f"Unstable pairs of controller and plant: {', '.join(unstable)}."
-        lines = [words if unstable else "Every controller is stable on every plant."]
+        unstable: dict[str, list[str]] = {}
+        for c, j in np.argwhere(~self.stable):
+            pair = f"{names[c]} on {'its own plant' if c == j else names[j]}"
+            unstable.setdefault(self._behaviour(c, j), []).append(pair)
+        lines = [
+            f"Unstable pairs of controller and plant{behaviour}: {', '.join(unstable[behaviour])}."
+            for behaviour in sorted(unstable)
+        ] or ["Every controller is stable on every plant."]
+        for name, reason in self.unreachable.items():
+            lines.append(f"The setpoint of {name} cannot be reached: {reason}.")
         same = [f"If {j} is true, it cannot be distinguished from {i}." for j, i in pairs]
         lines += same or ["Every pair of plants can be distinguished."]
         for j, i in _largest(self.pairs(self.times)):
@@ -134,6 +161,12 @@ class BankCheck:
             lines.append("The check ignores the hazard: the true plant does not change.")
         return "\n".join(lines)
 
+    def _behaviour(self, c: int, j: int) -> str:
+        """Return what the limits of the actuator make of an unstable loop."""
+        if self.cycles[c, j]:
+            return " with a limit cycle"
+        return " with the input at a limit" if self.stays[c, j] else ""
+
     def time(self, c: int, j: int, i: int) -> str:
         """Return a time as text."""
         bound = "more than " if self.unfinished[c, j, i] > 0.0 else ""
@@ -150,11 +183,12 @@ class BankCheck:
         named = ", ".join(f"{m + 1} {name}" for m, name in enumerate(self.names))
         panels = [
             _panel("Extra cost", "cost / best cost on the plant - 1",
-                   self.costs / self.costs.min(axis=0) - 1.0, "row: controller, column: plant"),
+                   self.costs / self.costs.min(axis=0) - 1.0,
+                   "row: controller, column: plant, *: unstable", ~self.stable),
             _panel(f"Mean time to odds of {self.odds:g}:1", "seconds", self.pairs(self.times),
                    "row: true plant, column: other plant"),
         ]  # fmt: skip
-        note = "Darker is worse, ∞: unstable or never."
+        note = "Darker is worse, ∞: infinite cost, or never."
         return figures.figure(Chart("Check of a bank", panels, note, 2, named))
 
     def __repr__(self) -> str:
@@ -167,12 +201,16 @@ def _largest(values: FloatArray) -> list[Any]:
     return np.argwhere((finite == finite.max()) & (finite >= 0.0)).tolist()[:1]
 
 
-def _panel(title: str, label: str, values: FloatArray, note: str) -> Panel:
-    """Return a heat map of a matrix with its values; infinite ones are as dark as the largest."""
-    high = float(f"{values[np.isfinite(values)].max(initial=1e-9):.2g}")
-    shown = np.where(np.isinf(values), high, values)
+def _panel(
+    title: str, label: str, values: FloatArray, note: str, marked: BoolArray | None = None
+) -> Panel:
+    """Return a heat map of a matrix; infinite and marked values are as dark as the largest."""
+    is_marked = np.zeros(values.shape, np.bool_) if marked is None else marked
+    is_dark = is_marked | np.isinf(values)
+    high = float(f"{values[~is_dark & np.isfinite(values)].max(initial=1e-9):.2g}")
+    shown = np.where(is_dark, high, values)
     words = [
-        Word("∞" if np.isinf(v) else f"{v:.3g}", i + 0.5, -j - 0.5)
+        Word(_short(v) + "*" * int(is_marked[j, i]), i + 0.5, -j - 0.5)
         for (j, i), v in np.ndenumerate(values)
         if not np.isnan(v)
     ]
@@ -193,10 +231,14 @@ def check_bank(
     runs: int = 400,
     horizon: int = 2000,
     seed: SeedLike = 0,
+    progress: Callable[[int, int], object] | None = None,
 ) -> BankCheck:
     """Predict what controllers cost on each plant, and how fast plants are distinguished.
 
-    Q and R are matrices, or numbers for multiples of the identity. y is the measured output. The
+    Q and R are matrices, lists of weights, or one weight for all. y is the measured output. The
+    cost of an input is that of its deviation from the steady state of the plant at the setpoint. If
+    limits exclude this steady state, the nearest input within them counts, and the words say so.
+    `progress` is called with the numbers of finished and of all loops. The
     arrays of the result have an axis for the controller that acts while plants are distinguished:
     times[j, j, i] is the time with the controller of the true plant, times.max(axis=0) the worst.
     Worlds start in the `start` of the mode, filters too. Costs and rates are averages over the
@@ -211,13 +253,13 @@ def check_bank(
     ...     sensor_noise=1.0, name=f"gain {gain:+g}")
     >>> found = check_bank(Bank([motor(4.0), motor(-4.0), motor(2.0)], setpoint=10.0))
     >>> found.costs.round(1).tolist()
-    [[3.0, inf, 6.7], [inf, 3.0, inf], [4.3, inf, 4.7]]
+    [[2.5, inf, 5.2], [inf, 2.5, inf], [3.6, inf, 2.5]]
     >>> found.pairs(found.times).round(1).tolist()          # seconds; here a sample takes 1 s
     [[nan, 2.6, 8.9], [2.7, nan, 3.4], [5.0, 2.0, nan]]
     """
     if not isinstance(bank, Bank):
         raise MissingCapability(f"{bank!r} is not a bank: pass Bank([PlantMode(…), …])")
-    return _Checker(bank, Q, R, output_limits, odds, runs, horizon, seed).run()
+    return _Checker(bank, Q, R, output_limits, odds, runs, horizon, seed).run(progress)
 
 
 class _Checker:
@@ -230,8 +272,7 @@ class _Checker:
         g = bank.signals
         self.bank, self.modes, self.seed = bank, bank.modes, as_seed(seed)
         self.Q, self.R = (
-            as_definite(v if np.ndim(v) else np.eye(n) * v, n, what, strictly=False)
-            for v, n, what in ((Q, g.outputs, "Q"), (R, g.inputs, "R"))
+            _weights(v, n, what) for v, n, what in ((Q, g.outputs, "Q"), (R, g.inputs, "R"))
         )
         self.output_limits = None if output_limits is None else as_limits(output_limits, g.outputs)
         self.odds = require_between("odds", odds, 1.0, math.inf, ends="()")
@@ -239,33 +280,61 @@ class _Checker:
         self.half, self.is_linear = self.horizon // 2, all(map(is_linear, bank.modes))
         x, rows, nothing = bank.first_signals(), [], (np.zeros(g.inputs), np.zeros(g.outputs))
         for _ in range(self.horizon):
-            rows.append(np.concatenate([x[g.setpoint], x[g.setpoint_before], x[g.disturbance]]))
+            rows.append([*x[g.setpoint], *x[g.setpoint_before], *x[g.disturbance], 1.0])
             x = bank.next_signals(x, *nothing)
         self.signals = np.array(rows)
         changing = np.flatnonzero((self.signals != self.signals[-1]).any(axis=1))
         #: Steps until signals are constant, or half of the horizon if they never are.
         settled_at = int(changing.max(initial=-1)) + 1
         self.changes, self.is_settled = min(settled_at, self.half), settled_at <= self.half
+        #: u_r of each plant at each step, within the limits.
+        self.steady: list[FloatArray] = []
+        self.unreachable: dict[str, str] = {}
+        self.names = tuple(mode.name or f"m{m}" for m, mode in enumerate(self.modes))
+        for name, mode in zip(self.names, self.modes, strict=True):
+            self.steady.append(self.steady_inputs(name, mode))
 
-    def run(self) -> BankCheck:
+    def steady_inputs(self, name: str, mode: Any) -> FloatArray:
+        """Return u_r at each step; note if the setpoint cannot be reached in the second half."""
+        g, p, (low, high) = self.bank.signals, self.bank.signals.outputs, mode.limits
+        kept = [*range(p), *range(2 * p, 2 * p + g.disturbances)]  # setpoint and disturbance
+        levels, at = np.unique(self.signals[:, kept], axis=0, return_inverse=True)
+        found = [mode.steady_state(level[:p], level[p:]) for level in levels]
+        inputs = np.array([u for u, _ in found])
+        late = np.unique(at[self.half :])
+        if beyond := [i for i in late if ((inputs[i] < low) | (inputs[i] > high)).any()]:
+            limits = f"beyond its limits {_shown(low)} and {_shown(high)}"
+            self.unreachable[name] = f"it needs the input {_shown(inputs[beyond[0]])}, {limits}"
+        elif missed := [i for i in late if not found[i][1]]:
+            output = _shown(levels[missed[0], :p])
+            self.unreachable[name] = f"no steady state with the output {output} was found"
+        return np.asarray(np.clip(inputs, low, high)[at])
+
+    def run(self, progress: Callable[[int, int], object] | None) -> BankCheck:
         """Analyse or simulate every controller on every plant."""
         M, cubes = len(self.modes), ("rates", "times", "unfinished", "violations")
         found = {key: np.full((3, M, M, M), np.nan) for key in cubes}
         found["costs"], (stable, simulated) = np.empty((3, M, M)), np.ones((2, M, M), np.bool_)
-        for c, j in np.ndindex(M, M):
+        cycles, stays = np.zeros((2, M, M), np.bool_)
+        for done, (c, j) in enumerate(np.ndindex(M, M)):
+            if progress is not None:
+                progress(done, M * M)
             results = self.analyse(c, j) if self.is_linear else {}
             simulated[c, j] = "rates" not in results
             if simulated[c, j]:
                 results = {**self.averages(c, j), **results}
+                cycles[c, j], stays[c, j] = results.pop("cycles"), results.pop("stays")
             stable[c, j] = results.pop("stable")
             results |= self.times(c, j, np.atleast_2d(results["rates"])[0], not simulated[c, j])
             for key, values in results.items():
                 found[key][:, c, j] = values
         for key in cubes:
             found[key][:, :, np.eye(M, dtype=np.bool_)] = np.nan
+        if progress is not None:
+            progress(M * M, M * M)
         return BankCheck(
-            names=tuple(mode.name or f"m{m}" for m, mode in enumerate(self.modes)),
-            period=self.bank.period, odds=self.odds, runs=self.runs, horizon=self.horizon,
+            names=self.names, period=self.bank.period, odds=self.odds, runs=self.runs,
+            horizon=self.horizon, cycles=cycles, stays=stays, unreachable=self.unreachable,
             has_hazard=self.bank.hazard is not None, stable=stable, simulated=simulated,
             intervals={key: values[1:] for key, values in found.items()},
             **{key: values[0] for key, values in found.items()},
@@ -284,6 +353,7 @@ class _Checker:
         margin = MARGIN * np.sqrt(np.diag(covariance)[u])
         if ((mean[:, u] - margin < low) | (mean[:, u] + margin > high)).any():
             return {}
+        mean[:, u] -= self.steady[j]
         late = mean[self.half :]
         moments = covariance + late.T @ late / len(late)
         squares = np.diag(moments)[u.stop :].reshape(-1, p).sum(axis=1)
@@ -301,19 +371,38 @@ class _Checker:
         """Return stability, cost and rates from simulated runs until the horizon."""
         runs, costs, is_bounded = min(self.runs, AVERAGED), [], True
         evidence = np.zeros((2, runs, len(self.modes)))  # in the first and the second half
+        steps_at, steps_left = np.zeros((2, self.bank.signals.inputs)), self.horizon - self.half
         for k, (gain, y, u) in enumerate(self.simulate(c, j, runs)):
             evidence[int(k >= self.half)] += gain
-            error = y - self.signals[k, : y.shape[1]]
+            error, change = y - self.signals[k, : y.shape[1]], u - self.steady[j][k]
             if not (is_bounded := bool(np.isfinite(y).all())):
                 break
-            costs.append(((error @ self.Q) * error).sum(axis=1) + ((u @ self.R) * u).sum(axis=1))
+            costs.append(((error @ self.Q) * error).sum(1) + ((change @ self.R) * change).sum(1))
+            if k >= self.half:
+                low, high = self.modes[0].limits
+                steps_at += [(u <= low).mean(axis=0), (u >= high).mean(axis=0)]
         third, fourth = np.array_split(costs[self.half :], 2)
+        stays = bool((steps_at >= STAYS * steps_left).any())
+        found: dict[str, Any] = {"stays": stays, "cycles": is_bounded and self.oscillates(c, j)}
         if not is_bounded or (self.is_settled and fourth.mean() > GROWTH * third.mean()):
             rates = np.where(evidence.any(axis=(0, 1)), math.inf, 0.0)
-            return {"stable": False, "costs": math.inf, "rates": rates}
+            return found | {"stable": False, "costs": math.inf, "rates": rates}
+        is_stuck = found["cycles"] or (stays and self.names[j] not in self.unreachable)
+        found["stable"] = self.is_linear or not is_stuck
+        rates = evidence[1] / (steps_left * self.bank.period)
         mean = np.mean(costs[self.half :], axis=0)
-        rates = evidence[1] / ((self.horizon - self.half) * self.bank.period)
-        return {"stable": True, "costs": _interval(mean), "rates": _interval(rates)}
+        return found | {"costs": _interval(mean), "rates": _interval(rates)}
+
+    def oscillates(self, c: int, j: int) -> bool:
+        """Return whether the output goes on oscillating when the noise ends at half the horizon."""
+        if not self.is_settled:
+            return False
+        run = [y[0].copy() for _, y, _ in self.simulate(c, j, 1, self.half)]
+        third, fourth = np.array_split(run[self.half :], 2)
+        size, middle = np.ptp(fourth, axis=0), 0.5 * (fourth.max(axis=0) + fourth.min(axis=0))
+        crossings = np.diff(fourth > middle, axis=0).sum(axis=0)
+        is_sustained = (size > SUSTAINED * np.ptp(third, axis=0)) & (crossings >= CROSSINGS)
+        return bool((is_sustained & (size > np.sqrt(np.diag(self.modes[j].V)))).any())
 
     def times(self, c: int, j: int, rates: FloatArray, is_exact: bool) -> dict[str, Any]:
         """Return times, the share of unfinished runs, and violations, from simulated runs.
@@ -350,19 +439,24 @@ class _Checker:
             found["violations"] = violated
         return {key: _interval(values) for key, values in found.items()}
 
-    def simulate(self, c: int, j: int, runs: int) -> Iterator[tuple[FloatArray, ...]]:
+    def simulate(
+        self, c: int, j: int, runs: int, noisy_steps: int | None = None
+    ) -> Iterator[tuple[FloatArray, ...]]:
         """Yield ln P(y | j) - ln P(y | m) for all m, y and u of all runs at each step."""
-        rng = Stream.named(self.seed, c * len(self.modes) + j, "check")
+        rng = Stream.named(self.seed, c * len(self.modes) + j, "check").generator()
+        noisy_steps = self.horizon if noisy_steps is None else noisy_steps
         if self.is_linear:
-            steps = LinearLoop(self.bank, c, j).simulate(self.signals, runs, rng.generator())
+            steps = LinearLoop(self.bank, c, j).simulate(self.signals, runs, rng, noisy_steps)
         else:
-            steps = self.simulate_modes(c, j, runs)
+            steps = self.simulate_modes(c, j, runs, noisy_steps)
         for log_p, y, u in steps:
             gain = log_p[:, [j]] - log_p
             gain[abs(gain) <= ROUNDING * abs(log_p)] = 0.0
             yield gain, y, u
 
-    def simulate_modes(self, c: int, j: int, runs: int) -> Iterator[tuple[FloatArray, ...]]:
+    def simulate_modes(
+        self, c: int, j: int, runs: int, noisy_steps: int
+    ) -> Iterator[tuple[FloatArray, ...]]:
         """Yield ln P(y | m), y and u of all runs at each step, with the modes themselves."""
         g, modes = self.bank.signals, self.modes
         log_p, y, u = (np.zeros((runs, n)) for n in (len(modes), g.outputs, g.inputs))
@@ -370,7 +464,10 @@ class _Checker:
         worlds = [self.bank.environment(j) for _ in range(runs)]
         signals = [self.bank.first_signals()] * runs
         states = [[mode.start() for mode in modes] for _ in range(runs)]
-        for _ in range(self.horizon):
+        for k in range(self.horizon):
+            if k == noisy_steps:
+                for world in worlds:
+                    world.silence()
             for run in np.flatnonzero(np.isfinite(y).all(axis=1)):
                 x, s = signals[run], states[run]
                 a = modes[c].act(SituatedState(x, s[c]), rngs[run])
@@ -384,6 +481,30 @@ class _Checker:
                 y[run], u[run] = o, modes[c].limited(a)
                 signals[run] = self.bank.next_signals(x, a, o)
             yield log_p, y, u
+
+
+def _short(value: float) -> str:
+    """Return a number in at most five characters: 0.12, 120, 1e3 or ∞."""
+    if value >= 1000.0:
+        return "∞" if np.isinf(value) else f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
+    return f"{float(f'{value:.2g}'):g}"
+
+
+def _weights(value: npt.ArrayLike, size: int, what: str) -> FloatArray:
+    """Return a weight as a matrix: from one number for all, a number for each, or a matrix."""
+    if np.ndim(value) < 2:
+        if np.size(value) not in (1, size):
+            raise InvalidSystem(
+                f"{what} has {np.size(value)} weights: expected {size}, or one for all"
+            )
+        value = np.diag(np.broadcast_to(as_numbers(value, what, InvalidSystem), (size,)))
+    return as_definite(value, size, what, strictly=False)
+
+
+def _shown(values: FloatArray) -> str:
+    """Return one number, or a list of numbers, as text."""
+    texts = [f"{value:.4g}" for value in values]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def _interval(values: Any) -> FloatArray:

@@ -3,6 +3,8 @@
     z = [x, x̂ of all filters, u, ŷ, ŷ before]      z' = z F + signals H + N(0, 1) G
     Covariance of z in the long run: P = Σ (Fᵏ)ᵀ GᵀG Fᵏ
 
+The last signal is 1, for constants: operating points, drifts, and those of the controller.
+
 ŷ is the output that the filter of the controller expects. e_m is the innovation of filter m, and
 U_m S_m U_mᵀ = 1, so that ln P(y | m) = -½ (|U_m e_m|² + ln det S_m), without the constant.
 """
@@ -28,12 +30,11 @@ STATIONARY = 1e-13
 
 
 def is_linear(mode: Any) -> bool:
-    """Whether plant, filter and controller are linear; limits are not considered."""
+    """Whether plant, filter and controller are affine; limits are not considered."""
     if not isinstance(mode, PlantMode) or mode.nu < math.inf or mode.stationary is None:
         return False
     uses_estimates = isinstance(mode.controller, PI) and not mode.controller.integrate_measured
-    has_constants = any(constant.any() for constant in mode.constants)
-    return (mode.gain is not None or uses_estimates) and not has_constants
+    return mode.gain is not None or uses_estimates
 
 
 class LinearLoop:
@@ -51,16 +52,20 @@ class LinearLoop:
         )
         self.B = np.vstack([np.hstack([mode.B, mode.E]) for mode in modes])
         self.D = np.vstack([mode.D for mode in modes])
+        self.k, self.c = (
+            np.concatenate([mode.constants[i] for mode in modes])[None] for i in range(2)
+        )
         stationary = [mode.stationary[2] for mode in modes]
         given = [mode.start_noise for mode in modes]
         Sigma = [S if start is None else start for S, start in zip(stationary, given, strict=True)]
         self.Sigma, self.stationary = block_diag(*Sigma), block_diag(*stationary)
         before = sum(mode.states for mode in modes[:c])
         self.x_hat = slice(before, before + self.mode.states)
-        x_hat, y = np.concatenate([mode.x0 for mode in modes]), self.mode.C @ self.mode.x0
+        x_hat = np.concatenate([mode.x0 for mode in modes])
+        y = self.mode.start()[1 : 1 + g.outputs]
         start = [self.plant.x0, x_hat, bank.first_signals()[g.u], y, y]
-        noises, signals = self.plant.states + g.outputs, 2 * g.outputs + g.disturbances
-        sizes = [*map(len, start), 2 * g.outputs, g.disturbances, self.plant.states, g.outputs]
+        noises, signals = self.plant.states + g.outputs, 2 * g.outputs + g.disturbances + 1
+        sizes = [*map(len, start), 2 * g.outputs, g.disturbances, 1, self.plant.states, g.outputs]
         self.start, self.ends = np.concatenate(start), np.cumsum(sizes)
         self.u = slice(self.ends[1], self.ends[2])
         self.rows = np.cumsum([len(self.start), signals, noises])
@@ -81,18 +86,21 @@ class LinearLoop:
         The excess is what limits of the actuator add to the input.
         """
         plant, mode, size = self.plant, self.mode, self.rows[-1] + self.mode.signals.inputs
-        x, x_hat, u, y_hat, y_before, r, d, w, noise, excess = np.split(
+        x, x_hat, u, y_hat, y_before, r, d, one, w, noise, excess = np.split(
             np.eye(size), self.ends, axis=1
         )
-        signals = [r, d, u, x_hat[:, self.x_hat], y_hat, y_before]
+        (k, c), c_hat = plant.constants, one @ mode.constants[1][None]
+        signals = [r, d, u, x_hat[:, self.x_hat], y_hat, y_before, one]
         u = np.hstack(signals) @ self.controller + excess
         v = np.hstack([u, d])
-        x = x @ plant.A.T + v @ np.hstack([plant.B, plant.E]).T + w @ self.factors[0]
-        y = x @ plant.C.T + v @ plant.D.T + noise @ self.factors[1]
-        ahead = x_hat @ self.A.T + v @ self.B.T
-        e = np.tile(y, len(self.D) // len(y.T)) - ahead @ self.C.T - v @ self.D.T
+        x = x @ plant.A.T + v @ np.hstack([plant.B, plant.E]).T + one @ k[None]
+        x += w @ self.factors[0]
+        y = x @ plant.C.T + v @ plant.D.T + one @ c[None] + noise @ self.factors[1]
+        ahead = x_hat @ self.A.T + v @ self.B.T + one @ self.k
+        y_ahead = ahead @ self.C.T + v @ self.D.T + one @ self.c
+        e = np.tile(y, len(self.D) // len(y.T)) - y_ahead
         x_hat = ahead + e @ L.T
-        new_y = x_hat[:, self.x_hat] @ mode.C.T + v @ mode.D.T
+        new_y = x_hat[:, self.x_hat] @ mode.C.T + v @ mode.D.T + c_hat
         return np.hstack([x, x_hat, u, new_y, y_hat, y, e @ U.T])
 
     def long_run(self, signals: FloatArray) -> tuple[FloatArray, ...] | None:
@@ -122,20 +130,21 @@ class LinearLoop:
         return np.array(path) @ X[:m], X[:n].T @ P @ X[:n] + X[m:].T @ X[m:], log_det
 
     def simulate(
-        self, signals: FloatArray, runs: int, rng: np.random.Generator
+        self, signals: FloatArray, runs: int, rng: np.random.Generator, noisy_steps: int
     ) -> Iterator[tuple[FloatArray, ...]]:
         """Yield ln P(y | m), y and u of all runs at each step, with limits of the actuator.
 
-        Runs that diverge have an infinite output, and start again.
+        Runs that diverge have an infinite output, and start again. Only the first `noisy_steps`
+        steps have noise.
         """
         (n, m, end), p, (low, high) = self.rows, len(self.plant.C), self.plant.limits
         z, Sigma, is_changing = np.tile(self.start, (runs, 1)), self.Sigma, True
-        for s in signals:
+        for k, s in enumerate(signals):
             if is_changing:
                 L, U, log_det, new = self.gains(Sigma)
                 is_changing = abs(new - Sigma).max() > STATIONARY * abs(new).max()
                 Sigma, step = new, self.step(L, U)
-            noise = rng.standard_normal((runs, end - m))
+            noise = rng.standard_normal((runs, end - m)) * (k < noisy_steps)
             found = z @ step[:n] + (noise @ step[m:end] + s @ step[n:m])
             excess = np.clip(found[:, self.u], low, high) - found[:, self.u]
             if excess.any():
@@ -148,9 +157,11 @@ class LinearLoop:
 
 
 def _matrix(mode: Any) -> FloatArray:
-    """Return the controller as a matrix, from its answers to unit vectors."""
+    """Return the controller as a matrix, from its answers to 0 and to unit vectors."""
     g, zero = mode.signals, np.zeros(mode.signals.outputs)
     sizes = [g.outputs, g.outputs, g.disturbances, g.inputs, mode.states, g.outputs, g.outputs]
-    parts = zip(*np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1), strict=True)
+    rows = np.eye(sum(sizes) + 1, sum(sizes))  # the last one is 0
+    parts = zip(*np.split(rows, np.cumsum(sizes)[:-1], axis=1), strict=True)
     loops = [Loop(0, r, r_0, d, u, zero, x, y, y_0) for r, r_0, d, u, x, y, y_0 in parts]
-    return np.array([mode.controller(loop) for loop in loops])
+    *answers, constant = (np.asarray(mode.controller(loop)) for loop in loops)
+    return np.array([*(answer - constant for answer in answers), constant])

@@ -1,7 +1,6 @@
 """Operation modes of control engineers: a plant model with a Kalman filter, and a controller.
 
     hypothesis   x' = A x + B u + E d + w,   y = C x' + D u + e        `PlantMode`
-                 x' = f(x, u, d) + w,        y = h(x') + e             `ExtendedMode`
     policy       u = controller(loop), within the limits of the actuator
 
 w is process noise, e sensor noise. The filter is the private state of the mode, see
@@ -11,6 +10,7 @@ measured disturbances and last output. They reach every mode.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import is_
@@ -33,7 +33,6 @@ from bayescontrol.errors import (
 )
 from bayescontrol.experts.controllers import PI, Loop, Signals
 from bayescontrol.experts.mode import require_function
-from bayescontrol.experts.plant import linearise
 from bayescontrol.experts.state_space import (
     SAME_PERIOD,
     as_constant,
@@ -42,12 +41,16 @@ from bayescontrol.experts.state_space import (
     discretised,
     process_covariance,
     sampled,
+    steady_target,
+    unstable_modulus,
 )
 from bayescontrol.linear.matrices import as_limits, as_matrix, as_start, as_vector, riccati
 from bayescontrol.protocols import MISSING, SituatedState
 from bayescontrol.seeding import StreamLike, require_stream
 
 _FLOAT = np.dtype(np.float64)
+#: Relative size of errors that are 0 up to rounding.
+NEAR = 1e-6
 
 
 class Filters:
@@ -87,6 +90,8 @@ class FilterMode(Filters):
     #: The next state and its output without noise, functions of (x, v).
     next_state: Any
     output_of: Any
+    #: steady_state(r, d): the input in the steady state with the output r, and whether it has r.
+    steady_state: Callable[[FloatArray, FloatArray], tuple[FloatArray, bool]]
     W: FloatArray
     u0: FloatArray
     _continuous: Any = None
@@ -136,7 +141,7 @@ class FilterMode(Filters):
         x, Sigma = np.zeros(r), np.zeros((r, r))
         is_given = self.start_noise is not None
         x[:n], Sigma[:n, :n] = self.x0, self.start_noise if is_given else self.stationary[2]
-        y = self.output_of(self.x0, np.zeros(self.signals.inputs + self.signals.disturbances))
+        y = self.output_of(self.x0, np.append(self.u0, np.zeros(self.signals.disturbances)))
         is_steady = not is_given and self.nu == math.inf
         return np.concatenate([[float(is_steady)], y, y, x, Sigma.ravel()])
 
@@ -171,6 +176,14 @@ class FilterMode(Filters):
         """Return the input as an array of the right shape; its values are not checked."""
         return _vector(u, self.signals.inputs, "the input")
 
+    def as_output(self, o: object) -> FloatArray:
+        """Return a measured output as an array of the right shape; its values are not checked."""
+        if o is None:
+            raise BadEvidence(
+                "the output is None: if the sample was lost, pass bayescontrol.MISSING"
+            )
+        return _vector(o, self.signals.outputs, "the output")
+
     def log_likelihood(self, xs: SituatedState, a: Any, o: Any) -> float:
         """Return ln P(y | past, u), the density of the innovation."""
         return float(self.log_likelihoods(xs, a, o)[0])
@@ -189,7 +202,7 @@ class FilterMode(Filters):
         if g.disturbances:
             v[g.inputs : -1] = x[g.disturbance]
         v[-1] = 1.0
-        return v, x[g.measured] if o is MISSING else _vector(o, g.outputs, "the output")
+        return v, x[g.measured] if o is MISSING else self.as_output(o)
 
     def is_regular(self, interval: float) -> bool:
         """Whether this interval is the sampling period."""
@@ -221,7 +234,8 @@ class FilterMode(Filters):
 class PlantMode(FilterMode):
     """A linear plant with a Kalman filter and a controller.
 
-    `plant` is a system of python-control, or matrices (A, B, C) or (A, B, C, D) in discrete time.
+    `plant` is a system of python-control or `scipy.signal`, or matrices (A, B, C) or (A, B, C, D)
+    in discrete time.
     A continuous-time plant needs the sampling period `dt` and is discretised by `method`, by
     default with inputs that are held between samples ("zoh"); other methods are those of
     `scipy.signal.cont2discrete`. A discrete-time plant must have this `dt`, if it is given. The
@@ -311,28 +325,44 @@ class PlantMode(FilterMode):
         if callable(controller) or hasattr(controller, "predict"):
             super().set_controller(controller)
             return
-        n, q, p = self.states, self.signals.inputs, self.signals.outputs
+        n, q = self.states, self.signals.inputs
+        if isinstance(controller, tuple) and len(controller) == 3:
+            raise InvalidSystem(
+                f"{self!r}: the controller is a tuple of three, as control.dlqr returns it: pass "
+                "K, its first item"
+            )
         self.gain = K = as_matrix(controller, (q, n), "the gain of the controller")
-        k, c = self.constants[0] + self.B @ self.u0, self.constants[1] + self.D[:, :q] @ self.u0
-        steady = np.block([[self.A - np.eye(n), self.B], [self.C, self.D[:, :q]]])
-        from_signals = np.block(
-            [[np.zeros((n, p)), -self.E, -k[:, None]], [np.eye(p), -self.D[:, q:], -c[:, None]]]
-        )
-        rows = abs(steady).max(axis=1, keepdims=True)
-        rows[n:] = rows[n:].max()  # all outputs are equally important
-        rows[rows == 0.0] = 1.0
-        columns = abs(steady / rows).max(axis=0)
-        columns[columns == 0.0] = 1.0
-        if p == q and np.linalg.matrix_rank(steady / rows / columns) == n + p:
-            target = np.linalg.solve(steady, from_signals)
-        else:  # a steady state is required, outputs at the setpoint as far as possible
-            weight = np.concatenate([np.full((n, 1), 1e6), np.ones((p, 1))]) / rows
-            target = np.linalg.pinv(weight * steady) @ (weight * from_signals)
+        if (modulus := unstable_modulus(self.A, self.B, K)) is not None:
+            warnings.warn(
+                f"{self!r}: the gain does not stabilise its own model: an eigenvalue of A - B K "
+                f"has modulus {modulus:.4g}. Check its sign, and compute it for the sampled plant",
+                stacklevel=4,
+            )
+        target = self.steady_target
         forward = np.ascontiguousarray(target[n:] + K @ target[:n])  # from (setpoint, d, 1)
-        forward[:, -1] += self.u0
         self.controller = lambda loop: kernels.kalman.feedback(
             forward, K, loop.setpoint, loop.disturbance, loop.x
         )
+
+    @cached_property
+    def steady_target(self) -> FloatArray:
+        """The matrix from (setpoint, d, 1) to the steady state and its input; see `state_space`."""
+        q, (k, c) = self.signals.inputs, self.constants
+        k, c = k + self.B @ self.u0, c + self.D[:, :q] @ self.u0
+        target = steady_target(
+            self.A, self.B, self.C, self.D[:, :q], (self.E, self.D[:, q:]), (k, c)
+        )
+        target[self.states :, -1] += self.u0
+        return target
+
+    def steady_state(self, r: FloatArray, d: FloatArray) -> tuple[FloatArray, bool]:
+        """Return the input in the steady state nearest to the output r, and whether it has r."""
+        x, u = np.split(self.steady_target @ [*r, *d, 1.0], [self.states])
+        v = np.concatenate([u, d])
+        errors = [self.next_state(x, v) - x, self.output_of(x, v) - r]
+        sizes = [abs(x).max(initial=0.0), abs(r).max(initial=0.0)]
+        is_near = (abs(e).max() <= NEAR * (1.0 + s) for e, s in zip(errors, sizes, strict=True))
+        return u, all(is_near)
 
     @cached_property
     def stationary(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
@@ -354,6 +384,11 @@ class PlantMode(FilterMode):
     def output_of(self, x: FloatArray, v: FloatArray) -> FloatArray:
         """Return the output of the state that the inputs v have led to, without noise."""
         return np.asarray(self.C @ x + self.D @ v + self.constants[1])
+
+    @property
+    def output_map(self) -> FloatArray:
+        """[C D c], the matrix from (x, inputs and disturbances, 1) to the output."""
+        return np.hstack([self.C, self.D, self.constants[1][:, None]])
 
     def models(self, interval: float, room: int) -> tuple[Any, ...]:
         """Return the parts of `kernels.kalman.FilterModels` for a sampling interval.
@@ -421,7 +456,7 @@ class FilterBank(Filters):
 
     def _stack(self, interval: float) -> Any:
         """Return the models of all modes for a sampling interval."""
-        return _stacked([mode.models(interval, self._room) for mode in self._modes])
+        return stacked([mode.models(interval, self._room) for mode in self._modes])
 
     def __len__(self) -> int:
         return len(self._modes)
@@ -440,7 +475,7 @@ class FilterBank(Filters):
         interval = xs.x.item(1)
         regular = first.is_regular(interval)
         models = self._regular if regular else self._models(interval)
-        return _run(models, xs.s, v, y, o is MISSING, regular)
+        return run_filters(models, xs.s, v, y, o is MISSING, regular)
 
     def mix(self, states: FloatArray, flow: FloatArray) -> FloatArray:
         """Return the states of filters that may switch, for `InteractingBelief`."""
@@ -449,86 +484,6 @@ class FilterBank(Filters):
 
     def __repr__(self) -> str:
         return f"FilterBank({', '.join(self.names[:4])}{', …' * (len(self) > 4)})"
-
-
-class ExtendedMode(FilterMode):
-    """A nonlinear simulator with an extended Kalman filter, and a controller.
-
-    `step(x, u)` returns the next state, `output(x)` the output of a state; with measured
-    `disturbances`, u holds the inputs and then the disturbances. Both are linearised at each step
-    by central differences, so the filter is approximate. `start` and `start_noise` are required.
-    The other arguments are those of `PlantMode`.
-
-    >>> swing = ExtendedMode(
-    ...     lambda x, u: [x[0] + 0.05 * x[1], x[1] - 0.05 * (9.81 * np.sin(x[0]) - u[0])],
-    ...     lambda x: [x[0]], lambda loop: -2.0 * loop.x[1], dt=0.05, inputs=1,
-    ...     start=[0.1, 0.0], start_noise=0.1, process_noise=0.01, sensor_noise=0.02)
-    >>> swing
-    ExtendedMode(2 states)
-    """
-
-    def __init__(
-        self,
-        step: Callable[[Any, Any], Any],
-        output: Callable[[Any], Any],
-        controller: Any,
-        *,
-        dt: float,
-        inputs: int,
-        start: npt.ArrayLike,
-        start_noise: npt.ArrayLike,
-        process_noise: npt.ArrayLike = 0.0,
-        sensor_noise: npt.ArrayLike,
-        disturbances: int = 0,
-        limits: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        student: float = math.inf,
-        name: str = "",
-    ) -> None:
-        require_function(step, "step(x, u)", f"ExtendedMode {name!r}")
-        require_function(output, "output(x)", f"ExtendedMode {name!r}")
-        if any(given is None for given in (start, start_noise)):
-            raise InvalidSystem(f"ExtendedMode {name!r}: give start and start_noise")
-        self.step, self.output, n = step, output, np.size(start)
-        self.W, self.u0 = as_covariance(process_noise, n, "process_noise"), np.zeros(inputs)
-        outputs = np.size(output(as_start(start, n)))
-        super().__init__(
-            controller, n, Signals(inputs, outputs, disturbances),
-            require_between("dt", dt, 0.0, math.inf, ends="()"), sensor_noise=sensor_noise,
-            limits=limits, start=start, start_noise=start_noise, student=student, name=name,
-        )  # fmt: skip
-
-    def next_state(self, x: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the next state without noise."""
-        return self._answer("step", self.step(x.copy(), v.copy()), self.states)
-
-    def output_of(self, x: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the output of a state without noise."""
-        return self._answer("output", self.output(x), self.signals.outputs)
-
-    def _answer(self, what: str, answer: Any, size: int) -> FloatArray:
-        """Return the answer of a function of the simulator as a new vector."""
-        vector = np.array(answer, np.float64, ndmin=1)
-        if vector.shape != (size,):
-            expected = counted(size, "number")
-            raise InvalidSystem(f"{self!r}: {what} returned {answer!r}: expected {expected}")
-        return vector
-
-    def step_filter(self, xs: SituatedState, a: Any, o: Any) -> tuple[FloatArray, FloatArray]:
-        """Return ln P(y | past, u) and the next state, linearised at the estimate."""
-        v, y = self.events(xs.x, a, o)
-        self.require_interval(xs.x.item(1))
-        at = 1 + 2 * self.signals.outputs
-        x, v = xs.s[at : at + self.states], v[:-1]
-        ahead = self.next_state(x, v)
-        A, _ = linearise(self.next_state, x, v)
-        C, _ = linearise(self.output_of, ahead, v[:0])
-        k, c = ahead - A @ x, self.output_of(ahead, v) - C @ ahead
-        F, H = np.column_stack([A, k]), np.column_stack([C, c])
-        if not (np.isfinite(F).all() and np.isfinite(H).all()):
-            raise BadEvidence(f"{self!r}: the simulated step from {x.tolist()} is not finite")
-        blank = np.zeros((0, 0))
-        models = _stacked([(F, H, self.W, self.V, self.nu, blank, math.nan, blank)])
-        return _run(models, xs.s[None], np.ones(1), y, o is MISSING, False)
 
 
 class PlantWorld:
@@ -566,16 +521,20 @@ class PlantWorld:
         self.k += 1
         return y.item() if y.size == 1 else y
 
+    def silence(self) -> None:
+        """Set the noise to 0 from now on."""
+        self._factors = [np.zeros_like(factor) for factor in self._factors]
+
     def __repr__(self) -> str:
         return f"PlantWorld({self.mode!r}, step {self.k})"
 
 
-def _stacked(each: Sequence[tuple[Any, ...]]) -> Any:
+def stacked(each: Sequence[tuple[Any, ...]]) -> Any:
     """Return `FilterModels`, from their parts for each mode."""
     return kernels.kalman.FilterModels(*map(np.array, zip(*each, strict=True)))
 
 
-def _run(
+def run_filters(
     models: Any, states: FloatArray, v: FloatArray, y: FloatArray, missing: bool, regular: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return ln P(y | past, v) and the next states of all filters, one row each."""

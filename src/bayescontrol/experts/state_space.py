@@ -1,6 +1,6 @@
 """Plants, noise, limits and signals as control engineers give them, as arrays.
 
-continuous   ẋ = A x + B u,  y = C x + D u      a system of python-control with dt = 0
+continuous   ẋ = A x + B u,  y = C x + D u      a system of python-control or scipy.signal
 discrete     x' = A x + B u                      sampled with period dt, inputs held ("zoh")
 """
 
@@ -12,10 +12,12 @@ import numpy as np
 
 from bayescontrol.arrays import FloatArray, as_numbers, require_between
 from bayescontrol.errors import InvalidSystem, counted
-from bayescontrol.linear.matrices import as_definite, as_matrix
+from bayescontrol.linear.matrices import as_definite, as_matrix, as_square
 
 #: Relative difference of two sampling periods that are still the same.
 SAME_PERIOD = 1e-9
+#: Eigenvalues with a modulus this near to 1 are on the stability limit.
+_MARGINAL = 1e-9
 _FEEDTHROUGH = (
     "an output is measured before the next input is chosen, so it cannot depend on that input"
 )
@@ -27,7 +29,10 @@ def discretised(plant: Any, dt: float | None, method: str) -> tuple[Any, float, 
     A transfer function becomes a state space. If it has order one, its state is the output.
     """
     is_transfer = hasattr(plant, "num") and hasattr(plant, "den")
-    if is_transfer:
+    is_scipy = type(plant).__module__.startswith("scipy.signal")
+    if is_scipy and hasattr(plant, "to_ss"):
+        plant = plant.to_ss()
+    elif is_transfer:
         import control  # type: ignore[import-untyped]
 
         try:
@@ -37,18 +42,21 @@ def discretised(plant: Any, dt: float | None, method: str) -> tuple[Any, float, 
     is_system = hasattr(plant, "C") and hasattr(plant, "dt")
     if not is_system and not (isinstance(plant, tuple | list) and len(plant) in (3, 4)):
         raise InvalidSystem(
-            f"plant={plant!r}: expected a system of python-control (ss or tf), or matrices "
-            "(A, B, C) or (A, B, C, D) in discrete time"
+            f"plant={plant!r}: expected a system of python-control (ss or tf) or scipy.signal, or "
+            "matrices (A, B, C) or (A, B, C, D) in discrete time"
         )
     parts: Any = (plant.A, plant.B, plant.C, plant.D) if is_system else plant
-    n, q, p = np.shape(parts[0])[0], np.shape(parts[1])[-1], np.shape(parts[2])[0]
-    if n == 0:
+    if np.shape(parts[0])[:1] == (0,):
         raise InvalidSystem("the plant has no state: add a delay or a time constant")
-    parts, shapes = (*parts, np.zeros((p, q)))[:4], ((n, n), (n, q), (p, n), (p, q))
-    A, B, C, D = map(as_matrix, parts, shapes, "ABCD")
-    if is_transfer and n == p == q == 1:
+    A = as_square(parts[0], "A")
+    B, C = as_matrix(parts[1], (len(A), None), "B"), as_matrix(parts[2], (None, len(A)), "C")
+    shape = len(C), B.shape[1]
+    D = as_matrix(parts[3] if len(parts) > 3 else np.zeros(shape), shape, "D")
+    if is_transfer and len(A) == D.size == 1:
         B, C = B * C, np.ones((1, 1))
     timebase = plant.dt if is_system else True
+    if is_scipy and timebase is None:  # in SciPy, None is continuous time
+        timebase = 0
     period = 1.0 if dt is None else require_between("dt", dt, 0.0, math.inf, ends="()")
     if timebase is None:
         raise InvalidSystem(
@@ -79,6 +87,44 @@ def sampled(continuous: Any, period: float, method: str = "zoh") -> list[FloatAr
     except ValueError as error:
         raise InvalidSystem(f"method={method!r}: {error}") from None
     return [np.ascontiguousarray(part, np.float64) for part in parts[:4]]
+
+
+def steady_target(
+    A: FloatArray, B: FloatArray, C: FloatArray, D: FloatArray,
+    disturbance: tuple[FloatArray, FloatArray], constants: tuple[FloatArray, FloatArray],
+) -> FloatArray:  # fmt: skip
+    """Return the matrix from (r, d, 1) to (x, u), the steady state with the output r.
+
+    x = A x + B u + E d + k,   r = C x + D u + F d + c
+
+    `disturbance` is (E, F), and `constants` is (k, c). If no steady state has the output r, or if
+    it is not unique, it is the one with the nearest output in the sense of least squares.
+    """
+    n, p, (E, F), (k, c) = len(A), len(C), disturbance, constants
+    steady = np.block([[A - np.eye(n), B], [C, D]])
+    from_signals = np.block([[np.zeros((n, p)), -E, -k[:, None]], [np.eye(p), -F, -c[:, None]]])
+    rows = abs(steady).max(axis=1, keepdims=True)
+    rows[n:] = rows[n:].max()  # all outputs are equally important
+    rows[rows == 0.0] = 1.0
+    columns = abs(steady / rows).max(axis=0)
+    columns[columns == 0.0] = 1.0
+    if p == B.shape[1] and np.linalg.matrix_rank(steady / rows / columns) == n + p:
+        return np.asarray(np.linalg.solve(steady, from_signals))
+    weight = np.concatenate([np.full((n, 1), 1e6), np.ones((p, 1))]) / rows
+    return np.asarray(np.linalg.pinv(weight * steady) @ (weight * from_signals))
+
+
+def unstable_modulus(A: FloatArray, B: FloatArray, K: FloatArray) -> float | None:
+    """Return the largest modulus of an eigenvalue of A - B K, or None if the gain stabilises A.
+
+    Eigenvalues of modulus 1 that no input can move, such as that of a constant load, do not count.
+    """
+    values, n = np.linalg.eigvals(A - B @ K), len(A)
+    for value in values[np.argsort(-abs(values))]:
+        controllable = np.linalg.matrix_rank(np.hstack([value * np.eye(n) - A, B])) == n
+        if abs(value) > 1.0 + _MARGINAL or (abs(value) >= 1.0 - _MARGINAL and controllable):
+            return float(abs(value))
+    return None
 
 
 def as_covariance(value: Any, size: int, what: str, *, strictly: bool = False) -> FloatArray:

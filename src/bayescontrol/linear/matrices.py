@@ -30,7 +30,8 @@ def as_matrix(value: npt.ArrayLike, shape: tuple[int | None, int | None], what: 
     )
     if not fits:
         wanted = " × ".join("any" if size is None else str(size) for size in shape)
-        raise InvalidSystem(f"{what} has shape {matrix.shape}: it must be a matrix {wanted}")
+        hint = "" if matrix.ndim == 2 else ", a list of rows such as [[1.0]]"
+        raise InvalidSystem(f"{what} has shape {matrix.shape}: it must be a matrix {wanted}{hint}")
     if not (np.abs(matrix) <= LARGEST).all():
         raise InvalidSystem(f"{what} has an entry that is NaN or larger than {LARGEST:g}")
     return matrix
@@ -71,10 +72,7 @@ def as_vector(value: Any, size: int, what: str, error: type[Exception] = BadEvid
     if vector.shape != (size,):
         raise error(f"{what} has shape {vector.shape}: it must have shape ({size},)")
     if not kernels.lqr.is_within_limits(vector):
-        reason = (
-            f"beyond {LARGEST:g}: the loop has diverged; start with a tighter prior, or with data "
-            "of another controller"
-        )
+        reason = f"beyond {LARGEST:g}: the loop has diverged, or a sensor failed"
         if missing := np.flatnonzero(np.isnan(vector)).tolist():
             reason = f"with NaN at {missing}: if a sensor failed, pass bayescontrol.MISSING"
         raise error(f"{what} is {vector.tolist()}, {reason}")

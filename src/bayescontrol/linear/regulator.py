@@ -24,14 +24,14 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.errors import InvalidSystem
+from bayescontrol.errors import IncompatibleState, InvalidSystem
 from bayescontrol.linear.agent import LinearAgent
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.matrices import as_limits, as_matrix, as_start, as_vector, average_cost
 from bayescontrol.linear.regression import SystemPrior
 from bayescontrol.linear.system import Costs
 from bayescontrol.seeding import StreamLike, state_of
-from bayescontrol.values import require_shapes
+from bayescontrol.values import require_arrays, require_shapes
 
 #: A prior that has no effect beside data in any units.
 LEARNED: Final = SystemPrior(precision=1e-120, scatter=1e-120)
@@ -120,6 +120,7 @@ class RegulatorBelief(SystemBelief):
         if backup is not None:
             self._backup[:, :n] = as_matrix(backup, (m, n), "backup")
         self.limits, self.setpoint = as_limits(limits, m), as_start(setpoint, n, "setpoint")
+        self._weights = weights
         #: The cost of the states until the scale was known, g, and the number of observations when
         #: the scale became known: 0 before, -1 if the prior is given.
         self.memory = np.array([0.0, 0.0, 0.0 if is_learned(prior) else -1.0])
@@ -273,12 +274,28 @@ class RegulatorBelief(SystemBelief):
         """Return the state as named arrays; `load` continues bit for bit."""
         refused = np.array(self.refused)
         more = {"memory": self.memory, "integrals": self.q, "sampler/refused": refused}
+        more |= {f"regulation/{name}": value for name, value in self._settings().items()}
         return super().save() | {name: array.copy() for name, array in more.items()}
+
+    def _settings(self) -> dict[str, FloatArray]:
+        """Return the settings that a loaded state must have been saved with."""
+        return {
+            "setpoint": self.setpoint, "limits": np.array(self.limits), "integral": self._weights,
+            "backup": self._backup[:, : self.states],
+        }  # fmt: skip
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for the same settings."""
         require_shapes(arrays, {"memory": (3,), "integrals": self.q.shape})
         require_shapes(arrays, {"sampler/refused": ()}, np.int64)
+        require_arrays(arrays, {f"regulation/{name}" for name in self._settings()})
+        for name, value in self._settings().items():
+            saved = arrays[f"regulation/{name}"]
+            if not np.array_equal(saved, value):
+                raise IncompatibleState(
+                    f"saved with {name} {saved.tolist()}, this regulator has {value.tolist()}: "
+                    f"create it with the same {name}"
+                )
         super().load(arrays)
         self.memory, self.q = arrays["memory"].copy(), arrays["integrals"].copy()
         self.refused = int(arrays["sampler/refused"])
