@@ -110,12 +110,15 @@ def test_a_missing_row_is_detected(tmp_path: Path) -> None:
 def test_an_addition_to_the_schema_is_refused_until_it_is_dropped(
     path: Path, what: str, sql: str
 ) -> None:
-    db = apsw.Connection(str(path))
-    db.execute(sql)
+    def change(sql: str) -> None:
+        db = apsw.Connection(str(path))
+        db.execute(sql)
+        db.close()
+
+    change(sql)
     with pytest.raises(DamagedLog, match=rf"contains {what} 'extra'.*DROP it"):
         SqliteStore(str(path))
-    db.execute(f"DROP {what} extra; ANALYZE")
-    db.close()
+    change(f"DROP {what} extra; ANALYZE")
     store = SqliteStore(str(path))
     assert len(list(store.log("checkout").read())) == len(ROWS)
     store.close()

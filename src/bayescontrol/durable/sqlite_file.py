@@ -155,10 +155,10 @@ def _require_intact(db: apsw.Connection, place: str) -> None:
 
     The checksums of rows are verified when they are read.
     """
-    found = frozenset(row for row in db.execute(_SCHEMA) if row[:2] not in _STATISTICS)
-    if db.pragma("user_version") != LAYOUT or not _schema() <= found:
+    schema = frozenset(row for row in db.execute(_SCHEMA) if row[:2] not in _STATISTICS)
+    if db.pragma("user_version") != LAYOUT or not _schema() <= schema:
         raise _damaged_error(place, "its header or its schema has changed")
-    added = [f"{kind} {name!r}" for kind, name, *_ in sorted(found - _schema())]
+    added = [f"{kind} {name!r}" for kind, name, *_ in sorted(schema - _schema())]
     if added:
         raise errors.DamagedLog(
             f"{place} contains {', '.join(added)}, which this library did not create and which may "
@@ -166,9 +166,9 @@ def _require_intact(db: apsw.Connection, place: str) -> None:
         )
     if db.readonly("main"):  # the file itself is writable
         raise _damaged_error(place, "its header marks it as read-only")
-    problem = db.pragma("integrity_check", 1)
-    if problem != "ok":
-        raise _damaged_error(place, problem.replace("\n", " "))
+    found = db.pragma("integrity_check", 1)
+    if found != "ok":
+        raise _damaged_error(place, found.replace("\n", " "))
     for (log,) in db.execute(_ORPHANS):
         raise _damaged_error(place, f"it has events of log number {log}, which does not exist")
 

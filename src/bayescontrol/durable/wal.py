@@ -47,7 +47,7 @@ def find_damage(database: Path) -> WalDamage | None:
     wal = Path(f"{database}-wal")
     if not wal.exists() or wal.stat().st_size <= _HEADER:
         return None
-    content = np.memmap(wal, np.uint8, "r")
+    content = np.fromfile(wal, np.uint8)
     header = content[:_HEADER].view(">u4").astype(np.uint32)
     # Without a valid header: SQLite writes in the byte order of the machine.
     order = _MAGIC.get(int(header[0]), _MAGIC[0x377F0682 + (sys.byteorder == "big")])
@@ -58,7 +58,7 @@ def find_damage(database: Path) -> WalDamage | None:
     count = (len(content) - _HEADER) // size
     if count == 0:
         return None
-    frames = np.asarray(content[_HEADER : _HEADER + count * size]).reshape(count, size)
+    frames = content[_HEADER : _HEADER + count * size].reshape(count, size)
     fields = frames[:, :_FRAME_HEADER].copy().view(">u4").astype(np.uint32)
     weights, start_weights = _checksum_weights((size - 16) // 8)
     weights = np.insert(weights, [2] * 4, 0, axis=0)  # the salts and the checksum do not count
