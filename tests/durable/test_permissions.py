@@ -27,10 +27,11 @@ NOBODY = 65534
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder of a user for whom permissions matter."""
-    with open_agent("sqlite:///:memory:", "shop", SHOP) as agent:
-        agent.observe(agent.act(), 1)  # compile: the other user cannot read our cache
+    for _ in range(2):  # compile and import: the other user cannot read our files
+        with open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", SHOP) as agent:
+            agent.observe(agent.act(), 1)
     path = Path(tempfile.mkdtemp(prefix="bayescontrol-"))
     if os.geteuid() == 0:
         os.chown(path, NOBODY, NOBODY)

@@ -51,8 +51,8 @@ def test_an_intact_store_has_no_damage(path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "events", "words"),
     [
-        ("UPDATE events SET payload = CAST(payload || x'20' AS BLOB) WHERE log = 1 AND seq IN (4, 9)", [4, 9],
-         "log 'search': event 4 is damaged, its checksum is wrong"),
+        ("UPDATE events SET payload = CAST(payload || ' ' AS BLOB) WHERE log = 1 AND seq IN (4, 9)",
+         [4, 9], "log 'search': event 4 is damaged, its checksum is wrong"),
         ("UPDATE events SET kind = CAST(x'ff64' AS TEXT) WHERE log = 1 AND seq = 5", [5],
          "log 'search': event 5 is damaged"),
         ("DELETE FROM events WHERE log = 1 AND seq IN (1, 7)", [1, 7],
