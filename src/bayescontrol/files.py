@@ -16,6 +16,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, Final
@@ -81,8 +82,10 @@ def close_on_error(resource: Any) -> Iterator[None]:
 
 
 @contextmanager
-def atomic_write(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
+def atomic_write(path: Path, *, overwrite: bool = True, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Open a temporary file that becomes `path` when the block ends without an error.
+
+    The new file has the permissions `mode`, less those that the umask of the process removes.
 
     With `overwrite=False`, raise FileExistsError if `path` already exists.
 
@@ -95,7 +98,7 @@ def atomic_write(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        with temporary.open("w+b") as file:
+        with open(temporary, "w+b", opener=partial(os.open, mode=mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -149,8 +152,9 @@ class FileLock:
     raises OSError. A forked child does not inherit the lock.
     """
 
-    def __init__(self, path: Path, fallback: Path | None = None) -> None:
+    def __init__(self, path: Path, fallback: Path | None = None, mode: int = 0o666) -> None:
         self._descriptor: int | None = None
+        self._mode = mode
         if fcntl is not None or fallback is not None:
             self._acquire(path, fallback)
         _locks.add(self)
@@ -161,7 +165,7 @@ class FileLock:
         acquire = _flock
         while descriptor is None:  # None: a lock file was removed meanwhile; try again
             try:
-                descriptor = acquire(path)
+                descriptor = acquire(path, self._mode)
             except OSError as error:
                 if error.errno not in _NO_LOCKS or fallback is None or acquire is _create_lock_file:
                     raise
@@ -171,11 +175,13 @@ class FileLock:
         self._path, self._descriptor = path, descriptor
 
     def release(self) -> None:
-        """Release the lock. Idempotent."""
+        """Release the lock, even if its file cannot be removed. Idempotent."""
         if self._descriptor is not None:
-            # Unlink first: a process that waits for the lock then finds that its file is gone.
-            self._path.unlink(missing_ok=True)
-            self.abandon()
+            try:
+                # Unlink first: a process that waits for the lock then finds that its file is gone.
+                self._path.unlink(missing_ok=True)
+            finally:
+                self.abandon()
 
     def abandon(self) -> None:
         """Close the lock file but do not remove it: in a forked child it belongs to the parent."""
@@ -219,10 +225,11 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        with writing_to(folder):
+            lock.release()
 
 
-def _flock(path: Path) -> int | None:
+def _flock(path: Path, mode: int) -> int | None:
     """Lock the file and return its descriptor, or None if the file was removed meanwhile.
 
     Raise `LockHeld` if another process holds the lock.
@@ -230,7 +237,7 @@ def _flock(path: Path) -> int | None:
     if fcntl is None:
         raise OSError(errno.ENOSYS, "this system has no file locks")
     with ExitStack() as unlocked:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, mode)
         unlocked.callback(os.close, descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -251,14 +258,14 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _create_lock_file(path: Path) -> int | None:
+def _create_lock_file(path: Path, mode: int) -> int | None:
     """Create the lock file and return its descriptor.
 
     If a dead process left the file behind, delete it and return None (try again). Raise `LockHeld`
     if the process is alive.
     """
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         if not _holder_is_dead(path):
             raise LockHeld(path, _describe_holder(path)) from None

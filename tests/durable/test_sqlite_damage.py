@@ -97,6 +97,33 @@ def test_a_missing_row_is_detected(tmp_path: Path) -> None:
             open_agent(url, "shop", SHOP)
 
 
+@pytest.mark.parametrize(
+    ("what", "sql"),
+    [
+        ("trigger", "CREATE TRIGGER extra AFTER INSERT ON events BEGIN DELETE FROM events; END"),
+        ("trigger", "CREATE TRIGGER extra BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END"),
+        ("view", "CREATE VIEW extra AS SELECT * FROM events"),
+        ("index", "CREATE UNIQUE INDEX extra ON events (log, kind, seq)"),
+        ("table", "CREATE TABLE extra (x)"),
+    ],
+)
+def test_an_addition_to_the_schema_is_refused_until_it_is_dropped(
+    path: Path, what: str, sql: str
+) -> None:
+    def change(sql: str) -> None:
+        db = apsw.Connection(str(path))
+        db.execute(sql)
+        db.close()
+
+    change(sql)
+    with pytest.raises(DamagedLog, match=rf"contains {what} 'extra'.*DROP it"):
+        SqliteStore(str(path))
+    change(f"DROP {what} extra; ANALYZE")
+    store = SqliteStore(str(path))
+    assert len(list(store.log("checkout").read())) == len(ROWS)
+    store.close()
+
+
 # -- events that contradict each other, with valid checksums --------------------------------
 
 CONTRADICTIONS: dict[str, Event] = {

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from bayescontrol.cli import check, demo, reproduce, results_folder, run, serve
+from bayescontrol.cli import check, demo, reproduce, results_folder, run, serve, verify
 from bayescontrol.cli.check import ModesBroke
 from bayescontrol.cli.results_folder import IS_FRESH, RESULTS_FOLDER
 from bayescontrol.cli.screen import UsageError, open_console, print_failure, print_message
@@ -121,5 +121,5 @@ def _show_settings(experiment: Experiment[Any], console: Console) -> None:
 
 for _command in (run.run, results_folder.merge, results_folder.report, reproduce.reproduce):
     main.add_command(_command)
-for _command in (check.check, serve.serve, demo.demo):
+for _command in (check.check, serve.serve, verify.verify, demo.demo):
     main.add_command(_command)

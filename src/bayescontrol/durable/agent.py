@@ -169,8 +169,13 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                     self._last_snapshot = self.head  # do not try again at every turn
                     with suppress(Warning):  # the requests succeed even if warnings are errors
                         self._warn_not_kept(error)
-            if len(requests) < len(batch):
-                self._close_now()
+            closing = [r for r in batch if isinstance(r, Close)]
+            if closing:
+                closing[0].result = True
+                try:
+                    self._close_now()
+                except errors.StoreFailed as error:  # the other requests succeed
+                    closing[0].error = error
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -273,8 +278,12 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
 
     def close(self) -> None:
         """Finish pending requests, store a snapshot if the log has grown, and close. Idempotent."""
-        with suppress(errors.StoreFailed):  # closed already
-            self._submit(Close())
+        request = Close()
+        try:
+            self._submit(request)
+        except errors.StoreFailed:
+            if request.result:  # otherwise the agent is closed already
+                raise
 
     def _close_now(self) -> None:
         """Store a snapshot if the log has grown, then close the log, and the store if owned."""

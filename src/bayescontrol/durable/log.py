@@ -31,6 +31,8 @@ _NEWEST: Final = 2
 #: The maximum number of older snapshots, and the maximum of their total size in bytes.
 MAX_OLDER: Final = 128
 _MAX_OLDER_BYTES: Final = 2**26
+#: The mode of files with events: only their owner can read and write them.
+PRIVATE: Final = 0o600
 #: The maximum length of the name of a log.
 _MAX_LENGTH: Final = 200
 #: The module of each URL scheme; it has a function open_store(url, *, durable) -> LogStore.
@@ -245,9 +247,10 @@ def require_usable(what: str, *, closed: bool, process: int | None = None) -> No
         )
 
 
-def os_errors(path: str) -> AbstractContextManager[None]:
+def os_errors(
+    path: str, advice: str = "choose a file in a folder that is writable"
+) -> AbstractContextManager[None]:
     """Raise `StoreFailed` in place of errors of the operating system."""
-    advice = "choose a file in a folder that is writable"
     return os_errors_as(errors.StoreFailed, path, advice)
 
 

@@ -26,7 +26,7 @@ from zlib import crc32
 from bayescontrol.durable.faults import fault_point
 from bayescontrol.durable.log import Row, Snapshot, StoredLog, require_readable, snapshots_to_delete
 from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
-from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed
+from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
 from bayescontrol.files import close_on_error
 
 #: After an append that came too late, take turns with other processes for this many appends.
@@ -97,6 +97,12 @@ _RELATIONS: Final = """
 SELECT relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
 WHERE nspname = %s AND relkind IN ('r', 'p', 'v', 'm', 'f')
 """
+#: Triggers and rules on our tables, which could change or drop events.
+_ADDED: Final = """
+SELECT 'trigger ' || tgname FROM pg_catalog.pg_trigger JOIN pg_catalog.pg_class c ON c.oid = tgrelid
+JOIN pg_catalog.pg_namespace s ON s.oid = relnamespace WHERE nspname = %s AND NOT tgisinternal
+UNION ALL SELECT 'rule ' || rulename FROM pg_catalog.pg_rules WHERE schemaname = %s
+"""
 
 
 @cache
@@ -110,8 +116,10 @@ def _statement(text: LiteralString, schema: str) -> bytes:
     return psycopg.sql.SQL(text).format(s=s, log=log, row=row.format(s=s, log=log)).as_bytes(None)
 
 
-def _prepare(connection: Connection, schema: str, place: str) -> None:
+def _prepare(connection: Connection, schema: str, place: str, create: bool) -> None:
     """Create the tables if the schema is new or empty; otherwise check that they are ours."""
+    if not create and not _relations(connection, schema):
+        raise UnknownStore(f"{place}: the schema {schema!r} contains no store: check the address")
     if not _relations(connection, schema):
         with connection.transaction():
             connection.execute(
@@ -147,6 +155,13 @@ def _require_tables(connection: Connection, schema: str, place: str) -> None:
         raise DamagedLog(
             f"{place}: the schema {schema!r} lacks {sorted(_TABLE_NAMES - found)}: restore a "
             "backup, or use another schema"
+        )
+    added = [name for (name,) in connection.execute(_ADDED, (schema, schema))]
+    if added:
+        raise DamagedLog(
+            f"{place}: the schema {schema!r} contains {', '.join(sorted(added))}, "
+            "which this library did not create and which may change or drop events: DROP it; "
+            "nothing was changed"
         )
 
 
@@ -236,18 +251,23 @@ class PostgresLog(StoredLog):
 
 
 class PostgresStore:
-    """The logs in one schema. If a connection is lost, wait `patience` seconds for the server."""
+    """The logs in one schema. If a connection is lost, wait `patience` seconds for the server.
+
+    With `create=False`, raise `UnknownStore` if the schema has no tables.
+    """
 
     shared = True
 
-    def __init__(self, url: str, *, durable: bool = True, patience: float = 30.0) -> None:
+    def __init__(
+        self, url: str, *, durable: bool = True, patience: float = 30.0, create: bool = True
+    ) -> None:
         address = parse_address(url)
         #: The address, without a password.
         self.url, self._schema = address.display, address.schema
         self._logs: weakref.WeakSet[PostgresLog] = weakref.WeakSet()
         self._server = PostgresServer(address, durable=durable, patience=patience)
         with close_on_error(self._server):
-            self._server.run(lambda c: _prepare(c, self._schema, self.url))
+            self._server.run(lambda c: _prepare(c, self._schema, self.url, create))
 
     def names(self) -> list[str]:
         """Return the names of the logs with at least one row, sorted."""

@@ -15,7 +15,7 @@ from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.driver import ProbabilityCache, posterior_summary
 from bayescontrol.durable.events import Created, Decided, Event, check_history, from_line, to_line
 from bayescontrol.durable.fold import Decisions, Fold
-from bayescontrol.durable.log import os_errors
+from bayescontrol.durable.log import PRIVATE, os_errors
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import short_repr
 from bayescontrol.errors import DamagedLog, InvalidRequest, StoreFailed
@@ -57,7 +57,8 @@ class Replay:
 def export_log(events: EventSource, path: str | PathLike[str]) -> int:
     """Write the events as lines of JSON and return their number.
 
-    The write is atomic and replaces an existing file, except a SQLite database.
+    The write is atomic and replaces an existing file, except a SQLite database. Only the owner can
+    read the new file.
 
     >>> import tempfile
     >>> from bayescontrol import BernoulliBandit
@@ -73,7 +74,8 @@ def export_log(events: EventSource, path: str | PathLike[str]) -> int:
     if not is_pipe:
         _require_no_database(target)
     count = 0
-    with os_errors(str(path)), target.open("wb") if is_pipe else atomic_write(target) as file:
+    opened = target.open("wb") if is_pipe else atomic_write(target, mode=PRIVATE)
+    with os_errors(str(path)), opened as file:
         for event in source:
             file.write(f"{to_line(event)}\n".encode())
             count += 1

@@ -172,15 +172,15 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the logs of this store, and the file if no other store uses it. Idempotent."""
-        if self._file is not None:
+        file, self._file = self._file, None
+        if file is not None:
             for log in list(self._logs.values()):
                 log.close()
             with _LOCK:
-                self._file.users -= 1
-                if self._file.users == 0:
-                    _OPEN.pop((self._file.path, self._file.process), None)
-                    self._file.close()
-            self._file = None
+                file.users -= 1
+                if file.users == 0:
+                    _OPEN.pop((file.path, file.process), None)
+                    file.close()
 
     def _require_open(self) -> SqliteFile:
         require_usable(self._path, closed=self._file is None)

@@ -9,7 +9,8 @@ Two connections that checkpoint at the same time can corrupt the write-ahead log
 
 Opening checks the whole file (`PRAGMA integrity_check`): every page, and every index against its
 table. An index that lost an entry would report "no such key" or "not yet observed", which no
-checksum of a row can detect.
+checksum of a row can detect. Before SQLite reads the write-ahead log, `durable.wal` looks for
+damage that SQLite would take for the end of that log.
 
 The file must be on a local file system: network file systems do not always honour locks and
 flushes.
@@ -18,14 +19,16 @@ flushes.
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
+from stat import S_IMODE
 from typing import Any, Final
 
 from bayescontrol import errors
 from bayescontrol.durable.committer import Committer, Request
-from bayescontrol.durable.log import os_errors, require_readable, require_usable
+from bayescontrol.durable.log import PRIVATE, os_errors, require_readable, require_usable
+from bayescontrol.durable.wal import find_damage
 from bayescontrol.files import FileLock, LockHeld, atomic_write, close_on_error, flush_folder
 
 with errors.needs_extra("SQLite", "apsw", "durable"):
@@ -50,6 +53,8 @@ CREATE TABLE snapshots (
 ) STRICT;
 """
 _SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+#: What ANALYZE adds to the schema.
+_STATISTICS: Final = (("table", "sqlite_stat1"), ("table", "sqlite_stat4"))
 #: Find events of logs that are not in the table of logs, with one index seek per log.
 _ORPHANS: Final = """
 WITH RECURSIVE found (log) AS (
@@ -150,8 +155,15 @@ def _require_intact(db: apsw.Connection, place: str) -> None:
 
     The checksums of rows are verified when they are read.
     """
-    if db.pragma("user_version") != LAYOUT or not _schema() <= frozenset(db.execute(_SCHEMA)):
+    schema = frozenset(row for row in db.execute(_SCHEMA) if row[:2] not in _STATISTICS)
+    if db.pragma("user_version") != LAYOUT or not _schema() <= schema:
         raise _damaged_error(place, "its header or its schema has changed")
+    added = [f"{kind} {name!r}" for kind, name, *_ in sorted(schema - _schema())]
+    if added:
+        raise errors.DamagedLog(
+            f"{place} contains {', '.join(added)}, which this library did not create and which may "
+            "change or hide events: DROP it with sqlite3, or restore a backup; nothing was changed"
+        )
     if db.readonly("main"):  # the file itself is writable
         raise _damaged_error(place, "its header marks it as read-only")
     found = db.pragma("integrity_check", 1)
@@ -159,6 +171,22 @@ def _require_intact(db: apsw.Connection, place: str) -> None:
         raise _damaged_error(place, found.replace("\n", " "))
     for (log,) in db.execute(_ORPHANS):
         raise _damaged_error(place, f"it has events of log number {log}, which does not exist")
+
+
+def _require_intact_wal(path: Path) -> None:
+    """Raise `DamagedLog` if SQLite would drop acknowledged commits of the write-ahead log."""
+    damage = find_damage(path)
+    if damage is None:
+        return
+    lost = [f"events {i} to {j} of {name!r}" for name, (i, j) in damage.events.items()]
+    what = ", ".join(lost[:5] + ["…"] * (len(lost) > 5)) or "which events is unknown"
+    where = f"frame {damage.frame}" if damage.frame else "its header"
+    commits = errors.counted(damage.commits, "acknowledged commit")
+    raise errors.DamagedLog(
+        f"{path}-wal is damaged at {where}: at least {commits} cannot be read ({what}). "
+        f"Restore a backup and delete {path}-wal; or copy both files, then run sqlite3 {path} "
+        "'PRAGMA wal_checkpoint(TRUNCATE)' to continue without these events; nothing was changed"
+    )
 
 
 class _Work(Request):
@@ -173,7 +201,8 @@ def _lock_file(path: str) -> FileLock:
     """Lock the file for this process. Without `flock`, the locks of SQLite must suffice."""
     try:
         with os_errors(path):
-            return FileLock(Path(f"{path}-lock"))
+            mode = S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else PRIVATE
+            return FileLock(Path(f"{path}-lock"), mode=mode)
     except LockHeld as error:
         raise errors.StoreBusy(
             f"{path} is being written by {error.holder}: wait until it ends, or use that process; "
@@ -202,6 +231,9 @@ class SqliteFile:
         self._wal: os.stat_result | None = None
         with close_on_error(self), sqlite_errors(path), os_errors(path):
             flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+            if path != MEMORY:
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE))  # the -wal inherits it
+                _require_intact_wal(Path(path))
             self._db = apsw.Connection(path, flags=flags, vfs=vfs)
             self._prepare(self._db)
             if path != MEMORY and vfs is None:
@@ -300,16 +332,21 @@ class SqliteFile:
         """Raise `StoreFailed` if the file was removed or replaced: then the last commit is lost."""
         if self._stat is None:
             return
-        with suppress(OSError):
+        why = "was removed or replaced"
+        try:
             wal = os.stat(f"{self.path}-wal")  # the last commit is in it
             self._wal = self._wal or wal
             is_same = os.path.samestat(self._stat, os.stat(self.path))
             if is_same and os.path.samestat(self._wal, wal):
                 return
-        self._broken = "the file was removed or replaced while it was open"
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            why = f"became inaccessible ({error.strerror})"
+        self._broken = f"the file {why} while it was open"
         raise errors.StoreFailed(
-            f"{self.path} was removed or replaced while it was open: the last event is not "
-            "stored; restore the file or a backup, and reopen it"
+            f"{self.path} {why} while it was open: the last event may not be stored; restore the "
+            "file, its permissions or a backup, and reopen it"
         )
 
     def backup(self, path: Path) -> None:
@@ -321,7 +358,7 @@ class SqliteFile:
         with (
             os_errors(str(path)),
             sqlite_errors(str(path)),
-            atomic_write(path, overwrite=False) as file,
+            atomic_write(path, overwrite=False, mode=PRIVATE) as file,
             self._lock,
             closing(apsw.Connection(file.name)) as target,
         ):
@@ -345,6 +382,8 @@ class SqliteFile:
                 except apsw.Error:  # the last checkpoint failed; the next opening repeats it
                     self._db.close(True)
             self._db = None
-            if self._file_lock is not None:
-                self._file_lock.release()
-                self._file_lock = None
+            lock, self._file_lock = self._file_lock, None
+            if lock is not None:
+                advice = "the file is closed; delete its -lock file if no process uses it"
+                with os_errors(self.path, advice):
+                    lock.release()
