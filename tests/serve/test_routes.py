@@ -72,7 +72,7 @@ def test_invalid_settings_are_refused(url: str, wrong: dict[str, object], kind: 
 
 @pytest.mark.parametrize(
     "body",
-    [b"{", b"[]", b"null", b'{"name": "x"}', b'{"name": "a/b", "model": "m"}', b"[" * 100_000],
+    [b"{", b"[]", b"null", b'{"name": "x"}', b'{"name": "a/b", "model": "m"}', b"[" * 40_000],
 )
 def test_a_body_that_cannot_be_read_is_a_bad_request(url: str, body: bytes) -> None:
     answer = ask(url, "POST", "/v1/agents", body)

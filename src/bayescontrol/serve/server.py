@@ -152,13 +152,14 @@ def _error_response(
         detail = http_wording(str(error)) or type(error).__name__
     if name == "internal" or isinstance(error, StoreFailed):
         # One line of bounded length: the path and the message may contain whatever a client sent.
-        frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:] if name == "internal" else []
+        detail, frames = "the log of the server has the details", list[traceback.FrameSummary]()
+        if name == "internal":
+            detail = "an unexpected error"
+            frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
         places = "".join(f" < {f.filename}:{f.lineno}" for f in reversed(frames))
         text = ascii(f"{type(error).__name__}: {str(error)[:_MAX_LOGGED]}")
         path = request.url.path[:_MAX_LOGGED]
         _logger.error("%s %a: %s%s", request.method, path, text[1:-1], places)
-        causes = {"internal": "an unexpected error"}
-        detail = causes.get(name, "the log of the server has the details")
     registry.metrics.problems.labels(name).inc()
     status, headers, body = problem_response(name, detail, headers)
     return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
