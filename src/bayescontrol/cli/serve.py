@@ -154,7 +154,7 @@ def _store_address(store: str | None, file: Path | None) -> str:
     if store is not None and file is not None:
         raise UsageError("give STORE or --store-file, not both")
     if store is not None:
-        if re.search(r"//[^/@]*:.*@|password=", store, re.IGNORECASE):
+        if re.search(r"^\w+:/*[^/@:]*:.*@|password=", store, re.IGNORECASE):
             print_message(
                 "Other users of this machine can read the password on the command line: give the "
                 f"address in --store-file or in the variable {_STORE}."

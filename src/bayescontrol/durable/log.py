@@ -217,8 +217,8 @@ def redacted(url: object) -> object:
     """
     if not isinstance(url, str):
         return url
-    without_user = re.sub(r"^(\w+:/*)?.*@", r"\1***@", url, flags=re.DOTALL)
-    return re.sub(r"(password=)('[^']*'|[^&\s]*)", r"\1***", without_user, flags=re.IGNORECASE)
+    shown = re.sub(r"(password=)('[^']*'|[^&\s]*)", r"\1***", url, flags=re.IGNORECASE)
+    return re.sub(r"^(\w+:/*)?.*@", r"\1***@", shown, flags=re.DOTALL)
 
 
 def require_name(name: object) -> str:
