@@ -52,7 +52,7 @@ _FRAMES: Final = 6
 #: Seconds without a request before garbage is collected.
 _IDLE: Final = 1.0
 #: Seconds for which a computing thread may keep others waiting.
-_SWITCH_INTERVAL: Final = 5e-4
+_SWITCH_INTERVAL: Final = 1e-3
 
 
 class CannotListen(BayesControlError, OSError):
