@@ -203,3 +203,72 @@ def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch)
         while state.connections:
             assert time.monotonic() < deadline, "the connection is still open"
             time.sleep(0.05)
+
+
+@pytest.mark.parametrize("count", [2, 33, 300])
+def test_a_client_that_pipelines_and_leaves_causes_no_error(
+    count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The health path needs no token, and its answer waits for a thread."""
+    with Server("sqlite:///:memory:", port=0, tokens=Tokens([TOKEN])) as server:
+        assert ask(server.url, "GET", "/v1/health/live").status == 200
+        for _ in range(5):
+            with connected(server.url) as connection:
+                connection.sendall((HEAD.replace(b"live", b"ready") + b"\r\n") * count)
+        time.sleep(0.2)
+        assert ask(server.url, "GET", "/v1/health/live").status == 200
+    assert [one for one in caplog.records if one.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize("repeated", [b"Host: localhost", b"Authorization: Bearer x"])
+def test_a_header_that_decides_access_may_not_occur_twice(repeated: bytes) -> None:
+    with Server("sqlite:///:memory:", port=0) as server:
+        fields = b"\r\n".join([repeated, repeated, b"Connection: close", b"", b""])
+        host = b"" if repeated.startswith(b"Host") else b"Host: localhost\r\n"
+        sent = b"GET /v1/agents HTTP/1.1\r\n" + host + fields
+        answered = read_until_closed(server.url, sent)
+        assert answered.startswith(b"HTTP/1.1 400")
+        assert b"occurs twice" in answered
+
+
+def test_connections_without_a_token_are_closed_before_those_with_one() -> None:
+    limits = Limits(connections=8, idle=60.0, deadline=60.0)
+    request = b"GET /v1/agents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n"
+    with (
+        Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server,
+        connected(server.url) as known,
+    ):
+        known.sendall(request % TOKEN.encode())
+        assert known.recv(4096).startswith(b"HTTP/1.1 200")
+        flood = [connected(server.url) for _ in range(40)]
+        for one, sent in zip(flood[-6:], (b"", HEAD, HEAD + b"\r\n") * 2, strict=True):
+            one.sendall(sent)
+        assert ask(server.url, "GET", "/v1/health/live").status == 200
+        known.sendall(request % TOKEN.encode())
+        assert known.recv(4096).startswith(b"HTTP/1.1 200")
+        for one in flood:
+            one.close()
+
+
+def test_the_caller_with_most_connections_loses_one() -> None:
+    tokens = [f"token-of-caller-number-{i}" for i in range(2)]
+    limits = Limits(connections=8, idle=60.0, deadline=60.0)
+    head = b"Host: localhost\r\nAuthorization: Bearer %s\r\n"
+    get = b"GET /v1/agents HTTP/1.1\r\n" + head + b"\r\n"
+    slow = b"POST /v1/agents HTTP/1.1\r\n" + head + b"Content-Type: application/json\r\n"
+    slow += b"Content-Length: 100\r\n\r\n{"
+    with (
+        Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens(tokens)) as server,
+        connected(server.url) as mine,
+    ):
+        mine.sendall(get % tokens[0].encode())  # this connection has waited longest
+        assert mine.recv(4096).startswith(b"HTTP/1.1 200")
+        others = []
+        for _ in range(20):
+            others.append(connected(server.url))
+            others[-1].sendall(slow % tokens[1].encode())
+            time.sleep(0.02)  # until the token has been read
+        mine.sendall(get % tokens[0].encode())
+        assert mine.recv(4096).startswith(b"HTTP/1.1 200")
+        for one in others:
+            one.close()

@@ -1,5 +1,6 @@
 """Requests that are too large, too fast or too slow get 413, 429, 503 or 408, never a 500."""
 
+import json
 import socket
 import threading
 import time
@@ -10,13 +11,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.limits import TIMEOUT
 from tests.serve.paused import paused
 from tests.serve.raw import JSON, Raw, ask, connected, read_until_closed
 
 from bayescontrol import BernoulliBandit
+from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.serve import Client, Refused
-from bayescontrol.serve.middleware import Limits, RateLimiter
+from bayescontrol.serve.middleware import Limits, RateLimiter, require_few_values
 from bayescontrol.serve.server import Server
 from bayescontrol.serve.tokens import Tokens
 
@@ -280,18 +284,198 @@ def test_a_client_that_disconnects_within_its_body_changes_nothing(
         def metrics() -> str:
             return ask(server.url, "GET", "/v1/metrics").body.decode()
 
-        under_way = "bayescontrol_requests_under_way 2"  # that request, and the one for the metrics
+        refused = 'bayescontrol_problems_total{problem="bad-request"} 1.0'
         with caplog.at_level("INFO"), connected(server.url) as connection:
             head = b"POST /v1/agents/shop/observe HTTP/1.1\r\nHost: localhost\r\n"
             head += b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n"
             connection.sendall(head + sent)
-            while under_way not in metrics():
-                time.sleep(0.01)
+            time.sleep(0.1)
+            assert refused not in metrics()
             connection.close()
-            while under_way in metrics():
+            end = time.monotonic() + 60.0
+            while refused not in metrics():
+                assert time.monotonic() < end
                 time.sleep(0.01)
         counted = metrics()
         assert shop.info()["observations"] == 0
     assert 'status="500"' not in counted
     assert "internal" not in counted
     assert not [one for one in caplog.records if one.levelname in ("WARNING", "ERROR")]
+
+
+# -- JSON ----------------------------------------------------------------------------------------
+
+
+def nested(value: str, count: int) -> bytes:
+    return b'{"situation": [%s]}' % ",".join([value] * count).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (nested("[]", 300_000), "too-large"),
+        (nested('{"":0}', 100_000), "too-large"),
+        (nested("0", 500_000), "too-large"),
+        (b'{"situation": ' + b"[" * 101 + b"]" * 101 + b"}", "bad-request"),  # too deep
+        (nested('"[{,\\"[{,\\\\"', 10_000), "bad-situation"),  # brackets in strings do not count
+        (nested("0.25", 45_000), "bad-situation"),  # within the limits, but of no use to a bandit
+        (b'{"situation": ' + b"[" * 98 + b"]" * 98 + b"}", "bad-situation"),
+        (b'{"situation": "' + b"[," * 500_000 + b'"}', "bad-situation"),
+    ],
+)
+def test_json_with_too_many_values_or_levels_is_refused(body: bytes, kind: str) -> None:
+    with Server("sqlite:///:memory:", port=0, limits=Limits(deadline=60.0)) as server:
+        created = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
+        ask(server.url, "POST", "/v1/agents", created)
+        assert ask(server.url, "POST", "/v1/agents/shop/act", body).kind == kind
+
+
+def json_values(draw: st.DrawFn) -> tuple[bytes, int, int]:
+    """Some JSON, the number of its values and its depth."""
+    leaves = st.none() | st.integers() | st.text('a[]{},:"\\ é\n', max_size=6)
+    value = draw(
+        st.recursive(
+            leaves,
+            lambda inner: (
+                st.lists(inner, max_size=4)
+                | st.dictionaries(st.text('b[{,"\\', max_size=3), inner, max_size=4)
+            ),
+            max_leaves=20,
+        )
+    )
+
+    def measure(one: Any) -> tuple[int, int]:
+        inner = one if isinstance(one, list) else one.values() if isinstance(one, dict) else None
+        if inner is None:
+            return 1, 0
+        sizes = [measure(item) for item in inner] or [(0, 0)]
+        return 1 + sum(n for n, _ in sizes), 1 + max(depth for _, depth in sizes)
+
+    text = json.dumps(value, ensure_ascii=draw(st.booleans()), indent=draw(st.none() | st.just(1)))
+    return text.encode(), *measure(value)
+
+
+@given(st.composite(json_values)())
+def test_values_are_counted_outside_strings_only(drawn: tuple[bytes, int, int]) -> None:
+    """A body is never refused at twice its number of values, and always below that number."""
+    body, values, depth = drawn
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bayescontrol.serve.middleware._MAX_DEPTH", depth)
+        require_few_values(body, 2 * values)
+        with pytest.raises(Refused, match="JSON values"):
+            require_few_values(body, values - 1)
+        patch.setattr("bayescontrol.serve.middleware._MAX_DEPTH", depth - 1)
+        if depth:
+            with pytest.raises(Refused, match="nested deeper"):
+                require_few_values(body, 2 * values)
+
+
+@pytest.mark.parametrize("value", ["[]", '{"tuple": []}', "0.25"])
+def test_large_bodies_do_not_delay_other_clients(value: str) -> None:
+    """Seconds of the process, not of the clock, so that a busy machine does not matter."""
+    limits = Limits(deadline=60.0)
+    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+        created = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
+        ask(server.url, "POST", "/v1/agents", created)
+        body = nested(value, 1_000_000 // (len(value) + 1))
+        refused = ask(server.url, "POST", "/v1/agents/shop/act", body)  # also to warm up
+        assert (refused.status, refused.kind) == (413, "too-large")
+        before = time.process_time()
+        for _ in range(5):
+            ask(server.url, "POST", "/v1/agents/shop/act", body)
+        each = (time.process_time() - before) / 5
+        gaps, stop = [], threading.Event()
+
+        def attack() -> None:
+            while not stop.is_set():
+                ask(server.url, "POST", "/v1/agents/shop/act", nested(value, 8_000))
+
+        attacker = threading.Thread(target=attack)
+        attacker.start()
+        for _ in range(30):
+            began = time.monotonic()
+            assert ask(server.url, "GET", "/v1/health/live").status == 200
+            assert ask(server.url, "POST", "/v1/agents/shop/act", {}).status == 200
+            gaps.append(time.monotonic() - began)
+        stop.set()
+        attacker.join()
+    assert each < 0.15  # it was 1.1
+    assert sorted(gaps)[15] < 1.0
+
+
+# -- callers -------------------------------------------------------------------------------------
+
+
+def test_slow_bodies_do_not_use_up_the_concurrency() -> None:
+    limits = Limits(concurrency=4, deadline=60.0)
+    head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+        slow = [connected(server.url) for _ in range(40)]
+        for one in slow:
+            one.sendall(head + b"Content-Length: 100\r\n\r\n{")
+        assert ask(server.url, "GET", "/v1/agents").status == 200
+        for one in slow:
+            one.close()
+
+
+def test_one_caller_leaves_a_quarter_of_the_concurrency_to_others() -> None:
+    tokens = [f"token-of-caller-number-{i}" for i in range(2)]
+    me, other = ({"Authorization": f"Bearer {token}"} for token in tokens)
+    release, entered = threading.Event(), threading.Event()
+    release.set()  # while the agent is created
+
+    def wait() -> None:
+        entered.set()
+        release.wait(60.0)
+
+    with Server(
+        "sqlite:///:memory:", port=0, limits=Limits(concurrency=4, deadline=60.0),
+        models=paused(wait), tokens=Tokens(tokens),
+    ) as server:  # fmt: skip
+        ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"}, me)
+        release.clear()
+        with ThreadPoolExecutor(3) as pool:
+            acts = [
+                pool.submit(ask, server.url, "POST", "/v1/agents/shop/act", {}, me)
+                for _ in range(3)
+            ]
+            end = time.monotonic() + 60.0
+            while (mine := ask(server.url, "GET", "/v1/agents", headers=me)).status == 200:
+                assert time.monotonic() < end
+            assert mine.kind == "overloaded"
+            assert "of this caller" in mine.json["detail"]
+            assert ask(server.url, "GET", "/v1/agents", headers=other).status == 200
+            release.set()
+        assert {one.result().status for one in acts} <= {200, 409}
+        assert ask(server.url, "GET", "/v1/agents", headers=me).status == 200
+
+
+def test_few_explanations_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    release, running, most = threading.Event(), [0], [0]
+    explain = DurableAgent.explain
+
+    def slow(self: DurableAgent, id: Any) -> Any:
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        assert release.wait(60.0)
+        running[0] -= 1
+        return explain(self, id)
+
+    monkeypatch.setattr(DurableAgent, "explain", slow)
+    with (
+        Server("sqlite:///:memory:", port=0, limits=Limits(deadline=60.0)) as server,
+        Client(server.url) as client,
+    ):
+        shop = client.create("shop", BernoulliBandit(2))
+        path = f"/v1/agents/shop/decisions/{shop.act().id}"
+        with ThreadPoolExecutor(12) as pool:
+            answers = [pool.submit(ask, server.url, "GET", path) for _ in range(12)]
+            end = time.monotonic() + 60.0
+            while sum(one.done() for one in answers) < 4:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            assert {one.result().kind for one in answers if one.done()} == {"overloaded"}
+            shop.observe(shop.act(), 1)  # decisions go on
+            release.set()
+        assert Counter(one.result().status for one in answers) == {200: 8, 503: 4}
+    assert most == [1]

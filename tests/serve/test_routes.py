@@ -1,5 +1,7 @@
 """Every path, and the typed errors it can return."""
 
+import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,7 +74,7 @@ def test_invalid_settings_are_refused(url: str, wrong: dict[str, object], kind: 
 
 @pytest.mark.parametrize(
     "body",
-    [b"{", b"[]", b"null", b'{"name": "x"}', b'{"name": "a/b", "model": "m"}', b"[" * 100_000],
+    [b"{", b"[]", b"null", b'{"name": "x"}', b'{"name": "a/b", "model": "m"}', b"[" * 40_000],
 )
 def test_a_body_that_cannot_be_read_is_a_bad_request(url: str, body: bytes) -> None:
     answer = ask(url, "POST", "/v1/agents", body)
@@ -283,3 +285,31 @@ def test_the_belief_survives_a_restart(tmp_path: Path) -> None:
 
 def test_every_problem_has_a_title_and_a_next_step() -> None:
     assert all(kind.title and kind.next for kind in PROBLEMS.values())
+
+
+@pytest.mark.parametrize("body", [b'{"situation": "\xff\xfe"}', b'{"sit\xffuation": 1}', b"\xff"])
+def test_a_body_that_is_not_utf_8_is_a_bad_request(
+    url: str, body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = ask(url, "POST", "/v1/agents/shop%0AERROR/act", body)
+    assert (answer.status, answer.kind) == (400, "bad-request")
+    assert "not UTF-8 at byte" in answer.json["detail"]
+    assert not caplog.records
+
+
+def test_an_internal_error_is_one_bounded_line_of_the_log(
+    url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object, name: str) -> None:
+        raise RuntimeError(f"{name}\nERROR all is lost\x1b[2J" + "x" * 100_000)
+
+    monkeypatch.setattr("bayescontrol.serve.registry.AgentRegistry.queue", fail)
+    answer = ask(url, "GET", "/v1/agents/shop%0AERROR:%20all%20is%20lost" + "y" * 5_000)
+    assert (answer.status, answer.kind) == (500, "internal")
+    (record,) = [one for one in caplog.records if one.name == "bayescontrol.serve"]
+    line = logging.Formatter().format(record)
+    assert line.isprintable()
+    assert len(line) < 3_000
+    assert line.startswith(r"GET '/v1/agents/shop\nERROR: all is lost")
+    assert "RuntimeError" in line
+    assert re.search(r"test_routes\.py:\d+", line)  # where it happened

@@ -3,6 +3,8 @@
 import signal
 import subprocess
 import threading
+import time
+import traceback
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,9 +12,10 @@ import pytest
 from tests.limits import TIMEOUT
 from tests.serve.paused import paused
 from tests.serve.process import command
-from tests.serve.raw import Raw, ask
+from tests.serve.raw import Raw, ask, connected, rest
 
 from bayescontrol import BernoulliBandit
+from bayescontrol.cli.screen import UsageError
 from bayescontrol.durable import open_agent
 from bayescontrol.durable.log import open_store
 from bayescontrol.serve import Client, Limits
@@ -123,6 +126,29 @@ def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: 
         assert agent.head == 2
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.2])
+def test_a_keep_alive_connection_ends_with_an_answer_that_says_so(pause: float) -> None:
+    """A client that sends a request every `pause` seconds never meets a closed connection."""
+    request = b"GET /v1/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with (
+        Server("sqlite:///:memory:", port=0) as server,
+        connected(server.url) as connection,
+        connected(server.url) as idle,
+    ):
+        idle.sendall(request)
+        assert idle.recv(4096).startswith(b"HTTP/1.1 200")
+        threading.Timer(0.3, server.stop).start()
+        answer, end = b"", time.monotonic() + 60.0
+        while b"connection: close" not in answer:
+            assert time.monotonic() < end
+            connection.sendall(request)
+            answer = connection.recv(4096)
+            assert answer.startswith(b"HTTP/1.1 200")
+            time.sleep(pause)
+        assert rest(connection) == b""
+        assert rest(idle) == b""  # not reset
+
+
 def test_open_event_streams_do_not_keep_a_server_from_stopping() -> None:
     limits = Limits(grace=2 * TIMEOUT)  # the time to wait if they did
     with (
@@ -175,3 +201,61 @@ def test_no_token_can_be_given_on_the_command_line() -> None:
     from bayescontrol.cli.serve import serve
 
     assert [p.name for p in serve.params if p.name and "token" in p.name] == ["token_file"]
+
+
+PASSWORD = "pw-nobody/may:see@all"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgres:/shop:{}@127.0.0.1:1/shop",
+        "postgre://shop:{}@127.0.0.1:1/shop",
+        "sqlite://shop:{}@127.0.0.1/shop",
+        "sqlite:///shop?password={}",
+        "postgresql://shop:{}@127.0.0.1:1/shop",
+        "postgresql://shop@127.0.0.1:1/shop?password=pw-nobody",
+        "postgresql://shop:pw-nobody%40all@127.0.0.1:1/shop?connect_timeout=1",
+    ],
+)
+@pytest.mark.parametrize("source", ["argument", "file", "variable"])
+def test_the_password_of_a_store_is_never_printed(
+    address: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from click.testing import CliRunner
+
+    from bayescontrol.cli.serve import serve
+
+    address, file = address.format(PASSWORD), tmp_path / "store"
+    file.write_text(f"{address}\n")
+    if source == "variable":
+        monkeypatch.setenv("BAYESCONTROL_STORE", address)
+    given = {"argument": [address], "file": ["--store-file", str(file)], "variable": []}[source]
+    monkeypatch.setattr(
+        "bayescontrol.durable.postgres.PostgresStore.__init__.__kwdefaults__",
+        {"durable": True, "patience": 0.0},
+    )
+    answer = CliRunner().invoke(serve, [*given, "--port", "0"])
+    assert answer.exit_code == 2, answer.output
+    shown = answer.output + "".join(traceback.format_exception(answer.exception))
+    for part in ("pw-nobody", "may:see", "see@all", "@all"):
+        assert part not in shown, shown
+    assert ("Other users" in shown) == (source == "argument")
+
+
+def test_the_store_can_be_given_by_a_file_or_a_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bayescontrol.cli.serve import _store_address
+
+    file = tmp_path / "store"
+    file.write_text("sqlite:///a.db\n")
+    monkeypatch.setenv("BAYESCONTROL_STORE", "sqlite:///b.db")
+    found = [_store_address(*given) for given in (("c", None), (None, file), (None, None))]
+    assert found == ["c", "sqlite:///a.db", "sqlite:///b.db"]
+    for wrong, words in ((("c", file), "not both"), ((None, tmp_path), "cannot read")):
+        with pytest.raises(UsageError, match=words):
+            _store_address(*wrong)
+    monkeypatch.delenv("BAYESCONTROL_STORE")
+    with pytest.raises(UsageError, match="no store"):
+        _store_address(None, None)

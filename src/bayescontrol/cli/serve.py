@@ -1,6 +1,8 @@
 """`bayescontrol serve`: the agents of a store over HTTP, with a live page."""
 
 import math
+import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,11 +17,14 @@ from bayescontrol.durable.models import Model, as_model
 from bayescontrol.errors import BayesControlError, MissingExtra
 from bayescontrol.lab.registry import module_at
 
+#: The environment variable with the address of the store.
+_STORE: Final = "BAYESCONTROL_STORE"
 #: Valid ports; 0 selects any free port.
 PORT: Final = click.IntRange(0, 65_535)
 #: Options that set a limit of the server: the option, the name of the limit, its default and help.
 _LIMITS: Final = (
     ("--max-body", "body", 1_048_576, "Maximum bytes of a request."),
+    ("--max-values", "values", 50_000, "Maximum JSON values of a request."),
     ("--max-head", "head", 65_536, "Maximum bytes of a request's head."),
     ("--max-connections", "connections", 512, "Maximum number of connections."),
     ("--idle", "idle", 30.0, "Seconds until an idle connection is closed."),
@@ -82,7 +87,10 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     epilog="A token is read from --token-file or from the variable BAYESCONTROL_TOKEN, never from "
     "the command line, which other users of the machine can read.",
 )
-@click.argument("store", metavar="STORE")
+@click.argument("store", metavar="[STORE]", required=False)
+@click.option(
+    "--store-file", type=click.Path(path_type=Path), help="A file with the address of the store."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free port."
@@ -104,7 +112,8 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @limit_options
 def serve(
-    store: str,
+    store: str | None,
+    store_file: Path | None,
     host: str,
     port: int,
     token_file: Path | None,
@@ -114,8 +123,9 @@ def serve(
 ) -> None:
     """Serve the agents of STORE over HTTP, until SIGTERM or Ctrl-C.
 
-    STORE is sqlite:///file.db (four slashes for an absolute path) or postgresql://…. The live page
-    is at /, the documentation at /docs. Only this machine can reach the server, unless --host is
+    STORE is sqlite:///file.db (four slashes for an absolute path) or postgresql://…. Give an
+    address with a password in --store-file or in the variable BAYESCONTROL_STORE. The live page is
+    at /, the documentation at /docs. Only this machine can reach the server, unless --host is
     another address; then a token is needed.
     """
     with user_errors():
@@ -126,14 +136,38 @@ def serve(
         tokens = Tokens.found(token_file)
         user_models = [_load_model(name) for name in models]
         server = Server(
-            store, host=host, port=port, tokens=tokens, limits=Limits(**limits),
-            models={model.name: model for model in user_models}, allow_hosts=allow_host,
+            _store_address(store, store_file), host=host, port=port, tokens=tokens,
+            limits=Limits(**limits), models={model.name: model for model in user_models},
+            allow_hosts=allow_host,
         )  # fmt: skip
     # Uvicorn handles the signal first; when it has finished, it raises the signal again.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     click.echo(server.url)
-    print_message(f"Serving {store}; the live page is at {server.url}/. Press Ctrl-C to stop.")
+    print_message(
+        f"Serving {server.store_url}; the live page is at {server.url}/. Press Ctrl-C to stop."
+    )
     server.run()
+
+
+def _store_address(store: str | None, file: Path | None) -> str:
+    """Return the address of the store: the argument, or from a file or the environment."""
+    if store is not None and file is not None:
+        raise UsageError("give STORE or --store-file, not both")
+    if store is not None:
+        if re.search(r"^\w+:/*[^/@:]*:.*@|password=", store, re.IGNORECASE):
+            print_message(
+                "Other users of this machine can read the password on the command line: give the "
+                f"address in --store-file or in the variable {_STORE}."
+            )
+        return store
+    if file is not None:
+        try:
+            return file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read --store-file {file}: {error}") from None
+    if _STORE not in os.environ:
+        raise UsageError(f"no store: give STORE or --store-file, or set {_STORE}")
+    return os.environ[_STORE]
 
 
 def _load_model(name: str) -> Model:

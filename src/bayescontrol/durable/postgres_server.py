@@ -60,6 +60,10 @@ SELECT set_config('default_transaction_isolation', 'read committed', false),
 
 
 _DEFAULT_SCHEMA: Final = "bayescontrol"
+_INVALID: Final = (
+    "the address is invalid: write postgresql://user@host:5432/database; write the characters "
+    "@ : / % in a name or password as %40 %3A %2F %25"
+)
 #: Give up a silent network after half a minute, not after a quarter of an hour.
 _DEFAULTS: Final = {
     "connect_timeout": "10",
@@ -94,11 +98,13 @@ def parse_address(url: str) -> Address:
     try:
         parsed = conninfo_to_dict(f"{base}?{others}" if others else base)
     except psycopg.ProgrammingError:  # the message of libpq may contain the password
-        raise errors.UnknownStore(
-            "the address is invalid: write postgresql://user@host:5432/database; write the "
-            "characters @ : / % in a name or password as %40 %3A %2F %25"
-        ) from None
+        raise errors.UnknownStore(_INVALID) from None
     parameters = {name: str(v) for name, v in parsed.items() if v is not None}
+    ports = parameters.get("port", "0").split(",")
+    if "@" in parameters.get("host", "") + parameters.get("dbname", "") or not all(
+        port.isdigit() or not port for port in ports
+    ):  # a character of the password was taken for the end of the password
+        raise errors.UnknownStore(_INVALID)
     conninfo = make_conninfo("", **{**_DEFAULTS, **parameters, "client_encoding": "UTF8"})
     return Address(conninfo, schema, _without_password(parameters, schema))
 

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from bayescontrol.durable.faults import fault_point
-from bayescontrol.durable.log import Row, Snapshot, StoredLog, require_usable, snapshots_to_delete
+from bayescontrol.durable.log import (
+    Row,
+    Snapshot,
+    StoredLog,
+    redacted,
+    require_usable,
+    snapshots_to_delete,
+)
 from bayescontrol.durable.sqlite_file import MEMORY, SqliteFile, apsw
 from bayescontrol.errors import HeadMoved, StoreBusy, StoreFailed, UnknownStore
 
@@ -230,9 +237,11 @@ def open_store(url: str, *, durable: bool = True) -> SqliteStore:
     """
     path = url.removeprefix("sqlite:///")
     if "?" in path or "\0" in path:
-        raise UnknownStore(f"url={url!r}: the address of a file has no options: remove '?…'")
+        raise UnknownStore(
+            f"url={redacted(url)!r}: the address of a file has no options: remove '?…'"
+        )
     if path == url or not path:
         raise UnknownStore(
-            f"url={url!r}: write sqlite:///shop.db, or four slashes for an absolute path"
+            f"url={redacted(url)!r}: write sqlite:///shop.db, or four slashes for an absolute path"
         )
     return SqliteStore(path, durable=durable)

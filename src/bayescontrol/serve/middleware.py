@@ -2,14 +2,15 @@
 
     403, 421  a page of another site, or a request to another host name
     401       no valid token, where one is needed
-    413       the body is larger than `body` bytes
+    413       the body is larger than `body` bytes, or has more than `values` JSON values
     429       a caller's token bucket is empty: it refills at `rate` tokens a second, up to one
               second's worth; without a valid token at the smaller of `rate` and `failures`
-    503       `concurrency` requests are in progress, or the answer took longer than `deadline`
+    503       `concurrency` requests are in progress, three quarters of them from this caller, or
+              the answer took longer than `deadline`
     408       the client took longer than `deadline` seconds to send its request
 
-To reject a request, the server reads no more than its head. `serve.protocol` enforces the limits of
-a connection and of a request's head.
+A request is in progress from the end of its body to its answer, so that slow clients do not use up
+the concurrency. `serve.protocol` enforces the limits of a connection and of a request's head.
 """
 
 import asyncio
@@ -18,10 +19,12 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
+
+import numpy as np
 
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.problems import Refused, problem_response
@@ -38,12 +41,19 @@ PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/v1/health/live", "/v
 #: The event stream, which has its own limit.
 STREAM: Final = "/events"
 _HEALTH: Final = "/v1/health/"
+_CLOSE: Final = {"Connection": "close"}
 _logger = logging.getLogger("bayescontrol.serve")
 #: Log lines about callers without a valid token: maximum per second, and maximum at once.
 _LOG_RATE, _LOG_BURST = 1.0, 10.0
 #: Maximum number of callers whose rate is remembered.
 _MAX_CALLERS: Final = 10_000
-#: The header fields that are checked here.
+#: The part of the concurrency that one caller may use.
+_SHARE: Final = 0.75
+#: Bytes from which JSON is checked and decoded in a thread.
+LARGE: Final = 16_384
+#: Maximum depth of nested JSON values.
+_MAX_DEPTH: Final = 100
+#: The header fields that are checked here. None of them may occur twice.
 _HEADERS: Final = frozenset(
     {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding"}
 )
@@ -60,6 +70,8 @@ class Limits:
 
     #: Bytes of a body.
     body: int = 1_048_576
+    #: JSON values of a body.
+    values: int = 50_000
     #: Bytes of a request's head, including the request line.
     head: int = 65_536
     #: Bytes of the path and query in the request line.
@@ -158,8 +170,9 @@ class Middleware:
         self._rate_limiter = None if limits.rate is None else RateLimiter(limits.rate)
         self._failure_limiter = RateLimiter(min(limits.failures, limits.rate or math.inf))
         self._log_limiter, self._unlogged = RateLimiter(_LOG_RATE, burst=_LOG_BURST), 0
-        #: Requests that have not been answered.
-        self.in_progress = 0
+        #: Requests that have arrived completely and have not been answered, and all so far.
+        self.in_progress = self.started = 0
+        self._by_caller: Counter[object] = Counter()
         metrics.gauge("requests_under_way", "Requests not yet answered.", lambda: self.in_progress)
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
@@ -167,24 +180,43 @@ class Middleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        path = scope["path"]
-        is_limited = not path.startswith(_HEALTH) and path != STREAM
         try:
-            self._require_allowed(scope, path, is_limited)
+            caller = self._require_allowed(scope, scope["path"])
+            await self._answer(scope, receive, send, caller)
         except Refused as refused:
             await self._refuse(scope, send, refused)
+
+    @contextmanager
+    def _counted(self, path: str, caller: object) -> Iterator[None]:
+        """Count a request as in progress; raise `Refused` if there are too many."""
+        if path.startswith(_HEALTH) or path == STREAM:  # not limited
+            yield
             return
-        self.in_progress += is_limited
+        if self.in_progress >= self._limits.concurrency:
+            raise Refused("overloaded", f"{self.in_progress} requests are in progress")
+        if (count := self._by_caller[caller]) >= max(_SHARE * self._limits.concurrency, 1.0):
+            raise Refused("overloaded", f"{count} requests of this caller are in progress")
+        self.started += 1
+        self.in_progress += 1
+        self._by_caller[caller] += 1
         try:
-            await self._forward(scope, receive, send)
+            yield
         finally:
-            self.in_progress -= is_limited
+            self.in_progress -= 1
+            self._by_caller[caller] -= 1
+            if not self._by_caller[caller]:
+                del self._by_caller[caller]
 
     # -- access ----------------------------------------------------------------------------------
 
-    def _require_allowed(self, scope: _Scope, path: str, is_limited: bool) -> None:
-        """Raise `Refused` after a failed check of host, origin, token, rate, body or capacity."""
-        headers = {name: value for name, value in scope["headers"] if name in _HEADERS}
+    def _require_allowed(self, scope: _Scope, path: str) -> object:
+        """Return the caller; raise `Refused` for an invalid host, origin, token, rate or body."""
+        headers: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:
+            if name in _HEADERS:
+                if name in headers:
+                    raise Refused("bad-request", f"the header {name.decode()} occurs twice")
+                headers[name] = value
         host = headers.get(b"host", b"").decode("latin-1")
         if self._hosts is not None and _without_port(host) not in self._hosts:
             raise Refused("wrong-host", f"Host: {host[:80]}")
@@ -205,8 +237,10 @@ class Middleware:
             self._rate_limiter.take(caller or address)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             self._require_valid_body(headers)
-        if is_limited and self.in_progress >= self._limits.concurrency:
-            raise Refused("overloaded", f"{self.in_progress} requests are in progress")
+        identify = scope.get("state", {}).pop("identify", None)
+        if identify is not None and (caller or not self._tokens):
+            identify(caller or address)
+        return caller or address
 
     def _log_failure(self, scope: _Scope, path: str, address: str, reason: str) -> None:
         """Log a request without a valid token. The token is not logged; lines are limited."""
@@ -238,24 +272,19 @@ class Middleware:
 
     # -- time and size ---------------------------------------------------------------------------
 
-    async def _forward(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-        """Let the application answer, within the limits of time and size."""
-        began, size, status = time.perf_counter(), 0, 0  # status 0: the answer has not begun
-        complete = reading = False  # the body has arrived; the application waits for more of it
+    async def _answer(self, scope: _Scope, receive: _Receive, send: _Send, caller: object) -> None:
+        """Read the body and let the application answer, within the limits of time and size."""
+        began, status = time.perf_counter(), 0  # status 0: the answer has not begun
+        body: bytes | None = None  # None until it has arrived
         loop, deadline = asyncio.get_running_loop(), self._limits.deadline
+        unread = True  # whether the application has not asked for the body
 
-        async def limited_receive() -> _Message:
-            nonlocal size, complete, reading
-            reading = not complete
-            message = await receive()
-            reading = False
-            if message["type"] == "http.disconnect" and not (complete or status):
-                raise Refused("bad-request", "the connection was closed before the body ended")
-            if message["type"] == "http.request":
-                size += len(message.get("body", b""))
-                complete = not message.get("more_body", False)
-                self._require_size(size)
-            return message
+        async def receive_again() -> _Message:
+            nonlocal unread
+            if unread:
+                unread = False
+                return {"type": "http.request", "body": body, "more_body": False}
+            return await receive()
 
         async def counted_send(message: _Message) -> None:
             nonlocal status
@@ -269,15 +298,31 @@ class Middleware:
         timeout = asyncio.timeout(deadline)
         try:
             async with timeout:
-                await self._app(scope, limited_receive, counted_send)
+                body = await self._read_body(receive)
+                with self._counted(scope["path"], caller):
+                    if len(body) > LARGE:
+                        await asyncio.to_thread(require_valid_json, body, self._limits.values)
+                    elif body:
+                        require_valid_json(body, self._limits.values)
+                    await self._app(scope, receive_again, counted_send)
         except TimeoutError:
             if not timeout.expired():
                 raise
             if not status:
-                kind = "timeout" if reading else "deadline"
-                headers = {"Connection": "close"} if reading else {}
-                refused = Refused(kind, f"more than {deadline:g} seconds", headers)
-                await self._refuse(scope, send, refused)
+                kind, headers = ("deadline", {}) if body is not None else ("timeout", _CLOSE)
+                raise Refused(kind, f"more than {deadline:g} seconds", headers) from None
+
+    async def _read_body(self, receive: _Receive) -> bytes:
+        parts, size, more = [], 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refused("bad-request", "the connection was closed before the body ended")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            more = message.get("more_body", False)
+            self._require_size(size)
+        return b"".join(parts)
 
     def _count(self, scope: _Scope, status: int, seconds: float) -> None:
         route = str(scope.get("path_template") or "other")
@@ -300,11 +345,43 @@ def _without_port(host: str) -> str:
     return name if colon and port.isdigit() else host.lower()
 
 
-# -- duplicate keys ------------------------------------------------------------------------------
+# -- JSON bodies ---------------------------------------------------------------------------------
+
+
+def require_valid_json(body: bytes, most: int) -> None:
+    """Raise `Refused` if a body has too many values, is nested too deeply or has a key twice."""
+    require_few_values(body, most)
+    require_distinct_keys(body)
+
+
+def require_few_values(body: bytes, most: int) -> None:
+    r"""Raise `Refused` if a JSON body has too many values or is nested too deeply to be decoded.
+
+    In JSON with c commas and b opening brackets, both outside strings, there are at most 1 + c + b
+    values. Other bytes are never counted: the decoder rejects invalid JSON.
+
+    >>> require_few_values(b'{"a": [1, 2]}', 4)
+    >>> require_few_values(b'["[,[,[,[,", "\\"[["]', 3)
+    >>> require_few_values(b"[1, 2, 3, 4]", 4)
+    Traceback (most recent call last):
+    bayescontrol.serve.problems.Refused: more than 4 JSON values
+    """
+    brackets = body.count(b"[") + body.count(b"{")
+    if 1 + brackets + body.count(b",") <= most and brackets <= _MAX_DEPTH:
+        return  # also if all of them are outside strings
+    # Without escaped quotes, a byte is inside a string iff an odd number of quotes precede it.
+    text = np.frombuffer(body.replace(b"\\\\", b"").replace(b'\\"', b""), np.uint8)
+    text = text[np.cumsum(text == ord('"')) % 2 == 0]
+    opening = (text == ord("[")) | (text == ord("{"))
+    if 1 + np.count_nonzero(opening) + np.count_nonzero(text == ord(",")) > most:
+        raise Refused("too-large", f"more than {most} JSON values")
+    closing = (text == ord("]")) | (text == ord("}"))
+    if np.max(np.cumsum(opening.astype(int) - closing), initial=0) > _MAX_DEPTH:
+        raise Refused("bad-request", f"JSON nested deeper than {_MAX_DEPTH} levels")
 
 
 def require_distinct_keys(body: bytes) -> None:
-    """Raise `Refused` if an object in a JSON body has a key twice.
+    """Raise `Refused` if a JSON body is not UTF-8, or an object in it has a key twice.
 
     msgspec silently uses the last value of a duplicate key. Invalid JSON is left to the decoder.
 
@@ -313,8 +390,12 @@ def require_distinct_keys(body: bytes) -> None:
     Traceback (most recent call last):
     bayescontrol.serve.problems.Refused: the key 'a' occurs twice in one object
     """
-    with suppress(ValueError):  # invalid JSON, or bytes that are not UTF-8
-        _DECODER.decode(body.decode())
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise Refused("bad-request", f"the body is not UTF-8 at byte {error.start}") from None
+    with suppress(ValueError):  # invalid JSON
+        _DECODER.decode(text)
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> None:

@@ -101,7 +101,9 @@ PROBLEMS: Final[dict[str, ProblemKind]] = {
     "timeout": ProblemKind(
         408, "The request took too long to arrive", "Send the whole request at once."
     ),
-    "too-large": ProblemKind(413, "The body is too large", "Send less, or raise --max-body."),
+    "too-large": ProblemKind(
+        413, "The body is too large", "Send less, or raise --max-body or --max-values."
+    ),
     "uri-too-long": ProblemKind(
         414, "The request line is too long", "Send a shorter path and query."
     ),

@@ -5,17 +5,24 @@
     408  the head is not complete `deadline` seconds after its first byte
     503  `connections` are open, and each of them has a request in progress
 
-A connection without a request is closed after `idle` seconds. It is closed earlier if there are too
-many connections, beginning with the one that has been idle longest. A client that does not read
-its answer for `deadline` seconds is disconnected.
+A connection without a request is closed after `idle` seconds. If there are too many connections,
+one that waits for its client is closed: first those that have sent no valid token, then those of
+the caller with most of them, then the one that has waited longest. A client that does not read its
+answer for `deadline` seconds is disconnected. When the server stops, the next answer on a
+connection has `Connection: close`.
 """
 
 import asyncio
 import math
+from collections import Counter, deque
 from typing import Any, Final, TypeAlias
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.middleware import Limits
@@ -28,6 +35,8 @@ _MAX_PIPELINED: Final = 32
 #: Seconds and bytes that are still read from a refused client, so that it can read the answer.
 _LINGER: Final = 2.0
 _LINGER_BYTES: Final = 1_048_576
+#: Seconds in which an idle connection may still send a request when the server stops.
+_DRAIN: Final = 0.5
 #: An event loop may run a timer this many seconds early.
 _RESOLUTION: Final = 2e-3
 #: Refused connections that may be open in addition to the limit of connections.
@@ -38,15 +47,20 @@ _Ordered: TypeAlias = dict["HttpConnection", None]
 class HttpConnection(HttpToolsProtocol):
     """A connection whose requests are parsed with httptools; `settings` are uvicorn's.
 
-    The connections of a server share two ordered sets: `idle` has those without a request in
-    progress, `ending` those that have been refused or dropped, but are not closed yet.
+    The connections of a server share two ordered sets: `waiting` has those that wait for their
+    client, without a request or with an incomplete one; `ending` those that have been refused or
+    dropped, but are not closed yet.
     """
 
     def __init__(
-        self, limits: Limits, metrics: Metrics, idle: _Ordered, ending: _Ordered, **settings: Any
+        self, limits: Limits, metrics: Metrics, waiting: _Ordered, ending: _Ordered, **settings: Any
     ) -> None:
         super().__init__(**settings)
-        self._limits, self._metrics, self._idle, self._ending = limits, metrics, idle, ending
+        self._limits, self._metrics, self._waiting, self._ending = limits, metrics, waiting, ending
+        self._unanswered: deque[RequestResponseCycle] = deque()
+        self._caller: object = None  # an address, or the digest of a token
+        self._is_known = False  # whether a request on this connection was allowed
+        self._stopping = False  # whether the next answer is the last one
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf  # when the timer fires
         self._due = math.inf  # when the connection ends; may be later than the timer
@@ -63,22 +77,38 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept the connection, or refuse it if there are too many."""
         super().connection_made(transport)
-        self._expect(self._limits.idle)
+        self._caller = self.client and self.client[0]
         if len(self.connections) - len(self._ending) > self._limits.connections:
-            oldest = next(iter(self._idle))  # idle for the longest time
-            if oldest is self:
+            if self._waiting:
+                counts = Counter(one._caller for one in self._waiting)
+                # `min` returns the first of equals: the one that has waited longest.
+                min(self._waiting, key=lambda c: (c._is_known, -counts[c._caller]))._drop()
+            else:
                 self._refuse(
                     "overloaded",
                     f"{self._limits.connections} connections have requests in progress",
                 )
-            else:
-                oldest._drop()
+        if self not in self._ending:
+            self._expect(self._limits.idle)
         if len(self._ending) > _MAX_ENDING:
             next(iter(self._ending))._drop()
 
+    def identify(self, caller: object) -> None:
+        """Remember whose request was allowed on this connection: an address, or a token."""
+        self._caller, self._is_known = caller, True
+
+    def shutdown(self) -> None:
+        """Close the connection after the next answer, or soon if the client sends nothing."""
+        self._stopping = True
+        if self._unanswered:
+            self._unanswered[-1].keep_alive = False
+        elif self in self._waiting and not self._in_head:
+            self._set_timer(_DRAIN)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection and its timers."""
-        self._idle.pop(self, None)
+        self._disconnect()
+        self._waiting.pop(self, None)
         self._ending.pop(self, None)
         self._due = math.inf
         if self._timer is not None:
@@ -89,7 +119,7 @@ class HttpConnection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Give the client `deadline` seconds to read."""
         super().pause_writing()
-        self._set_stall_timer(self.loop.call_later(self._limits.deadline, self.transport.abort))
+        self._set_stall_timer(self.loop.call_later(self._limits.deadline, self._drop))
 
     def resume_writing(self) -> None:
         """Stop the timer of `pause_writing`."""
@@ -129,8 +159,9 @@ class HttpConnection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Start the deadline of a head."""
         super().on_message_begin()
+        self.scope["state"]["identify"] = self.identify  # for the middleware, which knows tokens
         self._in_head, self._line = True, 0
-        if self in self._idle:
+        if self in self._waiting:
             self._set_timer(self._limits.deadline)
 
     def on_url(self, url: bytes) -> None:
@@ -160,8 +191,10 @@ class HttpConnection(HttpToolsProtocol):
         self._progress, self._since_progress = True, 0
         self._in_head, self._unread = False, 0
         self._set_timer(None)
-        self._idle.pop(self, None)
         super().on_headers_complete()
+        self._unanswered.append(self.cycle)
+        if self._stopping:
+            self.cycle.keep_alive = False
         if len(self.pipeline) > _MAX_PIPELINED:
             raise Refused("overloaded", f"{_MAX_PIPELINED} requests wait on this connection")
 
@@ -181,21 +214,27 @@ class HttpConnection(HttpToolsProtocol):
         super().on_message_complete()
         if self.cycle.response_complete:
             self._expect(self._limits.idle)
+        else:
+            self._waiting.pop(self, None)
 
     # -- timers and refusals ---------------------------------------------------------------------
 
     def on_response_complete(self) -> None:
         """Wait for the next request, or for the rest of this one."""
+        self._unanswered.popleft()
         super().on_response_complete()
         if self.transport.is_closing():
             self._set_timer(self._limits.deadline)  # for the client to read the answer
-        elif self.cycle.response_complete:
+        elif self._unanswered:
+            if self.cycle.more_body:
+                self._waiting[self] = None
+        else:
             incomplete = self._in_head or self.cycle.more_body
             self._expect(self._limits.deadline if incomplete else self._limits.idle)
 
     def _expect(self, seconds: float) -> None:
         """End the connection after this time, unless a request begins."""
-        self._idle[self] = None
+        self._waiting[self] = None
         self._set_timer(seconds)
 
     def _set_timer(self, seconds: float | None) -> None:
@@ -233,11 +272,19 @@ class HttpConnection(HttpToolsProtocol):
     def _drop(self) -> None:
         """Close the connection at once, without an answer."""
         self._end()
+        self._disconnect()
         self.transport.abort()
 
+    def _disconnect(self) -> None:
+        """Tell all requests that their client has gone; Uvicorn tells only the last one."""
+        for cycle in self._unanswered:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        self._unanswered.clear()
+
     def _end(self) -> None:
-        """Mark the connection as ending: it no longer counts as idle or open."""
-        self._idle.pop(self, None)
+        """Mark the connection as ending: it no longer counts as waiting or open."""
+        self._waiting.pop(self, None)
         self._ending[self] = None
 
     def _refuse(self, kind: str, detail: str) -> None:
@@ -245,8 +292,7 @@ class HttpConnection(HttpToolsProtocol):
 
         Closing a connection while its client still sends would reset it and lose the answer.
         """
-        cycle: Any = self.cycle  # None before the first request, which Uvicorn does not declare
-        if cycle is not None and not cycle.response_complete:
+        if self._unanswered:
             self._drop()  # the answer to an earlier request is being written
             return
         status, headers, body = problem_response(kind, detail, {"Connection": "close"})

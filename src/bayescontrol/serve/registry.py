@@ -34,7 +34,7 @@ _logger = logging.getLogger("bayescontrol.serve")
 #: Threads of each pool.
 _READERS: Final = 4
 _WRITERS: Final = 8
-_REPLAYERS: Final = 2
+_REPLAYERS: Final = 1
 #: Seconds within which a store must answer.
 _STORE_TIMEOUT: Final = 3.0
 #: Seconds after a failed write, or a failed test write, before the next test write.
@@ -187,8 +187,12 @@ class AgentRegistry:
         Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
         """
         require_name(name)
-        values = {key: value_of(v, f"setting {key}", BadSettings) for key, v in settings.items()}
-        requested = await _run(self._readers, requested_model, model, values, self.models)
+
+        def build() -> Model:
+            values = {k: value_of(v, f"setting {k}", BadSettings) for k, v in settings.items()}
+            return requested_model(model, values, self.models)
+
+        requested = await _run(self._readers, build)
         names = await self.names()
         if name not in names and len(names) >= self.limits.agents:
             raise Refused("too-many-agents", f"the store already has {len(names)} agents")

@@ -26,6 +26,8 @@ T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
 #: Maximum requests that wait for one agent, in addition to those being committed.
 _MAX_WAITING: Final = 1024
+#: Maximum queries of one agent that may replay its log, waiting or running.
+_MAX_REPLAYS: Final = 8
 #: Maximum decisions with a key whose probabilities are cached.
 _MAX_CACHED: Final = 1024
 #: Maximum requests in one commit.
@@ -73,6 +75,7 @@ class RequestQueue:
         self._idle = asyncio.Event()  # set while no commit is running or scheduled
         self._idle.set()
         self._closing = False
+        self._replays = 0
         self._probabilities: dict[str, Mapping[Any, float]] = {}  # by decision id
 
     @property
@@ -109,8 +112,14 @@ class RequestQueue:
         return bool(await self._put(Observe(id, o)))
 
     async def explain(self, id: str | Decision) -> Explanation:
-        """See `DurableAgent.explain`. Runs in its own threads, because it may replay a long log."""
-        return await self._loop.run_in_executor(self._replayers, self.agent.explain, id)
+        """See `DurableAgent.explain`. Runs in its own thread, because it may replay a long log."""
+        if self._replays >= _MAX_REPLAYS:
+            raise Refused("overloaded", f"{_MAX_REPLAYS} decisions are being explained")
+        self._replays += 1
+        try:
+            return await self._loop.run_in_executor(self._replayers, self.agent.explain, id)
+        finally:
+            self._replays -= 1
 
     async def probabilities(self, x: Any) -> Mapping[Any, float] | None:
         """See `DurableAgent.probabilities`."""

@@ -6,6 +6,7 @@ POST /v1/agents/{name}/act               act           GET /v1/agents/{name}/dec
 POST /v1/agents/{name}/observe           observe       GET /v1/agents/{name}/log
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
@@ -22,9 +23,10 @@ from litestar.response import Stream as StreamedResponse
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Event, to_line
 from bayescontrol.durable.plain import as_plain
-from bayescontrol.errors import BadSituation, StoreFailed
+from bayescontrol.errors import BadEvidence, BadSituation, BayesControlError, StoreFailed
 from bayescontrol.serve import schemas
 from bayescontrol.serve.metrics import Metrics
+from bayescontrol.serve.middleware import LARGE
 from bayescontrol.serve.monitor import observation_count, split_events
 from bayescontrol.serve.page import headers as page_headers
 from bayescontrol.serve.page import page
@@ -115,7 +117,7 @@ async def act(
 ) -> schemas.DecisionInfo:
     """Draw the next action. The decision is on disk before the answer is sent."""
     queue = await registry.queue(name)
-    x = None if data is None else schemas.value_of(data.situation, "the situation", BadSituation)
+    x = None if data is None else await _value(data.situation, "the situation", BadSituation)
     return schemas.DecisionInfo.of(await queue.act(x, key))
 
 
@@ -123,9 +125,15 @@ async def act(
 async def observe(registry: Registry, name: Name, data: JSONBody[schemas.Answer]) -> schemas.Learnt:
     """Learn the observation of a decision. It is on disk before the answer is sent; idempotent."""
     queue = await registry.queue(name)
-    return schemas.Learnt(
-        await queue.observe(data.id, schemas.value_of(data.observation, "the observation"))
-    )
+    o = await _value(data.observation, "the observation", BadEvidence)
+    return schemas.Learnt(await queue.observe(data.id, o))
+
+
+async def _value(plain: object, what: str, error: type[BayesControlError]) -> object:
+    """Decode a value of a request; in a thread if it is large, so that other requests go on."""
+    if type(plain) in (list, dict) and len(msgspec.json.encode(plain)) > LARGE:
+        return await asyncio.to_thread(schemas.value_of, plain, what, error)
+    return schemas.value_of(plain, what, error)
 
 
 @get(_AGENT + "/decisions/{decision:str}", responses=_QUERIES)
@@ -158,7 +166,7 @@ async def probabilities(
         plain = None if situation is None else msgspec.json.decode(situation)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise Refused("bad-request", f"situation is not JSON: {error}") from None
-    x = schemas.value_of(plain, "the situation", BadSituation)
+    x = await _value(plain, "the situation", BadSituation)
     found = await queue.probabilities(x)
     return schemas.Probabilities(None if found is None else schemas.probability_list(found))
 

@@ -8,12 +8,16 @@ durable agent. When the server stops, it accepts no more requests, finishes pend
 snapshots and closes the store.
 """
 
+import asyncio
+import gc
 import inspect
 import logging
 import math
 import signal
 import socket
+import sys
 import threading
+import traceback
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -30,7 +34,7 @@ from bayescontrol.durable.models import Model
 from bayescontrol.errors import BayesControlError, StoreFailed
 from bayescontrol.files import close_on_error
 from bayescontrol.serve.docs import docs_page, openapi_document
-from bayescontrol.serve.middleware import Limits, Middleware, require_distinct_keys
+from bayescontrol.serve.middleware import Limits, Middleware
 from bayescontrol.serve.problems import MEDIA_TYPE, http_wording, kind_of, problem_response
 from bayescontrol.serve.protocol import HttpConnection
 from bayescontrol.serve.registry import AgentRegistry
@@ -42,6 +46,13 @@ _logger = logging.getLogger("bayescontrol.serve")
 _HTTP: Final = {404: "not-found", 405: "method-not-allowed", 413: "too-large"}
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 _MAX_PORT: Final = 65_535
+#: Characters of a path and of a message, and frames of a traceback, in the log of the server.
+_MAX_LOGGED: Final = 400
+_FRAMES: Final = 6
+#: Seconds without a request before garbage is collected.
+_IDLE: Final = 1.0
+#: Seconds for which a computing thread may keep others waiting.
+_SWITCH_INTERVAL: Final = 1e-3
 
 
 class CannotListen(BayesControlError, OSError):
@@ -58,19 +69,18 @@ def application(registry: AgentRegistry, tokens: Tokens, hosts: Iterable[str] | 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         await registry.start()
+        # A server in a thread of another program must not change its garbage collection.
+        owns_process = _in_main_thread()
+        task = asyncio.create_task(_collect_when_idle(registry, middleware, owns_process))
         try:
             yield
         finally:
+            task.cancel()
             await registry.close()
-
-    async def reject_duplicate_json_keys(request: Request[Any, Any, Any]) -> None:
-        if request.method == "POST":
-            require_distinct_keys(await request.body())
 
     handle_error = partial(_error_response, registry)
     app: Any = Litestar(  # its types of the ASGI protocol are narrower than ours
         [*ROUTES, *PAGES, openapi, docs],
-        before_request=reject_duplicate_json_keys,
         dependencies={"registry": Provide(lambda: registry, sync_to_thread=False)},
         exception_handlers={HTTPException: handle_error, Exception: handle_error},
         lifespan=[lifespan],
@@ -78,7 +88,31 @@ def application(registry: AgentRegistry, tokens: Tokens, hosts: Iterable[str] | 
         request_max_body_size=None,  # limited by the middleware
         openapi_config=None,
     )
-    return Middleware(app, tokens, registry.limits, registry.metrics, hosts)
+    middleware = Middleware(app, tokens, registry.limits, registry.metrics, hosts)
+    return middleware
+
+
+async def _collect_when_idle(registry: AgentRegistry, app: Middleware, owns_process: bool) -> None:
+    """Collect garbage when all agents are open, and later in seconds without a request.
+
+    Agents and libraries are most objects, and stay. They are frozen, so that the collections during
+    requests visit only new objects. A collection of all objects would delay every request.
+    """
+    await registry.opened
+    collected: int | None = None
+    seen = app.started
+    try:
+        while owns_process:
+            if collected is None or (app.started == seen != collected and not app.in_progress):
+                gc.unfreeze()
+                gc.collect()
+                gc.freeze()
+                collected = app.started
+            seen = app.started
+            await asyncio.sleep(_IDLE)
+    finally:
+        if owns_process:
+            gc.unfreeze()
 
 
 @get("/openapi.json", include_in_schema=False)
@@ -116,12 +150,16 @@ def _error_response(
     else:
         name = kind_of(error)
         detail = http_wording(str(error)) or type(error).__name__
-    if name == "internal":
-        _logger.error("%s %s", request.method, request.url.path, exc_info=error)
-        detail = "an unexpected error"
-    elif isinstance(error, StoreFailed):
-        _logger.error("%s %s: %s", request.method, request.url.path, error)
-        detail = "the log of the server has the details"
+    if name == "internal" or isinstance(error, StoreFailed):
+        # One line of bounded length: the path and the message may contain whatever a client sent.
+        detail, frames = "the log of the server has the details", list[traceback.FrameSummary]()
+        if name == "internal":
+            detail = "an unexpected error"
+            frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+        places = "".join(f" < {f.filename}:{f.lineno}" for f in reversed(frames))
+        text = ascii(f"{type(error).__name__}: {str(error)[:_MAX_LOGGED]}")
+        path = request.url.path[:_MAX_LOGGED]
+        _logger.error("%s %a: %s%s", request.method, path, text[1:-1], places)
     registry.metrics.problems.labels(name).inc()
     status, headers, body = problem_response(name, detail, headers)
     return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
@@ -142,7 +180,7 @@ class _Uvicorn(uvicorn.Server):
         """
         ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         with super().capture_signals():
-            if ignored and threading.current_thread() is threading.main_thread():
+            if ignored and _in_main_thread():
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
             yield
 
@@ -186,6 +224,8 @@ class Server:
         self._socket = _listen(host, port)
         with close_on_error(self._socket):
             opened = open_store(store, durable=durable) if isinstance(store, str) else store
+        #: The address of the store, without a password.
+        self.store_url = opened.url
         url_host = f"[{host}]" if ":" in host else host  # brackets for IPv6
         #: The address of the server.
         self.url = f"http://{url_host}:{self._socket.getsockname()[1]}"
@@ -214,9 +254,15 @@ class Server:
     def run(self) -> None:
         """Serve until SIGTERM, SIGINT or `stop`."""
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        interval = sys.getswitchinterval()
+        if _in_main_thread():
+            # A request passes through several threads. At each step it may wait this long for a
+            # thread that computes, for example explains a decision.
+            sys.setswitchinterval(_SWITCH_INTERVAL)
         try:
             self._uvicorn.run(sockets=[self._socket])
         finally:
+            sys.setswitchinterval(interval)
             self._socket.close()
 
     def stop(self) -> None:
@@ -234,6 +280,11 @@ class Server:
 
     def __repr__(self) -> str:
         return f"Server({self.url})"
+
+
+def _in_main_thread() -> bool:
+    """Return whether the server has the process to itself, and may change its settings."""
+    return threading.current_thread() is threading.main_thread()
 
 
 def _listen(host: str, port: int) -> socket.socket:
