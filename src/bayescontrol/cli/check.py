@@ -173,7 +173,7 @@ def check(
         )  # fmt: skip
     if isinstance(source, BankCheck):
         if figure:
-            source.plot().savefig(figure)
+            source.plot().save(figure)
         print_bank(modes, source, as_json)
         sys.exit(source.exit_code)
     if figure or output_limits:
