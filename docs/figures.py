@@ -6,9 +6,9 @@
 
 There are three sources:
 
-    page      the directive `{figure} _figures/NAME.svg` shows the variable `axes` or `chart` as
-              it is after the code of the page above the directive
-    script    SCRIPTS: the variable `axes` of a script in this folder
+    page      the directive `{figure} _figures/NAME.svg` shows the variable `figure` (a `Plot`),
+              `axes` or `chart` as it is after the code of the page above the directive
+    script    SCRIPTS: the variable `figure` or `axes` of a script in this folder
     chart     CHARTS: a chart of an experiment, with fewer runs than by default
 
 Run it from the root of the repository. The check tolerates differences of a few hundredths of a
@@ -173,18 +173,18 @@ def _by_settings(names: list[str]) -> Iterator[tuple[dict[str, Any], list[str]]]
 
 
 def _shown(namespace: Mapping[str, Any], place: str) -> "Figure":
-    """Return the figure of `axes`, or of `chart` if there are no axes, and remove both."""
+    """Return the figure of the first of `figure`, `axes` and `chart`, and remove all three."""
     values = dict(namespace)
-    axes, chart = values.get("axes"), values.get("chart")
+    shown = [values[name] for name in ("figure", "axes", "chart") if name in values]
     if isinstance(namespace, dict):
-        namespace.pop("axes", None)
-        namespace.pop("chart", None)
-    if axes is not None:
-        fig: Figure = np.ravel(axes)[0].figure
-        return fig
-    if isinstance(chart, Chart):
-        return figures.figure(chart)
-    raise SystemExit(f"{place}: the code above the figure assigns neither axes nor chart")
+        for name in ("figure", "axes", "chart"):
+            namespace.pop(name, None)
+    if not shown:
+        raise SystemExit(f"{place}: the code above the figure assigns no figure, axes or chart")
+    if isinstance(shown[0], Chart):
+        return figures.figure(shown[0])
+    fig: Figure = shown[0].figure
+    return fig
 
 
 def svg(fig: "Figure") -> str:

@@ -19,5 +19,5 @@ class Valve:  # "a turn of the valve changes the temperature error by `gain`"
 belief = FiniteBelief([Valve(gain) for gain in (-2, -1, 1, 2)])
 agent = ControlRule(belief, situation=5.0, advance=lambda x, a, o: o)
 record = interact(agent, Valve(-1), steps=60, seed=1, probes=["posterior", "drawn_mode"])
-axes = plot.posterior(record)
-axes.figure.savefig("posterior.png")
+figure = plot.posterior(record)
+figure.save("posterior.png")

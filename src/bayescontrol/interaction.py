@@ -164,12 +164,14 @@ def interact(
     measured = as_probes(probes) if probes else {}
     number = as_seed(seed)
     p, q = _as_pair(streams, seed) if streams is not None else both_streams(number, run)
+    belief: Any = getattr(agent, "belief", None)
+    is_measured = "posterior" in measured and hasattr(belief, "posterior")
+    prior = np.array(belief.posterior()) if is_measured else None
     if count and not measured and (loop := find_loop(agent, environment)) is not None:
         record = loop(agent, environment, count, p, q)
     else:
         record = _interact_stepwise(agent, environment, count, p, q, measured)
-    record.seed, record.run = None if streams is not None else number, run
-    belief: Any = getattr(agent, "belief", None)
+    record.seed, record.run, record.prior = None if streams is not None else number, run, prior
     if measured and hasattr(belief, "distinct_names"):
         record.mode_names = tuple(belief.distinct_names())
     return record

@@ -11,7 +11,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from bayescontrol.arrays import IntArray
 from bayescontrol.display import html_table
 from bayescontrol.errors import MissingCapability, counted
 from bayescontrol.protocols import MISSING
+
+if TYPE_CHECKING:
+    from bayescontrol.plot.figures import Plot
 
 
 @dataclass(frozen=True)
@@ -207,11 +210,12 @@ class Record:
             raise ValueError(
                 f"a probe cannot be called {reserved.pop()!r}: every record has that column"
             )
-        #: The seed and the run number that repeat this run, and the names of the agent's modes;
-        #: set by `interact`.
+        #: The seed and the run number that repeat this run, the names of the agent's modes, and
+        #: the value of the probe "posterior" before the first step; set by `interact`.
         self.seed: int | None = None
         self.run = 0
         self.mode_names: tuple[str, ...] = ()
+        self.prior: npt.NDArray[Any] | None = None
         self.actions = as_column(actions)
         self.observations = as_column(observations)
         self.probes = {name: as_column(values) for name, values in (probes or {}).items()}
@@ -229,10 +233,11 @@ class Record:
         """
         return {"actions": self.actions, "observations": self.observations, **self.probes}
 
-    def plot(self, world: Any = None) -> npt.NDArray[Any]:
-        """Draw all that the record holds, with `world` also the regret; return Matplotlib axes.
+    def plot(self, world: Any = None) -> "Plot":
+        """Draw all that the record holds, with `world` also what it knows, such as the regret.
 
-        The functions of `bayescontrol.plot` draw one plot each.
+        The result has the Matplotlib `axes`, and `save(path)`. The functions of `bayescontrol.plot`
+        draw one plot each; `plot.arms(agent)` draws what a bandit agent knows about its arms.
         """
         from bayescontrol import plot  # charts and Matplotlib are loaded on demand
 

@@ -569,8 +569,7 @@ def test_options_of_banks_are_refused_for_tables() -> None:
 def test_the_figure_shows_costs_and_times() -> None:
     found = check_bank(BANKS["motors"]())
     assert isinstance(found, BankCheck)
-    titles = [ax.get_title() for ax in found.plot().axes]
-    assert titles[:2] == ["Extra cost", "Mean time to odds of 99:1"]
+    assert repr(found.plot()) == "Plot('Extra cost', 'Mean time to odds of 99:1')"
 
 
 def test_a_controller_without_an_answer_is_an_error_and_not_an_unstable_loop() -> None:

@@ -121,7 +121,7 @@ def test_too_few_runs_are_reported() -> None:
 
 def test_the_result_has_a_figure_a_frame_and_a_table_for_notebooks() -> None:
     result = quiet(AGENTS, WORLD, 300, 4)
-    ax = result.plot()
+    (ax,) = result.plot().axes
     assert ax.get_legend_handles_labels()[1] == list(AGENTS)
     assert np.allclose(ax.lines[0].get_ydata(), result.curves["rule"].mean(0))
     frame = result.to_pandas()

@@ -37,6 +37,7 @@ def lines_of(ax: Axes) -> list[Line2D]:
 def check_series(panel: Panel, series: Series, drawn: Line2D) -> None:
     np.testing.assert_array_equal(np.asarray(drawn.get_xdata()), series.x)
     np.testing.assert_array_equal(np.asarray(drawn.get_ydata()), panel.visible(series).y)
+    assert series.colour is not None
     assert to_hex(drawn.get_color()) == LIGHT[series.colour]
 
 
@@ -48,6 +49,7 @@ def check_band(panel: Panel, series: Series, band: Any) -> None:
     corners = {tuple(corner) for path in band.get_paths() for corner in path.vertices}
     assert corners >= set(zip(x, y, strict=True))
     assert {height for _, height in corners} == set(y)
+    assert series.colour is not None
     assert to_hex(band.get_facecolor()[0]) == LIGHT[series.colour]
 
 

@@ -320,6 +320,15 @@ class ArmsBelief(HasArms[MeanRewards]):
             return self.family.interval(self._rows, tails)
         return np.full((len(self._rows), len(tails)), np.nan)
 
+    def mean_quantiles(self, tails: FloatArray, x: Any = None) -> dict[Any, FloatArray]:
+        """Return quantiles of the mean reward of every active arm; NaN if they are unknown.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> BernoulliBandit(["red"]).belief().mean_quantiles(np.array([0.25, 0.5]))
+        {'red': array([0.25, 0.5 ])}
+        """
+        return dict(zip(self.arms, self.mean_intervals(tails)[self._roster.active], strict=True))
+
     def expected(self) -> dict[Any, float]:
         """E[r | âo_<t] of every active arm."""
         means = self.family.expected(self._rows[self._roster.active])

@@ -7,7 +7,7 @@ the arms are independent.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from bayescontrol.protocols import MISSING, PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.values import distinct_texts, part_of
+
+#: The quantiles from which those of a mixture are interpolated.
+_TAILS: Final = 1.0 / (1.0 + np.exp(np.linspace(12.0, -12.0, 401)))
 
 
 class ArmSegments(ArraySegments):
@@ -150,6 +153,16 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     def expected(self, *x: Any) -> dict[Any, float]:
         """E[r | âo_<t] of every active arm, in context x if the arms have contexts."""
         return self.average(lambda belief: belief.expected(*x))
+
+    def mean_quantiles(self, tails: FloatArray, x: Any = None) -> dict[Any, FloatArray]:
+        """Return quantiles of the mean reward of every active arm: F = Σ_s P(s | âo_<t) F_s."""
+        parts = [(p, belief.mean_quantiles(_TAILS, x)) for p, belief in self.components()]
+        found = {}
+        for a in self.arms:
+            m = np.unique(np.concatenate([quantiles[a] for _, quantiles in parts]))
+            F = np.sum([p * np.interp(m, q[a], _TAILS, 0.0, 1.0) for p, q in parts], axis=0)
+            found[a] = np.interp(tails, F, m)
+        return found
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""
@@ -351,6 +364,10 @@ class PerArmBelief(HasArms[Any]):
     def expected(self, *x: Any) -> dict[Any, float]:
         """E[r | âo_<t] of every active arm, in context x if the arms have contexts."""
         return {a: self._parts[self.place(a)].expected(*x)[a] for a in self.arms}
+
+    def mean_quantiles(self, tails: FloatArray, x: Any = None) -> dict[Any, FloatArray]:
+        """Return quantiles of the mean reward of every active arm."""
+        return {a: self._parts[self.place(a)].mean_quantiles(tails, x)[a] for a in self.arms}
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return the mean and the number of rewards of every arm."""

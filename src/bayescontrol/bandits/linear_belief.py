@@ -192,6 +192,15 @@ class LinearBelief(HasArms[LinearWeights]):
         is_best = s == s.max()
         return np.asarray(is_best / is_best.sum())
 
+    def mean_quantiles(self, tails: FloatArray, x: npt.ArrayLike) -> dict[Any, FloatArray]:
+        """Return quantiles of the mean reward of every active arm in context x."""
+        from scipy import special  # type: ignore[import-untyped]
+
+        s, sd = self.scores(x)
+        scores = s[:, None] + sd[:, None] * special.ndtri(tails)
+        means = (np.array([self.link.expected(v, 0.0) for v in row]) for row in scores.tolist())
+        return dict(zip(self.arms, means, strict=True))
+
     def expected(self, x: npt.ArrayLike) -> dict[Any, float]:
         """E[r | âo_<t, x] of every active arm."""
         s, sd = self.scores(x)
@@ -475,6 +484,11 @@ class SharedLinearBelief(HasArms[SharedWeights]):
             return {arms[0]: p, arms[1]: 1.0 - p}
         t = float(s[0] / sd[0]) / math.sqrt(2.0)
         return {arms[0]: 0.5 * math.erfc(-t), arms[1]: 0.5 * math.erfc(t)}
+
+    def mean_quantiles(self, tails: FloatArray, x: Any) -> dict[Any, FloatArray]:
+        """Return quantiles of the mean reward of every active arm in context x."""
+        one = self._single_arm
+        return {a: one.mean_quantiles(tails, self._features(x, a))[0] for a in self.arms}
 
     def expected(self, x: Any) -> dict[Any, float]:
         """E[r | âo_<t, x] of every active arm."""

@@ -203,7 +203,7 @@ def check(
         )  # fmt: skip
     if isinstance(source, BankCheck):
         if figure:
-            source.plot().savefig(figure)
+            source.plot().save(figure)
         print_bank(modes, source, as_json, source.exit_code(strict))
         sys.exit(source.exit_code(strict))
     if figure or output_limits or Q or R or strict:

@@ -178,8 +178,8 @@ class BankCheck:
         low, high = self.intervals["violations"][:, c, j, i]
         return f"{self.violations[c, j, i]:.3g} ({low:.2g} to {high:.2g})"
 
-    def plot(self) -> Any:
-        """Draw heat maps of costs and times; return the Matplotlib figure."""
+    def plot(self) -> figures.Plot:
+        """Draw heat maps of costs and times."""
         named = ", ".join(f"{m + 1} {name}" for m, name in enumerate(self.names))
         panels = [
             _panel("Extra cost", "cost / best cost on the plant - 1",
@@ -189,7 +189,8 @@ class BankCheck:
                    "row: true plant, column: other plant"),
         ]  # fmt: skip
         note = "Darker is worse, ∞: infinite cost, or never."
-        return figures.figure(Chart("Check of a bank", panels, note, 2, named))
+        chart = Chart("Check of a bank", panels, note, 2, named)
+        return figures.Plot(figures.figure(chart, in_pyplot=True).axes[: len(panels)])
 
     def __repr__(self) -> str:
         return f"BankCheck({len(self.names)} modes)\n{self.summary()}"

@@ -29,7 +29,7 @@ from bayescontrol.lab.runner import Silent
 from bayescontrol.performance import knows_means, regret, rewards
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Panel, Series
-from bayescontrol.plot.runs import line_style
+from bayescontrol.plot.runs import line_dash
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.statistics import Comparison, compare_pairs, mean_interval
 from bayescontrol.statistics.intervals import format_interval
@@ -121,10 +121,10 @@ class AgentComparison:
         tests = f"paired sign-flip tests, corrected for {len(self.tests)} comparisons"
         return f"The rank is 1 + the number of agents that are better by {tests}."
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the mean cumulative score of each agent, ± 2 standard errors; return the axes."""
+    def plot(self, ax: "Axes | None" = None) -> figures.Plot:
+        """Draw the mean cumulative score of each agent, ± 2 standard errors."""
         series = [
-            Series.of_runs(name, self.steps, curve, **line_style(k))
+            Series.of_runs(name, self.steps, curve, dash=line_dash(k))
             for k, (name, curve) in enumerate(self.curves.items())
         ]
         title = "Cumulative regret" if self.score == "regret" else "Total reward"

@@ -98,7 +98,9 @@ class LabelledMark:
 class Series(LabelledMark):
     """y(x) as a line, a right-continuous step or points, with bounds as a band or error bars.
 
-    A marker on a line marks its data points; if it is `sparse`, only a few of them.
+    A marker on a line marks its data points; if it is `sparse`, only a few of them. Series without
+    a colour get different ones when they are drawn; one whose label names a colour, such as "red",
+    gets the colour of the palette that is most like it.
 
     >>> x = np.arange(3)
     >>> Series("oracle", x, x**2, colour="green").group
@@ -113,13 +115,15 @@ class Series(LabelledMark):
     low: npt.NDArray[Any] | None = None
     high: npt.NDArray[Any] | None = None
     kind: Literal["line", "step", "points"] = "line"
-    colour: Colour = "blue"
+    colour: Colour | None = None
     dash: Dash = "solid"
     marker: Marker | None = None
     sparse: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.colour is not None:
+            require_choice(self.colour, Colour, self.place, "colour")
         if self.marker is not None:
             require_choice(self.marker, Marker, self.place, "marker")
         elif self.kind == "points":

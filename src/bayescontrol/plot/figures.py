@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import needs_extra
@@ -35,7 +34,7 @@ from bayescontrol.plot.chart import (
     Word,
 )
 from bayescontrol.plot.graph import Edge, Graph
-from bayescontrol.plot.legend import Entries, legends, look, with_distinct_lines
+from bayescontrol.plot.legend import Entries, legends, look, with_colours, with_distinct_lines
 from bayescontrol.plot.palette import LIGHT, LIGHT_GROUND, VARIABLES
 
 if TYPE_CHECKING:
@@ -95,8 +94,10 @@ _STYLE: Final[Any] = {
 }
 
 
-def figure(chart: Chart) -> "Figure":
+def figure(chart: Chart, *, in_pyplot: bool = False) -> "Figure":
     """Draw the chart as a Matplotlib figure, with one axes for each panel.
+
+    With `in_pyplot` it belongs to pyplot, so that notebooks show it.
 
     >>> t = np.arange(3)
     >>> panel = Panel("", "step t", "regret", [Series("control rule", t, t)])
@@ -113,8 +114,10 @@ def figure(chart: Chart) -> "Figure":
         width, height = graph_size(chart.panels, columns)
     elif not is_single and all(panel.is_map for panel in chart.panels):
         width, height = _map_size(columns)
+    size = columns * width, rows * height
+    fig = _pyplot_figure(size) if in_pyplot else None
     with mpl.rc_context(_STYLE):
-        fig: Figure = mpl.figure.Figure(figsize=(columns * width, rows * height), dpi=_DPI)
+        fig = fig or mpl.figure.Figure(figsize=size, dpi=_DPI)
         placed = legends(chart)
         # A legend below a row needs a part of the figure for that row.
         parts: Any = fig.subfigures(rows, 1) if any(placed.rows) else [fig]
@@ -139,28 +142,71 @@ def figure(chart: Chart) -> "Figure":
     return fig
 
 
-def draw(panel: Panel, ax: "Axes | None" = None) -> "Axes":
-    """Draw a panel on Matplotlib axes, by default on those of a new figure; return the axes."""
+class Plot:
+    """What a plot function returns: the Matplotlib `axes` it has drawn, in a tuple, and `save`.
+
+    >>> panel = Panel("Regret", "step t", "regret", [Series("rule", np.arange(3), np.ones(3))])
+    >>> drawn = draw(panel)
+    >>> drawn
+    Plot('Regret')
+    >>> drawn.axes[0].set_ylim(0, 2)
+    (0.0, 2.0)
+    """
+
+    def __init__(self, axes: "Sequence[Axes]") -> None:
+        self.axes = tuple(axes)
+
+    @property
+    def figure(self) -> "Figure":
+        """The Matplotlib figure of the axes."""
+        part: Any = self.axes[0].figure
+        fig: Figure = part.figure  # of a part of a figure, the whole; of a figure, itself
+        return fig
+
+    def save(self, path: str | Path) -> Path:
+        """Write the figure to a file, whose ending selects the format: .png, .pdf, .svg; return it.
+
+        >>> import tempfile
+        >>> panel = Panel("Regret", "step t", "regret", [Series("rule", np.arange(3), np.ones(3))])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     draw(panel).save(Path(folder) / "regret.png").name
+        'regret.png'
+        """
+        self.figure.savefig(path, dpi=_DPI)
+        return Path(path)
+
+    def __repr__(self) -> str:
+        return f"Plot({', '.join(repr(ax.get_title()) for ax in self.axes)})"
+
+
+def draw(panel: Panel, ax: "Axes | None" = None) -> Plot:
+    """Draw a panel on Matplotlib axes, by default on those of a new figure."""
     if ax is None:
         ax = new_axes()[0]
+    panel = with_colours([panel])[0]
     _draw_panel(ax, panel, {})
     _add_title(ax, panel.title, list(panel.notes))
     _add_legend(ax, panel)
     if panel.heats:
         fig: Any = ax.figure
         _add_scale(fig, panel.heats[0], ax=ax, shrink=0.8)
-    return ax
+    return Plot([ax])
 
 
-def new_axes(rows: int = 1) -> "npt.NDArray[Any]":
+def new_axes(rows: int = 1) -> "list[Axes]":
     """Return the axes of a new pyplot figure, one below the other, with a common x axis."""
     mpl = _matplotlib()
+    fig = _pyplot_figure(_SINGLE if rows == 1 else (_SINGLE[0], _ROW_HEIGHT * rows))
+    with mpl.rc_context(_STYLE):
+        return list(fig.subplots(rows, squeeze=False, sharex=True)[:, 0])
+
+
+def _pyplot_figure(size: tuple[float, float]) -> "Figure":
+    # Not in `rc_context`: the first pyplot figure of a notebook turns interactive mode on, and the
+    # end of a context would turn it off, so that no later cell would show a figure.
     import matplotlib.pyplot as plt
 
-    size = _SINGLE if rows == 1 else (_SINGLE[0], _ROW_HEIGHT * rows)
-    with mpl.rc_context(_STYLE):
-        axes: npt.NDArray[Any] = plt.subplots(rows, squeeze=False, sharex=True, figsize=size)[1]
-    return axes[:, 0]
+    return plt.figure(figsize=size, facecolor=_STYLE["figure.facecolor"], layout="constrained")
 
 
 def png(chart: Chart) -> bytes:
@@ -408,25 +454,29 @@ def _draw_series(mark: Series, ax: "Axes", panel: Panel) -> list[Any]:
         style |= {"markerfacecolor": "none"} if is_open else {}
     if mark.sparse and np.isfinite(y).any():
         # Lines of different colours begin with different offsets: markers rarely coincide.
-        offset = _MARKER_DISTANCE * PALETTE.index(mark.colour) / len(PALETTE)
+        offset = _MARKER_DISTANCE * PALETTE.index(mark.colour or PALETTE[0]) / len(PALETTE)
         style["markevery"] = (offset, _MARKER_DISTANCE)
     if mark.kind == "points":
         # Rounding may leave a proportion slightly outside its interval.
         bars = None if low is None or high is None else np.maximum([y - low, high - y], 0)
-        style |= {"color": LIGHT[mark.colour], "label": _label(mark), "linestyle": "none"}
+        style |= {"color": _colour(mark), "label": _label(mark), "linestyle": "none"}
         return ax.errorbar(mark.x, y, bars, capsize=2, **style).get_children()
     step: Any = "post" if mark.kind == "step" else None
     style["drawstyle"] = "steps-post" if step else "default"
     artists: list[Any] = ax.plot(mark.x, y, **_line_style(mark, 1.6), **style)
     if low is not None and high is not None:
-        band: Any = {"color": LIGHT[mark.colour], "alpha": _BAND, "linewidth": 0, "step": step}
+        band: Any = {"color": _colour(mark), "alpha": _BAND, "linewidth": 0, "step": step}
         artists.append(ax.fill_between(mark.x, low, high, **band))
     return artists
 
 
 def _line_style(mark: Series | Guide | Strokes, width: float) -> dict[str, Any]:
-    line = {"color": LIGHT[mark.colour], "linestyle": _DASHES[mark.dash], "linewidth": width}
+    line = {"color": _colour(mark), "linestyle": _DASHES[mark.dash], "linewidth": width}
     return line | {"label": _label(mark)}
+
+
+def _colour(mark: Series | Guide | Strokes) -> str:
+    return LIGHT[mark.colour or PALETTE[0]]
 
 
 @_draw.register(Guide)

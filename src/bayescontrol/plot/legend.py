@@ -1,4 +1,4 @@
-"""Legends of a chart, and markers for lines that differ only in their colour.
+"""Legends of a chart, colours of series without one, and markers on lines of different colours.
 
     panel    the legend of one panel
     row      one legend below a row of panels that share an entry
@@ -7,12 +7,16 @@
 Marks with the same label, group, colour, dash and marker are one entry.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
+import numpy as np
+
 from bayescontrol.plot.chart import PALETTE, Chart, Colour, LabelledMark, Marker, Panel, Series
+from bayescontrol.plot.palette import LIGHT
 
 #: Legend entries by label and look.
 Entries: TypeAlias = Mapping[tuple[Any, ...], LabelledMark]
@@ -58,12 +62,35 @@ def look(mark: LabelledMark) -> tuple[Any, ...]:
     return (mark.label, mark.group, getattr(mark, "kind", "") == "points", *style)
 
 
+def with_colours(panels: Sequence[Panel]) -> list[Panel]:
+    """Return the panels with a colour for each series that has none, the same for all of a group.
+
+    A label that names a colour gets the colour of the palette that is most like it, so that an arm
+    called "red" is not drawn in green. The others get the colours that are left, in their order.
+    """
+    from matplotlib.colors import CSS4_COLORS, to_rgb
+
+    chosen: dict[str, Colour] = {s.group: s.colour for p in panels for s in p.series if s.colour}
+    missing = {s.group: s.label for p in panels for s in p.series if s.group not in chosen}
+    words = {group: re.findall("[a-z]+", label.lower()) for group, label in missing.items()}
+    named = {g: next((CSS4_COLORS[w] for w in words[g] if w in CSS4_COLORS), "") for g in missing}
+    for k, group in enumerate(sorted(missing, key=lambda group: not named[group])):
+        free = [c for c in PALETTE if c not in chosen.values()] or [PALETTE[k % len(PALETTE)]]
+        rgb = np.array(to_rgb(named[group] or LIGHT[free[0]]))
+        chosen[group] = min(free, key=lambda c: float(np.sum((rgb - to_rgb(LIGHT[c])) ** 2)))
+    return [
+        replace(p, series=[s if s.colour else replace(s, colour=chosen[s.group]) for s in p.series])
+        for p in panels
+    ]
+
+
 def with_distinct_lines(chart: Chart) -> Chart:
-    """Return the chart with a few markers on each line that only its colour tells from another.
+    """Return the chart with all colours, and markers on lines that only a colour tells apart.
 
     Lines of one colour get the same marker in all panels. Points, lines that have a marker, and
     lines in a group with several points in the panel remain as they are.
     """
+    chart = replace(chart, panels=with_colours(chart.panels))
     ambiguous = {
         a.colour
         for panel in chart.panels
@@ -73,7 +100,7 @@ def with_distinct_lines(chart: Chart) -> Chart:
     panels = []
     for panel in chart.panels:
         marked = {
-            line: replace(line, marker=COLOUR_MARKERS[line.colour], sparse=True)
+            line: replace(line, marker=COLOUR_MARKERS[line.colour or PALETTE[0]], sparse=True)
             for line in _plain_lines(panel)
             if line.colour in ambiguous
         }

@@ -38,7 +38,7 @@ class Maze(Protocol):
     def membranes(self) -> list[tuple[tuple[int, int], tuple[int, int]]]: ...
 
 
-def maze(maze: Maze, record: Run, ax: "Axes | None" = None) -> "Axes":
+def maze(maze: Maze, record: Run, ax: "Axes | None" = None) -> figures.Plot:
     """Draw the share of the steps that a run spent in each cell, and the most frequent action.
 
     The state before the first step is not in the record, so its action is not counted.
@@ -47,8 +47,8 @@ def maze(maze: Maze, record: Run, ax: "Axes | None" = None) -> "Axes":
     >>> from bayescontrol.mdp import GibbsMDP, Maze
     >>> world = Maze("three-cups")
     >>> record = interact(GibbsMDP(4, 0).agent(), world.environment(0), 2000, seed=0)
-    >>> maze(world, record).get_title()
-    'Share of 1,999 steps and most frequent action'
+    >>> maze(world, record)
+    Plot('Share of 1,999 steps and most frequent action')
     """
     if "state" not in (record.observations.dtype.names or ()):
         raise MissingCapability("the record is not of a maze: its observations have no `state`")

@@ -1,12 +1,14 @@
-"""Plots of one run: each function draws on Matplotlib axes and returns them.
+"""Plots of one run and of an agent: each function draws on Matplotlib axes and returns a `Plot`.
 
     running mean    (y_{t-w+1} + … + y_t) / w, over the last w steps, or all steps if t < w
+    density         f(m) ≈ Δp / ΔF⁻¹(p), from the quantiles F⁻¹(p) of a posterior
 
 Without `ax` a new figure is made. Lines differ in colour and in dashes. Long runs are thinned to
 about a thousand points.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
 
@@ -17,7 +19,10 @@ from bayescontrol import performance
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.errors import MissingCapability
 from bayescontrol.plot import figures
-from bayescontrol.plot.chart import PALETTE, Dash, Guide, Panel, Series
+from bayescontrol.plot.chart import Dash, Guide, Panel, Series
+from bayescontrol.plot.figures import Plot
+from bayescontrol.plot.legend import with_colours
+from bayescontrol.values import distinct_texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +32,10 @@ _POINTS: Final = 1000
 _LINES: Final = 7
 #: The default window of a running mean, as a share of the steps.
 _WINDOW: Final = 0.05
-_DASHES: Final = get_args(Dash)
+_DASHES: Final[tuple[Dash, ...]] = get_args(Dash)
+_ARMS: Final = "Posterior of the arms"
+#: The quantiles from which a density is drawn.
+_TAILS: Final = np.concatenate([[0.002], np.linspace(0.005, 0.995, 199), [0.998]])
 
 
 class Record(performance.Run, Protocol):
@@ -35,49 +43,132 @@ class Record(performance.Run, Protocol):
 
     probes: dict[str, npt.NDArray[Any]]
     mode_names: tuple[str, ...]
+    prior: npt.NDArray[Any] | None
 
     def __len__(self) -> int: ...
 
 
-def run(record: Record, world: Any = None) -> npt.NDArray[Any]:
-    """Draw all that a record holds, one plot below the other, and return the axes.
+def run(record: Record, world: Any = None) -> Plot:
+    """Draw all that a record holds, one plot below the other.
 
-    That is the posterior, the drawn mode and the surprise if they were probed, observations and
-    actions that are numbers or names, and with `world` the regret. Observations are called rewards
-    if they have a field `reward` or `world` knows its mean rewards.
+    That is the posterior, the drawn mode and the surprise if they were probed, and observations and
+    actions that are numbers or names. With the `world` of a bandit these are also the regret and,
+    if "posterior" was probed, the mean reward that the agent expects of each arm. Observations are
+    called rewards if they have a field `reward` or `world` knows its mean rewards.
 
     >>> from bayescontrol import BernoulliBandit, interact
     >>> bandit = BernoulliBandit(["red", "blue"])
     >>> world = bandit.environment([0.2, 0.7])
-    >>> record = interact(bandit.agent(), world, 500, seed=0)
-    >>> [ax.get_ylabel() for ax in run(record, world)]
-    ['mean reward', 'regret', 'share']
+    >>> run(interact(bandit.agent(), world, 500, seed=0), world)
+    Plot('Reward', 'Cumulative regret', 'Actions')
     """
-    plots: dict[str, Callable[..., Any]] = {
+    plots: dict[str, Callable[..., object]] = {
         "posterior": posterior, "drawn_mode": drawn_mode, "log_score": surprise,
     }  # fmt: skip
     chosen = [plot for name, plot in plots.items() if _fits(record.probes.get(name), name)]
-    o, a = record.observations, record.actions
-    if performance.knows_means(world) or "reward" in (o.dtype.names or ()):
+    if _has_arm_rows(record, world):
+        chosen.append(lambda record, ax: _draw_arm_means(record, world, ax))
+    o, names = record.observations, record.observations.dtype.names or ()
+    columns = {name: o[name] for name in names if name != "reward"}
+    if performance.knows_means(world) or "reward" in names:
         chosen.append(reward)
-    elif o.ndim == 1 and o.dtype.kind in "bif":
-        chosen.append(partial(_draw_signal, o, "Observation", averaged=_is_discrete(a)))
-    if world is not None:
+    elif not names:
+        columns["observation"] = o
+    # A world without known mean rewards, such as an MDP, has no regret; another object is an error.
+    if performance.knows_means(world) or not (world is None or hasattr(world, "respond")):
         chosen.append(lambda record, ax: regret(record, world, ax))
-    if _is_discrete(a):
-        chosen.append(action_shares)
-    elif a.ndim == 1 and a.dtype.kind == "f":
-        chosen.append(partial(_draw_signal, a, "Action", averaged=False))
+    for name, values in (*columns.items(), ("action", record.actions)):
+        is_name = values.dtype.kind == "U" or name in ("action", "state")
+        if is_name and _is_discrete(values):
+            # All arms in their order: each has the same colour as in the plot of the posterior.
+            labels = world.labels if name == "action" and performance.knows_means(world) else None
+            chosen.append(partial(_draw_shares, values, name, labels=labels))
+        elif values.ndim == 1 and values.dtype.kind in "bif":
+            averaged = name != "action" and _is_discrete(record.actions)
+            chosen.append(partial(_draw_signal, values, name.capitalize(), averaged=averaged))
     if not chosen or not len(record):
         raise MissingCapability(f"nothing can be drawn of {record!r}: add probes to interact")
     axes = figures.new_axes(len(chosen))
     for plot, ax in zip(chosen, axes, strict=True):
-        plot(record, ax=ax).set_xlabel("" if ax is not axes[-1] else "step t")
-    return axes
+        plot(record, ax=ax)
+        ax.set_xlabel("" if ax is not axes[-1] else "step t")
+    return Plot(axes)
 
 
-def posterior(record: Record, ax: "Axes | None" = None) -> "Axes":
-    """Draw P(m | âo_≤t) of each mode over time; needs the probe "posterior".
+def arms(agent: Any, world: Any = None, *, x: Any = None, ax: "Axes | None" = None) -> Plot:
+    """Draw the posterior of the mean reward of each arm; `world` adds the true mean rewards.
+
+    Up to seven arms are drawn as densities, more as means with 95 % intervals. Arms with contexts
+    are drawn in context `x`, by default the agent's current one.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> agent = BernoulliBandit(["red", "blue"]).agent()
+    >>> for reward in (1, 1, 0):
+    ...     agent.observe("red", reward)
+    >>> arms(agent).axes[0].get_legend_handles_labels()[1]
+    ['red', 'blue']
+    """
+    belief: Any = getattr(agent, "belief", None)
+    if not hasattr(belief, "mean_quantiles"):
+        raise MissingCapability(
+            f"{agent!r} has no posterior of the mean reward of each arm: pass the agent of a bandit"
+            "; for a belief over finitely many modes use plot.posterior(record)"
+        )
+    quantiles = belief.mean_quantiles(_TAILS, getattr(agent, "x", None) if x is None else x)
+    if np.isnan(list(quantiles.values())).any():
+        raise MissingCapability(
+            f"the posterior of the mean rewards of {belief!r} has no known quantiles: draw them, "
+            "with agent.belief.copy().sample(stream).means, and plot a histogram"
+        )
+    names = distinct_texts(quantiles)
+    truth = _true_means(world, x, names)
+    if len(names) > _LINES:
+        return _draw_intervals(names, quantiles, truth, ax)
+    series = []
+    for k, (arm, m) in enumerate(quantiles.items()):
+        with np.errstate(divide="ignore"):
+            f = np.diff(_TAILS) / np.diff(m)
+        middle = (m[1:] + m[:-1]) / 2
+        series.append(Series(names[arm], middle, f, 0.0 * f, f, dash=line_dash(k)))
+    panel = with_colours([Panel(_ARMS, "mean reward", "posterior density", series)])[0]
+    guides = [
+        Guide(f"true mean reward of {s.label}", truth[s.label], "vertical", s.colour or "ink",
+              in_legend=False)
+        for s in panel.series if s.label in truth
+    ]  # fmt: skip
+    notes = ["dotted: true mean rewards"] if guides else []
+    return figures.draw(replace(panel, guides=guides, notes=notes, ylim=(0.0, None)), ax)
+
+
+def _true_means(world: Any, x: Any, names: dict[Any, str]) -> dict[str, float]:
+    """Return the true mean rewards by the names of the arms; empty without a world."""
+    if world is None:
+        return {}
+    means = world.means(x) if callable(world.means) else world.means
+    true = dict(zip(world.labels, np.ravel(means).tolist(), strict=True))
+    return {name: true[arm] for arm, name in names.items() if arm in true}
+
+
+def _draw_intervals(
+    names: dict[Any, str], quantiles: dict[Any, FloatArray], truth: dict[str, float],
+    ax: "Axes | None",
+) -> Plot:  # fmt: skip
+    """Draw the median and the 95 % interval of the mean reward of many arms, side by side."""
+    low, middle, high = np.array(
+        [np.interp((0.025, 0.5, 0.975), _TAILS, quantiles[arm]) for arm in names]
+    ).T
+    j = np.arange(len(names))
+    series = [Series("median and 95 % interval", j, middle, low, high, kind="points")]
+    if truth:
+        y = np.array([truth.get(name, np.nan) for name in names.values()])
+        series.append(Series("true", j, y, kind="points", colour="ink", marker="cross"))
+    drawn = figures.draw(Panel(_ARMS, "arm", "mean reward", series), ax)
+    drawn.axes[0].set_xticks(j, list(names.values()), rotation=90 if len(names) > 2 * _LINES else 0)
+    return drawn
+
+
+def posterior(record: Record, ax: "Axes | None" = None) -> Plot:
+    """Draw P(m | âo_≤t) of each mode over time, from the prior on; needs the probe "posterior".
 
     With many modes, those that were once most probable are drawn, and the sum of the others.
 
@@ -85,23 +176,24 @@ def posterior(record: Record, ax: "Axes | None" = None) -> "Axes":
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> modes = prize_or_frog(0.75)
     >>> record = interact(modes.agent(), modes.environment(0), 20, seed=0, probes=["posterior"])
-    >>> posterior(record).get_legend_handles_labels()[1]
+    >>> posterior(record).axes[0].get_legend_handles_labels()[1]
     ['prize left', 'prize right']
     """
-    values = _probe(record, "posterior")
+    values, first = _from_prior(record, _probe(record, "posterior"))
     curves = dict(zip(_mode_names(record, values.shape[1]), values.T, strict=True))
     lines = _most_prominent(curves, "other modes")
-    return _draw_lines(lines, "Posterior of the modes", "P(m | past)", ax, ylim=(-0.02, 1.02))
+    title, ylabel = "Posterior of the modes", "P(m | past)"
+    return _draw_lines(lines, title, ylabel, ax, first, ylim=(-0.02, 1.02))
 
 
-def drawn_mode(record: Record, ax: "Axes | None" = None) -> "Axes":
+def drawn_mode(record: Record, ax: "Axes | None" = None) -> Plot:
     """Draw the mode that chose each action; needs the probe "drawn_mode".
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> modes = prize_or_frog(0.75)
     >>> record = interact(modes.agent(), modes.environment(0), 20, seed=0, probes=["drawn_mode"])
-    >>> [label.get_text() for label in drawn_mode(record).get_yticklabels()]
+    >>> [label.get_text() for label in drawn_mode(record).axes[0].get_yticklabels()]
     ['prize left', 'prize right']
     """
     drawn = _probe(record, "drawn_mode")
@@ -110,20 +202,21 @@ def drawn_mode(record: Record, ax: "Axes | None" = None) -> "Axes":
     t = _thinned(len(drawn))
     series = Series("mode", t + 1, np.searchsorted(shown, drawn[t]), kind="points", in_legend=False)
     panel = Panel("Mode drawn", "step t", "mode", [series], ylim=(-0.6, len(shown) - 0.4))
-    ax = figures.draw(panel, ax)
+    drawn_on = figures.draw(panel, ax)
     if len(shown) <= 2 * _LINES:
-        ax.set_yticks(range(len(shown)), [names[m] if m >= 0 else "none" for m in shown])
-    return ax
+        labels = [names[m] if m >= 0 else "none" for m in shown]
+        drawn_on.axes[0].set_yticks(range(len(shown)), labels)
+    return drawn_on
 
 
-def surprise(record: Record, ax: "Axes | None" = None, window: int | None = None) -> "Axes":
+def surprise(record: Record, ax: "Axes | None" = None, window: int | None = None) -> Plot:
     """Draw the running mean of -log2 P(o_t | past); needs the probe "log_score".
 
     >>> from bayescontrol import interact
     >>> from bayescontrol.problems.examples import prize_or_frog
     >>> modes = prize_or_frog(0.75)
     >>> record = interact(modes.agent(), modes.environment(0), 20, seed=0, probes=["log_score"])
-    >>> surprise(record).get_ylabel()
+    >>> surprise(record).axes[0].get_ylabel()
     'bits per step'
     """
     return _draw_mean("Surprise", "bits per step", _probe(record, "log_score"), window, ax)
@@ -134,35 +227,35 @@ def reward(
     ax: "Axes | None" = None,
     window: int | None = None,
     reward: Callable[[Any, Any], float] | None = None,
-) -> "Axes":
+) -> Plot:
     """Draw the running mean of the rewards, by default over 5 % of the steps.
 
     `reward(a, o)` computes the reward of a step if the observation is not the reward.
 
     >>> from bayescontrol import Record
-    >>> reward(Record(["red", "blue"], [0, 1])).get_ylabel()
+    >>> reward(Record(["red", "blue"], [0, 1])).axes[0].get_ylabel()
     'mean reward'
     """
     return _draw_mean("Reward", "mean reward", performance.rewards(record, reward), window, ax)
 
 
-def regret(record: Record, world: Any, ax: "Axes | None" = None) -> "Axes":
+def regret(record: Record, world: Any, ax: "Axes | None" = None) -> Plot:
     """Draw the cumulative regret of a run in a world with known mean rewards.
 
     >>> from bayescontrol import BernoulliBandit, Record
     >>> world = BernoulliBandit(["red", "blue"]).environment([0.25, 0.75])
-    >>> regret(Record(["red", "blue"], [0, 1]), world).get_ylabel()
+    >>> regret(Record(["red", "blue"], [0, 1]), world).axes[0].get_ylabel()
     'regret'
     """
     lines = {"regret": performance.regret(record, world)}
     return _draw_lines(lines, "Cumulative regret", "regret", ax)
 
 
-def action_shares(record: Record, ax: "Axes | None" = None, window: int | None = None) -> "Axes":
+def action_shares(record: Record, ax: "Axes | None" = None, window: int | None = None) -> Plot:
     """Draw how often each action was taken, as a share of the last `window` steps.
 
     >>> from bayescontrol import Record
-    >>> action_shares(Record(["red", "blue"], [0, 1])).get_legend_handles_labels()[1]
+    >>> action_shares(Record(["red", "blue"], [0, 1])).axes[0].get_legend_handles_labels()[1]
     ['blue', 'red']
     """
     if not _is_discrete(record.actions):
@@ -170,11 +263,52 @@ def action_shares(record: Record, ax: "Axes | None" = None, window: int | None =
             f"the actions are {record.actions.dtype} of shape {record.actions.shape}: shares can "
             "be drawn for discrete actions only"
         )
+    return _draw_shares(record.actions, "action", record, ax, window)
+
+
+def _draw_shares(
+    values: npt.NDArray[Any], name: str, record: Record, ax: "Axes | None",
+    window: int | None = None, labels: Sequence[Hashable] | None = None,
+) -> Plot:  # fmt: skip
+    """Draw how often each label, by default each value, occurred among the last steps."""
     w = _window(len(record), window)
-    curves = {str(a): _running_mean(record.actions == a, w) for a in np.unique(record.actions)}
-    lines = _most_prominent(curves, "other actions")
+    shown = np.unique(values) if labels is None else labels
+    curves = {str(v): _running_mean(values == v, w) for v in shown}
+    lines = _most_prominent(curves, f"other {name}s")
     notes = [f"of the last {w} steps"] if w < len(record) else []
-    return _draw_lines(lines, "Actions", "share", ax, notes=notes, ylim=(-0.02, 1.02))
+    title = f"{name.capitalize()}s"
+    return _draw_lines(lines, title, "share", ax, notes=notes, ylim=(-0.02, 1.02))
+
+
+def _has_arm_rows(record: Record, world: Any) -> bool:
+    """Return whether the probe "posterior" holds the rows of the arms of this world."""
+    rows, family = record.probes.get("posterior"), getattr(world, "family", None)
+    arms = len(getattr(world, "labels", ()))
+    return family is not None and rows is not None and rows.shape[1:2] == (arms,) and rows.ndim == 3
+
+
+def _draw_arm_means(record: Record, world: Any, ax: "Axes") -> Plot:
+    """Draw the expected mean reward of each arm over time, and its 95 % interval if it is known."""
+    rows, first = _from_prior(record, record.probes["posterior"])
+    t, family = _thinned(len(rows)), world.family
+    names = distinct_texts(world.labels)
+    best = np.argsort(-family.expected(rows[-1]))[:_LINES]
+    series = []
+    for k, j in enumerate(sorted(best)):
+        mean, bounds = family.expected(rows[t, j]), (None, None)
+        if hasattr(family, "interval"):
+            bounds = family.interval(rows[t, j], np.array([0.025, 0.975])).T
+        series.append(Series(names[world.labels[j]], t + first, mean, *bounds, dash=line_dash(k)))
+    return figures.draw(
+        Panel(_ARMS, "step t", "mean reward", series, notes=["bands: 95 % intervals"]), ax
+    )
+
+
+def _from_prior(record: Record, values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
+    """Return the values of the probe "posterior" from the prior on, and the step of the first."""
+    if record.prior is None or record.prior.shape != values.shape[1:]:
+        return values, 1
+    return np.concatenate([record.prior[None], values]), 0
 
 
 def _probe(record: Record, name: str) -> npt.NDArray[Any]:
@@ -207,7 +341,7 @@ def _is_discrete(actions: npt.NDArray[Any]) -> bool:
 
 def _draw_signal(
     values: npt.NDArray[Any], title: str, record: Record, ax: "Axes", *, averaged: bool
-) -> "Axes":
+) -> Plot:
     """Draw the values of every step, or their running mean."""
     if averaged:
         return _draw_mean(title, f"mean {title.lower()}", values, None, ax)
@@ -237,10 +371,9 @@ def _running_mean(values: npt.NDArray[Any], window: int) -> FloatArray:
     return means
 
 
-def line_style(k: int) -> dict[str, Any]:
-    """Return the colour and the dash of line k; lines of similar colour differ in their dash."""
-    dash = _DASHES[(k + k // len(_DASHES)) % len(_DASHES)]
-    return {"colour": PALETTE[k % len(PALETTE)], "dash": dash}
+def line_dash(k: int) -> Dash:
+    """Return the dash of line k; lines of similar colour differ in their dash."""
+    return _DASHES[(k + k // len(_DASHES)) % len(_DASHES)]
 
 
 def _most_prominent(curves: dict[str, FloatArray], rest: str) -> dict[str, FloatArray]:
@@ -253,19 +386,20 @@ def _most_prominent(curves: dict[str, FloatArray], rest: str) -> dict[str, Float
 
 
 def _draw_lines(
-    curves: dict[str, FloatArray], title: str, ylabel: str, ax: "Axes | None", **panel: Any
-) -> "Axes":
-    """Draw curves over the steps, with a legend if there are several."""
-    series = []
+    curves: dict[str, FloatArray], title: str, ylabel: str, ax: "Axes | None", first: int = 1,
+    **panel: Any,
+) -> Plot:  # fmt: skip
+    """Draw curves over the steps from `first` on, with a legend if there are several."""
+    series, is_shown = [], len(curves) > 1
     for k, (name, y) in enumerate(curves.items()):
         t = _thinned(len(y))
-        series.append(Series(name, t + 1, y[t], in_legend=len(curves) > 1, **line_style(k)))
+        series.append(Series(name, t + first, y[t], dash=line_dash(k), in_legend=is_shown))
     return figures.draw(Panel(title, "step t", ylabel, series, **panel), ax)
 
 
 def _draw_mean(
     title: str, ylabel: str, values: FloatArray, window: int | None, ax: "Axes | None"
-) -> "Axes":
+) -> Plot:
     """Draw the running mean of values, and their mean over the whole run."""
     w = _window(len(values), window)
     lines = {f"last {w} steps": _running_mean(values, w)}
