@@ -237,7 +237,8 @@ class ChangePointBelief:
             raise InvalidTable(f"hazards={hazards!r}: expected probabilities below 1")
         self.prior, self.window = belief, as_integer("window", window, 1)
         segments = self.segments(as_integer("places", places, 2))
-        self._state = State(segments, h, weights / weights.sum())
+        self._hazard_prior: FloatArray = weights / weights.sum()
+        self._state = State(segments, h, self._hazard_prior)
         self._open = False  # whether a decision waits for its answer
         self._passed = 0  # earlier decisions that still wait for theirs
         self._drawn_from: Any = None  # the belief that has drawn the last mode
