@@ -42,7 +42,7 @@ from bayescontrol.protocols import (
     Stateful,
 )
 from bayescontrol.rule import ControlRule
-from bayescontrol.situations import Advance, as_advance
+from bayescontrol.situations import Advance, as_advance, next_situation
 
 #: One distribution per mode, positive probabilities only; empty where a mode predicts nothing.
 Distributions: TypeAlias = list[dict[Any, float]]
@@ -233,9 +233,9 @@ class _ListDistributions:
     def advance(self, x: Any, a: Any, o: Any, hypotheses: Distributions, advance: Advance) -> Any:
         """Return T(x, a, o); `hypotheses`, P(o | m, x, a) for every m, show who rules o out."""
         if not any(self._stateful):
-            return advance(x, a, o)
+            return next_situation(advance, x, a, o)
         shared = [s for s, stateful in zip(x, self._stateful, strict=True) if not stateful]
-        next_shared = advance(shared[0], a, o) if shared else None
+        next_shared = next_situation(advance, shared[0], a, o) if shared else None
 
         def next_state(m: int) -> Any:
             if not self._stateful[m]:
@@ -275,7 +275,7 @@ class _ArrayDistributions:
 
     def advance(self, x: Any, a: Any, o: Any, hypotheses: Distributions, advance: Advance) -> Any:
         """T(x, a, o)."""
-        return advance(x, a, o)
+        return next_situation(advance, x, a, o)
 
     def _by_mode(self, answer: Mapping[Any, Any], part: str, x: Any) -> Distributions:
         """Convert arrays over modes, one per action or observation, to distributions."""
