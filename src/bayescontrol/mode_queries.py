@@ -161,7 +161,7 @@ def require_policies(belief: Any) -> None:
     for m, mode in enumerate(modes if isinstance(modes, list) else ()):
         if not hasattr(mode, "act"):
             raise MissingCapability(
-                f"mode {m} ({_display_name(mode)}) has no act(x, rng): a mode needs a policy. Add "
+                f"mode {m} ({display_name(mode)}) has no act(x, rng): a mode needs a policy. Add "
                 "the method, or use PairedMode(hypothesis, policy)"
             )
         try:
@@ -172,7 +172,7 @@ def require_policies(belief: Any) -> None:
             continue
         except TypeError as error:
             raise MissingCapability(
-                f"act of mode {m} ({_display_name(mode)}) cannot be called as act(x, rng): {error}"
+                f"act of mode {m} ({display_name(mode)}) cannot be called as act(x, rng): {error}"
             ) from None
 
 
@@ -336,7 +336,7 @@ class ModeListQueries(Generic[M]):
 
         `state` is its private state after the `missed` observations before it was added.
         """
-        label = f"mode {m} ({_display_name(mode)})"
+        label = f"mode {m} ({display_name(mode)})"
         require_instance(mode, f"mode {m}")
         method = "log_likelihood" if self.log else "likelihood"
         if not hasattr(mode, method):
@@ -388,7 +388,7 @@ class ModeListQueries(Generic[M]):
             for m, value in enumerate(answers):
                 if np.ndim(value) or not isinstance(value, (int, float, np.number, np.bool_)):
                     raise BadEvidence(
-                        f"mode {m} ({_display_name(self.modes[m])}) returned {value!r} for "
+                        f"mode {m} ({display_name(self.modes[m])}) returned {value!r} for "
                         f"x={x!r}, a={a!r}, o={o!r}: expected a single number"
                     ) from None
             raise
@@ -407,7 +407,7 @@ class ModeListQueries(Generic[M]):
                 exp = math.exp(min(log_p, 700.0))
                 if abs(p - exp) > 1e-6 * max(p, exp, 1e-300):
                     raise InvalidTable(
-                        f"mode {m} ({_display_name(mode)}) contradicts itself for x={x!r}, "
+                        f"mode {m} ({display_name(mode)}) contradicts itself for x={x!r}, "
                         f"a={a!r}, o={o!r}: likelihood is {p:.6g}, with the logarithm "
                         f"{safe_log(p):.6g}, and log_likelihood is {log_p:.6g}. Remove one of them"
                     )
@@ -422,7 +422,7 @@ class ModeListQueries(Generic[M]):
         """Return query(mode) for every mode; raise if a mode lacks the capability."""
         if not self.supports(capability):
             for m, mode in enumerate(self.modes):
-                require(mode, capability, f"mode {m} ({_display_name(mode)})")
+                require(mode, capability, f"mode {m} ({display_name(mode)})")
         return [query(mode) for mode in self._bound]
 
     def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
@@ -440,7 +440,7 @@ class ModeListQueries(Generic[M]):
         p = 1.0 if o is protocols.MISSING else self._methods[m](x, a, o)
         if p > (-math.inf if self.log else 0.0):
             raise BadEvidence(
-                f"advance of mode {m} ({_display_name(self.modes[m])}) returned None for the state "
+                f"advance of mode {m} ({display_name(self.modes[m])}) returned None for the state "
                 f"{self.states[m]!r}, a={a!r}, o={o!r}: it must return the next state. Perhaps a "
                 "`return` is missing"
             )
@@ -595,6 +595,6 @@ def require_same_names(names: npt.NDArray[Any], other_names: npt.NDArray[Any], s
             raise IncompatibleState(f"mode {m} is {mine} in this belief, but {theirs} in {source}")
 
 
-def _display_name(mode: Any) -> str:
+def display_name(mode: Any) -> str:
     """Return the name of a mode for a message."""
     return str(getattr(mode, "name", "") or repr(mode))

@@ -77,8 +77,8 @@ def tabulate(
     """Convert modes with exact probabilities to tables: policy, hypothesis and T(x, a, o).
 
     `modes` is a list of modes, one object that answers for all of them, or a `ControlRule` over
-    a `FiniteBelief` without observations; the rule brings its situation, `advance` and prior. A
-    class that is tabular already is returned unchanged. Actions and observations are sorted if
+    a `FiniteBelief`; the rule brings its present situation, its `advance` and its prior. A class
+    that is tabular already is returned unchanged. Actions and observations are sorted if
     possible, otherwise numbered in the order of discovery. Situations are always numbered in the
     order of discovery, the start first. The labels are the `str` of the values.
 
@@ -131,10 +131,6 @@ def _tabulate_agent(agent: ControlRule[Any, Any, Any, Any], limit: int) -> Tabul
         raise MissingCapability(
             f"{type(belief).__name__} is not a finite belief: its modes do not fit in a table; "
             "check the agent by simulation (bayescontrol.convergence.sampled_check)"
-        )
-    if belief.count:
-        raise InvalidTable(
-            f"the agent has made {belief.count} observations: give an agent without observations"
         )
     return tabulate(belief.modes, agent.x, agent.advance, prior=belief.prior, limit=limit)
 
