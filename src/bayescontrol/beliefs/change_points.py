@@ -21,10 +21,9 @@ from operator import index
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
 from bayescontrol.beliefs.changing import hazard_grid
 from bayescontrol.errors import (
     BadEvidence,
@@ -227,8 +226,8 @@ class ChangePointBelief:
         self,
         belief: Any,
         *,
-        hazards: npt.ArrayLike = HAZARDS,
-        hazard_prior: npt.ArrayLike | None = None,
+        hazards: ArrayLike = HAZARDS,
+        hazard_prior: ArrayLike | None = None,
         places: int = 64,
         window: int = 100,
     ) -> None:

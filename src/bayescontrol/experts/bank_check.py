@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import BoolArray, FloatArray, as_integer, require_between
+from bayescontrol.arrays import ArrayLike, BoolArray, FloatArray, as_integer, require_between
 from bayescontrol.errors import MissingCapability
 from bayescontrol.experts.bank import Bank
 from bayescontrol.experts.linear_loop import DIVERGED, LinearLoop, is_linear
@@ -186,9 +185,9 @@ def _panel(title: str, label: str, values: FloatArray, note: str) -> Panel:
 def check_bank(
     bank: Bank,
     *,
-    Q: npt.ArrayLike = 1.0,
-    R: npt.ArrayLike = 1.0,
-    output_limits: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    Q: ArrayLike = 1.0,
+    R: ArrayLike = 1.0,
+    output_limits: tuple[ArrayLike, ArrayLike] | None = None,
     odds: float = 99.0,
     runs: int = 400,
     horizon: int = 2000,

@@ -18,8 +18,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from bayescontrol.arrays import ArrayLike
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
 from bayescontrol.mode_queries import (
@@ -71,7 +71,7 @@ def tabulate(
     situation: Any = None,
     advance: Advance | None = None,
     *,
-    prior: npt.ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     limit: int = 10_000,
 ) -> TabularModes:
     """Convert modes with exact probabilities to tables: policy, hypothesis and T(x, a, o).
@@ -135,7 +135,7 @@ def _tabulate_agent(agent: ControlRule[Any, Any, Any, Any], limit: int) -> Tabul
     return tabulate(belief.modes, agent.x, agent.advance, prior=belief.prior, limit=limit)
 
 
-def _with_start_and_prior(modes: TabularModes, start: int, prior: npt.ArrayLike) -> TabularModes:
+def _with_start_and_prior(modes: TabularModes, start: int, prior: ArrayLike) -> TabularModes:
     """Return the same tables with this start and prior."""
     if start == modes.start and np.array_equal(prior, modes.prior):
         return modes
@@ -300,7 +300,7 @@ def _explore(
     queries: _ListDistributions | _ArrayDistributions,
     situation: Any,
     advance: Advance,
-    prior: npt.ArrayLike | None,
+    prior: ArrayLike | None,
     limit: int,
 ) -> TabularModes:
     """Visit every situation that can be reached, in the order of discovery, and fill the tables."""
@@ -332,7 +332,7 @@ def _fill_tables(
     situations: Sequence[Any],
     policies: Sequence[Distributions],
     steps: Sequence[Steps],
-    prior: npt.ArrayLike | None,
+    prior: ArrayLike | None,
 ) -> TabularModes:
     """Build the tables from the distributions and the steps that were found in each situation."""
     actions = _sorted_if_possible(a for steps_in_x in steps for a in steps_in_x)
