@@ -179,3 +179,82 @@ def test_an_agent_that_holds_its_modes_is_simulated_with_holding(file: Path) -> 
 def test_simulated_runs_show_that_settling_can_take_long() -> None:
     slow = call("core", "--runs", "3", "--horizon", "20").stdout
     assert "Settling can take long" in slow
+
+
+_DENSITIES = """
+from bayescontrol import BernoulliBandit, ControlRule, FiniteBelief, ParticleBelief, stay
+class Pushed:
+    def __init__(self, gain): self.gain = gain
+    def respond(self, a, rng): return self.gain * a + rng.normal()
+class Pushes:
+    def __init__(self, gain, aims=1.0): self.gain, self.aims = gain, aims
+    def act(self, x, rng): return self.aims / self.gain
+    def log_likelihood(self, x, a, o): return -0.5 * (o - self.gain * a) ** 2
+modes = [Pushes(1.0), Pushes(-1.0), Pushes(2.0)]
+stuck = [Pushes(1.0), Pushes(1.0, 2.0)]
+agent = ControlRule(FiniteBelief(modes, [0.5, 0.5, 0.0]))
+agent.observe(1.0, 1.2)
+bandit = BernoulliBandit(2).agent()
+"""
+
+
+@pytest.mark.parametrize(
+    ("attribute", "code", "pairs"), [("modes", 0, 6), ("stuck", 12, 2), ("agent", 0, 2)]
+)
+def test_modes_with_densities_are_checked_by_simulation(
+    tmp_path: Path, attribute: str, code: int, pairs: int
+) -> None:
+    file = tmp_path / f"pushes_{attribute}.py"
+    file.write_text(_DENSITIES + "world = lambda mode: Pushed(mode.gain)\n")
+    arguments = f"{file}:{attribute}", "--runs", "60", "--horizon", "20"
+    found = call(*arguments)
+    assert found.exit_code == code, found.output
+    assert f"all {pairs} pairs" in " ".join(found.stdout.split())
+    assert "infinite" not in found.stdout
+    rows = json.loads(call(*arguments, "--json").stdout)
+    assert (rows["exit_code"], len(rows["pairs"])) == (code, pairs)
+    assert {"true", "other", "outcome", "reason", "blind_starts"} <= rows["pairs"][0].keys()
+
+
+def test_a_density_without_a_world_and_an_infinite_class_say_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "no_world.py"
+    file.write_text(_DENSITIES)
+    found = call(f"{file}:modes")
+    assert found.exit_code == 2
+    assert "method environment()" in " ".join(found.output.split())
+    found = call(f"{file}:bandit")
+    assert found.exit_code == 2
+    assert "bayescontrol.convergence.sampled_check" in " ".join(found.output.split())
+
+
+def test_a_list_of_plant_models_is_checked_as_a_bank(tmp_path: Path) -> None:
+    file = tmp_path / "plants.py"
+    file.write_text("""
+from bayescontrol.experts import PI, PlantMode
+def motor(gain):
+    return PlantMode(([[0.7]], [[gain]], [[1.0]]), PI(kp=0.3 / gain, ki=0.1 / gain),
+                     process_noise=1.0, sensor_noise=1.0, name=f"gain {gain:+g}")
+modes = [motor(4.0), motor(-4.0)]
+""")
+    found = json.loads(call(str(file), "--json", "--runs", "4").stdout)
+    assert found["modes"] == ["gain +4", "gain -4"]
+
+
+def test_an_agent_with_observations_is_checked_from_its_prior(tmp_path: Path) -> None:
+    file = tmp_path / "learnt.py"
+    file.write_text("""
+from bayescontrol.problems.examples import prize_or_frog
+agent = prize_or_frog().agent()
+for _ in range(3):
+    agent.observe(0, 1)
+new = prize_or_frog().agent()
+""")
+    learnt, new = call(f"{file}:agent", "--runs", "5"), call(f"{file}:new", "--runs", "5")
+    assert (learnt.exit_code, new.exit_code) == (0, 0)
+    note = "The agent has made 3 observations: it is checked from its prior."
+    assert note in learnt.stdout
+    assert note not in new.stdout
+    names, options = ("agent", "new"), ("--runs", "5", "--json")
+    verdicts = [json.loads(call(f"{file}:{name}", *options).stdout) for name in names]
+    assert verdicts[0]["prior"] == verdicts[1]["prior"]
+    assert verdicts[0]["pairs"] == verdicts[1]["pairs"]

@@ -419,10 +419,12 @@ def test_list_name_shows_its_settings(call: Call) -> None:
 
 
 @pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("names", ["coin false", "coin,false", "coin, false"])
 def test_reproduce_prints_one_screen_and_writes_an_index_and_pages(
-    call: Call, tmp_path: Path
+    call: Call, tmp_path: Path, names: str
 ) -> None:
-    done = call("reproduce", "--only", "coin", "false", "--workers", "1")
+    words = names.split(" ") if "," not in names else [names]
+    done = call("reproduce", "--only", *words, "--workers", "1")
     assert done.exit_code == 1
     assert len(done.stdout.splitlines()) < 20
     assert f"Report: {tmp_path / 'report' / 'index.html'}" in done.stdout

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import gymnasium
@@ -21,6 +22,7 @@ from bayescontrol.errors import (
     UnknownArm,
     UnknownMode,
 )
+from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.record import posterior
 from bayescontrol.schedules import Every, MinimumDwell
 from bayescontrol.seeding import Stream
@@ -541,3 +543,121 @@ def test_the_laws_detect_a_state_changed_in_place_and_an_invalid_policy() -> Non
         check_modes([Mutates(), Coin()])
     with pytest.raises(LawBroken, match=r"policy of mode 1 \(coin\) sums to 1\.5"):
         check_modes([Coin(), Overconfident()])
+
+
+class Coin:
+    """A mode with the methods that the test gives it."""
+
+    def __init__(self, **methods: object) -> None:
+        self.__dict__.update({"act": lambda x, rng: "toss"} | methods)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "log_likelihood", "is_consistent"),
+    [
+        (0.5, float(np.log(0.5)), True),
+        (0.0, -np.inf, True),
+        (0.0, -800.0, True),  # below the smallest double
+        (0.5, float(np.log10(0.5)), False),
+        (0.5, -0.5, False),
+        (0.0, -1.0, False),
+        (1.0, -np.inf, False),
+        (2.0, 800.0, False),
+    ],
+)
+@pytest.mark.parametrize("in_logs", [False, True])
+def test_a_mode_with_two_contradictory_likelihoods_is_refused(
+    likelihood: float, log_likelihood: float, is_consistent: bool, in_logs: bool
+) -> None:
+    # The fourth toss is the first one with these likelihoods.
+    both = Coin(
+        name="both",
+        likelihood=lambda x, a, o: likelihood if o == 4 else 0.5,
+        log_likelihood=lambda x, a, o: log_likelihood if o == 4 else np.log(0.5),
+    )
+    half = {"log_likelihood": lambda x, a, o: np.log(0.5)}
+    other = half if in_logs else {"likelihood": lambda x, a, o: 0.5}
+    belief = FiniteBelief([Coin(**other), both])
+    for o in (1, 2, 3):
+        belief.observe(None, "toss", o)
+    before = belief.posterior().tolist()
+    if is_consistent:
+        belief.observe(None, "toss", 4)
+        return
+    with pytest.raises(InvalidTable, match=r"mode 1 \(both\) contradicts itself for x=None.*o=4"):
+        belief.observe(None, "toss", 4)
+    assert belief.posterior().tolist() == before
+
+
+def test_act_without_a_random_generator_is_named() -> None:
+    class Short(Goal):
+        def act(self, x: Any) -> float:  # type: ignore[override]
+            return self.goal
+
+    with pytest.raises(
+        MissingCapability, match=r"act of mode 1 \(low\) cannot be called as act\(x, r"
+    ):
+        ControlRule(FiniteBelief([Goal(1.0), Short(0.0, "low")]))
+    pair = bayescontrol.PairedMode(Goal(1.0), Short(0.0))
+    with pytest.raises(MissingCapability, match=r"as act\(x, rng\): too many positional"):
+        ControlRule(FiniteBelief([pair]))
+
+
+def test_an_advance_that_returns_nothing_is_named() -> None:
+    def forgets(x: Any, a: Any, o: Any) -> Any:
+        x + o
+
+    agent: Any = ControlRule(FiniteBelief(goals(0.0, 1.0)), 3, forgets)
+    with pytest.raises(bayescontrol.errors.BadSituation, match=r"advance\(3, 0.0, 2\) returned No"):
+        agent.observe(0.0, 2)
+    assert (agent.x, agent.belief.count) == (3, 0)
+    steps: list[Any] = [DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})]
+    with pytest.raises(bayescontrol.errors.BadSituation, match="`return` is missing"):
+        tabulate(steps, 3, forgets)
+
+    counts = Coin(start=lambda: 0, likelihood=lambda s, a, o: 0.5, advance=forgets, name="counts")
+    belief = FiniteBelief([counts])
+    with pytest.raises(BadEvidence, match=r"advance of mode 0 \(counts\) returned None for the st"):
+        belief.observe(None, "toss", 1)
+    assert belief.count == 0
+    # The state of a mode that is ruled out is not used.
+    never = Coin(start=lambda: 0, likelihood=lambda s, a, o: 0.0, advance=forgets)
+    belief = FiniteBelief([never, Coin(likelihood=lambda x, a, o: 0.5)])
+    belief.observe(None, "toss", 1)
+    assert belief.posterior().tolist() == [0.0, 1.0]
+
+
+class Bootstrap:
+    """A belief of a user's own: it can only act and learn."""
+
+    def sample(self, rng: Stream) -> Goal:
+        return Goal(1.0)
+
+    def observe(self, x: Any, a: Any, o: Any) -> None: ...
+
+    def __repr__(self) -> str:
+        return "Bootstrap()"
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda agent: agent.action_probabilities(), r"action_probabilities\(x\), which returns"),
+        (lambda agent: agent.predictive("a"), r"predictive\(x, a\), which returns"),
+        (lambda agent: agent.witness(None, "a"), r"reweigh\(capability, query, what\)"),
+        (lambda agent: agent.copy(), r"copy\(\), which returns an independent belief"),
+    ],
+)
+def test_a_belief_of_ones_own_is_told_which_method_it_needs(
+    call: Callable[[Any], Any], words: str
+) -> None:
+    agent: Any = ControlRule(Bootstrap())
+    agent.observe(agent.act(Stream(0)), 1.0)  # two methods suffice to act and learn
+    with pytest.raises(MissingCapability, match=words) as caught:
+        call(agent)
+    text = str(caught.value)
+    assert text.startswith("Bootstrap() can act and learn, but cannot ")
+    heading = re.search(r"See '(.*)' in (docs/howto.md)", text)
+    assert heading is not None
+    howto = (Path(__file__).parents[1] / heading[2]).read_text(encoding="utf-8")
+    assert f"\n## … {heading[1]}\n" in howto

@@ -3,19 +3,25 @@
 import math
 from numbers import Real
 from operator import index
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 T = TypeVar("T")
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-IntArray: TypeAlias = npt.NDArray[np.int64]
-UIntArray: TypeAlias = npt.NDArray[np.uint64]
-#: State as named arrays: `save` returns them and `load` takes them. They hold no pickled code.
-Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+if TYPE_CHECKING:
+    ArrayLike: TypeAlias = npt.ArrayLike
+    FloatArray: TypeAlias = npt.NDArray[np.float64]
+    BoolArray: TypeAlias = npt.NDArray[np.bool_]
+    IntArray: TypeAlias = npt.NDArray[np.int64]
+    UIntArray: TypeAlias = npt.NDArray[np.uint64]
+    #: State as named arrays: `save` returns them and `load` takes them. They hold no pickled code.
+    Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+else:  # `help` and the reference show these short names in place of long unions
+    ArrayLike = type("array_like", (), {"__module__": "builtins"})
+    FloatArray = BoolArray = IntArray = UIntArray = np.ndarray
+    Arrays = dict[str, np.ndarray]
 
 
 def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:

@@ -10,6 +10,7 @@ Modes come as a list of objects or as one object that answers for all of them (`
 Beliefs, tables, entropies and convergence checks all ask and check modes by these functions.
 """
 
+import inspect
 import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol import protocols
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import (
     BadEvidence,
@@ -46,6 +48,8 @@ K = TypeVar("K")
 M = TypeVar("M")
 #: Default for an optional private state, which may itself be None.
 NOT_GIVEN: Final = object()
+#: In the first observations a mode with `likelihood` and `log_likelihood` is checked.
+_COMPARISONS: Final = 10
 
 
 # -- one mode -----------------------------------------------------------------------------
@@ -161,13 +165,23 @@ def require_hashable(**parts: Any) -> None:
 
 def require_policies(belief: Any) -> None:
     """Raise MissingCapability if the belief holds a list with a mode that cannot act."""
-    modes = getattr(belief, "modes", None)
+    modes, checked = getattr(belief, "modes", None), set[object]()
     for m, mode in enumerate(modes if isinstance(modes, list) else ()):
         if not hasattr(mode, "act"):
             raise MissingCapability(
-                f"mode {m} ({_display_name(mode)}) has no act(x, rng): a mode needs a policy. Add "
+                f"mode {m} ({display_name(mode)}) has no act(x, rng): a mode needs a policy. Add "
                 "the method, or use PairedMode(hypothesis, policy)"
             )
+        try:
+            if (function := getattr(mode.act, "__func__", mode.act)) not in checked:
+                checked.add(function)
+                inspect.signature(mode.act).bind(None, None)
+        except ValueError:  # written in C, without a signature
+            continue
+        except TypeError as error:
+            raise MissingCapability(
+                f"act of mode {m} ({display_name(mode)}) cannot be called as act(x, rng): {error}"
+            ) from None
 
 
 def require(subject: Any, capability: type, label: str) -> None:
@@ -320,6 +334,8 @@ class ModeListQueries(Generic[M]):
         #: Whether `likelihoods` returns logarithms.
         self.log = not all(has(m, Likelihood) for m in self.modes)
         self._supports: dict[type, bool] = {}
+        #: In how many more observations the two likelihoods of each mode are compared.
+        self._comparisons_left = _COMPARISONS
         #: The indices of the modes with a private state.
         self.stateful_modes: list[int] = []
         #: The private state of each mode, None for a mode without one; `BoundMode` refers to it.
@@ -332,10 +348,9 @@ class ModeListQueries(Generic[M]):
     def _append(self, m: int, mode: Any, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Check the mode and store how to query it. An error changes nothing.
 
-        `missed` is the number of observations before the mode was added, and `state` is the private
-        state of the mode after these observations.
+        `state` is its private state after the `missed` observations before it was added.
         """
-        label = f"mode {m} ({_display_name(mode)})"
+        label = f"mode {m} ({display_name(mode)})"
         require_instance(mode, f"mode {m}")
         method = "log_likelihood" if self.log else "likelihood"
         if not hasattr(mode, method):
@@ -382,15 +397,34 @@ class ModeListQueries(Generic[M]):
         answers = [method(x, a, o) for method in self._methods]
         try:
             # array.array rejects None and text, which NumPy would convert to numbers.
-            return np.frombuffer(array("d", answers))
+            numbers = np.frombuffer(array("d", answers))
         except TypeError:
             for m, value in enumerate(answers):
                 if np.ndim(value) or not isinstance(value, (int, float, np.number, np.bool_)):
                     raise BadEvidence(
-                        f"mode {m} ({_display_name(self.modes[m])}) returned {value!r} for "
+                        f"mode {m} ({display_name(self.modes[m])}) returned {value!r} for "
                         f"x={x!r}, a={a!r}, o={o!r}: expected a single number"
                     ) from None
             raise
+        if self._comparisons_left:
+            self._compare_methods(x, a, o, answers)
+        return numbers
+
+    def _compare_methods(self, x: object, a: object, o: object, answers: list[float]) -> None:
+        """Raise InvalidTable if `likelihood` and `log_likelihood` of a mode differ."""
+        self._comparisons_left -= 1
+        other = "likelihood" if self.log else "log_likelihood"
+        for m, (mode, value) in enumerate(zip(self._bound, answers, strict=True)):
+            if hasattr(mode, other):
+                pair = float(getattr(mode, other)(x, a, o)), float(value)
+                p, log_p = pair if self.log else pair[::-1]
+                exp = math.exp(min(log_p, 700.0))
+                if abs(p - exp) > 1e-6 * max(p, exp, 1e-300):
+                    raise InvalidTable(
+                        f"mode {m} ({display_name(mode)}) contradicts itself for x={x!r}, "
+                        f"a={a!r}, o={o!r}: likelihood is {p:.6g}, with the logarithm "
+                        f"{safe_log(p):.6g}, and log_likelihood is {log_p:.6g}. Remove one of them"
+                    )
 
     def supports(self, capability: type) -> bool:
         """Whether every mode has the capability. The answer is cached: the check is slow."""
@@ -402,7 +436,7 @@ class ModeListQueries(Generic[M]):
         """Return query(mode) for every mode; raise if a mode lacks the capability."""
         if not self.supports(capability):
             for m, mode in enumerate(self.modes):
-                require(mode, capability, f"mode {m} ({_display_name(mode)})")
+                require(mode, capability, f"mode {m} ({display_name(mode)})")
         return [query(mode) for mode in self._bound]
 
     def advanced_states(self, x: Any, a: Any, o: Any) -> list[Any]:
@@ -411,7 +445,19 @@ class ModeListQueries(Generic[M]):
         for m in self.stateful_modes:
             mode: Any = self.modes[m]
             states[m] = mode.advance(state_for(mode, x, states[m]), a, o)
+            if states[m] is None and self.states[m] is not None:
+                self._require_ruled_out(m, x, a, o)
         return states
+
+    def _require_ruled_out(self, m: int, x: object, a: object, o: object) -> None:
+        """Raise BadEvidence if mode m is still possible: then its state must not be lost."""
+        p = 1.0 if o is protocols.MISSING else self._methods[m](x, a, o)
+        if p > (-math.inf if self.log else 0.0):
+            raise BadEvidence(
+                f"advance of mode {m} ({display_name(self.modes[m])}) returned None for the state "
+                f"{self.states[m]!r}, a={a!r}, o={o!r}: it must return the next state. Perhaps a "
+                "`return` is missing"
+            )
 
     def require_states(self, states: list[Any]) -> None:
         """Accept any saved private states: only the modes know what they mean."""
@@ -569,6 +615,6 @@ def require_same_names(names: npt.NDArray[Any], other_names: npt.NDArray[Any], s
             raise IncompatibleState(f"mode {m} is {mine} in this belief, but {theirs} in {source}")
 
 
-def _display_name(mode: Any) -> str:
+def display_name(mode: Any) -> str:
     """Return the name of a mode for a message."""
     return str(getattr(mode, "name", "") or repr(mode))

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.errors import MissingCapability, UnknownArm
 
 
@@ -88,7 +88,7 @@ def _means(record: Run, world: Any, start: Any) -> tuple[FloatArray, FloatArray]
     return means.max(1), means[np.arange(len(pulled)), pulled]
 
 
-def regret(record: Run, world: World, start: npt.ArrayLike | None = None) -> FloatArray:
+def regret(record: Run, world: World, start: ArrayLike | None = None) -> FloatArray:
     """Return the cumulative regret R_t = Σ_{τ≤t} (max_j m_j(x_τ) - m_{a_τ}(x_τ)) of every step.
 
     `start` is the first context of the run. It is needed only for a world with contexts in which
@@ -103,7 +103,7 @@ def regret(record: Run, world: World, start: npt.ArrayLike | None = None) -> Flo
     return np.asarray(np.cumsum(best - pulled))
 
 
-def best_share(record: Run, world: World, start: npt.ArrayLike | None = None) -> FloatArray:
+def best_share(record: Run, world: World, start: ArrayLike | None = None) -> FloatArray:
     """Return 1 for each step in which the arm has the largest mean reward, else 0.
 
     The mean of the result is the share of the best arm. `start` is as in `regret`.

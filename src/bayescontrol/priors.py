@@ -1,16 +1,15 @@
 """Check a prior: one number P(m) in [0, 1] for each mode, Σ_m P(m) = 1."""
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol.errors import InvalidPrior
 
 #: Allowed deviation of a sum of probabilities from one.
 TOLERANCE = 1e-9
 
 
-def as_prior(prior: npt.ArrayLike | None, size: int) -> FloatArray:
+def as_prior(prior: ArrayLike | None, size: int) -> FloatArray:
     """Return the prior as an array, uniform by default. Raise `InvalidPrior` if it is not valid.
 
     >>> as_prior(None, 4)

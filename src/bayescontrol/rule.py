@@ -11,7 +11,7 @@ interventions (the hats) and are not.
 from collections.abc import Callable
 from copy import copy
 from html import escape
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -34,17 +34,27 @@ from bayescontrol.protocols import (
     Retirement,
     Skips,
     has,
-    missing,
 )
 from bayescontrol.schedules import Held, Schedule, every_step, require_schedule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
-from bayescontrol.situations import as_advance, independent_of_feedback
+from bayescontrol.situations import as_advance, independent_of_feedback, next_situation
 from bayescontrol.values import pack, part_of, require_arrays, unpack
 
 M = TypeVar("M", bound=Policy[Any, Any])
 X = TypeVar("X")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
+
+#: What a belief of a user's own cannot do without a capability, and the methods to add.
+_NEEDED: Final[dict[type, str]] = {
+    ActionProbabilities: "compute action probabilities: add action_probabilities(x), which returns "
+    "{action: probability}",
+    Predictions: "predict: add predictive(x, a), which returns {observation: probability}",
+    MixingBelief: "learn from actions of others: add offers(capability), mix(capability, query) "
+    "and reweigh(capability, query, what), as FiniteBelief has them",
+    Resumable: "be copied: add copy(), which returns an independent belief, and last(), which "
+    "returns the mode drawn last",
+}
 
 
 class ControlRule(Generic[M, X, A, O]):
@@ -164,7 +174,7 @@ class ControlRule(Generic[M, X, A, O]):
         If o_t was lost, pass `MISSING`: private states, clocks and the situation move on, without
         evidence. `advance` receives it too.
         """
-        x = self.advance(self.x, a, o)
+        x = next_situation(self.advance, self.x, a, o)
         if x is o and isinstance(x, np.ndarray):  # the environment may reuse this array
             x = x.copy()
         self.learn(self.x, a, o)
@@ -206,7 +216,7 @@ class ControlRule(Generic[M, X, A, O]):
         x = self.x
         if self._offers(ActionProbabilities):
             return dict(self.belief.action_probabilities(x))
-        mixing: MixingBelief = self._belief_with(MixingBelief)
+        mixing: MixingBelief = self._belief_with(MixingBelief, ActionProbabilities)
         return mixing.mix(ActionProbabilities, lambda m: m.action_probabilities(x))
 
     def predictive(self, a: A) -> dict[O, float]:
@@ -242,13 +252,15 @@ class ControlRule(Generic[M, X, A, O]):
             capable[capability] = has(self.belief, capability)
         return capable[capability]
 
-    def _belief_with(self, capability: Any) -> Any:
-        """Return the belief; raise MissingCapability if it lacks the capability."""
+    def _belief_with(self, capability: Any, simpler: type | None = None) -> Any:
+        """Return the belief; raise MissingCapability if it lacks the capability.
+
+        The error asks for the `simpler` capability, if there is one that suffices.
+        """
         if not self._offers(capability):
             raise MissingCapability(
-                f"{self.belief!r} cannot do this: it has no "
-                f"{', '.join(missing(self.belief, capability))} "
-                f"(bayescontrol.protocols.{capability.__name__})"
+                f"{self.belief!r} can act and learn, but cannot {_NEEDED[simpler or capability]}. "
+                "See 'use my own posterior or ensemble' in docs/howto.md"
             )
         return self.belief
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray, as_numbers
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, UIntArray, as_numbers
 from bayescontrol.errors import IncompatibleState
 
 Size: TypeAlias = int | tuple[int, ...]
@@ -139,7 +139,7 @@ class Stream:
         return loc + scale * self._fill(kernels.random.fill_normal, size)
 
     def multivariate_normal(
-        self, mean: npt.ArrayLike, cov: npt.ArrayLike, size: Size | None = None
+        self, mean: ArrayLike, cov: ArrayLike, size: Size | None = None
     ) -> FloatArray:
         """N(mean, cov): an array of shape (d,), or of shape (*size, d). `cov` may be singular.
 
@@ -229,10 +229,10 @@ class Stream:
         return low + self._fill(kernels.random.fill_below, size, n, dtype=np.int64)
 
     @overload
-    def categorical(self, p: npt.ArrayLike, size: None = None) -> int: ...
+    def categorical(self, p: ArrayLike, size: None = None) -> int: ...
     @overload
-    def categorical(self, p: npt.ArrayLike, size: Size) -> IntArray: ...
-    def categorical(self, p: npt.ArrayLike, size: Size | None = None) -> int | IntArray:
+    def categorical(self, p: ArrayLike, size: Size) -> IntArray: ...
+    def categorical(self, p: ArrayLike, size: Size | None = None) -> int | IntArray:
         """An index i with probability p_i / Σ p. The weights p need not sum to one."""
         weights = _as_weights(p)
         if weights.ndim != 1:
@@ -245,19 +245,17 @@ class Stream:
         return self._fill(kernels.random.fill_categorical, size, weights, dtype=np.int64)
 
     @overload
-    def choice(self, options: int, p: npt.ArrayLike | None = None, size: None = None) -> int: ...
+    def choice(self, options: int, p: ArrayLike | None = None, size: None = None) -> int: ...
+    @overload
+    def choice(self, options: Sequence[T], p: ArrayLike | None = None, size: None = None) -> T: ...
     @overload
     def choice(
-        self, options: Sequence[T], p: npt.ArrayLike | None = None, size: None = None
-    ) -> T: ...
-    @overload
-    def choice(
-        self, options: int | Sequence[Any], p: npt.ArrayLike | None = None, *, size: Size
+        self, options: int | Sequence[Any], p: ArrayLike | None = None, *, size: Size
     ) -> npt.NDArray[Any]: ...
     def choice(
         self,
         options: int | Sequence[Any],
-        p: npt.ArrayLike | None = None,
+        p: ArrayLike | None = None,
         size: Size | None = None,
     ) -> Any:
         """One of the options, or of 0 … options - 1 if `options` is a number; p are the weights."""
@@ -415,7 +413,7 @@ def _integer(name: str, value: object, least: int, end: int) -> int:
     return number
 
 
-def _mean_and_factor(mean: npt.ArrayLike, cov: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _mean_and_factor(mean: ArrayLike, cov: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return the mean and a matrix V with VᵀV = cov; raise ValueError if they are invalid."""
     centre = as_numbers(mean, "mean", ValueError)
     C = as_numbers(cov, "cov", ValueError)
@@ -434,7 +432,7 @@ def _mean_and_factor(mean: npt.ArrayLike, cov: npt.ArrayLike) -> tuple[FloatArra
     return centre, kernels.regression.factor(C)
 
 
-def _as_weights(p: npt.ArrayLike) -> FloatArray:
+def _as_weights(p: ArrayLike) -> FloatArray:
     """Return p as a contiguous float64 array, as the kernels need it; copy it only if necessary."""
     if isinstance(p, np.ndarray) and p.dtype == np.float64 and p.flags.carray:
         return p

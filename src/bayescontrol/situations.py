@@ -15,6 +15,8 @@ import numpy as np
 from bayescontrol.errors import BadSituation
 
 X = TypeVar("X")
+A = TypeVar("A")
+O = TypeVar("O")  # noqa: E741 - the paper's symbol
 F = TypeVar("F", bound=Callable[..., Any])
 #: T(x, a, o), the next situation.
 Advance: TypeAlias = Callable[[Any, Any, Any], Any]
@@ -54,6 +56,22 @@ def as_advance(situation: Any, advance: Advance | None) -> Advance:
     if not callable(advance):
         raise TypeError(f"advance={advance!r} must be a function: advance(x, a, o) -> x")
     return advance
+
+
+def next_situation(advance: Callable[[X, A, O], X], x: X, a: A, o: O) -> X:
+    """Return T(x, a, o); raise BadSituation if the situation is lost.
+
+    >>> next_situation(lambda x, a, o: print(o), "here", "go", "there")
+    Traceback (most recent call last):
+    bayescontrol.errors.BadSituation: advance('here', 'go', 'there') returned None: ...
+    """
+    y = advance(x, a, o)
+    if y is None and x is not None:
+        raise BadSituation(
+            f"advance({x!r}, {a!r}, {o!r}) returned None: it must return the next situation. "
+            "Perhaps a `return` is missing"
+        )
+    return y
 
 
 def independent_of_feedback(advance: Advance, x: Any) -> bool:

@@ -29,6 +29,7 @@ from bayescontrol.errors import (
     MissingCapability,
     QuadratureFailed,
     TooLate,
+    UnknownArm,
 )
 from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.protocols import MISSING
@@ -476,3 +477,61 @@ def test_mixtures_of_very_different_scales_agree_with_the_sum_over_components() 
             combinations = np.array(list(itertools.product(*parts)))
             exact = p[combinations].prod(1) @ best(a[combinations], b[combinations])
             np.testing.assert_allclose(best(a, b, Mixture(first, p)), exact, atol=1e-11)
+
+
+@pytest.mark.parametrize("per_arm", [False, True])
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "categorical"])
+def test_an_added_arm_is_an_arm_that_was_never_pulled(family: str, per_arm: bool) -> None:
+    problem, situation, reward = FAMILIES[family]
+    options: dict[str, Any] = {"hazards": HAZARDS, "hazard_prior": HAZARD_PRIOR, "window": 5}
+    grown = problem.changing(per_arm=per_arm, **options).belief()
+    three = {"arms": [*ARMS, "green"]}
+    settings = {k: v for k, v in problem.settings().items() if k != "prior"} | three
+    full = type(problem)(**settings).changing(per_arm=per_arm, **options).belief()
+    for belief in (grown, full):
+        for event in events(family):
+            belief.observe(*event)
+        belief.begin()
+    grown.sample(Stream(0))
+    grown.add("green")
+    rng, x = np.random.default_rng(3), situation(np.random.default_rng(1))
+    later = [(situation(rng), [*ARMS, "green"][t % 3], reward(rng)) for t in range(2 * T)]
+    for step, event in enumerate(later):
+        for belief in (grown, full):
+            if step % 4 == 3:
+                belief.skip(*event[:2])
+                belief.answer(belief.decision - 1, *event)
+            else:
+                belief.observe(*event)
+        args = () if x is None else (x,)
+        assert grown.expected(*args) == pytest.approx(full.expected(*args), rel=1e-9)
+        assert grown.log_predictive(*event) == pytest.approx(full.log_predictive(*event), rel=1e-9)
+    a, b = grown.action_probabilities(x), full.action_probabilities(x)
+    assert a == pytest.approx(b, abs=1e-8)
+    assert grown.pulls == full.pulls
+    if not per_arm:  # the same bits, so the same draws
+        p, q = Stream(1), Stream(1)
+        assert [grown.draw_action(x, p) for _ in range(50)] == [
+            full.draw_action(x, q) for _ in range(50)
+        ]
+    other = problem.changing(per_arm=per_arm, **options).belief()
+    with pytest.raises(IncompatibleState, match="call add"):
+        other.load(grown.save())
+    other.add("green")
+    other.load(grown.save())
+    assert other.action_probabilities(x) == a
+    grown.retire("green")
+    assert grown.action_probabilities(x).keys() == set(ARMS)
+
+
+@pytest.mark.parametrize("per_arm", [False, True])
+def test_a_rejected_arm_leaves_a_changing_belief_unchanged(per_arm: bool) -> None:
+    belief = BernoulliBandit(ARMS).changing(per_arm=per_arm).belief()
+    belief.observe(None, "red", 1)
+    before = belief.save()
+    for arm, prior in (("blue", None), ("green", (-1, 1))):
+        with pytest.raises((UnknownArm, InvalidPrior)):
+            belief.add(arm, prior)
+    after = belief.save()
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[k], after[k]) for k in before)

@@ -564,8 +564,10 @@ def test_an_invalid_mode_or_world_is_refused() -> None:
         sampled_rate(mode, Mute(), world=world)
     with pytest.raises(MissingCapability, match="lacks respond"):
         sampled_rate(mode, mode, world=lambda m: m)
-    with pytest.raises(MissingCapability, match="draw="):
-        sampled_check([mode, mode], world=world)  # type: ignore[arg-type]
+    with pytest.raises(MissingCapability, match="neither a list of modes"):
+        sampled_check(mode, world=world)  # type: ignore[arg-type]
+    with pytest.raises(MissingCapability, match="fewer than two modes"):
+        sampled_check([mode], world=world)
 
 
 @pytest.mark.parametrize(
@@ -641,3 +643,73 @@ def test_an_unhashable_observation_is_refused() -> None:
     mode = Lists({1: 1.0})
     with pytest.raises(BadEvidence, match=r"observation \[1\], which is not hashable"):
         sampled_rate(mode, mode, world=lambda m: m, steps=1, runs=1)
+
+
+class Pushes:
+    """A mode with a density: action a has effect `gain` * a, with unit noise; it aims at 1."""
+
+    def __init__(self, gain: float, aims: float = 1.0) -> None:
+        self.gain, self.aims, self.name = gain, aims, f"gain {gain:g}, aims at {aims:g}"
+
+    def act(self, x: Any, rng: Stream) -> float:
+        return self.aims / self.gain
+
+    def log_likelihood(self, x: Any, a: float, o: float) -> float:
+        return -0.5 * (o - self.gain * a) ** 2
+
+    def environment(self) -> Any:
+        return Pushed(self.gain)
+
+
+class Pushed:
+    def __init__(self, gain: float) -> None:
+        self.gain = gain
+
+    def respond(self, a: float, rng: Stream) -> float:
+        return self.gain * a + rng.normal()
+
+
+def test_every_pair_of_a_list_of_modes_with_densities_is_checked() -> None:
+    """No claim about a share of infinitely many pairs: with five modes there are twenty."""
+    five = [Pushes(gain) for gain in (0.5, 1.0, 2.0, -1.0, -2.0)]
+    found = sampled_check(five, steps=40, wander_steps=10)
+    assert found.complete
+    assert {(p.true.name, p.other.name) for p in found.pairs} == {
+        (a.name, b.name) for a in five for b in five if a is not b
+    }
+    assert found.outcome is Outcome.THEOREM
+    text = repr(found)
+    assert text.startswith("SampledVerdict(THEOREM: all 20 pairs, each from 60 starts of 40 steps)")
+    assert "%" not in text
+    assert "prior" not in text
+    assert not found.needed
+
+
+def test_a_list_with_two_modes_that_differ_in_their_policy_only_never_settles() -> None:
+    found = sampled_check([Pushes(1.0), Pushes(1.0, aims=2.0), Pushes(3.0)], steps=20)
+    never = {(p.true.name, p.other.name) for p in found.pairs if p.outcome is NEVER}
+    one, two = "gain 1, aims at 1", "gain 1, aims at 2"
+    assert found.outcome is NEVER
+    assert never == {(one, two), (two, one)}
+
+
+def test_a_long_list_is_checked_by_random_pairs_of_different_modes() -> None:
+    many = [Pushes(1.0 + k) for k in range(12)]
+    found = sampled_check(many, steps=3, wander_steps=2, starts=2)
+    pairs = {(p.true.name, p.other.name) for p in found.pairs}
+    assert (found.complete, len(found.pairs), len(pairs)) == (False, 100, 100)
+    assert all(true != other for true, other in pairs)
+
+
+def test_a_density_without_a_world_says_what_to_add() -> None:
+    class Bare:
+        def act(self, x: Any, rng: Stream) -> float:
+            return 0.0
+
+        def log_likelihood(self, x: Any, a: float, o: float) -> float:
+            return -0.5 * o * o
+
+    with pytest.raises(
+        MissingCapability, match=r"method environment\(\) .* function world\(mode\)"
+    ):
+        sampled_check([Bare(), Bare()])

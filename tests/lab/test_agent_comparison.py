@@ -1,7 +1,7 @@
 """`compare` runs agents on the same worlds with the same random numbers, and ranks them."""
 
 import threading
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -57,9 +57,9 @@ def quiet(agents: Any, world: Any, steps: int, runs: int, **options: Any) -> Any
 
 
 def test_every_run_equals_interact_with_the_same_seed_and_run_number() -> None:
-    result = quiet(AGENTS, WORLD, 300, 4, seed=7)
+    result = quiet(AGENTS, WORLD, 300, 6, seed=7)
     for name, create in AGENTS.items():
-        for run in range(4):
+        for run in range(6):
             curve = regret(interact(create(), WORLD, 300, seed=7, run=run), WORLD)
             assert (result.curves[name][run] == curve[result.steps - 1]).all()
 
@@ -77,17 +77,17 @@ def test_a_world_is_drawn_anew_for_each_run_and_is_the_same_for_all_agents() -> 
         means.append(tuple(rng.random(3)))
         return BANDIT.environment(means[-1])
 
-    quiet(AGENTS, world, 5, 3)
-    runs = np.array(means[-6:]).reshape(3, 2, 3)  # run, agent, arm
+    quiet(AGENTS, world, 5, 6)
+    runs = np.array(means[-12:]).reshape(6, 2, 3)  # run, agent, arm
     assert (runs[:, 0] == runs[:, 1]).all()
-    assert len(np.unique(runs[:, 0], axis=0)) == 3
+    assert len(np.unique(runs[:, 0], axis=0)) == 6
 
 
 def test_an_environment_with_state_is_copied_for_each_run() -> None:
     bandit = LinearBandit(["x", "y"], 2)
     world = bandit.environment([[1.0, 0.0], [0.0, 1.0]])
     start = world.start.copy()
-    result = quiet({"rule": bandit.agent, "same": bandit.agent}, world, 40, 3)
+    result = quiet({"rule": bandit.agent, "same": bandit.agent}, world, 40, 6)
     assert (result.curves["rule"] == result.curves["same"]).all()
     assert (world.start == start).all()
     assert result.score == "regret"
@@ -96,7 +96,7 @@ def test_an_environment_with_state_is_copied_for_each_run() -> None:
 def test_markov_decision_problems_are_compared_by_total_reward() -> None:
     maze = Maze()
     agents = {"rule": GibbsMDP(4, 0).agent, "R": lambda: RLearning(49, 4, start=0)}
-    result = quiet(agents, maze.environment(0), 200, 2)
+    result = quiet(agents, maze.environment(0), 200, 6)
     record = interact(GibbsMDP(4, 0).agent(), maze.environment(0), 200, seed=0, run=1)
     assert result.score == "reward"
     assert result.scores["rule"][1] == pytest.approx(record.observations["reward"].sum())
@@ -112,15 +112,25 @@ def test_ranks_come_from_tests_and_equal_agents_share_one() -> None:
     assert "corrected for 3 comparisons" in repr(result)
 
 
-def test_too_few_runs_are_reported() -> None:
+def test_too_few_runs_are_rejected_before_the_first_run() -> None:
+    worlds: list[object] = []
+
+    def make_world() -> Pays:
+        worlds.append(Pays())
+        return cast("Pays", worlds[-1])
+
     agents = {"low": lambda: Always(0.0), "high": lambda: Always(1.0)}
-    five, six = (quiet(agents, Pays, 10, n, reward=lambda a, o: o["paid"]) for n in (5, 6))
-    assert "Too few runs: at least 6 runs are needed to tell two agents apart." in repr(five)
+    three = agents | {"mid": lambda: Always(0.5)}
+    for some, runs, message in ((agents, 5, "at least 6 runs"), (three, 6, "at least 7 runs")):
+        with pytest.raises(ValueError, match=f"runs={runs}: {message} are needed to tell"):
+            quiet(some, make_world, 10, runs, reward=lambda a, o: o["paid"])
+    assert not worlds
+    six = quiet(agents, make_world, 10, 6, reward=lambda a, o: o["paid"])
     assert "high is better than low by 10" in repr(six)
 
 
 def test_the_result_has_a_figure_a_frame_and_a_table_for_notebooks() -> None:
-    result = quiet(AGENTS, WORLD, 300, 4)
+    result = quiet(AGENTS, WORLD, 300, 6)
     (ax,) = result.plot().axes
     assert ax.get_legend_handles_labels()[1] == list(AGENTS)
     assert np.allclose(ax.lines[0].get_ydata(), result.curves["rule"].mean(0))
@@ -131,7 +141,7 @@ def test_the_result_has_a_figure_a_frame_and_a_table_for_notebooks() -> None:
 
 
 def test_one_run_has_no_interval() -> None:
-    assert quiet(AGENTS, WORLD, 10, 1).table.rows[0][3] == ""
+    assert quiet({"rule": BANDIT.agent}, WORLD, 10, 1).table.rows[0][3] == ""
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
@@ -145,7 +155,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"agents": {"UCB1": UCB1}}, r"agents\['UCB1'\] cannot be called .*arms"),
     ({"agents": {"rule": lambda: BANDIT}}, "call its method agent"),
     ({"world": lambda: WORLD}, "the same object at every call"),
-    ({"world": BANDIT}, "without parentheses"),
+    (
+        {"world": BANDIT},
+        r"bandit\.draw without parentheses, or an environment, such as bandit\.env",
+    ),
     ({"runs": 0}, "runs=0: expected an integer of at least 1"),
     ({"steps": 2.5}, "steps=2.5: expected an integer"),
 ]
@@ -153,7 +166,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "message"), MISTAKES)
 def test_a_mistake_is_reported_before_the_first_run(change: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {"agents": AGENTS, "world": WORLD, "steps": 5, "runs": 2} | change
+    arguments: dict[str, Any] = {"agents": AGENTS, "world": WORLD, "steps": 5, "runs": 6} | change
     with pytest.raises((BayesControlError, TypeError, ValueError), match=message):
         compare(**arguments, progress=False)
 
@@ -191,9 +204,9 @@ def test_a_reward_that_is_not_finite_is_named() -> None:
 
 
 def test_progress_is_shown_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    compare(AGENTS, WORLD, 10, 2)
+    compare(AGENTS, WORLD, 10, 6)
     shown = capsys.readouterr()
-    assert "compare: 2/2 runs" in shown.err
+    assert "compare: 6/6 runs" in shown.err
     assert shown.out == ""
 
 

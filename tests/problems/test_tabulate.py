@@ -233,13 +233,13 @@ def test_a_table_that_would_fill_the_memory_is_refused() -> None:
         tabulate([sees_all, sees_all], 0, lambda x, a, o: o)
 
 
-def test_an_agent_with_another_belief_or_with_observations_is_refused() -> None:
+def test_an_agent_with_another_belief_is_refused_and_one_with_observations_has_its_prior() -> None:
     with pytest.raises(MissingCapability, match="not a finite belief"):
         tabulate(BernoulliBandit(2).agent())
-    agent = chain(2).agent()
-    agent.observe(0, 0)
-    with pytest.raises(InvalidTable, match="made 1 observations"):
-        tabulate(agent)
+    agent = prize_or_frog().agent()
+    agent.observe(0, 1)
+    assert agent.belief.posterior().tolist() != agent.belief.prior.tolist()
+    assert tabulate(agent).prior.tolist() == agent.belief.prior.tolist()
     with pytest.raises(InvalidTable, match="the agent brings its situation"):
         tabulate(chain(2).agent(), 0)
 

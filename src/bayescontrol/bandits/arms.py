@@ -13,10 +13,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_numbers
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, as_numbers
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.family import (
     BestArm,
@@ -139,7 +138,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         self,
         family: Family,
         arms: Arms,
-        prior: npt.ArrayLike | None = None,
+        prior: ArrayLike | None = None,
         *,
         screening: bool = True,
         split_ties: bool = False,
@@ -364,7 +363,7 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     # -- adding and retiring arms --------------------------------------------------------------
 
-    def add(self, arm: Hashable, prior: npt.ArrayLike | None = None) -> None:
+    def add(self, arm: Hashable, prior: ArrayLike | None = None) -> None:
         """Add an arm with its prior; the posteriors of the other arms do not change.
 
         >>> from bayescontrol.bandits import BernoulliBandit

@@ -13,10 +13,9 @@ from math import inf, log
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.bandits.arms import Arms, ArmsBelief, MeanRewards
 from bayescontrol.bandits.changing import ChangingArmsBelief, changing_problem, run_changing
 from bayescontrol.bandits.family import Family, same_family
@@ -98,7 +97,7 @@ class Bandit:
     model_part: ClassVar[str] = "family"
     not_stored_because: ClassVar[str] = "its family is code of your own"
 
-    def __init__(self, family: Family, arms: Arms, prior: npt.ArrayLike | None = None) -> None:
+    def __init__(self, family: Family, arms: Arms, prior: ArrayLike | None = None) -> None:
         self.family = family
         self.labels = Names("arm", arms)
         self.prior = family.prior(prior, len(self.labels))
@@ -140,7 +139,7 @@ class Bandit:
         """
         return changing_problem(self, per_arm, options)
 
-    def environment(self, truth: npt.ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
+    def environment(self, truth: ArrayLike | Mapping[Any, Any]) -> ArmsEnvironment:
         """Return a world with these true parameters: for Bernoulli arms, the biases.
 
         They are listed in the order of the arms, or in a dictionary by the names of the arms.
@@ -203,7 +202,7 @@ def bernoulli_divergence(p: float, q: float) -> float:
     return _divergence_term(p, q) + _divergence_term(1.0 - p, 1.0 - q)
 
 
-def lai_robbins(means: npt.ArrayLike) -> float:
+def lai_robbins(means: ArrayLike) -> float:
     """Return Σ_j Δ_j / KL(j ‖ *) of Bernoulli arms, with Δ_j = μ* - μ_j.
 
     The sum is over the arms below the best mean μ*. An arm with KL = ∞ adds nothing.

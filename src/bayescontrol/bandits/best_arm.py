@@ -11,10 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.errors import InvalidPrior, QuadratureFailed
 
 
@@ -38,9 +37,7 @@ def _single_components(arms: int) -> Mixture:
     return Mixture(np.arange(arms + 1), np.ones(arms))
 
 
-def beta_best(
-    alpha: npt.ArrayLike, beta: npt.ArrayLike, mixture: Mixture | None = None
-) -> FloatArray:
+def beta_best(alpha: ArrayLike, beta: ArrayLike, mixture: Mixture | None = None) -> FloatArray:
     """Return P(m_i is largest) for every arm i, where m_j ~ Beta(α_j, β_j); α and β positive.
 
     >>> beta_best([3, 2], [2, 3]).round(12), 53 / 70
@@ -58,7 +55,7 @@ def beta_best(
     return _integrate(kernels.posteriors.BETA, mixture, alpha=alpha, beta=beta)
 
 
-def normal_best(mu: npt.ArrayLike, sd: npt.ArrayLike, mixture: Mixture | None = None) -> FloatArray:
+def normal_best(mu: ArrayLike, sd: ArrayLike, mixture: Mixture | None = None) -> FloatArray:
     """Return P(m_i is largest) for every arm i, where m_j ~ Normal(μ_j, σ_j); σ positive.
 
     >>> normal_best([0.0, 1.0], [1.0, 1.0]).round(12)  # Φ(-1/√2)
@@ -68,7 +65,7 @@ def normal_best(mu: npt.ArrayLike, sd: npt.ArrayLike, mixture: Mixture | None = 
 
 
 def student_best(
-    loc: npt.ArrayLike, scale: npt.ArrayLike, df: npt.ArrayLike, mixture: Mixture | None = None
+    loc: ArrayLike, scale: ArrayLike, df: ArrayLike, mixture: Mixture | None = None
 ) -> FloatArray:
     """Return P(m_i is largest) for every arm i, where m_j has Student's t distribution.
 
@@ -81,8 +78,8 @@ def student_best(
 
 
 def gamma_best(
-    shape: npt.ArrayLike,
-    rate: npt.ArrayLike,
+    shape: ArrayLike,
+    rate: ArrayLike,
     mixture: Mixture | None = None,
     *,
     largest: bool = True,
@@ -99,7 +96,7 @@ def gamma_best(
     return _integrate(kind, mixture, shape=shape, rate=rate)
 
 
-def _integrate(kind: int, mixture: Mixture | None, **parameters: npt.ArrayLike) -> FloatArray:
+def _integrate(kind: int, mixture: Mixture | None, **parameters: ArrayLike) -> FloatArray:
     """Check and broadcast the parameters, then run the quadrature."""
     names, given = list(parameters), list(parameters.values())
     try:

@@ -16,8 +16,9 @@ from bayescontrol.arrays import Arrays, FloatArray, IntArray
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
+from bayescontrol.bandits.regression import Prior
 from bayescontrol.bandits.roster import HasArms, Roster
-from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
+from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
 from bayescontrol.problems.changing import Changing
 from bayescontrol.protocols import MISSING, PosteriorMeasure
@@ -107,7 +108,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         super().__init__(belief, **options)
         self._roster = Roster(list(belief.labels))
 
-    def segments(self, places: int) -> Segments:
+    def segments(self, places: int) -> ArraySegments:
         """Return the posteriors of all places in arrays."""
         of_family = isinstance(self.prior, ArmsBelief)
         return (ArmSegments if of_family else ScoreSegments)(self.prior, places)
@@ -213,7 +214,45 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         self._roster.add_pulls(np.bincount(actions, minlength=len(prior)).tolist())
         self._drawn_from = None
 
-    # -- retiring arms, saving, copying --------------------------------------------------------
+    # -- adding and retiring arms, saving, copying ---------------------------------------------
+
+    def add(self, arm: Hashable, prior: Prior = None) -> None:
+        """Add an arm: in every segment it has its prior, as if it had never been pulled.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> belief = BernoulliBandit(["red"]).changing().belief()
+        >>> belief.add("blue", prior=(8, 2))
+        >>> {a: round(r, 12) for a, r in belief.expected().items()}
+        {'red': 0.5, 'blue': 0.8}
+        """
+        grown = self.prior.copy()
+        grown.add(arm, prior)
+        self.prior = grown
+        segments = self.segments(self.places)
+
+        def with_arm(saved: Arrays) -> Arrays:
+            rows = {f"segments/{name}": v[:, -1:] for name, v in segments.arrays.items()}
+            joined = {k: np.concatenate([saved[k], v[: len(saved[k])]], 1) for k, v in rows.items()}
+            return {**saved, **joined}
+
+        now, self._saved = self._state.save(), [with_arm(saved) for saved in self._saved]
+        self._state.segments = segments
+        self._state.load(with_arm(now))
+        self._roster.add(arm)
+        self._drawn_from = None
+
+    def for_new_arm(self, static: ArmsBelief | LinearBelief) -> "ChangingArmsBelief":
+        """Return a belief about other arms without evidence, at the same decision."""
+        state, begin = self._state, self._saved[0]["time"]
+        belief = ChangingArmsBelief(
+            static, hazards=state.hazards, hazard_prior=self._hazard_prior, places=self.places,
+            window=self.window,
+        )  # fmt: skip
+        # Without evidence all segments are equal, so that one start stands for all.
+        belief._state.t = belief._state.starts[0] = int(begin)
+        belief._replay(belief._state.save(), [None] * len(self._events))
+        belief._waiting = self._waiting
+        return belief
 
     def retire(self, arm: Hashable) -> None:
         """Never pull this arm again. Late answers for it are still learnt."""
@@ -226,7 +265,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned."""
-        roster = Roster.from_arrays(arrays)
+        roster = self.saved_roster(arrays)
         super().load(arrays)
         self._roster = roster
 
@@ -255,14 +294,19 @@ class PerArmBelief(HasArms[Any]):
 
     def __init__(self, parts: Sequence[ChangingArmsBelief]) -> None:
         self._parts = list(parts)
-        for part in parts:  # the draws of separate arms can be compared as doubles only
-            if isinstance(part.prior, ArmsBelief) and part.prior.compares_logs:
-                raise InvalidPrior(
-                    f"arm {part.labels[0]!r}: its prior parameters are too small for arms that "
-                    "change separately: use parameters of at least 0.5, or per_arm=False"
-                )
+        for part in parts:
+            self._require_comparable(part)
         self._roster = Roster([part.labels[0] for part in parts])
         self._last = None
+
+    @staticmethod
+    def _require_comparable(part: ChangingArmsBelief) -> None:
+        """Raise InvalidPrior if the draws of an arm cannot be compared as doubles."""
+        if isinstance(part.prior, ArmsBelief) and part.prior.compares_logs:
+            raise InvalidPrior(
+                f"arm {part.labels[0]!r}: its prior parameters are too small for arms that "
+                "change separately: use parameters of at least 0.5, or per_arm=False"
+            )
 
     @property
     def decision(self) -> int:
@@ -376,6 +420,22 @@ class PerArmBelief(HasArms[Any]):
             summary |= part.posterior_summary()
         return summary
 
+    def add(self, arm: Hashable, prior: Prior = None) -> None:
+        """Add an arm with its prior; the other arms do not change.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> belief = BernoulliBandit(["red"]).changing(per_arm=True).belief()
+        >>> belief.add("blue", prior=(8, 2))
+        >>> {a: round(r, 12) for a, r in belief.expected().items()}
+        {'red': 0.5, 'blue': 0.8}
+        """
+        roster, static = self._roster.copy(), self.prior.copy()
+        roster.add(arm)
+        static.add(arm, prior)
+        part = self._parts[0].for_new_arm(static.only(arm))
+        self._require_comparable(part)
+        self._parts, self._roster, self._last = [*self._parts, part], roster, None
+
     def retire(self, arm: Hashable) -> None:
         """Never pull this arm again. Late answers for it are still learnt."""
         self._roster.retire(arm)
@@ -393,7 +453,7 @@ class PerArmBelief(HasArms[Any]):
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned."""
-        roster, parts = Roster.from_arrays(arrays), [part.copy() for part in self._parts]
+        roster, parts = self.saved_roster(arrays), [part.copy() for part in self._parts]
         for j, part in enumerate(parts):
             part.load(part_of(arrays, f"{j}/"))
         if len({part.open_decisions for part in parts}) > 1:

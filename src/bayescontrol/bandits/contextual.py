@@ -12,10 +12,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol.bandits.changing import changing_problem
 from bayescontrol.bandits.linear_belief import (
     FeatureMap,
@@ -52,7 +51,7 @@ from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, requir
 from bayescontrol.situations import accept_late_feedback
 
 #: The source of contexts: "normal", "sphere", or a function of a stream.
-Contexts: TypeAlias = Literal["normal", "sphere"] | Callable[[Stream], npt.ArrayLike]
+Contexts: TypeAlias = Literal["normal", "sphere"] | Callable[[Stream], ArrayLike]
 
 _SOURCES = ("normal", "sphere")  # in the order of their numbers in the kernels
 
@@ -73,9 +72,9 @@ class LinearEnvironment:
         self,
         link: Link,
         arms: Names,
-        weights: npt.ArrayLike,
+        weights: ArrayLike,
         contexts: Contexts = "normal",
-        start: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
     ) -> None:
         truth = as_numbers(weights, "the true weights", InvalidTable)
         if truth.ndim != 2 or len(truth) != len(arms) or not truth.shape[1]:
@@ -97,7 +96,7 @@ class LinearEnvironment:
         return self._context.copy()
 
     @context.setter
-    def context(self, x: npt.ArrayLike) -> None:
+    def context(self, x: ArrayLike) -> None:
         self._context = as_context(x, self.truth.shape[1]).copy()
         # The start and the length of the current run, for `_start_of`.
         self._first, self._steps = self._context, 0
@@ -115,11 +114,11 @@ class LinearEnvironment:
             raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
         self.truth = other.truth
 
-    def means(self, x: npt.ArrayLike) -> FloatArray:
+    def means(self, x: ArrayLike) -> FloatArray:
         """E[r | x, a] for every arm."""
         return self.link.mean(self.truth @ as_context(x, self.truth.shape[1]))
 
-    def best(self, x: npt.ArrayLike) -> Any:
+    def best(self, x: ArrayLike) -> Any:
         """The arm with the largest mean reward in context x."""
         return self.labels[int(self.means(x).argmax())]
 
@@ -141,7 +140,7 @@ class LinearEnvironment:
         """Set the context x after `steps` steps of a compiled loop."""
         self._context, self._steps = x, self._steps + steps
 
-    def mean_rewards(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
+    def mean_rewards(self, record: Record, start: ArrayLike | None = None) -> FloatArray:
         """E[r | x_t, a] at each step t of a run, for every arm a; see `metrics.regret`.
 
         `start` is the context at the start of the run. It may be omitted if the world was used for
@@ -166,7 +165,7 @@ class LinearEnvironment:
         X = np.vstack([self._start_of(next_contexts, start), next_contexts])[: len(next_contexts)]
         return self.link.mean(X @ self.truth.T)
 
-    def _start_of(self, next_contexts: FloatArray, start: npt.ArrayLike | None) -> FloatArray:
+    def _start_of(self, next_contexts: FloatArray, start: ArrayLike | None) -> FloatArray:
         """Return the first context of a run, whose later contexts are `next_contexts`.
 
         This is `start` if given. Otherwise it is the world's first context, which is right if the
@@ -257,7 +256,7 @@ class ContextualBandit:
 
     def agent(
         self,
-        start: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
         *,
         schedule: Schedule = every_step,
         laplace: bool = False,
@@ -286,9 +285,9 @@ class ContextualBandit:
 
     def environment(
         self,
-        weights: npt.ArrayLike,
+        weights: ArrayLike,
         contexts: Contexts = "normal",
-        start: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
     ) -> LinearEnvironment:
         """A world with these true weights, one row per arm."""
         world = LinearEnvironment(self.link, self.labels, weights, contexts, start)
@@ -299,7 +298,7 @@ class ContextualBandit:
         return world
 
     def draw(
-        self, seed: SeedLike, contexts: Contexts = "normal", start: npt.ArrayLike | None = None
+        self, seed: SeedLike, contexts: Contexts = "normal", start: ArrayLike | None = None
     ) -> LinearEnvironment:
         """A world drawn from the prior."""
         stream, weights = as_stream(seed), np.empty((len(self.labels), self.features))

@@ -13,9 +13,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, beta_best
 from bayescontrol.bandits.family import (
@@ -66,7 +65,7 @@ class Bernoulli(Family):
     columns = ("alpha", "beta")
     default = (1.0, 1.0)
 
-    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+    def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the biases m_j as a column; each must be in [0, 1]."""
         return true_rows(given, arms, "bias", 0.0, 1.0)
 
@@ -125,7 +124,7 @@ class BernoulliBandit(Bandit):
 
     model_kind: ClassVar[ModelKind] = _BERNOULLI
 
-    def __init__(self, arms: int | Sequence[Hashable], prior: npt.ArrayLike | None = None) -> None:
+    def __init__(self, arms: int | Sequence[Hashable], prior: ArrayLike | None = None) -> None:
         super().__init__(Bernoulli(), arms, prior)
 
 
@@ -165,7 +164,7 @@ class Categorical(Family):
     model_kind: ClassVar[ModelKind] = _CATEGORICAL
     kind = 5
 
-    def __init__(self, values: npt.ArrayLike) -> None:
+    def __init__(self, values: ArrayLike) -> None:
         v = as_numbers(values, f"values={values!r}", InvalidTable)
         if v.ndim != 1 or v.size == 0:
             raise InvalidTable(f"values={values!r}: expected a list of possible rewards")
@@ -181,7 +180,7 @@ class Categorical(Family):
         """Return the values, as logs store them."""
         return {"values": self.constants.tolist()}
 
-    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
+    def rows(self, saved: ArrayLike, arms: int) -> FloatArray:
         """Return rows α_1 … α_K; raise InvalidPrior if they are invalid or their sum too large."""
         rows = parameter_rows(saved, arms, self.columns, self.columns)
         for j, total in enumerate(rows.sum(1)):
@@ -189,7 +188,7 @@ class Categorical(Family):
                 raise InvalidPrior(f"arm {j}: the alphas sum to {total:g}, above {LARGEST:g}")
         return rows
 
-    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+    def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return a row of probabilities p_1 … p_K for each arm, or raise InvalidTable."""
         rows = true_table(given, arms, tuple(f"P({v})" for v in self.constants))
         for j, row in enumerate(rows):
@@ -261,7 +260,7 @@ class CategoricalBandit(Bandit):
     def __init__(
         self,
         arms: int | Sequence[Hashable],
-        values: npt.ArrayLike,
-        prior: npt.ArrayLike | None = None,
+        values: ArrayLike,
+        prior: ArrayLike | None = None,
     ) -> None:
         super().__init__(Categorical(values), arms, prior)

@@ -11,10 +11,9 @@ import math
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
@@ -39,7 +38,7 @@ class Family(Protocol):
         """Return the arguments of the family as plain values, as logs store them."""
         return {}
 
-    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
+    def prior(self, given: ArrayLike | None, arms: int) -> FloatArray:
         """Convert a user's prior to rows of shape (arms, columns).
 
         `given` is one row for all arms, one row per arm, or None for the default prior of the
@@ -47,11 +46,11 @@ class Family(Protocol):
         """
         return self.rows(self.default if given is None else given, arms)
 
-    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
+    def rows(self, saved: ArrayLike, arms: int) -> FloatArray:
         """Return saved rows of shape (arms, columns); raise InvalidPrior if they are invalid."""
         return parameter_rows(saved, arms, self.columns, self.columns)
 
-    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+    def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Convert a user's true parameters to one row per arm, for `kernels.arms.respond`.
 
         Invalid parameters raise InvalidTable.
@@ -108,7 +107,7 @@ class Intervals(Protocol):
 
 
 def parameter_rows(
-    given: npt.ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
+    given: ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
 ) -> FloatArray:
     """Convert a prior to rows of finite parameters, shape (arms, columns), or raise InvalidPrior.
 
@@ -129,7 +128,7 @@ def parameter_rows(
     return rows
 
 
-def true_rows(given: npt.ArrayLike, arms: int, what: str, low: float, high: float) -> FloatArray:
+def true_rows(given: ArrayLike, arms: int, what: str, low: float, high: float) -> FloatArray:
     """Return one true parameter per arm as a column; raise InvalidTable outside [low, high]."""
     values = as_numbers(given, f"{what} of the arms", InvalidTable)
     if values.shape != (arms,):
@@ -140,7 +139,7 @@ def true_rows(given: npt.ArrayLike, arms: int, what: str, low: float, high: floa
     return values[:, None].copy()
 
 
-def true_table(given: npt.ArrayLike, arms: int, columns: tuple[str, ...]) -> FloatArray:
+def true_table(given: ArrayLike, arms: int, columns: tuple[str, ...]) -> FloatArray:
     """Return one row of true parameters per arm; raise InvalidTable unless they are finite."""
     table = as_numbers(given, "the true parameters of the arms", InvalidTable)
     if table.shape != (arms, len(columns)):

@@ -13,9 +13,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, gamma_best
 from bayescontrol.bandits.family import Family, number, true_rows
@@ -79,7 +78,7 @@ class Poisson(Family):
     columns = ("a", "b")
     default = (1.0, 1.0)  # the mean reward is exponential with mean 1
 
-    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+    def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the mean rewards m_j as a column; each must be in [0, 2^53]."""
         return true_rows(given, arms, "mean reward", 0.0, LARGEST_COUNT)
 
@@ -129,7 +128,7 @@ class Exponential(Family):
     columns = ("a", "b")
     default = (2.0, 1.0)  # the expected mean reward is b / (a - 1) = 1
 
-    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+    def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the mean rewards m_j = 1/θ_j as a column; each must be in [1e-150, 1e150]."""
         return true_rows(given, arms, "mean reward", 1.0 / LARGEST_TIME, LARGEST_TIME)
 
@@ -187,7 +186,7 @@ class PoissonBandit(Bandit):
 
     model_kind: ClassVar[ModelKind] = _POISSON
 
-    def __init__(self, arms: int | Sequence[Hashable], prior: npt.ArrayLike | None = None) -> None:
+    def __init__(self, arms: int | Sequence[Hashable], prior: ArrayLike | None = None) -> None:
         super().__init__(Poisson(), arms, prior)
 
 
@@ -208,5 +207,5 @@ class ExponentialBandit(Bandit):
 
     model_kind: ClassVar[ModelKind] = _EXPONENTIAL
 
-    def __init__(self, arms: int | Sequence[Hashable], prior: npt.ArrayLike | None = None) -> None:
+    def __init__(self, arms: int | Sequence[Hashable], prior: ArrayLike | None = None) -> None:
         super().__init__(Exponential(), arms, prior)

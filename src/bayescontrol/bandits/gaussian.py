@@ -15,9 +15,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
 from bayescontrol.bandits.family import (
@@ -63,7 +62,7 @@ class _GaussianFamily(Family):
     #: The parameters that must be positive.
     positive: tuple[str, ...]
 
-    def rows(self, saved: npt.ArrayLike, arms: int) -> FloatArray:
+    def rows(self, saved: ArrayLike, arms: int) -> FloatArray:
         """Return saved rows of parameters; raise InvalidPrior if they are invalid."""
         return _checked_rows(saved, arms, self.columns, self.positive)
 
@@ -78,7 +77,7 @@ class _GaussianFamily(Family):
 
 
 def _checked_rows(
-    given: npt.ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
+    given: ArrayLike, arms: int, columns: tuple[str, ...], positive: tuple[str, ...]
 ) -> FloatArray:
     """Return parameter rows; raise InvalidPrior also if a mean, the first column, is too large."""
     rows = parameter_rows(given, arms, columns, positive)
@@ -112,7 +111,7 @@ class GaussianRewards(_GaussianFamily):
         """Return σ, as logs store it."""
         return {"sd": self.sd}
 
-    def prior(self, given: npt.ArrayLike | None, arms: int) -> FloatArray:
+    def prior(self, given: ArrayLike | None, arms: int) -> FloatArray:
         """Convert a prior on m to one row (μ, λ = 1/sd²) per arm.
 
         `given` is (mean, sd) for all arms or for each, by default (0, 1).
@@ -124,7 +123,7 @@ class GaussianRewards(_GaussianFamily):
             rows[:, 1] = 1.0 / rows[:, 1] ** 2
         return self.rows(rows, arms)
 
-    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+    def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return the mean rewards m_j as a column; each must be within ±1e150."""
         return true_rows(given, arms, "mean reward", -LARGEST, LARGEST)
 
@@ -184,7 +183,7 @@ class NormalGamma(_GaussianFamily):
         """Return sd: None, which means that σ is unknown."""
         return {"sd": None}
 
-    def truth(self, given: npt.ArrayLike, arms: int) -> FloatArray:
+    def truth(self, given: ArrayLike, arms: int) -> FloatArray:
         """Return one row (mean, standard deviation) per arm, or raise InvalidTable."""
         rows = true_table(given, arms, ("mean", "sd"))
         for j, (mean, sd) in enumerate(rows):
@@ -284,6 +283,6 @@ class GaussianBandit(Bandit):
         self,
         arms: int | Sequence[Hashable],
         sd: float | None = 1.0,
-        prior: npt.ArrayLike | None = None,
+        prior: ArrayLike | None = None,
     ) -> None:
         super().__init__(NormalGamma() if sd is None else GaussianRewards(sd), arms, prior)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.discrete import BernoulliBandit
 from bayescontrol.bandits.family import zero_or_one
@@ -62,7 +62,7 @@ class JointBandit(TabularModes):
         outcomes=lambda _: 2,
     )
 
-    def __init__(self, biases: npt.ArrayLike, prior: npt.ArrayLike | None = None) -> None:
+    def __init__(self, biases: ArrayLike, prior: ArrayLike | None = None) -> None:
         b = as_numbers(biases, "biases", InvalidTable) + 0.0  # turns -0.0 into 0.0 for the digest
         if b.ndim != 2 or not b.size:
             raise InvalidTable(f"biases of shape {b.shape}: expected biases[hypothesis, arm]")
@@ -87,7 +87,7 @@ class JointBandit(TabularModes):
         """P(o | m, a) for all m, by observation."""
         return super().observation_probabilities(x, self._labels.place(a))
 
-    def environment(self, m: int | npt.ArrayLike) -> TabularEnvironment:
+    def environment(self, m: int | ArrayLike) -> TabularEnvironment:
         """The world of hypothesis m, or a world with the given biases.
 
         >>> bandit = JointBandit([[0.9, 0.1], [0.1, 0.9]])
@@ -223,9 +223,7 @@ class LogitNormalBandit:
         ),
     )
 
-    def __init__(
-        self, mean: npt.ArrayLike, covariance: npt.ArrayLike, particles: int = 1000
-    ) -> None:
+    def __init__(self, mean: ArrayLike, covariance: ArrayLike, particles: int = 1000) -> None:
         mu = as_numbers(mean, f"mean {mean!r}", InvalidPrior)
         Sigma = as_numbers(covariance, f"covariance {covariance!r}", InvalidPrior)
         if mu.ndim != 1 or not mu.size or Sigma.shape != (mu.size, mu.size):
@@ -264,7 +262,7 @@ class LogitNormalBandit:
         """Return the control rule for this bandit, with particles drawn with `seed`."""
         return ControlRule(self.belief(seed), schedule=schedule)
 
-    def environment(self, biases: npt.ArrayLike) -> ArmsEnvironment:
+    def environment(self, biases: ArrayLike) -> ArmsEnvironment:
         """A world with these true biases."""
         return BernoulliBandit(self.mean.size).environment(biases)
 

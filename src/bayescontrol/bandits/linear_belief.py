@@ -18,10 +18,9 @@ from copy import copy
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray
 from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.regression import (
     LARGEST,
@@ -57,12 +56,12 @@ class LinearWeights:
     def __init__(self, arms: Sequence[Hashable], weights: FloatArray) -> None:
         self.arms, self.weights = tuple(arms), weights
 
-    def act(self, x: npt.ArrayLike, rng: StreamLike) -> Any:
+    def act(self, x: ArrayLike, rng: StreamLike) -> Any:
         """Return arg max_a x·w_a; ties are broken at random."""
         v = scale_for_comparison(as_context(x, self.weights.shape[1]))
         return self.arms[kernels.regression.best(self.weights, v, state_of(rng))]
 
-    def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
+    def action_probabilities(self, x: ArrayLike) -> dict[Any, float]:
         """1 for the best arm in this context, split evenly between ties."""
         v = scale_for_comparison(as_context(x, self.weights.shape[1]))
         scores = np.array([kernels.regression.dot(v, w) for w in self.weights])
@@ -115,7 +114,7 @@ class LinearBelief(HasArms[LinearWeights]):
 
     # -- the Belief protocol ----------------------------------------------------------------
 
-    def observe(self, x: npt.ArrayLike, a: Any, o: Any) -> None:
+    def observe(self, x: ArrayLike, a: Any, o: Any) -> None:
         """Learn the reward of arm a in context x; o is a `RewardAndContext` or a reward.
 
         An error leaves the belief unchanged.
@@ -125,14 +124,14 @@ class LinearBelief(HasArms[LinearWeights]):
         kernels.regression.learn(link.kind, link.constants, R, z, v, r, self._posteriors.v)
         self._roster.counts[j] += 1
 
-    def _event(self, x: npt.ArrayLike, a: Any, o: Any) -> tuple[int, FloatArray, float]:
+    def _event(self, x: ArrayLike, a: Any, o: Any) -> tuple[int, FloatArray, float]:
         """Check an event; return the row of arm a, the context x as a vector, and the reward."""
         j, r = self._roster.labels.place(a), self.link.reward(reward_of(o))
         if abs(r) > LARGEST:
             raise BadEvidence(f"reward {r!r} of arm {a!r} is above {LARGEST:g}: rescale it")
         return j, as_context(x, self.features), r
 
-    def plain_event(self, x: npt.ArrayLike, a: Any, o: Any) -> tuple[list[float], Any, float]:
+    def plain_event(self, x: ArrayLike, a: Any, o: Any) -> tuple[list[float], Any, float]:
         """Return a valid event in plain values, or raise an error."""
         j, v, r = self._event(x, a, o)
         return v.tolist(), self._roster.labels[j], r
@@ -156,7 +155,7 @@ class LinearBelief(HasArms[LinearWeights]):
         self._last = LinearWeights(self.arms, weights)
         return self._last
 
-    def draw_action(self, x: npt.ArrayLike, rng: StreamLike) -> Any:
+    def draw_action(self, x: ArrayLike, rng: StreamLike) -> Any:
         """Draw a ~ P(a | âo_<t, x) by drawing only the scores x·w_a, not the weights."""
         v = scale_for_comparison(as_context(x, self.features))
         self._last = None
@@ -166,17 +165,17 @@ class LinearBelief(HasArms[LinearWeights]):
 
     # -- queries -----------------------------------------------------------------------------
 
-    def scores(self, x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def scores(self, x: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return the means and the standard deviations of x·w_a for every active arm."""
         v = as_context(x, self.features)
         moments = np.array([self._posteriors.score(int(j), v) for j in self._roster.active])
         return moments[:, 0], np.sqrt(moments[:, 1])
 
-    def action_probabilities(self, x: npt.ArrayLike) -> dict[Any, float]:
+    def action_probabilities(self, x: ArrayLike) -> dict[Any, float]:
         """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature."""
         return dict(zip(self.arms, self.best(self.marginals(x)).tolist(), strict=True))
 
-    def marginals(self, x: npt.ArrayLike) -> FloatArray:
+    def marginals(self, x: ArrayLike) -> FloatArray:
         """Return the mean and the standard deviation of the scaled score of every active arm."""
         scaled = scale_for_comparison(as_context(x, self.features))
         return np.column_stack(self.scores(scaled))
@@ -192,7 +191,7 @@ class LinearBelief(HasArms[LinearWeights]):
         is_best = s == s.max()
         return np.asarray(is_best / is_best.sum())
 
-    def mean_quantiles(self, tails: FloatArray, x: npt.ArrayLike) -> dict[Any, FloatArray]:
+    def mean_quantiles(self, tails: FloatArray, x: ArrayLike) -> dict[Any, FloatArray]:
         """Return quantiles of the mean reward of every active arm in context x."""
         from scipy import special  # type: ignore[import-untyped]
 
@@ -201,13 +200,13 @@ class LinearBelief(HasArms[LinearWeights]):
         means = (np.array([self.link.expected(v, 0.0) for v in row]) for row in scores.tolist())
         return dict(zip(self.arms, means, strict=True))
 
-    def expected(self, x: npt.ArrayLike) -> dict[Any, float]:
+    def expected(self, x: ArrayLike) -> dict[Any, float]:
         """E[r | âo_<t, x] of every active arm."""
         s, sd = self.scores(x)
         pairs = zip(s.tolist(), (sd * sd).tolist(), strict=True)
         return dict(zip(self.arms, (self.link.expected(m, q) for m, q in pairs), strict=True))
 
-    def predictive(self, x: npt.ArrayLike, a: Any) -> dict[Any, float]:
+    def predictive(self, x: ArrayLike, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
         if not has(self.link, FiniteLink):
             raise MissingCapability(
@@ -216,12 +215,12 @@ class LinearBelief(HasArms[LinearWeights]):
         j = self._roster.labels.place(a)
         return self.link.predictive(*self._posteriors.score(j, as_context(x, self.features)))
 
-    def log_predictive(self, x: npt.ArrayLike, a: Any, o: Any) -> float:
+    def log_predictive(self, x: ArrayLike, a: Any, o: Any) -> float:
         """ln P(r | âo_<t â_t); a density if rewards are continuous."""
         j, v, r = self._event(x, a, o)
         return self.link.log_predictive(*self._posteriors.score(j, v), r)
 
-    def surprise(self, x: npt.ArrayLike, a: Any, o: Any) -> float:
+    def surprise(self, x: ArrayLike, a: Any, o: Any) -> float:
         """-log2 P(r | âo_<t â_t), in bits."""
         return -self.log_predictive(x, a, o) / math.log(2.0)
 
@@ -361,7 +360,7 @@ class LinearBelief(HasArms[LinearWeights]):
 
 
 #: φ(x, a): the features of an arm in a context.
-FeatureMap: TypeAlias = Callable[[Any, Any], npt.ArrayLike]
+FeatureMap: TypeAlias = Callable[[Any, Any], ArrayLike]
 
 _SHARED = "shared/"
 

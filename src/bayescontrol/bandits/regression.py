@@ -26,10 +26,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, as_integer
+from bayescontrol.arrays import ArrayLike, FloatArray, as_integer
 from bayescontrol.bandits.family import number, standard_deviation, zero_or_one
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.problems.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
@@ -80,7 +79,7 @@ class RewardAndContext(NamedTuple):
     context: tuple[float, ...]
 
 
-def as_context(x: npt.ArrayLike, features: int) -> FloatArray:
+def as_context(x: ArrayLike, features: int) -> FloatArray:
     """Return x as a vector of finite numbers, one per feature; raise BadEvidence if it is not.
 
     None raises `NoContext`.
@@ -323,7 +322,7 @@ def pays_alike(one: Link, other: Link) -> bool:
 
 
 #: (mean, precision): numbers, or a vector and a matrix, for all arms or one per arm.
-Prior: TypeAlias = Sequence[npt.ArrayLike] | None
+Prior: TypeAlias = Sequence[ArrayLike] | None
 
 
 def make_regressions(prior: Prior, arms: int, features: int) -> Regressions:

@@ -137,6 +137,17 @@ class HasArms(Generic[M]):
         """Share the active arms of another belief with the same arms."""
         self._roster = roster
 
+    def saved_roster(self, arrays: Arrays) -> Roster:
+        """Return the saved roster; raise IncompatibleState if it has other arms."""
+        roster = Roster.from_arrays(arrays)
+        if roster.labels != self._roster.labels:
+            raise IncompatibleState(
+                f"the state was saved with the arms {list(roster.labels)}, this belief has "
+                f"{list(self.labels)}: create it with the same arms, or call add(arm, prior) for "
+                "each missing one before you load"
+            )
+        return roster
+
     @property
     def pulls(self) -> dict[Any, int]:
         """The number of rewards observed per arm, retired arms included."""

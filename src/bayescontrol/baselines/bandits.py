@@ -20,10 +20,9 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_numbers, require_between
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, as_numbers, require_between
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import number
 from bayescontrol.errors import BadEvidence, IncompatibleState
@@ -128,7 +127,7 @@ class CountingAgent(ArmAgent):
     support: ClassVar[int] = 1
 
     def __init__(
-        self, arms: int | Sequence[Hashable], parameters: npt.ArrayLike = (), **settings: object
+        self, arms: int | Sequence[Hashable], parameters: ArrayLike = (), **settings: object
     ) -> None:
         super().__init__(arms)
         self._parameters: FloatArray = np.array(parameters, np.float64)
@@ -259,7 +258,7 @@ class Oracle(CountingAgent):
     support: ClassVar[int] = 0
     fused_loop = staticmethod(counting_loop)
 
-    def __init__(self, arms: int | Sequence[Hashable], *, biases: npt.ArrayLike) -> None:
+    def __init__(self, arms: int | Sequence[Hashable], *, biases: ArrayLike) -> None:
         means = as_numbers(biases, f"biases={biases!r}", ValueError)
         super().__init__(arms, means, biases=means.tolist())
         if means.shape != (len(self.arms),) or not np.isfinite(means).all():

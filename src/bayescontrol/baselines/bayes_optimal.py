@@ -24,10 +24,9 @@ from math import comb
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
 from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.causal.distribution import check_rows
@@ -102,7 +101,7 @@ class BayesPlan(Generic[X, A, O]):
         self._q: dict[tuple[int, X, Key], tuple[float, ...]] = {}
         self._branches: dict[tuple[X, Key], list[list[tuple[float, float, X, Key]]]] = {}
 
-    def action_values(self, x: X, v: npt.ArrayLike, left: int | None = None) -> dict[A, float]:
+    def action_values(self, x: X, v: ArrayLike, left: int | None = None) -> dict[A, float]:
         """Q_n(x, v, a) for all a with n = `left` remaining steps, by default the horizon."""
         n = self.horizon if left is None else left
         if not 1 <= n <= self.horizon:
@@ -112,7 +111,7 @@ class BayesPlan(Generic[X, A, O]):
             self._solve(n, node)
         return dict(zip(self.modes.actions, self._q[n, *node], strict=True))
 
-    def value(self, x: X, v: npt.ArrayLike, left: int | None = None) -> float:
+    def value(self, x: X, v: ArrayLike, left: int | None = None) -> float:
         """V_n(x, v) = max_a Q_n(x, v, a)."""
         return max(self.action_values(x, v, left).values())
 
@@ -176,7 +175,7 @@ class BayesOptimal(Generic[X, A, O]):
     (1.5, [0, 0, 0, 0, 1, 1, 1, 1])
     """
 
-    def __init__(self, plan: BayesPlan[X, A, O], prior: npt.ArrayLike | None = None) -> None:
+    def __init__(self, plan: BayesPlan[X, A, O], prior: ArrayLike | None = None) -> None:
         self.plan = plan
         self.belief: FiniteBelief[Any] = FiniteBelief(plan.modes, prior)
         self.x = plan.modes.start
@@ -241,7 +240,7 @@ class BanditPlan:
     """
 
     def __init__(
-        self, arms: int, horizon: int, prior: npt.ArrayLike = (1.0, 1.0), *, limit: int = _LIMIT
+        self, arms: int, horizon: int, prior: ArrayLike = (1.0, 1.0), *, limit: int = _LIMIT
     ) -> None:
         self.arms, self.horizon, self.limit = arms, horizon, limit
         self.prior, self.counts = _checked_prior(arms, horizon, prior, limit)
@@ -255,7 +254,7 @@ class BanditPlan:
                 self.prior, t, self._V[t + 1], self._C, k, place, Q, self._V[t]
             )
 
-    def action_values(self, counts: npt.ArrayLike | None = None) -> FloatArray:
+    def action_values(self, counts: ArrayLike | None = None) -> FloatArray:
         """Return Q_n(k, j) for all j, where n is the horizon minus the pulls in `counts`.
 
         `counts` has a row (rewards, failures) for each arm, by default zeros.
@@ -266,11 +265,11 @@ class BanditPlan:
         kernels.bandit_plan.action_values(self.prior, k, after, self._C, place, Q)
         return Q
 
-    def value(self, counts: npt.ArrayLike | None = None) -> float:
+    def value(self, counts: ArrayLike | None = None) -> float:
         """V_n(k): the expected total reward of the remaining pulls."""
         return float(self.action_values(counts).max())
 
-    def action(self, counts: npt.ArrayLike | None = None) -> int:
+    def action(self, counts: ArrayLike | None = None) -> int:
         """Return arg max_j Q_n(k, j); if several arms are equally good, the first of them.
 
         >>> BanditPlan(2, horizon=5).action([[0, 1], [0, 0]]), BanditPlan(2, horizon=5).action()
@@ -278,12 +277,12 @@ class BanditPlan:
         """
         return kernels.bandit_plan.best_arm(self.action_values(counts))
 
-    def after(self, counts: npt.ArrayLike, horizon: int | None = None) -> "BanditPlan":
+    def after(self, counts: ArrayLike, horizon: int | None = None) -> "BanditPlan":
         """Return a new plan that starts from these counts, by default with the same horizon."""
         n = self.horizon if horizon is None else horizon
         return BanditPlan(self.arms, n, self.prior + np.asarray(counts), limit=self.limit)
 
-    def _checked_counts(self, counts: npt.ArrayLike | None) -> IntArray:
+    def _checked_counts(self, counts: ArrayLike | None) -> IntArray:
         """Return the counts as a flat array of integers, or raise InvalidPrior."""
         table = np.zeros((self.arms, 2)) if counts is None else np.asarray(counts, np.float64)
         # -1 marks an invalid number, also NaN.
@@ -403,10 +402,10 @@ class BayesOptimalBandit:
 
 
 def expected_total(
-    policy_probabilities: Callable[[FloatArray], npt.ArrayLike],
+    policy_probabilities: Callable[[FloatArray], ArrayLike],
     arms: int,
     horizon: int,
-    prior: npt.ArrayLike = (1.0, 1.0),
+    prior: ArrayLike = (1.0, 1.0),
     *,
     limit: int = _LIMIT,
 ) -> float:
@@ -442,9 +441,7 @@ def expected_total(
     return total
 
 
-def _checked_prior(
-    arms: int, horizon: int, prior: npt.ArrayLike, limit: int
-) -> tuple[FloatArray, int]:
+def _checked_prior(arms: int, horizon: int, prior: ArrayLike, limit: int) -> tuple[FloatArray, int]:
     """Check the arguments of a plan; return the rows (α_j, β_j) and the number of counts."""
     as_integer("arms", arms, 1, InvalidPrior)
     as_integer("horizon", horizon, 1)

@@ -11,10 +11,9 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, require_between
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, require_between
 from bayescontrol.bandits import ContextualBandit
 from bayescontrol.bandits.linear_belief import LinearBelief
 from bayescontrol.errors import IncompatibleState, MissingCapability
@@ -52,7 +51,7 @@ class ForgettingLinearBelief(LinearBelief):
         super().__init__(bandit.link, list(bandit.labels), bandit.features, bandit.prior)
         self.forgetting = require_between("forgetting", forgetting, 0.0, 1.0, ends="(]")
 
-    def observe(self, x: npt.ArrayLike, a: Any, o: Any) -> None:
+    def observe(self, x: ArrayLike, a: Any, o: Any) -> None:
         """Fade all arms, then learn the reward. An error leaves the belief unchanged."""
         self._event(x, a, o)  # raises if the event is invalid
         posteriors = self._posteriors

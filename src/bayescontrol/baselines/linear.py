@@ -12,10 +12,9 @@ rule with the schedule `DeterminantDoubling`.
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, as_integer
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, as_integer
 from bayescontrol.errors import InvalidSystem, NotStabilisable
 from bayescontrol.linear.agent import LinearAgent, gain_loop, linear_loop
 from bayescontrol.linear.belief import LinearMode, SystemBelief
@@ -45,8 +44,8 @@ class OptimalController:
     def __init__(
         self,
         system: LinearSystem,
-        start: npt.ArrayLike | None = None,
-        gain: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
+        gain: ArrayLike | None = None,
     ) -> None:
         self.x, shape = as_start(start, system.states), (system.inputs, system.states)
         self.gain = system.K if gain is None else as_matrix(gain, shape, "gain")
@@ -99,7 +98,7 @@ class CertaintyEquivalence(LinearAgent):
     def __init__(
         self,
         belief: SystemBelief,
-        start: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
         schedule: Schedule = every_step,
         *,
         exploration: float = 0.0,
@@ -118,7 +117,7 @@ class CertaintyEquivalence(LinearAgent):
         *,
         noise: Literal["known", "unknown"] = "unknown",
         prior: SystemPrior | None = None,
-        start: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
         **options: Any,
     ) -> Self:
         """Create the controller of a system whose costs are known, in the state `start`."""

@@ -21,10 +21,9 @@ from operator import index
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
 from bayescontrol.beliefs.changing import hazard_grid
 from bayescontrol.errors import (
     BadEvidence,
@@ -232,8 +231,8 @@ class ChangePointBelief:
         self,
         belief: Any,
         *,
-        hazards: npt.ArrayLike = HAZARDS,
-        hazard_prior: npt.ArrayLike | None = None,
+        hazards: ArrayLike = HAZARDS,
+        hazard_prior: ArrayLike | None = None,
         places: int = 64,
         window: int = 100,
     ) -> None:
@@ -242,7 +241,8 @@ class ChangePointBelief:
             raise InvalidTable(f"hazards={hazards!r}: expected probabilities below 1")
         self.prior, self.window = belief, as_integer("window", window, 1)
         segments = self.segments(as_integer("places", places, 2))
-        self._state = State(segments, h, weights / weights.sum())
+        self._hazard_prior: FloatArray = weights / weights.sum()
+        self._state = State(segments, h, self._hazard_prior)
         self._waiting = frozenset[int]()
         self._drawn_from: Any = None  # the belief that has drawn the last mode
         #: States at earlier times, as arrays, and all events since the first of them.

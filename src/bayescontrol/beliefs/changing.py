@@ -18,9 +18,8 @@ from numbers import Real
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import Arrays, FloatArray, as_numbers
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, as_numbers
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidTable, MissingCapability
@@ -123,11 +122,11 @@ class SwitchingBelief(_Changing[M]):
     def __init__(
         self,
         modes: Modes[M],
-        prior: npt.ArrayLike | None = None,
+        prior: ArrayLike | None = None,
         *,
-        hazard: npt.ArrayLike | None = None,
-        transition: npt.ArrayLike | None = None,
-        hazard_prior: npt.ArrayLike | None = None,
+        hazard: ArrayLike | None = None,
+        transition: ArrayLike | None = None,
+        hazard_prior: ArrayLike | None = None,
         shared_state: bool = False,
         on_impossible: OnImpossible = "raise",
     ) -> None:
@@ -277,7 +276,7 @@ class FadingBelief(_Changing[M]):
     def __init__(
         self,
         modes: Modes[M],
-        prior: npt.ArrayLike | None = None,
+        prior: ArrayLike | None = None,
         *,
         forgetting: float,
         on_impossible: OnImpossible = "raise",
@@ -304,9 +303,7 @@ class FadingBelief(_Changing[M]):
         return np.array(self._lam)
 
 
-def hazard_grid(
-    hazard: npt.ArrayLike, prior: npt.ArrayLike | None
-) -> tuple[FloatArray, FloatArray]:
+def hazard_grid(hazard: ArrayLike, prior: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
     """Return one or more different hazards and their probabilities, or raise InvalidTable."""
     h = np.atleast_1d(as_numbers(hazard, f"hazard={hazard!r}", InvalidTable))
     is_text, are_probabilities = isinstance(hazard, str | bytes), np.all((h >= 0.0) & (h <= 1.0))
@@ -335,7 +332,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real)
 
 
-def _transition_table(transition: npt.ArrayLike, n: int) -> FloatArray:
+def _transition_table(transition: ArrayLike, n: int) -> FloatArray:
     """Return the table P(m' | m) of n modes as an array, or raise InvalidTable."""
     table = np.array(transition, np.float64)
     if table.shape != (n, n):

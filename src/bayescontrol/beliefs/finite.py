@@ -15,10 +15,9 @@ from operator import index
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels, mode_queries
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.display import html_table
 from bayescontrol.errors import (
@@ -74,7 +73,7 @@ class FiniteBelief(Generic[M]):
     def __init__(
         self,
         modes: Modes[M],
-        prior: npt.ArrayLike | None = None,
+        prior: ArrayLike | None = None,
         *,
         on_impossible: OnImpossible = "raise",
     ) -> None:

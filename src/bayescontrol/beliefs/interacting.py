@@ -13,9 +13,8 @@ a filter for each hazard would be a little more accurate.
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.beliefs.changing import SwitchingBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.mode_queries import ModeArrayQueries, require
@@ -25,7 +24,7 @@ M = TypeVar("M")
 
 
 def mix_gaussians(
-    means: npt.ArrayLike, covariances: npt.ArrayLike, weights: npt.ArrayLike
+    means: ArrayLike, covariances: ArrayLike, weights: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """Return the mean and the covariance of the mixture Σ_i w_i N(means[i], covariances[i]).
 

@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import click
+import numpy as np
 from rich.text import Text
 
+from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.cli.check_output import (
     EXIT_CODES,
     Times,
@@ -17,19 +19,21 @@ from bayescontrol.cli.check_output import (
     print_bank,
     print_headline,
     print_pairs,
+    print_sampled,
 )
 from bayescontrol.cli.screen import open_console, print_json
+from bayescontrol.convergence.sampled import SampledVerdict, sampled_check
 from bayescontrol.convergence.settling import settling_times
 from bayescontrol.convergence.verdict import Verdict
 from bayescontrol.convergence.verdict import check as check_modes
-from bayescontrol.errors import BayesControlError, MissingCapability
-from bayescontrol.experts import Bank, BankCheck, SimulatorMode, check_bank
+from bayescontrol.errors import BayesControlError, MissingCapability, counted
+from bayescontrol.experts import Bank, BankCheck, check_bank
 from bayescontrol.experts.plant_mode import FilterMode
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.registry import module_at, study_file
 from bayescontrol.problems import classes
 from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.problems.tabulate import tabulate
+from bayescontrol.problems.tabulate import TooManySituations, tabulate
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 
@@ -51,12 +55,17 @@ class ModeSource(NamedTuple):
 
 
 def load_modes(
-    name: str, settings: Mapping[str, str], limit: int = 10_000, **bank_options: Any
-) -> ModeSource | BankCheck:
+    name: str,
+    settings: Mapping[str, str],
+    limit: int = 10_000,
+    simulation: Mapping[str, object] = {},
+    **bank_options: Any,
+) -> ModeSource | BankCheck | SampledVerdict:
     """Load a class of modes by its name, or from file.py:attribute (by default `modes`).
 
     `limit` is the maximum number of situations. Raises `ModesBroke` if the user's code fails. A
-    bank of plant models is checked at once, with `bank_options`.
+    bank of plant models is checked at once, with `bank_options`, and so are modes that do not fit
+    in a table, with the options `simulation` of `sampled_check`.
     """
     path = study_file(name)
     if path is None:
@@ -73,7 +82,7 @@ def load_modes(
         raise classes.InvalidSetting(f"{attribute} is not a function: remove --set")
     try:
         loaded = classes.call_with_settings(attribute, value, settings) if is_function else value
-        bank = _bank_of(loaded, attribute)
+        bank = _bank_of(loaded)
         if bank is not None:
             with live("checked") as progress:
                 runs = bank_options["runs"]
@@ -81,37 +90,53 @@ def load_modes(
                     bank, progress=lambda n, total: progress.advance(n * runs, total * runs),
                     **bank_options,
                 )  # fmt: skip
-        return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
+        try:
+            return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
+        except (MissingCapability, TooManySituations):
+            verdict = _check_by_simulation(loaded, getattr(module, "world", None), **simulation)
+            if verdict is None:
+                raise
+            return verdict
     except BayesControlError:
         raise
     except Exception as error:  # the user's code may raise anything
         raise ModesBroke(f"{name} failed: {type(error).__name__}: {error}") from error
 
 
-def _bank_of(loaded: Any, attribute: str) -> Bank | None:
-    """Return the bank of plant models, or None; raise an error for densities outside a bank."""
+def _check_by_simulation(loaded: Any, world: object, **options: Any) -> SampledVerdict | None:
+    """Check all pairs of a list of modes, or of an agent from its prior; None for other classes."""
+    is_rule = isinstance(loaded, ControlRule) and type(loaded).issue is ControlRule.issue
+    if is_rule and isinstance(loaded.belief, FiniteBelief):
+        options |= {"situation": loaded.x, "advance": loaded.advance}
+        prior, modes = loaded.belief.prior, loaded.belief.modes
+        loaded = [modes[m] for m in np.flatnonzero(prior).tolist()]
+    if not isinstance(loaded, list | tuple) or any(isinstance(mode, type) for mode in loaded):
+        return None
+    return sampled_check(loaded, world=world if callable(world) else None, **options)
+
+
+def _bank_of(loaded: Any) -> Bank | None:
+    """Return the bank of plant models, or None."""
     while hasattr(loaded, "agent") and not isinstance(loaded, Bank):
         loaded = loaded.agent  # of Bumpless or Guarded
     loaded = getattr(loaded, "bank", loaded)
     modes = getattr(getattr(loaded, "belief", None), "modes", loaded)
-    for mode in modes if isinstance(modes, list | tuple) else [modes]:
-        if isinstance(mode, FilterMode | SimulatorMode):
-            raise MissingCapability(
-                f"{attribute}: {mode!r} has densities, not finite probabilities. Wrap the modes in "
-                "a bank, bank = Bank([…]), and check file.py:bank. A bank has PlantModes and "
-                "ExtendedModes"
-            )
+    is_list = isinstance(modes, list | tuple) and bool(modes)
+    if is_list and all(isinstance(mode, FilterMode) for mode in modes):
+        return Bank(modes)
     return loaded if isinstance(loaded, Bank) else None
 
 
 def _schedule(loaded: Any) -> tuple[int, str]:
     """Return how many steps the agent holds a mode, and a remark if that is not simulated."""
     schedule = loaded.schedule if isinstance(loaded, ControlRule) else every_step
-    if schedule is every_step:
-        return 1, ""
+    count = getattr(getattr(loaded, "belief", None), "count", 0)
+    note = f"The agent has made {counted(count, 'observation')}: it is checked from its prior."
     if isinstance(schedule, Every):
-        return schedule.k, ""
-    return 1, f"The agent's schedule {schedule!r} is not simulated: runs draw a mode at every step."
+        return schedule.k, note * bool(count)
+    is_simulated = schedule is every_step
+    plan = f"The agent's schedule {schedule!r} is not simulated: runs draw a mode at every step. "
+    return 1, plan * (not is_simulated) + note * bool(count)
 
 
 def settings_of(texts: Sequence[str]) -> dict[str, str]:
@@ -190,7 +215,8 @@ def check(
 
     MODES is the name of a class, or file.py:attribute (attribute `modes` by default). The attribute
     is a table, a list of modes, an agent, a bank of plant models, or a function that returns one of
-    these. Without MODES, list the classes.
+    these. Modes with densities are checked by simulation: give them a method environment(), or the
+    file a function world(mode). Without MODES, list the classes.
     """
     if modes is None:
         _list_classes()
@@ -200,6 +226,7 @@ def check(
             modes, settings_of(settings), limit, output_limits=output_limits, seed=seed,
             horizon=horizon or 2000, runs=400 if runs is None else max(runs, 2), Q=Q or 1.0,
             R=R or 1.0,
+            simulation={"starts": runs or 60, "steps": horizon or 200, "seed": seed},
         )  # fmt: skip
     if isinstance(source, BankCheck):
         if figure:
@@ -210,6 +237,9 @@ def check(
         raise classes.InvalidSetting(
             "--figure, --output-limits, --Q, --R and --strict are for a bank of plant models"
         )
+    if isinstance(source, SampledVerdict):
+        print_sampled(modes, source, as_json)
+        sys.exit(EXIT_CODES[source.outcome])
     with redirect_stdout(sys.stderr):
         verdict = _select_pairs(check_modes(source.modes), true, other)
     hold, horizon, runs = hold or source.hold, horizon or 10_000, 100 if runs is None else runs

@@ -16,6 +16,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from bayescontrol.cli.screen import open_console, print_json
+from bayescontrol.convergence.sampled import SampledVerdict
 from bayescontrol.convergence.settling import Settling
 from bayescontrol.convergence.verdict import BY_TURNS, Outcome, PairVerdict, Reason, Verdict, advise
 from bayescontrol.convergence.worlds import DivergenceRate
@@ -23,6 +24,7 @@ from bayescontrol.errors import counted
 from bayescontrol.experts import BankCheck
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.settings import plain
+from bayescontrol.mode_queries import display_name
 from bayescontrol.report.tables import table, with_error
 
 #: Exit codes of `bayescontrol check`; 1 to 4 have other meanings.
@@ -323,6 +325,32 @@ def _rate_object(pair: PairVerdict, rate: DivergenceRate) -> dict[str, Any]:
         "probability": rate.probability,
         "bits_a_step": "inf" if math.isinf(bits) else bits,
     }
+
+
+# -- modes that do not fit in a table -----------------------------------------------------------
+
+
+def print_sampled(name: str, verdict: SampledVerdict, as_json: bool) -> None:
+    """Print a check by simulation: the outcome, and a row for each pair; or all as JSON."""
+    pairs: list[dict[str, str | float]] = [
+        {
+            "true": display_name(pair.true), "other": display_name(pair.other),
+            "outcome": pair.outcome.name.lower(), "reason": pair.reason,
+            "blind_starts": pair.blind, "nats_a_step": pair.rate.mean,
+        }
+        for pair in sorted(verdict.pairs, key=lambda pair: -pair.outcome)
+    ]  # fmt: skip
+    if as_json:
+        outcome, code = verdict.outcome.name.lower(), EXIT_CODES[verdict.outcome]
+        print_json(plain({"class": name, "outcome": outcome, "exit_code": code, "pairs": pairs}))
+        return
+    (sign, _, style), console = _SIGNS[verdict.outcome], open_console()
+    console.print(Text.assemble((name, "bold"), ": checked by simulation, which is no proof\n"))
+    console.print(Text.assemble((f"{sign} ", style), (_HEADLINES[verdict.outcome], "bold")))
+    rows = tuple(tuple(pair.values()) for pair in pairs)
+    console.print(table(Table(str(verdict).splitlines()[0], tuple(pairs[0]), rows)))
+    for what in verdict.needed:
+        console.print(Text(f"Would decide: {what}", style="yellow"))
 
 
 # -- banks of plant models ---------------------------------------------------------------------

@@ -22,7 +22,12 @@ from bayescontrol.report.tables import overview
 @click.command()
 @click.argument("more", metavar="[NAME]...", nargs=-1)
 @click.option("--quick/--full", default=True, help="Quick size (minutes) or the size in the paper.")
-@click.option("--only", metavar="NAME...", multiple=True, help="Run only these experiments.")
+@click.option(
+    "--only",
+    metavar="NAME...",
+    multiple=True,
+    help="Run only these experiments: --only bandit,maze.",
+)
 @worker_options(default="every core")
 @results_folder.stale_options
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True)
@@ -40,7 +45,8 @@ def reproduce(
 ) -> None:
     """Run all experiments and write a report: each claim, our number, and whether it holds."""
     results_folder.check_stale_options(keep_stale, fresh, out)
-    requested = tuple(dict.fromkeys((*only, *more)))
+    names_given = map(str.strip, ",".join((*only, *more)).split(","))
+    requested = tuple(dict.fromkeys(filter(None, names_given)))
     broken: dict[str, str] = {}
     chosen = {name: find(name) for name in requested} if requested else _find_all(broken)
     if not chosen and not broken:

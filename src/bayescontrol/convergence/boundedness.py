@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.convergence.settling import require_counts, tables_and_hold
 from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownMode, counted
@@ -264,7 +264,7 @@ class Ville:
         return np.asarray(self.share <= self.deltas + 3.0 * self.error)
 
 
-def ville(runs: Ensemble | npt.ArrayLike, deltas: Sequence[float]) -> Ville:
+def ville(runs: Ensemble | ArrayLike, deltas: Sequence[float]) -> Ville:
     """Return the share of runs with P(m* | âo_≤t) < δ P(m*) at some t, which is at most δ.
 
     `runs` is an ensemble, or min_t P(m* | âo_≤t) / P(m*) of each run of any agent.

@@ -1,17 +1,19 @@
-"""Verdicts for infinite classes by simulation: rates and shares with their errors.
+"""Verdicts by simulation, for infinite classes and for densities: rates and shares with errors.
 
     rate       x̄ ± s/√n over n runs; positive if above three errors, after (3 s/x̄)² runs
     share      k/n, with low and high such that P(≥ k | low) = P(≤ k | high) = α/2
 
-Pairs of modes are drawn from the prior. From random *starts*, situations to which other modes led
-the agent, the modes of a pair act, and we record whether their actions separate them. A start is
-*blind* if they do not.
+All pairs of a short list of modes are checked; otherwise pairs are drawn from the prior. From
+random *starts*, situations to which other modes led the agent, the modes of a pair act, and we
+record whether their actions separate them. A start is *blind* if they do not.
 """
 
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +23,9 @@ from bayescontrol.convergence.settling import require_counts
 from bayescontrol.convergence.verdict import Outcome, Reason
 from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import MissingCapability, counted
+from bayescontrol.mode_queries import ModeEnvironment, as_mode_list
 from bayescontrol.seeding import SeedLike, Stream, as_seed
+from bayescontrol.situations import Advance
 
 #: Relative errors below this are rounding errors.
 ROUNDING = 1e-12
@@ -186,6 +190,8 @@ def follow_starts(
     return StartStatistics(rate, blind, differ, silent, stuck)
 
 
+#: The largest number of pairs of a list that are all checked.
+MOST_PAIRS = 100
 #: Number of other modes that take turns with the pair on the way to a start.
 OTHER_MODES = 8
 
@@ -222,7 +228,7 @@ class SampledPair:
 
 @dataclass(frozen=True, eq=False)
 class SampledVerdict:
-    """The sampled verdict on a class: pairs of modes drawn independently from the prior.
+    """The sampled verdict on a class: pairs of modes drawn from the prior, or all pairs of a list.
 
     >>> from bayescontrol import DiscreteMode
     >>> def draw(rng):
@@ -243,6 +249,8 @@ starts of 5 steps)
     steps: int
     #: Maximum share of pairs that may not settle if the verdict is that the class settles.
     rare_pairs: float = 0.2
+    #: Whether these are all pairs of the class.
+    complete: bool = False
 
     @property
     def outcome(self) -> Outcome:
@@ -252,8 +260,8 @@ starts of 5 steps)
         prior, see `at_least`. A single pair that is undecided or never settles decides the outcome.
         """
         worst = self._worst
-        too_few = worst <= Outcome.SETTLES and self.at_least < 1.0 - self.rare_pairs
-        return Outcome.UNDECIDED if too_few else worst
+        too_few = not self.complete and self.at_least < 1.0 - self.rare_pairs
+        return Outcome.UNDECIDED if too_few and worst <= Outcome.SETTLES else worst
 
     @property
     def at_least(self) -> float:
@@ -286,27 +294,28 @@ starts of 5 steps)
         return tuple(needed)
 
     def __repr__(self) -> str:
-        outcome = self.outcome
+        outcome, pairs = self.outcome, counted(len(self.pairs), "pair")
         confidence = f" for at least {100 * self.at_least:.3g} % of pairs"
+        is_share = outcome <= Outcome.SETTLES and not self.complete
         lines = [
-            f"SampledVerdict({outcome.name}{confidence * (outcome <= Outcome.SETTLES)}: "
-            f"{counted(len(self.pairs), 'pair')} from the prior, each from "
+            f"SampledVerdict({outcome.name}{confidence * is_share}: "
+            f"{f'all {pairs}' if self.complete else f'{pairs} from the prior'}, each from "
             f"{counted(self.pairs[0].starts, 'start')} of {counted(self.steps, 'step')})"
         ]
         for outcome in Outcome:
             reasons = Counter(p.reason for p in self.pairs if p.outcome is outcome)
             if reasons:
-                share = f"{outcome.name.lower():10} {self.share(outcome)!r}"
-                lines.append(f"  {share}: {'; '.join(reasons)}")
+                share = f"{self.share(outcome)!r}".partition(" (" if self.complete else "\n")[0]
+                lines.append(f"  {outcome.name.lower():10} {share}: {'; '.join(reasons)}")
         return "\n".join([*lines, *(f"  would decide: {what}" for what in self.needed)])
 
 
 def sampled_check(
-    draw: Callable[[Stream], Any],
+    draw: Callable[[Stream], object] | Sequence[object],
     *,
-    world: Callable[[Any], Any],
+    world: Callable[[Any], object] | None = None,
     situation: Any = None,
-    advance: Callable[[Any, Any, Any], Any] | None = None,
+    advance: Advance | None = None,
     modes: int = 40,
     starts: int = 60,
     steps: int = 200,
@@ -316,13 +325,18 @@ def sampled_check(
     rare_pairs: float = 0.2,
     seed: SeedLike = 0,
 ) -> SampledVerdict:
-    """Check by sampling whether the rule settles for two modes drawn from the prior.
+    """Check by simulation whether the rule settles, for modes with densities or infinitely many.
 
-    `draw(rng)` returns a mode from the prior, `world(mode)` the world that it describes. The
-    `modes` drawn are paired two by two; an odd one is not used. In the world of the first, some
-    modes take turns for up to `wander_steps` steps; from this start the first mode acts for
-    `steps`. If that gives no evidence and the two act differently, both take turns. A start before
-    which the other was ruled out counts as separated. Late means after half of `wander_steps`.
+    `draw(rng)` returns a mode from the prior; the `modes` drawn are paired two by two, and an odd
+    one is not used. For a finite class, `draw` is the list of its modes: then every ordered pair is
+    checked, or 100 of them, drawn at random, if there are more. `world(mode)` returns the world
+    that the mode describes; it may be left out if modes have `observation_probabilities(x, a)` or
+    `environment()`.
+
+    In the world of the first mode of a pair, some modes take turns for up to `wander_steps` steps;
+    from this start the first mode acts for `steps`. If that gives no evidence and the two act
+    differently, both take turns. A start before which the other was ruled out counts as separated.
+    Late means after half of `wander_steps`.
 
     A pair settles if none of 3/`rare` starts is blind. It never settles if, from a blind start
     where the two act differently, there is no evidence in ln(`starts`/.05)/`slow` steps of the two,
@@ -348,20 +362,45 @@ def sampled_check(
     )
     for name, chance in (("rare", rare), ("slow", slow), ("rare_pairs", rare_pairs)):
         require_between(name, chance, 0.0, 1.0, ends="()")
-    if not callable(draw):
-        raise MissingCapability(f"draw={draw!r} must be a function draw(rng) that returns a mode")
     plan = SamplingPlan(starts, steps, wander_steps, rare, slow)
-    rng = Stream.named(seed, 0, "prior")
-    drawn = [draw(rng) for _ in range(modes - modes % 2)]
+    rng, complete = Stream.named(seed, 0, "prior"), False
+    if callable(draw):
+        drawn = [draw(rng) for _ in range(modes - modes % 2)]
+        chosen = [(i, i + 1) for i in range(0, len(drawn), 2)]
+    else:
+        drawn = as_mode_list(draw)
+        chosen = list(permutations(range(len(drawn)), 2))
+        complete = len(chosen) <= MOST_PAIRS
+        if not complete:
+            chosen = [chosen[k] for k in sorted(rng.permutation(len(chosen))[:MOST_PAIRS].tolist())]
+    if not chosen:
+        raise MissingCapability("a class with fewer than two modes has no pair to check")
+    make_world = world or partial(_described_world, situation=situation, advance=advance)
     pairs = []
-    for i in range(0, len(drawn), 2):
-        group = [drawn[(i + j) % len(drawn)] for j in range(min(2 + OTHER_MODES, len(drawn)))]
+    for n, (true, other) in enumerate(chosen):
+        rest = [
+            m for k in range(len(drawn)) if (m := (other + k) % len(drawn)) not in (true, other)
+        ]
+        group = [drawn[m] for m in (true, other, *rest[:OTHER_MODES])]
 
-        def make_walk(run: int, group: list[Any] = group, i: int = i) -> Walk:
-            return Walk(group, world, situation, advance, seed=seed, run=run + i * starts)
+        def make_walk(run: int, group: list[Any] = group, n: int = n) -> Walk:
+            return Walk(group, make_world, situation, advance, seed=seed, run=run + 2 * n * starts)
 
         pairs.append(_check_pair(make_walk, plan))
-    return SampledVerdict(tuple(pairs), steps, rare_pairs)
+    return SampledVerdict(tuple(pairs), steps, rare_pairs, complete)
+
+
+def _described_world(mode: Any, situation: object, advance: Advance | None) -> object:
+    """Return the world in which the hypothesis of the mode is true."""
+    if hasattr(mode, "observation_probabilities"):
+        return ModeEnvironment(mode, situation, advance)
+    if hasattr(mode, "environment"):
+        return mode.environment()
+    raise MissingCapability(
+        f"{mode!r} has densities, so its pairs are checked by simulation, which needs its world: "
+        "give the mode a method environment() that returns an object with respond(a, rng), or "
+        "pass a function world(mode); `bayescontrol check` uses the function `world` of your file"
+    )
 
 
 def _check_pair(make_walk: Callable[[int], Walk], plan: SamplingPlan) -> SampledPair:

@@ -19,7 +19,7 @@ from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.mode_queries import checked_probabilities, log_likelihood, safe_log, state_for
 from bayescontrol.seeding import SeedLike, Stream, as_seed
-from bayescontrol.situations import as_advance
+from bayescontrol.situations import as_advance, next_situation
 
 TOLERANCE = 1e-12
 
@@ -132,7 +132,7 @@ class Walk:
         self.ruled_out |= log_q == -math.inf
         for i in self._states:
             self._states[i] = self.modes[i].advance(self._at(i), a, o)
-        self.x = self.advance(self.x, a, o)
+        self.x = next_situation(self.advance, self.x, a, o)
         return evidence
 
     def disagree(self) -> bool:

@@ -33,9 +33,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.entropy.tree import (
     RULED_OUT,
     InteractionTree,
@@ -123,7 +122,7 @@ def kl(p: Mapping[Hashable, float], q: Mapping[Any, float]) -> float:
     return bits
 
 
-def entropy_of(prior: npt.ArrayLike) -> float:
+def entropy_of(prior: ArrayLike) -> float:
     """Return H(prior) = -Σ_m P(m) log2 P(m), in bits.
 
     >>> entropy_of([0.5, 0.25, 0.25])
@@ -211,7 +210,7 @@ def mutual_information(
 def sampled_relative_entropy(
     agent: IOSystem[Any, Any, Any],
     modes: Sequence[IOSystem[Any, Any, Any]],
-    prior: npt.ArrayLike,
+    prior: ArrayLike,
     horizon: int,
     samples: int = 1000,
     *,

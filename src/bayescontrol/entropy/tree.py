@@ -33,7 +33,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, IntArray, as_integer
+from bayescontrol.arrays import ArrayLike, FloatArray, IntArray, as_integer
 from bayescontrol.errors import (
     BayesControlError,
     ImpossibleObservation,
@@ -98,7 +98,7 @@ class ModeSystems:
     def __init__(
         self,
         modes: Sequence[IOSystem[Any, Any, Any]],
-        prior: npt.ArrayLike,
+        prior: ArrayLike,
         actions: Sequence[Any] | None,
     ) -> None:
         self.prior = as_prior(prior, len(modes))
@@ -171,7 +171,7 @@ class InteractionTree:
     def __init__(
         self,
         modes: Sequence[IOSystem[Any, Any, Any]],
-        prior: npt.ArrayLike,
+        prior: ArrayLike,
         horizon: int,
         *,
         actions: Sequence[Any] | None = None,

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.lab import Claim, mean_and_error, wilson
 from bayescontrol.report.tables import with_error
 from bayescontrol.statistics import bernstein
@@ -228,7 +228,7 @@ def format_mean(runs: FloatArray) -> str:
     return format_weight(mean) if 0.0 < abs(mean) < _SMALL else with_error(mean, error)
 
 
-def mean_with_error(runs: npt.ArrayLike) -> str:
+def mean_with_error(runs: ArrayLike) -> str:
     """Format mean ± standard error for a table, also if all runs agree.
 
     >>> mean_with_error([1.0, 2.0, 3.0]), mean_with_error([0.5, 0.5])

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, as_integer, require_between
+from bayescontrol.arrays import ArrayLike, FloatArray, as_integer, require_between
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.interacting import InteractingBelief
 from bayescontrol.beliefs.weights import OnImpossible
@@ -129,8 +128,8 @@ class BankAgent(Supervisor):
     def signal(
         self,
         *,
-        setpoint: npt.ArrayLike | None = None,
-        disturbance: npt.ArrayLike | None = None,
+        setpoint: ArrayLike | None = None,
+        disturbance: ArrayLike | None = None,
         interval: float | None = None,
     ) -> None:
         """Set the setpoint, the measured disturbance, or the interval to the next sample.
@@ -179,12 +178,12 @@ class Bank:
         self,
         modes: Sequence[FilterMode],
         *,
-        prior: npt.ArrayLike | None = None,
+        prior: ArrayLike | None = None,
         setpoint: Any = 0.0,
         disturbance: Any = 0.0,
-        hazard: npt.ArrayLike | None = None,
+        hazard: ArrayLike | None = None,
         same_states: bool = False,
-        first_input: npt.ArrayLike | None = None,
+        first_input: ArrayLike | None = None,
         on_impossible: OnImpossible = "raise",
     ) -> None:
         self.modes: list[Any] = as_mode_list(modes)
@@ -261,7 +260,7 @@ class Bank:
         """Return a new agent; the options are those of `Supervisor`, by default it draws modes."""
         return BankAgent(self, self.belief(), **options)
 
-    def environment(self, mode: int | str, start: npt.ArrayLike | None = None) -> PlantWorld:
+    def environment(self, mode: int | str, start: ArrayLike | None = None) -> PlantWorld:
         """Return the world in which a mode, given by index or name, is true."""
         names = [m.name for m in self.modes]
         world: PlantWorld = self.modes[mode_index(mode, names)].environment(

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol.arrays import (
+    ArrayLike,
     BoolArray,
     FloatArray,
     as_integer,
@@ -225,9 +225,9 @@ def _panel(
 def check_bank(
     bank: Bank,
     *,
-    Q: npt.ArrayLike = 1.0,
-    R: npt.ArrayLike = 1.0,
-    output_limits: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    Q: ArrayLike = 1.0,
+    R: ArrayLike = 1.0,
+    output_limits: tuple[ArrayLike, ArrayLike] | None = None,
     odds: float = 99.0,
     runs: int = 400,
     horizon: int = 2000,
@@ -491,7 +491,7 @@ def _short(value: float) -> str:
     return f"{float(f'{value:.2g}'):g}"
 
 
-def _weights(value: npt.ArrayLike, size: int, what: str) -> FloatArray:
+def _weights(value: ArrayLike, size: int, what: str) -> FloatArray:
     """Return a weight as a matrix: from one number for all, a number for each, or a matrix."""
     if np.ndim(value) < 2:
         if np.size(value) not in (1, size):

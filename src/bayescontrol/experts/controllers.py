@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol.errors import InvalidSystem
 
 
@@ -65,8 +64,8 @@ class PI:
     [0.7]
     """
 
-    kp: npt.ArrayLike
-    ki: npt.ArrayLike
+    kp: ArrayLike
+    ki: ArrayLike
     integrate_measured: bool = False
 
     def __post_init__(self) -> None:

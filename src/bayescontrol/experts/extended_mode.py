@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, require_between
+from bayescontrol.arrays import ArrayLike, FloatArray, require_between
 from bayescontrol.errors import BadEvidence, InvalidSystem, counted
 from bayescontrol.experts.controllers import Signals
 from bayescontrol.experts.mode import require_function
@@ -49,12 +48,12 @@ class ExtendedMode(FilterMode):
         *,
         dt: float,
         inputs: int,
-        start: npt.ArrayLike,
-        start_noise: npt.ArrayLike,
-        process_noise: npt.ArrayLike = 0.0,
-        sensor_noise: npt.ArrayLike,
+        start: ArrayLike,
+        start_noise: ArrayLike,
+        process_noise: ArrayLike = 0.0,
+        sensor_noise: ArrayLike,
         disturbances: int = 0,
-        limits: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        limits: tuple[ArrayLike, ArrayLike] | None = None,
         student: float = math.inf,
         name: str = "",
     ) -> None:

@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, as_integer, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, as_integer, as_numbers
 from bayescontrol.errors import BadEvidence, InvalidSystem, MissingCapability
 from bayescontrol.experts.bank import Bank
 from bayescontrol.experts.plant_mode import PlantMode
@@ -253,7 +252,7 @@ def _columns(log: Any) -> tuple[FloatArray, FloatArray]:
         raise BadEvidence("the log must be a Record or a pair (inputs, outputs) of equal length")
     inputs, outputs = log
     known = [o for o in outputs if o is not MISSING]
-    blank: npt.ArrayLike = np.full(np.shape(known[0]) if known else (), np.nan)
+    blank: ArrayLike = np.full(np.shape(known[0]) if known else (), np.nan)
     outputs = [blank if o is MISSING else o for o in outputs]
     u, y = (as_numbers(v, "the log", BadEvidence) for v in (inputs, outputs))
     if u.ndim > 2 or y.ndim > 2 or not np.isfinite(u).all() or np.isinf(y).any():

@@ -22,9 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownAction
 from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.situations import follows_state
@@ -272,9 +271,7 @@ class SimulatorMode:
         return f"SimulatorMode({self.name!r})"
 
 
-def limited(
-    policy: Callable[[Any], Any], low: npt.ArrayLike, high: npt.ArrayLike
-) -> Callable[[Any], Any]:
+def limited(policy: Callable[[Any], Any], low: ArrayLike, high: ArrayLike) -> Callable[[Any], Any]:
     """Return the policy with its input clipped: u = min(max(policy(x), low), high).
 
     Limits are numbers or one per input. The limited policy raises `UnknownAction` if the input is

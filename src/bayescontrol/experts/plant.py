@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.errors import EpisodeOver, MissingExtra, UnknownParameter
 from bayescontrol.experts.mode import SimulatorNoise
 from bayescontrol.seeding import SeedLike, StreamLike, as_stream
@@ -182,8 +181,8 @@ def set_attributes(env: Any, id_: str, attributes: dict[str, float]) -> None:
 
 def linearise(
     f: Callable[[FloatArray, FloatArray], Any],
-    s0: npt.ArrayLike,
-    u0: npt.ArrayLike = (0.0,),
+    s0: ArrayLike,
+    u0: ArrayLike = (0.0,),
     h: float = 1e-5,
 ) -> tuple[FloatArray, FloatArray]:
     """Return A = ∂f/∂s and B = ∂f/∂u at (s₀, u₀) by central differences of width 2h.

@@ -17,10 +17,9 @@ from operator import is_
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, as_integer, require_between
+from bayescontrol.arrays import ArrayLike, FloatArray, as_integer, require_between
 from bayescontrol.beliefs.interacting import mix_gaussians
 from bayescontrol.errors import (
     BadEvidence,
@@ -223,7 +222,7 @@ class FilterMode(Filters):
         mean, covariance = mix_gaussians(x, Sigma.reshape(-1, n, n), weights)
         return np.concatenate([[0.0], weights @ y, mean, covariance.ravel()])
 
-    def environment(self, start: npt.ArrayLike | None = None, **signals: Any) -> "PlantWorld":
+    def environment(self, start: ArrayLike | None = None, **signals: Any) -> "PlantWorld":
         """Return the world in which this model is the true plant; see `PlantWorld`."""
         return PlantWorld(self, start, **signals)
 
@@ -274,15 +273,15 @@ class PlantMode(FilterMode):
         controller: Any,
         *,
         dt: float | None = None,
-        process_noise: npt.ArrayLike | None = None,
-        input_noise: npt.ArrayLike | None = None,
-        sensor_noise: npt.ArrayLike,
+        process_noise: ArrayLike | None = None,
+        input_noise: ArrayLike | None = None,
+        sensor_noise: ArrayLike,
         disturbances: int = 0,
-        operating_point: tuple[npt.ArrayLike, npt.ArrayLike] = (0.0, 0.0),
-        drift: npt.ArrayLike = 0.0,
-        limits: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        start: npt.ArrayLike | None = None,
-        start_noise: npt.ArrayLike | None = None,
+        operating_point: tuple[ArrayLike, ArrayLike] = (0.0, 0.0),
+        drift: ArrayLike = 0.0,
+        limits: tuple[ArrayLike, ArrayLike] | None = None,
+        start: ArrayLike | None = None,
+        start_noise: ArrayLike | None = None,
         student: float = math.inf,
         method: str = "zoh",
         name: str = "",

@@ -10,9 +10,8 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.errors import InvalidSystem, InvalidTable, UnknownAction
 from bayescontrol.gym.spaces import gymnasium
@@ -88,7 +87,7 @@ class BanditEnv(WorldEnv):
     """
 
     def __init__(
-        self, arms: int = 10, biases: npt.ArrayLike | None = None, render_mode: str | None = None
+        self, arms: int = 10, biases: ArrayLike | None = None, render_mode: str | None = None
     ) -> None:
         self._biases = None if biases is None else np.array(biases, np.float64)
         self._bandit = BernoulliBandit(arms if self._biases is None else self._biases.size)
@@ -186,7 +185,7 @@ class LinearPlantEnv(WorldEnv):
     def __init__(
         self,
         plant: str | LinearSystem = "double-integrator",
-        start: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
         noise: float = 0.1,
         limit: float = 1.0,
         render_mode: str | None = None,

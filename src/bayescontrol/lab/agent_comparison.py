@@ -105,17 +105,13 @@ class AgentComparison:
         return 1 + sum(winner != name for winner in winners)
 
     def _note(self) -> str:
-        """Return what the tests say, or that there are too few runs."""
+        """Return what the tests say."""
         count = len(self.curves)
         if self._runs_are_identical():
             return (
                 "All runs are identical. If the world has random numbers of its own, pass a "
                 "function with an argument `seed` that creates it."
             )
-        least = least_runs(count * (count - 1) // 2)
-        if count > 1 and self.runs < least:
-            agents = "two agents" if count == 2 else f"{count} agents"
-            return f"Too few runs: at least {least} runs are needed to tell {agents} apart."
         if count <= 2:
             return "".join(map(str, self.tests))
         tests = f"paired sign-flip tests, corrected for {len(self.tests)} comparisons"
@@ -185,6 +181,9 @@ def compare(
     total reward. `reward(a, o)` computes the reward of a step from action and observation; it is
     needed if an observation is neither a number nor has a field `reward`.
 
+    Two agents need at least 6 runs, and more agents need more: with fewer, no test can tell them
+    apart, and `compare` raises a ValueError.
+
     Results depend on the seed only, not on the number of `workers`. `progress` is shown on standard
     error.
 
@@ -204,6 +203,12 @@ def compare(
     steps, runs, workers = (as_integer(name, number, 1) for name, number in counts.items())
     if not isinstance(agents, Mapping):
         raise TypeError(f"agents={agents!r}: expected a dictionary {{'name': function, ...}}")
+    least = least_runs(len(agents) * (len(agents) - 1) // 2)
+    if len(agents) > 1 and runs < least:
+        raise ValueError(
+            f"runs={runs}: at least {least} runs are needed to tell {len(agents)} agents apart. "
+            "For a quick look, use fewer steps, or one agent at a time"
+        )
     plan = _Plan(dict(agents), world, steps, as_seed(seed), reward)
     uses_regret = plan.check()
     points = np.unique(np.linspace(1, steps, min(steps, _POINTS)).astype(np.int64))
@@ -302,9 +307,11 @@ def _call(what: str, function: Any, offered: Mapping[str, Any]) -> Any:
     """Call a function with those of the offered arguments that it names."""
     if not callable(function):
         is_gymnasium = hasattr(function, "reset") and hasattr(function, "step")
+        is_world = what == "world"
         raise MissingCapability(
             f"{what} is {function!r}: pass a function that creates a new one for every run, such "
-            "as bandit.agent without parentheses"
+            f"as bandit.{'draw' if is_world else 'agent'} without parentheses"
+            + (", or an environment, such as bandit.environment([0.2, 0.7])" * is_world)
             + ("; wrap a Gymnasium environment in bayescontrol.gym.Continuing" * is_gymnasium)
         )
     try:

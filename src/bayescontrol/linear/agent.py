@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, require_between
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, require_between
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.linear.belief import LinearMode, SystemBelief
 from bayescontrol.linear.matrices import as_start, as_vector
@@ -117,7 +116,7 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
     def __init__(
         self,
         belief: SystemBelief,
-        start: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
         schedule: Schedule = every_step,
     ) -> None:
         super().__init__(belief, as_start(start, belief.states), next_state, schedule)

@@ -15,10 +15,9 @@ from math import log, pi
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, as_integer
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, as_integer
 from bayescontrol.display import summary_html
 from bayescontrol.errors import (
     IncompatibleState,
@@ -130,7 +129,7 @@ class SystemBelief(SystemRegression):
         self,
         costs: Costs | CostBelief,
         *,
-        noise: npt.ArrayLike | None = None,
+        noise: ArrayLike | None = None,
         prior: SystemPrior | None = None,
         tries: int = 100,
     ) -> None:
@@ -155,7 +154,7 @@ class SystemBelief(SystemRegression):
 
     # -- belief -----------------------------------------------------------------------------
 
-    def observe(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> None:
+    def observe(self, x: ArrayLike, a: ArrayLike, o: Any) -> None:
         """Learn that input a led from state x to o, the next state or a `Measured`.
 
         An error changes nothing.
@@ -165,7 +164,7 @@ class SystemBelief(SystemRegression):
         self.learn(v, u, y)
 
     def _event(
-        self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any
+        self, x: ArrayLike, a: ArrayLike, o: Any
     ) -> tuple[FloatArray, FloatArray, FloatArray, float | None]:
         """Return the validated state, input, next state and cost."""
         state, cost = state_and_cost(o)
@@ -174,7 +173,7 @@ class SystemBelief(SystemRegression):
         self.costs.check(v, u, cost)
         return v, u, y, cost
 
-    def plain_event(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> tuple[Any, Any, Any]:
+    def plain_event(self, x: ArrayLike, a: ArrayLike, o: Any) -> tuple[Any, Any, Any]:
         """Return a valid event in plain values, or raise an error; for known costs only."""
         if not self.costs.known:
             raise MissingCapability("a belief about a changing plant needs known costs")
@@ -270,14 +269,14 @@ class SystemBelief(SystemRegression):
         """Return the factor by which det Λ has grown since the last draw."""
         return kernels.lqr.growth(self.F, self._diagonal)
 
-    def log_predictive(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:
+    def log_predictive(self, x: ArrayLike, a: ArrayLike, o: Any) -> float:
         """Return ln P(o | âo_<t â_t): Student's t, or Gaussian if the noise is known."""
         v, u, y, cost = self._event(x, a, o)
         V = self.F if self.noise_factor is None else self.noise_factor  # F is a placeholder
         state = kernels.lqr.log_predictive(self.F, V, self._freedom(), v, u, y, self.row, self.v)
         return state + self.costs.log_predictive(v, u, cost)
 
-    def surprise(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> float:
+    def surprise(self, x: ArrayLike, a: ArrayLike, o: Any) -> float:
         """Return -log2 P(o | âo_<t â_t) in bits."""
         return -self.log_predictive(x, a, o) / log(2.0)
 

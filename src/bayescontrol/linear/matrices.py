@@ -12,17 +12,16 @@ The costs are exact, without simulation; J is ∞ if A - BK is not stable.
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol.errors import BadEvidence, InvalidSystem, NotStabilisable, counted
 
 #: Larger entries of matrices and states are rejected, because their squares could overflow.
 LARGEST = 1e100
 
 
-def as_matrix(value: npt.ArrayLike, shape: tuple[int | None, int | None], what: str) -> FloatArray:
+def as_matrix(value: ArrayLike, shape: tuple[int | None, int | None], what: str) -> FloatArray:
     """Return the value as a finite matrix; None in `shape` allows any positive size."""
     matrix = as_numbers(value, what, InvalidSystem)
     fits = matrix.ndim == 2 and all(
@@ -37,14 +36,14 @@ def as_matrix(value: npt.ArrayLike, shape: tuple[int | None, int | None], what: 
     return matrix
 
 
-def as_square(value: npt.ArrayLike, what: str) -> FloatArray:
+def as_square(value: ArrayLike, what: str) -> FloatArray:
     """Return the value as a finite square matrix."""
     matrix = as_matrix(value, (None, None), what)
     return as_matrix(matrix, (len(matrix), len(matrix)), what)
 
 
 def as_definite(
-    value: npt.ArrayLike, size: int | None, what: str, *, strictly: bool = True
+    value: ArrayLike, size: int | None, what: str, *, strictly: bool = True
 ) -> FloatArray:
     """Return a symmetric positive definite matrix, or semidefinite if not `strictly`."""
     matrix = as_square(value, what) if size is None else as_matrix(value, (size, size), what)
@@ -79,7 +78,7 @@ def as_vector(value: Any, size: int, what: str, error: type[Exception] = BadEvid
     return vector
 
 
-def as_start(start: npt.ArrayLike | None, size: int, what: str = "the start") -> FloatArray:
+def as_start(start: ArrayLike | None, size: int, what: str = "the start") -> FloatArray:
     """Return a copy of the initial state or of another setting, 0 by default."""
     return as_vector(np.zeros(size) if start is None else start, size, what, InvalidSystem).copy()
 
@@ -100,7 +99,7 @@ def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:
 
 
 def riccati(
-    A: npt.ArrayLike, B: npt.ArrayLike, Q: npt.ArrayLike, R: npt.ArrayLike
+    A: ArrayLike, B: ArrayLike, Q: ArrayLike, R: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """Return P and K of the stabilising solution of the Riccati equation.
 
@@ -125,7 +124,7 @@ def riccati(
     return P, K
 
 
-def lyapunov(F: npt.ArrayLike, Q: npt.ArrayLike) -> FloatArray:
+def lyapunov(F: ArrayLike, Q: ArrayLike) -> FloatArray:
     """Solve P = Q + FᵀPF; every entry of P is ∞ unless |λ(F)| < 1.
 
     >>> lyapunov([[0.5]], [[3.0]]).round(12).item()
@@ -138,7 +137,7 @@ def lyapunov(F: npt.ArrayLike, Q: npt.ArrayLike) -> FloatArray:
 
 
 def average_cost(
-    A: FloatArray, B: FloatArray, Q: FloatArray, R: FloatArray, W: FloatArray, K: npt.ArrayLike
+    A: FloatArray, B: FloatArray, Q: FloatArray, R: FloatArray, W: FloatArray, K: ArrayLike
 ) -> float:
     """Return J(K) = tr(P_K W), or ∞ if A - BK is not stable.
 

@@ -17,10 +17,9 @@ from math import log, pi
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.beliefs.interacting import mix_gaussians
 from bayescontrol.errors import NotStabilisable, UnknownAction, counted
 from bayescontrol.linear.matrices import as_definite, as_matrix, as_start, as_vector, riccati
@@ -49,12 +48,12 @@ class OutputMode:
     def __init__(
         self,
         system: LinearSystem,
-        C: npt.ArrayLike,
-        V: npt.ArrayLike,
+        C: ArrayLike,
+        V: ArrayLike,
         *,
-        K: npt.ArrayLike | None = None,
-        start: npt.ArrayLike | None = None,
-        covariance: npt.ArrayLike | None = None,
+        K: ArrayLike | None = None,
+        start: ArrayLike | None = None,
+        covariance: ArrayLike | None = None,
         name: str = "",
     ) -> None:
         n = system.states
@@ -137,7 +136,7 @@ class OutputMode:
         before = self.system.A @ s[:, 1:] @ self.system.A.T + self.system.W
         return predicted, y - self.C @ predicted, self.C @ before @ self.C.T + self.V, before
 
-    def environment(self, start: npt.ArrayLike | None = None) -> "OutputPlant":
+    def environment(self, start: ArrayLike | None = None) -> "OutputPlant":
         """Return the environment that this mode assumes."""
         return OutputPlant(self.system, self.C, self.V, self._x0 if start is None else start)
 
@@ -158,9 +157,9 @@ class OutputPlant:
     def __init__(
         self,
         system: LinearSystem,
-        C: npt.ArrayLike,
-        V: npt.ArrayLike,
-        start: npt.ArrayLike | None = None,
+        C: ArrayLike,
+        V: ArrayLike,
+        start: ArrayLike | None = None,
     ) -> None:
         n = system.states
         self.system, self.C = system, as_matrix(C, (None, n), "C")
@@ -168,7 +167,7 @@ class OutputPlant:
         self._noises = [kernels.regression.factor(covariance) for covariance in noises]
         self.x = as_start(start, n)
 
-    def respond(self, u: npt.ArrayLike, rng: StreamLike) -> Any:
+    def respond(self, u: ArrayLike, rng: StreamLike) -> Any:
         """Draw the next state and return its output y."""
         v = as_vector(u, self.system.inputs, "the input", UnknownAction)
         x, y = np.empty(self.system.states), np.empty(len(self.C))

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol.errors import BadEvidence, InvalidSystem, MissingCapability
 from bayescontrol.linear.agent import DeterminantDoubling, LinearAgent
 from bayescontrol.linear.belief import SystemBelief
@@ -126,18 +125,18 @@ class LinearQuadratic:
 
     def __init__(
         self,
-        Q: npt.ArrayLike | None = None,
-        R: npt.ArrayLike | None = None,
+        Q: ArrayLike | None = None,
+        R: ArrayLike | None = None,
         *,
         costs: Mapping[str, Any] | None = None,
-        noise: npt.ArrayLike | None = None,
+        noise: ArrayLike | None = None,
         prior: SystemPrior | Mapping[str, Any] | Literal["learned"] | None = None,
-        start: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
         tries: int = 100,
-        backup: npt.ArrayLike | None = None,
+        backup: ArrayLike | None = None,
         limits: Any = None,
-        setpoint: npt.ArrayLike | None = None,
-        integral: npt.ArrayLike | None = None,
+        setpoint: ArrayLike | None = None,
+        integral: ArrayLike | None = None,
     ) -> None:
         self.known = None if Q is None or R is None else Costs(_numbers(Q, "Q"), _numbers(R, "R"))
         if (Q is None) != (R is None) or (Q is None) == (costs is None):
@@ -286,9 +285,9 @@ def _cost_belief(costs: Mapping[str, Any]) -> CostBelief:
         ) from None
 
 
-def _numbers(value: npt.ArrayLike, what: str) -> FloatArray:
+def _numbers(value: ArrayLike, what: str) -> FloatArray:
     return as_numbers(value, what, InvalidSystem)
 
 
-def _plain(value: npt.ArrayLike | None) -> Any:
+def _plain(value: ArrayLike | None) -> Any:
     return None if value is None else np.asarray(value, np.float64).tolist()

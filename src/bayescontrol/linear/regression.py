@@ -17,10 +17,9 @@ from operator import index
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidSystem
 from bayescontrol.linear.matrices import as_definite, as_matrix
 from bayescontrol.values import require_triangular
@@ -38,9 +37,9 @@ class SystemPrior:
     4.0
     """
 
-    mean: npt.ArrayLike = 0.0
-    precision: npt.ArrayLike = 1.0
-    scatter: npt.ArrayLike = 1.0
+    mean: ArrayLike = 0.0
+    precision: ArrayLike = 1.0
+    scatter: ArrayLike = 1.0
     dof: float | None = None
 
     def __post_init__(self) -> None:
@@ -85,7 +84,7 @@ class SystemPrior:
         return dof
 
 
-def _filled(value: npt.ArrayLike, unit: FloatArray) -> npt.ArrayLike:
+def _filled(value: ArrayLike, unit: FloatArray) -> ArrayLike:
     """Return a number times the matrix `unit`, and a matrix as it is."""
     return value * unit if np.ndim(value) == 0 else value  # type: ignore[operator]
 

@@ -20,10 +20,9 @@ Products are sums in a fixed order, so that actions have the same bits on every 
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray
 from bayescontrol.errors import IncompatibleState, InvalidSystem
 from bayescontrol.linear.agent import LinearAgent
 from bayescontrol.linear.belief import LinearMode, SystemBelief
@@ -99,13 +98,13 @@ class RegulatorBelief(SystemBelief):
         self,
         costs: Costs,
         *,
-        noise: npt.ArrayLike | None = None,
+        noise: ArrayLike | None = None,
         prior: SystemPrior = LEARNED,
         tries: int = 100,
-        backup: npt.ArrayLike | None = None,
+        backup: ArrayLike | None = None,
         limits: Any = None,
-        setpoint: npt.ArrayLike | None = None,
-        integral: npt.ArrayLike | None = None,
+        setpoint: ArrayLike | None = None,
+        integral: ArrayLike | None = None,
     ) -> None:
         super().__init__(costs, noise=noise, prior=prior, tries=tries)
         n, m, (Q, _) = self.states, self.inputs, self.costs.mean()
@@ -139,7 +138,7 @@ class RegulatorBelief(SystemBelief):
         """The number of observations until the scale was known; 0 before, or if it was given."""
         return max(0, int(self.memory[2]))
 
-    def observe(self, x: npt.ArrayLike, a: npt.ArrayLike, o: Any) -> None:
+    def observe(self, x: ArrayLike, a: ArrayLike, o: Any) -> None:
         """Learn that the applied input a led from state x to o. An error changes nothing.
 
         An integral rests while an input is at a limit, and until the scale is known.

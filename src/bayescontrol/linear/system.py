@@ -19,10 +19,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.errors import BadEvidence, InvalidSystem, UnknownAction, counted
 from bayescontrol.linear.matrices import (
     as_definite,
@@ -53,7 +52,7 @@ class Costs(NamedTuple):
         return float(x @ self.Q @ x + u @ self.R @ u)
 
 
-def as_costs(Q: npt.ArrayLike, R: npt.ArrayLike) -> Costs:
+def as_costs(Q: ArrayLike, R: ArrayLike) -> Costs:
     """Return the costs after checking that Q ⪰ 0 and R ≻ 0."""
     return Costs(as_definite(Q, None, "Q", strictly=False), as_definite(R, None, "R"))
 
@@ -72,11 +71,11 @@ class LinearSystem:
 
     def __init__(
         self,
-        A: npt.ArrayLike,
-        B: npt.ArrayLike,
-        Q: npt.ArrayLike,
-        R: npt.ArrayLike,
-        W: npt.ArrayLike | None = None,
+        A: ArrayLike,
+        B: ArrayLike,
+        Q: ArrayLike,
+        R: ArrayLike,
+        W: ArrayLike | None = None,
         *,
         name: str = "",
     ) -> None:
@@ -127,7 +126,7 @@ class LinearSystem:
         """J* = tr(P W), the optimal average cost per step."""
         return float(np.sum(self._solution[0] * self.W))
 
-    def cost(self, K: npt.ArrayLike) -> float:
+    def cost(self, K: ArrayLike) -> float:
         """Return J(K) = tr(P_K W), the average cost of u = -K x; ∞ if K does not stabilise."""
         return average_cost(self.A, self.B, self.Q, self.R, self.W, K)
 
@@ -185,7 +184,7 @@ class LinearPlant:
     def __init__(
         self,
         system: LinearSystem,
-        start: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
         *,
         cost_noise: float | None = None,
     ) -> None:
@@ -201,7 +200,7 @@ class LinearPlant:
         """A copy of the state."""
         return self._x.copy()
 
-    def respond(self, u: npt.ArrayLike, rng: StreamLike) -> Any:
+    def respond(self, u: ArrayLike, rng: StreamLike) -> Any:
         """Draw the next state y ~ N(A x + B u, W); with `cost_noise`, return it with the cost."""
         v = as_vector(u, self.system.inputs, "the input", UnknownAction)
         y = np.empty(self.system.states)
@@ -220,7 +219,7 @@ class LinearPlant:
             raise InvalidSystem(f"{self!r} cannot become {other!r}: the dimensions differ")
         self.system, self._V = other.system, other._V
 
-    def costs(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
+    def costs(self, record: Record, start: ArrayLike | None = None) -> FloatArray:
         """Return c(x_t, u_t) at each step of a run from the state `start`, 0 by default.
 
         >>> from bayescontrol import interact

@@ -22,10 +22,16 @@ from copy import copy
 from typing import Any, ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, as_integer, as_numbers, require_between
+from bayescontrol.arrays import (
+    ArrayLike,
+    Arrays,
+    FloatArray,
+    as_integer,
+    as_numbers,
+    require_between,
+)
 from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.weights import LN2, Floor
@@ -292,7 +298,7 @@ class Alarm(WatchingAlarm):
     # -- learning ------------------------------------------------------------------------------
 
     def weigh(
-        self, x: Any, a: Any, o: Any, log_p: npt.ArrayLike, w: FloatArray | None = None
+        self, x: Any, a: Any, o: Any, log_p: ArrayLike, w: FloatArray | None = None
     ) -> FloatArray:
         """Return ln E_t(m) of every mode as it would be after o; the alarm does not change.
 
@@ -312,7 +318,7 @@ class Alarm(WatchingAlarm):
         self.predictor.update(x, a, o)
         return self.fast_forward(1, log_e)
 
-    def observe(self, x: Any, a: Any, o: Any, log_p: npt.ArrayLike) -> None:
+    def observe(self, x: Any, a: Any, o: Any, log_p: ArrayLike) -> None:
         """Update E_t(m) ← E_t(m) q(o | ·) / P(o | m, x, a). An error changes nothing.
 
         The number of modes must stay the same; call `join` for each mode that is added.

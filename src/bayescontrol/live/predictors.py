@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
 from bayescontrol.values import pack, require_arrays, unpack
 
@@ -227,10 +227,10 @@ class StudentPredictor(_Keyed):
 
     def __init__(
         self,
-        mean: npt.ArrayLike = 0.0,
+        mean: ArrayLike = 0.0,
         kappa: float = 1.0,
         alpha: float = 1.0,
-        beta: npt.ArrayLike = 1.0,
+        beta: ArrayLike = 1.0,
         *,
         key: Key | None = None,
     ) -> None:

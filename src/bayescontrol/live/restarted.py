@@ -40,7 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer, require_between
+from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer, require_between
 from bayescontrol.bandits.regression import reward_of
 from bayescontrol.bandits.roster import HasArms
 from bayescontrol.beliefs.change_points import ChangePointBelief
@@ -191,7 +191,7 @@ class RestartedAlarm(WatchingAlarm):
     # -- learning ------------------------------------------------------------------------------
 
     def weigh(
-        self, x: Any, a: Any, o: Any, log_p: npt.ArrayLike, w: FloatArray | None = None
+        self, x: Any, a: Any, o: Any, log_p: ArrayLike, w: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Return ln R(m) of every start and ln M(m) as they would be after o; nothing changes.
 
@@ -228,7 +228,7 @@ class RestartedAlarm(WatchingAlarm):
         self._bank.restart(place, self._starts > 0)
         return self.fast_forward(1, log_m)
 
-    def observe(self, x: Any, a: Any, o: Any, log_p: npt.ArrayLike) -> None:
+    def observe(self, x: Any, a: Any, o: Any, log_p: ArrayLike) -> None:
         """Update M_t(m) with ln P(o | m, x, a) of every mode. An error changes nothing."""
         self.take(x, a, o, self.weigh(x, a, o, log_p))
 

@@ -24,8 +24,8 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from bayescontrol.arrays import ArrayLike
 from bayescontrol.errors import InvalidTable, UnknownState
 from bayescontrol.mdp.table import MDP, MDPEnvironment
 
@@ -290,7 +290,7 @@ class Maze:
         goal_bonus = rules.goal_reward if rules.reset_pays else 0.0
         return [(x, p / len(targets), reward + goal_bonus * (x in self.goals)) for x in targets]
 
-    def render(self, policy: npt.ArrayLike | None = None, *, at: int | None = None) -> str:
+    def render(self, policy: ArrayLike | None = None, *, at: int | None = None) -> str:
         """Return the map as text, with arrows for a policy and @ at state `at`."""
         rows = [list(row) for row in self.rows]
         if policy is not None:

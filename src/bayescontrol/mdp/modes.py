@@ -15,9 +15,8 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.errors import BadEvidence, InvalidTable
 from bayescontrol.mdp.maze import Maze
 from bayescontrol.mdp.planning import Plan, policy_iteration
@@ -50,7 +49,7 @@ Step(reward=1.0, state=0)]
     def __init__(
         self,
         mdps: Sequence[MDP],
-        prior: npt.ArrayLike | None = None,
+        prior: ArrayLike | None = None,
         *,
         start: Hashable | None = None,
         ties: Literal["uniform", "lowest"] = "uniform",

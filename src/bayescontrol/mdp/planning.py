@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, IntArray, require_between
+from bayescontrol.arrays import ArrayLike, FloatArray, IntArray, require_between
 from bayescontrol.errors import NotConverged
 from bayescontrol.mdp.structure import induced, recurrent_classes, require_weakly_communicating
 from bayescontrol.mdp.table import MDP
@@ -53,7 +53,7 @@ class Evaluation(NamedTuple):
     classes: tuple[RecurrentClass, ...]
 
 
-def gain_and_bias(mdp: MDP, policy: npt.ArrayLike) -> Evaluation:
+def gain_and_bias(mdp: MDP, policy: ArrayLike) -> Evaluation:
     """Return ρ_π and h of a policy, given as action indices or as π(a | x).
 
     >>> mdp = MDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]])
@@ -79,7 +79,7 @@ def gain_and_bias(mdp: MDP, policy: npt.ArrayLike) -> Evaluation:
     return Evaluation(gain, bias, tuple(classes))
 
 
-def stationary_distribution(mdp: MDP, policy: npt.ArrayLike) -> tuple[RecurrentClass, ...]:
+def stationary_distribution(mdp: MDP, policy: ArrayLike) -> tuple[RecurrentClass, ...]:
     """Return d with d P_π = d for each recurrent class of the policy.
 
     >>> mdp = MDP([[[1, 0], [0, 1]], [[0, 1], [1, 0]]], [[0, 0], [1, 0]])
@@ -174,7 +174,7 @@ class Plan:
         return f"Plan(gain {self.gain:.12g}, certified to {self.upper - self.lower:.2g})"
 
 
-def gain_bounds(mdp: MDP, h: npt.ArrayLike) -> tuple[float, float]:
+def gain_bounds(mdp: MDP, h: ArrayLike) -> tuple[float, float]:
     """Return a lower and an upper bound on ρ*(x), from any h; a better h gives tighter bounds.
 
     The rounding error of a sum of n products is at most n roundings of its largest term, here

@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.errors import InvalidTable, NotCommunicating, UnknownAction
 from bayescontrol.mdp.table import MDP
 
@@ -27,7 +26,7 @@ from bayescontrol.mdp.table import MDP
 TOLERANCE = 1e-9
 
 
-def as_policy(mdp: MDP, policy: npt.ArrayLike) -> FloatArray:
+def as_policy(mdp: MDP, policy: ArrayLike) -> FloatArray:
     """Return π(a | x) as an array [x, a]; `policy` may also be one action index per state."""
     values = np.array(policy)
     X, A = mdp.allowed.shape
@@ -63,7 +62,7 @@ def as_policy(mdp: MDP, policy: npt.ArrayLike) -> FloatArray:
     return pi
 
 
-def induced(mdp: MDP, policy: npt.ArrayLike) -> tuple[Any, FloatArray]:
+def induced(mdp: MDP, policy: ArrayLike) -> tuple[Any, FloatArray]:
     """Return the Markov chain of a policy: P_π as a sparse matrix, and r_π."""
     from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
@@ -101,7 +100,7 @@ def closed_classes(mdp: MDP) -> list[IntArray]:
     return recurrent_classes(mdp, mdp.allowed / mdp.allowed.sum(1, keepdims=True))
 
 
-def recurrent_classes(mdp: MDP, policy: npt.ArrayLike) -> list[IntArray]:
+def recurrent_classes(mdp: MDP, policy: ArrayLike) -> list[IntArray]:
     """Return the recurrent classes of P_π as arrays of state indices."""
     return closed_sets(induced(mdp, policy)[0])
 

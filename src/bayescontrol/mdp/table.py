@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, IntArray, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, IntArray, as_numbers
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownAction, counted
 from bayescontrol.problems.names import Names
 from bayescontrol.record import Record, as_rows
@@ -144,12 +144,12 @@ class MDP:
 
     def __init__(
         self,
-        transition: npt.ArrayLike,
-        reward: npt.ArrayLike,
+        transition: ArrayLike,
+        reward: ArrayLike,
         *,
         states: Sequence[Hashable] | None = None,
         actions: Sequence[Hashable] | None = None,
-        allowed: npt.ArrayLike | None = None,
+        allowed: ArrayLike | None = None,
     ) -> None:
         p = as_numbers(transition, "transition", InvalidTable)
         r = as_numbers(reward, "reward", InvalidTable)
@@ -180,11 +180,11 @@ class MDP:
     @classmethod
     def from_transitions(
         cls,
-        x: npt.ArrayLike,
-        a: npt.ArrayLike,
-        y: npt.ArrayLike,
-        probability: npt.ArrayLike,
-        reward: npt.ArrayLike,
+        x: ArrayLike,
+        a: ArrayLike,
+        y: ArrayLike,
+        probability: ArrayLike,
+        reward: ArrayLike,
         *,
         states: int | Sequence[Hashable],
         actions: int | Sequence[Hashable],

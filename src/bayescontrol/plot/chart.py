@@ -27,7 +27,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.errors import BayesControlError
 from bayescontrol.statistics import mean_and_error
 
@@ -245,7 +245,7 @@ class Heat:
             value = getattr(self, name)
             require(0 < value < np.inf, place, f"{name} is {value}; it must be positive")
 
-    def shade(self, value: npt.ArrayLike) -> FloatArray:
+    def shade(self, value: ArrayLike) -> FloatArray:
         """Return (v / high)^power, at most 1."""
         shares = np.asarray(value, np.float64) / self.high
         return np.asarray(np.minimum(shares, 1.0) ** self.power)
@@ -306,10 +306,10 @@ class Strokes(LabelledMark):
 
 def arrows(
     label: str,
-    x: npt.ArrayLike,
-    y: npt.ArrayLike,
-    dx: npt.ArrayLike,
-    dy: npt.ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    dx: ArrayLike,
+    dy: ArrayLike,
     **style: Any,
 ) -> Strokes:
     """Build arrows centred at (x_i, y_i) with the lengths and directions of (dx_i, dy_i).

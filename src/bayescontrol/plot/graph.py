@@ -20,9 +20,8 @@ from itertools import combinations
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.plot.chart import (
     Colour,
     Dash,
@@ -322,13 +321,13 @@ class Graph:
         return np.array([values.min(), values.max()])
 
 
-def disc(centre: npt.ArrayLike, radius: float) -> FloatArray:
+def disc(centre: ArrayLike, radius: float) -> FloatArray:
     """Return points on the circle around a centre, counter-clockwise: shape (points, 2)."""
     angle = np.linspace(0.0, 2 * np.pi, _DISC_CORNERS, endpoint=False)
     return np.asarray(centre) + radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def outline(centres: npt.ArrayLike, radius: float) -> FloatArray:
+def outline(centres: ArrayLike, radius: float) -> FloatArray:
     """Return the convex hull of the discs around all centres, counter-clockwise."""
     from scipy.spatial import ConvexHull  # type: ignore[import-untyped] # takes long to load
 
@@ -336,7 +335,7 @@ def outline(centres: npt.ArrayLike, radius: float) -> FloatArray:
     return np.asarray(around[ConvexHull(around).vertices])
 
 
-def contains(hull: FloatArray, point: npt.ArrayLike) -> bool:
+def contains(hull: FloatArray, point: ArrayLike) -> bool:
     """Return whether a point lies in a hull whose corners are counter-clockwise."""
     offsets, edges = np.asarray(point) - hull, np.roll(hull, -1, axis=0) - hull
     return bool((edges[:, 0] * offsets[:, 1] - edges[:, 1] * offsets[:, 0] > 0).all())

@@ -25,9 +25,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.problems.mode_class import ClassMode, ModeClass
@@ -72,7 +71,7 @@ def chain(k: int = 3) -> TabularModes:
     return TabularModes(policy, hypothesis, successor, names=("A", "B"))
 
 
-def first_run(actions: npt.ArrayLike, k: int) -> int | None:
+def first_run(actions: ArrayLike, k: int) -> int | None:
     """T = min{t : a_{t-k+1} = … = a_t}, counted from 1; None if there is no such run.
 
     >>> first_run([0, 1, 1, 0, 0, 0], 3)

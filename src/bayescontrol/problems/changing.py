@@ -12,9 +12,8 @@ from operator import index
 from typing import Any, ClassVar, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability, counted
 from bayescontrol.fused import find_loop
 from bayescontrol.problems.description import ModelKind, SettingDoc, kind_of
@@ -67,7 +66,7 @@ class ChangingEnvironment:
         if self.t and self.t in self.worlds:
             self.world.change_to(self.worlds[self.t])
 
-    def mean_rewards(self, record: Record, start: npt.ArrayLike | None = None) -> FloatArray:
+    def mean_rewards(self, record: Record, start: ArrayLike | None = None) -> FloatArray:
         """Return E[r] of every arm at every step of a run from the first step on.
 
         `start` is the first context, by default that of the first world.

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, Generic, TypeVar
 
-import numpy.typing as npt
-
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import InvalidTable, UnknownMode
 from bayescontrol.fused import learner
@@ -58,7 +56,7 @@ class ModeClass(Generic[M, X, A, O]):
 
     def agent(
         self,
-        prior: npt.ArrayLike | None = None,
+        prior: ArrayLike | None = None,
         *,
         kind: type[ControlRule[Any, Any, Any, Any]] = ControlRule,
         schedule: Schedule = every_step,

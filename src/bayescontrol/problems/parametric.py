@@ -15,10 +15,9 @@ from operator import index
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, as_numbers
+from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol.errors import (
     BadEvidence,
     InvalidTable,
@@ -97,13 +96,13 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
 
     def __init__(
         self,
-        theta: npt.ArrayLike,
+        theta: ArrayLike,
         *,
         likelihoods: Callable[..., Any],
         act: Callable[..., Any],
         advance: Callable[..., Any] | None = None,
         respond: Callable[..., Any] | None = None,
-        start: npt.ArrayLike | None = None,
+        start: ArrayLike | None = None,
         observation: type[int] | type[float] = float,
         names: Sequence[str] | None = None,
         compiled: bool = True,
@@ -205,7 +204,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         return x.dtype == np.float64 and x.ndim == self.start.ndim and x.flags.carray
 
     def environment(
-        self, m: int | None = None, *, theta: npt.ArrayLike | None = None
+        self, m: int | None = None, *, theta: ArrayLike | None = None
     ) -> "ParametricEnvironment":
         """The world in which mode m is true, or the world of other parameters `theta`."""
         if (m is None) == (theta is None):

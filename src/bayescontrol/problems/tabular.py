@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, InvalidTable, counted
 from bayescontrol.mode_queries import mode_index
 from bayescontrol.priors import as_prior
@@ -37,7 +37,7 @@ class Labels(NamedTuple):
 _AXES = ("mode", "situation", "action", "observation")
 
 
-def _as_probabilities(table: npt.ArrayLike, name: str, axes: tuple[str, ...]) -> FloatArray:
+def _as_probabilities(table: ArrayLike, name: str, axes: tuple[str, ...]) -> FloatArray:
     """Return a table with these axes as an array; raise InvalidTable unless its rows sum to 1."""
     p = np.array(table, np.float64)
     if p.ndim != len(axes):
@@ -127,13 +127,13 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
 
     def __init__(
         self,
-        policy: npt.ArrayLike,
-        hypothesis: npt.ArrayLike,
-        successor: npt.ArrayLike | None = None,
+        policy: ArrayLike,
+        hypothesis: ArrayLike,
+        successor: ArrayLike | None = None,
         *,
         start: int = 0,
         names: Sequence[str] | None = None,
-        prior: npt.ArrayLike | None = None,
+        prior: ArrayLike | None = None,
         labels: Labels | None = None,
     ) -> None:
         self.policy = _as_probabilities(policy, "policy", _AXES[:3])

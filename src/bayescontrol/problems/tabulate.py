@@ -18,8 +18,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from bayescontrol.arrays import ArrayLike
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
 from bayescontrol.mode_queries import (
@@ -42,7 +42,7 @@ from bayescontrol.protocols import (
     has,
 )
 from bayescontrol.rule import ControlRule
-from bayescontrol.situations import Advance, as_advance
+from bayescontrol.situations import Advance, as_advance, next_situation
 
 #: One distribution per mode, positive probabilities only; empty where a mode predicts nothing.
 Distributions: TypeAlias = list[dict[Any, float]]
@@ -71,14 +71,14 @@ def tabulate(
     situation: Any = None,
     advance: Advance | None = None,
     *,
-    prior: npt.ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     limit: int = 10_000,
 ) -> TabularModes:
     """Convert modes with exact probabilities to tables: policy, hypothesis and T(x, a, o).
 
     `modes` is a list of modes, one object that answers for all of them, or a `ControlRule` over
-    a `FiniteBelief` without observations; the rule brings its situation, `advance` and prior. A
-    class that is tabular already is returned unchanged. Actions and observations are sorted if
+    a `FiniteBelief`; the rule brings its present situation, its `advance` and its prior. A class
+    that is tabular already is returned unchanged. Actions and observations are sorted if
     possible, otherwise numbered in the order of discovery. Situations are always numbered in the
     order of discovery, the start first. The labels are the `str` of the values.
 
@@ -132,14 +132,10 @@ def _tabulate_agent(agent: ControlRule[Any, Any, Any, Any], limit: int) -> Tabul
             f"{type(belief).__name__} is not a finite belief: its modes do not fit in a table; "
             "check the agent by simulation (bayescontrol.convergence.sampled_check)"
         )
-    if belief.count:
-        raise InvalidTable(
-            f"the agent has made {belief.count} observations: give an agent without observations"
-        )
     return tabulate(belief.modes, agent.x, agent.advance, prior=belief.prior, limit=limit)
 
 
-def _with_start_and_prior(modes: TabularModes, start: int, prior: npt.ArrayLike) -> TabularModes:
+def _with_start_and_prior(modes: TabularModes, start: int, prior: ArrayLike) -> TabularModes:
     """Return the same tables with this start and prior."""
     if start == modes.start and np.array_equal(prior, modes.prior):
         return modes
@@ -233,9 +229,9 @@ class _ListDistributions:
     def advance(self, x: Any, a: Any, o: Any, hypotheses: Distributions, advance: Advance) -> Any:
         """Return T(x, a, o); `hypotheses`, P(o | m, x, a) for every m, show who rules o out."""
         if not any(self._stateful):
-            return advance(x, a, o)
+            return next_situation(advance, x, a, o)
         shared = [s for s, stateful in zip(x, self._stateful, strict=True) if not stateful]
-        next_shared = advance(shared[0], a, o) if shared else None
+        next_shared = next_situation(advance, shared[0], a, o) if shared else None
 
         def next_state(m: int) -> Any:
             if not self._stateful[m]:
@@ -275,7 +271,7 @@ class _ArrayDistributions:
 
     def advance(self, x: Any, a: Any, o: Any, hypotheses: Distributions, advance: Advance) -> Any:
         """T(x, a, o)."""
-        return advance(x, a, o)
+        return next_situation(advance, x, a, o)
 
     def _by_mode(self, answer: Mapping[Any, Any], part: str, x: Any) -> Distributions:
         """Convert arrays over modes, one per action or observation, to distributions."""
@@ -304,7 +300,7 @@ def _explore(
     queries: _ListDistributions | _ArrayDistributions,
     situation: Any,
     advance: Advance,
-    prior: npt.ArrayLike | None,
+    prior: ArrayLike | None,
     limit: int,
 ) -> TabularModes:
     """Visit every situation that can be reached, in the order of discovery, and fill the tables."""
@@ -336,7 +332,7 @@ def _fill_tables(
     situations: Sequence[Any],
     policies: Sequence[Distributions],
     steps: Sequence[Steps],
-    prior: npt.ArrayLike | None,
+    prior: ArrayLike | None,
 ) -> TabularModes:
     """Build the tables from the distributions and the steps that were found in each situation."""
     actions = _sorted_if_possible(a for steps_in_x in steps for a in steps_in_x)

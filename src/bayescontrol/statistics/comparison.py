@@ -24,9 +24,8 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.seeding import SeedLike, as_stream
 from bayescontrol.statistics import intervals
 from bayescontrol.statistics.intervals import Interval, InvalidSample, as_sample, check_level
@@ -106,8 +105,8 @@ class Comparison:
 
 
 def compare_pair(
-    a: npt.ArrayLike,
-    b: npt.ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     names: tuple[str, str] = ("a", "b"),
     higher_is_better: bool = True,
@@ -148,7 +147,7 @@ def compare_pair(
 
 
 def compare_pairs(
-    values: Mapping[str, npt.ArrayLike],
+    values: Mapping[str, ArrayLike],
     *,
     baseline: str | None = None,
     higher_is_better: bool = True,
@@ -185,7 +184,7 @@ def compare_pairs(
     )
 
 
-def sign_flip_p_value(differences: npt.ArrayLike, *, seed: SeedLike = 0) -> float:
+def sign_flip_p_value(differences: ArrayLike, *, seed: SeedLike = 0) -> float:
     """Return the two-sided p-value of "d and -d have the same distribution".
 
     With at most 16 nonzero differences all sign patterns are counted. With more, 9,999 random
@@ -214,7 +213,7 @@ def sign_flip_p_value(differences: npt.ArrayLike, *, seed: SeedLike = 0) -> floa
     return as_extreme / (_RANDOM_FLIPS + 1)
 
 
-def holm(p_values: npt.ArrayLike) -> FloatArray:
+def holm(p_values: ArrayLike) -> FloatArray:
     """Return p-values corrected by Holm: P(any true hypothesis has p̃ ≤ α) ≤ α.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()

@@ -27,9 +27,8 @@ from statistics import NormalDist
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.errors import BayesControlError
 from bayescontrol.seeding import SeedLike, Stream, as_stream
 
@@ -88,7 +87,7 @@ class Interval:
         return f"{mean} ({100 * (1 - self.alpha):g} % interval {low} to {high}, {self.method})"
 
 
-def mean_and_error(values: npt.ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatArray]:
+def mean_and_error(values: ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatArray]:
     """Return x̄ and its standard error s/√n along `axis`, by default the run.
 
     The error of a single value is infinite.
@@ -109,7 +108,7 @@ def mean_and_error(values: npt.ArrayLike, axis: int = 0) -> tuple[FloatArray, Fl
     return mean, np.asarray(x.std(axis=axis, ddof=1) / np.sqrt(n))
 
 
-def fitting_method(values: npt.ArrayLike, axis: int = 0) -> Method:
+def fitting_method(values: ArrayLike, axis: int = 0) -> Method:
     """Choose an interval: Wilson for zeros and ones, bootstrap where n < 25 γ², else t.
 
     γ = m_3 / m_2^(3/2). A curve gets one method for all its points, by the median of |γ|.
@@ -132,7 +131,7 @@ def fitting_method(values: npt.ArrayLike, axis: int = 0) -> Method:
 
 
 def mean_interval(
-    values: npt.ArrayLike,
+    values: ArrayLike,
     *,
     alpha: float = 0.05,
     method: Method | Literal["auto"] = "auto",
@@ -166,7 +165,7 @@ def mean_interval(
 
 
 def mean_band(
-    curves: npt.ArrayLike, *, alpha: float = 0.05, axis: int = 0, seed: SeedLike = 0
+    curves: ArrayLike, *, alpha: float = 0.05, axis: int = 0, seed: SeedLike = 0
 ) -> Interval:
     """Return a band for a mean curve: P(low_j ≤ μ_j ≤ high_j for all j) ≈ 1 - α.
 
@@ -197,7 +196,7 @@ def mean_band(
 
 
 def wilson(
-    successes: npt.ArrayLike, trials: npt.ArrayLike, z: float = 1.96
+    successes: ArrayLike, trials: ArrayLike, z: float = 1.96
 ) -> tuple[FloatArray, FloatArray]:
     """Return Wilson's interval for a proportion k/n at z standard errors, element by element.
 
@@ -217,7 +216,7 @@ def wilson(
     return low, high
 
 
-def bernstein(variance: npt.ArrayLike, n: int, alpha: float = 0.05) -> FloatArray:
+def bernstein(variance: ArrayLike, n: int, alpha: float = 0.05) -> FloatArray:
     """Return ε with 2 exp(-n ε² / (2 σ² + 2 ε / 3)) = α, for a mean of n values in [0, 1].
 
     A known mean μ bounds the variance: σ² ≤ μ (1 - μ). For values in an interval of width w
@@ -247,7 +246,7 @@ def t_quantile(p: float, nu: int) -> float:
     return float(stdtrit(nu, p))
 
 
-def as_sample(values: npt.ArrayLike, axis: int = 0, least: int = 1) -> FloatArray:
+def as_sample(values: ArrayLike, axis: int = 0, least: int = 1) -> FloatArray:
     """Return the values as a float array whose first axis is the run.
 
     Raise if there are fewer than `least` runs, or if a value is not finite.
@@ -277,9 +276,7 @@ def check_level(alpha: float) -> float:
     return alpha
 
 
-def format_interval(
-    mean: npt.ArrayLike, low: npt.ArrayLike, high: npt.ArrayLike
-) -> tuple[str, str, str]:
+def format_interval(mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[str, str, str]:
     """Format three numbers to two digits of the interval's half-width.
 
     >>> format_interval(0.123456, 0.1, 0.147)

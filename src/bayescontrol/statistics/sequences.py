@@ -17,9 +17,8 @@ import math
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.statistics.intervals import Interval, InvalidSample, as_sample, check_level
 
 _CAP: Final = 0.75  # c < 1: never stake the whole capital
@@ -28,7 +27,7 @@ _CELLS: Final = 2**22  # limit on the size of temporary arrays
 
 
 def confidence_sequence(
-    values: npt.ArrayLike, bounds: tuple[float, float], alpha: float = 0.05
+    values: ArrayLike, bounds: tuple[float, float], alpha: float = 0.05
 ) -> Interval:
     """Return a confidence sequence for the mean: an interval after each of the n values.
 
@@ -51,7 +50,7 @@ def confidence_sequence(
 
 
 def anytime_p_value(
-    values: npt.ArrayLike, bounds: tuple[float, float], mean: float = 0.0, alpha: float = 0.05
+    values: ArrayLike, bounds: tuple[float, float], mean: float = 0.0, alpha: float = 0.05
 ) -> float:
     """Return the p-value of "μ = mean", valid at any time.
 
@@ -73,7 +72,7 @@ def anytime_p_value(
 
 
 def _scale_to_unit(
-    values: npt.ArrayLike, bounds: tuple[float, float]
+    values: ArrayLike, bounds: tuple[float, float]
 ) -> tuple[FloatArray, float, float]:
     """Map values from `bounds` to [0, 1]; return them, the lower bound, and the width of `bounds`.
 

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
 
-import numpy.typing as npt
-
 from bayescontrol import protocols
+from bayescontrol.arrays import ArrayLike
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import both_streams
@@ -109,7 +108,7 @@ def check_agent(
 def check_modes(
     modes: Any,
     *,
-    prior: npt.ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     situation: Any = None,
     advance: Callable[[Any, Any, Any], Any] | None = None,
     environment: Callable[[int], Any] | None = None,

@@ -18,9 +18,8 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.experts.state_space import sampled
 from bayescontrol.interaction import interact
 from bayescontrol.linear import LinearQuadratic, LinearSystem
@@ -31,7 +30,7 @@ FALL: Final = 0.5
 FORCE: Final = 20.0
 
 
-def _sampled(A: npt.ArrayLike, B: npt.ArrayLike, period: float) -> list[FloatArray]:
+def _sampled(A: ArrayLike, B: ArrayLike, period: float) -> list[FloatArray]:
     """Return A and B in discrete time, for an input that is constant between samples."""
     n, m = np.shape(B)
     return sampled((np.array(A), np.array(B), np.eye(n), np.zeros((n, m))), period)[:2]

@@ -28,11 +28,10 @@ from functools import cache
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
 from bayescontrol import ControlRule, NaiveMixture, Stream, interact
-from bayescontrol.arrays import FloatArray
+from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.lab import Columns
 from bayescontrol.metrics import delusion
@@ -196,7 +195,7 @@ class Sides(NamedTuple):
     variance: FloatArray  #: shape (times, components)
 
 
-def _sides(left: FloatArray, right: npt.ArrayLike) -> Sides:
+def _sides(left: FloatArray, right: ArrayLike) -> Sides:
     """Return both sides with the variance bound μ (1 - μ), where μ is the right side."""
     right = np.broadcast_to(right, left.shape[1:])
     return Sides(left, right, right * (1 - right))
@@ -250,7 +249,7 @@ def all_trajectories(settings: Settings, columns: Columns) -> AllTrajectories:
     return trajectories
 
 
-def margin(variance: npt.ArrayLike, runs: int, tests: int) -> FloatArray:
+def margin(variance: ArrayLike, runs: int, tests: int) -> FloatArray:
     """Return ε of Bernstein's inequality: how far a mean over the runs may deviate by chance.
 
     FALSE_ALARMS is split equally among all families and the `tests` of a family (Bonferroni).

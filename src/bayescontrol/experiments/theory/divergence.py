@@ -27,11 +27,10 @@ from functools import cache
 from typing import Annotated, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
 from bayescontrol import TabularModes, kernels
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol.arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
 from bayescontrol.convergence.core import core
 from bayescontrol.convergence.worlds import World, mean_rates
@@ -143,7 +142,7 @@ def step_std(policy: int, other: int) -> float:
     return math.sqrt(float(stationary_shares(markov_chain(modes, policy_table, TRUE)) @ variance))
 
 
-def band(t: npt.ArrayLike, policy: int, other: int) -> FloatArray:
+def band(t: ArrayLike, policy: int, other: int) -> FloatArray:
     """Return C_t while mode `policy` acts at every step.
 
     >>> band([100, 400], policy=0, other=1).round(2)
