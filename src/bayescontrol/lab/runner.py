@@ -108,8 +108,8 @@ def score(experiment: Experiment[S], settings: S, columns: Columns) -> Result:
         scored = experiment.score(settings, columns)
         if settings == experiment.quick:
             left_out = experiment.full_only
-            kept = tuple(claim for claim in scored.claims if claim.name not in left_out)
-            scored = replace(scored, claims=kept, left_out=left_out)
+            decided = tuple(claim for claim in scored.claims if claim.name not in left_out)
+            scored = replace(scored, claims=decided, left_out=left_out)
     return Result(experiment, settings, columns, scored)
 
 

@@ -174,7 +174,7 @@ def summary(
 
 
 def left_out(results: Iterable[Result]) -> str:
-    """Name the checks that are left out at the quick size, in one line; empty if there are none."""
+    """Name the checks that are left out at the quick size, in one line, or return ""."""
     names = "; ".join(
         f"{result.experiment.name}: {', '.join(result.score.left_out)}"
         for result in results
