@@ -46,10 +46,10 @@ MISSING: Final = _Missing()
 
 
 def has(value: object, capability: type[C]) -> TypeGuard[C]:
-    """Return whether an object has a capability: every name of its protocol.
+    """Return whether an object has every method of a capability.
 
-    `hasattr` also finds what a wrapper delegates with `__getattr__`; `isinstance` does not,
-    since Python 3.12.
+    This also finds what a wrapper delegates with `__getattr__`; `isinstance` does not, since
+    Python 3.12.
 
     >>> has({}, Resumable), missing({}, Resumable)
     (False, ['last'])
@@ -58,15 +58,15 @@ def has(value: object, capability: type[C]) -> TypeGuard[C]:
 
 
 def missing(value: object, capability: type) -> list[str]:
-    """Return the names of a capability that the object lacks."""
-    return [name for name in members(capability) if not hasattr(value, name)]
+    """Return the methods of a capability that the object lacks, or has set to None."""
+    return [name for name in methods(capability) if getattr(value, name, None) is None]
 
 
 @cache
-def members(capability: type) -> list[str]:
-    """Return the names of the methods and attributes of a capability."""
-    names = (*vars(capability), *capability.__annotations__)
-    return [name for name in names if name[0] != "_" or name in ("__len__", "__getitem__")]
+def methods(capability: type) -> list[str]:
+    """Return the names of the methods and properties of a capability."""
+    dunder = ("__len__", "__getitem__")
+    return [name for name in vars(capability) if name[0] != "_" or name in dunder]
 
 
 # -- the six nouns ---------------------------------------------------------------------

@@ -24,8 +24,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.limits import TIMEOUT
-
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, Observed, faults, open_agent, replay
 
@@ -33,6 +31,8 @@ MODEL = BernoulliBandit(["red", "blue", "green"])
 #: Number of kills per log.
 PER_LOG = 40
 ANY = "any moment"
+#: As in tests/limits.py, which a script cannot import.
+TIMEOUT = 600.0
 
 
 def work(url: str, moment: str, seed: int, doubt: list[list[str]], say: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from benchmarks.arena import bandit_zoo, maze_sensitivity, maze_zoo
 
-from bayescontrol.lab import Claim, Columns, run_replicas
+from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.lab.experiment import Experiment
 from bayescontrol.lab.registry import find, names
 
@@ -149,3 +149,19 @@ def test_only_statements_of_the_paper_have_it_as_their_source() -> None:
             "outside-the-core-bias-grid",
         },
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_quick_size_leaves_out_only_checks_of_ours_that_the_full_size_makes(name: str) -> None:
+    ours = {claim.name for claim in scored(name, 0) if claim.source == "ours"}
+    assert ours.issuperset(find(name).full_only)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", names())
+def test_the_quick_size_decides_every_check_of_ours(name: str) -> None:
+    """Seeds are fixed: the results are those of `make reproduce`. Two to five minutes in all."""
+    experiment = find(name)
+    score = conduct(experiment, experiment.quick).score
+    assert {claim.name for claim in score.claims}.isdisjoint(score.left_out)
+    assert [c.name for c in score.claims if c.source == "ours" and c.verdict != "holds"] == []

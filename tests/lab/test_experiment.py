@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayescontrol.lab import conduct
 from bayescontrol.lab.experiment import (
     Claim,
     Experiment,
@@ -199,6 +200,17 @@ def test_a_claim_of_ours_cannot_avoid_a_verdict_and_not_comparable_needs_a_reaso
         claim(holds=None, reason="too hard")
     with pytest.raises(InvalidClaim, match=r"'time' of the paper .* gives no reason"):
         claim(source="paper", holds=None)
+
+
+def test_the_quick_size_leaves_out_the_claims_that_it_cannot_decide() -> None:
+    coin = find(f"{Path(__file__).parent / 'studies' / 'coin_study.py'}:coin")
+    made = {c.name for c in conduct(coin, coin.quick).score.claims}
+    first = min(made)
+    part = replace(coin, full_only=(first,))
+    quick = conduct(part, part.quick).score
+    assert ({c.name for c in quick.claims}, quick.left_out) == (made - {first}, (first,))
+    other = conduct(part, replace(part.quick, runs=part.quick.runs + 1)).score
+    assert ({c.name for c in other.claims}, other.left_out) == (made, ())
 
 
 def test_claims_of_the_paper_and_checks_of_ours_are_counted_separately() -> None:

@@ -316,7 +316,7 @@ WORDS: dict[int, Any] = {0: "left", 1: object()}
     ("changes", "complaint"),
     [
         ({"act": table}, r"act cannot be compiled: .*WORDS.*compiled=False"),
-        ({"act": two_numbers}, r"act cannot be compiled: it returns Tuple"),
+        ({"act": two_numbers}, r"act cannot be compiled: it returns (Uni)?Tuple"),
         ({"act": max}, "act cannot be compiled: .*not a plain function"),
         ({"act": 3}, "act=3 is not a function"),
         ({"advance": halved}, "advance .* returns float64, but the initial situation is int64"),

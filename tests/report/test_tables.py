@@ -98,6 +98,15 @@ def test_the_overview_has_a_line_for_each_result_and_each_claim_that_is_not_conf
     assert "failed dice, sum: it adds up" in lines
 
 
+def test_the_overview_names_the_checks_that_are_left_out_in_one_line() -> None:
+    full_only = replace(result("coin", HOLDS), score=Score((HOLDS,), left_out=("few", "rare")))
+    text = printed(overview([full_only, result("dice", HOLDS)]), width=200)
+    assert text.splitlines()[-1] == (
+        "Left out, because the quick size cannot decide them (use --full): coin: few, rare"
+    )
+    assert "Left out" not in printed(overview([result("dice", HOLDS)]))
+
+
 def test_a_long_reason_takes_one_line_of_the_overview() -> None:
     wordy = replace(REFUTED, reason="a misprint " * 50)
     text = printed(overview([result("coin", wordy)]), width=80)

@@ -206,12 +206,15 @@ class Table:
 class Score:
     """The claims and tables that `score` derives from the columns.
 
+    `left_out` names the claims that the size of the run cannot decide, see `Experiment.full_only`.
+
     >>> Score(claims=()).tables
     ()
     """
 
     claims: tuple[Claim, ...]
     tables: tuple[Table, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,7 @@ class Experiment(Generic[S]):
 
     `settings` is a frozen dataclass with the fields seed and runs, and usually steps. Its defaults
     are used by `bayescontrol run`; `quick` by `make reproduce`; `full` has the size of the paper.
+    `full_only` names the claims that the quick size cannot decide and therefore leaves out.
     Document a field where it is declared:
     `runs: Annotated[int, msgspec.Meta(ge=1, description="number of replicas")] = 100`.
 
@@ -255,6 +259,7 @@ class Experiment(Generic[S]):
     run: Callable[[S, int], Columns]
     score: Callable[[S, Columns], Score]
     figures: Callable[[S, Columns], Mapping[str, Chart]]
+    full_only: tuple[str, ...] = ()
 
     #: The module that defines the experiment: its code made the results.
     defined_in: str = field(default="", init=False, compare=False, repr=False)

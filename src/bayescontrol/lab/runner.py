@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -106,6 +106,10 @@ def score(experiment: Experiment[S], settings: S, columns: Columns) -> Result:
     """Score the columns of an experiment."""
     with failures_of(experiment.name, "score", settings):
         scored = experiment.score(settings, columns)
+        if settings == experiment.quick:
+            left_out = experiment.full_only
+            decided = tuple(claim for claim in scored.claims if claim.name not in left_out)
+            scored = replace(scored, claims=decided, left_out=left_out)
     return Result(experiment, settings, columns, scored)
 
 

@@ -27,6 +27,7 @@ from bayescontrol.plot.palette import style_sheet
 from bayescontrol.report.tables import (
     HEADINGS,
     columns_of,
+    left_out,
     number_and_verdict,
     numbers_of,
     summary,
@@ -96,7 +97,7 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
         _part(HEADINGS["paper"][0], _claims(paper) or nothing),
         _part("Figures", *map(_figure, section.charts, section.charts.values(), count())),
         _part("Tables", *map(_table, score.tables)),
-        _part(HEADINGS["ours"][0], checks),
+        _part(HEADINGS["ours"][0], checks, _left_out([section])),
         _part(
             "Settings and provenance",
             _details("Settings", _settings(section)),
@@ -104,6 +105,11 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
         ),
     )
     return _document(title, body, versions)
+
+
+def _left_out(sections: Sequence[Section]) -> str:
+    line = left_out(section.result for section in sections)
+    return f"<p>{escape(line)}</p>" if line else ""
 
 
 def _part(heading: str, *content: str) -> str:
@@ -135,6 +141,7 @@ def index(
         *map(_figure, charts, charts.values(), count()),
         _comparison_table(sections) if any(s.swept for s in sections) else _overview(sections),
         _not_confirmed(sections),
+        _left_out(sections),
     )
     return _document(title, body, versions)
 

@@ -173,6 +173,16 @@ def summary(
     return found
 
 
+def left_out(results: Iterable[Result]) -> str:
+    """Name the checks that are left out at the quick size, in one line, or return ""."""
+    names = "; ".join(
+        f"{result.experiment.name}: {', '.join(result.score.left_out)}"
+        for result in results
+        if result.score.left_out
+    )
+    return names and f"Left out, because the quick size cannot decide them (use --full): {names}"
+
+
 def claims_table(result: Result) -> "RenderableType":
     """Return the claims of one result: those of the paper in full, our checks in a line each."""
     rich, parts = _rich(), []
@@ -218,7 +228,8 @@ def overview(results: Sequence[Result]) -> "RenderableType":
         for claim in result.score.claims
         if not claim.holds
     ]
-    return rich.console.Group(grid, *lines)  # type: ignore[no-any-return]
+    rest = [text(line)] if (line := left_out(results)) else []
+    return rich.console.Group(grid, *lines, *rest)  # type: ignore[no-any-return]
 
 
 def table(content: Table) -> "RenderableType":

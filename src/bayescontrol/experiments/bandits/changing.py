@@ -430,4 +430,5 @@ experiment = Experiment(
     settings=Settings, quick=Settings(runs=40, linear_runs=12, motor_runs=2),
     full=Settings(runs=2000, linear_runs=200, motor_runs=20),
     run=run, score=score, figures=draw,
+    full_only=("fast-changes", "no-change-price"),
 )  # fmt: skip

@@ -282,4 +282,5 @@ experiment = Experiment(
     settings=Settings, quick=Settings(runs=8, unit_runs=1, times=10),
     full=Settings(runs=200, unit_runs=50, times=20),
     run=run, score=score, figures=draw,
+    full_only=("drawn-cost", "plant-units", "predicted-times"),
 )  # fmt: skip
