@@ -115,8 +115,8 @@ class ControlRule(Generic[M, X, A, O]):
     def learn(self, x: X, a: A, o: O, *, decision: int | None = None) -> None:
         """P(m | âo_≤t) ∝ P(o | m, x, a) P(m | âo_<t). `MISSING` is no evidence, but time goes on.
 
-        A belief about a changing world needs the number of the `decision` if o comes late: after
-        the decision it was `belief.decision`.
+        A belief about a changing world needs the number of the `decision` if o comes late: between
+        the action and its observation it was `belief.decision`.
         """
         if decision is not None and self._offers(CountsDecisions):
             self.belief.answer(decision, x, a, o)

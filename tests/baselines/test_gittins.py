@@ -2,6 +2,7 @@
 
 import math
 import time
+from fractions import Fraction
 from itertools import pairwise
 
 import mpmath
@@ -326,3 +327,16 @@ def test_the_stated_error_of_large_tables_bounds_the_true_error(gamma: float, pu
     assert table.error <= 1e-4
     assert wrong_states(table, 40, seed=pulls) == []
     assert_monotone(table)
+
+
+def test_bounds_hold_for_the_exact_index_also_in_the_last_digit() -> None:
+    """At the last level of the look-ahead the index is the posterior mean, a fraction."""
+    problem = GittinsProblem(1.0, 1.0, 0.9, pulls=6, lookahead=6)
+    lower, upper = march(problem, 1e-6)
+    for k in range(7):
+        exact = Fraction(1 + k, 8)
+        assert Fraction(lower[21 + k]) < exact < Fraction(upper[21 + k])
+    lower, upper = march(GittinsProblem(1.0, 2.0, 0.9, pulls=3, lookahead=3), 1e-6)
+    assert all(
+        Fraction(lower[6 + k]) < Fraction(1 + k, 6) < Fraction(upper[6 + k]) for k in range(4)
+    )

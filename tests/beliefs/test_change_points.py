@@ -535,3 +535,20 @@ def test_a_rejected_arm_leaves_a_changing_belief_unchanged(per_arm: bool) -> Non
     after = belief.save()
     assert before.keys() == after.keys()
     assert all(np.array_equal(before[k], after[k]) for k in before)
+
+
+def test_a_plant_that_does_not_change_is_drawn_with_the_noise_that_its_observations_show() -> None:
+    """The relative error of the mean of 200 draws is about 0.7 %."""
+    problem = LinearQuadratic([[1.0]], [[1.0]], prior=SystemPrior())
+    static, changing = problem.agent().belief, problem.changing(hazards=[1e-9]).belief()
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        x, u = rng.normal(size=(2, 1))
+        y = 0.5 * x + u + 0.02 * rng.normal(size=1)
+        for belief in (static, changing):
+            belief.observe(x, u, y)
+    drawn = [
+        np.mean([abs(belief.sample(Stream(seed)).V[0, 0]) for seed in range(200)])
+        for belief in (static, changing)
+    ]
+    assert drawn[1] == pytest.approx(drawn[0], rel=0.05)

@@ -19,8 +19,6 @@ from bayescontrol.durable.plain import from_plain
 
 #: Approximate number of elements stored per array, evenly spaced.
 _NUMBERS = 12
-#: Logs without probabilities, because they could not be computed when the fixture was written.
-_PROBABILITIES_SINCE = ("changing, per arm",)
 
 
 def rounded(value: Any) -> Any:
@@ -66,9 +64,6 @@ def _why(agent: DurableAgent, n: str) -> list[Any]:
 def require_expected(agent: DurableAgent, expected: dict[str, Any]) -> None:
     """Assert that the agent and its log match the fixture."""
     found = expected_of(agent)
-    for why in found["why"].values() if agent.name in _PROBABILITIES_SINCE else ():
-        assert sum(why[1].values()) > 0.999
-        why[1] = None
     for what, value in found.items():
         assert alike(value, expected[what]), (agent.name, what, value, expected[what])
 
@@ -80,6 +75,5 @@ def require_continues(agent: DurableAgent, steps: list[dict[str, Any]]) -> None:
             assert agent.observe(str(step["n"]), from_plain(step["o"]))
         else:
             d = agent.act(from_plain(step["x"]))
-            p = None if agent.name in _PROBABILITIES_SINCE else d.probability
-            found = {"n": int(d.id), "a": plain(d.action), "p": p}
+            found = {"n": int(d.id), "a": plain(d.action), "p": d.probability}
             assert alike(found, {name: step[name] for name in found}), (agent.name, found, step)

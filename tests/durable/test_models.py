@@ -19,6 +19,7 @@ from bayescontrol import (
     GaussianBandit,
     LinearBandit,
     LogisticBandit,
+    NaiveMixture,
     PoissonBandit,
     SharedLinearBandit,
     Stream,
@@ -31,6 +32,7 @@ from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule
 from bayescontrol.durable.models import as_logged, as_model, model_of, require_same
 from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
 from bayescontrol.linear import DeterminantDoubling, LinearQuadratic, SystemPrior, double_integrator
+from bayescontrol.problems.examples import three_modes
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.schedules import (
@@ -340,3 +342,32 @@ def test_logistic_rewards_are_learnt_as_in_the_version_of_the_log(version: int) 
             belief = model.build().belief
             assert model.version == version
             assert type(getattr(belief, "prior", belief).link) is link
+
+
+def test_the_fingerprint_holds_stored_names_and_not_those_of_the_code() -> None:
+    class Renamed(NaiveMixture[Any, Any, Any, Any]):
+        format_name = "NaiveMixture"
+
+    class Other(NaiveMixture[Any, Any, Any, Any]):
+        format_name = "Other"
+
+    def fingerprint(kind: type) -> str:
+        return Driver(three_modes().agent(kind=kind)).fingerprint()
+
+    assert fingerprint(Renamed) == fingerprint(NaiveMixture) != fingerprint(Other)
+
+
+@pytest.mark.parametrize(("version", "laplace"), [(1, True), (2, False)])
+def test_a_log_continues_in_the_version_in_which_it_was_written(
+    version: int, laplace: bool
+) -> None:
+    problem = LogisticBandit(["a", "b"], features=1)
+    model = as_model(problem)
+    stored = Created(
+        seq=1, format=1, model=model.name, version=version, settings=dict(model.settings), seed=1,
+        time=0.0,
+    )  # fmt: skip
+    agent, expected = model_of(stored).driver().agent, problem.agent(laplace=laplace)
+    for each in (agent, expected):
+        each.learn([1.0], "a", 1)
+    assert agent.belief.posterior().tolist() == expected.belief.posterior().tolist()

@@ -128,3 +128,21 @@ def test_rejected_values_cost_a_linear_number_of_copies(
         agent.handle(requests)
         assert sum(one.error is not None for one in requests) == 50
         assert copies[0] <= 102
+
+
+def test_probabilities_of_concurrent_acts_are_those_of_acts_one_after_the_other() -> None:
+    """In a changing world time goes on at every decision, also within a batch."""
+    problem = MODEL.changing(hazards=[0.3])
+    with (
+        open_agent("sqlite:///:memory:", "shop", problem, seed=1) as agent,
+        open_agent("sqlite:///:memory:", "shop", problem, seed=1) as twin,
+    ):
+        for each in (agent, twin):
+            for _ in range(10):
+                d = each.act()
+                each.observe(d, int(d.action == "red"))
+        acts = [Act(None, None) for _ in range(5)]
+        agent.handle(acts)
+        together = [act.result.probabilities for act in acts]
+        assert together == [twin.act().probabilities for _ in range(5)]
+        assert len({p["red"] for p in together}) == 5

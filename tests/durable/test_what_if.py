@@ -170,3 +170,16 @@ def test_the_text_states_level_and_number_of_decisions() -> None:
     assert "50 decisions with an observation, 0 without" in str(result)
     with pytest.raises(InvalidRequest, match="level='x'"):
         what_if(fixed_log(1, 50), policy, level="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("level", "p", "is_finite"),
+    [(0.95, 0.04, True), (0.95, 0.06, False), (0.9, 0.06, True), (0.9, 0.11, False)],
+)
+def test_an_interval_is_infinite_if_more_than_one_minus_level_is_unsupported(
+    level: float, p: float, is_finite: bool
+) -> None:
+    only_blue = fixed_log(1, 100, p_red=1e-9)
+    result = what_if(only_blue, lambda x: {"red": p, "blue": 1 - p}, level=level)
+    assert result.unsupported == pytest.approx(p)
+    assert np.isfinite(result.doubly_robust.high) == is_finite

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bayescontrol.lab import provenance
-from bayescontrol.lab.provenance import git_state, provenance_here, source_of, versions
+from bayescontrol.lab.provenance import _OUR_FOLDER, git_state, provenance_here, source_of, versions
 
 
 def git(folder: Path, *words: str) -> str:
@@ -70,3 +70,21 @@ def test_the_code_hash_is_of_the_file_that_defines_run(tmp_path: Path) -> None:
 def test_a_package_that_is_not_installed_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "_PACKAGES", ("no-such-package",))
     assert versions.__wrapped__()["no-such-package"] == "unknown"
+
+
+def test_a_change_in_any_part_that_results_depend_on_changes_the_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [path.relative_to(_OUR_FOLDER) for path in _OUR_FOLDER.rglob("*.py")]
+    parts = {file.parts[0]: tmp_path / file for file in files}
+    for path in parts.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    monkeypatch.setattr(provenance, "_OUR_FOLDER", tmp_path)
+    unchanged, left_out = provenance._digest_of_package.__wrapped__(), set()
+    for part, path in parts.items():
+        path.write_text("changed")
+        if provenance._digest_of_package.__wrapped__() == unchanged:
+            left_out.add(part)
+        path.write_text("")
+    assert left_out == {"cli", "plot", "report", "durable", "experiments", "serve"}

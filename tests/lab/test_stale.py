@@ -384,3 +384,11 @@ def test_a_merge_replaces_the_results_of_older_shards(tmp_path: Path) -> None:
     manifest = merge(tmp_path / "merged", [tmp_path / "new"])
     assert [part.provenance.sources["helper"] for part in manifest.provenance] == ["new"]
     assert read(tmp_path / "merged").columns["y"].tolist() == [2.0] * 6
+
+
+def test_kept_stale_replicas_do_not_take_the_place_of_new_ones(tmp_path: Path) -> None:
+    fill(tmp_path, study_of("old"), 1.0)
+    with ResultStore(tmp_path, study_of("new")) as store:
+        put(store, 2.0, range(2), range(3, 4))  # and interrupted before `finish`
+    kept = fill(tmp_path, study_of("new"), 3.0, keep_stale=True)
+    assert kept == [2.0, 2.0, 1.0, 2.0, 1.0, 1.0]

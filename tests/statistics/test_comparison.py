@@ -288,3 +288,10 @@ def test_values_outside_the_bounds_are_refused() -> None:
         confidence_sequence(np.ones((3, 2)), (0, 1))
     with pytest.raises(InvalidSample, match="outside the bounds"):
         anytime_p_value([0.5, 0.6], (0, 1), mean=2.0)
+
+
+def test_differences_that_happen_to_be_zero_and_one_are_no_proportion() -> None:
+    """Wilson's interval would end at 0: it cannot say that the other agent may be better."""
+    result = compare_pairs({"one": [2.0, 1.0, 1.0, 1.0, 1.0, 1.0], "other": np.ones(6)})[0]
+    assert result.difference.method == "t"
+    assert result.difference.low < 0.0

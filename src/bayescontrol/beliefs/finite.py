@@ -394,7 +394,11 @@ class FiniteBelief(Generic[M]):
         return arrays
 
     def load(self, arrays: Arrays) -> None:
-        """Restore a state saved by a belief over the same modes."""
+        """Restore a state saved by a belief over the same modes.
+
+        Other modes are refused. Modes are compared by name; those without a name by their class
+        and their public numbers, texts, tuples and arrays. Functions cannot be compared.
+        """
         require_arrays(arrays, {"prior", "count", "drawn", "log_base", "names"})
         names = self._hypotheses.names()
         mode_queries.require_same_names(names, arrays["names"], "the saved state")

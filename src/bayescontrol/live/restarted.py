@@ -116,7 +116,8 @@ class RestartedAlarm(WatchingAlarm):
 
     `predictor` is `LinearPredictor()` by default, for densities; use `KrichevskyTrofimov(K)` if the
     modes give probabilities. Its copies are the predictors of the starts. At most `starts` starts
-    are held. `Guarded(agent, alarm)` watches an agent. After an alarm, call `reset`.
+    are held; too few for a `LinearPredictor` to predict raise ValueError. `Guarded(agent, alarm)`
+    watches an agent. After an alarm, call `reset`.
 
     >>> from bayescontrol.live.predictors import KrichevskyTrofimov
     >>> alarm = RestartedAlarm(KrichevskyTrofimov(["heads", "tails"]), mean_time=1000)

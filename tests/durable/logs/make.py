@@ -36,6 +36,7 @@ from tests.durable.problems import PROBLEMS, observation, situation
 from bayescontrol.durable import DurableAgent, export_log, open_agent, open_store
 from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.plain import as_plain
+from bayescontrol.problems.changing import Changing
 from bayescontrol.schedules import Geometric
 from bayescontrol.seeding import Stream
 
@@ -168,7 +169,13 @@ def write_named(folder: Path, file: str) -> None:
     """Write one SQLite file of `named.FILES`, and the expected values of its logs."""
     expected, waiting, moments = {}, {}, count(1_700_000_000)
     address, cases = f"sqlite:///{folder / file}.db", named.FILES[file]
-    with patch("time.time", lambda: float(next(moments))), closing(open_store(address)) as store:
+    versions: Any = Changing.model_kind.versions
+    first_only = {1: versions[1]} if file == "changing_logistic" else versions
+    with (
+        patch("time.time", lambda: float(next(moments))),
+        patch.dict(versions, first_only, clear=True),
+        closing(open_store(address)) as store,
+    ):
         for seed, (name, case) in enumerate(cases.items(), 1):
             model = named.model_of(file, name) or case.model
             with open_agent(store, name, model, seed=seed, schedule=case.schedule) as agent:
