@@ -16,6 +16,7 @@ from bayescontrol import BernoulliBandit
 from bayescontrol.cli.main import main
 from bayescontrol.durable import open_agent, open_store
 from bayescontrol.durable.events import read_events
+from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.errors import DamagedLog
 
 SHOP = BernoulliBandit(["red", "blue"])
@@ -120,8 +121,9 @@ def test_flips_that_surface_only_when_the_event_is_read_are_found(tmp_path: Path
 
 def test_a_running_writer_is_not_disturbed(path: Path) -> None:
     stop, failures = threading.Event(), list[Exception]()
-    agent = open_agent(f"sqlite:///{path}", "shop", SHOP, durable=False)
-    agent._store._require_open().all("PRAGMA wal_autocheckpoint = 40")  # restart the log often
+    store = SqliteStore(str(path), durable=False)
+    store._require_open().all("PRAGMA wal_autocheckpoint = 40")  # restart the log often
+    agent = open_agent(store, "shop", SHOP)
 
     def work() -> None:
         try:
@@ -147,4 +149,5 @@ def test_a_running_writer_is_not_disturbed(path: Path) -> None:
     assert heads[-1] > heads[0] + 40
     head = agent.head
     agent.close()
+    store.close()
     assert verify(f"sqlite:///{path}", code=0)["agents"]["shop"] == head

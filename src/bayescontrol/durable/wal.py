@@ -60,11 +60,8 @@ def find_damage(database: Path) -> WalDamage | None:
         return None
     frames = content[_HEADER : _HEADER + count * size].reshape(count, size)
     fields = frames[:, :_FRAME_HEADER].copy().view(">u4").astype(np.uint32)
-    weights, start_weights = _checksum_weights((size - 16) // 8)
-    weights = np.insert(weights, [2] * 4, 0, axis=0)  # the salts and the checksum do not count
-    start = np.vstack([header[6:], fields[:-1, 4:]])
-    checksums = start @ start_weights + frames.view(f"{order}u4") @ weights
-    continues = (checksums == fields[:, 4:]).all(axis=1) & (fields[:, 0] != 0)
+    checksums = np.vstack([header[6:], fields[:, 4:]])
+    continues = _continues(frames.view(f"{order}u4"), checksums) & (fields[:, 0] != 0)
     commits = fields[:, 1] != 0
     if is_valid:
         continues &= (fields[:, 2:4] == header[4:6]).all(axis=1)
@@ -81,9 +78,19 @@ def find_damage(database: Path) -> WalDamage | None:
     end = int(np.flatnonzero(commits & (continues | dropped))[-1]) + 1
     before = _last_events(database, frames[:broken], fields[:broken])
     after = _last_events(database, frames[:end], fields[:end])
-    events = {name: (before.get(name, 0) + 1, last) for name, last in after.items()}
-    lost = {name: (i, j) for name, (i, j) in events.items() if i <= j}
+    lost = dict[str, tuple[int, int]]()
+    if before is not None and after is not None:
+        events = {name: (before.get(name, 0) + 1, last) for name, last in after.items()}
+        lost = {name: (i, j) for name, (i, j) in events.items() if i <= j}
     return WalDamage(broken + is_valid, int(dropped.sum()), lost)
+
+
+def _continues(words: NDArray[np.uint32], checksums: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Return for each frame whether its checksum follows from that of the frame before it."""
+    weights, start_weights = _checksum_weights(words.shape[1] // 2 - 2)
+    weights = np.insert(weights, [2] * 4, 0, axis=0)  # the salts and the checksum do not count
+    result = checksums[:-1] @ start_weights + words @ weights == checksums[1:]
+    return np.asarray(result.all(axis=1))
 
 
 def _checksum_weights(pairs: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
@@ -104,8 +111,8 @@ def _page_size(database: Path) -> int:
 
 def _last_events(
     database: Path, frames: NDArray[np.uint8], fields: NDArray[np.uint32]
-) -> dict[str, int]:
-    """Return the last event of each agent in the database and these frames; empty if unknown."""
+) -> dict[str, int] | None:
+    """Return the last event of each agent in the database and these frames; None if unknown."""
     import apsw
 
     page_size = frames.shape[1] - _FRAME_HEADER
@@ -114,7 +121,7 @@ def _last_events(
     end = int(ends[-1]) + 1 if len(ends) else 0
     pages = int(fields[end - 1, 1]) if end else stored
     if not 0 < max(pages, stored) * page_size <= _MAX_IMAGE:
-        return {}
+        return None
     image = np.zeros((max(pages, stored), page_size), np.uint8)
     image.flat[: stored * page_size] = np.fromfile(database, np.uint8, stored * page_size)
     for page, number in zip(frames[:end, _FRAME_HEADER:], fields[:end, 0].tolist(), strict=True):
@@ -126,7 +133,9 @@ def _last_events(
         db.deserialize("main", image[:pages].tobytes())
         query = "SELECT name, (SELECT max(seq) FROM events WHERE log = id) FROM logs"
         return {name: last or 0 for name, last in db.execute(query)}
-    except (apsw.Error, UnicodeDecodeError):  # the lost pages are damaged too
+    except apsw.SQLError:  # there are no tables yet
         return {}
+    except (apsw.Error, UnicodeDecodeError):  # these pages are damaged too
+        return None
     finally:
         db.close()
