@@ -100,15 +100,15 @@ async def _collect_when_idle(registry: AgentRegistry, app: Middleware, owns_proc
     """
     await registry.opened
     collected: int | None = None
-    seen = app.started
+    before = app.started
     try:
         while owns_process:
-            if collected is None or (app.started == seen != collected and not app.in_progress):
+            if collected is None or (app.started == before != collected and not app.in_progress):
                 gc.unfreeze()
                 gc.collect()
                 gc.freeze()
                 collected = app.started
-            seen = app.started
+            before = app.started
             await asyncio.sleep(_IDLE)
     finally:
         if owns_process:
