@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bayescontrol.lab import conduct, find
-from bayescontrol.lab.experiment import Claim
+from bayescontrol.lab.experiment import Claim, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot.chart import Chart
 from bayescontrol.report.build import charts_of, section
@@ -181,7 +181,9 @@ def test_our_experiments_show_all_eleven_figures_and_the_table_of_the_paper() ->
         "policy-diagram": {}, "divergence": {}, "core": {}, "consistency": {},
         "bandit": {"steps": 50}, "maze": {"steps": 2000, "window": 1000, "shown": 500},
     }  # fmt: skip
-    numbers, panels, tables = set(), {}, []
+    numbers: set[int] = set()
+    panels: dict[tuple[int, str], str] = {}
+    tables: list[Table] = []
     for name, settings in small.items():
         experiment = find(name)
         result = conduct(experiment, replace(experiment.quick, runs=4, **settings))

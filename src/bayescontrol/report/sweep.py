@@ -102,8 +102,10 @@ def _panels(
     lines: dict[tuple[str, str], dict[str, dict[float, _Number]]] = {}
     for section in sections:
         at = section.swept[axis]
+        if not _is_number(at):
+            continue
         rest = "".join(f", {name} = {v}" for name, v in section.swept.items() if name != axis)
-        for number in read(section.result.score) if _is_number(at) else ():
+        for number in read(section.result.score):
             panel = lines.setdefault((number.panel, number.note), {})
             panel.setdefault(number.line + rest, {})[float(at)] = number
     drawn = (_panel(*key, axis, by_line) for key, by_line in lines.items())
