@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import IntArray
+from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.display import html_table
 from bayescontrol.errors import MissingCapability, counted
 from bayescontrol.protocols import MISSING
@@ -215,7 +215,7 @@ class Record:
         self.seed: int | None = None
         self.run = 0
         self.mode_names: tuple[str, ...] = ()
-        self.prior: npt.NDArray[Any] | None = None
+        self.prior: FloatArray | None = None
         self.actions = as_column(actions)
         self.observations = as_column(observations)
         self.probes = {name: as_column(values) for name, values in (probes or {}).items()}

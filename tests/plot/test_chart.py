@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol.plot.chart import Chart, Guide, InvalidChart, Panel, Region, Series, Word
+from bayescontrol.plot import figures
+from bayescontrol.plot.chart import (
+    PALETTE,
+    Chart,
+    Guide,
+    InvalidChart,
+    Panel,
+    Region,
+    Series,
+    Word,
+)
+from bayescontrol.plot.legend import with_colours, with_distinct_lines
 
 X = np.arange(1.0, 5.0)
 LINE = Series("rule", X, X)
@@ -154,3 +165,22 @@ def test_describing_a_chart_loads_no_plotting_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_series_without_a_colour_get_different_ones_and_keep_them_in_all_panels() -> None:
+    def unstyled(title: str, *names: str) -> Panel:
+        return Panel(title, "x", "y", [Series(n, np.arange(2), np.ones(2)) for n in names])
+
+    given = Series("given", np.arange(2), np.ones(2), colour="vermillion")
+    many = [chr(97 + k) for k in range(9)]
+    first, second = with_distinct_lines(
+        Chart("c", [unstyled("1", "u", "v", "green"), unstyled("2", "v", "w")], "Read.", 2)
+    ).panels
+    assert [s.colour for s in first.series] == ["blue", "vermillion", "green"]
+    assert [s.colour for s in second.series] == ["vermillion", "orange"]
+    mixed = Panel("3", "x", "y", [*unstyled("", "u", "v").series, given])
+    assert [s.colour for s in with_colours([mixed])[0].series] == ["blue", "green", "vermillion"]
+    all_colours = [s.colour for s in with_colours([unstyled("4", *many)])[0].series]
+    assert all_colours == [*PALETTE, "blue"]
+    colours = {line.get_color() for line in figures.draw(unstyled("5", "u", "v")).axes[0].lines}
+    assert len(colours) == 2

@@ -240,7 +240,7 @@ def test_the_posterior_of_an_arm_is_drawn_as_its_density(name: str) -> None:
 def test_many_arms_are_drawn_as_intervals_and_contexts_give_the_arms_of_a_context() -> None:
     agent = BernoulliBandit(10).agent()
     agent.observe(3, 1)
-    (ax,) = plot.arms(agent, BernoulliBandit(10).environment(np.linspace(0, 1, 10))).axes
+    (ax,) = plot.arms(agent).axes
     median = np.asarray(ax.lines[0].get_ydata())
     assert np.allclose(median, stats.beta([1] * 3 + [2] + [1] * 6, 1).median(), atol=1e-3)
     contextual = LinearBandit(["a", "b"], features=2).agent()

@@ -22,7 +22,7 @@ from bayescontrol.errors import MissingExtra
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Colour, Guide, Heat, Panel, Series, Strokes
 from bayescontrol.plot.graph import Graph
-from bayescontrol.plot.legend import with_distinct_lines
+from bayescontrol.plot.legend import with_colours, with_distinct_lines
 from bayescontrol.plot.palette import LIGHT, LIGHT_GROUND
 
 SVG: Final = "{http://www.w3.org/2000/svg}"
@@ -101,9 +101,9 @@ def check(chart: Chart) -> None:
 
 def axes_of(chart: Chart) -> Iterable[tuple[Axes, Panel]]:
     """Return the axes of each panel; figures with maps may have one more, the colour scale."""
-    axes = figures.figure(chart).axes
+    axes, panels = figures.figure(chart).axes, with_colours(chart.panels)
     assert len(axes) - len(chart.panels) in (0, int(any(panel.is_map for panel in chart.panels)))
-    return zip(axes, chart.panels, strict=False)
+    return zip(axes, panels, strict=False)
 
 
 def check_heat(heat: Heat, mesh: QuadMesh, borders: Line2D) -> None:

@@ -1,6 +1,7 @@
 """A page is self-contained, escapes all text of an experiment and runs none of it."""
 
 import re
+from base64 import b64decode
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
@@ -8,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bayescontrol.lab.experiment import Claim
+from bayescontrol.lab import conduct, find
+from bayescontrol.lab.experiment import Claim, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot.chart import Chart
-from bayescontrol.report.build import section
+from bayescontrol.report.build import charts_of, section
 from bayescontrol.report.page import Section, index, page
 
 EVIL = "</script><script>alert('x')</script>"
@@ -29,7 +31,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
-        if tag not in {"meta", "br"}:
+        if tag not in {"meta", "br", "img"}:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -138,9 +140,69 @@ def test_our_number_is_in_the_column_exact_or_simulated(shown: Section) -> None:
     assert '<span class="not-comparable">not comparable</span>' in html
 
 
-def test_an_experiment_without_claims_of_the_paper_says_so(shown: Section) -> None:
+def test_a_study_without_claims_of_the_paper_does_not_mention_a_paper(shown: Section) -> None:
     check, _ = shown.result.score.claims
-    assert "The paper makes no claim" in page(with_claims(shown, check), {})
+    own = with_claims(shown, check)
+    swept = replace(own, folder="a", swept={"k": 1})
+    for html in (page(own, {}), index("mine", [swept], {})):
+        assert "paper" not in " ".join(Tags(html).text).lower()
+
+
+def test_each_figure_says_which_figure_of_the_paper_it_is_and_the_index_shows_it_small(
+    shown: Section,
+) -> None:
+    chart, table = shown.charts["line"], shown.result.score.tables[0]
+    of_paper = replace(chart, note="8 runs", paper={4: "panel <a>", 10: ""})
+    html = page(replace(shown, charts={"one": of_paper, "two": chart}), {})
+    notes = [unescape(note) for note in re.findall(r'</h3><p class="note">(.*?)</p></fig', html)]
+    assert notes[0] == "Figure 4 of the paper, panel <a>. Figure 10 of the paper. 8 runs"
+    assert notes[1].startswith("Not a figure of the paper.")
+    assert [attrs["id"] for tag, attrs in Tags(html).elements if tag == "figure"] == ["one", "two"]
+    score = replace(shown.result.score, tables=(replace(table, paper=1),))
+    result = replace(shown.result, score=score)
+    listed = replace(shown, result=result, folder="a", charts={"one": of_paper, "two": chart})
+    html = index("all", [listed], {})
+    links = re.findall(r'<li class="(\w+)"><b>(\w+ \d+)</b>(.*?)<', html)
+    assert links == [
+        ("figure", "Figure 4", ", panel &lt;a&gt;"), ("figure", "Figure 10", ""),
+        ("table", "Table 1", ""),
+    ]  # fmt: skip
+    images = [attrs for tag, attrs in Tags(html).elements if tag == "img"]
+    assert len(images) == 2
+    for image in images:
+        kind, _, data = str(image["src"]).partition(",")
+        assert (kind, b64decode(data)[1:4]) == ("data:image/png;base64", b"PNG")
+    assert html.count('href="a/index.html#one"') == 2
+    assert "Figures and tables of the paper" not in index("mine", [replace(shown, folder="a")], {})
+
+
+def test_our_experiments_show_all_eleven_figures_and_the_table_of_the_paper() -> None:
+    small = {
+        "policy-diagram": {}, "divergence": {}, "core": {}, "consistency": {},
+        "bandit": {"steps": 50}, "maze": {"steps": 2000, "window": 1000, "shown": 500},
+    }  # fmt: skip
+    numbers: set[int] = set()
+    panels: dict[tuple[int, str], str] = {}
+    tables: list[Table] = []
+    for name, settings in small.items():
+        experiment = find(name)
+        result = conduct(experiment, replace(experiment.quick, runs=4, **settings))
+        tables += [table for table in result.score.tables if table.paper]
+        for chart in charts_of(result).values():
+            numbers |= set(chart.paper)
+            panels |= dict.fromkeys(chart.paper.items(), chart.title)
+    assert numbers == set(range(1, 12))
+    assert {text for n, text in panels if n == 11} == {"panel a", "columns b to e", "panel f"}
+    (one,) = tables
+    printed = dict(zip([row[0] for row in one.rows], [row[2] for row in one.rows], strict=True))
+    assert one.header[2] == "Table 1 of the paper"
+    assert printed == {
+        "control rule, prior A": "0.3582 ± 0.0038", "control rule, prior B": "",
+        "R-learning, C = 200": "0.2314 ± 0.0024", "R-learning, C = 30": "0.3056 ± 0.0063",
+        "R-learning, C = 5": "0.2049 ± 0.0012",
+    }  # fmt: skip
+    assert "Prior A: " in one.note
+    assert "Prior B: " in one.note
 
 
 def test_every_figure_has_reading_instructions_and_links_to_its_files(shown: Section) -> None:

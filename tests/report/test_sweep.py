@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from bayescontrol.lab.experiment import Claim, Score
+from bayescontrol.lab.experiment import Claim, Score, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot import figures
-from bayescontrol.report.page import Section
+from bayescontrol.report.folder import merged_tables
+from bayescontrol.report.page import Section, index
 from bayescontrol.report.sweep import sweep_charts
 
 MEAN = Claim("mean", "the mean is 1", "ours", 1.0, 2.0, 0.25, True)
@@ -38,6 +39,34 @@ def test_each_numeric_claim_is_a_panel_against_the_swept_value() -> None:
     assert expected.y.tolist() == [1.0] * 3
     assert [series.label for series in chart.panels[1].series] == ["ours"]
     assert figures.png(chart)[1:4] == b"PNG"
+
+
+def with_table(section: Section, *rows: tuple[str | float, ...]) -> Section:
+    table = Table("Regret", ("agent", "mean", "runs", "best"), rows)
+    return replace(section, result=replace(section.result, score=Score((), (table,))))
+
+
+def test_tables_are_merged_and_each_of_their_columns_is_a_panel() -> None:
+    points = [
+        with_table(point(0.0, k=k), ("rule", 2.0 * k, 8, "no"), ("UCB1", f"{k:,}.5 ± 0.25", 8, ""))
+        for k in (1, 2000)
+    ]
+    charts = sweep_charts(points)
+    assert list(charts) == ["sweep-tables"]
+    (panel,) = charts["sweep-tables"].panels  # all points have 8 runs
+    assert (panel.title, panel.xlabel, list(panel.notes)) == ("mean", "k", ["Regret"])
+    rule, other = panel.series
+    assert (rule.label, rule.y.tolist()) == ("rule", [2.0, 4000.0])
+    assert other.low is not None
+    assert (other.label, other.y.tolist(), other.low.tolist()) == (
+        "UCB1", [1.5, 2000.5], [1.25, 2000.25],
+    )  # fmt: skip
+    (table,) = merged_tables([(p.swept, p.result.score) for p in points])
+    assert table.header == ("k", "agent", "mean", "runs", "best")
+    assert table.rows[2] == (2000, "rule", 4000.0, 8, "no")
+    html = index("sweep", [replace(p, folder="a") for p in points], {}, {}, charts, [table])
+    assert "<h3>Regret</h3>" in html
+    assert "4000" in html
 
 
 def test_other_swept_settings_make_a_line_for_each_value() -> None:

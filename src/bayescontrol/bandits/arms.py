@@ -319,7 +319,7 @@ class ArmsBelief(HasArms[MeanRewards]):
             return self.family.interval(self._rows, tails)
         return np.full((len(self._rows), len(tails)), np.nan)
 
-    def mean_quantiles(self, tails: FloatArray, x: Any = None) -> dict[Any, FloatArray]:
+    def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm; NaN if they are unknown.
 
         >>> from bayescontrol import BernoulliBandit

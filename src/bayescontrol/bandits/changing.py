@@ -155,7 +155,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         """E[r | âo_<t] of every active arm, in context x if the arms have contexts."""
         return self.average(lambda belief: belief.expected(*x))
 
-    def mean_quantiles(self, tails: FloatArray, x: Any = None) -> dict[Any, FloatArray]:
+    def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm: F = Σ_s P(s | âo_<t) F_s."""
         parts = [(p, belief.mean_quantiles(_TAILS, x)) for p, belief in self.components()]
         found = {}
@@ -409,7 +409,7 @@ class PerArmBelief(HasArms[Any]):
         """E[r | âo_<t] of every active arm, in context x if the arms have contexts."""
         return {a: self._parts[self.place(a)].expected(*x)[a] for a in self.arms}
 
-    def mean_quantiles(self, tails: FloatArray, x: Any = None) -> dict[Any, FloatArray]:
+    def mean_quantiles(self, tails: FloatArray, x: object = None) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm."""
         return {a: self._parts[self.place(a)].mean_quantiles(tails, x)[a] for a in self.arms}
 

@@ -191,7 +191,7 @@ class LinearBelief(HasArms[LinearWeights]):
         is_best = s == s.max()
         return np.asarray(is_best / is_best.sum())
 
-    def mean_quantiles(self, tails: FloatArray, x: ArrayLike) -> dict[Any, FloatArray]:
+    def mean_quantiles(self, tails: FloatArray, x: ArrayLike) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm in context x."""
         from scipy import special  # type: ignore[import-untyped]
 
@@ -484,7 +484,7 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         t = float(s[0] / sd[0]) / math.sqrt(2.0)
         return {arms[0]: 0.5 * math.erfc(-t), arms[1]: 0.5 * math.erfc(t)}
 
-    def mean_quantiles(self, tails: FloatArray, x: Any) -> dict[Any, FloatArray]:
+    def mean_quantiles(self, tails: FloatArray, x: object) -> dict[Hashable, FloatArray]:
         """Return quantiles of the mean reward of every active arm in context x."""
         one = self._single_arm
         return {a: one.mean_quantiles(tails, self._features(x, a))[0] for a in self.arms}

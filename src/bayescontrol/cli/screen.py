@@ -52,7 +52,8 @@ def print_result(console: Console, result: Result, *, has_page: bool) -> None:
             break
         console.print(content)
     paper, ours = tables.summary(result.score.claims).values()
-    console.print(f"Claims of the paper: {paper}. Our own checks: {ours}.")
+    of_paper = "" if paper == "none" else f"Claims of the paper: {paper}. "
+    console.print(f"{of_paper}Our own checks: {ours}.")
 
 
 def json_option(remark: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -184,6 +184,8 @@ def tally(claims: Iterable[Claim]) -> dict[ClaimSource, dict[ClaimVerdict, int]]
 class Table:
     """A table of results; every row has as many cells as the header.
 
+    `paper` is the number of the paper's table that stands beside ours, else 0.
+
     >>> Table("Regret", ("agent", "mean"), (("control rule", 28.21), ("oracle", 0.0))).header
     ('agent', 'mean')
     """
@@ -192,6 +194,7 @@ class Table:
     header: tuple[str, ...]
     rows: tuple[tuple[str | float | int, ...], ...]
     note: str = ""
+    paper: int = 0
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):

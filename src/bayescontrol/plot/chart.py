@@ -20,7 +20,7 @@ mark, add a class here and a drawing function there.
 
 import dataclasses
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -466,11 +466,14 @@ class Chart:
     """A figure: panels in a grid, filled row by row, and a sentence on how to read it.
 
     `note` is a short remark on all panels, such as the number of runs and the kind of bands.
+    `paper` maps the number of each figure of the paper that this one shows to its panels, or to "".
 
     >>> x = np.arange(3)
     >>> panel = Panel("", "step t", "reward", [Series("rule", x, x)])
     >>> Chart("Reward", [panel], "Higher is better.").columns
     1
+    >>> Chart("Reward", [panel], "Higher is better.", note="8 runs", paper={10: "top"}).remark
+    'Figure 10 of the paper, top. 8 runs'
     """
 
     title: str
@@ -478,6 +481,7 @@ class Chart:
     how_to_read: str
     columns: int = 1
     note: str = ""
+    paper: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         place = require_named(self, "title")
@@ -487,6 +491,12 @@ class Chart:
         require(fits, place, f"{sizes}; there must be a panel for each column")
         for panel in self.panels if len(self.panels) > 1 else ():
             require_text(panel.title, f"a panel of {place}", "title")
+
+    @property
+    def remark(self) -> str:
+        """The figures of the paper that the chart shows, and its note."""
+        places = (f"Figure {n} of the paper, {panels}" for n, panels in self.paper.items())
+        return ". ".join((*(place.removesuffix(", ") for place in places), self.note)).strip(". ")
 
     def _repr_png_(self) -> bytes:
         """Show the chart in a notebook."""

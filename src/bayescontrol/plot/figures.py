@@ -124,7 +124,7 @@ def figure(chart: Chart, *, in_pyplot: bool = False) -> "Figure":
         sub = (part.subplots(rows // len(parts), columns, squeeze=False) for part in parts)
         axes = [ax for grid in sub for ax in grid.flat]
         for ax, panel, entries in zip(axes, chart.panels, placed.panels, strict=False):
-            notes = (chart.note, *panel.notes) if is_single else panel.notes
+            notes = (chart.remark, *panel.notes) if is_single else panel.notes
             _draw_panel(ax, panel, {})
             _add_title(ax, panel.title or chart.title, [note for note in notes if note])
             if entries:
@@ -137,8 +137,8 @@ def figure(chart: Chart, *, in_pyplot: bool = False) -> "Figure":
         below = placed.rows if any(placed.rows) else [placed.chart]
         for part, entries in zip(parts, below, strict=True):
             _add_legend_below(part, axes, chart.panels, entries, columns * width)
-        if chart.note and not is_single:
-            fig.suptitle(_literal(chart.note), fontsize=9)
+        if chart.remark and not is_single:
+            parts[0].suptitle(_literal(chart.remark), fontsize=9)  # its layout leaves room for it
     return fig
 
 
@@ -209,14 +209,15 @@ def _pyplot_figure(size: tuple[float, float]) -> "Figure":
     return plt.figure(figsize=size, facecolor=_STYLE["figure.facecolor"], layout="constrained")
 
 
-def png(chart: Chart) -> bytes:
-    """Return the chart as a PNG file; the same chart gives the same bytes.
+def png(chart: Chart, width: int | None = None) -> bytes:
+    """Return the chart as a PNG file, `width` pixels wide; the same chart gives the same bytes.
 
     >>> panel = Panel("", "step t", "regret", [Series("control rule", np.arange(3), np.ones(3))])
     >>> png(Chart("Regret", [panel], "Lower is better."))[1:4]
     b'PNG'
     """
-    return _png(figure(chart))
+    fig = figure(chart)
+    return _png(fig, _DPI if width is None else width / fig.get_figwidth())
 
 
 def save(chart: Chart, stem: Path) -> tuple[Path, Path]:
@@ -237,8 +238,8 @@ def save(chart: Chart, stem: Path) -> tuple[Path, Path]:
     return paths
 
 
-def _png(fig: "Figure") -> bytes:
-    return _render(fig, "png", dpi=_DPI, metadata={"Software": None})
+def _png(fig: "Figure", dpi: float = _DPI) -> bytes:
+    return _render(fig, "png", dpi=dpi, metadata={"Software": None})
 
 
 def _render(fig: "Figure", file_format: str, salt: str | None = None, **options: Any) -> bytes:
@@ -547,7 +548,8 @@ def _draw_graph(mark: Graph, ax: "Axes", panel: Panel) -> list[Any]:
 
 def _edge_title(edge: Edge) -> str:
     label = f", {edge.label}" if edge.label else ""
-    return f"{edge.source} → {edge.target}{label}: probability {edge.probability:.3g}"
+    chance = f": probability {edge.probability:.3g}" if edge.probability < 1 else ""
+    return f"{edge.source} → {edge.target}{label}{chance}"
 
 
 def _fill_over(

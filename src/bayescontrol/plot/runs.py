@@ -8,7 +8,6 @@ about a thousand points.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
 
@@ -21,7 +20,6 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Dash, Guide, Panel, Series
 from bayescontrol.plot.figures import Plot
-from bayescontrol.plot.legend import with_colours
 from bayescontrol.values import distinct_texts
 
 if TYPE_CHECKING:
@@ -43,7 +41,7 @@ class Record(performance.Run, Protocol):
 
     probes: dict[str, npt.NDArray[Any]]
     mode_names: tuple[str, ...]
-    prior: npt.NDArray[Any] | None
+    prior: FloatArray | None
 
     def __len__(self) -> int: ...
 
@@ -95,10 +93,10 @@ def run(record: Record, world: Any = None) -> Plot:
     return Plot(axes)
 
 
-def arms(agent: Any, world: Any = None, *, x: Any = None, ax: "Axes | None" = None) -> Plot:
-    """Draw the posterior of the mean reward of each arm; `world` adds the true mean rewards.
+def arms(agent: object, ax: "Axes | None" = None, *, x: object = None) -> Plot:
+    """Draw the posterior of the mean reward of each arm of a bandit agent.
 
-    Up to seven arms are drawn as densities, more as means with 95 % intervals. Arms with contexts
+    Up to seven arms are drawn as densities, more as medians with 95 % intervals. Arms with contexts
     are drawn in context `x`, by default the agent's current one.
 
     >>> from bayescontrol import BernoulliBandit
@@ -121,50 +119,23 @@ def arms(agent: Any, world: Any = None, *, x: Any = None, ax: "Axes | None" = No
             "with agent.belief.copy().sample(stream).means, and plot a histogram"
         )
     names = distinct_texts(quantiles)
-    truth = _true_means(world, x, names)
     if len(names) > _LINES:
-        return _draw_intervals(names, quantiles, truth, ax)
+        tails = 0.025, 0.5, 0.975
+        low, y, high = np.array([np.interp(tails, _TAILS, m) for m in quantiles.values()]).T
+        j = np.arange(len(names))
+        series = [Series("median, 95 % interval", j, y, low, high, kind="points")]
+        drawn = figures.draw(Panel(_ARMS, "arm", "mean reward", series), ax)
+        angle = 90 if len(names) > 2 * _LINES else 0
+        drawn.axes[0].set_xticks(j, list(names.values()), rotation=angle)
+        return drawn
     series = []
     for k, (arm, m) in enumerate(quantiles.items()):
         with np.errstate(divide="ignore"):
             f = np.diff(_TAILS) / np.diff(m)
         middle = (m[1:] + m[:-1]) / 2
         series.append(Series(names[arm], middle, f, 0.0 * f, f, dash=line_dash(k)))
-    panel = with_colours([Panel(_ARMS, "mean reward", "posterior density", series)])[0]
-    guides = [
-        Guide(f"true mean reward of {s.label}", truth[s.label], "vertical", s.colour or "ink",
-              in_legend=False)
-        for s in panel.series if s.label in truth
-    ]  # fmt: skip
-    notes = ["dotted: true mean rewards"] if guides else []
-    return figures.draw(replace(panel, guides=guides, notes=notes, ylim=(0.0, None)), ax)
-
-
-def _true_means(world: Any, x: Any, names: dict[Any, str]) -> dict[str, float]:
-    """Return the true mean rewards by the names of the arms; empty without a world."""
-    if world is None:
-        return {}
-    means = world.means(x) if callable(world.means) else world.means
-    true = dict(zip(world.labels, np.ravel(means).tolist(), strict=True))
-    return {name: true[arm] for arm, name in names.items() if arm in true}
-
-
-def _draw_intervals(
-    names: dict[Any, str], quantiles: dict[Any, FloatArray], truth: dict[str, float],
-    ax: "Axes | None",
-) -> Plot:  # fmt: skip
-    """Draw the median and the 95 % interval of the mean reward of many arms, side by side."""
-    low, middle, high = np.array(
-        [np.interp((0.025, 0.5, 0.975), _TAILS, quantiles[arm]) for arm in names]
-    ).T
-    j = np.arange(len(names))
-    series = [Series("median and 95 % interval", j, middle, low, high, kind="points")]
-    if truth:
-        y = np.array([truth.get(name, np.nan) for name in names.values()])
-        series.append(Series("true", j, y, kind="points", colour="ink", marker="cross"))
-    drawn = figures.draw(Panel(_ARMS, "arm", "mean reward", series), ax)
-    drawn.axes[0].set_xticks(j, list(names.values()), rotation=90 if len(names) > 2 * _LINES else 0)
-    return drawn
+    panel = Panel(_ARMS, "mean reward", "posterior density", series, ylim=(0.0, None))
+    return figures.draw(panel, ax)
 
 
 def posterior(record: Record, ax: "Axes | None" = None) -> Plot:
@@ -280,7 +251,7 @@ def _draw_shares(
     return _draw_lines(lines, title, "share", ax, notes=notes, ylim=(-0.02, 1.02))
 
 
-def _has_arm_rows(record: Record, world: Any) -> bool:
+def _has_arm_rows(record: Record, world: object) -> bool:
     """Return whether the probe "posterior" holds the rows of the arms of this world."""
     rows, family = record.probes.get("posterior"), getattr(world, "family", None)
     arms = len(getattr(world, "labels", ()))
@@ -304,7 +275,7 @@ def _draw_arm_means(record: Record, world: Any, ax: "Axes") -> Plot:
     )
 
 
-def _from_prior(record: Record, values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
+def _from_prior(record: Record, values: FloatArray) -> tuple[FloatArray, int]:
     """Return the values of the probe "posterior" from the prior on, and the step of the first."""
     if record.prior is None or record.prior.shape != values.shape[1:]:
         return values, 1

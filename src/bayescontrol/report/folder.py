@@ -15,7 +15,8 @@ infinities: they are written as the strings "NaN", "Infinity" and "-Infinity", w
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -76,9 +77,11 @@ def write_claims(result: Result, folder: Path) -> Path:
 
 
 def sweep_tables(scores: Sequence[tuple[Point, Score]]) -> list[Table]:
-    """Return tables of our numbers: a row for each claim, a column for each point of a sweep.
+    """Return the numbers of all claims, a column for each point of a sweep, and all tables.
 
-    >>> sweep_tables([(Point(None, {"C": 5}, ""), Score(()))])[0].header
+    >>> from bayescontrol.lab import Claim
+    >>> claim = Claim("x", "x is 1", "ours", 1.0, 1.0, None, True)
+    >>> sweep_tables([(Point(None, {"C": 5}, ""), Score((claim,)))])[0].header
     ('claim', 'expected', 'C = 5')
     """
     names = ", ".join(scores[0][0].swept) if scores else ""
@@ -88,7 +91,7 @@ def sweep_tables(scores: Sequence[tuple[Point, Score]]) -> list[Table]:
         text = number(claim.expected)
         expected[claim.name] = text if expected.get(claim.name, text) == text else "varies"
     tables = []
-    for start in range(0, len(scores), _POINTS):
+    for start in range(0, len(scores) if expected else 0, _POINTS):
         part = slice(start, start + _POINTS)
         rows = (
             (name, text, *(number_and_verdict(found.get(name)) for found in by_name[part]))
@@ -96,7 +99,25 @@ def sweep_tables(scores: Sequence[tuple[Point, Score]]) -> list[Table]:
         )
         header = ("claim", "expected", *(point.label for point, _ in scores[part]))
         tables.append(Table(f"Our numbers over {names}", header, tuple(rows)))
-    return tables
+    return tables + merged_tables([(point.swept, score) for point, score in scores])
+
+
+def merged_tables(scores: Iterable[tuple[Mapping[str, object], Score]]) -> list[Table]:
+    """Merge equal tables of the points of a sweep; the swept values are the first columns.
+
+    >>> score = Score((), (Table("Regret", ("agent", "mean"), (("rule", 2.0),)),))
+    >>> merged_tables([({"k": 1}, score), ({"k": 2}, score)])[0].rows
+    ((1, 'rule', 2.0), (2, 'rule', 2.0))
+    """
+    found: dict[tuple[str, tuple[str, ...]], Table] = {}
+    for swept, score in scores:
+        values = tuple(v if isinstance(v, int | float) else str(v) for v in swept.values())
+        for table in score.tables:
+            header = (*swept, *table.header)
+            merged = found.setdefault((table.title, header), replace(table, header=header, rows=()))
+            rows = (*merged.rows, *((*values, *row) for row in table.rows))
+            found[table.title, header] = replace(merged, rows=rows)
+    return list(found.values())
 
 
 def write_sweep_claims(scores: Sequence[tuple[Point, Score]], folder: Path) -> Path:

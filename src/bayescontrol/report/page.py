@@ -1,7 +1,10 @@
 """Build self-contained HTML pages: one for each result, and an index of several results.
 
     page of a result    what the paper says, figures, tables, our own checks, settings, provenance
-    index               a line for each result; a sweep also has a figure and a table of its claims
+    index               a line for each result, and small pictures of the figures of the paper; a
+                        sweep has figures and tables of all its numbers instead
+
+Only pages of results with claims of the paper speak of the paper.
 
 Figures, style and script are in the file; PNG and PDF files of the figures lie beside it. A
 content security policy forbids the browser to request anything. The page follows the reader's
@@ -9,8 +12,10 @@ light or dark scheme, and wide tables scroll in their box on a phone. All text f
 is escaped. The same results give the same bytes.
 """
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from html import escape
 from importlib import resources
 from itertools import count, zip_longest
@@ -34,13 +39,18 @@ from bayescontrol.report.tables import (
     verdict_of,
 )
 
-#: The browser may load nothing but the script and the style in the page itself.
-_POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+#: The browser may load nothing but the script, the style and the pictures in the page itself.
+_POLICY: Final = (
+    "default-src 'none'; img-src data:; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
+)
 #: Least and greatest width of a panel, in rem per inch; narrower panels are stacked.
 _LEAST_WIDTH: Final = 4.0
 _GREATEST_WIDTH: Final = 7.5
 #: Longer values of a claim are broken into lines.
 _LONG: Final = 20
+#: Width of a small picture in pixels, and columns of a small table.
+_SMALL: Final = 480
+_SMALL_COLUMNS: Final = 3
 #: Legend symbols, drawn in a box of 28 by 12.
 _DASH_ARRAYS: Final = {"solid": "", "dash": "5 3", "dashdot": "6 2 1.5 2", "dot": "1.5 2"}
 _MARKER_PATHS: Final = {
@@ -87,15 +97,16 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
     paper, ours = ([c for c in score.claims if c.source == source] for source in HEADINGS)
     title = experiment.name + (f", {section.heading}" if section.swept else "")
     back = "../" * len(section.folder.split("/"))
-    nothing = "<p>The paper makes no claim that this experiment tests. See our own checks.</p>"
+    charts = section.charts, section.charts.values(), count()
+    is_of_paper = bool(paper) or any(chart.paper for chart in section.charts.values())
     has_failed = any(claim.verdict == "fails" for claim in ours)
     checks = _details(summary(ours, _mark)["ours"], _claims(ours), is_open=has_failed)
     body = (
         f'<nav><a href="{back}index.html">All results</a></nav>' if section.folder else "",
         f"<h1>{escape(title)}</h1>\n<p>{escape(experiment.summary)}</p>",
         f'<p class="fails">{escape(section.warning)}</p>' if section.warning else "",
-        _part(HEADINGS["paper"][0], _claims(paper) or nothing),
-        _part("Figures", *map(_figure, section.charts, section.charts.values(), count())),
+        _part(HEADINGS["paper"][0], _claims(paper)),
+        _part("Figures", *map(partial(_figure, is_of_paper=is_of_paper), *charts)),
         _part("Tables", *map(_table, score.tables)),
         _part(HEADINGS["ours"][0], checks, _left_out([section])),
         _part(
@@ -123,6 +134,7 @@ def index(
     versions: Mapping[str, str],
     broken: Mapping[str, str] = MappingProxyType({}),
     charts: Mapping[str, Chart] = MappingProxyType({}),
+    tables: Sequence[Table] = (),
 ) -> str:
     """Return the index of several results as HTML; `broken` maps failed parts to their errors.
 
@@ -132,16 +144,19 @@ def index(
     """
     claims = [claim for section in sections for claim in section.result.score.claims]
     counts = summary(claims, _mark)
+    of_paper = f"Claims of the paper: {counts['paper']}.<br>" if counts["paper"] != "none" else ""
     warnings = {section.heading: section.warning for section in sections if section.warning}
     body = (
         f"<h1>{escape(title)}</h1>",
-        f"<p>Claims of the paper: {counts['paper']}.<br>Our own checks: {counts['ours']}.</p>",
+        f"<p>{of_paper}Our own checks: {counts['ours']}.</p>",
         f'<h2 class="fails">Broken</h2>{_definition_list(broken)}' if broken else "",
         f'<h2 class="fails">Warnings</h2>{_definition_list(warnings)}' if warnings else "",
         *map(_figure, charts, charts.values(), count()),
         _comparison_table(sections) if any(s.swept for s in sections) else _overview(sections),
+        _part("Tables", *map(_table, tables)),
         _not_confirmed(sections),
         _left_out(sections),
+        _part("Figures and tables of the paper", _paper_list(sections)),
     )
     return _document(title, body, versions)
 
@@ -156,7 +171,7 @@ def _document(title: str, body: Iterable[str], versions: Mapping[str, str]) -> s
         f"<style>\n{style_sheet()}{_resource('page.css')}</style>\n</head>",
         f"<body>\n<main>\n{content}",
         f"<footer><h2>Page made with</h2>{_definition_list(versions)}</footer>\n</main>",
-        f"<script>\n{_resource('page.js')}</script>" if "<figure>" in content else "",
+        f"<script>\n{_resource('page.js')}</script>" if "<figure" in content else "",
         "</body>\n</html>\n",
     )
     return "\n".join(parts)
@@ -255,9 +270,34 @@ def _remark(label: str, text: str) -> str:
     return f'<i class="reason">{label}{escape(text)}</i>' if text else ""
 
 
-def _figure(name: str, chart: Chart, number: int) -> str:
+def _paper_list(sections: Sequence[Section]) -> str:
+    """Return small pictures of the figures and tables of the paper, in its order, with links."""
+    found: list[tuple[str, int, str]] = []
+    for section in sections:
+        page = f"{quote(section.folder)}/index.html"
+        for name, chart in section.charts.items():
+            picture = b64encode(figures.png(chart, _SMALL)).decode() if chart.paper else ""
+            image = f'<img src="data:image/png;base64,{picture}" alt="">{escape(chart.title)}'
+            link = f'<a href="{page}#{quote(name)}">{image}</a>'
+            for n, panels in chart.paper.items():
+                found.append(("Figure", n, (f", {escape(panels)}" if panels else "") + link))
+        for table in section.result.score.tables:
+            if table.paper:
+                cells = tuple(row[:_SMALL_COLUMNS] for row in table.rows)
+                small = _table(Table(table.title, table.header[:_SMALL_COLUMNS], cells))
+                link = f'<a href="{page}">All columns</a>'
+                found.append(("Table", table.paper, f"{small}{link}"))
+    items = (
+        f'<li class="{kind.lower()}"><b>{kind} {n}</b>{content}</li>'
+        for kind, n, content in sorted(found, key=lambda item: item[:2])
+    )
+    return f'<ul class="small">{"".join(items)}</ul>' if found else ""
+
+
+def _figure(name: str, chart: Chart, number: int, is_of_paper: bool = False) -> str:
     stem, prefix = quote(name), f"f{number}"
-    note = f'<p class="note">{escape(chart.note)}</p>' if chart.note else ""
+    remark = "Not a figure of the paper. " * (is_of_paper and not chart.paper) + chart.remark
+    note = f'<p class="note">{escape(remark)}</p>' if remark else ""
     width = figures.page_size(chart)[0]
     widths = f"--least: {_LEAST_WIDTH * width:.4g}rem; --most: {_GREATEST_WIDTH * width:.4g}rem"
     svgs, scales = figures.panel_svgs(chart, prefix), figures.scale_svgs(chart, prefix)
@@ -272,7 +312,7 @@ def _figure(name: str, chart: Chart, number: int) -> str:
         if i % chart.columns == chart.columns - 1 or i == len(svgs) - 1:
             parts.append(_legend(placed.rows[i // chart.columns], numbers))
     return (
-        f"<figure><figcaption><h3>{escape(chart.title)}</h3>{note}</figcaption>\n"
+        f'<figure id="{stem}"><figcaption><h3>{escape(chart.title)}</h3>{note}</figcaption>\n'
         f'<div class="panels" style="--columns: {chart.columns}; {widths}">\n'
         + "\n".join(filter(None, parts))
         + "\n</div>\n"

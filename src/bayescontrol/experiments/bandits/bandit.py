@@ -435,6 +435,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             f"bands: ± 2 standard errors.\nGittins: discount {settings.discount:g}; look-ahead cut "
             f"at {settings.lookahead:,} pulls as printed, which makes indices up to "
             f"{lookahead_cost(settings):.2g} too low, or unlimited",
+            paper={10: "top panel: reward; bottom panel: best lever"},
         ),
         "regret": Chart(
             "Regret",

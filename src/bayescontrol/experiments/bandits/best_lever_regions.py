@@ -65,6 +65,7 @@ def chart() -> Chart:
         "the region, and no more. With three levers each region is a pyramid over one face of the "
         "cube, and all meet where the levers are equal.",
         columns=3,
+        paper={9: "panel a: two levers; panel b: three levers"},
     )
 
 

@@ -259,6 +259,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "P2 both stay in A, where nothing can tell H1 from H2, and act differently there. The "
             "repair: modes that agree on A and stay in A get one policy for it.",
             columns=3,
+            paper={8: "H1 and H2"},
         ),
         "settling": Chart(
             "Does the agent come to act as the true mode, m1?",

@@ -411,6 +411,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "where it stays; grey arrows are the other transitions. If H1 is true, P2 can refute "
             "H3 but never H2: only P1 enters B.",
             columns=3,
+            paper={7: ""},
         ),
         "evidence": Chart(
             "Evidence when H1 is true",

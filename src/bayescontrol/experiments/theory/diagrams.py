@@ -11,6 +11,7 @@ observation leads to the same state. The width of an arrow is its probability.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from bayescontrol import Record, TabularModes, kernels
 from bayescontrol.arrays import FloatArray, IntArray
 from bayescontrol.convergence.worlds import World
 from bayescontrol.mdp import MDP, stationary_distribution
-from bayescontrol.plot.chart import Colour, Dash, Panel
+from bayescontrol.plot.chart import Chart, Colour, Dash, Panel
 from bayescontrol.plot.graph import Area, Edge, Graph, Node
 
 #: The position of each state, by its label.
@@ -67,6 +68,28 @@ def state_path(modes: TabularModes, record: Record) -> IntArray:
     x = np.empty(a.size, np.int64)
     kernels.divergence.follow(modes.successor, modes.start, a, o, x)
     return np.append(x, modes.successor[x[-1], a[-1], o[-1]])
+
+
+def interaction_system() -> Chart:
+    """Draw the model of interactions: an agent P and an environment Q make one stream."""
+    row = [Node("ao"[i % 2] + "₁₂₃₄"[i // 2], 1.3 * i, 0.0) for i in range(8)]
+    middle = (row[0].x + row[-1].x) / 2
+    agent = Node("P", middle, 1.7, 0.35, "blue", "the agent, which chooses the actions")
+    world = Node("Q", middle, -1.7, 0.35, "orange", "the environment, which answers")
+    edges = [Edge(one.name, two.name, faint=True, bend=0.0) for one, two in pairwise(row)]
+    edges += [Edge("P", node.name, colour="blue", bend=0.0) for node in row[::2]]
+    edges += [Edge("Q", node.name, colour="orange", bend=0.0) for node in row[1::2]]
+    areas = [Area("agent", ["P"], "blue"), Area("environment", ["Q"], "orange", side="below")]
+    graph = Graph("an agent and an environment make a stream", [agent, *row, world], edges, areas)
+    return Chart(
+        "The interaction system",
+        [Panel("", "time", "systems", [], graphs=[graph])],
+        "The agent P chooses an action aₜ, the environment Q answers with an observation oₜ, and "
+        "so on without end. Each may depend on all that came before it in the stream, and on "
+        "nothing else of the other system. Together P and Q are a probability distribution over "
+        "streams.",
+        paper={1: ""},
+    )
 
 
 def nodes(

@@ -356,6 +356,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "posteriors stay.",
             columns=2,
             note=note,
+            paper={3: "here (a)"},
         ),
         "policies": Chart(
             "One process, several policies",
@@ -367,6 +368,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "observations favoured m2, so it stayed in charge for long.",
             columns=2,
             note=note,
+            paper={4: "here (a)", 5: "here (b)"},
         ),
         "bands": Chart(
             "How far evidence deviates from its mean",
@@ -378,6 +380,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "rule soon stops drawing, it levels off.",
             columns=2,
             note=note,
+            paper={6: "here (a)"},
         ),
     }
 

@@ -295,6 +295,7 @@ _LABELS: Final = {
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the diagram and the time shares."""
     return {
+        "interaction": diagrams.interaction_system(),
         "diagram": Chart(
             "A policy diagram: states, transitions, and what each policy selects",
             diagrams.same_frame([_world_panel(), _policy_panel("P1"), _policy_panel("P2")]),
@@ -304,6 +305,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "colour of a state, the more time is spent there. The outline encloses the states that "
             "the policy visits for ever: choosing a policy means choosing this subset.",
             columns=3,
+            paper={2: ""},
         ),
         "time": Chart(
             "Time spent in each state", [_inside_panel(columns), _state_panel(columns)],
