@@ -159,6 +159,8 @@ class Bank:
     rate is learnt (`InteractingBelief`). Then all models need the same state variables.
     `first_input` is the input before the first step, by default that of the operating point.
 
+    `prior` is P(m), uniform by default, and `on_impossible` is that of `FiniteBelief`.
+
     >>> from bayescontrol import interact
     >>> from bayescontrol.experts import PI
     >>> def motor(gain):
