@@ -1,11 +1,18 @@
 """Sphinx configuration; `make docs` builds with warnings as errors."""
 
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
 import bayescontrol
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from reference_pages import describe_parameters, list_names, write_class_pages
 
 project = "bayescontrol"
 author = "The bayescontrol developers"
@@ -15,7 +22,9 @@ release = version = bayescontrol.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
 ]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
@@ -23,13 +32,19 @@ source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
-html_title = "bayescontrol"
+html_title = f"bayescontrol {version}"
+html_static_path = ["_static"]
+html_css_files = ["code.css"]
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+autosummary_generate = False  # `write_class_pages` writes the pages
+python_maximum_signature_line_length = 80
 html_math_renderer = "mathml"  # rendered by the browser, so that pages need no network
 toc_object_entries = False  # otherwise every page lists every name, and the build takes minutes
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_default_options = {"members": True, "show-inheritance": True}
-autodoc_type_aliases = {"FloatArray": "FloatArray", "Arrays": "Arrays"}
 suppress_warnings = ["ref.python"]
 default_role = "code"  # docstrings use single backquotes, as Markdown does
 
@@ -51,7 +66,9 @@ def _keep_mathematics(  # the signature that Sphinx expects
         elif line.strip() and not indented:
             inside = False
         plain = not (inside or example)
-        out.append(line.replace("|", r"\|").replace("*", r"\*") if plain else line)
+        escaped = line.replace("|", r"\|").replace("*", r"\*")
+        out.append(re.sub(r"`(\w+)`s\b", r"`\1`\\ s", escaped) if plain else line)
+    describe_parameters(what, obj, out)
     lines[:] = out
 
 
@@ -61,7 +78,14 @@ def _as_mathml(self: Any, node: nodes.math | nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def _list_names(app: object, docname: str, source: list[str]) -> None:
+    if docname.startswith("reference/"):
+        source[0] = list_names(source[0])
+
+
 def setup(app: Any) -> None:
     """Register the extensions of this file; Sphinx calls this."""
+    write_class_pages(Path(app.srcdir) / "reference" / "api")
+    app.connect("source-read", _list_names)
     app.add_html_math_renderer("mathml", (_as_mathml, None), (_as_mathml, None))
     app.connect("autodoc-process-docstring", _keep_mathematics)

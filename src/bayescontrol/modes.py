@@ -32,6 +32,8 @@ class DiscreteMode(Generic[X, A, O]):
 
     policy(x) returns P(a | m, x) and hypothesis(x, a) returns P(o | m, x, a), as mappings.
 
+    `policy(x)` and `hypothesis(x, a)` are these functions. `name` is for display.
+
     >>> m = DiscreteMode(lambda x: {"go": 1.0}, lambda x, a: {"ok": 0.9, "fail": 0.1}, "optimist")
     >>> m.likelihood(None, "go", "fail"), m.likelihood(None, "go", "never")
     (0.1, 0.0)

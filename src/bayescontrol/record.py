@@ -190,6 +190,8 @@ def _row_factory(names: tuple[str, ...]) -> Callable[[Any], Any]:
 class Record:
     """One run: actions, observations and probes as columns of equal length.
 
+    `actions` and `observations` have one entry per step. `probes` maps names to further columns.
+
     >>> record = Record(actions=[0, 1], observations=[1.0, 0.5], probes={"surprise": [1.0, 0.0]})
     >>> record
     Record(2 steps: actions int64, observations float64, surprise float64)

@@ -63,6 +63,8 @@ class ControlRule(Generic[M, X, A, O]):
     `situation` is the first x, and `advance(x, a, o)` returns the next one (the paper's map T):
     give both or neither. `schedule` decides when to draw a new mode; by default at every step.
 
+    `belief` holds the modes and learns; it needs `sample(rng)` and `observe(x, a, o)`.
+
     >>> from bayescontrol import DiscreteMode, FiniteBelief, Stream
     >>> def lever(good):  # hypothesis: `good` pays in 9 of 10 pulls; policy: pull it
     ...     return DiscreteMode(lambda x: {good: 1.0},

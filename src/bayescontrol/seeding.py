@@ -46,6 +46,8 @@ class Stream:
     Each method draws one number, or an array of shape `size`, which holds the same numbers as
     single draws. Bad arguments raise a ValueError and draw nothing.
 
+    `seed` is an integer, or a SeedSequence of NumPy.
+
     >>> rng = Stream(7)
     >>> twin = rng.copy()
     >>> [rng.random() for _ in range(3)] == twin.random(size=3).tolist()

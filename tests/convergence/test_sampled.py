@@ -669,10 +669,12 @@ class Pushed:
         return self.gain * a + rng.normal()
 
 
-def test_every_pair_of_a_list_of_modes_with_densities_is_checked() -> None:
+@pytest.mark.parametrize("by_draws", [False, True])
+def test_every_pair_of_a_list_of_modes_with_densities_is_checked(by_draws: bool) -> None:
     """No claim about a share of infinitely many pairs: with five modes there are twenty."""
     five = [Pushes(gain) for gain in (0.5, 1.0, 2.0, -1.0, -2.0)]
-    found = sampled_check(five, steps=40, wander_steps=10)
+    drawn: Callable[[Stream], Pushes] = lambda rng: five[rng.integers(5)]  # noqa: E731
+    found = sampled_check(drawn if by_draws else five, steps=40, wander_steps=10)
     assert found.complete
     assert {(p.true.name, p.other.name) for p in found.pairs} == {
         (a.name, b.name) for a in five for b in five if a is not b

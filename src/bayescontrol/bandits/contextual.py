@@ -330,6 +330,8 @@ class LinearBandit(ContextualBandit):
     `prior` is (mean, precision) of the weights: numbers, or a vector and a matrix, for all arms
     or per arm; (0, 1) by default.
 
+    `arms` is the number of arms or their names. `sd` is the standard deviation of the noise.
+
     >>> bandit = LinearBandit(["red", "blue"], features=2, sd=0.5)
     >>> agent = bandit.agent()
     >>> from bayescontrol import Stream, interact, metrics
@@ -357,6 +359,9 @@ class LinearBandit(ContextualBandit):
 class LogisticBandit(ContextualBandit):
     """N arms that pay 1 with probability σ(x·w_a); see `Logit` for the approximation.
 
+    `arms` is the number of arms or their names. `features` is the length of a context x. `prior` is
+    (mean, precision) of the weights, as for `LinearBandit`.
+
     >>> bandit = LogisticBandit(["red", "blue"], features=2)
     >>> agent = bandit.agent()
     >>> agent.learn([1.0, 0.0], "red", 1)
@@ -372,6 +377,10 @@ class LogisticBandit(ContextualBandit):
 
 class SharedLinearBandit:
     """Arms with shared weights: r = φ(x, a)·w plus noise, or `link=Logit()` for 0 and 1.
+
+    `arms` is the number of arms or their names. `phi(x, a)` returns the features of arm a in
+    context x, a vector of length `features`. `sd` is the standard deviation of the noise. `prior`
+    is (mean, precision) of the weights, by default (0, 1).
 
     >>> bandit = SharedLinearBandit(["day", "night"], lambda x, a: [x, a == "day"], features=2)
     >>> agent = bandit.agent(start=0.5)

@@ -244,6 +244,8 @@ class CategoricalBandit(Bandit):
     `prior` is one row α_1 … α_K for all arms, or one row per arm, by default all ones. Exact action
     probabilities are not available: for more than two values they have no simple integral.
 
+    `arms` is the number of arms or their names.
+
     >>> bandit = CategoricalBandit(["red", "blue"], values=[-1, 0, 10])
     >>> agent = bandit.agent()
     >>> agent.observe("red", 10)

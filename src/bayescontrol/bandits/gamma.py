@@ -175,6 +175,8 @@ class PoissonBandit(Bandit):
 
     `prior` is one pair (a, b) for all arms, or one pair per arm, by default (1, 1).
 
+    `arms` is the number of arms or their names.
+
     >>> bandit = PoissonBandit(["red", "blue"])
     >>> agent = bandit.agent()
     >>> agent.observe("red", 4)
@@ -195,6 +197,8 @@ class ExponentialBandit(Bandit):
 
     `prior` is one pair (a, b) for all arms, or one pair per arm, by default (2, 1): the rate
     θ = 1/m is Gamma(a, rate b).
+
+    `arms` is the number of arms or their names.
 
     >>> bandit = ExponentialBandit(["red", "blue"])
     >>> agent = bandit.agent()

@@ -269,6 +269,8 @@ class GaussianBandit(Bandit):
     learnt for each arm, and `prior` is (μ, κ, α, β), by default (0, 1, 1, 1): see `NormalGamma`.
     Give one prior for all arms, or one per arm, on the scale of your rewards.
 
+    `arms` is the number of arms or their names.
+
     >>> agent = GaussianBandit(["red", "blue"], sd=1.0, prior=(0, 1)).agent()
     >>> agent.observe("red", 2.0)
     >>> agent.belief.expected()

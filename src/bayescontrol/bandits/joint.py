@@ -37,6 +37,8 @@ class JointBandit(TabularModes):
     The names of the modes contain a digest of their biases, so that a belief saved for other
     biases is rejected. The prior is saved with the belief.
 
+    `prior` is P(m), uniform by default.
+
     >>> bandit = JointBandit([[0.9, 0.1], [0.1, 0.9]])        # one arm is good, one is bad
     >>> agent = bandit.agent()
     >>> agent.observe(0, 0)                                   # arm 0 fails, so arm 1 is good
@@ -189,6 +191,8 @@ def _arm_rewards(belief: ParticleBelief) -> dict[str, dict[str, float]]:
 
 class LogitNormalBandit:
     """N arms 0 … N-1 with log-odds N(mean, covariance); the belief has `particles` particles.
+
+    `mean` has one entry per arm, and `covariance` is their N × N matrix.
 
     >>> bandit = LogitNormalBandit([0.0, 0.0], [[1.0, 0.9], [0.9, 1.0]], particles=2000)
     >>> agent = bandit.agent()

@@ -100,6 +100,10 @@ class SwitchingBelief(_Changing[M]):
     history or a counter. State this with `shared_state=True`: the belief compares the states at
     every step and raises IncompatibleState if they differ. For filters use `InteractingBelief`.
 
+    `modes` is a list of modes, or one object that answers for many. `prior` is P(m), uniform by
+    default. `on_impossible` says what to do with an observation that every mode rules out: "raise",
+    "skip" or `Floor(epsilon)`.
+
     >>> class Coin:
     ...     def __init__(self, p): self.p = p
     ...     def likelihood(self, x, a, o): return self.p if o else 1 - self.p
@@ -260,6 +264,10 @@ class FadingBelief(_Changing[M]):
 
     `forgetting` is λ in (0, 1], a memory of 1/(1 - λ) steps; 1 never forgets. A mode with
     likelihood 0 stays ruled out, since 0^λ = 0: use Floor(epsilon) to avoid that.
+
+    `modes` is a list of modes, or one object that answers for many. `prior` is P(m), uniform by
+    default. `on_impossible` says what to do with an observation that every mode rules out: "raise",
+    "skip" or `Floor(epsilon)`.
 
     >>> class Coin:
     ...     def __init__(self, p): self.p = p

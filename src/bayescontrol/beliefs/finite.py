@@ -52,6 +52,9 @@ class FiniteBelief(Generic[M]):
     `prior` is P(m), uniform by default. `on_impossible` says what to do with an observation
     that every mode rules out: "raise", "skip" or `Floor(epsilon)`.
 
+    `modes` are objects with `likelihood(x, a, o)` or `log_likelihood(x, a, o)`, and with `act(x,
+    rng)` if an agent draws them; or one object that answers for all of them.
+
     >>> from bayescontrol import DiscreteMode
     >>> fair = DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.5, "T": 0.5}, "fair")
     >>> bent = DiscreteMode(lambda x: {"toss": 1.0}, lambda x, a: {"H": 0.9, "T": 0.1}, "bent")

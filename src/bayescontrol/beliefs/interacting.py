@@ -48,6 +48,9 @@ class InteractingBelief(SwitchingBelief[M]):
     mixture of the states of all modes; `mix_gaussians` computes its mean and covariance. Hazards
     and tables are those of `SwitchingBelief`.
 
+    `modes` are the filters. `prior`, `hazard`, `transition`, `hazard_prior` and `on_impossible` are
+    as in `SwitchingBelief`; `shared_state` must be False, because every filter has its own state.
+
     >>> from bayescontrol.linear import LinearSystem, OutputMode
     >>> def cart(push):
     ...     system = LinearSystem([[1, 1], [0, 1]], [[0], [push]], np.eye(2), [[1]])

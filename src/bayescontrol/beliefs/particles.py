@@ -106,6 +106,9 @@ class ParticleBelief:
     A saved belief contains a few draws from the prior with a fixed seed, and `load` rejects a
     state with another prior. `draw` should therefore use no randomness but `rng`.
 
+    `particles` is their number n. `on_impossible` says what to do with an observation that every
+    particle rules out.
+
     >>> def draw(n, rng): return rng.normal(size=(n, 1))                  # θ: the logit of a bias
     >>> def log_likelihoods(theta, x, a, o): return -np.log1p(np.exp(theta[:, 0] * (1 - 2 * o)))
     >>> belief = ParticleBelief(draw, log_likelihoods, lambda theta, x, rng: "toss", 500)

@@ -328,8 +328,9 @@ def sampled_check(
     """Check by simulation whether the rule settles, for modes with densities or infinitely many.
 
     `draw(rng)` returns a mode from the prior; the `modes` drawn are paired two by two, and an odd
-    one is not used. For a finite class, `draw` is the list of its modes: then every ordered pair is
-    checked, or 100 of them, drawn at random, if there are more. `world(mode)` returns the world
+    one is not used. For a finite class, `draw` is the list of its modes, or returns the same few
+    objects: then every ordered pair is checked, or 100 of them, drawn at random, if there are more.
+    `world(mode)` returns the world
     that the mode describes; it may be left out if modes have `observation_probabilities(x, a)` or
     `environment()`.
 
@@ -366,6 +367,10 @@ def sampled_check(
     rng, complete = Stream.named(seed, 0, "prior"), False
     if callable(draw):
         drawn = [draw(rng) for _ in range(modes - modes % 2)]
+        distinct = list({id(mode): mode for mode in drawn}.values())
+        if 1 < len(distinct) <= len(drawn) // 2:  # the same few modes again and again
+            draw = distinct
+    if callable(draw):
         chosen = [(i, i + 1) for i in range(0, len(drawn), 2)]
     else:
         drawn = as_mode_list(draw)

@@ -75,6 +75,9 @@ class Explanation:
 class DurableAgent(AbstractContextManager["DurableAgent"]):
     """An agent with a log, for any number of threads. `open_agent` creates it.
 
+    The arguments `store`, `log`, `model`, `created`, `snapshot_every` and `opened` are those that
+    `open_agent` passes; programs do not create this class.
+
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.durable import open_agent
     >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"])) as agent:

@@ -161,6 +161,8 @@ class Bank:
     Otherwise write the models in the same physical states and say so with `same_states=True`.
     `first_input` is the input before the first step, by default that of the operating point.
 
+    `prior` is P(m), uniform by default, and `on_impossible` is that of `FiniteBelief`.
+
     >>> from bayescontrol import interact
     >>> from bayescontrol.experts import PI
     >>> def motor(gain):

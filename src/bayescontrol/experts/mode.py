@@ -188,6 +188,9 @@ class SimulatorMode:
     P(o | m, x, u) = N(o; step(x, u), S) and u = policy(x). `noise` is a `SimulatorNoise`, or an
     object with `log_density(o, mean)`.
 
+    `step(x, u)` returns the expected next observation, `policy(x)` the input; `name` is for
+    display.
+
     >>> import numpy as np
     >>> def drift(x, u): return x + 0.1 * u
     >>> cart = SimulatorMode(drift, lambda x: float(-x[0]), SimulatorNoise(0.1), "cart")

@@ -245,7 +245,7 @@ class PlantMode(FilterMode):
 
     `controller` is a gain K for u = u_r - K (x̂ - x_r), where (x_r, u_r) is the steady state with
     the output at the setpoint; a function of `Loop`, such as `PI`; or an object with
-    `predict(measured)`. `limits` are those of the actuator, (low, high).
+    `predict(measured)`. `limits` are those of the actuator, (low, high), `name` is for display.
 
     Noise is given as standard deviations (a number, or a list) or as a covariance matrix:
     `process_noise` of the states and `input_noise` of the inputs, both per sample, and

@@ -34,6 +34,9 @@ class OutputMode:
     `K` is the gain, by default the optimal one. `start` is the initial x̂, by default 0, and
     `covariance` the initial Σ, by default the stationary one.
 
+    `system` is a `LinearSystem`. `C` is the matrix of the outputs, and `V` the covariance of their
+    noise. `name` is for display.
+
     >>> from bayescontrol import ControlRule, FiniteBelief, Stream, interact
     >>> def cart(push):
     ...     system = LinearSystem([[1, 1], [0, 1]], [[0], [push]], np.eye(2), [[1]])

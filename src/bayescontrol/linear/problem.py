@@ -114,6 +114,8 @@ class LinearQuadratic:
     With a `SystemPrior` or its fields as `prior`, systems are drawn from the first step on. It is
     needed if the costs are unknown; there `SystemPrior()` is the default.
 
+    At most `tries` systems are drawn for one mode.
+
     >>> problem = LinearQuadratic(Q=[[1, 0], [0, 1]], R=[[1]])
     >>> problem.agent().belief
     RegulatorBelief(2 states, 1 input, unknown noise, after 0 observations)

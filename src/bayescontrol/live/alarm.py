@@ -262,6 +262,8 @@ class Alarm(WatchingAlarm):
     nothing. `Guarded` rejects a density if the modes have `observation_probabilities`; `observe`
     rejects a likelihood above 1 if q is a probability. An alarm watches one agent.
 
+    `predictor` is q.
+
     >>> from bayescontrol.live.predictors import KrichevskyTrofimov
     >>> alarm = Alarm(KrichevskyTrofimov(["heads", "tails"]), delta=0.05)
     >>> for _ in range(9):  # one mode gives tails 1/2, the other 1/10

@@ -134,6 +134,8 @@ class Guarded(WrappedAgent):
     ones, do not count; modes that are added later count from then on. `agent.agent` is the wrapped
     rule.
 
+    `alarm` is an `Alarm` or a `RestartedAlarm`.
+
     >>> from bayescontrol import TabularModes, interact
     >>> from bayescontrol.live import Alarm, KrichevskyTrofimov
     >>> modes = TabularModes(  # pulling pays in 7 or in 9 of 10 cases; the world: in 1 of 10

@@ -138,6 +138,8 @@ class Maze:
 
     States are numbered row by row; `cells[x]` is the (row, column) of state x.
 
+    `layout` is the map, or its name. `rules` are fields of `Rules`, such as `p=0.8`.
+
     >>> maze = Maze("three-cups")
     >>> maze.mdp()
     MDP(49 states, 4 actions, 817 transitions)

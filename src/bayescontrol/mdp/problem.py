@@ -68,6 +68,11 @@ class GibbsMDP:
     The other arguments are those of `GibbsBelief`. A log cannot store a problem with `allowed`,
     which is a function.
 
+    `actions` is the number of actions or their names. `prior` is a `GibbsPrior`, or its fields.
+    `states=None` selects prior B; the states or their number select prior A. A draw makes `sweeps`
+    sweeps, which `partial=k` limits to k states and the current one. `recentre` removes the drift
+    of the additive constant of Q.
+
     >>> problem = GibbsMDP(["left", "right"], start="home")
     >>> problem
     GibbsMDP(2 actions, unknown states, start 'home')

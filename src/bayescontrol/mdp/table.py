@@ -128,6 +128,8 @@ class MDP:
     `states` and `actions` are optional names. `allowed[x, a]` says which actions are available in
     a state; by default all of them are.
 
+    `transition[x, a, y]` is P(y | x, a), and `reward[x, a]` or `reward[x, a, y]` is the reward.
+
     >>> mdp = MDP(transition=[[[1, 0], [0.1, 0.9]], [[0.5, 0.5], [0, 1]]], reward=[[0, 0], [0, 1]],
     ...           states=["cold", "warm"], actions=["rest", "work"])
     >>> mdp

@@ -74,6 +74,9 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
     An index out of range raises IndexError, compiled or not. Functions that you compile yourself
     check indices only with `njit(boundscheck=True)`.
 
+    `likelihoods(theta, x, a, o)` returns P(o | m, x, a) for all m, and `act(theta_m, x, state)` the
+    action of one mode. `names` are the names of the modes.
+
     >>> from bayescontrol.kernels.random import uniform
     >>> def likelihoods(theta, x, a, o): return theta[:, a] if o else 1.0 - theta[:, a]
     >>> def act(theta_m, x, state): return np.argmax(theta_m)

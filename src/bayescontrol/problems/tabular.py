@@ -86,6 +86,9 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
     `prior` is P(m), uniform by default. `names` are the names of the modes, `labels` those of the
     situations, actions and observations, for display.
 
+    `policy[m, x, a]` is P(a | m, x), `hypothesis[m, x, a, o]` is P(o | m, x, a), and `successor[x,
+    a, o]` is the next situation; it may be left out if there is one situation.
+
     >>> modes = TabularModes(policy=[[[1, 0]], [[0, 1]]],                       # m picks box m
     ...                      hypothesis=[[[[0, 1], [1, 0]]], [[[1, 0], [0, 1]]]])  # prize in box m
     >>> modes
