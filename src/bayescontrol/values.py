@@ -143,7 +143,7 @@ def description(thing: object) -> str:
     'Coin(p=0.9)'
     """
     kind, state = type(thing), object.__getstate__(thing)
-    parts: Any = state if isinstance(state, tuple) else (state,)  # of __dict__ and __slots__
+    parts = state if isinstance(state, tuple) else (state,)  # of __dict__ and __slots__
     known = {
         name: _plain_text(value)
         for part in parts

@@ -62,7 +62,7 @@ class LinearPredictor:
         log_q = float(self.log_predict_each(x, a, o)[0])
         return None if math.isnan(log_q) else log_q
 
-    def observations_needed(self, x: Any, a: Any, o: Any) -> int:
+    def observations_needed(self, x: object, a: object, o: object) -> int:
         """Return p + 2, the number of observations before the first prediction."""
         (_, p, _), _ = _row(o if x is None else x, a, o)
         return p + 2
