@@ -56,6 +56,8 @@ _GRAPH_WIDTHS: Final = (3.0, 6.5)
 _GRAPH_UNIT: Final = 0.85
 _MAP_TITLE: Final = 0.45
 _GRAPH_TITLE: Final = 0.75
+#: Inches for a remark above all maps or graphs, whose layout leaves no room for it.
+_MAP_REMARK: Final = 0.6
 #: Margin around a map, as a share of its size.
 _MAP_MARGIN: Final = 0.012
 #: Inches of a legend entry: its handle with gaps, and one letter.
@@ -115,6 +117,8 @@ def figure(chart: Chart, *, in_pyplot: bool = False) -> "Figure":
     elif not is_single and all(panel.is_map for panel in chart.panels):
         width, height = _map_size(columns)
     size = columns * width, rows * height
+    if chart.remark and not is_single and all(panel.is_map for panel in chart.panels):
+        size = size[0], size[1] + _MAP_REMARK
     fig = _pyplot_figure(size) if in_pyplot else None
     with mpl.rc_context(_STYLE):
         fig = fig or mpl.figure.Figure(figsize=size, dpi=_DPI)
