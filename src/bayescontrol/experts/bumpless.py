@@ -5,6 +5,9 @@
 u₀ is the last input before the change. The agent learns from the applied input, which is an
 intervention. Limits that all modes respect are respected by the blend.
 
+A blend starts only if the mode before had been in charge for n steps, or since the start. While an
+agent draws another mode in almost every step, a blend for each change would hold the input back.
+
 There are two ways to combine it with an alarm: `Bumpless(Guarded(agent, …))` also blends to the
 fallback, while the fallback of `Guarded(Bumpless(agent, …))` acts immediately.
 """
@@ -49,8 +52,9 @@ class WrappedAgent:
 
 
 class Bumpless(WrappedAgent):
-    """Wrap an agent so that its input is blended over `steps` steps whenever its mode changes.
+    """Wrap an agent so that its input is blended over `steps` steps when its mode changes.
 
+    Changes of a mode that was in charge for fewer than `steps` steps start no blend.
     Inputs must be floats or arrays of floats; integers and names are discrete choices and raise an
     error. `steps=1` changes nothing. `agent` is a `ControlRule` or a `Guarded`; its `belief`, `x`
     and `mode` are available here too.
@@ -82,6 +86,7 @@ class Bumpless(WrappedAgent):
         self._blend_start: Any = None
         self._last: Any = None
         self._steps_since_change = self.steps
+        self._steps_in_charge = self.steps  # of the mode, at most `steps`; the first mode has all
 
     def act(self, rng: StreamLike) -> Any:
         """u_t = (1 - k/n) u₀ + (k/n) π_m(x_t)."""
@@ -92,9 +97,12 @@ class Bumpless(WrappedAgent):
                 "Let the policy return a float; for discrete actions use MinimumDwell instead"
             )
         mode = self._acting_mode()
+        in_charge = min(self._steps_in_charge + 1, self.steps)
         if self._last is not None and not _is_same(mode, self._mode):
-            self._blend_start, self._steps_since_change = self._last, 0
-        self._mode = mode
+            if self._steps_in_charge == self.steps:
+                self._blend_start, self._steps_since_change = self._last, 0
+            in_charge = 1
+        self._mode, self._steps_in_charge = mode, in_charge
         self._steps_since_change = min(self._steps_since_change + 1, self.steps)
         if self._steps_since_change < self.steps:
             share = self._steps_since_change / self.steps
@@ -124,15 +132,16 @@ class Bumpless(WrappedAgent):
     def save(self) -> Arrays:
         """Return the state of the agent, with the prefix `agent/`, and of the blend, as arrays.
 
-        `blend` holds `steps`, the steps since the mode changed (at most `steps`), and whether the
-        mode is unchanged since the last action. `from` is the input at which the blend started,
-        and `last` is the last input.
+        `blend` holds `steps`, the steps since the blend started and those of the mode in charge
+        (both at most `steps`), and whether the mode is unchanged since the last action. `from` is
+        the input at which the blend started, and `last` is the last input.
         """
         if not hasattr(self.agent, "save"):
             raise MissingCapability(f"{self.agent!r} cannot be saved: it has no save and load")
         arrays = {f"agent/{name}": array for name, array in self.agent.save().items()}
         mode_unchanged = _is_same(self._acting_mode(), self._mode)
-        arrays["blend"] = np.array([self.steps, self._steps_since_change, mode_unchanged])
+        steps = self.steps, self._steps_since_change, self._steps_in_charge
+        arrays["blend"] = np.array([*steps, mode_unchanged])
         arrays["from"] = pack(self._blend_start, "the input that is blended from")
         arrays["last"] = pack(self._last, "the last input")
         return arrays
@@ -141,9 +150,10 @@ class Bumpless(WrappedAgent):
         """Restore what `save` returned, for an agent built from the same parts."""
         require_arrays(arrays, {"blend", "from", "last"})
         blend, blend_start, last = arrays["blend"], *(unpack(arrays[n]) for n in ("from", "last"))
-        if blend.shape != (3,) or blend.dtype.kind != "i" or not 0 <= blend[1] <= blend[0]:
+        is_valid = blend.shape == (4,) and blend.dtype.kind == "i"
+        if not is_valid or not (0 <= blend[1] <= blend[0] and 1 <= blend[2] <= blend[0]):
             raise IncompatibleState(f"the saved state is damaged: the array 'blend' is {blend}")
-        steps, steps_since_change, mode_unchanged = (int(n) for n in blend)
+        steps, steps_since_change, steps_in_charge, mode_unchanged = (int(n) for n in blend)
         if steps != self.steps:
             raise IncompatibleState(
                 f"the saved agent has steps={steps}, this one has steps={self.steps}"
@@ -153,7 +163,7 @@ class Bumpless(WrappedAgent):
                 raise IncompatibleState(f"the saved state is damaged: {name!r} is {u!r}")
         self.agent.load(part_of(arrays, "agent/"))
         self._blend_start, self._last = blend_start, last
-        self._steps_since_change = steps_since_change
+        self._steps_since_change, self._steps_in_charge = steps_since_change, steps_in_charge
         self._mode = self._acting_mode() if mode_unchanged else None
 
     def copy(self) -> "Bumpless":
@@ -163,6 +173,7 @@ class Bumpless(WrappedAgent):
         clone = Bumpless(self.agent.copy(), self.steps)
         clone._blend_start, clone._last = self._blend_start, self._last
         clone._steps_since_change = self._steps_since_change
+        clone._steps_in_charge = self._steps_in_charge
         clone._mode = clone._acting_mode() if _is_same(self._acting_mode(), self._mode) else None
         return clone
 
