@@ -1,6 +1,7 @@
 """Bumpless transfer, with and without an alarm: blending, saving, loading and copying."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,13 +128,21 @@ def test_an_impossible_observation_updates_the_situation_of_a_guarded_bumpless_a
     assert (agent.x, agent.belief.count) == (11, 0)
 
 
+def _drawn_input(u: float, x: Any) -> float:
+    return u
+
+
+def _drawn(belief: Any, m: int, rng: Any) -> Any:
+    return belief.select(m)
+
+
 def test_only_a_mode_that_was_in_charge_for_long_is_left_gradually() -> None:
     """Modes that change in every step pass unblended, after one blend from the first mode."""
-    modes = [SimulatorMode(lambda x, u: x, lambda x, u=u: u) for u in (8.0, -8.0)]
+    modes = [SimulatorMode(lambda x, u: x, partial(_drawn_input, u)) for u in (8.0, -8.0)]
     inner: Any = ControlRule(FiniteBelief(modes), [0.0], next_state)
     agent, inputs = Bumpless(inner, steps=4), []
     for wanted in [0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 1, 1, 1, 1]:
-        inner.belief.sample = lambda rng, m=wanted: inner.belief.select(m)
+        inner.belief.sample = partial(_drawn, inner.belief, wanted)
         inputs.append(agent.act(Stream(0)))
     assert inputs == [8, 4, 8, -4, 8, -8, 8, 8, 8, 8, 4, 0, -4, -8]
 
