@@ -99,7 +99,8 @@ def cost(agent: Any, bank: Bank, true: int, seed: int) -> float:
 def ratios(kind: str, seeds: range) -> dict[str, list[float]]:
     """Return the mean ratio over the true plants for each agent and seed."""
     modes = [tanks(name, kind) for name in PLANTS]
-    bank, found = Bank(modes, setpoint=setpoint), {name: [] for name in AGENTS}
+    bank = Bank(modes, setpoint=setpoint)
+    found: dict[str, list[float]] = {name: [] for name in AGENTS}
     for seed in seeds:
         known = [cost(Bank([mode], setpoint=setpoint).agent(), bank, true, seed)
                  for true, mode in enumerate(modes)]  # fmt: skip

@@ -222,7 +222,10 @@ def slow_plant(seed: int, sensor: float, process: float = 0.0) -> tuple[Any, Any
 def test_a_fit_that_sensor_noise_has_biased_causes_a_warning(
     order: int, sensor: float, process: float, expected: tuple[int, int]
 ) -> None:
-    """2.5 % sensor noise, or process noise only. 20 logs; the pilot had other seeds."""
+    """2.5 % sensor noise, or process noise only. 20 logs; the pilot had other seeds.
+
+    In the pilot 2 of 1,185 sound fits caused a warning: two of 20 have a probability below 1e-3.
+    """
     count = 0
     for seed in range(20):
         with warnings.catch_warnings(record=True) as found:

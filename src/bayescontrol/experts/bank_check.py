@@ -35,6 +35,7 @@ from bayescontrol.arrays import (
 from bayescontrol.errors import InvalidSystem, MissingCapability
 from bayescontrol.experts.bank import Bank
 from bayescontrol.experts.linear_loop import DIVERGED, LinearLoop, is_linear
+from bayescontrol.experts.plant_mode import FilterMode
 from bayescontrol.linear.matrices import as_definite, as_limits
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Heat, Panel, Word
@@ -295,7 +296,7 @@ class _Checker:
         for name, mode in zip(self.names, self.modes, strict=True):
             self.steady.append(self.steady_inputs(name, mode))
 
-    def steady_inputs(self, name: str, mode: Any) -> FloatArray:
+    def steady_inputs(self, name: str, mode: FilterMode) -> FloatArray:
         """Return u_r at each step; note if the setpoint cannot be reached in the second half."""
         g, p, (low, high) = self.bank.signals, self.bank.signals.outputs, mode.limits
         kept = [*range(p), *range(2 * p, 2 * p + g.disturbances)]  # setpoint and disturbance
@@ -384,7 +385,7 @@ class _Checker:
                 steps_at += [(u <= low).mean(axis=0), (u >= high).mean(axis=0)]
         third, fourth = np.array_split(costs[self.half :], 2)
         stays = bool((steps_at >= STAYS * steps_left).any())
-        found: dict[str, Any] = {"stays": stays, "cycles": is_bounded and self.oscillates(c, j)}
+        found: dict[str, object] = {"stays": stays, "cycles": is_bounded and self.oscillates(c, j)}
         if not is_bounded or (self.is_settled and fourth.mean() > GROWTH * third.mean()):
             rates = np.where(evidence.any(axis=(0, 1)), math.inf, 0.0)
             return found | {"stable": False, "costs": math.inf, "rates": rates}

@@ -160,7 +160,7 @@ def fit_plant(log: Any, order: int = 1, dt: float = 1.0) -> FittedPlant:
         + [u[n - i : n - i + rows] for i in range(n)]
     )
     target = y[n:]
-    complete = ~np.isnan(Z).any(axis=1) & ~np.isnan(target).any(axis=1)
+    complete = np.asarray(~np.isnan(Z).any(axis=1) & ~np.isnan(target).any(axis=1))
     Z, target = Z[complete], target[complete]
     dof = len(Z) - Z.shape[1] - 1
     if dof < p + 2 or np.linalg.matrix_rank(Z - Z.mean(axis=0)) < Z.shape[1]:
@@ -270,7 +270,7 @@ def whiteness(mode: PlantMode, log: Any, lags: int = 20) -> Whiteness:
     >>> whiteness(world, log).p_value > 0.01, whiteness(slow, log).p_value < 1e-6
     (True, True)
     """
-    from scipy.special import chdtrc  # type: ignore[import-untyped]
+    from scipy.special import chdtrc
 
     if getattr(mode, "nu", 0.0) < np.inf or not hasattr(mode, "A"):
         raise MissingCapability(f"{mode!r}: whiteness needs a PlantMode with Gaussian noise")
