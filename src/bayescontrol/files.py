@@ -152,9 +152,8 @@ class FileLock:
     raises OSError. A forked child does not inherit the lock.
     """
 
-    def __init__(self, path: Path, fallback: Path | None = None, mode: int = 0o666) -> None:
+    def __init__(self, path: Path, fallback: Path | None = None) -> None:
         self._descriptor: int | None = None
-        self._mode = mode
         if fcntl is not None or fallback is not None:
             self._acquire(path, fallback)
         _locks.add(self)
@@ -165,7 +164,7 @@ class FileLock:
         acquire = _flock
         while descriptor is None:  # None: a lock file was removed meanwhile; try again
             try:
-                descriptor = acquire(path, self._mode)
+                descriptor = acquire(path)
             except OSError as error:
                 if error.errno not in _NO_LOCKS or fallback is None or acquire is _create_lock_file:
                     raise
@@ -229,7 +228,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
             lock.release()
 
 
-def _flock(path: Path, mode: int) -> int | None:
+def _flock(path: Path) -> int | None:
     """Lock the file and return its descriptor, or None if the file was removed meanwhile.
 
     Raise `LockHeld` if another process holds the lock.
@@ -237,7 +236,7 @@ def _flock(path: Path, mode: int) -> int | None:
     if fcntl is None:
         raise OSError(errno.ENOSYS, "this system has no file locks")
     with ExitStack() as unlocked:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, mode)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         unlocked.callback(os.close, descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -258,14 +257,14 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _create_lock_file(path: Path, mode: int) -> int | None:
+def _create_lock_file(path: Path) -> int | None:
     """Create the lock file and return its descriptor.
 
     If a dead process left the file behind, delete it and return None (try again). Raise `LockHeld`
     if the process is alive.
     """
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     except FileExistsError:
         if not _holder_is_dead(path):
             raise LockHeld(path, _describe_holder(path)) from None

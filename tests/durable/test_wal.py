@@ -15,10 +15,11 @@ import apsw
 import pytest
 from tests.durable.power import SECTOR
 from tests.durable.test_sqlite_flips import flip
+from tests.durable.test_verify import verify
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Act, open_agent, sqlite_file
-from bayescontrol.durable.wal import find_damage
+from bayescontrol.durable.wal import require_intact_wal
 from bayescontrol.errors import DamagedLog
 
 SHOP = BernoulliBandit(["red", "blue"])
@@ -79,6 +80,14 @@ def current(wal: bytes) -> list[int]:
     return [i for i, frame in enumerate(fields(wal)) if frame[2:4] == salts and frame[1]]
 
 
+def damage(path: Path) -> str:
+    try:
+        require_intact_wal(path)
+    except DamagedLog as error:
+        return str(error)
+    return ""
+
+
 def outcome(path: Path, head: int) -> str:
     try:
         with open_agent(f"sqlite:///{path}", "shop", SHOP) as agent:
@@ -99,7 +108,7 @@ def test_of_60_flips_in_the_log_of_a_killed_process_none_silently_drops_a_flushe
     found: dict[str, list[str]] = {}
     for scan in "on", "off":
         if scan == "off":
-            monkeypatch.setattr(sqlite_file, "find_damage", lambda path: None)
+            monkeypatch.setattr(sqlite_file, "require_intact_wal", lambda path: None)
         found[scan] = []
         for bit in bits:
             copy = copy_of(path, tmp_path / "copy")
@@ -114,7 +123,7 @@ def test_of_60_flips_in_the_log_of_a_killed_process_none_silently_drops_a_flushe
     assert Counter(found["on"])["silently lost"] <= 1
 
 
-def test_the_error_names_the_lost_events_and_changes_nothing(
+def test_the_error_says_how_much_is_lost_and_changes_nothing(
     small: tuple[Path, int], tmp_path: Path
 ) -> None:
     path, head = small
@@ -123,13 +132,13 @@ def test_the_error_names_the_lost_events_and_changes_nothing(
     copy = copy_of(path, tmp_path / "copy")
     flip(Path(f"{copy}-wal"), (32 + FRAME * (commits[-6] + 1) + 99) * 8)
     before = [copy.read_bytes(), wal_of(copy)]
-    words = (
-        rf"shop.db-wal is damaged at frame {commits[-6] + 2}: at least 4 acknowledged commits .*"
-    )
-    words += rf"\(events {head - 4} to {head} of 'shop'\).*Restore a backup and delete .*-wal"
+    words = rf"shop.db-wal is damaged at frame {commits[-6] + 2}: at least 4 acknowledged commits "
+    words += "cannot be read. Restore a backup and delete .*-wal"
     for _ in range(2):  # the lock is released
         with pytest.raises(DamagedLog, match=words):
             open_agent(f"sqlite:///{copy}", "shop", SHOP)
+    (found,) = verify(f"sqlite:///{copy}", code=1)["damage"]
+    assert "at least 4 acknowledged commits" in found["problem"]
     assert [copy.read_bytes(), wal_of(copy)] == before
     assert sorted(p.name for p in copy.parent.iterdir()) == ["shop.db", "shop.db-wal"]
     db = apsw.Connection(str(copy))  # the way out that the message gives
@@ -149,7 +158,7 @@ def test_a_damaged_header_is_reported(
     else:
         wal[byte] ^= 16
     copy = copy_of(small[0], tmp_path / "copy", bytes(wal))
-    with pytest.raises(DamagedLog, match=r"at its header: at least \d+ acknowledged commits"):
+    with pytest.raises(DamagedLog, match="at its header: all its commits cannot be read"):
         open_agent(f"sqlite:///{copy}", "shop", SHOP)
 
 
@@ -172,19 +181,42 @@ def resealed(wal: bytes, order: str) -> bytes:
     return bytes(result)
 
 
-def test_both_byte_orders_of_checksums_are_understood(
+def test_checksums_are_those_of_sqlite_and_the_other_byte_order_is_no_damage(
     small: tuple[Path, int], tmp_path: Path
 ) -> None:
     path, head = small
     wal = wal_of(path)
-    assert resealed(wal, "<" if sys.byteorder == "little" else ">") == wal
-    for order in "<>":
-        other = resealed(wal, order)
-        copy = copy_of(path, tmp_path / "copy", other)
-        assert find_damage(copy) is None
-        flip(Path(f"{copy}-wal"), (32 + 5 * FRAME + 99) * 8)
-        assert find_damage(copy) is not None
-        assert outcome(copy_of(path, tmp_path / "copy", other), head) == "same"  # SQLite agrees
+    this, other = "<>" if sys.byteorder == "little" else "><"
+    assert resealed(wal, this) == wal
+    copy = copy_of(path, tmp_path / "copy", resealed(wal, other))
+    assert not damage(copy)
+    assert outcome(copy, head) == "same"
+
+
+@pytest.mark.parametrize(
+    ("change", "is_reported"),
+    [((0, 8), True), ((4, 128), True), ((9, 1), True), ((15, 1), True), ((24, 1), True),
+     ((4119, 1), True), ((16, 1), False), ((23, 128), False), ("mark", False)],
+)  # fmt: skip
+def test_only_checksum_and_mark_of_the_commit_before_the_last_are_not_protected(
+    small: tuple[Path, int], tmp_path: Path, change: tuple[int, int] | str, is_reported: bool
+) -> None:
+    wal = bytearray(wal_of(small[0]))
+    start = 32 + FRAME * current(bytes(wal))[-2]
+    assert start % SECTOR <= SECTOR - 24
+    if isinstance(change, str):
+        wal[start + 4 : start + 8] = bytes(4)
+    else:
+        wal[start + change[0]] ^= change[1]
+    assert bool(damage(copy_of(small[0], tmp_path / "copy", bytes(wal)))) == is_reported
+
+
+def test_a_file_of_another_program_beside_any_log_is_a_damaged_log(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    path.write_bytes(b"Dear diary, " * 500)
+    Path(f"{path}-wal").write_bytes(random.Random(1).randbytes(9000))
+    with pytest.raises(DamagedLog, match="is not a store"):
+        open_agent(f"sqlite:///{path}", "shop", SHOP)
 
 
 def torn_logs(before: bytes, after: bytes, rng: random.Random) -> list[bytes]:
@@ -221,7 +253,7 @@ def test_a_last_transaction_that_a_power_cut_tore_is_not_damage(
         assert len(logs) > 75
         for log in logs:
             Path(f"{copy}-wal").write_bytes(log)
-            assert find_damage(copy) is None
+            assert not damage(copy)
         # The first commit loses one sector; the frames behind it stay.
         path = copy_of(path, tmp_path / f"torn-{requests}", logs[2])
         assert outcome(copy_of(path, tmp_path / "copy"), head) == "same"
@@ -245,4 +277,4 @@ def test_the_header_of_a_frame_that_a_power_cut_mixed_with_an_old_one_is_not_bel
         log = bytearray(wal)
         struct.pack_into(">I", log, at + 4, 9)
         Path(f"{copy}-wal").write_bytes(log)
-        assert find_damage(copy) is None
+        assert not damage(copy)

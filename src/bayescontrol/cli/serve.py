@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 
@@ -83,14 +83,18 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument STORE and the option --store-file to a command; see `store_address`."""
+    kind, text = click.File(encoding="utf-8", errors="replace"), "A file with the address."
+    command = click.option("--store-file", type=kind, help=text)(command)
+    return click.argument("store", metavar="[STORE]", required=False)(command)
+
+
 @click.command(
     epilog="A token is read from --token-file or from the variable BAYESCONTROL_TOKEN, never from "
     "the command line, which other users of the machine can read.",
 )
-@click.argument("store", metavar="[STORE]", required=False)
-@click.option(
-    "--store-file", type=click.Path(path_type=Path), help="A file with the address of the store."
-)
+@store_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free port."
@@ -113,7 +117,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @limit_options
 def serve(
     store: str | None,
-    store_file: Path | None,
+    store_file: TextIO | None,
     host: str,
     port: int,
     token_file: Path | None,
@@ -136,7 +140,7 @@ def serve(
         tokens = Tokens.found(token_file)
         user_models = [_load_model(name) for name in models]
         server = Server(
-            _store_address(store, store_file), host=host, port=port, tokens=tokens,
+            store_address(store, store_file), host=host, port=port, tokens=tokens,
             limits=Limits(**limits), models={model.name: model for model in user_models},
             allow_hosts=allow_host,
         )  # fmt: skip
@@ -149,7 +153,7 @@ def serve(
     server.run()
 
 
-def _store_address(store: str | None, file: Path | None) -> str:
+def store_address(store: str | None, file: TextIO | None) -> str:
     """Return the address of the store: the argument, or from a file or the environment."""
     if store is not None and file is not None:
         raise UsageError("give STORE or --store-file, not both")
@@ -161,10 +165,7 @@ def _store_address(store: str | None, file: Path | None) -> str:
             )
         return store
     if file is not None:
-        try:
-            return file.read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read --store-file {file}: {error}") from None
+        return file.read().strip()
     if _STORE not in os.environ:
         raise UsageError(f"no store: give STORE or --store-file, or set {_STORE}")
     return os.environ[_STORE]

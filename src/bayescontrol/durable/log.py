@@ -36,7 +36,7 @@ _MAX_OLDER_BYTES: Final = 2**26
 PRIVATE: Final = 0o600
 #: The maximum length of the name of a log.
 _MAX_LENGTH: Final = 200
-#: The module of each URL scheme; it has a function open_store(url, *, durable) -> LogStore.
+#: The module of each URL scheme; it has a function open_store(url, *, durable, create).
 _MODULES: Final = {
     "sqlite": "bayescontrol.durable.sqlite",
     "postgresql": "bayescontrol.durable.postgres",
@@ -187,11 +187,12 @@ class LogStore(Protocol):
         """Close the store and its logs. Idempotent."""
 
 
-def open_store(url: str, *, durable: bool = True) -> LogStore:
+def open_store(url: str, *, durable: bool = True, create: bool = True) -> LogStore:
     """Open the store at this address: "sqlite:///shop.db" or "postgresql://…".
 
     Three slashes begin a relative path, four an absolute one. With `durable=False` writes do not
-    wait for the disk: a power cut may lose the last events.
+    wait for the disk: a power cut may lose the last events. With `create=False`, raise
+    `UnknownStore` if there is no store at this address.
 
     >>> open_store("mysql://localhost/shop")
     Traceback (most recent call last):
@@ -204,7 +205,8 @@ def open_store(url: str, *, durable: bool = True) -> LogStore:
             f"url={redacted(url)!r}: write sqlite:///file.db (four slashes for an absolute path) "
             "or postgresql://user@host/database"
         )
-    store: LogStore = import_module(_MODULES[scheme]).open_store(url, durable=durable)
+    module: Any = import_module(_MODULES[scheme])
+    store: LogStore = module.open_store(url, durable=durable, create=create)
     return store
 
 

@@ -118,9 +118,9 @@ def _statement(text: LiteralString, schema: str) -> bytes:
 
 def _prepare(connection: Connection, schema: str, place: str, create: bool) -> None:
     """Create the tables if the schema is new or empty; otherwise check that they are ours."""
-    if not create and not _relations(connection, schema):
-        raise UnknownStore(f"{place}: the schema {schema!r} contains no store: check the address")
     if not _relations(connection, schema):
+        if not create:
+            raise UnknownStore(f"{place}: schema {schema!r} contains no store: check the address")
         with connection.transaction():
             connection.execute(
                 "SELECT pg_advisory_xact_lock(%s, %s)", (_CREATING, crc32(schema.encode()) - 2**31)
@@ -156,12 +156,11 @@ def _require_tables(connection: Connection, schema: str, place: str) -> None:
             f"{place}: the schema {schema!r} lacks {sorted(_TABLE_NAMES - found)}: restore a "
             "backup, or use another schema"
         )
-    added = [name for (name,) in connection.execute(_ADDED, (schema, schema))]
+    added = ", ".join(sorted(name for (name,) in connection.execute(_ADDED, (schema, schema))))
     if added:
         raise DamagedLog(
-            f"{place}: the schema {schema!r} contains {', '.join(sorted(added))}, "
-            "which this library did not create and which may change or drop events: DROP it; "
-            "nothing was changed"
+            f"{place}: the schema {schema!r} contains {added}, which may change or hide events: "
+            "DROP it; nothing was changed"
         )
 
 
@@ -288,6 +287,6 @@ class PostgresStore:
         self._server.close()
 
 
-def open_store(url: str, *, durable: bool = True) -> PostgresStore:
-    """Open the database at this address; create its tables if there are none."""
-    return PostgresStore(url, durable=durable)
+def open_store(url: str, *, durable: bool = True, create: bool = True) -> PostgresStore:
+    """Open the database at this address; with `create`, create its tables if there are none."""
+    return PostgresStore(url, durable=durable, create=create)

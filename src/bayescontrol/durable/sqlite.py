@@ -228,20 +228,19 @@ def _open_file(path: str, durable: bool, vfs: str | None) -> SqliteFile:
         return file
 
 
-def open_store(url: str, *, durable: bool = True) -> SqliteStore:
-    """Open the file at this address.
+def open_store(url: str, *, durable: bool = True, create: bool = True) -> SqliteStore:
+    """Open the file at this address; with `create`, create it if there is none.
 
     >>> open_store("sqlite://shop.db")
     Traceback (most recent call last):
     bayescontrol.errors.UnknownStore: url='sqlite://shop.db': write sqlite:///shop.db, or four ...
     """
     path = url.removeprefix("sqlite:///")
-    if "?" in path or "\0" in path:
+    if path in (url, "") or "?" in path or "\0" in path:
         raise UnknownStore(
-            f"url={redacted(url)!r}: the address of a file has no options: remove '?…'"
+            f"url={redacted(url)!r}: write sqlite:///shop.db, or four slashes for an absolute "
+            "path, without options ('?…')"
         )
-    if path == url or not path:
-        raise UnknownStore(
-            f"url={redacted(url)!r}: write sqlite:///shop.db, or four slashes for an absolute path"
-        )
+    if not create and not (os.path.isfile(path) and os.path.getsize(path)):
+        raise UnknownStore(f"there is no store in {path}: an absolute path has four slashes")
     return SqliteStore(path, durable=durable)

@@ -22,13 +22,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
-from stat import S_IMODE
 from typing import Any, Final
 
 from bayescontrol import errors
 from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.log import PRIVATE, os_errors, require_readable, require_usable
-from bayescontrol.durable.wal import find_damage
+from bayescontrol.durable.wal import require_intact_wal
 from bayescontrol.files import FileLock, LockHeld, atomic_write, close_on_error, flush_folder
 
 with errors.needs_extra("SQLite", "apsw", "durable"):
@@ -52,9 +51,10 @@ CREATE TABLE snapshots (
     PRIMARY KEY (log, seq)
 ) STRICT;
 """
-_SCHEMA: Final = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
-#: What ANALYZE adds to the schema.
-_STATISTICS: Final = (("table", "sqlite_stat1"), ("table", "sqlite_stat4"))
+#: The schema without the tables that ANALYZE adds.
+_SCHEMA: Final = """
+SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT GLOB 'sqlite_stat*'
+"""
 #: Find events of logs that are not in the table of logs, with one index seek per log.
 _ORPHANS: Final = """
 WITH RECURSIVE found (log) AS (
@@ -155,15 +155,13 @@ def _require_intact(db: apsw.Connection, place: str) -> None:
 
     The checksums of rows are verified when they are read.
     """
-    schema = frozenset(row for row in db.execute(_SCHEMA) if row[:2] not in _STATISTICS)
+    schema = frozenset(db.execute(_SCHEMA))
     if db.pragma("user_version") != LAYOUT or not _schema() <= schema:
         raise _damaged_error(place, "its header or its schema has changed")
-    added = [f"{kind} {name!r}" for kind, name, *_ in sorted(schema - _schema())]
+    added = ", ".join(f"{kind} {name!r}" for kind, name, *_ in sorted(schema - _schema()))
     if added:
-        raise errors.DamagedLog(
-            f"{place} contains {', '.join(added)}, which this library did not create and which may "
-            "change or hide events: DROP it with sqlite3, or restore a backup; nothing was changed"
-        )
+        why = f"it contains {added}, which may change or hide events: DROP it"
+        raise _damaged_error(place, why)
     if db.readonly("main"):  # the file itself is writable
         raise _damaged_error(place, "its header marks it as read-only")
     found = db.pragma("integrity_check", 1)
@@ -171,22 +169,6 @@ def _require_intact(db: apsw.Connection, place: str) -> None:
         raise _damaged_error(place, found.replace("\n", " "))
     for (log,) in db.execute(_ORPHANS):
         raise _damaged_error(place, f"it has events of log number {log}, which does not exist")
-
-
-def _require_intact_wal(path: Path) -> None:
-    """Raise `DamagedLog` if SQLite would drop acknowledged commits of the write-ahead log."""
-    damage = find_damage(path)
-    if damage is None:
-        return
-    lost = [f"events {i} to {j} of {name!r}" for name, (i, j) in damage.events.items()]
-    what = ", ".join(lost[:5] + ["…"] * (len(lost) > 5)) or "which events is unknown"
-    where = f"frame {damage.frame}" if damage.frame else "its header"
-    commits = errors.counted(damage.commits, "acknowledged commit")
-    raise errors.DamagedLog(
-        f"{path}-wal is damaged at {where}: at least {commits} cannot be read ({what}). "
-        f"Restore a backup and delete {path}-wal; or copy both files, then run sqlite3 {path} "
-        "'PRAGMA wal_checkpoint(TRUNCATE)' to continue without these events; nothing was changed"
-    )
 
 
 class _Work(Request):
@@ -201,8 +183,7 @@ def _lock_file(path: str) -> FileLock:
     """Lock the file for this process. Without `flock`, the locks of SQLite must suffice."""
     try:
         with os_errors(path):
-            mode = S_IMODE(os.stat(path).st_mode) if os.path.exists(path) else PRIVATE
-            return FileLock(Path(f"{path}-lock"), mode=mode)
+            return FileLock(Path(f"{path}-lock"))
     except LockHeld as error:
         raise errors.StoreBusy(
             f"{path} is being written by {error.holder}: wait until it ends, or use that process; "
@@ -233,7 +214,7 @@ class SqliteFile:
             flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
             if path != MEMORY:
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE))  # the -wal inherits it
-                _require_intact_wal(Path(path))
+                require_intact_wal(Path(path))
             self._db = apsw.Connection(path, flags=flags, vfs=vfs)
             self._prepare(self._db)
             if path != MEMORY and vfs is None:

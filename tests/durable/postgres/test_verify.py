@@ -36,7 +36,7 @@ def test_verify_creates_no_tables_and_prints_no_password(url: str, schema: str) 
         assert done.exit_code == 2, done.output
         assert "secret" not in done.output
     done = CliRunner().invoke(main, ["verify", url])
-    assert f"the schema {schema!r} contains no store" in done.output
+    assert f"schema {schema!r} contains no store" in done.output
 
 
 @pytest.mark.parametrize(
