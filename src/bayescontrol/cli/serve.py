@@ -83,7 +83,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def store_options(command: Callable[..., object]) -> Callable[..., object]:
     """Add the argument STORE and the option --store-file to a command; see `store_address`."""
     kind, text = click.File(encoding="utf-8", errors="replace"), "A file with the address."
     command = click.option("--store-file", type=kind, help=text)(command)

@@ -205,7 +205,7 @@ def open_store(url: str, *, durable: bool = True, create: bool = True) -> LogSto
             f"url={redacted(url)!r}: write sqlite:///file.db (four slashes for an absolute path) "
             "or postgresql://user@host/database"
         )
-    module: Any = import_module(_MODULES[scheme])
+    module = import_module(_MODULES[scheme])
     store: LogStore = module.open_store(url, durable=durable, create=create)
     return store
 
