@@ -222,6 +222,15 @@ def test_words_say_what_limits_make_of_a_loop(modes: Any, words: str) -> None:
     assert sum(text.endswith("*") for text in texts) == (~found.stable).sum()
 
 
+@pytest.mark.parametrize("horizon", [200, 202])  # the last input is within its limits, or at one
+def test_a_limit_cycle_does_not_depend_on_the_last_input(horizon: int) -> None:
+    bank = Bank([nonlinear(5.0), nonlinear(0.02)], setpoint=9.6)
+    assert check_bank(bank, runs=2, horizon=horizon).behaviour[1] == [
+        "a limit cycle",
+        "the input at a limit",
+    ]
+
+
 def test_two_outputs_of_one_input_do_not_reach_every_setpoint() -> None:
     modes = [
         PlantMode(

@@ -379,9 +379,10 @@ class _Checker:
 
     def behaviour(self, c: int, j: int) -> str:
         """Return what a loop does when the noise ends at half the horizon; "" if it settles."""
-        run = [(y[0].copy(), u[0]) for _, y, u in self.simulate(c, j, 1, self.half)][self.half :]
-        third, fourth = np.array_split([y for y, _ in run], 2)
-        inputs = np.array([u for _, u in run[-len(fourth) :]])
+        p = self.bank.signals.outputs
+        run = [np.append(y, u) for _, y, u in self.simulate(c, j, 1, self.half)]
+        third, fourth = np.array_split(run[self.half :], 2)
+        third, fourth, inputs = third[:, :p], fourth[:, :p], fourth[:, p:]
         if any(np.isclose(inputs, limit).all(axis=0).any() for limit in self.modes[j].limits):
             return "the input at a limit"
         size, middle = np.ptp(fourth, axis=0), 0.5 * (fourth.max(axis=0) + fourth.min(axis=0))
