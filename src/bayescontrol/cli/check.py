@@ -84,11 +84,7 @@ def load_modes(
         bank = _bank_of(loaded)
         if bank is not None:
             with live("checked") as progress:
-                runs = bank_options["runs"]
-                return check_bank(
-                    bank, progress=lambda n, total: progress.advance(n * runs, total * runs),
-                    **bank_options,
-                )  # fmt: skip
+                return check_bank(bank, progress=progress.advance, **bank_options)
         try:
             return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
         except (MissingCapability, TooManySituations):

@@ -226,7 +226,7 @@ def check_bank(
     Q and R are matrices, lists of weights, or one weight for all. y is the measured output. The
     cost of an input is that of its deviation from the steady state of the plant at the setpoint. If
     limits exclude this steady state, the nearest input within them counts, and the words say so.
-    `progress` is called with the numbers of finished and of all loops.
+    `progress` is called with the numbers of finished and of all runs.
 
     The arrays of the result have an axis for the controller that acts while plants are
     distinguished: times[j, j, i] is the time with the controller of the true plant, and
@@ -316,7 +316,7 @@ class _Checker:
             for key, values in results.items():
                 found[key][:, c, j] = values
             if progress is not None:
-                progress(done, M * M)
+                progress(done * self.runs, M * M * self.runs)
         for key in cubes:
             found[key][:, :, np.eye(M, dtype=np.bool_)] = np.nan
         return BankCheck(
