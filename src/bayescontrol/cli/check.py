@@ -1,6 +1,5 @@
 """`bayescontrol check`: does the agent converge for a class of modes, and if not, why."""
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
@@ -85,11 +84,7 @@ def load_modes(
         bank = _bank_of(loaded)
         if bank is not None:
             with live("checked") as progress:
-                runs = bank_options["runs"]
-                return check_bank(
-                    bank, progress=lambda n, total: progress.advance(n * runs, total * runs),
-                    **bank_options,
-                )  # fmt: skip
+                return check_bank(bank, progress=progress.advance, **bank_options)
         try:
             return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
         except (MissingCapability, TooManySituations):
@@ -147,22 +142,6 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts)
 
 
-class _Weights(click.ParamType[list[float]]):
-    """One weight, or more of them with commas between."""
-
-    name = "numbers"
-
-    def convert(self, value: object, param: object, ctx: object) -> list[float]:
-        """Return a list of weights of at least 0."""
-        try:
-            weights = [float(text) for text in str(value).split(",")]
-        except ValueError:
-            weights = [-1.0]
-        if not all(0.0 <= weight < math.inf for weight in weights):
-            self.fail(f"{value}: expected numbers of at least 0, such as 1 or 1,0.1")
-        return weights
-
-
 @click.command(
     context_settings={"show_default": True},
     epilog="Exit codes: 0 the convergence theorem covers every pair, 10 converges without it, "
@@ -187,8 +166,8 @@ class _Weights(click.ParamType[list[float]]):
 @click.option("--seed", default=0, help="Seed of the simulated runs.")
 @click.option("--limit", type=_positive, default=10_000, help="Maximum number of situations.")
 @click.option("--output-limits", type=(float, float), help="Limits of the outputs of a bank.")
-@click.option("--Q", "Q", type=_Weights(), help="Weight of outputs of a bank: 1, or 1,0.1")
-@click.option("--R", "R", type=_Weights(), help="Weight of inputs of a bank: 1, or 1,0.1")
+@click.option("--Q", "Q", type=float, multiple=True, help="Weight of each output of a bank.")
+@click.option("--R", "R", type=float, multiple=True, help="Weight of each input of a bank.")
 @click.option("--strict", is_flag=True, help="Exit code 14 if a pair of a bank is unstable.")
 @click.option("--figure", type=click.Path(dir_okay=False), help="Draw a bank: .svg, .png")
 @click.option("--all", "everything", is_flag=True, help="Show every pair.")
@@ -204,8 +183,8 @@ def check(
     seed: int,
     limit: int,
     output_limits: tuple[float, float] | None,
-    Q: list[float] | None,
-    R: list[float] | None,
+    Q: tuple[float, ...],
+    R: tuple[float, ...],
     strict: bool,
     figure: str | None,
     everything: bool,

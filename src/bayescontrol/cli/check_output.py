@@ -388,5 +388,6 @@ def _bank_object(found: BankCheck) -> Any:
         "modes": found.names, "period": found.period,
         "odds": found.odds, "summary": found.summary().splitlines(),
         "indistinguishable": found.indistinguishable, "unreachable": found.unreachable, **arrays,
+        "behaviour": found.behaviour,
         "intervals": {key: v.tolist() for key, v in found.intervals.items()},
     })  # fmt: skip

@@ -231,21 +231,18 @@ class Bank:
     def _require_same_states(self, declared: bool) -> None:
         """Raise an error unless the filters can be mixed: all models have the same states."""
         sizes = [mode.states for mode in self.modes]
-        if len(set(sizes)) > 1:
-            raise InvalidSystem(
-                "hazard: plants can switch only if all models have the same state variables; "
-                f"the modes have {', '.join(map(str, sizes))} states"
-            )
         maps = [mode.output_map for mode in self.modes if isinstance(mode, PlantMode)]
-        is_same = len(maps) == len(sizes) and all(np.array_equal(maps[0], H) for H in maps)
-        if not declared and not (
-            is_same and np.linalg.matrix_rank(maps[0][:, : sizes[0]]) == sizes[0]
-        ):
+        is_known = (
+            len(maps) == len(sizes)
+            and all(np.array_equal(maps[0], H) for H in maps)
+            and np.linalg.matrix_rank(maps[0][:, : sizes[0]]) == sizes[0]
+        )
+        if len(set(sizes)) > 1 or not (declared or is_known):
             raise InvalidSystem(
                 "hazard: the filters of plants that switch are mixed, so state i must mean the "
-                "same in all models, but these models may have different coordinates. Write them "
-                "in the same physical states (a transfer function has arbitrary ones) and pass "
-                "same_states=True"
+                f"same in all models. These have {', '.join(map(str, sizes))} states, maybe in "
+                "different coordinates. Write them in the same physical states (a transfer "
+                "function has arbitrary ones) and pass same_states=True"
             )
 
     def belief(self) -> FiniteBelief[Any]:

@@ -7,10 +7,10 @@
     violation  probability that the output leaves its limits until then
 
 Costs and rates of linear loops are computed (`linear_loop`), also around an operating point. Those
-of other loops are simulated:
-loops with other controllers or models, unstable loops, and loops that reach the limits of the
-actuator. Times and violations are always simulated. A run that has not reached the odds at the
-horizon h, in a loop with constant signals and a computed rate, is completed by Wald's identity:
+of other loops are simulated: loops with other controllers or models, unstable loops, and loops that
+reach the limits of the actuator. Times and violations are always simulated. A run that has not
+reached the odds at the horizon h, in a loop with constant signals and a computed rate, is completed
+by Wald's identity:
 
     E[T | T > h] = h + (ln(odds) - Λ_h) / rate
 
@@ -24,19 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol.arrays import (
-    ArrayLike,
-    BoolArray,
-    FloatArray,
-    as_integer,
-    as_numbers,
-    require_between,
-)
-from bayescontrol.errors import InvalidSystem, MissingCapability
+from bayescontrol.arrays import ArrayLike, BoolArray, FloatArray, as_integer, require_between
+from bayescontrol.errors import MissingCapability
 from bayescontrol.experts.bank import Bank
 from bayescontrol.experts.linear_loop import DIVERGED, LinearLoop, is_linear
 from bayescontrol.experts.plant_mode import FilterMode
-from bayescontrol.linear.matrices import as_definite, as_limits
+from bayescontrol.experts.state_space import as_covariance
+from bayescontrol.linear.matrices import as_limits
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Heat, Panel, Word
 from bayescontrol.protocols import SituatedState
@@ -54,8 +48,6 @@ ROUNDING, NO_RATE = 1e-9, 1e-9
 #: A loop without noise has a limit cycle if the output crosses its centre this number of times in
 #: the last quarter, with at least this share of its range in the third quarter.
 CROSSINGS, SUSTAINED = 4, 0.5
-#: An input stays at a limit if it is there in this share of steps.
-STAYS = 0.9
 #: The number of runs from which costs and rates are estimated.
 AVERAGED = 40
 
@@ -97,8 +89,9 @@ class BankCheck:
     stable: BoolArray  #: without limits of the actuator, if the loop is linear
     simulated: BoolArray
     intervals: dict[str, FloatArray]
-    cycles: BoolArray  #: whether a simulated loop goes on oscillating without noise
-    stays: BoolArray  #: whether the input of a simulated loop stays at a limit of the actuator
+    #: [controller][plant]: "a limit cycle" or "the input at a limit" if a simulated loop with
+    #: constant signals has it without noise, else "".
+    behaviour: list[list[str]]
     #: Names of plants whose setpoint cannot be reached, with the reason.
     unreachable: dict[str, str]
     has_hazard: bool = False
@@ -134,12 +127,11 @@ class BankCheck:
         names, pairs = self.names, self.indistinguishable
         unstable: dict[str, list[str]] = {}
         for c, j in np.argwhere(~self.stable):
+            how = f" with {self.behaviour[c][j]}" if self.behaviour[c][j] else ""
             pair = f"{names[c]} on {'its own plant' if c == j else names[j]}"
-            unstable.setdefault(self._behaviour(c, j), []).append(pair)
-        lines = [
-            f"Unstable pairs of controller and plant{behaviour}: {', '.join(unstable[behaviour])}."
-            for behaviour in sorted(unstable)
-        ] or ["Every controller is stable on every plant."]
+            unstable.setdefault(f"Unstable pairs of controller and plant{how}", []).append(pair)
+        lines = [f"{how}: {', '.join(unstable[how])}." for how in sorted(unstable)]
+        lines = lines or ["Every controller is stable on every plant."]
         for name, reason in self.unreachable.items():
             lines.append(f"The setpoint of {name} cannot be reached: {reason}.")
         same = [f"If {j} is true, it cannot be distinguished from {i}." for j, i in pairs]
@@ -161,12 +153,6 @@ class BankCheck:
         if self.has_hazard:
             lines.append("The check ignores the hazard: the true plant does not change.")
         return "\n".join(lines)
-
-    def _behaviour(self, c: int, j: int) -> str:
-        """Return what the limits of the actuator make of an unstable loop."""
-        if self.cycles[c, j]:
-            return " with a limit cycle"
-        return " with the input at a limit" if self.stays[c, j] else ""
 
     def time(self, c: int, j: int, i: int) -> str:
         """Return a time as text."""
@@ -240,14 +226,16 @@ def check_bank(
     Q and R are matrices, lists of weights, or one weight for all. y is the measured output. The
     cost of an input is that of its deviation from the steady state of the plant at the setpoint. If
     limits exclude this steady state, the nearest input within them counts, and the words say so.
-    `progress` is called with the numbers of finished and of all loops. The
-    arrays of the result have an axis for the controller that acts while plants are distinguished:
-    times[j, j, i] is the time with the controller of the true plant, times.max(axis=0) the worst.
-    Worlds start in the `start` of the mode, filters too. Costs and rates are averages over the
-    second half of the horizon. If signals are constant there, times may be longer than the horizon.
-    Times and violations are means of `runs` simulated runs of at most `horizon` steps. Odds start
-    at 1:1 and the plant does not change: the prior and the hazard of the bank are not used. Runs
-    take turns, so a controller with memory of its own mixes them: use controllers without memory.
+    `progress` is called with the numbers of finished and of all runs.
+
+    The arrays of the result have an axis for the controller that acts while plants are
+    distinguished: times[j, j, i] is the time with the controller of the true plant, and
+    times.max(axis=0) the worst. Worlds start in the `start` of the mode, filters too. Costs and
+    rates are averages over the second half of the horizon. If signals are constant there, times may
+    be longer than the horizon. Times and violations are means of `runs` simulated runs of at most
+    `horizon` steps. Odds start at 1:1 and the plant does not change: the prior and the hazard of
+    the bank are not used. Runs take turns, so a controller with memory of its own mixes them: use
+    controllers without memory.
 
     >>> from bayescontrol.experts import PI, Bank, PlantMode
     >>> motor = lambda gain: PlantMode(
@@ -274,7 +262,8 @@ class _Checker:
         g = bank.signals
         self.bank, self.modes, self.seed = bank, bank.modes, as_seed(seed)
         self.Q, self.R = (
-            _weights(v, n, what) for v, n, what in ((Q, g.outputs, "Q"), (R, g.inputs, "R"))
+            as_covariance(value, size, what, power=1)
+            for value, size, what in ((Q, g.outputs, "Q"), (R, g.inputs, "R"))
         )
         self.output_limits = None if output_limits is None else as_limits(output_limits, g.outputs)
         self.odds = require_between("odds", odds, 1.0, math.inf, ends="()")
@@ -289,27 +278,25 @@ class _Checker:
         #: Steps until signals are constant, or half of the horizon if they never are.
         settled_at = int(changing.max(initial=-1)) + 1
         self.changes, self.is_settled = min(settled_at, self.half), settled_at <= self.half
-        #: u_r of each plant at each step, within the limits.
-        self.steady: list[FloatArray] = []
         self.unreachable: dict[str, str] = {}
         self.names = tuple(mode.name or f"m{m}" for m, mode in enumerate(self.modes))
-        for name, mode in zip(self.names, self.modes, strict=True):
-            self.steady.append(self.steady_inputs(name, mode))
+        #: u_r of each plant at each step, within the limits.
+        self.steady = list(map(self.steady_inputs, self.names, self.modes))
 
     def steady_inputs(self, name: str, mode: FilterMode) -> FloatArray:
         """Return u_r at each step; note if the setpoint cannot be reached in the second half."""
         g, p, (low, high) = self.bank.signals, self.bank.signals.outputs, mode.limits
-        kept = [*range(p), *range(2 * p, 2 * p + g.disturbances)]  # setpoint and disturbance
-        levels, at = np.unique(self.signals[:, kept], axis=0, return_inverse=True)
+        columns = [*range(p), *range(2 * p, 2 * p + g.disturbances)]  # setpoint and disturbance
+        levels, at = np.unique(self.signals[:, columns], axis=0, return_inverse=True)
         found = [mode.steady_state(level[:p], level[p:]) for level in levels]
         inputs = np.array([u for u, _ in found])
-        late = np.unique(at[self.half :])
-        if beyond := [i for i in late if ((inputs[i] < low) | (inputs[i] > high)).any()]:
-            limits = f"beyond its limits {_shown(low)} and {_shown(high)}"
-            self.unreachable[name] = f"it needs the input {_shown(inputs[beyond[0]])}, {limits}"
-        elif missed := [i for i in late if not found[i][1]]:
-            output = _shown(levels[missed[0], :p])
-            self.unreachable[name] = f"no steady state with the output {output} was found"
+        for i in np.unique(at[self.half :]):
+            if not found[i][1]:
+                output = _shown(levels[i, :p])
+                self.unreachable[name] = f"no steady state with the output {output} was found"
+            elif ((inputs[i] < low) | (inputs[i] > high)).any():
+                limits = f"beyond its limits {_shown(low)} and {_shown(high)}"
+                self.unreachable[name] = f"it needs the input {_shown(inputs[i])}, {limits}"
         return np.asarray(np.clip(inputs, low, high)[at])
 
     def run(self, progress: Callable[[int, int], object] | None) -> BankCheck:
@@ -317,26 +304,24 @@ class _Checker:
         M, cubes = len(self.modes), ("rates", "times", "unfinished", "violations")
         found = {key: np.full((3, M, M, M), np.nan) for key in cubes}
         found["costs"], (stable, simulated) = np.empty((3, M, M)), np.ones((2, M, M), np.bool_)
-        cycles, stays = np.zeros((2, M, M), np.bool_)
-        for done, (c, j) in enumerate(np.ndindex(M, M)):
-            if progress is not None:
-                progress(done, M * M)
+        behaviour = [[""] * M for _ in range(M)]
+        for done, (c, j) in enumerate(np.ndindex(M, M), 1):
             results = self.analyse(c, j) if self.is_linear else {}
             simulated[c, j] = "rates" not in results
             if simulated[c, j]:
                 results = {**self.averages(c, j), **results}
-                cycles[c, j], stays[c, j] = results.pop("cycles"), results.pop("stays")
+                behaviour[c][j] = results.pop("behaviour")
             stable[c, j] = results.pop("stable")
             results |= self.times(c, j, np.atleast_2d(results["rates"])[0], not simulated[c, j])
             for key, values in results.items():
                 found[key][:, c, j] = values
+            if progress is not None:
+                progress(done * self.runs, M * M * self.runs)
         for key in cubes:
             found[key][:, :, np.eye(M, dtype=np.bool_)] = np.nan
-        if progress is not None:
-            progress(M * M, M * M)
         return BankCheck(
             names=self.names, period=self.bank.period, odds=self.odds, runs=self.runs,
-            horizon=self.horizon, cycles=cycles, stays=stays, unreachable=self.unreachable,
+            horizon=self.horizon, behaviour=behaviour, unreachable=self.unreachable,
             has_hazard=self.bank.hazard is not None, stable=stable, simulated=simulated,
             intervals={key: values[1:] for key, values in found.items()},
             **{key: values[0] for key, values in found.items()},
@@ -347,9 +332,8 @@ class _Checker:
         g, (low, high) = self.bank.signals, self.modes[0].limits
         found = LinearLoop(self.bank, c, j).long_run(self.signals)
         if found is None:
-            return {"stable": False} | (
-                {} if np.isfinite([low, high]).any() else {"costs": math.inf}
-            )
+            has_limits = np.isfinite([low, high]).any()
+            return {"stable": False} | ({} if has_limits else {"costs": math.inf})
         (mean, covariance, log_det), p = found, g.outputs
         u = slice(p, p + g.inputs)
         margin = MARGIN * np.sqrt(np.diag(covariance)[u])
@@ -373,38 +357,39 @@ class _Checker:
         """Return stability, cost and rates from simulated runs until the horizon."""
         runs, costs, is_bounded = min(self.runs, AVERAGED), [], True
         evidence = np.zeros((2, runs, len(self.modes)))  # in the first and the second half
-        steps_at, steps_left = np.zeros((2, self.bank.signals.inputs)), self.horizon - self.half
         for k, (gain, y, u) in enumerate(self.simulate(c, j, runs)):
             evidence[int(k >= self.half)] += gain
             error, change = y - self.signals[k, : y.shape[1]], u - self.steady[j][k]
             if not (is_bounded := bool(np.isfinite(y).all())):
                 break
             costs.append(((error @ self.Q) * error).sum(1) + ((change @ self.R) * change).sum(1))
-            if k >= self.half:
-                low, high = self.modes[0].limits
-                steps_at += [(u <= low).mean(axis=0), (u >= high).mean(axis=0)]
         third, fourth = np.array_split(costs[self.half :], 2)
-        stays = bool((steps_at >= STAYS * steps_left).any())
-        found: dict[str, object] = {"stays": stays, "cycles": is_bounded and self.oscillates(c, j)}
         if not is_bounded or (self.is_settled and fourth.mean() > GROWTH * third.mean()):
             rates = np.where(evidence.any(axis=(0, 1)), math.inf, 0.0)
-            return found | {"stable": False, "costs": math.inf, "rates": rates}
-        is_stuck = found["cycles"] or (stays and self.names[j] not in self.unreachable)
-        found["stable"] = self.is_linear or not is_stuck
-        rates = evidence[1] / (steps_left * self.bank.period)
-        mean = np.mean(costs[self.half :], axis=0)
-        return found | {"costs": _interval(mean), "rates": _interval(rates)}
+            return {"stable": False, "costs": math.inf, "rates": rates, "behaviour": ""}
+        behaviour = self.behaviour(c, j) if self.is_settled else ""
+        # A setpoint beyond the limits holds the input of a stable loop at its limit.
+        is_expected = behaviour == "the input at a limit" and self.names[j] in self.unreachable
+        return {
+            "stable": self.is_linear or not behaviour or is_expected,
+            "costs": _interval(np.mean(costs[self.half :], axis=0)),
+            "rates": _interval(evidence[1] / ((self.horizon - self.half) * self.bank.period)),
+            "behaviour": behaviour,
+        }
 
-    def oscillates(self, c: int, j: int) -> bool:
-        """Return whether the output goes on oscillating when the noise ends at half the horizon."""
-        if not self.is_settled:
-            return False
-        run = [y[0].copy() for _, y, _ in self.simulate(c, j, 1, self.half)]
+    def behaviour(self, c: int, j: int) -> str:
+        """Return what a loop does when the noise ends at half the horizon; "" if it settles."""
+        p = self.bank.signals.outputs
+        run = [np.append(y, u) for _, y, u in self.simulate(c, j, 1, self.half)]
         third, fourth = np.array_split(run[self.half :], 2)
+        third, fourth, inputs = third[:, :p], fourth[:, :p], fourth[:, p:]
+        if any(np.isclose(inputs, limit).all(axis=0).any() for limit in self.modes[j].limits):
+            return "the input at a limit"
         size, middle = np.ptp(fourth, axis=0), 0.5 * (fourth.max(axis=0) + fourth.min(axis=0))
         crossings = np.diff(fourth > middle, axis=0).sum(axis=0)
         is_sustained = (size > SUSTAINED * np.ptp(third, axis=0)) & (crossings >= CROSSINGS)
-        return bool((is_sustained & (size > np.sqrt(np.diag(self.modes[j].V)))).any())
+        is_visible = size > np.sqrt(np.diag(self.modes[j].V))
+        return "a limit cycle" if (is_sustained & is_visible).any() else ""
 
     def times(self, c: int, j: int, rates: FloatArray, is_exact: bool) -> dict[str, Any]:
         """Return times, the share of unfinished runs, and violations, from simulated runs.
@@ -442,11 +427,10 @@ class _Checker:
         return {key: _interval(values) for key, values in found.items()}
 
     def simulate(
-        self, c: int, j: int, runs: int, noisy_steps: int | None = None
+        self, c: int, j: int, runs: int, noisy_steps: float = math.inf
     ) -> Iterator[tuple[FloatArray, ...]]:
         """Yield ln P(y | j) - ln P(y | m) for all m, y and u of all runs at each step."""
         rng = Stream.named(self.seed, c * len(self.modes) + j, "check").generator()
-        noisy_steps = self.horizon if noisy_steps is None else noisy_steps
         if self.is_linear:
             steps = LinearLoop(self.bank, c, j).simulate(self.signals, runs, rng, noisy_steps)
         else:
@@ -457,7 +441,7 @@ class _Checker:
             yield gain, y, u
 
     def simulate_modes(
-        self, c: int, j: int, runs: int, noisy_steps: int
+        self, c: int, j: int, runs: int, noisy_steps: float
     ) -> Iterator[tuple[FloatArray, ...]]:
         """Yield ln P(y | m), y and u of all runs at each step, with the modes themselves."""
         g, modes = self.bank.signals, self.modes
@@ -492,21 +476,9 @@ def _short(value: float) -> str:
     return f"{float(f'{value:.2g}'):g}"
 
 
-def _weights(value: ArrayLike, size: int, what: str) -> FloatArray:
-    """Return a weight as a matrix: from one number for all, a number for each, or a matrix."""
-    if np.ndim(value) < 2:
-        if np.size(value) not in (1, size):
-            raise InvalidSystem(
-                f"{what} has {np.size(value)} weights: expected {size}, or one for all"
-            )
-        value = np.diag(np.broadcast_to(as_numbers(value, what, InvalidSystem), (size,)))
-    return as_definite(value, size, what, strictly=False)
-
-
 def _shown(values: FloatArray) -> str:
-    """Return one number, or a list of numbers, as text."""
-    texts = [f"{value:.4g}" for value in values]
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    """Return numbers as text."""
+    return ", ".join(f"{value:.4g}" for value in values)
 
 
 def _interval(values: Any) -> FloatArray:

@@ -12,11 +12,12 @@ There are two ways to combine it with an alarm: `Bumpless(Guarded(agent, …))` 
 fallback, while the fallback of `Guarded(Bumpless(agent, …))` acts immediately.
 """
 
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bayescontrol.arrays import Arrays
+from bayescontrol.arrays import Arrays, as_integer
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.seeding import StreamLike
 from bayescontrol.values import pack, part_of, require_arrays, unpack
@@ -73,15 +74,9 @@ class Bumpless(WrappedAgent):
     format_name: ClassVar[str] = "Bumpless"
 
     def __init__(self, agent: Any, steps: int) -> None:
-        try:
-            is_valid = bool(1 <= steps < float("inf") and steps == int(steps))
-        except (TypeError, ValueError):
-            is_valid = False
-        if not is_valid:
-            raise ValueError(f"Bumpless(steps={steps!r}): it must be an integer of at least 1")
         if not hasattr(agent, "belief"):
             raise MissingCapability(f"Bumpless needs a control rule: {agent!r} has no belief")
-        self.agent, self.steps = agent, int(steps)
+        self.agent, self.steps = agent, as_integer("Bumpless: steps", steps, 1)
         self._mode: Any = None
         self._blend_start: Any = None
         self._last: Any = None
@@ -170,10 +165,8 @@ class Bumpless(WrappedAgent):
         """Return an independent copy."""
         if not hasattr(self.agent, "copy"):
             raise MissingCapability(f"{self.agent!r} cannot be copied: it has no copy()")
-        clone = Bumpless(self.agent.copy(), self.steps)
-        clone._blend_start, clone._last = self._blend_start, self._last
-        clone._steps_since_change = self._steps_since_change
-        clone._steps_in_charge = self._steps_in_charge
+        clone = copy(self)
+        clone.agent = self.agent.copy()
         clone._mode = clone._acting_mode() if _is_same(self._acting_mode(), self._mode) else None
         return clone
 

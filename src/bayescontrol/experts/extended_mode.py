@@ -15,13 +15,10 @@ from bayescontrol.errors import BadEvidence, InvalidSystem, counted
 from bayescontrol.experts.controllers import Signals
 from bayescontrol.experts.mode import require_function
 from bayescontrol.experts.plant import linearise
-from bayescontrol.experts.plant_mode import NEAR, FilterMode, run_filters, stacked
+from bayescontrol.experts.plant_mode import FilterMode, run_filters, stacked
 from bayescontrol.experts.state_space import as_covariance
 from bayescontrol.linear.matrices import as_start
 from bayescontrol.protocols import MISSING, SituatedState
-
-#: The most steps of Newton's method to a steady state.
-NEWTON_STEPS = 50
 
 
 class ExtendedMode(FilterMode):
@@ -78,27 +75,16 @@ class ExtendedMode(FilterMode):
         """Return the output of a state without noise."""
         return self._answer("output", self.output(x), self.signals.outputs)
 
-    def steady_state(self, r: FloatArray, d: FloatArray) -> tuple[FloatArray, bool]:
-        """Return the input in the steady state with the output r, by Newton's method from `start`.
+    def steady_point(self, r: FloatArray, d: FloatArray) -> FloatArray:
+        """Return (x, u) in the steady state with the output r, by least squares from `start`."""
+        from scipy.optimize import least_squares  # type: ignore[import-untyped]
 
-        If it is not found, return the first input, and False.
-        """
-        n, u = self.states, np.clip(self.u0, *self.limits)
-        z = np.concatenate([self.x0, u])
-
-        def errors(x: FloatArray, u: FloatArray) -> FloatArray:
-            v = np.concatenate([u, d])
-            return np.concatenate([self.next_state(x, v) - x, self.output_of(x, v) - r])
-
+        z = np.concatenate([self.x0, np.clip(self.u0, *self.limits)])
+        options: Any = {"jac": "3-point", "x_scale": "jac", "xtol": 1e-12, "ftol": 1e-12}
         try:
-            for _ in range(NEWTON_STEPS):
-                e, parts = errors(z[:n], z[n:]), linearise(errors, z[:n], z[n:])
-                if abs(e).max() <= NEAR * (1.0 + abs(z).max()):
-                    return z[n:], True
-                z = z - np.linalg.lstsq(np.hstack(parts), e, rcond=None)[0]
+            return np.asarray(least_squares(self.steady_errors, z, args=(r, d), **options).x)
         except (ArithmeticError, ValueError):  # the simulator has no answer there
-            pass
-        return u, False
+            return z
 
     def _answer(self, what: str, answer: Any, size: int) -> FloatArray:
         """Return the answer of a function of the simulator as a new vector."""

@@ -191,7 +191,7 @@ def _sensor_noise(
     """
     from scipy.special import fdtrc  # type: ignore[import-untyped]
 
-    p, (d, inputs) = target.shape[1], (Z.shape[1], u - u.mean(axis=0))
+    p, d, inputs = target.shape[1], Z.shape[1], u - u.mean(axis=0)
     n = d // (p + u.shape[1])
     s = np.zeros((len(u), p))  # the outputs of the fitted model
     with np.errstate(over="ignore", invalid="ignore"):
@@ -207,15 +207,11 @@ def _sensor_noise(
     freedom = len(Z) - d - 2
     if freedom < X.shape[1] or not np.isfinite(X).all():
         return 1.0
-    unexplained = _residuals(X, Z[:, : p * n])
-    p_values = []
-    for i, y in enumerate(target.T):
-        more = unexplained @ coefficients[i, : p * n]
-        before, after = (
-            _residuals(M, y) @ _residuals(M, y) for M in (Z, np.column_stack([Z, more]))
-        )
-        p_values.append(fdtrc(1, freedom, max(before / after - 1.0, 0.0) * freedom))
-    return float(min(1.0, p * min(p_values)))
+    more = _residuals(X, Z[:, : p * n]) @ coefficients[:, : p * n].T  # what inputs do not explain
+    e, more = _residuals(Z, target), _residuals(Z, more)
+    shared, rest = (e * more).sum(0) ** 2, (e * e).sum(0) * (more * more).sum(0)
+    F = freedom * shared / np.maximum(rest - shared, np.finfo(float).tiny)
+    return float(min(1.0, p * fdtrc(1, freedom, F).min()))
 
 
 def _residuals(X: FloatArray, Y: FloatArray) -> FloatArray:

@@ -130,7 +130,7 @@ class LinearLoop:
         return np.array(path) @ X[:m], X[:n].T @ P @ X[:n] + X[m:].T @ X[m:], log_det
 
     def simulate(
-        self, signals: FloatArray, runs: int, rng: np.random.Generator, noisy_steps: int
+        self, signals: FloatArray, runs: int, rng: np.random.Generator, noisy_steps: float
     ) -> Iterator[tuple[FloatArray, ...]]:
         """Yield ln P(y | m), y and u of all runs at each step, with limits of the actuator.
 

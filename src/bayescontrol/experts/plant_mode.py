@@ -40,7 +40,6 @@ from bayescontrol.experts.state_space import (
     discretised,
     process_covariance,
     sampled,
-    steady_target,
     unstable_modulus,
 )
 from bayescontrol.linear.matrices import as_limits, as_matrix, as_start, as_vector, riccati
@@ -89,8 +88,8 @@ class FilterMode(Filters):
     #: The next state and its output without noise, functions of (x, v).
     next_state: Any
     output_of: Any
-    #: steady_state(r, d): the input in the steady state with the output r, and whether it has r.
-    steady_state: Callable[[FloatArray, FloatArray], tuple[FloatArray, bool]]
+    #: steady_point(r, d): (x, u) in the steady state with the output r, or in the nearest one.
+    steady_point: Callable[[FloatArray, FloatArray], FloatArray]
     W: FloatArray
     u0: FloatArray
     _continuous: Any = None
@@ -132,6 +131,20 @@ class FilterMode(Filters):
             # The function may change its arguments, which are parts of the state.
             self.controller = lambda loop: controller(Loop(loop.k, *map(np.copy, loop[1:])))
 
+    # -- steady states --------------------------------------------------------------------------
+
+    def steady_errors(self, z: FloatArray, r: FloatArray, d: FloatArray) -> FloatArray:
+        """Return the change of the state, and the output minus r, at z = (x, u)."""
+        x, v = z[: self.states], np.concatenate([z[self.states :], d])
+        return np.concatenate([self.next_state(x, v) - x, self.output_of(x, v) - r])
+
+    def steady_state(self, r: FloatArray, d: FloatArray) -> tuple[FloatArray, bool]:
+        """Return the input in the steady state nearest to the output r, and whether it has r."""
+        z, n = self.steady_point(r, d), self.states
+        sizes = np.repeat([abs(z[:n]).max(), abs(r).max()], [n, len(r)])
+        is_reached = (abs(self.steady_errors(z, r, d)) <= NEAR * (1.0 + sizes)).all()
+        return z[n:], bool(is_reached)
+
     # -- the operation mode ---------------------------------------------------------------------
 
     def start(self, room: int = 0) -> FloatArray:
@@ -165,15 +178,11 @@ class FilterMode(Filters):
 
     def limited(self, u: Any, out: FloatArray | None = None) -> FloatArray:
         """Return the input within the limits of the actuator; write it to `out` if given."""
-        (low, high), given = self.limits, self.as_input(u)
+        (low, high), given = self.limits, _vector(u, self.signals.inputs, "the input")
         v = np.empty(low.size) if out is None else out
         if not kernels.kalman.limit(given, low, high, v):
             raise BadEvidence(f"the input is {given.tolist()}: it must be finite")
         return v
-
-    def as_input(self, u: Any) -> FloatArray:
-        """Return the input as an array of the right shape; its values are not checked."""
-        return _vector(u, self.signals.inputs, "the input")
 
     def as_output(self, o: object) -> FloatArray:
         """Return a measured output as an array of the right shape; its values are not checked."""
@@ -299,12 +308,12 @@ class PlantMode(FilterMode):
             raise InvalidSystem(
                 f"operating_point={operating_point!r}: expected a pair, (input, output)"
             ) from None
-        self.u0, y0 = (as_constant(v, k, "operating_point") for v, k in ((u0, inputs), (y0, p)))
-        #: The constants of x' and y: x' = A x + B (u - u₀) + drift, y = C x' + D (u - u₀) + y₀.
-        self.constants = (
-            as_constant(drift, n, "drift") - self.B @ self.u0,
-            y0 - self.D[:, :inputs] @ self.u0,
+        self.u0, self.y0 = (
+            as_constant(v, k, "operating_point") for v, k in ((u0, inputs), (y0, p))
         )
+        self.drift = as_constant(drift, n, "drift")
+        #: The constants of x' and y: x' = A x + B (u - u₀) + drift, y = C x' + D (u - u₀) + y₀.
+        self.constants = self.drift - self.B @ self.u0, self.y0 - self.D[:, :inputs] @ self.u0
         super().__init__(
             controller, n, Signals(inputs, p, q - inputs), period, sensor_noise=sensor_noise,
             limits=limits, start=start, start_noise=start_noise, student=student, name=name,
@@ -345,23 +354,33 @@ class PlantMode(FilterMode):
 
     @cached_property
     def steady_target(self) -> FloatArray:
-        """The matrix from (setpoint, d, 1) to the steady state and its input; see `state_space`."""
-        q, (k, c) = self.signals.inputs, self.constants
-        k, c = k + self.B @ self.u0, c + self.D[:, :q] @ self.u0
-        target = steady_target(
-            self.A, self.B, self.C, self.D[:, :q], (self.E, self.D[:, q:]), (k, c)
-        )
-        target[self.states :, -1] += self.u0
-        return target
+        """The matrix from (r, d, 1) to (x, u), the steady state with the output r.
 
-    def steady_state(self, r: FloatArray, d: FloatArray) -> tuple[FloatArray, bool]:
-        """Return the input in the steady state nearest to the output r, and whether it has r."""
-        x, u = np.split(self.steady_target @ [*r, *d, 1.0], [self.states])
-        v = np.concatenate([u, d])
-        errors = [self.next_state(x, v) - x, self.output_of(x, v) - r]
-        sizes = [abs(x).max(initial=0.0), abs(r).max(initial=0.0)]
-        is_near = (abs(e).max() <= NEAR * (1.0 + s) for e, s in zip(errors, sizes, strict=True))
-        return u, all(is_near)
+        x = A x + B (u - u₀) + E d + drift,   r = C x + D (u - u₀) + F d + y₀
+
+        If no steady state has the output r, or if it is not unique, it is the one with the nearest
+        output in the sense of least squares.
+        """
+        n, p, m = self.states, self.signals.outputs, self.signals.inputs
+        D, F, k, c = self.D[:, :m], self.D[:, m:], self.drift[:, None], self.y0[:, None]
+        steady = np.block([[self.A - np.eye(n), self.B], [self.C, D]])
+        from_signals = np.block([[np.zeros((n, p)), -self.E, -k], [np.eye(p), -F, -c]])
+        rows = abs(steady).max(axis=1, keepdims=True)
+        rows[n:] = rows[n:].max()  # all outputs are equally important
+        rows[rows == 0.0] = 1.0
+        columns = abs(steady / rows).max(axis=0)
+        columns[columns == 0.0] = 1.0
+        if p == m and np.linalg.matrix_rank(steady / rows / columns) == n + p:
+            target = np.linalg.solve(steady, from_signals)
+        else:
+            weight = np.concatenate([np.full((n, 1), 1e6), np.ones((p, 1))]) / rows
+            target = np.linalg.pinv(weight * steady) @ (weight * from_signals)
+        target[n:, -1] += self.u0
+        return np.asarray(target)
+
+    def steady_point(self, r: FloatArray, d: FloatArray) -> FloatArray:
+        """Return (x, u) in the steady state with the output r, or in the nearest one."""
+        return np.asarray(self.steady_target @ [*r, *d, 1.0])
 
     @cached_property
     def stationary(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
@@ -398,9 +417,9 @@ class PlantMode(FilterMode):
         A, B, (k, c), W = self.A, np.hstack([self.B, self.E]), self.constants, self.W
         if not self.is_regular(interval):
             self.require_interval(interval)
-            scale, drift, q = interval / self.period, k + self.B @ self.u0, self.signals.inputs
+            scale, q = interval / self.period, self.signals.inputs
             A, B, *_ = sampled(self._continuous, interval)
-            k, W = scale * drift - B[:, :q] @ self.u0, scale * W
+            k, W = scale * self.drift - B[:, :q] @ self.u0, scale * W
         both, rows = (0, room - self.states), ((0, room - self.states), (0, 0))
         W, C, D = np.pad(W, both), np.pad(self.C, rows[::-1]), np.hstack([self.D, c[:, None]])
         F = np.hstack([np.pad(A, both), np.pad(np.hstack([B, k[:, None]]), rows)])

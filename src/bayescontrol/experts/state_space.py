@@ -89,31 +89,6 @@ def sampled(continuous: Any, period: float, method: str = "zoh") -> list[FloatAr
     return [np.ascontiguousarray(part, np.float64) for part in parts[:4]]
 
 
-def steady_target(
-    A: FloatArray, B: FloatArray, C: FloatArray, D: FloatArray,
-    disturbance: tuple[FloatArray, FloatArray], constants: tuple[FloatArray, FloatArray],
-) -> FloatArray:  # fmt: skip
-    """Return the matrix from (r, d, 1) to (x, u), the steady state with the output r.
-
-    x = A x + B u + E d + k,   r = C x + D u + F d + c
-
-    `disturbance` is (E, F), and `constants` is (k, c). If no steady state has the output r, or if
-    it is not unique, it is the one with the nearest output in the sense of least squares.
-    """
-    n, p, (E, F), (k, c) = len(A), len(C), disturbance, constants
-    steady = np.block([[A - np.eye(n), B], [C, D]])
-    from_signals = np.block([[np.zeros((n, p)), -E, -k[:, None]], [np.eye(p), -F, -c[:, None]]])
-    rows = abs(steady).max(axis=1, keepdims=True)
-    rows[n:] = rows[n:].max()  # all outputs are equally important
-    rows[rows == 0.0] = 1.0
-    columns = abs(steady / rows).max(axis=0)
-    columns[columns == 0.0] = 1.0
-    if p == B.shape[1] and np.linalg.matrix_rank(steady / rows / columns) == n + p:
-        return np.asarray(np.linalg.solve(steady, from_signals))
-    weight = np.concatenate([np.full((n, 1), 1e6), np.ones((p, 1))]) / rows
-    return np.asarray(np.linalg.pinv(weight * steady) @ (weight * from_signals))
-
-
 def unstable_modulus(A: FloatArray, B: FloatArray, K: FloatArray) -> float | None:
     """Return the largest modulus of an eigenvalue of A - B K, or None if the gain stabilises A.
 
@@ -127,16 +102,22 @@ def unstable_modulus(A: FloatArray, B: FloatArray, K: FloatArray) -> float | Non
     return None
 
 
-def as_covariance(value: Any, size: int, what: str, *, strictly: bool = False) -> FloatArray:
-    """Return a covariance: of standard deviations (a number or a list), or the given matrix."""
+def as_covariance(
+    value: Any, size: int, what: str, *, strictly: bool = False, power: int = 2
+) -> FloatArray:
+    """Return a covariance: of standard deviations (a number or a list), or the given matrix.
+
+    With `power=1` the numbers are weights, the diagonal of the matrix.
+    """
+    kind = "standard deviations" if power == 2 else "weights"
     array = as_numbers(value, what, InvalidSystem)
     if array.ndim < 2:
-        if array.ndim == 1 and array.size != size:
-            raise InvalidSystem(f"{what} has {array.size} standard deviations: expected {size}")
+        if array.size not in (1, size):
+            raise InvalidSystem(f"{what} has {array.size} {kind}: expected {size}, or one for all")
         if not (array >= 0.0).all() or (strictly and not (array > 0.0).all()):
             least = "above 0" if strictly else "at least 0"
-            raise InvalidSystem(f"{what}={value!r}: standard deviations must be {least}")
-        array = np.diag(np.broadcast_to(array**2, (size,)))
+            raise InvalidSystem(f"{what}={value!r}: {kind} must be {least}")
+        array = np.diag(np.broadcast_to(array**power, (size,)))
     return as_definite(array, size, what, strictly=strictly)
 
 
