@@ -552,7 +552,10 @@ def test_weights_and_strict_exit_codes_of_the_command(tmp_path: Path) -> None:
     costs = [json.loads(found.stdout)["costs"][0][0] for found in (one, two)]
     assert costs[1] == pytest.approx(2.0 * costs[0])
     assert "checked: 8/8 runs" in one.stderr
-    assert "such as 1 or 1,0.1" in call(tmp_path, "bank", "--R", "-1").stderr
+    for weight in ("-1", "nan", "inf"):
+        assert call(tmp_path, "bank", "--R", weight).exit_code == 2
+    assert call(tmp_path, "bank", "--Q", "1", "--Q", "2").exit_code == 2  # one output
+    assert "--all: only for" in call(tmp_path, "bank", "--all").stderr
 
 
 def test_an_error_of_a_controller_has_its_own_exit_code(tmp_path: Path) -> None:
