@@ -398,18 +398,14 @@ class ModeListQueries(Generic[M]):
             mode: Any = self.modes[m]
             states[m] = mode.advance(state_for(mode, x, states[m]), a, o)
             if states[m] is None and self.states[m] is not None:
-                self._require_ruled_out(m, x, a, o)
+                p = 1.0 if o is MISSING else self._methods[m](x, a, o)
+                if p > (-math.inf if self.log else 0.0):  # the mode is still possible
+                    raise BadEvidence(
+                        f"advance of mode {m} ({display_name(mode)}) returned None for the state "
+                        f"{self.states[m]!r}, a={a!r}, o={o!r}: it must return the next state. "
+                        "Perhaps a `return` is missing"
+                    )
         return states
-
-    def _require_ruled_out(self, m: int, x: object, a: object, o: object) -> None:
-        """Raise BadEvidence if mode m is still possible: then its state must not be lost."""
-        p = 1.0 if o is MISSING else self._methods[m](x, a, o)
-        if p > (-math.inf if self.log else 0.0):
-            raise BadEvidence(
-                f"advance of mode {m} ({display_name(self.modes[m])}) returned None for the state "
-                f"{self.states[m]!r}, a={a!r}, o={o!r}: it must return the next state. Perhaps a "
-                "`return` is missing"
-            )
 
     def require_states(self, states: list[Any]) -> None:
         """Accept any saved private states: only the modes know what they mean."""
