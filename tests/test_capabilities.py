@@ -21,7 +21,7 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.linear import LinearSystem, OutputMode
 from bayescontrol.live.alarm import gives_probabilities
 from bayescontrol.live.guarded import fallback_probabilities
-from bayescontrol.mode_queries import ModeEnvironment
+from bayescontrol.modes import ModeEnvironment
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.testing import LawBroken, check_mode
 

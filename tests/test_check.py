@@ -211,9 +211,21 @@ def test_modes_with_densities_are_checked_by_simulation(
     assert found.exit_code == code, found.output
     assert f"all {pairs} pairs" in " ".join(found.stdout.split())
     assert "infinite" not in found.stdout
+    assert f"simulated: {60 * pairs}/{60 * pairs} runs" in found.stderr
+    note = "The agent has made 1 observation: it is checked from its prior."
+    assert (note in found.stdout) == (attribute == "agent")
     rows = json.loads(call(*arguments, "--json").stdout)
     assert (rows["exit_code"], len(rows["pairs"])) == (code, pairs)
     assert {"true", "other", "outcome", "reason", "blind_starts"} <= rows["pairs"][0].keys()
+
+
+@pytest.mark.parametrize("option", ["--true=a", "--other=a", "--hold=2", "--all", "--strict"])
+def test_a_simulated_check_refuses_options_without_effect(tmp_path: Path, option: str) -> None:
+    file = tmp_path / f"pushes_{option.strip('-')[:3]}.py"
+    file.write_text(_DENSITIES + "world = lambda mode: 1 / 0\n")  # refused before it is called
+    found = call(f"{file}:modes", option)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert f"{option.partition('=')[0]}: only for" in " ".join(found.stderr.split())
 
 
 def test_a_density_without_a_world_and_an_infinite_class_say_what_to_do(tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ import pytest
 
 from bayescontrol import DiscreteMode, FiniteBelief, PairedMode, Stream, tailor
 from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import draw_from
+from bayescontrol.mode_queries import draw_from, has
 from bayescontrol.protocols import (
     ActionProbabilities,
     Likelihood,
     ObservationProbabilities,
     Stateful,
-    has,
 )
 
 

@@ -224,7 +224,7 @@ def test_a_belief_that_only_samples_and_observes_is_enough_to_act() -> None:
 
     agent: ControlRule[Lever, None, str, int] = ControlRule(Bare())
     assert agent.act(Stream(0)) == "left"
-    with pytest.raises(MissingCapability, match="add action_probabilities"):
+    with pytest.raises(MissingCapability, match=r"lacks action_probabilities\(x\): add it"):
         agent.action_probabilities()
     with pytest.raises(MissingCapability, match="save"):
         agent.save()

@@ -16,7 +16,8 @@ import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.protocols import Persistent, has
+from bayescontrol.mode_queries import has
+from bayescontrol.protocols import Persistent
 from bayescontrol.seeding import Stream, as_stream
 
 # The first four numbers of Stream.named(0, 0, "agent"), frozen: changing the stream invalidates

@@ -23,7 +23,7 @@ from bayescontrol.experts import (
 )
 from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsMDP, chain_mdp
-from bayescontrol.mode_queries import ModeEnvironment
+from bayescontrol.modes import ModeEnvironment
 from bayescontrol.problems.parametric import ParametricModes
 from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.record import Probe

@@ -24,9 +24,9 @@ from bayescontrol.arrays import as_integer, copy_if_array
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.fused import find_loop
-from bayescontrol.mode_queries import require_instance
+from bayescontrol.mode_queries import has, require_instance
 from bayescontrol.modes import DiscreteMode
-from bayescontrol.protocols import Agent, Environment, MixingBelief, has
+from bayescontrol.protocols import Agent, Environment, MixingBelief
 from bayescontrol.record import Probe, Record, as_probes
 from bayescontrol.rule import ControlRule, Rule
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_seed, as_stream, require_stream

@@ -16,12 +16,11 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from functools import partial
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol import protocols
 from bayescontrol.arrays import FloatArray
 from bayescontrol.errors import (
     BadEvidence,
@@ -30,20 +29,19 @@ from bayescontrol.errors import (
     MissingCapability,
     UnknownMode,
 )
-from bayescontrol.priors import TOLERANCE
 from bayescontrol.protocols import (
+    MISSING,
     Likelihood,
     LogModeArray,
     ModeArray,
     SituatedState,
     Stateful,
-    has,
-    missing,
 )
 from bayescontrol.seeding import StreamLike, require_stream
 from bayescontrol.situations import Advance, as_advance
 from bayescontrol.values import description
 
+C = TypeVar("C")
 K = TypeVar("K")
 M = TypeVar("M")
 #: Default for an optional private state, which may itself be None.
@@ -53,34 +51,6 @@ _COMPARISONS: Final = 10
 
 
 # -- one mode -----------------------------------------------------------------------------
-
-
-def checked_probabilities(
-    answer: Any, part: str, mode: Any, x: Any, *a: Any, allow_empty: bool = False
-) -> Mapping[Any, float]:
-    """Return `answer` if it maps outcomes to probabilities that sum to 1, else raise InvalidTable.
-
-    The error names the `part` of the mode ("policy" or "hypothesis"), the situation and the action.
-    With `allow_empty` an empty mapping is valid: the mode makes no prediction.
-
-    >>> checked_probabilities({"go": 0.5}, "policy", "mode 0", "home")
-    Traceback (most recent call last):
-    bayescontrol.errors.InvalidTable: the policy of mode 0 in situation 'home' is {'go': 0.5}: ...
-    """
-    try:
-        if allow_empty and not answer and isinstance(answer, Mapping):
-            return answer
-        values = answer.values()
-        total = sum(values)
-        if abs(total - 1.0) <= TOLERANCE and min(values) >= 0.0:
-            return cast("Mapping[Any, float]", answer)
-        problem = f"probabilities must not be negative and must sum to 1, the sum is {total:.9g}"
-    except (AttributeError, TypeError, ValueError):
-        is_action = part == "policy" and isinstance(answer, str | int | float | tuple)
-        example = f"{{{answer if is_action else 'outcome'!r}: 1.0}}"
-        problem = f"expected a mapping from outcomes to probabilities, such as {example}"
-    after = f" after action {a[0]!r}" if a else ""
-    raise InvalidTable(f"the {part} of {mode} in situation {x!r}{after} is {answer!r}: {problem}")
 
 
 def draw_from(probabilities: Mapping[K, float], rng: StreamLike) -> K:
@@ -184,6 +154,21 @@ def require_policies(belief: Any) -> None:
             ) from None
 
 
+def has(value: object, capability: type[C]) -> TypeGuard[C]:
+    """Return whether an object has every method of a capability, also by a wrapper's `__getattr__`.
+
+    >>> has({}, ModeArray)
+    False
+    """
+    return not _missing(value, capability)
+
+
+def _missing(value: object, capability: type) -> list[str]:
+    """Return the methods of a capability that the object lacks, or has set to None."""
+    names = [n for n in vars(capability) if n[0] != "_" or n in ("__len__", "__getitem__")]
+    return [name for name in names if getattr(value, name, None) is None]
+
+
 def require(subject: Any, capability: type, label: str) -> None:
     """Raise MissingCapability, with the methods to add, unless the object has the capability.
 
@@ -191,15 +176,14 @@ def require(subject: Any, capability: type, label: str) -> None:
     Traceback (most recent call last):
     bayescontrol.errors.MissingCapability: mode 3 lacks likelihood(x, a, o): ...
     """
-    lacking = missing(subject, capability)
-    if lacking:
-        codes = {name: getattr(capability, name).__code__ for name in lacking}
-        methods = [
-            f"{name}({', '.join(code.co_varnames[1 : code.co_argcount])})"
-            for name, code in codes.items()
-        ]
+    if lacking := _missing(subject, capability):
+        signatures = []
+        for name in lacking:
+            code = getattr(capability, name).__code__
+            signatures.append(f"{name}({', '.join(code.co_varnames[1 : code.co_argcount])})")
         purpose = (capability.__doc__ or "").splitlines()[0]
-        raise MissingCapability(f"{label} lacks {', '.join(methods)}: add it. {purpose}")
+        add = "add it" if len(lacking) == 1 else "add them"
+        raise MissingCapability(f"{label} lacks {', '.join(signatures)}: {add}. {purpose}")
 
 
 def uses_situation(mode: Any) -> bool:
@@ -228,38 +212,6 @@ def state_transition(mode: Any, x: Any, advance: Advance | None) -> Advance:
 
 def _advance_both(mode: Any, advance: Advance, xs: SituatedState, a: Any, o: Any) -> SituatedState:
     return SituatedState(advance(xs.x, a, o), mode.advance(xs, a, o))
-
-
-class ModeEnvironment:
-    """The world in which a mode's hypothesis is true: o ~ P(o | m, x, a), x ← T(x, a, o).
-
-    A mode with private state, such as an I/O system, uses its own `start` and `advance`. Any other
-    mode needs the arguments `situation` and `advance`, like an agent, and so does a mode with
-    private state that uses the situation.
-
-    >>> from bayescontrol import DiscreteMode
-    >>> world = DiscreteMode(lambda x: {}, lambda x, a: {a: 1.0}, "echo").environment()
-    >>> world.respond("ping", rng=None)
-    'ping'
-    >>> world
-    ModeEnvironment(DiscreteMode('echo'))
-    """
-
-    def __init__(self, mode: Any, situation: Any = None, advance: Advance | None = None) -> None:
-        self.mode = mode
-        #: The situation, or the private state of the mode.
-        self.x = first_state(mode, situation)
-        self.advance = state_transition(mode, situation, advance)
-
-    def respond(self, a: Any, rng: StreamLike) -> Any:
-        """Draw o and move to the next situation."""
-        o = draw_from(self.mode.observation_probabilities(self.x, a), rng)
-        self.x = self.advance(self.x, a, o)
-        return o
-
-    def __repr__(self) -> str:
-        situation = "" if self.x is None else f", situation {self.x!r}"
-        return f"ModeEnvironment({self.mode!r}{situation})"
 
 
 # -- all modes of a class -------------------------------------------------------------------
@@ -446,18 +398,14 @@ class ModeListQueries(Generic[M]):
             mode: Any = self.modes[m]
             states[m] = mode.advance(state_for(mode, x, states[m]), a, o)
             if states[m] is None and self.states[m] is not None:
-                self._require_ruled_out(m, x, a, o)
+                p = 1.0 if o is MISSING else self._methods[m](x, a, o)
+                if p > (-math.inf if self.log else 0.0):  # the mode is still possible
+                    raise BadEvidence(
+                        f"advance of mode {m} ({display_name(mode)}) returned None for the state "
+                        f"{self.states[m]!r}, a={a!r}, o={o!r}: it must return the next state. "
+                        "Perhaps a `return` is missing"
+                    )
         return states
-
-    def _require_ruled_out(self, m: int, x: object, a: object, o: object) -> None:
-        """Raise BadEvidence if mode m is still possible: then its state must not be lost."""
-        p = 1.0 if o is protocols.MISSING else self._methods[m](x, a, o)
-        if p > (-math.inf if self.log else 0.0):
-            raise BadEvidence(
-                f"advance of mode {m} ({display_name(self.modes[m])}) returned None for the state "
-                f"{self.states[m]!r}, a={a!r}, o={o!r}: it must return the next state. Perhaps a "
-                "`return` is missing"
-            )
 
     def require_states(self, states: list[Any]) -> None:
         """Accept any saved private states: only the modes know what they mean."""

@@ -2,6 +2,7 @@
 
     DiscreteMode    from two functions that return probabilities
     PairedMode      from an existing hypothesis and an existing policy
+    ModeEnvironment the world in which a mode's hypothesis is true
     tailor          m_θ = (θ, π*_θ) for every θ in a class of models, given a planner
 
 Any object with the methods of `bayescontrol.protocols.Mode` is a mode too.
@@ -12,19 +13,52 @@ from typing import Any, Generic, TypeVar
 
 from bayescontrol.errors import MissingCapability
 from bayescontrol.mode_queries import (
-    ModeEnvironment,
-    checked_probabilities,
     draw_from,
+    first_state,
     require_functions,
     require_instance,
     safe_log,
+    state_transition,
 )
+from bayescontrol.priors import checked_probabilities
 from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.situations import Advance
 
 X = TypeVar("X")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
+
+
+class ModeEnvironment:
+    """The world in which a mode's hypothesis is true: o ~ P(o | m, x, a), x ← T(x, a, o).
+
+    A mode with private state, such as an I/O system, uses its own `start` and `advance`. Any other
+    mode needs the arguments `situation` and `advance`, like an agent, and so does a mode with
+    private state that uses the situation.
+
+    >>> from bayescontrol import DiscreteMode
+    >>> world = DiscreteMode(lambda x: {}, lambda x, a: {a: 1.0}, "echo").environment()
+    >>> world.respond("ping", rng=None)
+    'ping'
+    >>> world
+    ModeEnvironment(DiscreteMode('echo'))
+    """
+
+    def __init__(self, mode: Any, situation: Any = None, advance: Advance | None = None) -> None:
+        self.mode = mode
+        #: The situation, or the private state of the mode.
+        self.x = first_state(mode, situation)
+        self.advance = state_transition(mode, situation, advance)
+
+    def respond(self, a: Any, rng: StreamLike) -> Any:
+        """Draw o and move to the next situation."""
+        o = draw_from(self.mode.observation_probabilities(self.x, a), rng)
+        self.x = self.advance(self.x, a, o)
+        return o
+
+    def __repr__(self) -> str:
+        situation = "" if self.x is None else f", situation {self.x!r}"
+        return f"ModeEnvironment({self.mode!r}{situation})"
 
 
 class DiscreteMode(Generic[X, A, O]):

@@ -5,13 +5,12 @@
     belief         P(m | âo_<t): sees hypotheses, never policies
     situation x    the paper's map T from histories to states; the agent owns it
 
-More power is a capability: a small optional protocol; `has` looks it up at run time.
+More power is a capability: a small optional protocol; `mode_queries.has` looks it up.
 No base class is needed anywhere: an object with the right methods is a mode.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.seeding import Stream
@@ -25,7 +24,6 @@ O_co = TypeVar("O_co", covariant=True)
 O_contra = TypeVar("O_contra", contravariant=True)
 M_co = TypeVar("M_co", covariant=True)
 S = TypeVar("S")
-C = TypeVar("C")
 
 
 class _Missing:
@@ -40,33 +38,6 @@ class _Missing:
 
 #: The observation of a step whose observation was lost: `agent.observe(a, MISSING)`.
 MISSING: Final = _Missing()
-
-
-# -- looking up a capability -------------------------------------------------------------
-
-
-def has(value: object, capability: type[C]) -> TypeGuard[C]:
-    """Return whether an object has every method of a capability.
-
-    This also finds what a wrapper delegates with `__getattr__`; `isinstance` does not, since
-    Python 3.12.
-
-    >>> has({}, Resumable), missing({}, Resumable)
-    (False, ['last'])
-    """
-    return not missing(value, capability)
-
-
-def missing(value: object, capability: type) -> list[str]:
-    """Return the methods of a capability that the object lacks, or has set to None."""
-    return [name for name in methods(capability) if getattr(value, name, None) is None]
-
-
-@cache
-def methods(capability: type) -> list[str]:
-    """Return the names of the methods and properties of a capability."""
-    dunder = ("__len__", "__getitem__")
-    return [name for name in vars(capability) if name[0] != "_" or name in dunder]
 
 
 # -- the six nouns ---------------------------------------------------------------------

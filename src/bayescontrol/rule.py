@@ -11,14 +11,14 @@ interventions (the hats) and are not.
 from collections.abc import Callable
 from copy import copy
 from html import escape
-from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from bayescontrol.arrays import Arrays, as_integer
 from bayescontrol.display import shown
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.mode_queries import require_instance, require_policies
+from bayescontrol.mode_queries import has, require, require_instance, require_policies
 from bayescontrol.protocols import (
     MISSING,
     ActionDraws,
@@ -33,7 +33,6 @@ from bayescontrol.protocols import (
     Resumable,
     Retirement,
     Skips,
-    has,
 )
 from bayescontrol.schedules import Held, Schedule, every_step, require_schedule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -44,17 +43,6 @@ M = TypeVar("M", bound=Policy[Any, Any])
 X = TypeVar("X")
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
-
-#: What a belief of a user's own cannot do without a capability, and the methods to add.
-_NEEDED: Final[dict[type, str]] = {
-    ActionProbabilities: "compute action probabilities: add action_probabilities(x), which returns "
-    "{action: probability}",
-    Predictions: "predict: add predictive(x, a), which returns {observation: probability}",
-    MixingBelief: "learn from actions of others: add offers(capability), mix(capability, query) "
-    "and reweigh(capability, query, what), as FiniteBelief has them",
-    Resumable: "be copied: add copy(), which returns an independent belief, and last(), which "
-    "returns the mode drawn last",
-}
 
 
 class ControlRule(Generic[M, X, A, O]):
@@ -260,10 +248,7 @@ class ControlRule(Generic[M, X, A, O]):
         The error asks for the `simpler` capability, if there is one that suffices.
         """
         if not self._offers(capability):
-            raise MissingCapability(
-                f"{self.belief!r} can act and learn, but cannot {_NEEDED[simpler or capability]}. "
-                "See 'use my own posterior or ensemble' in docs/howto.md"
-            )
+            require(self.belief, simpler or capability, f"{self.belief!r} can act and learn, but")
         return self.belief
 
     # -- state ---------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from bayescontrol import (
     interact,
 )
 from bayescontrol.bandits.best_arm import Mixture, beta_best, gamma_best, normal_best
+from bayescontrol.beliefs import ChangePointBelief
 from bayescontrol.durable import open_agent, replay
 from bayescontrol.errors import (
     BadEvidence,
@@ -522,6 +523,12 @@ def test_an_added_arm_is_an_arm_that_was_never_pulled(family: str, per_arm: bool
     assert other.action_probabilities(x) == a
     grown.retire("green")
     assert grown.action_probabilities(x).keys() == set(ARMS)
+
+
+def test_a_belief_that_cannot_change_is_refused_at_construction() -> None:
+    for static in (BernoulliBandit(2).belief(), object()):
+        with pytest.raises(MissingCapability, match=r"cannot change: it needs plain_event"):
+            ChangePointBelief(static)
 
 
 @pytest.mark.parametrize("per_arm", [False, True])

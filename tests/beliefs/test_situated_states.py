@@ -22,9 +22,10 @@ from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import BadSituation
 from bayescontrol.linear import LinearSystem, OutputMode
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
-from bayescontrol.mode_queries import ModeEnvironment
+from bayescontrol.mode_queries import has
+from bayescontrol.modes import ModeEnvironment
 from bayescontrol.problems.tabulate import tabulate
-from bayescontrol.protocols import MISSING, SituatedState, Skips, has
+from bayescontrol.protocols import MISSING, SituatedState, Skips
 from bayescontrol.systems import Situated
 from bayescontrol.testing import check_mode, check_modes, same_bits
 from bayescontrol.testing.belief_laws import LawBroken

@@ -15,7 +15,8 @@ from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapabili
 from bayescontrol.experiments.control.motor import PLANTS, Motor, motor_bank
 from bayescontrol.linear import LinearSystem, OutputMode
 from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
-from bayescontrol.protocols import MISSING, StateMixing, has
+from bayescontrol.mode_queries import has
+from bayescontrol.protocols import MISSING, StateMixing
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save, same_bits
 
 

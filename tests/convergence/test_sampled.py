@@ -25,7 +25,7 @@ from bayescontrol.convergence.sampled import (
 from bayescontrol.convergence.verdict import Outcome, Reason, check
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability
 from bayescontrol.mdp import policy_iteration, random_mdp
-from bayescontrol.mode_queries import ModeEnvironment
+from bayescontrol.modes import ModeEnvironment
 from bayescontrol.problems.chain import chain
 from bayescontrol.problems.examples import (
     consistency_diagram,

@@ -196,12 +196,21 @@ def motor_agent() -> WeightedAgent:
     return WeightedAgent(motor, motor.belief())
 
 
+def with_added_arm(per_arm: bool) -> Any:
+    belief = BernoulliBandit(1).changing(per_arm=per_arm, **WINDOW).belief()
+    belief.observe(None, 0, 1)
+    belief.add(1, prior=(2, 1))
+    return belief
+
+
 EXAMPLES: dict[str, Example] = {
     "arms": on_levers(lambda: BernoulliBandit(2).belief()),
     "changing arms": on_levers(lambda: BernoulliBandit(2).changing(**WINDOW).belief()),
     "arms that change separately": on_levers(
         lambda: BernoulliBandit(2).changing(per_arm=True, **WINDOW).belief()
     ),
+    "changing arms, one added": on_levers(lambda: with_added_arm(per_arm=False)),
+    "arms that change separately, one added": on_levers(lambda: with_added_arm(per_arm=True)),
     "agent of changing arms": on_levers(lambda: BernoulliBandit(2).changing(**WINDOW).agent()),
     "contexts": on_contexts(lambda: LINEAR.belief()),
     "changing contexts": on_contexts(lambda: LINEAR.changing(**WINDOW).belief()),

@@ -301,7 +301,10 @@ def test_bernsteins_margin_solves_its_inequality_and_serves_the_delusion_experim
 
 
 def test_the_width_of_a_band_is_the_quantile_of_the_largest_t() -> None:
-    """Against another bootstrap; over 20 seeds the largest error of c was 0.012."""
+    """Against another bootstrap, for fixed data.
+
+    With the data of seeds 0 to 19, c differs by 1.8 % on average and by 6.1 % at most.
+    """
     rng = np.random.default_rng(3)
     x = rng.normal(size=(30, 5)).cumsum(axis=1)
     mean, error = x.mean(0), x.std(0, ddof=1) / math.sqrt(30)

@@ -27,7 +27,8 @@ from bayescontrol.bandits.family import (
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, MissingCapability
-from bayescontrol.protocols import PosteriorMeasure, has
+from bayescontrol.mode_queries import has
+from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import distinct_texts, format_text, require_arrays
 

@@ -294,19 +294,14 @@ class PerArmBelief(HasArms[Any]):
 
     def __init__(self, parts: Sequence[ChangingArmsBelief]) -> None:
         self._parts = list(parts)
-        for part in parts:
-            self._require_comparable(part)
+        for part in parts:  # the draws of separate arms can be compared as doubles only
+            if isinstance(part.prior, ArmsBelief) and part.prior.compares_logs:
+                raise InvalidPrior(
+                    f"arm {part.labels[0]!r}: its prior parameters are too small for arms that "
+                    "change separately: use parameters of at least 0.5, or per_arm=False"
+                )
         self._roster = Roster([part.labels[0] for part in parts])
         self._last = None
-
-    @staticmethod
-    def _require_comparable(part: ChangingArmsBelief) -> None:
-        """Raise InvalidPrior if the draws of an arm cannot be compared as doubles."""
-        if isinstance(part.prior, ArmsBelief) and part.prior.compares_logs:
-            raise InvalidPrior(
-                f"arm {part.labels[0]!r}: its prior parameters are too small for arms that "
-                "change separately: use parameters of at least 0.5, or per_arm=False"
-            )
 
     @property
     def decision(self) -> int:
@@ -429,12 +424,12 @@ class PerArmBelief(HasArms[Any]):
         >>> {a: round(r, 12) for a, r in belief.expected().items()}
         {'red': 0.5, 'blue': 0.8}
         """
-        roster, static = self._roster.copy(), self.prior.copy()
-        roster.add(arm)
+        static = self.prior.copy()
         static.add(arm, prior)
-        part = self._parts[0].for_new_arm(static.only(arm))
-        self._require_comparable(part)
-        self._parts, self._roster, self._last = [*self._parts, part], roster, None
+        parts = [*self._parts, self._parts[0].for_new_arm(static.only(arm))]
+        PerArmBelief(parts)  # raises an error if the draws of the arm cannot be compared
+        self._roster.add(arm)
+        self._parts, self._last = parts, None
 
     def retire(self, arm: Hashable) -> None:
         """Never pull this arm again. Late answers for it are still learnt."""

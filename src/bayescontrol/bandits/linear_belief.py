@@ -37,8 +37,9 @@ from bayescontrol.bandits.regression import (
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
+from bayescontrol.mode_queries import has
 from bayescontrol.problems.regressions import Regressions
-from bayescontrol.protocols import PosteriorMeasure, has
+from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import StreamLike, state_of
 from bayescontrol.values import distinct_texts, format_text, part_of, require_arrays
 

@@ -17,6 +17,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
+from inspect import signature
 from operator import index
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -48,10 +49,6 @@ class Segments:
     """The static beliefs of all places: each learns from the start of its segment."""
 
     def __init__(self, prior: Any, places: int) -> None:
-        if not (hasattr(prior, "plain_event") and hasattr(prior, "log_predictive")):
-            raise MissingCapability(
-                f"{prior!r} cannot change: it lacks plain_event, log_predictive"
-            )
         self.prior, self.places = prior, places
         self._beliefs = {0: prior.copy()}
 
@@ -250,6 +247,14 @@ class ChangePointBelief:
 
     def segments(self, places: int) -> Segments:
         """Return the beliefs of all places; subclasses may use compiled ones."""
+        try:
+            for method in (self.prior.plain_event, self.prior.log_predictive):
+                signature(method).bind(None, None, None)
+        except (AttributeError, TypeError):
+            raise MissingCapability(
+                f"{self.prior!r} cannot change: it needs plain_event(x, a, o) and "
+                "log_predictive(x, a, o). For arms use bandit.changing().belief()"
+            ) from None
         return Segments(self.prior, places)
 
     @property

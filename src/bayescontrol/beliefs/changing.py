@@ -23,9 +23,9 @@ from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, as_numbers
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidTable, MissingCapability
-from bayescontrol.mode_queries import NOT_GIVEN
+from bayescontrol.mode_queries import NOT_GIVEN, has
 from bayescontrol.priors import TOLERANCE, as_prior
-from bayescontrol.protocols import Stateful, has
+from bayescontrol.protocols import Stateful
 from bayescontrol.values import require_shapes
 
 M = TypeVar("M")

@@ -17,8 +17,8 @@ import numpy as np
 from bayescontrol.arrays import ArrayLike, FloatArray
 from bayescontrol.beliefs.changing import SwitchingBelief
 from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import ModeArrayQueries, require
-from bayescontrol.protocols import Stateful, StateMixing, has
+from bayescontrol.mode_queries import ModeArrayQueries, has, require
+from bayescontrol.protocols import Stateful, StateMixing
 
 M = TypeVar("M")
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import click
 import numpy as np
+from click.core import ParameterSource
 from rich.text import Text
 
 from bayescontrol.beliefs.finite import FiniteBelief
@@ -30,6 +31,7 @@ from bayescontrol.experts import Bank, BankCheck, check_bank
 from bayescontrol.experts.plant_mode import FilterMode
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.registry import module_at, study_file
+from bayescontrol.lab.runner import Progress
 from bayescontrol.problems import classes
 from bayescontrol.problems.tabular import TabularModes
 from bayescontrol.problems.tabulate import TooManySituations, tabulate
@@ -39,6 +41,11 @@ from bayescontrol.schedules import Every, every_step
 #: Pairs that are shown without --all.
 _SHOWN = 12
 _positive = click.IntRange(min=1)
+_weights = partial(click.option, type=click.FloatRange(min=0.0), multiple=True)
+#: Options that have an effect on one kind of modes only.
+_FOR_BANKS = ("--figure", "--output-limits", "--Q", "--R", "--strict")
+_FOR_TABLES = ("--true", "--other", "--hold", "--all")
+_TABLES = "modes with finitely many actions, observations and situations"
 
 
 class ModesBroke(BayesControlError, RuntimeError):
@@ -46,9 +53,9 @@ class ModesBroke(BayesControlError, RuntimeError):
 
 
 class ModeSource(NamedTuple):
-    """Tabulated modes, the number of steps that the agent holds each mode, and a remark."""
+    """Tabulated modes or a finished check, the steps that the agent holds a mode, and a remark."""
 
-    modes: TabularModes
+    modes: TabularModes | BankCheck | SampledVerdict
     hold: int = 1
     note: str = ""
 
@@ -57,17 +64,20 @@ def load_modes(
     name: str,
     settings: Mapping[str, str],
     limit: int = 10_000,
-    simulation: Mapping[str, object] = {},
+    given: Sequence[str] = (),
+    simulation: Mapping[str, Any] = {},
     **bank_options: Any,
-) -> ModeSource | BankCheck | SampledVerdict:
+) -> ModeSource:
     """Load a class of modes by its name, or from file.py:attribute (by default `modes`).
 
     `limit` is the maximum number of situations. Raises `ModesBroke` if the user's code fails. A
     bank of plant models is checked at once, with `bank_options`, and so are modes that do not fit
-    in a table, with the options `simulation` of `sampled_check`.
+    in a table, with the options `simulation` of `sampled_check`. `given` are the options of the
+    command line; those that would have no effect are refused.
     """
     path = study_file(name)
     if path is None:
+        _refuse(given, _FOR_BANKS, "a bank of plant models")
         return ModeSource(classes.make(name, **settings))
     attribute = "modes" if name.endswith(".py") else name.rpartition(":")[2]
     module = module_at(path)
@@ -83,31 +93,45 @@ def load_modes(
         loaded = classes.call_with_settings(attribute, value, settings) if is_function else value
         bank = _bank_of(loaded)
         if bank is not None:
+            _refuse(given, _FOR_TABLES, _TABLES)
             with live("checked") as progress:
-                return check_bank(bank, progress=progress.advance, **bank_options)
+                return ModeSource(check_bank(bank, progress=progress.advance, **bank_options))
+        _refuse(given, _FOR_BANKS, "a bank of plant models")
         try:
             return ModeSource(tabulate(loaded, limit=limit), *_schedule(loaded))
         except (MissingCapability, TooManySituations):
-            verdict = _check_by_simulation(loaded, getattr(module, "world", None), **simulation)
-            if verdict is None:
+            found = _modes_to_simulate(loaded)
+            if found is None:
                 raise
-            return verdict
+        _refuse(given, _FOR_TABLES, _TABLES)
+        world = getattr(module, "world", None)
+        with live("simulated") as progress:
+            verdict = sampled_check(
+                world=world if callable(world) else None,
+                progress=partial(_advance, progress, simulation["starts"]), **found, **simulation,
+            )  # fmt: skip
+        return ModeSource(verdict, note=_observed(loaded))
     except BayesControlError:
         raise
     except Exception as error:  # the user's code may raise anything
         raise ModesBroke(f"{name} failed: {type(error).__name__}: {error}") from error
 
 
-def _check_by_simulation(loaded: Any, world: object, **options: Any) -> SampledVerdict | None:
-    """Check all pairs of a list of modes, or of an agent from its prior; None for other classes."""
+def _refuse(given: Sequence[str], options: Sequence[str], purpose: str) -> None:
+    """Raise InvalidSetting if one of these options was given."""
+    if wrong := ", ".join(option for option in options if option in given):
+        raise classes.InvalidSetting(f"{wrong}: only for {purpose}. Leave it out here")
+
+
+def _modes_to_simulate(loaded: Any) -> dict[str, Any] | None:
+    """Return the modes of a list or of an agent, for `sampled_check`; None for other classes."""
+    found: dict[str, Any] = {"draw": loaded}
     is_rule = isinstance(loaded, ControlRule) and type(loaded).issue is ControlRule.issue
     if is_rule and isinstance(loaded.belief, FiniteBelief):
-        options |= {"situation": loaded.x, "advance": loaded.advance}
-        prior, modes = loaded.belief.prior, loaded.belief.modes
-        loaded = [modes[m] for m in np.flatnonzero(prior).tolist()]
-    if not isinstance(loaded, list | tuple) or any(isinstance(mode, type) for mode in loaded):
-        return None
-    return sampled_check(loaded, world=world if callable(world) else None, **options)
+        modes = [loaded.belief.modes[m] for m in np.flatnonzero(loaded.belief.prior).tolist()]
+        found = {"draw": modes, "situation": loaded.x, "advance": loaded.advance}
+    is_list = isinstance(found["draw"], list | tuple)
+    return found if is_list and not any(isinstance(m, type) for m in found["draw"]) else None
 
 
 def _bank_of(loaded: Any) -> Bank | None:
@@ -125,13 +149,17 @@ def _bank_of(loaded: Any) -> Bank | None:
 def _schedule(loaded: Any) -> tuple[int, str]:
     """Return how many steps the agent holds a mode, and a remark if that is not simulated."""
     schedule = loaded.schedule if isinstance(loaded, ControlRule) else every_step
+    if schedule is every_step or isinstance(schedule, Every):
+        return getattr(schedule, "k", 1), _observed(loaded)
+    plan = f"The agent's schedule {schedule!r} is not simulated: runs draw a mode at every step. "
+    return 1, plan + _observed(loaded)
+
+
+def _observed(loaded: Any) -> str:
+    """Return a remark if the agent has made observations."""
     count = getattr(getattr(loaded, "belief", None), "count", 0)
     note = f"The agent has made {counted(count, 'observation')}: it is checked from its prior."
-    if isinstance(schedule, Every):
-        return schedule.k, note * bool(count)
-    is_simulated = schedule is every_step
-    plan = f"The agent's schedule {schedule!r} is not simulated: runs draw a mode at every step. "
-    return 1, plan * (not is_simulated) + note * bool(count)
+    return note if count else ""
 
 
 def settings_of(texts: Sequence[str]) -> dict[str, str]:
@@ -157,17 +185,21 @@ def settings_of(texts: Sequence[str]) -> dict[str, str]:
 @click.option(
     "--runs",
     type=click.IntRange(min=0),
-    help="Simulated runs for each true mode; 0 for none.  [default: 100; bank: 400]",
+    help="Simulated runs for each true mode; 0 for none.  [default: 100; bank: 400; densities: 60]",
 )
-@click.option("--horizon", type=_positive, help="Steps of a run.  [default: 10000; bank: 2000]")
+@click.option(
+    "--horizon",
+    type=_positive,
+    help="Steps of a run.  [default: 10000; bank: 2000; densities: 200]",
+)
 @click.option(
     "--hold", type=_positive, help="Steps for which a mode is held.  [default: the agent's]"
 )
 @click.option("--seed", default=0, help="Seed of the simulated runs.")
 @click.option("--limit", type=_positive, default=10_000, help="Maximum number of situations.")
 @click.option("--output-limits", type=(float, float), help="Limits of the outputs of a bank.")
-@click.option("--Q", "Q", type=float, multiple=True, help="Weight of each output of a bank.")
-@click.option("--R", "R", type=float, multiple=True, help="Weight of each input of a bank.")
+@_weights("--Q", "Q", help="Weight of the outputs of a bank; once, or for each.")
+@_weights("--R", "R", help="Weight of the inputs of a bank; once, or for each.")
 @click.option("--strict", is_flag=True, help="Exit code 14 if a pair of a bank is unstable.")
 @click.option("--figure", type=click.Path(dir_okay=False), help="Draw a bank: .svg, .png")
 @click.option("--all", "everything", is_flag=True, help="Show every pair.")
@@ -200,28 +232,30 @@ def check(
     if modes is None:
         _list_classes()
         return
+    context = click.get_current_context()
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+    ]
     with redirect_stdout(sys.stderr):
-        source = load_modes(
-            modes, settings_of(settings), limit, output_limits=output_limits, seed=seed,
+        found, steps_held, note = load_modes(
+            modes, settings_of(settings), limit, given, output_limits=output_limits, seed=seed,
             horizon=horizon or 2000, runs=400 if runs is None else max(runs, 2), Q=Q or 1.0,
             R=R or 1.0,
             simulation={"starts": runs or 60, "steps": horizon or 200, "seed": seed},
         )  # fmt: skip
-    if isinstance(source, BankCheck):
+    if isinstance(found, BankCheck):
         if figure:
-            source.plot().save(figure)
-        print_bank(modes, source, as_json, source.exit_code(strict))
-        sys.exit(source.exit_code(strict))
-    if figure or output_limits or Q or R or strict:
-        raise classes.InvalidSetting(
-            "--figure, --output-limits, --Q, --R and --strict are for a bank of plant models"
-        )
-    if isinstance(source, SampledVerdict):
-        print_sampled(modes, source, as_json)
-        sys.exit(EXIT_CODES[source.outcome])
+            found.plot().save(figure)
+        print_bank(modes, found, as_json, found.exit_code(strict))
+        sys.exit(found.exit_code(strict))
+    if isinstance(found, SampledVerdict):
+        print_sampled(modes, found, note, as_json)
+        sys.exit(EXIT_CODES[found.outcome])
     with redirect_stdout(sys.stderr):
-        verdict = _select_pairs(check_modes(source.modes), true, other)
-    hold, horizon, runs = hold or source.hold, horizon or 10_000, 100 if runs is None else runs
+        verdict = _select_pairs(check_modes(found), true, other)
+    hold, horizon, runs = hold or steps_held, horizon or 10_000, 100 if runs is None else runs
     simulate = partial(_simulate, verdict, runs=runs, horizon=horizon, hold=hold, seed=seed)
     if as_json:
         with redirect_stdout(sys.stderr):
@@ -229,11 +263,11 @@ def check(
         print_json({"class": modes, **as_object(verdict, times)})
     else:
         console = open_console()
-        size = repr(source.modes).partition("(")[2].removesuffix(")")
+        size = repr(found).partition("(")[2].removesuffix(")")
         console.print(Text.assemble((modes, "bold"), f": {size}\n"))
         print_headline(console, verdict, hold)
-        if source.note:
-            console.print(Text(source.note, style="yellow"))
+        if note:
+            console.print(Text(note, style="yellow"))
         if verdict.pairs:  # print the exact part first: simulation may take a while
             print_pairs(console, verdict, simulate(), len(verdict.pairs) if everything else _SHOWN)
     sys.exit(EXIT_CODES[verdict.outcome])
@@ -272,6 +306,11 @@ def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> Times:
         if true_modes:
             progress.advance(len(true_modes) * runs, len(true_modes) * runs)
     return times
+
+
+def _advance(progress: Progress, runs: int, pairs: int, total: int) -> None:
+    """Show the progress of the check of a bank in runs."""
+    progress.advance(pairs * runs, total * runs)
 
 
 def _list_classes() -> None:

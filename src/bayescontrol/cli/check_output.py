@@ -330,7 +330,7 @@ def _rate_object(pair: PairVerdict, rate: DivergenceRate) -> dict[str, Any]:
 # -- modes that do not fit in a table -----------------------------------------------------------
 
 
-def print_sampled(name: str, verdict: SampledVerdict, as_json: bool) -> None:
+def print_sampled(name: str, verdict: SampledVerdict, note: str, as_json: bool) -> None:
     """Print a check by simulation: the outcome, and a row for each pair; or all as JSON."""
     pairs: list[dict[str, str | float]] = [
         {
@@ -347,6 +347,8 @@ def print_sampled(name: str, verdict: SampledVerdict, as_json: bool) -> None:
     (sign, _, style), console = _SIGNS[verdict.outcome], open_console()
     console.print(Text.assemble((name, "bold"), ": checked by simulation, which is no proof\n"))
     console.print(Text.assemble((f"{sign} ", style), (_HEADLINES[verdict.outcome], "bold")))
+    if note:
+        console.print(Text(note, style="yellow"))
     rows = tuple(tuple(pair.values()) for pair in pairs)
     console.print(table(Table(str(verdict).splitlines()[0], tuple(pairs[0]), rows)))
     for what in verdict.needed:

@@ -22,12 +22,7 @@ from bayescontrol.report.tables import overview
 @click.command()
 @click.argument("more", metavar="[NAME]...", nargs=-1)
 @click.option("--quick/--full", default=True, help="Quick size (minutes) or the size in the paper.")
-@click.option(
-    "--only",
-    metavar="NAME...",
-    multiple=True,
-    help="Run only these experiments: --only bandit,maze.",
-)
+@click.option("--only", metavar="NAME,...", multiple=True, help="Run only these experiments.")
 @worker_options(default="every core")
 @results_folder.stale_options
 @click.option("--out", type=click.Path(path_type=Path), default=Path("report"), show_default=True)

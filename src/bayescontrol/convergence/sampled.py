@@ -23,7 +23,8 @@ from bayescontrol.convergence.settling import require_counts
 from bayescontrol.convergence.verdict import Outcome, Reason
 from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import MissingCapability, counted
-from bayescontrol.mode_queries import ModeEnvironment, as_mode_list
+from bayescontrol.mode_queries import as_mode_list
+from bayescontrol.modes import ModeEnvironment
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import Advance
 
@@ -324,15 +325,16 @@ def sampled_check(
     slow: float = 0.001,
     rare_pairs: float = 0.2,
     seed: SeedLike = 0,
+    progress: Callable[[int, int], object] | None = None,
 ) -> SampledVerdict:
     """Check by simulation whether the rule settles, for modes with densities or infinitely many.
 
     `draw(rng)` returns a mode from the prior; the `modes` drawn are paired two by two, and an odd
     one is not used. For a finite class, `draw` is the list of its modes, or returns the same few
-    objects: then every ordered pair is checked, or 100 of them, drawn at random, if there are more.
-    `world(mode)` returns the world
-    that the mode describes; it may be left out if modes have `observation_probabilities(x, a)` or
-    `environment()`.
+    objects: then every ordered pair of these is checked, or 100 of them, drawn at random, if there
+    are more. `world(mode)` returns the world that the mode describes; it may be left out if modes
+    have `observation_probabilities(x, a)` or `environment()`. `progress` is called with the numbers
+    of finished and of all pairs.
 
     In the world of the first mode of a pair, some modes take turns for up to `wander_steps` steps;
     from this start the first mode acts for `steps`. If that gives no evidence and the two act
@@ -383,15 +385,17 @@ def sampled_check(
     make_world = world or partial(_described_world, situation=situation, advance=advance)
     pairs = []
     for n, (true, other) in enumerate(chosen):
-        rest = [
-            m for k in range(len(drawn)) if (m := (other + k) % len(drawn)) not in (true, other)
-        ]
+        if progress is not None:
+            progress(n, len(chosen))
+        rest = [m for m in (*range(other + 1, len(drawn)), *range(other)) if m != true]
         group = [drawn[m] for m in (true, other, *rest[:OTHER_MODES])]
 
         def make_walk(run: int, group: list[Any] = group, n: int = n) -> Walk:
             return Walk(group, make_world, situation, advance, seed=seed, run=run + 2 * n * starts)
 
         pairs.append(_check_pair(make_walk, plan))
+    if progress is not None:
+        progress(len(chosen), len(chosen))
     return SampledVerdict(tuple(pairs), steps, rare_pairs, complete)
 
 

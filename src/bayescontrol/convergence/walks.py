@@ -17,7 +17,8 @@ import numpy as np
 from bayescontrol.arrays import copy_if_array
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.interaction import both_streams
-from bayescontrol.mode_queries import checked_probabilities, log_likelihood, safe_log, state_for
+from bayescontrol.mode_queries import log_likelihood, safe_log, state_for
+from bayescontrol.priors import checked_probabilities
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import as_advance, next_situation
 

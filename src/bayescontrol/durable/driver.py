@@ -26,7 +26,8 @@ from bayescontrol.errors import (
     MissingCapability,
     TooLate,
 )
-from bayescontrol.protocols import CountsDecisions, Persistent, PosteriorSummary, has
+from bayescontrol.mode_queries import has
+from bayescontrol.protocols import CountsDecisions, Persistent, PosteriorSummary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream

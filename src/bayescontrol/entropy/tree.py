@@ -40,9 +40,9 @@ from bayescontrol.errors import (
     InvalidTable,
     MissingCapability,
 )
-from bayescontrol.mode_queries import checked_probabilities
-from bayescontrol.priors import TOLERANCE, as_prior
-from bayescontrol.protocols import ActionProbabilities, IOSystem, Stateful, has
+from bayescontrol.mode_queries import has
+from bayescontrol.priors import TOLERANCE, as_prior, checked_probabilities
+from bayescontrol.protocols import ActionProbabilities, IOSystem, Stateful
 
 Probabilities = Mapping[Any, float]
 IO_SYSTEM: Final = ("start", "advance", "action_probabilities", "observation_probabilities")

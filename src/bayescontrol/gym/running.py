@@ -36,7 +36,8 @@ from bayescontrol.interaction import both_streams
 from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsPrior, QValues
 from bayescontrol.mdp.problem import GibbsMDP
 from bayescontrol.mdp.table import Step
-from bayescontrol.protocols import Stateful, has
+from bayescontrol.mode_queries import has
+from bayescontrol.protocols import Stateful
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import SeedLike, StreamLike, as_seed

@@ -38,8 +38,8 @@ from bayescontrol.beliefs.weights import LN2, Floor
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
 from bayescontrol.experts.mode import SimulatorNoise
 from bayescontrol.live.predictors import Predictor
-from bayescontrol.mode_queries import is_mode_array
-from bayescontrol.protocols import ObservationProbabilities, has
+from bayescontrol.mode_queries import has, is_mode_array
+from bayescontrol.protocols import ObservationProbabilities
 from bayescontrol.values import part_of, require_arrays
 
 #: The largest φ/σ that the alarm accepts; such a mode loses 0.03 nats in ten million steps.

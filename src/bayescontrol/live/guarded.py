@@ -23,9 +23,9 @@ from bayescontrol.experts.bumpless import Bumpless, WrappedAgent
 from bayescontrol.live.alarm import Alarm
 from bayescontrol.live.predictors import KrichevskyTrofimov, StudentPredictor
 from bayescontrol.live.restarted import RestartedAlarm
-from bayescontrol.mode_queries import require_hashable
+from bayescontrol.mode_queries import has, require_hashable
 from bayescontrol.problems.tabular import TabularEnvironment
-from bayescontrol.protocols import MISSING, ActionProbabilities, has
+from bayescontrol.protocols import MISSING, ActionProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import Stream, StreamLike, require_stream

@@ -24,22 +24,21 @@ from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
 from bayescontrol.mode_queries import (
     as_mode_list,
-    checked_probabilities,
     first_state,
+    has,
     is_mode_array,
     log_likelihood,
     name_of,
     require,
     state_transition,
 )
-from bayescontrol.priors import TOLERANCE
+from bayescontrol.priors import TOLERANCE, checked_probabilities
 from bayescontrol.problems.tabular import Labels, TabularMode, TabularModes
 from bayescontrol.protocols import (
     ActionProbabilities,
     Likelihood,
     ObservationProbabilities,
     Stateful,
-    has,
 )
 from bayescontrol.rule import ControlRule
 from bayescontrol.situations import Advance, as_advance, next_situation

@@ -18,9 +18,9 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.interaction import both_streams, interact
-from bayescontrol.mode_queries import is_mode_array, state_for
+from bayescontrol.mode_queries import has, is_mode_array, state_for
 from bayescontrol.modes import PairedMode
-from bayescontrol.protocols import SituatedState, Stateful, has
+from bayescontrol.protocols import SituatedState, Stateful
 from bayescontrol.record import Probe, Record
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.testing.belief_laws import evidence, npy_round_trip, require, same_bits

@@ -16,7 +16,8 @@ import numpy as np
 
 from bayescontrol.arrays import Arrays, FloatArray
 from bayescontrol.errors import BayesControlError, MissingCapability
-from bayescontrol.protocols import Persistent, has
+from bayescontrol.mode_queries import has
+from bayescontrol.protocols import Persistent
 from bayescontrol.seeding import SeedLike, as_stream
 
 #: One step: the situation x, the action a, the observation o.

@@ -16,13 +16,14 @@ from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.interaction import both_streams
 from bayescontrol.mode_queries import (
-    ModeEnvironment,
+    has,
     is_mode_array,
     name_of,
     safe_log,
     state_for,
     uses_situation,
 )
+from bayescontrol.modes import ModeEnvironment
 from bayescontrol.priors import TOLERANCE
 from bayescontrol.record import drawn_mode, log_score, posterior
 from bayescontrol.rule import ControlRule
@@ -43,23 +44,23 @@ def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> No
     Traceback (most recent call last):
     bayescontrol.testing.belief_laws.LawBroken: the policy of the mode sums to 1.4 in situation None
     """
-    s = mode.start() if protocols.has(mode, protocols.Stateful) else None
+    s = mode.start() if has(mode, protocols.Stateful) else None
     for x, a, o in history:
-        situation = state_for(mode, x, s) if protocols.has(mode, protocols.Stateful) else x
-        if protocols.has(mode, protocols.ActionProbabilities):
+        situation = state_for(mode, x, s) if has(mode, protocols.Stateful) else x
+        if has(mode, protocols.ActionProbabilities):
             total = sum(mode.action_probabilities(situation).values())
             require(
                 abs(total - 1.0) <= TOLERANCE,
                 f"the policy of {who} sums to {total:.9g} in situation {situation!r}",
             )
-        if protocols.has(mode, protocols.ObservationProbabilities):
+        if has(mode, protocols.ObservationProbabilities):
             total = sum(mode.observation_probabilities(situation, a).values())
             require(
                 abs(total - 1.0) <= TOLERANCE,
                 f"the hypothesis of {who} sums to {total:.9g} in situation {situation!r} "
                 f"after action {a!r}",
             )
-        if protocols.has(mode, protocols.Stateful):
+        if has(mode, protocols.Stateful):
             before, after = deepcopy(s), mode.advance(situation, a, o)
             require(
                 pack(before, "the state").tobytes() == pack(s, "the state").tobytes(),
@@ -160,12 +161,12 @@ def check_modes(
     belief_laws.check_deterministic(belief, history, seed=seed)
     belief_laws.check_save(belief, history)
     belief_laws.check_bad_evidence(belief, history, [(x, a, o) for o in bad])
-    if is_array or not any(protocols.has(mode, protocols.Stateful) for mode in modes):
+    if is_array or not any(has(mode, protocols.Stateful) for mode in modes):
         belief_laws.check_order(belief, history, seed=seed)
         belief_laws.check_merge(belief, history)
     beliefs = {"as given": belief()}
     one_by_one = [modes[m] for m in range(size)]
-    if all(protocols.has(m, protocols.Likelihood) for m in one_by_one):
+    if all(has(m, protocols.Likelihood) for m in one_by_one):
         beliefs["one by one"] = belief(one_by_one)
         beliefs["in logarithms"] = belief([InLogarithms(m) for m in one_by_one])
     # Taking the logarithm of a likelihood rounds before the belief does.
@@ -189,7 +190,7 @@ def _history(agent: Any, environment: Any, steps: int, seed: int) -> list[Event]
 def _worlds(modes: Any, situation: Any, advance: Any) -> Callable[[int], Any]:
     """Return a function that returns the world of mode m."""
     for m in range(len(modes)):
-        if not protocols.has(modes[m], protocols.ObservationProbabilities):
+        if not has(modes[m], protocols.ObservationProbabilities):
             raise MissingCapability(
                 f"mode {m} ({modes[m]!r}) has no observation_probabilities(x, a): add it, or "
                 "pass environment=, a function that returns the world of mode m"
@@ -202,7 +203,7 @@ class InLogarithms:
 
     def __init__(self, mode: Any) -> None:
         self.mode = mode
-        if protocols.has(mode, protocols.Stateful):
+        if has(mode, protocols.Stateful):
             self.start, self.advance = mode.start, mode.advance
             self.uses_situation = uses_situation(mode)
 
