@@ -15,7 +15,6 @@ from tests.serve.process import command
 from tests.serve.raw import Raw, ask, connected, rest
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.cli.screen import UsageError
 from bayescontrol.durable import open_agent
 from bayescontrol.durable.log import open_store
 from bayescontrol.serve import Client, Limits
@@ -225,37 +224,49 @@ def test_the_password_of_a_store_is_never_printed(
     from click.testing import CliRunner
 
     from bayescontrol.cli.serve import serve
+    from bayescontrol.durable.postgres import PostgresStore
 
     address, file = address.format(PASSWORD), tmp_path / "store"
     file.write_text(f"{address}\n")
     if source == "variable":
         monkeypatch.setenv("BAYESCONTROL_STORE", address)
     given = {"argument": [address], "file": ["--store-file", str(file)], "variable": []}[source]
-    monkeypatch.setattr(
-        "bayescontrol.durable.postgres.PostgresStore.__init__.__kwdefaults__",
-        {"durable": True, "patience": 0.0},
-    )
+    monkeypatch.setitem(PostgresStore.__init__.__kwdefaults__, "patience", 0.0)
     answer = CliRunner().invoke(serve, [*given, "--port", "0"])
     assert answer.exit_code == 2, answer.output
     shown = answer.output + "".join(traceback.format_exception(answer.exception))
     for part in ("pw-nobody", "may:see", "see@all", "@all"):
         assert part not in shown, shown
-    assert ("Other users" in shown) == (source == "argument")
 
 
-def test_the_store_can_be_given_by_a_file_or_a_variable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("given", "variable", "expected"),
+    [
+        (["a:"], None, "'a:'"),
+        (["a:"], "b:", "'a:'"),
+        ([], "b:", "'b:'"),
+        (["--store-file", "FILE"], None, "'file:'"),
+        (["--store-file", "FILE"], "b:", "give one of"),
+        (["a:", "--store-file", "FILE"], None, "give one of"),
+        ([], None, "give one of"),
+        (["--store-file", "missing"], None, "No such file"),
+    ],
+)
+def test_the_store_is_given_once_by_an_argument_a_file_or_a_variable(
+    given: list[str],
+    variable: str | None,
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from bayescontrol.cli.serve import _store_address
+    from click.testing import CliRunner
 
-    file = tmp_path / "store"
-    file.write_text("sqlite:///a.db\n")
-    monkeypatch.setenv("BAYESCONTROL_STORE", "sqlite:///b.db")
-    found = [_store_address(*given) for given in (("c", None), (None, file), (None, None))]
-    assert found == ["c", "sqlite:///a.db", "sqlite:///b.db"]
-    for wrong, words in ((("c", file), "not both"), ((None, tmp_path), "cannot read")):
-        with pytest.raises(UsageError, match=words):
-            _store_address(*wrong)
-    monkeypatch.delenv("BAYESCONTROL_STORE")
-    with pytest.raises(UsageError, match="no store"):
-        _store_address(None, None)
+    from bayescontrol.cli.serve import serve
+
+    monkeypatch.chdir(tmp_path)
+    Path("FILE").write_text("file:\n")
+    answer = CliRunner().invoke(
+        serve, [*given, "--port", "0"], env={"BAYESCONTROL_STORE": variable}
+    )
+    assert answer.exit_code == 2
+    assert expected in answer.output

@@ -1,14 +1,11 @@
 """`bayescontrol serve`: the agents of a store over HTTP, with a live page."""
 
-import math
-import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 
@@ -34,25 +31,6 @@ _LIMITS: Final = (
     ("--max-agents", "agents", 1_000, "Maximum number of agents in the store."),
     ("--grace", "grace", 10.0, "Seconds to finish pending requests when the server stops."),
 )
-
-
-class Finite(click.FloatRange):
-    """A finite number in a range; click's own range accepts NaN.
-
-    >>> Finite(min=0.0).convert("nan", None, None)
-    Traceback (most recent call last):
-    click.exceptions.BadParameter: 'nan' is not a finite number.
-    """
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the number, or raise `click.BadParameter`."""
-        number: float = click.FLOAT.convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a finite number.", param, ctx)
-        converted: float = super().convert(number, param, ctx)
-        return converted
 
 
 @contextmanager
@@ -87,10 +65,8 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     epilog="A token is read from --token-file or from the variable BAYESCONTROL_TOKEN, never from "
     "the command line, which other users of the machine can read.",
 )
-@click.argument("store", metavar="[STORE]", required=False)
-@click.option(
-    "--store-file", type=click.Path(path_type=Path), help="A file with the address of the store."
-)
+@click.argument("store", metavar="[STORE]", required=False, envvar=_STORE)
+@click.option("--store-file", type=click.File(), help="A file with the address of the store.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port", type=PORT, default=8000, show_default=True, help="The port; 0 for any free port."
@@ -113,7 +89,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @limit_options
 def serve(
     store: str | None,
-    store_file: Path | None,
+    store_file: TextIO | None,
     host: str,
     port: int,
     token_file: Path | None,
@@ -133,10 +109,13 @@ def serve(
         from bayescontrol.serve.server import Server
         from bayescontrol.serve.tokens import Tokens
 
+        if (store is None) == (store_file is None):
+            raise UsageError(f"give one of STORE, --store-file and the variable {_STORE}")
+        address = store_file.read().strip() if store_file else store or ""
         tokens = Tokens.found(token_file)
         user_models = [_load_model(name) for name in models]
         server = Server(
-            _store_address(store, store_file), host=host, port=port, tokens=tokens,
+            address, host=host, port=port, tokens=tokens,
             limits=Limits(**limits), models={model.name: model for model in user_models},
             allow_hosts=allow_host,
         )  # fmt: skip
@@ -147,27 +126,6 @@ def serve(
         f"Serving {server.store_url}; the live page is at {server.url}/. Press Ctrl-C to stop."
     )
     server.run()
-
-
-def _store_address(store: str | None, file: Path | None) -> str:
-    """Return the address of the store: the argument, or from a file or the environment."""
-    if store is not None and file is not None:
-        raise UsageError("give STORE or --store-file, not both")
-    if store is not None:
-        if re.search(r"^\w+:/*[^/@:]*:.*@|password=", store, re.IGNORECASE):
-            print_message(
-                "Other users of this machine can read the password on the command line: give the "
-                f"address in --store-file or in the variable {_STORE}."
-            )
-        return store
-    if file is not None:
-        try:
-            return file.read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read --store-file {file}: {error}") from None
-    if _STORE not in os.environ:
-        raise UsageError(f"no store: give STORE or --store-file, or set {_STORE}")
-    return os.environ[_STORE]
 
 
 def _load_model(name: str) -> Model:

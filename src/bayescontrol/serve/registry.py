@@ -89,7 +89,7 @@ class AgentRegistry:
         self._failure: tuple[float, errors.StoreFailed] | None = None  # of the last write, and when
         self._last_test_write = -math.inf
         self._opening: dict[str, asyncio.Task[bool]] = {}
-        self._failed: dict[str, BaseException] = {}
+        self._failed: list[str] = []
         #: The queues of the agents that are open.
         self.queues: dict[str, RequestQueue] = {}
         gauge = self.metrics.gauge
@@ -198,15 +198,14 @@ class AgentRegistry:
             raise Refused("too-many-agents", f"the store already has {len(names)} agents")
         return await self._open(name, requested, seed)
 
-    async def open_all(self) -> dict[str, BaseException]:
-        """Open every agent. Returns the errors of those that cannot be opened."""
-        failed: dict[str, BaseException] = {}
+    async def open_all(self) -> None:
+        """Open every agent; log those that cannot be opened, and add them to `failed`."""
         for name in await self.names():
             try:
                 await self.queue(name)
             except errors.BayesControlError as error:
-                failed[name] = error
-        return failed
+                self._failed.append(name)
+                _logger.warning("agent %r cannot be opened: %s", name, error)
 
     async def _open(
         self, name: str, model: Model | None, seed: int | None
@@ -296,14 +295,12 @@ class AgentRegistry:
         self._tasks = [self.opened, asyncio.create_task(self.monitor.run(self.queues))]
 
     async def _open_in_background(self) -> None:
-        """Open every agent, log those that fail, then declare the server ready."""
+        """Open every agent, then declare the server ready."""
         try:
-            self._failed = await self.open_all()
+            await self.open_all()
         except Exception:
             _logger.exception("the store cannot be read: the server will not become ready")
             return
-        for name, error in self._failed.items():
-            _logger.warning("agent %r cannot be opened: %s", name, error)
         self.ready = not self.closing
 
     def stop(self) -> None:
