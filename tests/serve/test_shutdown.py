@@ -231,7 +231,8 @@ def test_the_password_of_a_store_is_never_printed(
     if source == "variable":
         monkeypatch.setenv("BAYESCONTROL_STORE", address)
     given = {"argument": [address], "file": ["--store-file", str(file)], "variable": []}[source]
-    monkeypatch.setitem(PostgresStore.__init__.__kwdefaults__, "patience", 0.0)
+    defaults = PostgresStore.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "patience", 0.0)
     answer = CliRunner().invoke(serve, [*given, "--port", "0"])
     assert answer.exit_code == 2, answer.output
     shown = answer.output + "".join(traceback.format_exception(answer.exception))

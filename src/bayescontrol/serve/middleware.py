@@ -158,7 +158,7 @@ class Quota:
     ...     take(3), quota.used
     ...     take(1)
     Traceback (most recent call last):
-    bayescontrol.serve.problems.Refused: too many requests in progress of this caller: at most 3
+    bayescontrol.serve.problems.Refused: more than 3 requests in progress of this caller
     >>> quota.used
     0
     """
@@ -175,13 +175,11 @@ class Quota:
 
         def take(amount: int) -> None:
             nonlocal taken
+            if self.used + amount > self._limit:
+                raise Refused("overloaded", f"more than {self._limit} {self._what}")
             share = max(math.floor(_SHARE * self._limit), 1)
-            for used, limit, whose in (
-                (self.used, self._limit, ""),
-                (self._by_caller[caller], share, " of this caller"),
-            ):
-                if used + amount > limit:
-                    raise Refused("overloaded", f"too many {self._what}{whose}: at most {limit}")
+            if self._by_caller[caller] + amount > share:
+                raise Refused("overloaded", f"more than {share} {self._what} of this caller")
             taken += amount
             self.used += amount
             self._by_caller[caller] += amount
@@ -308,14 +306,10 @@ class Middleware:
         began, status = time.perf_counter(), 0  # status 0: the answer has not begun
         body: bytes | None = None  # None until it has arrived
         loop, deadline = asyncio.get_running_loop(), self._limits.deadline
-        unread = True  # whether the application has not asked for the body
+        unread: list[_Message] = []  # the body, until the application asks for it
 
         async def receive_again() -> _Message:
-            nonlocal unread
-            if unread:
-                unread = False
-                return {"type": "http.request", "body": body, "more_body": False}
-            return await receive()
+            return unread.pop() if unread else await receive()
 
         async def counted_send(message: _Message) -> None:
             nonlocal status
@@ -331,6 +325,7 @@ class Middleware:
             async with timeout:
                 with self._bodies.using(caller) as take_bytes, self.requests.using(caller) as take:
                     body = await self._read_body(receive, take_bytes)
+                    unread.append({"type": "http.request", "body": body, "more_body": False})
                     if not scope["path"].startswith(_HEALTH) and scope["path"] != STREAM:
                         self.started += 1
                         take(1)

@@ -72,16 +72,14 @@ class HttpConnection(HttpToolsProtocol):
         """Accept the connection, or refuse it if there are too many."""
         super().connection_made(transport)
         self._caller = self.client and self.client[0]
-        if len(self.connections) - len(self._ending) > self._limits.connections:
+        limit = self._limits.connections
+        if len(self.connections) - len(self._ending) > limit:
             if self._waiting:
                 counts = Counter(one._caller for one in self._waiting)
                 # `min` returns the first of equals: the one that has waited longest.
                 min(self._waiting, key=lambda c: (c._is_known, -counts[c._caller]))._drop()
             else:
-                self._refuse(
-                    "overloaded",
-                    f"{self._limits.connections} connections have requests in progress",
-                )
+                self._refuse("overloaded", f"{limit} connections have requests in progress")
         if self not in self._ending:
             self._expect(self._limits.idle)
         if len(self._ending) > _MAX_ENDING:
@@ -105,18 +103,20 @@ class HttpConnection(HttpToolsProtocol):
         self._waiting.pop(self, None)
         self._ending.pop(self, None)
         self._set_timer(None)
-        self._set_stall_timer(None)
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         """Give the client `deadline` seconds to read."""
         super().pause_writing()
-        self._set_stall_timer(self.loop.call_later(self._limits.deadline, self._drop))
+        self._stall_timer = self.loop.call_later(self._limits.deadline, self._drop)
 
     def resume_writing(self) -> None:
         """Stop the timer of `pause_writing`."""
         super().resume_writing()
-        self._set_stall_timer(None)
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
 
     # -- bytes that arrive -----------------------------------------------------------------------
 
@@ -232,11 +232,6 @@ class HttpConnection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if seconds is None else self.loop.call_later(seconds, self._on_deadline)
-
-    def _set_stall_timer(self, timer: asyncio.TimerHandle | None) -> None:
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
-        self._stall_timer = timer
 
     def _on_deadline(self) -> None:
         if self._in_head and self not in self._ending:

@@ -25,9 +25,8 @@ from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.middleware import Limits
 from bayescontrol.serve.models import requested_model
 from bayescontrol.serve.monitor import Monitor
-from bayescontrol.serve.problems import BadSettings, Refused, UnknownAgent, kind_of
+from bayescontrol.serve.problems import Refused, UnknownAgent, kind_of
 from bayescontrol.serve.request_queue import RequestQueue
-from bayescontrol.serve.schemas import value_of
 
 T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
@@ -187,12 +186,7 @@ class AgentRegistry:
         Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
         """
         require_name(name)
-
-        def build() -> Model:
-            values = {k: value_of(v, f"setting {k}", BadSettings) for k, v in settings.items()}
-            return requested_model(model, values, self.models)
-
-        requested = await _run(self._readers, build)
+        requested = await _run(self._readers, requested_model, model, settings, self.models)
         names = await self.names()
         if name not in names and len(names) >= self.limits.agents:
             raise Refused("too-many-agents", f"the store already has {len(names)} agents")

@@ -7,7 +7,6 @@ POST /v1/agents/{name}/observe           observe       GET /v1/agents/{name}/log
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from typing import Annotated, Final
@@ -23,7 +22,7 @@ from litestar.response import Stream as StreamedResponse
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Event, to_line
 from bayescontrol.durable.plain import as_plain
-from bayescontrol.errors import BadEvidence, BadSituation, BayesControlError, StoreFailed
+from bayescontrol.errors import BadEvidence, BadSituation, BayesControlError
 from bayescontrol.serve import schemas
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.middleware import LARGE
@@ -34,7 +33,6 @@ from bayescontrol.serve.problems import MEDIA_TYPE, Problem, Refused
 from bayescontrol.serve.registry import AgentRegistry
 from bayescontrol.serve.request_queue import RequestQueue
 
-_logger = logging.getLogger("bayescontrol.serve")
 #: Events of a log that are read and sent at once.
 _BATCH: Final = 500
 
@@ -204,12 +202,7 @@ async def ready(registry: Registry) -> schemas.Readiness:
     if not registry.ready:
         kind = "shutting-down" if registry.closing else "not-ready"
         raise Refused(kind, "the server is not ready")
-    try:
-        await registry.check()
-    except StoreFailed as error:
-        _logger.warning("the store does not answer: %s", error)
-        detail = "the store does not answer: retry later; the server log has the cause"
-        raise Refused("store-failed", detail) from error
+    await registry.check()
     failed = registry.failed
     # This route needs no token. If others do, it must not reveal names.
     return schemas.Readiness("ok", len(failed), [] if registry.needs_token else failed)
