@@ -192,15 +192,6 @@ class AgentRegistry:
             raise Refused("too-many-agents", f"the store already has {len(names)} agents")
         return await self._open(name, requested, seed)
 
-    async def open_all(self) -> None:
-        """Open every agent; log those that cannot be opened, and add them to `failed`."""
-        for name in await self.names():
-            try:
-                await self.queue(name)
-            except errors.BayesControlError as error:
-                self._failed.append(name)
-                _logger.warning("agent %r cannot be opened: %s", name, error)
-
     async def _open(
         self, name: str, model: Model | None, seed: int | None
     ) -> tuple[RequestQueue, bool]:
@@ -289,9 +280,14 @@ class AgentRegistry:
         self._tasks = [self.opened, asyncio.create_task(self.monitor.run(self.queues))]
 
     async def _open_in_background(self) -> None:
-        """Open every agent, then declare the server ready."""
+        """Open every agent, log those that fail, then declare the server ready."""
         try:
-            await self.open_all()
+            for name in await self.names():
+                try:
+                    await self.queue(name)
+                except errors.BayesControlError as error:
+                    self._failed.append(name)
+                    _logger.warning("agent %r cannot be opened: %s", name, error)
         except Exception:
             _logger.exception("the store cannot be read: the server will not become ready")
             return

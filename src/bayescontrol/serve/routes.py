@@ -22,7 +22,7 @@ from litestar.response import Stream as StreamedResponse
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Event, to_line
 from bayescontrol.durable.plain import as_plain
-from bayescontrol.errors import BadEvidence, BadSituation, BayesControlError
+from bayescontrol.errors import BadEvidence, BadSituation, BayesControlError, StoreFailed
 from bayescontrol.serve import schemas
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.middleware import LARGE
@@ -202,7 +202,10 @@ async def ready(registry: Registry) -> schemas.Readiness:
     if not registry.ready:
         kind = "shutting-down" if registry.closing else "not-ready"
         raise Refused(kind, "the server is not ready")
-    await registry.check()
+    try:
+        await registry.check()
+    except StoreFailed as error:  # a load balancer expects 503, whatever the cause
+        raise StoreFailed(str(error)) from error
     failed = registry.failed
     # This route needs no token. If others do, it must not reveal names.
     return schemas.Readiness("ok", len(failed), [] if registry.needs_token else failed)
