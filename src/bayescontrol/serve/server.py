@@ -154,7 +154,8 @@ def _error_response(
         frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
         places = "".join(f" < {f.filename}:{f.lineno}" for f in reversed(frames))
         path, text = request.url.path[:_MAX_LOGGED], str(error)[:_MAX_LOGGED]
-        _logger.error("%s %a: %s %a%s", request.method, path, type(error).__name__, text, places)
+        text = ascii(f"{type(error).__name__}: {text}")[1:-1]
+        _logger.error("%s %a: %s%s", request.method, path, text, places)
     registry.metrics.problems.labels(name).inc()
     status, headers, body = problem_response(name, detail, headers)
     return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
