@@ -34,7 +34,9 @@ def open_one_by_one(store: SqliteStore) -> int:
 def open_in_a_server(store: SqliteStore) -> int:
     async def opened() -> int:
         registry = AgentRegistry(store)
-        assert await registry.open_all() == {}
+        await registry.start()
+        await registry.opened
+        assert registry.failed == []
         found = len(registry.queues)
         await registry.close()
         return found

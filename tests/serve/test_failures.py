@@ -59,7 +59,7 @@ def test_a_missing_file_is_logged_and_its_path_is_not_sent(
         assert int(answer.headers["retry-after"]) >= 1
         assert b"shop.db" not in answer.body
         assert SECRET.encode() not in answer.body
-    assert ready.json["detail"].startswith("the store does not answer: retry later")
+    assert ready.json["detail"] == "the log of the server has the details"
     assert log.text.count(f"{SECRET}/shop.db") >= 3
 
 

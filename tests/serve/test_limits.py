@@ -1,6 +1,7 @@
 """Requests that are too large, too fast or too slow get 413, 429, 503 or 408, never a 500."""
 
 import json
+import select
 import socket
 import threading
 import time
@@ -20,7 +21,7 @@ from tests.serve.raw import JSON, Raw, ask, connected, read_until_closed
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.serve import Client, Refused
-from bayescontrol.serve.middleware import Limits, RateLimiter, require_few_values
+from bayescontrol.serve.middleware import Limits, Quota, RateLimiter, require_few_values
 from bayescontrol.serve.server import Server
 from bayescontrol.serve.tokens import Tokens
 
@@ -418,6 +419,49 @@ def test_slow_bodies_do_not_use_up_the_concurrency() -> None:
             one.close()
 
 
+def test_incomplete_bodies_use_bounded_memory() -> None:
+    """One caller may have 48 bodies in memory, and leaves 16 to others."""
+    tokens = [f"token-of-caller-number-{i}" for i in range(2)]
+    me, other = ({"Authorization": f"Bearer {token}"} for token in tokens)
+    limits = Limits(body=60_000, deadline=TIMEOUT)
+    head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += b"Authorization: Bearer %s\r\nContent-Length: 60000\r\n\r\n" % tokens[0].encode()
+    with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens(tokens)) as server:
+        slow = [connected(server.url) for _ in range(60)]
+        for one in slow:
+            one.sendall(head + b" " * 59_999)
+        refused, _, _ = select.select(slow, [], [], 30.0)
+        assert refused
+        assert b"bytes of bodies of this caller" in refused[0].recv(4096)
+        end = time.monotonic() + TIMEOUT
+        while len(select.select(slow, [], [], 0)[0]) < 11:  # one has been read, 48 are held
+            assert time.monotonic() < end
+        body = {"name": "a", "model": "x" * 50_000}
+        assert ask(server.url, "POST", "/v1/agents", body, me).status == 503
+        assert ask(server.url, "POST", "/v1/agents", body, other).status == 400  # its name is long
+        for one in slow:
+            one.close()
+        while (mine := ask(server.url, "POST", "/v1/agents", body, me)).status == 503:
+            assert time.monotonic() < end
+        assert mine.status == 400
+
+
+def test_a_quota_is_shared_and_given_back() -> None:
+    quota = Quota(8, "things")
+    with quota.using("a") as take:
+        take(6)
+        with pytest.raises(Refused, match="more than 6 things of this caller"):
+            take(1)
+        with quota.using("b") as take_too:
+            take_too(2)
+            with pytest.raises(Refused, match=r"more than 8 things$"):
+                take_too(1)
+        assert quota.used == 6
+    with quota.using("a") as take:
+        take(6)
+    assert quota.used == 0
+
+
 def test_one_caller_leaves_a_quarter_of_the_concurrency_to_others() -> None:
     tokens = [f"token-of-caller-number-{i}" for i in range(2)]
     me, other = ({"Authorization": f"Bearer {token}"} for token in tokens)
@@ -439,9 +483,11 @@ def test_one_caller_leaves_a_quarter_of_the_concurrency_to_others() -> None:
                 pool.submit(ask, server.url, "POST", "/v1/agents/shop/act", {}, me)
                 for _ in range(3)
             ]
-            end = time.monotonic() + 60.0
-            while (mine := ask(server.url, "GET", "/v1/agents", headers=me)).status == 200:
+            end = time.monotonic() + TIMEOUT
+            under_way = b"requests_under_way 4"  # these three, and the one for the metrics
+            while under_way not in ask(server.url, "GET", "/v1/metrics", headers=other).body:
                 assert time.monotonic() < end
+            mine = ask(server.url, "GET", "/v1/agents", headers=me)
             assert mine.kind == "overloaded"
             assert "of this caller" in mine.json["detail"]
             assert ask(server.url, "GET", "/v1/agents", headers=other).status == 200

@@ -95,7 +95,7 @@ def test_settings_that_are_too_expensive_or_invalid_are_refused(
     model: str, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(BadSettings, match=message):
-        requested_model(model, settings, {})
+        requested_model(model, {k: as_plain(v, k) for k, v in settings.items()}, {})
 
 
 ALIKE: list[list[Any]] = [

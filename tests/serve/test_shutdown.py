@@ -6,7 +6,6 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from tests.serve.process import command
 from tests.serve.raw import Raw, ask, connected, rest
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.cli.screen import UsageError
 from bayescontrol.durable import open_agent
 from bayescontrol.durable.log import open_store
 from bayescontrol.serve import Client, Limits
@@ -226,33 +224,50 @@ def test_the_password_of_a_store_is_never_printed(
     from click.testing import CliRunner
 
     from bayescontrol.cli.serve import serve
+    from bayescontrol.durable.postgres import PostgresStore
 
     address, file = address.format(PASSWORD), tmp_path / "store"
     file.write_text(f"{address}\n")
     if source == "variable":
         monkeypatch.setenv("BAYESCONTROL_STORE", address)
     given = {"argument": [address], "file": ["--store-file", str(file)], "variable": []}[source]
-    monkeypatch.setattr(
-        "bayescontrol.durable.postgres.PostgresStore.__init__.__kwdefaults__",
-        {"durable": True, "patience": 0.0, "create": True},
-    )
+    defaults = PostgresStore.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "patience", 0.0)
     answer = CliRunner().invoke(serve, [*given, "--port", "0"])
     assert answer.exit_code == 2, answer.output
     shown = answer.output + "".join(traceback.format_exception(answer.exception))
     for part in ("pw-nobody", "may:see", "see@all", "@all"):
         assert part not in shown, shown
-    assert ("Other users" in shown) == (source == "argument")
 
 
-def test_the_store_can_be_given_by_a_file_or_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bayescontrol.cli.serve import store_address
+@pytest.mark.parametrize(
+    ("given", "variable", "expected"),
+    [
+        (["a:"], None, "'a:'"),
+        (["a:"], "b:", "'a:'"),
+        ([], "b:", "'b:'"),
+        (["--store-file", "FILE"], None, "'file:'"),
+        (["--store-file", "FILE"], "b:", "give one of"),
+        (["a:", "--store-file", "FILE"], None, "give one of"),
+        ([], None, "give one of"),
+        (["--store-file", "missing"], None, "No such file"),
+    ],
+)
+def test_the_store_is_given_once_by_an_argument_a_file_or_a_variable(
+    given: list[str],
+    variable: str | None,
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from click.testing import CliRunner
 
-    file = StringIO("sqlite:///a.db\n")
-    monkeypatch.setenv("BAYESCONTROL_STORE", "sqlite:///b.db")
-    found = [store_address(*given) for given in (("c", None), (None, file), (None, None))]
-    assert found == ["c", "sqlite:///a.db", "sqlite:///b.db"]
-    with pytest.raises(UsageError, match="not both"):
-        store_address("c", file)
-    monkeypatch.delenv("BAYESCONTROL_STORE")
-    with pytest.raises(UsageError, match="no store"):
-        store_address(None, None)
+    from bayescontrol.cli.serve import serve
+
+    monkeypatch.chdir(tmp_path)
+    Path("FILE").write_text("file:\n")
+    answer = CliRunner().invoke(
+        serve, [*given, "--port", "0"], env={"BAYESCONTROL_STORE": variable}
+    )
+    assert answer.exit_code == 2
+    assert expected in answer.output

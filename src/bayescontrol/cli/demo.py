@@ -5,17 +5,19 @@ import time
 import click
 
 from bayescontrol.cli.screen import print_message
-from bayescontrol.cli.serve import PORT, Finite, user_errors
+from bayescontrol.cli.serve import PORT, user_errors
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--seconds", type=Finite(1.0, 86_400.0), default=120.0, help="How long it runs.")
+@click.option(
+    "--seconds", type=click.FloatRange(1.0, 86_400.0), default=120.0, help="How long it runs."
+)
 @click.option(
     "--port", type=PORT, default=0, show_default=False, help="The port.  [default: any free one]"
 )
 @click.option(
     "--rate",
-    type=Finite(min=0.0, max=10_000.0, min_open=True),
+    type=click.FloatRange(min=0.0, max=10_000.0, min_open=True),
     default=40.0,
     help="Visitors a second.",
 )

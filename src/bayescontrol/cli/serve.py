@@ -1,8 +1,5 @@
 """`bayescontrol serve`: the agents of a store over HTTP, with a live page."""
 
-import math
-import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -34,25 +31,6 @@ _LIMITS: Final = (
     ("--max-agents", "agents", 1_000, "Maximum number of agents in the store."),
     ("--grace", "grace", 10.0, "Seconds to finish pending requests when the server stops."),
 )
-
-
-class Finite(click.FloatRange):
-    """A finite number in a range; click's own range accepts NaN.
-
-    >>> Finite(min=0.0).convert("nan", None, None)
-    Traceback (most recent call last):
-    click.exceptions.BadParameter: 'nan' is not a finite number.
-    """
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the number, or raise `click.BadParameter`."""
-        number: float = click.FLOAT.convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a finite number.", param, ctx)
-        converted: float = super().convert(number, param, ctx)
-        return converted
 
 
 @contextmanager
@@ -87,7 +65,7 @@ def store_options(command: Callable[..., object]) -> Callable[..., object]:
     """Add the argument STORE and the option --store-file to a command; see `store_address`."""
     kind, text = click.File(encoding="utf-8", errors="replace"), "A file with the address."
     command = click.option("--store-file", type=kind, help=text)(command)
-    return click.argument("store", metavar="[STORE]", required=False)(command)
+    return click.argument("store", metavar="[STORE]", required=False, envvar=_STORE)(command)
 
 
 @click.command(
@@ -154,21 +132,10 @@ def serve(
 
 
 def store_address(store: str | None, file: TextIO | None) -> str:
-    """Return the address of the store: the argument, or from a file or the environment."""
-    if store is not None and file is not None:
-        raise UsageError("give STORE or --store-file, not both")
-    if store is not None:
-        if re.search(r"^\w+:/*[^/@:]*:.*@|password=", store, re.IGNORECASE):
-            print_message(
-                "Other users of this machine can read the password on the command line: give the "
-                f"address in --store-file or in the variable {_STORE}."
-            )
-        return store
-    if file is not None:
-        return file.read().strip()
-    if _STORE not in os.environ:
-        raise UsageError(f"no store: give STORE or --store-file, or set {_STORE}")
-    return os.environ[_STORE]
+    """Return the address of a store: the argument or variable, or the contents of the file."""
+    if (store is None) == (file is None):
+        raise UsageError(f"give one of STORE, --store-file and the variable {_STORE}")
+    return file.read().strip() if file else store or ""
 
 
 def _load_model(name: str) -> Model:

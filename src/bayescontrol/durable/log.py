@@ -202,8 +202,8 @@ def open_store(url: str, *, durable: bool = True, create: bool = True) -> LogSto
     scheme, colon, _ = value.partition(":") if isinstance(value, str) else ("", "", "")
     if not colon or scheme not in _MODULES:
         raise errors.UnknownStore(
-            f"url={redacted(url)!r}: write sqlite:///file.db (four slashes for an absolute path) "
-            "or postgresql://user@host/database"
+            f"url={redacted(str(url))!r}: write sqlite:///file.db (four slashes for an absolute "
+            "path) or postgresql://user@host/database"
         )
     module = import_module(_MODULES[scheme])
     store: LogStore = module.open_store(url, durable=durable, create=create)
@@ -213,14 +213,12 @@ def open_store(url: str, *, durable: bool = True, create: bool = True) -> LogSto
 # -- checks and errors that all stores share -----------------------------------------------------
 
 
-def redacted(url: object) -> object:
-    """Return an address without the user and the password that it may contain, for messages.
+def redacted(url: str) -> str:
+    """Return an invalid address without what may be a user and a password, for messages.
 
     >>> redacted("postgres://shop:secret@db/shop"), redacted("pg:a:b@c@db?password=secret")
     ('postgres://***@db/shop', 'pg:***@db?password=***')
     """
-    if not isinstance(url, str):
-        return url
     shown = re.sub(r"(password=)('[^']*'|[^&\s]*)", r"\1***", url, flags=re.IGNORECASE)
     return re.sub(r"^(\w+:/*)?.*@", r"\1***@", shown, flags=re.DOTALL)
 

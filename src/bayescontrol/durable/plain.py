@@ -8,6 +8,7 @@ Only data, never code. A named tuple comes back as a tuple, a NumPy number as a 
 """
 
 import math
+import re
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,8 @@ import numpy as np
 from bayescontrol.errors import DamagedLog, MissingCapability
 
 _NUMERIC: Final = "biuf"
+#: Types of arrays that are decoded. Others could need any amount of memory.
+_DTYPE: Final = re.compile(r"[<>|=]?[biuf][1248]")
 _SCALARS: Final = frozenset({type(None), bool, str})
 _INT_LIMIT: Final = 2**63
 
@@ -72,7 +75,7 @@ def from_plain(plain: Any) -> Any:
                 return float(text)
             case {"int": text}:
                 return int(text)
-            case {"array": flat, "shape": s, "dtype": dtype} if np.dtype(dtype).kind in _NUMERIC:
+            case {"array": flat, "shape": s, "dtype": str(dtype)} if _DTYPE.fullmatch(dtype):
                 return np.array(from_plain(flat), dtype).reshape(s)
     except (TypeError, ValueError, OverflowError):  # the value of a tag is malformed
         pass

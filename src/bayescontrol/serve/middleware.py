@@ -5,8 +5,9 @@
     413       the body is larger than `body` bytes, or has more than `values` JSON values
     429       a caller's token bucket is empty: it refills at `rate` tokens a second, up to one
               second's worth; without a valid token at the smaller of `rate` and `failures`
-    503       `concurrency` requests are in progress, three quarters of them from this caller, or
-              the answer took longer than `deadline`
+    503       `concurrency` requests are in progress, or the bodies of unanswered requests have
+              64 times `body` bytes, or three quarters of either limit are this caller's; or the
+              answer took longer than `deadline`
     408       the client took longer than `deadline` seconds to send its request
 
 A request is in progress from the end of its body to its answer, so that slow clients do not use up
@@ -20,7 +21,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, Final, TypeAlias
 
@@ -47,8 +48,10 @@ _logger = logging.getLogger("bayescontrol.serve")
 _LOG_RATE, _LOG_BURST = 1.0, 10.0
 #: Maximum number of callers whose rate is remembered.
 _MAX_CALLERS: Final = 10_000
-#: The part of the concurrency that one caller may use.
+#: The part of a quota that one caller may use.
 _SHARE: Final = 0.75
+#: The total size of the bodies of unanswered requests, as a multiple of the largest body.
+_MAX_BODIES: Final = 64
 #: Bytes from which JSON is checked and decoded in a thread.
 LARGE: Final = 16_384
 #: Maximum depth of nested JSON values.
@@ -147,13 +150,56 @@ class RateLimiter:
             )
 
 
+class Quota:
+    """An amount that all callers share; one of them may use three quarters of it.
+
+    >>> quota = Quota(4, "requests in progress")
+    >>> with quota.using("me") as take:
+    ...     take(3), quota.used
+    ...     take(1)
+    Traceback (most recent call last):
+    bayescontrol.serve.problems.Refused: more than 3 requests in progress of this caller
+    >>> quota.used
+    0
+    """
+
+    def __init__(self, limit: int, what: str) -> None:
+        self._limit, self._what = limit, what
+        self.used = 0
+        self._by_caller: Counter[object] = Counter()
+
+    @contextmanager
+    def using(self, caller: object) -> Iterator[Callable[[int], None]]:
+        """Yield a function that takes an amount or raises `Refused`; return all at the end."""
+        taken = 0
+
+        def take(amount: int) -> None:
+            nonlocal taken
+            if self.used + amount > self._limit:
+                raise Refused("overloaded", f"more than {self._limit} {self._what}")
+            share = max(math.floor(_SHARE * self._limit), 1)
+            if self._by_caller[caller] + amount > share:
+                raise Refused("overloaded", f"more than {share} {self._what} of this caller")
+            taken += amount
+            self.used += amount
+            self._by_caller[caller] += amount
+
+        try:
+            yield take
+        finally:
+            self.used -= taken
+            self._by_caller[caller] -= taken
+            if not self._by_caller[caller]:
+                del self._by_caller[caller]
+
+
 class Middleware:
     """An ASGI application that checks requests before it passes them to the application `app`.
 
     `hosts` are the host names that requests may use; None allows any.
 
     >>> async def app(scope, receive, send): ...
-    >>> Middleware(app, Tokens(), Limits(), Metrics(), None).in_progress
+    >>> Middleware(app, Tokens(), Limits(), Metrics(), None).requests.used
     0
     """
 
@@ -170,10 +216,14 @@ class Middleware:
         self._rate_limiter = None if limits.rate is None else RateLimiter(limits.rate)
         self._failure_limiter = RateLimiter(min(limits.failures, limits.rate or math.inf))
         self._log_limiter, self._unlogged = RateLimiter(_LOG_RATE, burst=_LOG_BURST), 0
-        #: Requests that have arrived completely and have not been answered, and all so far.
-        self.in_progress = self.started = 0
-        self._by_caller: Counter[object] = Counter()
-        metrics.gauge("requests_under_way", "Requests not yet answered.", lambda: self.in_progress)
+        #: Requests that have arrived completely and have not been answered.
+        self.requests = Quota(limits.concurrency, "requests in progress")
+        #: Requests that have arrived so far.
+        self.started = 0
+        self._bodies = Quota(_MAX_BODIES * limits.body, "bytes of bodies")
+        metrics.gauge(
+            "requests_under_way", "Requests not yet answered.", lambda: self.requests.used
+        )
 
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
         """Handle one request."""
@@ -185,27 +235,6 @@ class Middleware:
             await self._answer(scope, receive, send, caller)
         except Refused as refused:
             await self._refuse(scope, send, refused)
-
-    @contextmanager
-    def _counted(self, path: str, caller: object) -> Iterator[None]:
-        """Count a request as in progress; raise `Refused` if there are too many."""
-        if path.startswith(_HEALTH) or path == STREAM:  # not limited
-            yield
-            return
-        if self.in_progress >= self._limits.concurrency:
-            raise Refused("overloaded", f"{self.in_progress} requests are in progress")
-        if (count := self._by_caller[caller]) >= max(_SHARE * self._limits.concurrency, 1.0):
-            raise Refused("overloaded", f"{count} requests of this caller are in progress")
-        self.started += 1
-        self.in_progress += 1
-        self._by_caller[caller] += 1
-        try:
-            yield
-        finally:
-            self.in_progress -= 1
-            self._by_caller[caller] -= 1
-            if not self._by_caller[caller]:
-                del self._by_caller[caller]
 
     # -- access ----------------------------------------------------------------------------------
 
@@ -277,14 +306,10 @@ class Middleware:
         began, status = time.perf_counter(), 0  # status 0: the answer has not begun
         body: bytes | None = None  # None until it has arrived
         loop, deadline = asyncio.get_running_loop(), self._limits.deadline
-        unread = True  # whether the application has not asked for the body
+        unread: list[_Message] = []  # the body, until the application asks for it
 
         async def receive_again() -> _Message:
-            nonlocal unread
-            if unread:
-                unread = False
-                return {"type": "http.request", "body": body, "more_body": False}
-            return await receive()
+            return unread.pop() if unread else await receive()
 
         async def counted_send(message: _Message) -> None:
             nonlocal status
@@ -298,8 +323,12 @@ class Middleware:
         timeout = asyncio.timeout(deadline)
         try:
             async with timeout:
-                body = await self._read_body(receive)
-                with self._counted(scope["path"], caller):
+                with self._bodies.using(caller) as take_bytes, self.requests.using(caller) as take:
+                    body = await self._read_body(receive, take_bytes)
+                    unread.append({"type": "http.request", "body": body, "more_body": False})
+                    if not scope["path"].startswith(_HEALTH) and scope["path"] != STREAM:
+                        self.started += 1
+                        take(1)
                     if len(body) > LARGE:
                         await asyncio.to_thread(require_valid_json, body, self._limits.values)
                     elif body:
@@ -312,17 +341,17 @@ class Middleware:
                 kind, headers = ("deadline", {}) if body is not None else ("timeout", _CLOSE)
                 raise Refused(kind, f"more than {deadline:g} seconds", headers) from None
 
-    async def _read_body(self, receive: _Receive) -> bytes:
-        parts, size, more = [], 0, True
+    async def _read_body(self, receive: _Receive, take: Callable[[int], None]) -> bytes:
+        body, more = bytearray(), True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Refused("bad-request", "the connection was closed before the body ended")
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            more = message.get("more_body", False)
-            self._require_size(size)
-        return b"".join(parts)
+            part, more = message.get("body", b""), message.get("more_body", False)
+            take(len(part))
+            body += part
+            self._require_size(len(body))
+        return bytes(body)
 
     def _count(self, scope: _Scope, status: int, seconds: float) -> None:
         route = str(scope.get("path_template") or "other")
@@ -349,9 +378,22 @@ def _without_port(host: str) -> str:
 
 
 def require_valid_json(body: bytes, most: int) -> None:
-    """Raise `Refused` if a body has too many values, is nested too deeply or has a key twice."""
+    """Raise `Refused` if a JSON body has too many values, levels, or equal keys in one object.
+
+    msgspec silently uses the last value of a duplicate key. Other errors are left to the decoder.
+
+    >>> require_valid_json(b'{"a": 1, "b": {"a": 2}}', 5)
+    >>> require_valid_json(b'{"a": 1, "a": 2}', 5)
+    Traceback (most recent call last):
+    bayescontrol.serve.problems.Refused: the key 'a' occurs twice in one object
+    """
     require_few_values(body, most)
-    require_distinct_keys(body)
+    try:
+        _DECODER.decode(body.decode())
+    except UnicodeDecodeError as error:
+        raise Refused("bad-request", f"the body is not UTF-8 at byte {error.start}") from None
+    except ValueError:  # invalid JSON
+        pass
 
 
 def require_few_values(body: bytes, most: int) -> None:
@@ -378,24 +420,6 @@ def require_few_values(body: bytes, most: int) -> None:
     closing = (text == ord("]")) | (text == ord("}"))
     if np.max(np.cumsum(opening.astype(int) - closing), initial=0) > _MAX_DEPTH:
         raise Refused("bad-request", f"JSON nested deeper than {_MAX_DEPTH} levels")
-
-
-def require_distinct_keys(body: bytes) -> None:
-    """Raise `Refused` if a JSON body is not UTF-8, or an object in it has a key twice.
-
-    msgspec silently uses the last value of a duplicate key. Invalid JSON is left to the decoder.
-
-    >>> require_distinct_keys(b'{"a": 1, "b": {"a": 2}}')
-    >>> require_distinct_keys(b'{"a": 1, "a": 2}')
-    Traceback (most recent call last):
-    bayescontrol.serve.problems.Refused: the key 'a' occurs twice in one object
-    """
-    try:
-        text = body.decode()
-    except UnicodeDecodeError as error:
-        raise Refused("bad-request", f"the body is not UTF-8 at byte {error.start}") from None
-    with suppress(ValueError):  # invalid JSON
-        _DECODER.decode(text)
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> None:

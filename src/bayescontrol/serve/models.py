@@ -21,6 +21,7 @@ from bayescontrol.errors import BayesControlError
 from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.serve.problems import BadSettings, UnknownModel
+from bayescontrol.serve.schemas import value_of
 
 #: Every kind has this setting.
 SCHEDULE: Final = SettingDoc(
@@ -33,8 +34,8 @@ _SETTING_ERRORS: Final = (TypeError, ValueError, LookupError, ArithmeticError, A
 _NAMES_A_VALUE: Final = re.compile(r"(\w+)(\[[^]]*\])*\s?=")
 
 
-def requested_model(name: str, settings: Mapping[str, Any], models: Mapping[str, Model]) -> Model:
-    """Return the server's own model of that name, or the built-in one with these settings.
+def requested_model(name: str, plain: Mapping[str, Any], models: Mapping[str, Model]) -> Model:
+    """Return the server's own model of that name, or the built-in one with these JSON settings.
 
     >>> requested_model("bernoulli-bandit", {"arms": ["red", "blue"]}, {}).settings["arms"]
     ['red', 'blue']
@@ -42,9 +43,10 @@ def requested_model(name: str, settings: Mapping[str, Any], models: Mapping[str,
     Traceback (most recent call last):
     bayescontrol.serve.problems.BadSettings: model 'bernoulli-bandit' has no setting 'legs': ...
     """
+    settings = {s: value_of(v, f"setting {s}", BadSettings) for s, v in plain.items()}
     if name in models:
         model = models[name]
-        if settings and not same_value(dict(settings), dict(model.settings)):
+        if settings and not same_value(settings, dict(model.settings)):
             raise BadSettings(f"model {name!r} is defined by the server: it takes no settings")
         return model
     if name not in KINDS:

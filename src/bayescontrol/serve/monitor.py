@@ -329,22 +329,6 @@ def _finite(**numbers: float) -> dict[str, float]:
     return {key: v for key, v in numbers.items() if math.isfinite(v)}
 
 
-def mean_unit(rule: Any, model: str = "") -> dict[str, str] | None:
-    """Return the name and the unit of the means that the page shows; None without means.
-
-    >>> from bayescontrol import BernoulliBandit
-    >>> mean_unit(BernoulliBandit(2).agent())
-    {'name': 'mean reward', 'unit': 'reward'}
-    """
-    belief: Any = getattr(rule, "belief", None)
-    if belief is None:
-        return None
-    if _arm_rewards(model) is not None:
-        return {"name": "mean reward", "unit": "reward"}
-    found = getattr(belief, "posterior_measure", PosteriorMeasure("posterior mean", "its own"))
-    return None if found is None else {"name": found.name, "unit": found.unit}
-
-
 def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
     """Return the belief of an agent as the page shows it, with remarks on what is not shown.
 
@@ -355,8 +339,9 @@ def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
     {'red': 1.0}
     """
     model, remarks = agent.model.name, []
-    rows = posterior_rows(rule, model)
-    measure = getattr(getattr(rule, "belief", None), "posterior_measure", None)
+    rows, belief = posterior_rows(rule, model), getattr(rule, "belief", None)
+    default = None if belief is None else PosteriorMeasure("posterior mean", "its own")
+    measure = getattr(belief, "posterior_measure", default)
     means = [numbers.get("mean", ()) for numbers in posterior_summary(rule).values()]
     if rows and measure is not None and measure.note:
         remarks.append(measure.note)
@@ -373,23 +358,18 @@ def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
         pass
     if found is None:
         remarks.append(f"{reason}: the shares of past actions are shown instead.")
+    if _arm_rewards(model) is not None:
+        measure = PosteriorMeasure("mean reward", "reward")
+    alarm = getattr(rule, "alarm", None)
     return {
         "modes": rows,
-        "measure": mean_unit(rule, model),
+        "measure": measure and {"name": measure.name, "unit": measure.unit},
         "probabilities": found and {text: found[a] for a, text in distinct_texts(found).items()},
         "remarks": remarks,
-        "alarm": alarm_state(rule),
-    }
-
-
-def alarm_state(rule: Any) -> dict[str, Any] | None:
-    """Return the no-mode-fits alarm of a guarded agent; None for other agents."""
-    alarm = getattr(rule, "alarm", None)
-    if alarm is None:
-        return None
-    bits = alarm.evidence_bits
-    return {
-        "raised": alarm.raised,
-        "evidence_bits": bits if math.isfinite(bits) else None,
-        "threshold_bits": alarm.threshold / _LN2,
+        "alarm": alarm
+        and {
+            "raised": alarm.raised,
+            "evidence_bits": alarm.evidence_bits if math.isfinite(alarm.evidence_bits) else None,
+            "threshold_bits": alarm.threshold / _LN2,
+        },
     }

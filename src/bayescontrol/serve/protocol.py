@@ -13,7 +13,6 @@ connection has `Connection: close`.
 """
 
 import asyncio
-import math
 from collections import Counter, deque
 from typing import Any, Final, TypeAlias
 
@@ -37,8 +36,6 @@ _LINGER: Final = 2.0
 _LINGER_BYTES: Final = 1_048_576
 #: Seconds in which an idle connection may still send a request when the server stops.
 _DRAIN: Final = 0.5
-#: An event loop may run a timer this many seconds early.
-_RESOLUTION: Final = 2e-3
 #: Refused connections that may be open in addition to the limit of connections.
 _MAX_ENDING: Final = 64
 _Ordered: TypeAlias = dict["HttpConnection", None]
@@ -61,14 +58,11 @@ class HttpConnection(HttpToolsProtocol):
         self._caller: object = None  # an address, or the digest of a token
         self._is_known = False  # whether a request on this connection was allowed
         self._stopping = False  # whether the next answer is the last one
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = math.inf  # when the timer fires
-        self._due = math.inf  # when the connection ends; may be later than the timer
+        self._timer: asyncio.TimerHandle | None = None  # ends the connection
         self._stall_timer: asyncio.TimerHandle | None = None  # runs while the client does not read
         self._in_head = False  # a head has begun and is not complete
         self._line = 0  # bytes of the path and query of that head so far
         self._since_progress = 0  # bytes since the last complete head or part of a body
-        self._progress = False  # whether the last chunk completed a head or part of a body
         self._unread = 0  # bytes that arrived after the request was answered or refused
 
     # -- the connection --------------------------------------------------------------------------
@@ -78,16 +72,14 @@ class HttpConnection(HttpToolsProtocol):
         """Accept the connection, or refuse it if there are too many."""
         super().connection_made(transport)
         self._caller = self.client and self.client[0]
-        if len(self.connections) - len(self._ending) > self._limits.connections:
+        limit = self._limits.connections
+        if len(self.connections) - len(self._ending) > limit:
             if self._waiting:
                 counts = Counter(one._caller for one in self._waiting)
                 # `min` returns the first of equals: the one that has waited longest.
                 min(self._waiting, key=lambda c: (c._is_known, -counts[c._caller]))._drop()
             else:
-                self._refuse(
-                    "overloaded",
-                    f"{self._limits.connections} connections have requests in progress",
-                )
+                self._refuse("overloaded", f"{limit} connections have requests in progress")
         if self not in self._ending:
             self._expect(self._limits.idle)
         if len(self._ending) > _MAX_ENDING:
@@ -110,21 +102,21 @@ class HttpConnection(HttpToolsProtocol):
         self._disconnect()
         self._waiting.pop(self, None)
         self._ending.pop(self, None)
-        self._due = math.inf
-        if self._timer is not None:
-            self._timer.cancel()
-        self._set_stall_timer(None)
+        self._set_timer(None)
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         """Give the client `deadline` seconds to read."""
         super().pause_writing()
-        self._set_stall_timer(self.loop.call_later(self._limits.deadline, self._drop))
+        self._stall_timer = self.loop.call_later(self._limits.deadline, self._drop)
 
     def resume_writing(self) -> None:
         """Stop the timer of `pause_writing`."""
         super().resume_writing()
-        self._set_stall_timer(None)
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
 
     # -- bytes that arrive -----------------------------------------------------------------------
 
@@ -139,12 +131,11 @@ class HttpConnection(HttpToolsProtocol):
         for start in range(0, len(data), _CHUNK):
             if start and self.transport.is_closing():
                 return
-            chunk, self._progress = data[start : start + _CHUNK], False
+            chunk = data[start : start + _CHUNK]
             try:
+                self._since_progress += len(chunk)
                 self.parser.feed_data(chunk)
-                if not self._progress:
-                    self._since_progress += len(chunk)
-                    self._require_head(self._since_progress)
+                self._require_head(self._since_progress)
                 self._require_fields()
             except httptools.HttpParserUpgrade:  # answer as if no upgrade was requested
                 return
@@ -188,8 +179,7 @@ class HttpConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the request; from here on the middleware limits its time."""
         self._require_fields()
-        self._progress, self._since_progress = True, 0
-        self._in_head, self._unread = False, 0
+        self._in_head, self._since_progress, self._unread = False, 0, 0
         self._set_timer(None)
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
@@ -200,7 +190,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Pass part of a body on; discard it if the request has been answered already."""
-        self._progress, self._since_progress = True, 0
+        self._since_progress = 0
         if self.cycle.response_complete:
             self._unread += len(body)
             if self._unread > self._limits.body:
@@ -210,7 +200,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """End the request; if it has been answered already, wait for the next one."""
-        self._progress, self._since_progress = True, 0
+        self._since_progress = 0
         super().on_message_complete()
         if self.cycle.response_complete:
             self._expect(self._limits.idle)
@@ -238,30 +228,10 @@ class HttpConnection(HttpToolsProtocol):
         self._set_timer(seconds)
 
     def _set_timer(self, seconds: float | None) -> None:
-        """Replace the deadline: call `_on_deadline` after this time, or never if it is None.
-
-        Setting a timer is slow. A timer that would fire earlier therefore stays, and is set again
-        when it fires.
-        """
-        self._due = math.inf if seconds is None else self.loop.time() + seconds
-        if self._due < self._timer_at:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer = self.loop.call_at(self._due, self._on_timer)
-            self._timer_at = self._due
-
-    def _on_timer(self) -> None:
-        self._timer, self._timer_at = None, math.inf
-        seconds = self._due - self.loop.time()
-        if seconds < _RESOLUTION:
-            self._on_deadline()
-        elif seconds < math.inf:
-            self._set_timer(seconds)
-
-    def _set_stall_timer(self, timer: asyncio.TimerHandle | None) -> None:
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
-        self._stall_timer = timer
+        """Replace the timer: call `_on_deadline` after this time, or never if it is None."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self.loop.call_later(seconds, self._on_deadline)
 
     def _on_deadline(self) -> None:
         if self._in_head and self not in self._ending:

@@ -25,9 +25,8 @@ from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.middleware import Limits
 from bayescontrol.serve.models import requested_model
 from bayescontrol.serve.monitor import Monitor
-from bayescontrol.serve.problems import BadSettings, Refused, UnknownAgent, kind_of
+from bayescontrol.serve.problems import Refused, UnknownAgent, kind_of
 from bayescontrol.serve.request_queue import RequestQueue
-from bayescontrol.serve.schemas import value_of
 
 T = TypeVar("T")
 _logger = logging.getLogger("bayescontrol.serve")
@@ -89,7 +88,7 @@ class AgentRegistry:
         self._failure: tuple[float, errors.StoreFailed] | None = None  # of the last write, and when
         self._last_test_write = -math.inf
         self._opening: dict[str, asyncio.Task[bool]] = {}
-        self._failed: dict[str, BaseException] = {}
+        self._failed: list[str] = []
         #: The queues of the agents that are open.
         self.queues: dict[str, RequestQueue] = {}
         gauge = self.metrics.gauge
@@ -187,26 +186,11 @@ class AgentRegistry:
         Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
         """
         require_name(name)
-
-        def build() -> Model:
-            values = {k: value_of(v, f"setting {k}", BadSettings) for k, v in settings.items()}
-            return requested_model(model, values, self.models)
-
-        requested = await _run(self._readers, build)
+        requested = await _run(self._readers, requested_model, model, settings, self.models)
         names = await self.names()
         if name not in names and len(names) >= self.limits.agents:
             raise Refused("too-many-agents", f"the store already has {len(names)} agents")
         return await self._open(name, requested, seed)
-
-    async def open_all(self) -> dict[str, BaseException]:
-        """Open every agent. Returns the errors of those that cannot be opened."""
-        failed: dict[str, BaseException] = {}
-        for name in await self.names():
-            try:
-                await self.queue(name)
-            except errors.BayesControlError as error:
-                failed[name] = error
-        return failed
 
     async def _open(
         self, name: str, model: Model | None, seed: int | None
@@ -298,12 +282,15 @@ class AgentRegistry:
     async def _open_in_background(self) -> None:
         """Open every agent, log those that fail, then declare the server ready."""
         try:
-            self._failed = await self.open_all()
+            for name in await self.names():
+                try:
+                    await self.queue(name)
+                except errors.BayesControlError as error:
+                    self._failed.append(name)
+                    _logger.warning("agent %r cannot be opened: %s", name, error)
         except Exception:
             _logger.exception("the store cannot be read: the server will not become ready")
             return
-        for name, error in self._failed.items():
-            _logger.warning("agent %r cannot be opened: %s", name, error)
         self.ready = not self.closing
 
     def stop(self) -> None:

@@ -7,7 +7,6 @@ POST /v1/agents/{name}/observe           observe       GET /v1/agents/{name}/log
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from typing import Annotated, Final
@@ -34,7 +33,6 @@ from bayescontrol.serve.problems import MEDIA_TYPE, Problem, Refused
 from bayescontrol.serve.registry import AgentRegistry
 from bayescontrol.serve.request_queue import RequestQueue
 
-_logger = logging.getLogger("bayescontrol.serve")
 #: Events of a log that are read and sent at once.
 _BATCH: Final = 500
 
@@ -206,10 +204,8 @@ async def ready(registry: Registry) -> schemas.Readiness:
         raise Refused(kind, "the server is not ready")
     try:
         await registry.check()
-    except StoreFailed as error:
-        _logger.warning("the store does not answer: %s", error)
-        detail = "the store does not answer: retry later; the server log has the cause"
-        raise Refused("store-failed", detail) from error
+    except StoreFailed as error:  # a load balancer expects 503, whatever the cause
+        raise StoreFailed(str(error)) from error
     failed = registry.failed
     # This route needs no token. If others do, it must not reveal names.
     return schemas.Readiness("ok", len(failed), [] if registry.needs_token else failed)

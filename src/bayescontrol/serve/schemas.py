@@ -7,7 +7,6 @@ Situations, actions and observations are any JSON values, in the notation of log
 (`durable.plain`): a tuple is {"tuple": [1, "b"]}, an array {"array": …}, a dict {"dict": …}.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -23,7 +22,6 @@ from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
 LINES: Final = "application/jsonl"
 #: Names that need no escaping in a URL.
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z"
-_DTYPE: Final = re.compile(r"[<>|=]?[biuf][1248]\Z")
 _EXAMPLE: Final = {"arms": ["red", "blue"]}
 
 Value: TypeAlias = Annotated[
@@ -199,22 +197,9 @@ def value_of(plain: Any, what: str, error: type[BayesControlError] = BadEvidence
     bayescontrol.errors.BadEvidence: the observation {'b': 1} cannot be stored in a log: ...
     """
     try:
-        _require_numeric(plain)
         return from_plain(plain)
     except (DamagedLog, RecursionError):
         raise error(
             f"{what} {str(plain)[:80]} cannot be stored in a log: write a tuple as "
             '{"tuple": […]} and an object as {"dict": [["key", value], …]}'
         ) from None
-
-
-def _require_numeric(plain: Any) -> None:
-    """Raise `DamagedLog` for an array that is not numeric: it could need any amount of memory."""
-    if type(plain) is list:
-        for item in plain:
-            _require_numeric(item)
-    elif type(plain) is dict:
-        if "array" in plain and not _DTYPE.match(str(plain.get("dtype"))):
-            raise DamagedLog("the dtype is not numeric")
-        for item in plain.values():
-            _require_numeric(item)

@@ -70,12 +70,12 @@ def application(registry: AgentRegistry, tokens: Tokens, hosts: Iterable[str] | 
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
         await registry.start()
         # A server in a thread of another program must not change its garbage collection.
-        owns_process = _in_main_thread()
-        task = asyncio.create_task(_collect_when_idle(registry, middleware, owns_process))
+        collecting = _in_main_thread() and asyncio.create_task(_collect(registry, middleware))
         try:
             yield
         finally:
-            task.cancel()
+            if collecting:
+                collecting.cancel()
             await registry.close()
 
     handle_error = partial(_error_response, registry)
@@ -92,18 +92,17 @@ def application(registry: AgentRegistry, tokens: Tokens, hosts: Iterable[str] | 
     return middleware
 
 
-async def _collect_when_idle(registry: AgentRegistry, app: Middleware, owns_process: bool) -> None:
+async def _collect(registry: AgentRegistry, app: Middleware) -> None:
     """Collect garbage when all agents are open, and later in seconds without a request.
 
     Agents and libraries are most objects, and stay. They are frozen, so that the collections during
     requests visit only new objects. A collection of all objects would delay every request.
     """
     await registry.opened
-    collected: int | None = None
-    before = app.started
+    collected = before = -1  # how many requests had arrived by then
     try:
-        while owns_process:
-            if collected is None or (app.started == before != collected and not app.in_progress):
+        while True:
+            if collected < 0 or (app.started == before != collected and not app.requests.used):
                 gc.unfreeze()
                 gc.collect()
                 gc.freeze()
@@ -111,8 +110,7 @@ async def _collect_when_idle(registry: AgentRegistry, app: Middleware, owns_proc
             before = app.started
             await asyncio.sleep(_IDLE)
     finally:
-        if owns_process:
-            gc.unfreeze()
+        gc.unfreeze()
 
 
 @get("/openapi.json", include_in_schema=False)
@@ -152,14 +150,12 @@ def _error_response(
         detail = http_wording(str(error)) or type(error).__name__
     if name == "internal" or isinstance(error, StoreFailed):
         # One line of bounded length: the path and the message may contain whatever a client sent.
-        detail, frames = "the log of the server has the details", list[traceback.FrameSummary]()
-        if name == "internal":
-            detail = "an unexpected error"
-            frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+        detail = "the log of the server has the details"
+        frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
         places = "".join(f" < {f.filename}:{f.lineno}" for f in reversed(frames))
-        text = ascii(f"{type(error).__name__}: {str(error)[:_MAX_LOGGED]}")
-        path = request.url.path[:_MAX_LOGGED]
-        _logger.error("%s %a: %s%s", request.method, path, text[1:-1], places)
+        path, text = request.url.path[:_MAX_LOGGED], str(error)[:_MAX_LOGGED]
+        text = ascii(f"{type(error).__name__}: {text}")[1:-1]
+        _logger.error("%s %a: %s%s", request.method, path, text, places)
     registry.metrics.problems.labels(name).inc()
     status, headers, body = problem_response(name, detail, headers)
     return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
