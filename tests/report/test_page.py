@@ -162,7 +162,7 @@ def test_each_figure_says_which_figure_of_the_paper_it_is_and_the_index_shows_it
     result = replace(shown.result, score=score)
     listed = replace(shown, result=result, folder="a", charts={"one": of_paper, "two": chart})
     html = index("all", [listed], {})
-    links = re.findall(r"<li><b>(.*?)</b><a", html)
+    links = re.findall(r"<b>([^<]*)</b><a", html)
     assert links == ["Figure 4 of the paper, panel &lt;a&gt;", "Figure 10 of the paper"]
     assert f"<h3>{escape(table.title)}</h3>" in html.partition("Figures and tables of the")[2]
     images = [attrs for tag, attrs in Tags(html).elements if tag == "img"]

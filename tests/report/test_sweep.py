@@ -58,7 +58,7 @@ def test_the_index_of_a_sweep_shows_the_tables_and_figures_of_all_points(chart: 
     assert merged.rows == ((1, "rule", 2.5), (2000, "rule", 2.5))
     html = index("sweep", points, {})
     assert "<h3>Regret</h3>" in html
-    shown = re.findall(r'<li><b>([^<]*)</b><a href="([^"]*)"><img src="data:image/png', html)
+    shown = re.findall(r'<b>([^<]*)</b><a href="([^"]*)"><img src="data:image/png', html)
     assert shown == [
         ("k = 1", "p0/index.html#b"), ("k = 2000", "p1/index.html#b"),
         ("k = 1", "p0/index.html#a"), ("k = 2000", "p1/index.html#a"),

@@ -280,7 +280,7 @@ def _paper_part(sections: Sequence[Section]) -> str:
         for section, name, n in sorted(shown, key=lambda figure: figure[2])
     )
     tables = (table for s in sections for table in s.result.score.tables if table.paper)
-    return _part("Figures and tables of the paper", _list(pictures), *map(_table, tables))
+    return _part("Figures and tables of the paper", *pictures, *map(_table, tables))
 
 
 def _sweep_part(sections: Sequence[Section]) -> str:
@@ -290,21 +290,16 @@ def _sweep_part(sections: Sequence[Section]) -> str:
     pictures = (
         _picture(s, name, s.heading) for name in names for s in sections if name in s.charts
     )
-    return _part("Tables and figures", *map(_table, tables), _list(pictures))
+    return _part("Tables and figures", *map(_table, tables), *pictures)
 
 
 def _picture(section: Section, name: str, caption: str) -> str:
     chart = section.charts[name]
     image = b64encode(figures.png(chart, _SMALL)).decode()
     return (
-        f'<li><b>{escape(caption)}</b><a href="{_href(section)}#{quote(name)}">'
-        f'<img src="data:image/png;base64,{image}" alt="">{escape(chart.title)}</a></li>'
+        f'<div class="small"><b>{escape(caption)}</b><a href="{_href(section)}#{quote(name)}">'
+        f'<img src="data:image/png;base64,{image}" alt="">{escape(chart.title)}</a></div>'
     )
-
-
-def _list(items: Iterable[str]) -> str:
-    content = "".join(items)
-    return f'<ul class="small">{content}</ul>' if content else ""
 
 
 def _figure(name: str, chart: Chart, number: int, is_of_paper: bool = False) -> str:

@@ -22,7 +22,6 @@ _ROUNDING: Final = 1e-9
 _COLUMNS: Final = 3
 #: Lines in a panel that can be told apart.
 _MOST_LINES: Final = 6
-_MARKERS: Final[tuple[Marker, ...]] = get_args(Marker)
 
 
 def sweep_charts(sections: Sequence[Section]) -> dict[str, Chart]:
@@ -83,7 +82,7 @@ def _series(found: Sequence[tuple[float, Claim]], label: str, k: int) -> list[Se
     ours = np.array([float(claim.ours) for _, claim in found])
     bar = 2 * np.array([0.0 if claim.exact else claim.error or 0.0 for _, claim in found])
     group = f"ours{label}"  # a common group has a common colour
-    series = [Series(group, x, ours, ours - bar, ours + bar, marker=_MARKERS[k])]
+    series = [Series(group, x, ours, ours - bar, ours + bar, marker=get_args(Marker)[k])]
     if all(_is_number(claim.expected) for _, claim in found):
         expected = np.array([float(claim.expected) for _, claim in found])
         series.append(Series(f"expected{label}", x, expected, dash="dot", group=group))

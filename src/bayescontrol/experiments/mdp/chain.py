@@ -468,7 +468,7 @@ def _time_panel(settings: Settings, columns: Columns) -> Panel:
     lines, markers = [], []
     for i, name in enumerate(AGENTS):
         means = np.array([exact(name, int(k)).mean for k in all_k])
-        lines.append(_line(name, all_k, means, dash=line_dash(i)))
+        lines.append(Series(name, all_k, means, dash=line_dash(i), in_legend=False))
         ks = np.array(_lengths(settings, name))
         label, runs = _FORMULAS.get(name, name), columns["time"][:, i, : len(ks)]
         markers.append(Series.of_runs(label, ks, runs, **_points(i, name)))
@@ -478,10 +478,6 @@ def _time_panel(settings: Settings, columns: Columns) -> Panel:
         notes=[f"Lines: exact means. Markers: {settings.runs} runs, ± 2 standard errors"],
         legend="upper left",
     )  # fmt: skip
-
-
-def _line(agent: str, x: Any, y: Any, **style: Any) -> Series:
-    return Series(agent, x, y, in_legend=False, **style)
 
 
 def _points(i: int, agent: str) -> dict[str, Any]:
@@ -508,7 +504,8 @@ def _example_panel(settings: Settings) -> Panel:
         record = interact(agent, world, steps, seed=settings.seed, run=_EXAMPLE, probes=probes)
         identified_at = np.flatnonzero(record["sure"])
         steps_shown = int(identified_at[0]) + 1 if identified_at.size else steps
-        series.append(_line(name, t[:steps_shown], record["run"][:steps_shown]))
+        equal = record["run"][:steps_shown]
+        series.append(Series(name, t[:steps_shown], equal, in_legend=False))
     return Panel(
         "One run of each agent", "step t", "equal actions in a row", series,
         notes=["A line ends where the agent identifies its world"], legend="below",
@@ -525,7 +522,7 @@ def _probability_panel(settings: Settings, columns: Columns) -> Panel:
             p, label = (t == scale**2).astype(float), name
         else:
             p, label = growing_distribution(scale, name)[:until], growing_label(scale, name)
-        lines.append(_line(name, t[: p.size], np.cumsum(p), kind="step"))
+        lines.append(Series(name, t[: p.size], np.cumsum(p), kind="step", in_legend=False))
         found = columns["growing"][:, i, None] <= at
         markers.append(share_of_runs(label, at, found, z=1.96, **_points(i, name)))
     return Panel(
