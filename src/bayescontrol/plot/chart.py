@@ -495,8 +495,7 @@ class Chart:
     @property
     def places(self) -> dict[int, str]:
         """Where the paper has this figure, in words, by the number of its figure."""
-        words = {n: f"Figure {n} of the paper, {panels}" for n, panels in self.paper.items()}
-        return {n: text.removesuffix(", ") for n, text in words.items()}
+        return {n: f"Figure {n} of the paper, {p}".rstrip(", ") for n, p in self.paper.items()}
 
     @property
     def remark(self) -> str:

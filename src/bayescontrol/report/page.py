@@ -119,8 +119,7 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
 
 
 def _left_out(sections: Sequence[Section]) -> str:
-    line = left_out(section.result for section in sections)
-    return f"<p>{escape(line)}</p>" if line else ""
+    return _remark("", left_out(section.result for section in sections))
 
 
 def _part(heading: str, *content: str) -> str:

@@ -418,7 +418,8 @@ def _policy_panel(settings: Settings, columns: Columns) -> Panel:
     medians, lines = [], []
     for k, policy in enumerate(POLICIES):
         label = f"{MODES[policy]} acts: {rate(policy, SHOWN):.3f} nats per step"
-        medians.append(spread_of_runs(label, t, columns["under"][:, k]))
+        colour = ("blue", "vermillion", "orange")[k]
+        medians.append(spread_of_runs(label, t, columns["under"][:, k], colour=colour))
         style: Any = {"colour": "ink", "dash": "dot", "in_legend": k == 0}
         lines.append(Series("exact rates", t, rate(policy, SHOWN) * t, **style))
     return Panel(

@@ -353,11 +353,12 @@ def _bias_grid_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 def _left_panel(settings: Settings, columns: Columns) -> Panel:
+    looks = {FIVE: ("blue", "solid"), CORE: ("green", "dash"), BIASES: ("vermillion", "dashdot")}
     series = []
-    for name in (FIVE, CORE, BIASES):
+    for name, (colour, dash) in looks.items():
         t = times(settings, name)
         v = columns[f"{name} posterior"][:, t >= 1][:, :, others(name, inside=False)].sum(-1)
-        series.append(share_of_runs(name, t[t >= 1], v > GONE))
+        series.append(share_of_runs(name, t[t >= 1], v > GONE, colour=colour, dash=dash))
     return Panel(
         "(d) How many runs still have modes outside the core?", "step t",
         f"share of runs with more than {GONE:g} outside", series, xscale="log", ylim=(-0.02, 1.02),
