@@ -164,7 +164,7 @@ class Plot:
     def figure(self) -> "Figure":
         """The Matplotlib figure of the axes."""
         # Of a part of a figure, `figure` is the whole; of a figure, itself.
-        return self.axes[0].figure.figure  # type: ignore[return-value]
+        return self.axes[0].figure.figure
 
     def save(self, path: str | Path) -> Path:
         """Write the figure to a file, whose ending selects the format: .png, .pdf, .svg; return it.

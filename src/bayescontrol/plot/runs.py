@@ -256,14 +256,13 @@ def _has_arm_rows(record: Record, world: object) -> bool:
 def _draw_arm_means(record: Record, world: Any, ax: "Axes") -> Plot:
     """Draw the expected mean reward of each arm over time, and its 95 % interval if it is known."""
     rows, first = _from_prior(record, record.probes["posterior"])
-    t, family = _thinned(len(rows)), world.family
-    names = distinct_texts(world.labels)
+    t, family, names = _thinned(len(rows)), world.family, distinct_texts(world.labels)
     best = np.argsort(-family.expected(rows[-1]))[:_LINES]
     series, notes = [], ["bands: 95 % intervals"] if hasattr(family, "interval") else []
     for k, j in enumerate(sorted(best)):
-        mean = family.expected(rows[t, j])
-        bounds = family.interval(rows[t, j], np.array([0.025, 0.975])).T if notes else ()
-        series.append(Series(names[world.labels[j]], t + first, mean, *bounds, dash=line_dash(k)))
+        y, name = family.expected(rows[t, j]), names[world.labels[j]]
+        ends = family.interval(rows[t, j], np.array([0.025, 0.975])).T if notes else (None, None)
+        series.append(Series(name, t + first, y, ends[0], ends[1], dash=line_dash(k)))
     return figures.draw(Panel(_ARMS, "step t", "mean reward", series, notes=notes), ax)
 
 
