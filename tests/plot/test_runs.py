@@ -135,6 +135,19 @@ def test_the_posterior_rows_of_arms_are_drawn_as_mean_rewards_with_the_world() -
         plot.posterior(record)
 
 
+def test_a_note_speaks_of_intervals_only_where_they_are_drawn() -> None:
+    for bandit, means in (
+        (BernoulliBandit(2), [0.2, 0.7]),
+        (CategoricalBandit(2, [0, 1]), [[0.8, 0.2], [0.3, 0.7]]),
+    ):
+        world = bandit.environment(means)
+        record = interact(bandit.agent(), world, 20, seed=0, probes=["posterior"])
+        ax = record.plot(world).axes[0]
+        assert ax.get_title() == "Posterior of the arms"
+        says_so = any("intervals" in text.get_text() for text in ax.texts)
+        assert says_so == bool(ax.collections) == isinstance(bandit, BernoulliBandit)
+
+
 def test_regret_is_the_metric() -> None:
     bandit = BernoulliBandit(["red", "blue"])
     world = bandit.environment([0.2, 0.7])

@@ -438,3 +438,13 @@ def test_importing_loads_no_plotting_and_no_numba(module: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_numbers_on_the_axes_of_a_page_have_all_their_digits() -> None:
+    series = Series("mean", np.arange(3), np.array([0.3405, 0.3425, 0.3445]))
+    chart = Chart("Close", [Panel("", "step t", "mean", [series])], "Read it.")
+    (svg,) = figures.panel_svgs(chart, "f")
+    ticks = re.findall(r">(0\.\d+)</text>", svg)
+    assert "0.3430" in ticks
+    assert len(set(ticks)) == len(ticks)
+    assert not re.search(r' d="[^"]*\.\d{3}', svg)  # coordinates are rounded

@@ -1,5 +1,6 @@
 """A sweep is drawn against its numeric setting, with a line for each value of the others."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from bayescontrol.lab.experiment import Claim, Score, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot import figures
+from bayescontrol.plot.chart import Chart
 from bayescontrol.report.folder import merged_tables
 from bayescontrol.report.page import Section, index
 from bayescontrol.report.sweep import sweep_charts
@@ -41,32 +43,27 @@ def test_each_numeric_claim_is_a_panel_against_the_swept_value() -> None:
     assert figures.png(chart)[1:4] == b"PNG"
 
 
-def with_table(section: Section, *rows: tuple[str | float, ...]) -> Section:
-    table = Table("Regret", ("agent", "mean", "runs", "best"), rows)
-    return replace(section, result=replace(section.result, score=Score((), (table,))))
-
-
-def test_tables_are_merged_and_each_of_their_columns_is_a_panel() -> None:
+def test_the_index_of_a_sweep_shows_the_tables_and_figures_of_all_points(chart: Chart) -> None:
+    table = Table("Regret", ("agent", "mean"), (("rule", 2.5),))
+    score = Score((), (replace(table, paper=1),))
     points = [
-        with_table(point(0.0, k=k), ("rule", 2.0 * k, 8, "no"), ("UCB1", f"{k:,}.5 ± 0.25", 8, ""))
-        for k in (1, 2000)
-    ]
-    charts = sweep_charts(points)
-    assert list(charts) == ["sweep-tables"]
-    (panel,) = charts["sweep-tables"].panels  # all points have 8 runs
-    assert (panel.title, panel.xlabel, list(panel.notes)) == ("mean", "k", ["Regret"])
-    rule, other = panel.series
-    assert (rule.label, rule.y.tolist()) == ("rule", [2.0, 4000.0])
-    assert other.low is not None
-    assert (other.label, other.y.tolist(), other.low.tolist()) == (
-        "UCB1", [1.5, 2000.5], [1.25, 2000.25],
-    )  # fmt: skip
-    (table,) = merged_tables([(p.swept, p.result.score) for p in points])
-    assert table.header == ("k", "agent", "mean", "runs", "best")
-    assert table.rows[2] == (2000, "rule", 4000.0, 8, "no")
-    html = index("sweep", [replace(p, folder="a") for p in points], {}, {}, charts, [table])
+        replace(
+            one, folder=f"p{k}", result=replace(one.result, score=score),
+            charts={"b": chart, "a": replace(chart, paper={3: ""})},
+        )
+        for k, one in enumerate(point(0.0, k=k) for k in (1, 2000))
+    ]  # fmt: skip
+    (merged,) = merged_tables((p.swept, p.result.score) for p in points)
+    assert merged.header == ("k", "agent", "mean")
+    assert merged.rows == ((1, "rule", 2.5), (2000, "rule", 2.5))
+    html = index("sweep", points, {})
     assert "<h3>Regret</h3>" in html
-    assert "4000" in html
+    shown = re.findall(r'<b>([^<]*)</b><a href="([^"]*)"><img src="data:image/png', html)
+    assert shown == [
+        ("k = 1", "p0/index.html#b"), ("k = 2000", "p1/index.html#b"),
+        ("k = 1", "p0/index.html#a"), ("k = 2000", "p1/index.html#a"),
+    ]  # fmt: skip
+    assert "of the paper" not in html.partition("<h2>Tables and figures</h2>")[2]
 
 
 def test_other_swept_settings_make_a_line_for_each_value() -> None:

@@ -1,14 +1,14 @@
 """Columns by name, and series over the runs: medians with a band, shares with an interval."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol.arrays import FloatArray
 from bayescontrol.lab import wilson
-from bayescontrol.plot.chart import Panel, Series
+from bayescontrol.plot.chart import Marker, Panel, Series
 
 
 def by_name(names: Iterable[str], column: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
@@ -70,13 +70,11 @@ def mean_of_runs(
     return Series(label, x, runs.mean(axis=0), low, high, **style)
 
 
-def sorted_runs(
-    values: Mapping[str, FloatArray], looks: Mapping[str, Any], title: str, ylabel: str, **axes: Any
-) -> Panel:
+def sorted_runs(values: Mapping[str, FloatArray], title: str, ylabel: str, **axes: Any) -> Panel:
     """Draw the values of each agent in increasing order, against the share of runs."""
     series = [
-        Series(a, (np.arange(v.size) + 0.5) / v.size, np.sort(v), marker="circle", **looks[a])
-        for a, v in values.items()
+        Series(a, (np.arange(v.size) + 0.5) / v.size, np.sort(v), marker=marker)
+        for (a, v), marker in zip(values.items(), get_args(Marker), strict=False)
     ]
     xlabel = "share of runs with a lower value"
     return Panel(title, xlabel, ylabel, series, xlim=(0.0, 1.0), legend="below", **axes)

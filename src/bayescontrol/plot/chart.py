@@ -493,10 +493,14 @@ class Chart:
             require_text(panel.title, f"a panel of {place}", "title")
 
     @property
+    def places(self) -> dict[int, str]:
+        """Where the paper has this figure, in words, by the number of its figure."""
+        return {n: f"Figure {n} of the paper, {p}".rstrip(", ") for n, p in self.paper.items()}
+
+    @property
     def remark(self) -> str:
         """The figures of the paper that the chart shows, and its note."""
-        places = (f"Figure {n} of the paper, {panels}" for n, panels in self.paper.items())
-        return ". ".join((*(place.removesuffix(", ") for place in places), self.note)).strip(". ")
+        return ". ".join(filter(None, (*self.places.values(), self.note)))
 
     def _repr_png_(self) -> bytes:
         """Show the chart in a notebook."""

@@ -163,9 +163,8 @@ class Plot:
     @property
     def figure(self) -> "Figure":
         """The Matplotlib figure of the axes."""
-        part: Any = self.axes[0].figure
-        fig: Figure = part.figure  # of a part of a figure, the whole; of a figure, itself
-        return fig
+        # Of a part of a figure, `figure` is the whole; of a figure, itself.
+        return self.axes[0].figure.figure
 
     def save(self, path: str | Path) -> Path:
         """Write the figure to a file, whose ending selects the format: .png, .pdf, .svg; return it.
@@ -192,8 +191,7 @@ def draw(panel: Panel, ax: "Axes | None" = None) -> Plot:
     _add_title(ax, panel.title, list(panel.notes))
     _add_legend(ax, panel)
     if panel.heats:
-        fig: Any = ax.figure
-        _add_scale(fig, panel.heats[0], ax=ax, shrink=0.8)
+        _add_scale(ax.figure, panel.heats[0], ax=ax, shrink=0.8)
     return Plot([ax])
 
 
@@ -331,8 +329,8 @@ def _svg(fig: "Figure", salt: str) -> str:
     text = re.sub(r'<g id="title ([^"]*)">', r"<g><title>\1</title>", text)
     text = re.sub(r'<g id="[^"]*">', "<g>", text)
     text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)
-    text = re.sub(r"(?<=\d\.\d\d)\d+", "", text)  # a hundredth of a point is enough
-    # Only inside tags, before ">": a label may hold the text "#0072b2".
+    # Only inside tags, before ">": a label may hold the text "0.3425" or "#0072b2".
+    text = re.sub(r"(?<=\d\.\d\d)\d+(?=[^<>]*>)", "", text)  # a hundredth of a point is enough
     colours = r"#[0-9a-f]{6}\b(?=[^<>]*>)"
     return re.sub(colours, lambda found: VARIABLES.get(found[0], found[0]), text).strip()
 
@@ -420,7 +418,7 @@ def _greatest(heat: Heat) -> float:
     return float(np.nanmax(heat.values))
 
 
-def _add_scale(fig: "Figure", heat: Heat, **layout: Any) -> None:
+def _add_scale(fig: Any, heat: Heat, **layout: Any) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 

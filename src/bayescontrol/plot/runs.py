@@ -107,16 +107,13 @@ def arms(agent: object, ax: "Axes | None" = None, *, x: object = None) -> Plot:
     ['red', 'blue']
     """
     belief: Any = getattr(agent, "belief", None)
-    if not hasattr(belief, "mean_quantiles"):
+    context = getattr(agent, "x", None) if x is None else x
+    is_bandit = hasattr(belief, "mean_quantiles")
+    quantiles = belief.mean_quantiles(_TAILS, context) if is_bandit else {}
+    if not is_bandit or np.isnan(list(quantiles.values())).any():
         raise MissingCapability(
-            f"{agent!r} has no posterior of the mean reward of each arm: pass the agent of a bandit"
-            "; for a belief over finitely many modes use plot.posterior(record)"
-        )
-    quantiles = belief.mean_quantiles(_TAILS, getattr(agent, "x", None) if x is None else x)
-    if np.isnan(list(quantiles.values())).any():
-        raise MissingCapability(
-            f"the posterior of the mean rewards of {belief!r} has no known quantiles: draw them, "
-            "with agent.belief.copy().sample(stream).means, and plot a histogram"
+            f"{agent!r} has no known posterior of the mean reward of each arm: pass the agent of "
+            "another bandit, or use plot.posterior(record) for a belief over finitely many modes"
         )
     names = distinct_texts(quantiles)
     if len(names) > _LINES:
@@ -125,8 +122,7 @@ def arms(agent: object, ax: "Axes | None" = None, *, x: object = None) -> Plot:
         j = np.arange(len(names))
         series = [Series("median, 95 % interval", j, y, low, high, kind="points")]
         drawn = figures.draw(Panel(_ARMS, "arm", "mean reward", series), ax)
-        angle = 90 if len(names) > 2 * _LINES else 0
-        drawn.axes[0].set_xticks(j, list(names.values()), rotation=angle)
+        drawn.axes[0].set_xticks(j, list(names.values()), rotation=90)
         return drawn
     series = []
     for k, (arm, m) in enumerate(quantiles.items()):
@@ -253,26 +249,21 @@ def _draw_shares(
 
 def _has_arm_rows(record: Record, world: object) -> bool:
     """Return whether the probe "posterior" holds the rows of the arms of this world."""
-    rows, family = record.probes.get("posterior"), getattr(world, "family", None)
-    arms = len(getattr(world, "labels", ()))
-    return family is not None and rows is not None and rows.shape[1:2] == (arms,) and rows.ndim == 3
+    rows, shape = record.probes.get("posterior"), (len(getattr(world, "labels", ())),)
+    return hasattr(world, "family") and rows is not None and rows.shape[1:-1] == shape
 
 
 def _draw_arm_means(record: Record, world: Any, ax: "Axes") -> Plot:
     """Draw the expected mean reward of each arm over time, and its 95 % interval if it is known."""
     rows, first = _from_prior(record, record.probes["posterior"])
-    t, family = _thinned(len(rows)), world.family
-    names = distinct_texts(world.labels)
+    t, family, names = _thinned(len(rows)), world.family, distinct_texts(world.labels)
     best = np.argsort(-family.expected(rows[-1]))[:_LINES]
-    series = []
+    series, notes = [], ["bands: 95 % intervals"] if hasattr(family, "interval") else []
     for k, j in enumerate(sorted(best)):
-        mean, bounds = family.expected(rows[t, j]), (None, None)
-        if hasattr(family, "interval"):
-            bounds = family.interval(rows[t, j], np.array([0.025, 0.975])).T
-        series.append(Series(names[world.labels[j]], t + first, mean, *bounds, dash=line_dash(k)))
-    return figures.draw(
-        Panel(_ARMS, "step t", "mean reward", series, notes=["bands: 95 % intervals"]), ax
-    )
+        y, name = family.expected(rows[t, j]), names[world.labels[j]]
+        ends = family.interval(rows[t, j], np.array([0.025, 0.975])).T if notes else (None, None)
+        series.append(Series(name, t + first, y, ends[0], ends[1], dash=line_dash(k)))
+    return figures.draw(Panel(_ARMS, "step t", "mean reward", series, notes=notes), ax)
 
 
 def _from_prior(record: Record, values: FloatArray) -> tuple[FloatArray, int]:

@@ -32,7 +32,6 @@ from bayescontrol.lab.settings import describe, plain, restore
 from bayescontrol.lab.store import StoredResults, read
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart
-from bayescontrol.report.folder import merged_tables
 from bayescontrol.report.page import Section, index, page
 from bayescontrol.report.sweep import sweep_charts
 
@@ -111,9 +110,7 @@ def write_index(
     """
     charts = sweep_charts(sections)
     _save_charts(charts, folder)
-    swept = [(section.swept, section.result.score) for section in sections if section.swept]
-    tables = merged_tables(swept)
-    content = index(title, sections, versions(), broken or {}, charts, tables).encode()
+    content = index(title, sections, versions(), broken or {}, charts).encode()
     drawn = (folder / f"{name}.{kind}" for name in charts for kind in ("png", "pdf"))
     return (write_file(folder / _PAGE, content), *drawn)
 

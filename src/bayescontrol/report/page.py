@@ -2,7 +2,7 @@
 
     page of a result    what the paper says, figures, tables, our own checks, settings, provenance
     index               a line for each result, and small pictures of the figures of the paper; a
-                        sweep has figures and tables of all its numbers instead
+                        sweep has the tables of all points, and small pictures of their figures
 
 Only pages of results with claims of the paper speak of the paper.
 
@@ -29,6 +29,7 @@ from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Panel, Region
 from bayescontrol.plot.legend import Entries, legends, with_distinct_lines
 from bayescontrol.plot.palette import style_sheet
+from bayescontrol.report.folder import merged_tables
 from bayescontrol.report.tables import (
     HEADINGS,
     columns_of,
@@ -48,9 +49,8 @@ _LEAST_WIDTH: Final = 4.0
 _GREATEST_WIDTH: Final = 7.5
 #: Longer values of a claim are broken into lines.
 _LONG: Final = 20
-#: Width of a small picture in pixels, and columns of a small table.
+#: Width of a small picture in pixels.
 _SMALL: Final = 480
-_SMALL_COLUMNS: Final = 3
 #: Legend symbols, drawn in a box of 28 by 12.
 _DASH_ARRAYS: Final = {"solid": "", "dash": "5 3", "dashdot": "6 2 1.5 2", "dot": "1.5 2"}
 _MARKER_PATHS: Final = {
@@ -119,8 +119,7 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
 
 
 def _left_out(sections: Sequence[Section]) -> str:
-    line = left_out(section.result for section in sections)
-    return f"<p>{escape(line)}</p>" if line else ""
+    return _remark("", left_out(section.result for section in sections))
 
 
 def _part(heading: str, *content: str) -> str:
@@ -134,7 +133,6 @@ def index(
     versions: Mapping[str, str],
     broken: Mapping[str, str] = MappingProxyType({}),
     charts: Mapping[str, Chart] = MappingProxyType({}),
-    tables: Sequence[Table] = (),
 ) -> str:
     """Return the index of several results as HTML; `broken` maps failed parts to their errors.
 
@@ -146,17 +144,17 @@ def index(
     counts = summary(claims, _mark)
     of_paper = f"Claims of the paper: {counts['paper']}.<br>" if counts["paper"] != "none" else ""
     warnings = {section.heading: section.warning for section in sections if section.warning}
+    swept = [section for section in sections if section.swept]
     body = (
         f"<h1>{escape(title)}</h1>",
         f"<p>{of_paper}Our own checks: {counts['ours']}.</p>",
         f'<h2 class="fails">Broken</h2>{_definition_list(broken)}' if broken else "",
         f'<h2 class="fails">Warnings</h2>{_definition_list(warnings)}' if warnings else "",
         *map(_figure, charts, charts.values(), count()),
-        _comparison_table(sections) if any(s.swept for s in sections) else _overview(sections),
-        _part("Tables", *map(_table, tables)),
+        _comparison_table(swept) if swept else _overview(sections),
         _not_confirmed(sections),
         _left_out(sections),
-        _part("Figures and tables of the paper", _paper_list(sections)),
+        _sweep_part(swept) if swept else _paper_part(sections),
     )
     return _document(title, body, versions)
 
@@ -201,9 +199,12 @@ def _overview(sections: Sequence[Section]) -> str:
     return _grid(header, rows, "claims") if rows else ""
 
 
+def _href(section: Section) -> str:
+    return f"{quote(section.folder)}/index.html"
+
+
 def _link_cell(section: Section) -> str:
-    href = f"{quote(section.folder)}/index.html"
-    return f'<td><a href="{href}">{escape(section.heading)}</a></td>'
+    return f'<td><a href="{_href(section)}">{escape(section.heading)}</a></td>'
 
 
 def _not_confirmed(sections: Sequence[Section]) -> str:
@@ -270,28 +271,34 @@ def _remark(label: str, text: str) -> str:
     return f'<i class="reason">{label}{escape(text)}</i>' if text else ""
 
 
-def _paper_list(sections: Sequence[Section]) -> str:
-    """Return small pictures of the figures and tables of the paper, in its order, with links."""
-    found: list[tuple[str, int, str]] = []
-    for section in sections:
-        page = f"{quote(section.folder)}/index.html"
-        for name, chart in section.charts.items():
-            picture = b64encode(figures.png(chart, _SMALL)).decode() if chart.paper else ""
-            image = f'<img src="data:image/png;base64,{picture}" alt="">{escape(chart.title)}'
-            link = f'<a href="{page}#{quote(name)}">{image}</a>'
-            for n, panels in chart.paper.items():
-                found.append(("Figure", n, (f", {escape(panels)}" if panels else "") + link))
-        for table in section.result.score.tables:
-            if table.paper:
-                cells = tuple(row[:_SMALL_COLUMNS] for row in table.rows)
-                small = _table(Table(table.title, table.header[:_SMALL_COLUMNS], cells))
-                link = f'<a href="{page}">All columns</a>'
-                found.append(("Table", table.paper, f"{small}{link}"))
-    items = (
-        f'<li class="{kind.lower()}"><b>{kind} {n}</b>{content}</li>'
-        for kind, n, content in sorted(found, key=lambda item: item[:2])
+def _paper_part(sections: Sequence[Section]) -> str:
+    """Return small pictures of the figures of the paper, in its order, and its tables."""
+    shown = [(s, name, n) for s in sections for name, c in s.charts.items() for n in c.paper]
+    pictures = (
+        _picture(section, name, section.charts[name].places[n])
+        for section, name, n in sorted(shown, key=lambda figure: figure[2])
     )
-    return f'<ul class="small">{"".join(items)}</ul>' if found else ""
+    tables = (table for s in sections for table in s.result.score.tables if table.paper)
+    return _part("Figures and tables of the paper", *pictures, *map(_table, tables))
+
+
+def _sweep_part(sections: Sequence[Section]) -> str:
+    """Return the tables and small pictures of the figures of all points, side by side."""
+    tables = merged_tables((s.swept, s.result.score) for s in sections)
+    names = dict.fromkeys(name for s in sections for name in s.charts)
+    pictures = (
+        _picture(s, name, s.heading) for name in names for s in sections if name in s.charts
+    )
+    return _part("Tables and figures", *map(_table, tables), *pictures)
+
+
+def _picture(section: Section, name: str, caption: str) -> str:
+    chart = section.charts[name]
+    image = b64encode(figures.png(chart, _SMALL)).decode()
+    return (
+        f'<div class="small"><b>{escape(caption)}</b><a href="{_href(section)}#{quote(name)}">'
+        f'<img src="data:image/png;base64,{image}" alt="">{escape(chart.title)}</a></div>'
+    )
 
 
 def _figure(name: str, chart: Chart, number: int, is_of_paper: bool = False) -> str:

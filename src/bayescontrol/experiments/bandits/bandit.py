@@ -401,12 +401,8 @@ def performance(results: Results) -> Table:
     )  # fmt: skip
 
 
-_LOOKS: Final[Mapping[str, Any]] = {
-    RULE: {"colour": "blue", "dash": "solid"},
-    EPSILON: {"colour": "vermillion", "dash": "dash"},
-    CONVERGED: {"colour": "purple", "dash": "solid"},
-    GITTINS: {"colour": "green", "dash": "dot"},
-}
+#: The agents in the figures, in the order in which they are drawn.
+_DRAWN: Final = (RULE, EPSILON, CONVERGED, GITTINS)
 #: Largest block of steps over which curves are averaged.
 _BLOCK: Final = 10
 
@@ -455,7 +451,7 @@ def _rewards(results: Results) -> Panel:
     n = results.settings.levers
     return Panel(
         "Average reward", "step t", "reward per step",
-        [_curve(results, name, results.reward(name)) for name in _LOOKS],
+        [_curve(results, name, results.reward(name)) for name in _DRAWN],
         [Guide(f"oracle, {n}/{n + 1}", n / (n + 1))], legend="below",
     )  # fmt: skip
 
@@ -463,7 +459,7 @@ def _rewards(results: Results) -> Panel:
 def _best_levers(results: Results) -> Panel:
     return Panel(
         "Best lever", "step t", "share of runs that pull the best lever",
-        [_curve(results, name, results.best(name)) for name in _LOOKS], ylim=(0.0, 1.0),
+        [_curve(results, name, results.best(name)) for name in _DRAWN], ylim=(0.0, 1.0),
         legend="below",
     )  # fmt: skip
 
@@ -477,15 +473,15 @@ def _curve(results: Results, agent: str, values: FloatArray) -> Series:
     width = _block(results.settings)
     blocks = window_means(values, width)
     t = np.arange(blocks.shape[1]) * width + (width + 1) / 2
-    return Series.of_runs(agent, t, blocks, **_LOOKS[agent])
+    return Series.of_runs(agent, t, blocks)
 
 
 def _regret_panel(results: Results, *, even: bool) -> Panel:
     """Draw the regret at steps evenly spaced in log t, with the lower bound for these biases."""
     t, n = np.unique(np.geomspace(1, results.settings.steps, 60).round()), results.settings.levers
     series = [
-        Series.of_runs(name, t, results.regret(name, even=even)[:, t.astype(int) - 1], **style)
-        for name, style in _LOOKS.items()
+        Series.of_runs(name, t, results.regret(name, even=even)[:, t.astype(int) - 1])
+        for name in _DRAWN
     ]
     title, note = "Uniform biases", "Lai's bound holds for the mean over all bandits"
     bound = Series(f"Lai: {n - 1}/{2 * n + 2} ln² t", t, lai(n) * np.log(t) ** 2, colour="ink")

@@ -375,13 +375,6 @@ def _tables(results: Results) -> tuple[Table, Table]:
 
 # -- figures -----------------------------------------------------------------------------------
 
-_LOOKS: Final[Mapping[str, Any]] = {
-    RULE: {"colour": "blue", "dash": "solid"},
-    STATIC: {"colour": "vermillion", "dash": "dash"},
-    KL_UCB: {"colour": "green", "dash": "dot"},
-    FORGETTING: {"colour": "purple", "dash": "dashdot"},
-}
-
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the regret over time in four bandits, and the linear worlds."""
@@ -408,7 +401,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
         ),
         "linear": Chart(
             "Linear worlds that jump",
-            [sorted_runs(results.linear[name], _LOOKS, *labels[name]) for name in LINEAR],
+            [sorted_runs(results.linear[name], *labels[name]) for name in LINEAR],
             "Lower is better. Each point is a run; the runs of each agent are sorted. The static "
             "rule is as good in the worlds that happen not to change.",
             columns=2,
@@ -420,7 +413,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 def _regrets(results: Results, name: str, title: str) -> Panel:
     t = checkpoints(results.settings.steps(name))
-    series = [Series.of_runs(a, t, results.regret[name][a], **_LOOKS[a]) for a in AGENTS]
+    series = [Series.of_runs(a, t, results.regret[name][a]) for a in AGENTS]
     return Panel(title, "step t", "regret Rₜ", series, legend="below")
 
 

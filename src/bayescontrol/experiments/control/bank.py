@@ -247,13 +247,6 @@ def _tables(results: Results) -> tuple[Table, ...]:
 
 # -- figures -----------------------------------------------------------------------------------
 
-_LOOKS: Final[Mapping[str, Any]] = {
-    DRAWN: {"colour": "blue", "dash": "solid"},
-    PROBABLE: {"colour": "green", "dash": "dash"},
-    WEIGHTED: {"colour": "purple", "dash": "dashdot"},
-    TUNING: {"colour": "vermillion", "dash": "dot"},
-}
-
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw the costs of all runs on both motors."""
@@ -271,9 +264,9 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 
 def _cost_panel(cost: Mapping[str, FloatArray], noise: float) -> Panel:
-    ratios = {agent: cost[agent] / cost[ORACLE] for agent in _LOOKS}
+    ratios = {agent: cost[agent] / cost[ORACLE] for agent in AGENTS if agent != ORACLE}
     title, ylabel = f"Sensor noise {noise:g} rad/s", "cost / cost with the true plant"
-    return sorted_runs(ratios, _LOOKS, title, ylabel, yscale="log2")
+    return sorted_runs(ratios, title, ylabel, yscale="log2")
 
 
 experiment = Experiment(

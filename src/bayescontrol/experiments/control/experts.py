@@ -22,7 +22,7 @@ the hill in 40 of 40 episodes. The mean and the vote of the experts did not keep
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 
@@ -34,8 +34,8 @@ from bayescontrol.experiments.control.experts_replica import RULE, Settings
 from bayescontrol.experiments.curves import by_name, share_of_runs
 from bayescontrol.experts import CARTPOLE_HYPOTHESES
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.plot.chart import Chart, Guide, Panel, Series
-from bayescontrol.plot.legend import COLOUR_MARKERS
+from bayescontrol.plot.chart import Chart, Guide, Marker, Panel, Series
+from bayescontrol.plot.runs import line_dash
 from bayescontrol.report.tables import with_error
 
 #: A rod counts as held if it is upright for at least this share of the right expert's time.
@@ -185,19 +185,6 @@ def _other_table(settings: Settings, columns: Columns) -> Table:
     )  # fmt: skip
 
 
-_LOOKS: Final[Mapping[str, Any]] = {
-    RULE: {"colour": "blue", "dash": "solid"},
-    replica.RIGHT: {"colour": "green", "dash": "dash"},
-    replica.NAIVE: {"colour": "vermillion", "dash": "solid"},
-    replica.MEAN: {"colour": "orange", "dash": "dashdot"},
-    replica.VOTE: {"colour": "purple", "dash": "dot"},
-    replica.BUMPLESS: {"colour": "sky", "dash": "dash"},
-    "static": {"colour": "vermillion", "dash": "solid"},
-    "switching": {"colour": "blue", "dash": "solid"},
-    "fading": {"colour": "sky", "dash": "dash"},
-}
-
-
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw survival, identification, the rewired motor, and the other plants."""
     note = f"{counted(settings.runs, 'episode')}, bars: 95 % intervals"
@@ -251,11 +238,10 @@ def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], tit
         end = steps[:, i, None] == settings.steps
         up = (steps[:, i, None] > t).sum(axis=0)
         up[-1] = end.sum()
-        series.append(Series(name, t, up / len(steps), kind="step", **_LOOKS[name]))
-        colour = _LOOKS[name]["colour"]
+        series.append(Series(name, t, up / len(steps), kind="step", dash=line_dash(i)))
         # The right expert coincides with the control rule: an open square shows both.
-        marker = "square-open" if name == replica.RIGHT else COLOUR_MARKERS[colour]
-        style = {"colour": colour, "marker": marker, "in_legend": False}
+        marker = "square-open" if name == replica.RIGHT else get_args(Marker)[i]
+        style = {"marker": marker, "in_legend": False}
         final_shares.append(share_of_runs(name, t[-1:], end, z=1.96, kind="points", **style))
     is_rewired = names is replica.CHANGES
     return Panel(
@@ -265,11 +251,11 @@ def _survival(settings: Settings, steps: FloatArray, names: tuple[str, ...], tit
     )  # fmt: skip
 
 
-def _quartiles(label: str, t: Any, values: FloatArray, **style: Any) -> Series:
+def _quartiles(label: str, t: IntArray, values: FloatArray) -> Series:
     """Make a series of median and quartiles over the episodes that are still running."""
     steps = np.flatnonzero(np.isfinite(values).any(axis=0))
     low, middle, high = np.nanquantile(values[:, steps], (0.25, 0.5, 0.75), axis=0)
-    return Series(label, t[steps], middle, low, high, **style)
+    return Series(label, t[steps], middle, low, high)
 
 
 #: A share or a probability against log t.
@@ -302,7 +288,7 @@ def _change_panel(settings: Settings, columns: Columns) -> Panel:
     t = np.arange(1, settings.steps + 1)[around]
     belief_in_force = columns["after"][:, :, replica.FORCE, around]
     series = [
-        _quartiles(name, t, values, **_LOOKS[name])
+        _quartiles(name, t, values)
         for name, values in by_name(replica.CHANGES, belief_in_force).items()
         if np.isfinite(values).any()
     ]
@@ -315,16 +301,17 @@ def _change_panel(settings: Settings, columns: Columns) -> Panel:
 def _rod_panel(columns: Columns) -> Panel:
     height = columns["height"].mean(axis=0)
     title, t, ylim = "Pendulum: nine rods", np.arange(1, height.shape[1] + 1), (-1.05, 1.05)
-    rods = zip(replica.ROD_AGENTS, height, strict=True)
-    series = [Series(name, t, mean, **_LOOKS[name]) for name, mean in rods]
+    rods = enumerate(zip(replica.ROD_AGENTS, height, strict=True))
+    series = [Series(name, t, mean, dash=line_dash(i)) for i, (name, mean) in rods]
     return Panel(title, "step t", "cos φ, mean", series, ylim=ylim, legend="below")
 
 
 def _hill_panel(columns: Columns) -> Panel:
     title, t, ylim = "MountainCar: ten hills", np.arange(1, replica.HILL_STEPS + 1), (-0.03, 1.05)
+    goals = enumerate(by_name(replica.HILL_AGENTS, columns["goal"]).items())
     series = [
-        Series(name, t, _share_by(t, goal), kind="step", **_LOOKS[name])
-        for name, goal in by_name(replica.HILL_AGENTS, columns["goal"]).items()
+        Series(name, t, _share_by(t, goal), kind="step", dash=line_dash(i))
+        for i, (name, goal) in goals
     ]
     return Panel(title, "step t", "share at the goal", series, ylim=ylim, legend="below")
 

@@ -403,13 +403,6 @@ def _table(results: Results, plant: str) -> Table:
     )  # fmt: skip
 
 
-_LOOKS: Final[Mapping[str, Any]] = {
-    RULE: {"colour": "blue", "dash": "solid"},
-    LAZY: {"colour": "sky", "dash": "dash"},
-    WARM: {"colour": "green", "dash": "solid"},
-    CERTAIN: {"colour": "vermillion", "dash": "dashdot"},
-    EXPLORING: {"colour": "orange", "dash": "dot"},
-}
 #: The run whose posterior is drawn, and the radius that contains 95 % of a 2-D Gaussian.
 _EXAMPLE: Final = 0
 _RADIUS: Final = 2.4477468306808166
@@ -456,10 +449,7 @@ _LOG_AXES: Final[Any] = {
 def _quartiles(plant: str, t: IntArray, runs: Callable[[str, str], FloatArray]) -> list[Series]:
     """Make series of medians and quartiles; each is the value of one run, so that ∞ stays ∞."""
     levels: Any = {"q": [0.5, 0.25, 0.75], "axis": 0, "method": "nearest"}
-    return [
-        Series(agent, t, *np.quantile(runs(plant, agent), **levels), **style)
-        for agent, style in _LOOKS.items()
-    ]
+    return [Series(agent, t, *np.quantile(runs(plant, agent), **levels)) for agent in AGENTS]
 
 
 def _gain_panel(results: Results, plant: str) -> Panel:

@@ -11,7 +11,7 @@ in a single conditional.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from bayescontrol.entropy import InteractionTree, entropy_of, mutual_information
 from bayescontrol.entropy import relative_entropy as entropy_on
 from bayescontrol.experiments.settings import Seed
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Guide, Panel, Series
+from bayescontrol.plot.chart import Chart, Guide, Marker, Panel, Series
 from bayescontrol.problems.tabular import random_modes
 from bayescontrol.seeding import Stream
 from bayescontrol.systems import AgentSystem
@@ -249,10 +249,6 @@ def _tables(settings: Settings, columns: Columns) -> Iterator[Table]:
     )
 
 
-_COLOURS: Final = ("vermillion", "blue", "green", "orange")
-_DASHES: Final = ("solid", "dash", "dashdot", "dot")
-
-
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
     """Draw D with the entropy of the prior, and C under closed-loop weights."""
     H = float(columns["H"].mean())
@@ -274,10 +270,9 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
 
 def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guide] = ()) -> Panel:
     t = np.arange(1, curves.shape[2] + 1)
-    looks = zip(LABELS, _COLOURS, _DASHES, strict=True)
     series = [
-        Series.of_runs(label, t, curves[:, k], colour=colour, dash=dash, marker="circle")
-        for k, (label, colour, dash) in enumerate(looks)
+        Series.of_runs(label, t, curves[:, k], marker=marker)
+        for k, (label, marker) in enumerate(zip(LABELS, get_args(Marker), strict=False))
     ]
     return Panel(
         f"{symbol}: {subtitle}", "horizon t [steps]", f"relative entropy {symbol} [bits]", series,

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 import numpy as np
 from msgspec import Meta
@@ -37,7 +37,8 @@ from bayescontrol.experiments.curves import by_name, share_of_runs
 from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import both_streams, interact, play
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import PALETTE, Chart, Dash, Panel, Series
+from bayescontrol.plot.chart import Chart, Marker, Panel, Series
+from bayescontrol.plot.runs import line_dash
 from bayescontrol.problems import chain as chains
 from bayescontrol.problems.chain import GrowingChain, Waiting, first_reward_time
 from bayescontrol.report.tables import with_error
@@ -430,8 +431,6 @@ def _growing_table(settings: Settings, columns: Columns) -> Table:
     )  # fmt: skip
 
 
-_MARKERS: Final = ("circle", "square", "diamond", "triangle-up", "triangle-down", "star")
-_DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dashdot", "dot", "solid", "dash")
 #: Labels of the agents whose mean has a simple closed form.
 _FORMULAS: Final = {
     RULE: "every step: 2ᵏ − 1",
@@ -469,7 +468,7 @@ def _time_panel(settings: Settings, columns: Columns) -> Panel:
     lines, markers = [], []
     for i, name in enumerate(AGENTS):
         means = np.array([exact(name, int(k)).mean for k in all_k])
-        lines.append(_line(i, name, all_k, means, dash=_DASHES[i]))
+        lines.append(Series(name, all_k, means, dash=line_dash(i), in_legend=False))
         ks = np.array(_lengths(settings, name))
         label, runs = _FORMULAS.get(name, name), columns["time"][:, i, : len(ks)]
         markers.append(Series.of_runs(label, ks, runs, **_points(i, name)))
@@ -481,14 +480,10 @@ def _time_panel(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _line(i: int, agent: str, x: Any, y: Any, **style: Any) -> Series:
-    return Series(agent, x, y, colour=PALETTE[i], in_legend=False, **style)
-
-
 def _points(i: int, agent: str) -> dict[str, Any]:
     # Every(k) coincides with the Bayes-optimal line: an open square shows both.
-    marker = "square-open" if agent == "Every(k)" else _MARKERS[i]
-    return {"kind": "points", "colour": PALETTE[i], "marker": marker, "group": agent}
+    marker = "square-open" if agent == "Every(k)" else get_args(Marker)[i]
+    return {"kind": "points", "marker": marker, "group": agent}
 
 
 def _example_panel(settings: Settings) -> Panel:
@@ -500,7 +495,7 @@ def _example_panel(settings: Settings) -> Panel:
         "run": Probe(lambda agent, _a, _o: agent.x[2]),
         "sure": Probe(lambda agent, _a, _o: bool(agent.belief.posterior().min() == 0.0)),
     }
-    for i, name in enumerate(GROWING_AGENTS):
+    for name in GROWING_AGENTS:
         if name in ("Every(s²/2)", "Geometric(2/s²)"):
             continue
         agent = growing_agent(settings.scale, name)
@@ -509,7 +504,8 @@ def _example_panel(settings: Settings) -> Panel:
         record = interact(agent, world, steps, seed=settings.seed, run=_EXAMPLE, probes=probes)
         identified_at = np.flatnonzero(record["sure"])
         steps_shown = int(identified_at[0]) + 1 if identified_at.size else steps
-        series.append(_line(i, name, t[:steps_shown], record["run"][:steps_shown]))
+        equal = record["run"][:steps_shown]
+        series.append(Series(name, t[:steps_shown], equal, in_legend=False))
     return Panel(
         "One run of each agent", "step t", "equal actions in a row", series,
         notes=["A line ends where the agent identifies its world"], legend="below",
@@ -526,7 +522,7 @@ def _probability_panel(settings: Settings, columns: Columns) -> Panel:
             p, label = (t == scale**2).astype(float), name
         else:
             p, label = growing_distribution(scale, name)[:until], growing_label(scale, name)
-        lines.append(_line(i, name, t[: p.size], np.cumsum(p), kind="step"))
+        lines.append(Series(name, t[: p.size], np.cumsum(p), kind="step", in_legend=False))
         found = columns["growing"][:, i, None] <= at
         markers.append(share_of_runs(label, at, found, z=1.96, **_points(i, name)))
     return Panel(

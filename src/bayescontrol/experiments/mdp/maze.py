@@ -401,14 +401,6 @@ def _with_sd(mean: float, sd: float | None) -> str:
     return f"{mean:.4f}" if sd is None else f"{mean:.4f} ± {sd:.4f}"
 
 
-#: Each agent has the same colour in all figures of grid-worlds.
-LOOKS: Final[Mapping[str, Any]] = {
-    RULES[0]: {"colour": "blue", "dash": "solid"},
-    RULES[1]: {"colour": "sky", "dash": "dash"},
-    learner(200): {"colour": "orange", "dash": "dot"},
-    learner(30): {"colour": "green", "dash": "dashdot"},
-    learner(5): {"colour": "vermillion", "dash": "dash"},
-}
 #: The run whose behaviour is drawn.
 _EXAMPLE: Final = 0
 #: Largest number of points of a curve, and the possible numbers of blocks in a window.
@@ -484,10 +476,10 @@ def _window_panel(results: Results) -> Panel:
     blocks = results.settings.steps // BLOCK
     count = next(n for n in _WINDOWS if blocks <= n * _POINTS)
     series = []
-    for name, style in LOOKS.items():
+    for name in AGENTS:
         runs = window_means(results.reward[name], count)
         t = (np.arange(runs.shape[1]) + 0.5) * count * BLOCK
-        series.append(Series.of_runs(name, t, runs, **style))
+        series.append(Series.of_runs(name, t, runs))
     label = f"the best policy: {results.optimum:.4f}"
     return Panel(
         f"In windows of {count * BLOCK:,} steps", "step t", "reward per step", series,
@@ -498,8 +490,8 @@ def _window_panel(results: Results) -> Panel:
 def _cumulative_panel(results: Results) -> Panel:
     blocks = np.arange(1, results.settings.steps // BLOCK + 1)
     series = [
-        Series.of_runs(name, blocks * BLOCK, results.reward[name].cumsum(axis=1) / blocks, **style)
-        for name, style in LOOKS.items()
+        Series.of_runs(name, blocks * BLOCK, results.reward[name].cumsum(axis=1) / blocks)
+        for name in AGENTS
     ]
     guides = [Guide("the best policy", results.optimum, in_legend=False)]
     met = results.crossing(RULES[0], learner(CONSTANTS[1]))[0]

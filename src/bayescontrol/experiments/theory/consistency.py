@@ -35,6 +35,7 @@ from bayescontrol.experiments.theory import diagrams
 from bayescontrol.experiments.theory.core import rate
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.plot.chart import Chart, Panel, Place, Series
+from bayescontrol.plot.runs import line_dash
 from bayescontrol.problems.examples import consistency_diagram, consistency_repaired
 
 #: With fewer runs no claims are made.
@@ -229,11 +230,6 @@ def _table(settings: Settings, columns: Columns) -> Table:
 _PLACES: Final[diagrams.Places] = {
     "A0": (1.5, 0.0), "A1": (0.0, 1.2), "A2": (0.0, -1.2), "B0": (3.9, 0.0),
 }  # fmt: skip
-_LOOKS: Final[Mapping[str, Any]] = {
-    ORIGINAL: {"colour": "vermillion", "dash": "solid"},
-    REPAIRED: {"colour": "green", "dash": "dash"},
-    VISITS: {"colour": "blue", "dash": "dashdot"},
-}
 
 
 def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
@@ -287,7 +283,7 @@ def _panel(title: str, ylabel: str, values: Any) -> Panel:
         mean = values[:, k].mean(axis=0)
         low, high = np.quantile(values[:, k], (0.05, 0.95), axis=0)
         band = np.minimum(low, mean), np.maximum(high, mean)
-        series.append(Series(name, t, mean, *band, **_LOOKS[name]))
+        series.append(Series(name, t, mean, *band, dash=line_dash(k)))
     legend: Place = "upper right" if "Distance" in title else "lower right"
     return Panel(title, "step t", ylabel, series, ylim=(-0.03, 1.03), legend=legend)
 

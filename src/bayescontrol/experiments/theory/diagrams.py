@@ -72,10 +72,9 @@ def state_path(modes: TabularModes, record: Record) -> IntArray:
 
 def interaction_system() -> Chart:
     """Draw the model of interactions: an agent P and an environment Q make one stream."""
-    row = [Node("ao"[i % 2] + "₁₂₃₄"[i // 2], 1.3 * i, 0.0) for i in range(8)]
-    middle = (row[0].x + row[-1].x) / 2
-    agent = Node("P", middle, 1.7, 0.35, "blue", "the agent, which chooses the actions")
-    world = Node("Q", middle, -1.7, 0.35, "orange", "the environment, which answers")
+    row = [Node("ao"[i % 2] + "₁₂₃₄"[i // 2], 1.3 * (i - 3.5), 0.0) for i in range(8)]
+    agent = Node("P", 0.0, 1.7, 0.35, "blue", "the agent, which chooses the actions")
+    world = Node("Q", 0.0, -1.7, 0.35, "orange", "the environment, which answers")
     edges = [Edge(one.name, two.name, faint=True, bend=0.0) for one, two in pairwise(row)]
     edges += [Edge("P", node.name, colour="blue", bend=0.0) for node in row[::2]]
     edges += [Edge("Q", node.name, colour="orange", bend=0.0) for node in row[1::2]]
