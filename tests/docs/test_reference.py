@@ -15,6 +15,8 @@ sys.path.insert(0, str(DOCS))
 
 import reference_pages as pages  # noqa: E402
 
+sys.path.remove(str(DOCS))  # its scripts would hide modules of the same name
+
 REFERENCE = sorted(path.name for path in (DOCS / "reference").glob("*.md"))
 MODULES = sorted({
     name

@@ -140,7 +140,7 @@ def test_the_crossing_is_where_the_cumulative_reward_stays_ahead() -> None:
 
 
 @pytest.mark.parametrize("reward", [0.3301, 0.29])
-def test_the_papers_numbers_for_its_lost_map_are_not_comparable(
+def test_the_papers_numbers_for_its_own_map_are_not_comparable(
     reward: float,
 ) -> None:
     settings = experiment.full
@@ -152,7 +152,7 @@ def test_the_papers_numbers_for_its_lost_map_are_not_comparable(
     assert found["crossing-step"].ours == (124_000.0 if reward == 0.3301 else 68_000.0)
     for name in ("crossing-step", "paper-order"):
         assert found[name].verdict == "not comparable"
-        assert found[name].reason.startswith("the paper's map is lost")
+        assert found[name].reason.startswith("our source of the paper has no images")
 
 
 def test_the_cup_cycle_is_reported_as_a_share_of_the_runs() -> None:

@@ -202,7 +202,7 @@ def test_too_few_runs_are_refused_and_make_no_claims() -> None:
     assert "±" not in "".join(
         str(cell) for row in separate_run.score.tables[0].rows for cell in row
     )
-    assert len(experiment.figures(single, separate_run.columns)) == 2
+    assert len(experiment.figures(single, separate_run.columns)) == 3
 
 
 def test_every_table_explains_its_symbols(result: Result) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.limits import TIMEOUT
 from tests.serve.visits import SHOP
 
 from bayescontrol.durable import open_agent
@@ -41,7 +42,7 @@ def test_a_full_collection_during_requests_visits_few_objects(tmp_path: Path) ->
             shop = client.agent("shop")
             for _ in range(200):
                 shop.observe(shop.act(), 1)
-            during, after = process.communicate("stop\n", timeout=300)[0].splitlines()
+            during, after = process.communicate("stop\n", timeout=TIMEOUT)[0].splitlines()
     finally:
         process.kill()
     skipped, visited = map(int, during.split())
