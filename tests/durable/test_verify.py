@@ -136,7 +136,7 @@ def test_the_address_can_be_given_in_three_ways(
 ) -> None:
     def run(*given: str) -> tuple[int, str]:
         done = CliRunner().invoke(main, ["verify", *given])
-        return done.exit_code, done.output
+        return done.exit_code, done.stdout or done.stderr
 
     url, file = f"sqlite:///{path}", tmp_path / "store"
     file.write_text(f"{url}\n")

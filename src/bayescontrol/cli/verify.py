@@ -1,5 +1,6 @@
 """`bayescontrol verify`: read every event of a store."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TextIO
@@ -29,11 +30,12 @@ def verify(ctx: click.Context, store: str | None, store_file: TextIO | None, as_
     try:
         # Closing a SQLite file writes its write-ahead log back; PostgreSQL is only read.
         with closing(open_store(url, durable=url.startswith("sqlite:"), create=False)) as opened:
-            for name in opened.names():
-                log = opened.log(name)
-                heads[name] = log.head()
-                for first in range(1, heads[name] + 1, CHUNK):
-                    damage += _find_damage(log, first, min(first + CHUNK - 1, heads[name]))
+            logs = [opened.log(name) for name in opened.names()]
+            heads.update((log.name, log.head()) for log in logs)
+            chunks = [(log, n) for log in logs for n in range(1, heads[log.name] + 1, CHUNK)]
+            with click.progressbar(chunks, label="Reading events", file=sys.stderr) as bar:
+                for log, first in bar:
+                    damage += _find_damage(log, first, min(first + CHUNK - 1, heads[log.name]))
     except DamagedLog as error:
         damage.append({"agent": None, "event": None, "problem": str(error)})
     if as_json:
