@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-# tests/docs runs these; importing them would write files.
-collect_ignore = ["figures.py", "first_comparison.py", "first_modes.py"]
+# tests/docs runs the scripts; importing them would write files. Sphinx imports conf.py, which changes
+# sys.path.
+collect_ignore = ["conf.py", "figures.py", "first_comparison.py", "first_modes.py"]
 
 
 @pytest.fixture(autouse=True)

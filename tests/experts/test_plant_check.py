@@ -541,14 +541,6 @@ def test_json_has_the_arrays_and_a_figure_is_drawn(tmp_path: Path) -> None:
     assert "<svg" in figure.read_text("utf-8")
 
 
-def test_densities_outside_a_bank_are_checked_as_a_bank_or_by_simulation(tmp_path: Path) -> None:
-    found = json.loads(call(tmp_path, "loose", "--json", "--runs", "2").stdout)
-    assert found["bank"].endswith(":loose")
-    simulators = call(tmp_path, "simulators")
-    assert simulators.exit_code == 2
-    assert "fewer than two modes" in " ".join(simulators.stderr.split())
-
-
 def test_weights_and_strict_exit_codes_of_the_command(tmp_path: Path) -> None:
     one = call(tmp_path, "bank", "--json", "--runs", "2")
     two = call(tmp_path, "bank", "--json", "--runs", "2", "--Q", "2", "--R", "2", "--strict")
