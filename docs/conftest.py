@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-# tests/docs runs the scripts; importing them would write files. Sphinx imports conf.py, which changes
-# sys.path.
+# tests/docs runs the scripts; importing them would write files. Only Sphinx imports conf.py,
+# which changes sys.path.
 collect_ignore = ["conf.py", "figures.py", "first_comparison.py", "first_modes.py"]
 
 
