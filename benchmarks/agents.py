@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.timing import Timing, take_turns
 
 from bayescontrol import ControlRule, FiniteBelief, Probe, Stream, interact
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.tabular import TabularModes, random_modes
 
 __all__ = ["act_and_observe", "fused_and_readable", "user_written_modes"]
 

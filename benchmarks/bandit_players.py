@@ -16,7 +16,7 @@ from benchmarks.peers.bandit_worlds import make_run
 from benchmarks.peers.worker import serve
 
 from bayescontrol import Stream, interact
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.interaction import both_streams
 from bayescontrol.kernels.random import beta, uniform

@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bayescontrol import FiniteBelief, Stream
-from bayescontrol.arrays import FloatArray
-from bayescontrol.experts import Bank, BankAgent, PlantMode
-from bayescontrol.linear import riccati
+from bayescontrol._arrays import FloatArray
+from bayescontrol.bank import Bank, BankAgent, PlantMode
+from bayescontrol.lqr import riccati
 
 __all__ = ["make_bank", "step_times"]
 

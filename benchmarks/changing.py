@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bayescontrol import Probe, interact
-from bayescontrol.experiments.bandits.changing import (
+from bayescontrol.beliefs.changing_problem import ChangingEnvironment
+from bayescontrol_paper.changing import (
     AGENTS,
     FAST,
     RULE,
@@ -21,7 +22,6 @@ from bayescontrol.experiments.bandits.changing import (
     Settings,
     draw_bandit,
 )
-from bayescontrol.problems.changing import ChangingEnvironment
 
 __all__ = ["STATIC", "step"]
 

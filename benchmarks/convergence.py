@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.timing import Timing, take_turns
 
 from bayescontrol.convergence import check
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.mdp.modes import goal_worlds
-from bayescontrol.problems.tabular import TabularModes, random_modes
 
 __all__ = ["verdicts"]
 

@@ -15,10 +15,10 @@ import numpy as np
 from benchmarks.timing import Timing
 
 from bayescontrol import interact
+from bayescontrol.finite.tabular import random_modes
 from bayescontrol.lab import Columns, Experiment, Score, run_replicas
 from bayescontrol.lab.store import ResultStore, Study
 from bayescontrol.plot.chart import Chart
-from bayescontrol.problems.tabular import random_modes
 
 __all__ = ["runner_and_loop"]
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from scipy.linalg import solve_discrete_are  # type: ignore[import-untyped]
 
 from bayescontrol import Probe, interact
-from bayescontrol.linear import (
+from bayescontrol.lqr import (
     DeterminantDoubling,
     LinearPlant,
     LinearQuadratic,

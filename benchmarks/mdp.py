@@ -33,9 +33,9 @@ from rich.table import Table
 
 from bayescontrol import Stream, interact
 from bayescontrol.baselines import RLearning
-from bayescontrol.experiments.mdp.maze import AGENTS, RULES, Settings, world
 from bayescontrol.mdp import GibbsMDP, Maze
 from bayescontrol.plot import figures
+from bayescontrol_paper.maze import AGENTS, RULES, Settings, world
 
 __all__ = ["GYMNASIUM", "NUMPY", "full_table", "gibbs_step", "r_learning_step"]
 

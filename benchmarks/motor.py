@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
+from bayescontrol.bank import BankAgent, FilterBank
 from bayescontrol.beliefs import FadingBelief
-from bayescontrol.experiments.control.motor import (
+from bayescontrol.interaction import both_streams
+from bayescontrol.protocols import SituatedState
+from bayescontrol.seeding import StreamLike
+from bayescontrol_paper.motor import (
     LIMIT,
     PLANTS,
     RATE,
@@ -26,10 +30,6 @@ from bayescontrol.experiments.control.motor import (
     motor_cost,
     setpoint,
 )
-from bayescontrol.experts import BankAgent, FilterBank
-from bayescontrol.interaction import both_streams
-from bayescontrol.protocols import SituatedState
-from bayescontrol.seeding import StreamLike
 
 __all__ = ["AGENTS", "KnownRateIMM", "MotorOracle", "prediction_bits", "print_costs"]
 

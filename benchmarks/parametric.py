@@ -11,9 +11,9 @@ import numpy as np
 from benchmarks.timing import Timing, take_turns
 
 from bayescontrol import Probe, interact
-from bayescontrol.fused import find_loop
+from bayescontrol._compiled import find_loop
+from bayescontrol.finite.parametric import ParametricModes
 from bayescontrol.kernels.random import normal, uniform
-from bayescontrol.problems.parametric import ParametricModes
 
 __all__ = ["compiled_and_readable"]
 

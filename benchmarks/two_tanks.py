@@ -23,8 +23,8 @@ import control  # type: ignore[import-untyped]
 import numpy as np
 
 from bayescontrol import Stream
-from bayescontrol.experts import PI, Bank, BankAgent, Bumpless, PlantMode
-from bayescontrol.linear import riccati
+from bayescontrol.bank import PI, Bank, BankAgent, Bumpless, PlantMode
+from bayescontrol.lqr import riccati
 
 AREA, R, STEPS, STRENGTH = 20.0, 0.02, 400, 1.5
 #: between, outlet, pump

@@ -15,9 +15,9 @@ from statistics import NormalDist, fmean, median
 from typing import Any
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import RewardEstimate, WhatIf, what_if
 from bayescontrol.durable.events import Created, Decided, Event, Observed
 from bayescontrol.durable.models import as_model
+from bayescontrol.offpolicy import RewardEstimate, WhatIf, what_if
 from bayescontrol.seeding import Stream
 
 __all__ = ["Coverage", "bandit_log", "coverage"]

@@ -70,7 +70,6 @@ CHARTS: Final[Mapping[str, tuple[str, dict[str, Any], str]]] = {
     "convergence": ("convergence", {"runs": 100, "steps": 300}, "convergence"),
     "misspecified": ("misspecified", {"runs": 100}, "alarms"),
     "lqr": ("lqr", {"runs": 5, "steps": 500}, "regret"),
-    "experts": ("experts", {"runs": 6}, "balance"),
     "bank": ("bank", {"runs": 20, "unit_runs": 1, "times": 2}, "cost"),
 }
 

@@ -23,12 +23,13 @@ MAIN: Final = {
         "SwitchingBelief",
     ),
     "bayescontrol.durable": ("DurableAgent",),
-    "bayescontrol.experts": ("Bank", "PlantMode", "SimulatorMode"),
-    "bayescontrol.linear": ("LinearQuadratic", "OutputMode"),
-    "bayescontrol.live": ("Alarm", "Guarded"),
+    "bayescontrol.bank": ("Bank", "PlantMode"),
+    "bayescontrol.simulators": ("SimulatorMode",),
+    "bayescontrol.lqr": ("LinearQuadratic", "OutputMode"),
+    "bayescontrol.alarms": ("Alarm", "Guarded"),
     "bayescontrol.mdp": ("GibbsMDP", "MDP", "Maze"),
-    "bayescontrol.problems.parametric": ("ParametricModes",),
-    "bayescontrol.problems.tabular": ("TabularModes",),
+    "bayescontrol.finite.parametric": ("ParametricModes",),
+    "bayescontrol.finite.tabular": ("TabularModes",),
 }  # fmt: skip
 _PAGE: Final = """# {name}
 

@@ -15,14 +15,14 @@ from bayescontrol import (
     TabularModes,
     warm_start,
 )
+from bayescontrol.alarms.alarm import gives_probabilities
+from bayescontrol.alarms.guarded import fallback_probabilities
 from bayescontrol.beliefs import InteractingBelief, SwitchingBelief
 from bayescontrol.durable.driver import Driver, posterior_summary
 from bayescontrol.errors import MissingCapability
-from bayescontrol.linear import LinearSystem, OutputMode
-from bayescontrol.live.alarm import gives_probabilities
-from bayescontrol.live.guarded import fallback_probabilities
+from bayescontrol.finite.tabulate import tabulate
+from bayescontrol.lqr import LinearSystem, OutputMode
 from bayescontrol.modes import ModeEnvironment
-from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.testing import LawBroken, check_mode
 
 Wrap = Callable[[Any], Any]

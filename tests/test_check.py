@@ -242,7 +242,7 @@ def test_a_density_without_a_world_and_an_infinite_class_say_what_to_do(tmp_path
 def test_a_list_of_plant_models_is_checked_as_a_bank(tmp_path: Path) -> None:
     file = tmp_path / "plants.py"
     file.write_text("""
-from bayescontrol.experts import PI, PlantMode
+from bayescontrol.bank import PI, PlantMode
 def motor(gain):
     return PlantMode(([[0.7]], [[gain]], [[1.0]]), PI(kp=0.3 / gain, ki=0.1 / gain),
                      process_noise=1.0, sensor_noise=1.0, name=f"gain {gain:+g}")
@@ -255,7 +255,7 @@ modes = [motor(4.0), motor(-4.0)]
 def test_an_agent_with_observations_is_checked_from_its_prior(tmp_path: Path) -> None:
     file = tmp_path / "learnt.py"
     file.write_text("""
-from bayescontrol.problems.examples import prize_or_frog
+from bayescontrol.finite.examples import prize_or_frog
 agent = prize_or_frog().agent()
 for _ in range(3):
     agent.observe(0, 1)

@@ -19,8 +19,8 @@ from click.testing import CliRunner, Result
 from tests.interruptible import interruptible
 from tests.limits import TIMEOUT
 
+from bayescontrol._support.files import lock_folder
 from bayescontrol.cli.main import main
-from bayescontrol.files import lock_folder
 from bayescontrol.lab.manifest import results_in
 from bayescontrol.lab.store import read
 

@@ -21,7 +21,7 @@ from bayescontrol.errors import (
     UnknownArm,
     UnknownMode,
 )
-from bayescontrol.problems.tabulate import tabulate
+from bayescontrol.finite.tabulate import tabulate
 from bayescontrol.record import posterior
 from bayescontrol.schedules import Every, MinimumDwell
 from bayescontrol.seeding import Stream

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from bayescontrol import NaiveMixture, Probe, Stream, interact, play
+from bayescontrol._compiled import find_loop
 from bayescontrol.errors import ImpossibleObservation
-from bayescontrol.fused import find_loop
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.interaction import both_streams
-from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import Record, drawn_mode, log_score, posterior, situation
 from bayescontrol.schedules import Every
 from bayescontrol.testing import same_bits

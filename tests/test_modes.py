@@ -5,8 +5,8 @@ import math
 import pytest
 
 from bayescontrol import DiscreteMode, FiniteBelief, PairedMode, Stream, tailor
+from bayescontrol._mode_queries import draw_from, has
 from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import draw_from, has
 from bayescontrol.protocols import (
     ActionProbabilities,
     Likelihood,

@@ -9,23 +9,23 @@ import pytest
 
 import bayescontrol
 from bayescontrol import baselines, convergence, entropy, testing
+from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
+from bayescontrol.bank import Bumpless
 from bayescontrol.beliefs import ParticleBelief, SwitchingBelief
 from bayescontrol.durable import open_agent
-from bayescontrol.experts import Bumpless
-from bayescontrol.experts.classic_control import CARTPOLE
+from bayescontrol.finite.tabular import random_modes
 from bayescontrol.gym import Continuing, drive
-from bayescontrol.linear import (
+from bayescontrol.lqr import (
     LinearQuadratic,
     LinearSystem,
     OutputPlant,
     SystemPrior,
     random_system,
 )
-from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.mdp import GibbsMDP, chain_mdp, random_mdp
-from bayescontrol.problems.tabular import random_modes
 from bayescontrol.schedules import Geometric
 from bayescontrol.seeding import Stream
+from bayescontrol.simulators.classic_control import CARTPOLE
 from bayescontrol.systems import Situated
 
 # Any, because the cases mix modes, agents and environments of all kinds.

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescontrol.record import Probe, Record, as_column, as_rows, select
+from bayescontrol._support.columns import as_column, as_rows, select
+from bayescontrol.record import Probe, Record
 
 
 class Outcome(NamedTuple):

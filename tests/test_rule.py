@@ -15,9 +15,9 @@ from bayescontrol import (
     Stream,
     interact,
 )
-from bayescontrol.arrays import Arrays
+from bayescontrol._arrays import Arrays
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
-from bayescontrol.problems.tabular import TabularMode, random_modes
+from bayescontrol.finite.tabular import TabularMode, random_modes
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling
 from bayescontrol.situations import stay
 from bayescontrol.testing import LawBroken, check_resume, same_bits

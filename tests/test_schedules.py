@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescontrol import BernoulliBandit, ControlRule, DiscreteMode, FiniteBelief, Stream
-from bayescontrol.problems.tabular import random_modes
+from bayescontrol.finite.tabular import random_modes
 from bayescontrol.schedules import (
     Every,
     Geometric,

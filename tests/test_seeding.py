@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
+from bayescontrol._mode_queries import has
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.mode_queries import has
 from bayescontrol.protocols import Persistent
 from bayescontrol.seeding import Stream, as_stream
 

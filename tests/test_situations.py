@@ -10,23 +10,23 @@ from benchmarks.arena import BAMCP, UCRL2, PosteriorSampling
 from tests.convergence.sampled_rate import sampled_rate
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, interact, play
+from bayescontrol.bank import Bumpless
 from bayescontrol.baselines import OptimalController, OptimalPolicy, QLearning
 from bayescontrol.convergence import sampled_check
 from bayescontrol.errors import BadSituation
-from bayescontrol.experts import (
+from bayescontrol.finite.parametric import ParametricModes
+from bayescontrol.finite.tabulate import tabulate
+from bayescontrol.lqr import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
+from bayescontrol.mdp import GibbsMDP, chain_mdp
+from bayescontrol.modes import ModeEnvironment
+from bayescontrol.record import Probe
+from bayescontrol.simulators import (
     MOUNTAIN_CAR,
     MOUNTAIN_CAR_HYPOTHESES,
-    Bumpless,
     SimulatorMode,
     SimulatorNoise,
     next_state,
 )
-from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
-from bayescontrol.mdp import GibbsMDP, chain_mdp
-from bayescontrol.modes import ModeEnvironment
-from bayescontrol.problems.parametric import ParametricModes
-from bayescontrol.problems.tabulate import tabulate
-from bayescontrol.record import Probe
 from bayescontrol.situations import stay
 from bayescontrol.systems import Situated
 from bayescontrol.testing import check_modes, same_bits

@@ -8,7 +8,7 @@ import pytest
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture
 from bayescontrol.errors import MissingCapability
-from bayescontrol.problems.tabular import random_modes
+from bayescontrol.finite.tabular import random_modes
 from bayescontrol.schedules import Every
 from bayescontrol.systems import (
     AgentSystem,

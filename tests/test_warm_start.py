@@ -19,8 +19,9 @@ from bayescontrol import (
 )
 from bayescontrol.baselines import RLearning
 from bayescontrol.errors import BadEvidence, BayesControlError, MissingCapability
+from bayescontrol.finite.tabular import random_modes
 from bayescontrol.interaction import warm_start
-from bayescontrol.linear import (
+from bayescontrol.lqr import (
     LinearPlant,
     LinearQuadratic,
     LinearSystem,
@@ -28,7 +29,6 @@ from bayescontrol.linear import (
     double_integrator,
 )
 from bayescontrol.mdp import GibbsMDP, chain_mdp
-from bayescontrol.problems.tabular import random_modes
 from bayescontrol.record import situation
 from bayescontrol.testing import same_bits
 

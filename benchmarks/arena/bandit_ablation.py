@@ -20,7 +20,7 @@ from benchmarks.peers.bayescontrol import WithContexts, gaussian, logistic
 from rich.console import Console
 from rich.table import Table
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import LogisticBandit
 
 SEEDS: Final = (0, 1, 2)

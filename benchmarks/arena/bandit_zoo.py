@@ -31,7 +31,7 @@ from benchmarks.arena import (
 )
 from msgspec import Meta
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.baselines import (
@@ -44,7 +44,6 @@ from bayescontrol.baselines import (
     Softmax,
     UniformLevers,
 )
-from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
 from bayescontrol.metrics import regret
@@ -52,6 +51,7 @@ from bayescontrol.plot.chart import Chart, Colour, Dash, Panel, Series
 from bayescontrol.seeding import Stream
 from bayescontrol.statistics import Comparison, compare_pair, holm, mean_interval
 from bayescontrol.statistics.intervals import format_interval
+from bayescontrol_paper.settings import Runs, Seed
 
 RULE: Final = "control rule"
 UCB: Final = "UCB1"

@@ -15,8 +15,10 @@ from benchmarks.arena.agents.partition_tree import PartitionTree
 from rich.console import Console
 from rich.table import Table
 
-from bayescontrol.arrays import FloatArray
-from bayescontrol.experiments.bandits.changing import (
+from bayescontrol._arrays import FloatArray
+from bayescontrol.lab import mean_and_error
+from bayescontrol.report.tables import with_error
+from bayescontrol_paper.changing import (
     AGENTS,
     BANDITS,
     FORGETTING,
@@ -28,8 +30,6 @@ from bayescontrol.experiments.bandits.changing import (
     Settings,
     play,
 )
-from bayescontrol.lab import mean_and_error
-from bayescontrol.report.tables import with_error
 
 TREE = "partition tree weighting"
 #: The factors that are compared.

@@ -5,7 +5,7 @@
                      in use at the end of the same run
 
 All contestants of a run have the same plant and the same noise. Plants and controllers are those of
-`experiments.control`. A controller that loses the plant has unbounded costs; its score counts as
+`bayescontrol_paper`. A controller that loses the plant has unbounded costs; its score counts as
 `WORST`.
 """
 
@@ -20,7 +20,10 @@ from benchmarks.motor import KnownRateIMM, MotorOracle
 from benchmarks.peers.worker import serve
 
 from bayescontrol.baselines import CertaintyEquivalence, OptimalController
-from bayescontrol.experiments.control.motor import (
+from bayescontrol.interaction import interact
+from bayescontrol.lab.runner import Progress
+from bayescontrol.lqr import LinearPlant, LinearQuadratic, LinearSystem, SystemPrior
+from bayescontrol_paper.motor import (
     RATES,
     Motor,
     SelfTuning,
@@ -29,10 +32,7 @@ from bayescontrol.experiments.control.motor import (
     motor_bank,
     motor_cost,
 )
-from bayescontrol.experiments.control.plant_units import plants
-from bayescontrol.interaction import interact
-from bayescontrol.lab.runner import Progress
-from bayescontrol.linear import LinearPlant, LinearQuadratic, LinearSystem, SystemPrior
+from bayescontrol_paper.plant_units import plants
 
 __all__ = ["WORLDS", "contests", "prepare"]
 

@@ -46,9 +46,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import numpy as np
 from msgspec import Meta
 
-from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.experiments.chance import Pilot
-from bayescontrol.experiments.settings import Runs, Seed
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration
@@ -56,6 +54,8 @@ from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Marker, Panel, Scale, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
+from bayescontrol_paper.chance import Pilot
+from bayescontrol_paper.settings import Runs, Seed
 
 _LAKE: Final = ("SFFF", "FHFH", "FFFH", "HFFG")
 #: (row, column) added by each action: left, down, right, up.

@@ -29,9 +29,8 @@ import numpy as np
 from benchmarks.arena import UCRL2, BayesianQ, PosteriorSampling
 from msgspec import Meta
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.baselines import OptimalPolicy, QLearning, RLearning
-from bayescontrol.experiments.settings import Runs, Seed
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.mdp import (
@@ -49,6 +48,7 @@ from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
 from bayescontrol.statistics.intervals import t_quantile
+from bayescontrol_paper.settings import Runs, Seed
 
 RULE: Final = "control rule"
 UNKNOWN: Final = "control rule, p unknown"

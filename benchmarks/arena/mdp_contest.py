@@ -23,7 +23,7 @@ from benchmarks.arena.one_by_one import OneByOne
 from benchmarks.arena.second_score import play_for_two_scores, write_second_score
 from benchmarks.peers.worker import serve
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.baselines import OptimalPolicy, QLearning, RLearning
 from bayescontrol.gym import drive, episodic_agent
 from bayescontrol.interaction import interact

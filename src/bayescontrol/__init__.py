@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from bayescontrol.beliefs.particles import ParticleBelief
     from bayescontrol.beliefs.weights import Floor
     from bayescontrol.errors import BayesControlError
+    from bayescontrol.finite.parametric import ParametricModes
+    from bayescontrol.finite.tabular import TabularModes
     from bayescontrol.interaction import interact, play, warm_start
     from bayescontrol.lab.agent_comparison import compare
     from bayescontrol.lab.warm_up import warm_up
     from bayescontrol.modes import DiscreteMode, PairedMode, tailor
-    from bayescontrol.problems.parametric import ParametricModes
-    from bayescontrol.problems.tabular import TabularModes
     from bayescontrol.protocols import MISSING
     from bayescontrol.record import Probe, Record
     from bayescontrol.rule import ControlRule
@@ -61,12 +61,12 @@ _MODULES = {
     "Floor": "beliefs.weights",
     "NaiveMixture": "baselines.naive",
     "PairedMode": "modes",
-    "ParametricModes": "problems.parametric",
+    "ParametricModes": "finite.parametric",
     "ParticleBelief": "beliefs.particles",
     "Probe": "record",
     "Record": "record",
     "Stream": "seeding",
-    "TabularModes": "problems.tabular",
+    "TabularModes": "finite.tabular",
     "compare": "lab.agent_comparison",
     "follows_state": "situations",
     "interact": "interaction",

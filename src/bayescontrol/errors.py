@@ -202,3 +202,11 @@ class FeedbackDue(BayesControlError, RuntimeError):
 
 class InvalidRequest(BayesControlError, ValueError):
     """The query is not valid for this log."""
+
+
+class Unwritable(BayesControlError, OSError):
+    """The folder for results cannot be created or written to, or its disk is full."""
+
+
+class Busy(BayesControlError, RuntimeError):
+    """Another process is writing to the folder."""

@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bayescontrol.arrays import as_integer, copy_if_array
+from bayescontrol._arrays import as_integer, copy_if_array
+from bayescontrol._compiled import find_loop
+from bayescontrol._mode_queries import has, require_instance
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, MissingCapability
-from bayescontrol.fused import find_loop
-from bayescontrol.mode_queries import has, require_instance
 from bayescontrol.modes import DiscreteMode
 from bayescontrol.protocols import Agent, Environment, MixingBelief
 from bayescontrol.record import Probe, Record, as_probes

@@ -11,8 +11,7 @@ Any object with the methods of `bayescontrol.protocols.Mode` is a mode too.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import (
+from bayescontrol._mode_queries import (
     draw_from,
     first_state,
     require_functions,
@@ -20,7 +19,8 @@ from bayescontrol.mode_queries import (
     safe_log,
     state_transition,
 )
-from bayescontrol.priors import checked_probabilities
+from bayescontrol._support.priors import checked_probabilities
+from bayescontrol.errors import MissingCapability
 from bayescontrol.seeding import Stream, StreamLike
 from bayescontrol.situations import Advance
 

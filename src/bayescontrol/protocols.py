@@ -5,14 +5,14 @@
     belief         P(m | âo_<t): sees hypotheses, never policies
     situation x    the paper's map T from histories to states; the agent owns it
 
-More power is a capability: a small optional protocol; `mode_queries.has` looks it up.
+More power is a capability: a small optional protocol; `_mode_queries.has` looks it up.
 No base class is needed anywhere: an object with the right methods is a mode.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol._arrays import Arrays, FloatArray
 from bayescontrol.seeding import Stream
 
 X_contra = TypeVar("X_contra", contravariant=True)
@@ -182,7 +182,7 @@ class LogModeArray(Protocol[M_co, X_contra, A_contra, O_contra]):
 #     stateless_draws          `sample` changes nothing but the saved array "drawn"
 #     context_free             it uses no situation
 #     accepts_late_feedback    observations may come in any order
-# An agent, a belief or an environment may declare a compiled loop, see `bayescontrol.fused`.
+# An agent, a belief or an environment may declare a compiled loop, see `bayescontrol._compiled`.
 
 
 class ActionDraws(Protocol[X_contra, A_co]):

@@ -15,10 +15,11 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from bayescontrol.arrays import Arrays, as_integer
-from bayescontrol.display import shown
+from bayescontrol._arrays import Arrays, as_integer
+from bayescontrol._mode_queries import has, require, require_instance, require_policies
+from bayescontrol._support.display import shown
+from bayescontrol._support.values import pack, part_of, require_arrays, unpack
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.mode_queries import has, require, require_instance, require_policies
 from bayescontrol.protocols import (
     MISSING,
     ActionDraws,
@@ -37,7 +38,6 @@ from bayescontrol.protocols import (
 from bayescontrol.schedules import Held, Schedule, every_step, require_schedule
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 from bayescontrol.situations import as_advance, independent_of_feedback, next_situation
-from bayescontrol.values import pack, part_of, require_arrays, unpack
 
 M = TypeVar("M", bound=Policy[Any, Any])
 X = TypeVar("X")

@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from bayescontrol.mode_queries import require_instance
+from bayescontrol._mode_queries import require_instance
 from bayescontrol.seeding import Stream
 
 X = TypeVar("X")

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, UIntArray, as_numbers
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, UIntArray, as_numbers
 from bayescontrol.errors import IncompatibleState
 
 Size: TypeAlias = int | tuple[int, ...]

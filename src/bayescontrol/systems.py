@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from bayescontrol._mode_queries import first_state, state_transition
 from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import first_state, state_transition
 from bayescontrol.protocols import IOSystem
 from bayescontrol.rule import Rule
 from bayescontrol.schedules import every_step

@@ -8,7 +8,7 @@ from benchmarks.arena.agents.average_reward import (
     solve_average_reward,
 )
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.mdp import (
     MDP,
     Maze,

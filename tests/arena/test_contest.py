@@ -23,7 +23,7 @@ from benchmarks.arena.page import as_json, page, write_page
 from benchmarks.peers import environments
 from benchmarks.peers.bandit_worlds import facts, make_run, play, preparer
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.lab.runner import Silent
 
 WORLD = World("games", "dice", "Six sides.", "regret", True, Size(3, 20), Size(4, 30), "ours")

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.arena.agents import bandits as ids
 from scipy import integrate, special  # type: ignore[import-untyped]
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.seeding import Stream
 
 Polynomial = list[Fraction]

@@ -9,7 +9,7 @@ from benchmarks.arena import UCRL2
 from benchmarks.arena.agents.ucrl2 import extended_value_iteration, optimistic
 
 from bayescontrol import interact
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.mdp import MDP, Maze, chain_mdp, gain_and_bias
 from bayescontrol.seeding import Stream

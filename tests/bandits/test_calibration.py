@@ -15,7 +15,7 @@ from scipy import special as sc
 from bayescontrol import (
     interact,
 )
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import ArmsBelief, Bandit
 from bayescontrol.errors import (
     MissingCapability,

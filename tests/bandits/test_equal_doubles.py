@@ -13,7 +13,7 @@ from scipy import special as sc  # type: ignore[import-untyped]
 from scipy import stats
 
 from bayescontrol import BernoulliBandit, ExponentialBandit, PoissonBandit, interact
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import Bandit
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.schedules import Every

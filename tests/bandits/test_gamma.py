@@ -9,7 +9,7 @@ import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol import ExponentialBandit, PoissonBandit, interact
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import Exponential, Poisson
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream

@@ -10,7 +10,7 @@ import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol import GaussianBandit
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import GaussianRewards, NormalGamma
 from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream

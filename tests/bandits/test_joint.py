@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import JointBandit, LogitNormalBandit, Stream, interact
+from bayescontrol._compiled import find_loop
 from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.errors import (
     BadEvidence,
@@ -19,7 +20,6 @@ from bayescontrol.errors import (
     InvalidTable,
     UnknownArm,
 )
-from bayescontrol.fused import find_loop
 from bayescontrol.testing import check_fused, check_modes, same_bits
 
 BIASES = np.array([[0.9, 0.2, 0.5], [0.3, 0.8, 0.5], [0.3, 0.2, 0.6], [0.6, 0.6, 0.1]])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from bayescontrol import LinearBandit, LogisticBandit, Stream, interact, metrics, play
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._compiled import find_loop
 from bayescontrol.bandits import LinearBelief, RewardAndContext
 from bayescontrol.errors import (
     BadEvidence,
@@ -18,7 +19,6 @@ from bayescontrol.errors import (
     MissingCapability,
     UnknownArm,
 )
-from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams
 from bayescontrol.record import Probe, Record, log_score, posterior
 from bayescontrol.schedules import Every, every_step

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, LinearBandit, LogisticBandit, Stream, kernels, metrics
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import ContextualBandit, GaussianNoise, LaplaceLogit, LinearBelief, Logit
 from bayescontrol.durable.models import as_model
 from bayescontrol.errors import IncompatibleState, MissingCapability

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, Stream, interact
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines import BanditPlan, BayesOptimalBandit, PlanTooLarge, expected_total
 from bayescontrol.errors import (

@@ -8,8 +8,8 @@ import pytest
 from bayescontrol import FiniteBelief, Stream, interact
 from bayescontrol.baselines import BayesOptimal, BayesPlan, PlanTooLarge
 from bayescontrol.errors import ImpossibleObservation, InvalidPrior
-from bayescontrol.problems.chain import GrowingChain, chain
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.chain import GrowingChain, chain
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.record import posterior
 from bayescontrol.systems import AgentSystem, best_utility, expected_utility
 

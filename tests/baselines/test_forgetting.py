@@ -8,7 +8,7 @@ import pytest
 from bayescontrol import ControlRule, LinearBandit, Stream, interact
 from bayescontrol.baselines import ForgettingLinearBelief, ForgettingSystemBelief
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
-from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
+from bayescontrol.lqr import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
 
 GAMMA = 0.9
 PRIOR = (np.array([0.5, -1.0]), np.array([[2.0, 0.3], [0.3, 1.0]]))

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayescontrol._compiled import find_loop
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.baselines import GittinsAgent, GittinsTable, gittins_index
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownArm
-from bayescontrol.fused import find_loop
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import check_fused, check_resume, check_same_seed
 

@@ -6,7 +6,7 @@ import pytest
 from bayescontrol import Stream, interact
 from bayescontrol.baselines import CertaintyEquivalence, OptimalController
 from bayescontrol.errors import IncompatibleState, InvalidSystem, NotStabilisable
-from bayescontrol.linear import (
+from bayescontrol.lqr import (
     Costs,
     LinearPlant,
     SystemBelief,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, NaiveMixture, Stream, interact
-from bayescontrol.arrays import FloatArray
-from bayescontrol.problems.examples import THREE_MODES_PRIOR, three_modes
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol._arrays import FloatArray
+from bayescontrol.finite.examples import THREE_MODES_PRIOR, three_modes
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.record import posterior
 from bayescontrol.schedules import Every
 

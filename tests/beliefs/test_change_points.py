@@ -32,7 +32,7 @@ from bayescontrol.errors import (
     TooLate,
     UnknownArm,
 )
-from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
+from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.protocols import MISSING
 
 T = 12

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import FiniteBelief, Floor, Stream
-from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
+from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,

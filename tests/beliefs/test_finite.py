@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.exact import exact_posterior
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Floor, NaiveMixture
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
@@ -21,7 +21,7 @@ from bayescontrol.errors import (
     MissingCapability,
     UnknownMode,
 )
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.situations import stay
 from bayescontrol.testing import same_bits
 from bayescontrol.testing.belief_laws import evidence

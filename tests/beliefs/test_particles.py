@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, Floor, ParticleBelief, Stream
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.beliefs.weights import Weights
 from bayescontrol.errors import (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, ParticleBelief, Probe, Stream, interact
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.beliefs import ResampleMoveBelief
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability

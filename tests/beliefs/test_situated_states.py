@@ -15,16 +15,16 @@ from bayescontrol import (
     Stream,
     interact,
 )
+from bayescontrol._mode_queries import has
+from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.baselines import NaiveMixture
 from bayescontrol.beliefs import FadingBelief, SwitchingBelief
 from bayescontrol.convergence import divergences
 from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import BadSituation
-from bayescontrol.linear import LinearSystem, OutputMode
-from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
-from bayescontrol.mode_queries import has
+from bayescontrol.finite.tabulate import tabulate
+from bayescontrol.lqr import LinearSystem, OutputMode
 from bayescontrol.modes import ModeEnvironment
-from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.protocols import MISSING, SituatedState, Skips
 from bayescontrol.systems import Situated
 from bayescontrol.testing import check_mode, check_modes, same_bits

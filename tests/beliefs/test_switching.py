@@ -10,14 +10,14 @@ import pytest
 from benchmarks.motor import KnownRateIMM
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Stream, TabularModes
+from bayescontrol._mode_queries import has
+from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.beliefs import InteractingBelief, SwitchingBelief, mix_gaussians
 from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.experiments.control.motor import PLANTS, Motor, motor_bank
-from bayescontrol.linear import LinearSystem, OutputMode
-from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
-from bayescontrol.mode_queries import has
+from bayescontrol.lqr import LinearSystem, OutputMode
 from bayescontrol.protocols import MISSING, StateMixing
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save, same_bits
+from bayescontrol_paper.motor import PLANTS, Motor, motor_bank
 
 
 class Echo:

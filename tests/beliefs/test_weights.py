@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.exact import exact_posterior, relative_error
 
 from bayescontrol import Stream
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._support.priors import as_prior
 from bayescontrol.beliefs.weights import Floor, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -20,7 +21,6 @@ from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
 )
-from bayescontrol.priors import as_prior
 from bayescontrol.testing import same_bits
 
 positive = st.floats(1e-300, 1e300)

@@ -14,16 +14,16 @@ import numpy.typing as npt
 
 from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence import Outcome
-from bayescontrol.problems.chain import chain
-from bayescontrol.problems.examples import (
+from bayescontrol.finite.chain import chain
+from bayescontrol.finite.examples import (
     consistency_diagram,
     consistency_repaired,
     core_diagram,
     policy_diagram,
     trap,
 )
-from bayescontrol.problems.tabular import Labels, TabularModes
-from bayescontrol.problems.tabulate import tabulate
+from bayescontrol.finite.tabular import Labels, TabularModes
+from bayescontrol.finite.tabulate import tabulate
 
 THEOREM, SETTLES, UNDECIDED, NEVER = Outcome
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture, interact, kernels
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, bands, simulate_divergences, ville
 from bayescontrol.convergence.divergence import divergences, sub_divergences
 from bayescontrol.errors import BadEvidence, InvalidPrior, MissingCapability, UnknownMode
-from bayescontrol.problems.examples import prize_or_frog
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.examples import prize_or_frog
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.record import drawn_mode, posterior
 from bayescontrol.schedules import Every
 

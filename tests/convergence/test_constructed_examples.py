@@ -12,8 +12,8 @@ from bayescontrol import interact, play
 from bayescontrol.convergence import Outcome, Reason, check, consistent, core
 from bayescontrol.convergence.core import policies_agree
 from bayescontrol.convergence.worlds import World
-from bayescontrol.problems.examples import core_diagram, trap
-from bayescontrol.problems.tabulate import tabulate
+from bayescontrol.finite.examples import core_diagram, trap
+from bayescontrol.finite.tabulate import tabulate
 from bayescontrol.schedules import Every, every_step
 
 _spec = importlib.util.spec_from_file_location("examples", Path(__file__).with_name("examples.py"))

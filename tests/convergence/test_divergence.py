@@ -19,7 +19,7 @@ from bayescontrol import (
     Stream,
     interact,
 )
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.convergence.divergence import divergences, sub_divergences
 from bayescontrol.errors import (
     BadEvidence,
@@ -27,9 +27,9 @@ from bayescontrol.errors import (
     MissingCapability,
     UnknownMode,
 )
+from bayescontrol.finite.examples import prize_or_frog
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.metrics import delusion
-from bayescontrol.problems.examples import prize_or_frog
-from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.record import drawn_mode
 from bayescontrol.schedules import Every
 from bayescontrol.situations import stay

@@ -24,17 +24,17 @@ from bayescontrol.convergence.sampled import (
 )
 from bayescontrol.convergence.verdict import Outcome, Reason, check
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability
-from bayescontrol.mdp import policy_iteration, random_mdp
-from bayescontrol.modes import ModeEnvironment
-from bayescontrol.problems.chain import chain
-from bayescontrol.problems.examples import (
+from bayescontrol.finite.chain import chain
+from bayescontrol.finite.examples import (
     consistency_diagram,
     consistency_repaired,
     core_diagram,
     trap,
 )
-from bayescontrol.problems.parametric import ParametricModes
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.parametric import ParametricModes
+from bayescontrol.finite.tabular import TabularModes, random_modes
+from bayescontrol.mdp import policy_iteration, random_mdp
+from bayescontrol.modes import ModeEnvironment
 from bayescontrol.situations import stay
 
 

@@ -17,8 +17,8 @@ from bayescontrol import (
 )
 from bayescontrol.convergence.settling import Settling, settling_times
 from bayescontrol.errors import InvalidPrior, MissingCapability, UnknownMode
-from bayescontrol.problems.chain import chain, identification_probabilities, identification_time
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.chain import chain, identification_probabilities, identification_time
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.record import Probe
 from bayescontrol.schedules import Every, Geometric, every_step
 

@@ -10,9 +10,9 @@ from bayescontrol.convergence import Outcome, Reason, Verdict, check, consistent
 from bayescontrol.convergence.core import BlindSpots
 from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import InvalidPrior, UnknownMode
+from bayescontrol.finite.examples import prize_or_frog
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.interaction import both_streams
-from bayescontrol.problems.examples import prize_or_frog
-from bayescontrol.problems.tabular import TabularModes, random_modes
 
 _DISTRIBUTIONS = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0], [0.2, 0.8], [0.9, 0.1]])
 _POLICIES = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])

@@ -15,7 +15,7 @@ from bayescontrol.mdp.maze import LAYOUTS, Rules
 ROOT = Path(__file__).parents[2]
 GUIDES = [
     *("first-hour", "tutorial", "tutorial-study", "contextual-bandit", "changing-bandit"),
-    *("own-maze", "bandits", "mdp", "lqr", "bank", "experts", "gymnasium", "howto"),
+    *("own-maze", "bandits", "mdp", "lqr", "bank", "simulators", "gymnasium", "howto"),
     *("convergence", "experiments", "durable", "server"),
 ]
 

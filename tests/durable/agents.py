@@ -19,8 +19,8 @@ from bayescontrol import (
     SharedLinearBandit,
 )
 from bayescontrol.durable import DurableAgent, named_model
+from bayescontrol.finite.tabular import random_modes
 from bayescontrol.mdp import GibbsMDP
-from bayescontrol.problems.tabular import random_modes
 from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tests.durable.expected_logs import alike, plain
 
-from bayescontrol.arrays import Arrays
+from bayescontrol._arrays import Arrays
 from bayescontrol.durable import Decided, DurableAgent
 from bayescontrol.durable.events import to_line
 from bayescontrol.durable.plain import from_plain

@@ -33,8 +33,16 @@ from bayescontrol import (
     SharedLinearBandit,
     baselines,
 )
-from bayescontrol.arrays import Arrays
+from bayescontrol._arrays import Arrays
+from bayescontrol.alarms import (
+    Alarm,
+    Guarded,
+    KrichevskyTrofimov,
+    RestartedAlarm,
+    StudentPredictor,
+)
 from bayescontrol.bandits import LaplaceLogit
+from bayescontrol.bank import PI, Bank, Bumpless, PlantMode, Supervisor
 from bayescontrol.baselines import (
     BanditPlan,
     BayesOptimalBandit,
@@ -45,21 +53,14 @@ from bayescontrol.baselines import (
 )
 from bayescontrol.baselines.forgetting import ForgettingLinearBelief, ForgettingSystemBelief
 from bayescontrol.beliefs import ChangePointBelief, InteractingBelief, ResampleMoveBelief
-from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.particles import ParticleBelief
+from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.weights import Floor
 from bayescontrol.durable import Model, named_model
-from bayescontrol.experts import (
-    PI,
-    Bank,
-    Bumpless,
-    PlantMode,
-    SimulatorMode,
-    SimulatorNoise,
-    Supervisor,
-    next_state,
-)
-from bayescontrol.linear import (
+from bayescontrol.finite.chain import GrowingChain
+from bayescontrol.finite.parametric import ParametricModes
+from bayescontrol.finite.tabular import TabularModes, random_modes
+from bayescontrol.lqr import (
     DeterminantDoubling,
     LinearQuadratic,
     LinearSystem,
@@ -67,17 +68,7 @@ from bayescontrol.linear import (
     SystemPrior,
     double_integrator,
 )
-from bayescontrol.live import (
-    Alarm,
-    Guarded,
-    KrichevskyTrofimov,
-    RestartedAlarm,
-    StudentPredictor,
-)
 from bayescontrol.mdp import GibbsMDP, GibbsPrior, MDPModes, chain_mdp
-from bayescontrol.problems.chain import GrowingChain
-from bayescontrol.problems.parametric import ParametricModes
-from bayescontrol.problems.tabular import TabularModes, random_modes
 from bayescontrol.schedules import (
     Every,
     Geometric,
@@ -88,6 +79,7 @@ from bayescontrol.schedules import (
     every_step,
 )
 from bayescontrol.seeding import Stream
+from bayescontrol.simulators import SimulatorMode, SimulatorNoise, next_state
 from bayescontrol.situations import stay
 
 

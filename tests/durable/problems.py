@@ -26,13 +26,13 @@ from bayescontrol.bandits import (
     Logit,
     NormalGamma,
 )
+from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.durable import DurableAgent
-from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
+from bayescontrol.finite.chain import GrowingChain
+from bayescontrol.finite.classes import make, names
+from bayescontrol.finite.tabular import TabularModes, random_modes
+from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsMDP, GibbsPrior, MDPModes, chain_mdp
-from bayescontrol.problems.chain import GrowingChain
-from bayescontrol.problems.changing import Changing
-from bayescontrol.problems.classes import make, names
-from bayescontrol.problems.tabular import TabularModes, random_modes
 
 PROBLEMS: dict[str, Any] = {
     "bernoulli": BernoulliBandit(["red", ("a", 1), 3]),

@@ -20,7 +20,7 @@ from tests.durable.fixtures import numbers, require_continues, require_expected
 from tests.durable.test_formats import SNAPSHOTS, copy_store
 
 from bayescontrol.baselines import CountingAgent, TabularLearner
-from bayescontrol.beliefs.changing import _Changing
+from bayescontrol.beliefs.switching import _Changing
 from bayescontrol.durable import Decided, Observed, open_agent, open_store
 from bayescontrol.durable.events import read_events
 from bayescontrol.durable.kinds import KINDS

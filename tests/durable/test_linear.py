@@ -8,7 +8,7 @@ import pytest
 from bayescontrol import Stream
 from bayescontrol.durable import named_model, open_agent, replay
 from bayescontrol.errors import FeedbackDue
-from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
+from bayescontrol.lqr import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.schedules import Every
 
 

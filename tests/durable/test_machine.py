@@ -26,7 +26,7 @@ from bayescontrol.errors import (
     FeedbackDue,
     UnknownDecision,
 )
-from bayescontrol.problems.tabular import random_modes
+from bayescontrol.finite.tabular import random_modes
 
 ARMS = ["red", "blue", "green"]
 outcomes = st.integers(0, 1)

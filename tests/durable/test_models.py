@@ -31,10 +31,10 @@ from bayescontrol.durable.events import Created, decode_row, encode_row
 from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule
 from bayescontrol.durable.models import as_logged, as_model, model_of, require_same
 from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
-from bayescontrol.linear import DeterminantDoubling, LinearQuadratic, SystemPrior, double_integrator
-from bayescontrol.problems.examples import three_modes
-from bayescontrol.problems.parametric import ParametricModes
-from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.finite.examples import three_modes
+from bayescontrol.finite.parametric import ParametricModes
+from bayescontrol.finite.tabular import TabularModes
+from bayescontrol.lqr import DeterminantDoubling, LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.schedules import (
     Every,
     Geometric,

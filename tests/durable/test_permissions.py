@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bayescontrol import BernoulliBandit
+from bayescontrol._support.files import FileLock, lock_folder
 from bayescontrol.durable import (
     DurableAgent,
     LogStore,
@@ -19,8 +20,7 @@ from bayescontrol.durable import (
     open_agent,
     open_store,
 )
-from bayescontrol.errors import StoreFailed
-from bayescontrol.files import FileLock, Unwritable, lock_folder
+from bayescontrol.errors import StoreFailed, Unwritable
 
 SHOP = BernoulliBandit(["red", "blue"])
 NOBODY = 65534

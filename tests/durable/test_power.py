@@ -13,7 +13,8 @@ import apsw
 import pytest
 from tests.durable.power import Acknowledged, Recorder, Sync, SyncFolder, disk_after
 
-from bayescontrol import BernoulliBandit, files
+from bayescontrol import BernoulliBandit
+from bayescontrol._support import files
 from bayescontrol.durable import Decided, Observed, open_agent, replay, sqlite_file
 from bayescontrol.durable.sqlite import SqliteStore
 

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from bayescontrol import BernoulliBandit, LinearBandit
-from bayescontrol.durable import export_log, named_model, open_agent, read_log, replay, what_if
+from bayescontrol.durable import export_log, named_model, open_agent, read_log, replay
 from bayescontrol.errors import DamagedLog, InvalidRequest, ModelMismatch, StoreFailed
+from bayescontrol.offpolicy import what_if
 from bayescontrol.seeding import Stream
 
 SHOP = LinearBandit(["red", "blue"], features=2)

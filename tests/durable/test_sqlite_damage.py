@@ -10,12 +10,13 @@ import pytest
 from tests.durable.conformance import ROWS
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import export_log, open_agent, read_log, replay, sqlite_file, what_if
+from bayescontrol.durable import export_log, open_agent, read_log, replay, sqlite_file
 from bayescontrol.durable.events import Decided, Event, Observed, encode_row, to_line
 from bayescontrol.durable.log import Row
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.durable.sqlite_file import APPLICATION, sqlite_errors
 from bayescontrol.errors import DamagedLog, NewerFormat, StoreFailed
+from bayescontrol.offpolicy import what_if
 
 SHOP = BernoulliBandit(["red", "blue"])
 

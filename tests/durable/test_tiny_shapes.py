@@ -26,12 +26,12 @@ from bayescontrol.durable import (
     open_store,
     read_log,
     replay,
-    what_if,
 )
 from bayescontrol.durable.events import Event
 from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.models import Model, as_model, model_of
 from bayescontrol.errors import ModelMismatch, QuadratureFailed
+from bayescontrol.offpolicy import what_if
 from bayescontrol.schedules import Geometric, every_step
 from bayescontrol.serve.registry import AgentRegistry
 

@@ -16,9 +16,9 @@ import pytest
 from tests.entropy.entropies import intervened_relative_entropy, relative_entropy
 
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture
+from bayescontrol._mode_queries import draw_from
 from bayescontrol.entropy import Bits
-from bayescontrol.mode_queries import draw_from
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.systems import AgentSystem, Situated
 
 History = tuple[tuple[int, int], ...]

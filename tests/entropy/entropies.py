@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.entropy import (
     Bits,
     InteractionTree,

@@ -9,7 +9,7 @@ import pytest
 from bayescontrol import ControlRule, FiniteBelief, NaiveMixture, Record, interact
 from bayescontrol.baselines import UniformSystem
 from bayescontrol.entropy import code_length, learning_cost
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.systems import AgentSystem
 
 T = 3

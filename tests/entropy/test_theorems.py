@@ -11,7 +11,7 @@ from tests.entropy.entropies import (
     relative_entropy,
 )
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.baselines import UniformSystem
 from bayescontrol.entropy import InteractionTree, bits, entropy_of, weigh
 

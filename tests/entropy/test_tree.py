@@ -21,7 +21,7 @@ from bayescontrol.entropy import (
     weigh,
 )
 from bayescontrol.errors import InvalidPrior, InvalidTable, MissingCapability
-from bayescontrol.problems.tabular import random_modes
+from bayescontrol.finite.tabular import random_modes
 from bayescontrol.systems import Situated
 
 PRIOR = [0.5, 0.5]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, ParticleBelief, Stream, interact
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.beliefs import ResampleMoveBelief
 from bayescontrol.interaction import warm_start
 from bayescontrol.record import Record

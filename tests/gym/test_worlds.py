@@ -16,7 +16,7 @@ from bayescontrol.errors import (
     UnknownState,
 )
 from bayescontrol.gym import WORLDS, Continuing, drive, register
-from bayescontrol.linear import DeterminantDoubling, LinearPlant, LinearQuadratic, SystemPrior
+from bayescontrol.lqr import DeterminantDoubling, LinearPlant, LinearQuadratic, SystemPrior
 from bayescontrol.mdp import GibbsMDP, Maze
 from bayescontrol.seeding import as_stream
 

@@ -15,7 +15,7 @@ import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import (
     Bernoulli,
     Categorical,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels import counts
 from bayescontrol.seeding import Stream
 

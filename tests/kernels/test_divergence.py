@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels import divergence
 
 

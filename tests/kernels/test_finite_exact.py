@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.exact import exact_posterior, relative_error
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.beliefs.weights import Weights
 from bayescontrol.kernels import finite
 

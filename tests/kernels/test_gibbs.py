@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import Stream, kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.interaction import both_streams
 from bayescontrol.mdp import MDP, random_mdp
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.baselines.gittins_solver import GittinsProblem, Workspace
 from bayescontrol.kernels import gittins
 from bayescontrol.seeding import Stream

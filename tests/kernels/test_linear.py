@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import Stream, kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 
 K = kernels.regression
 

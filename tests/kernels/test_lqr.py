@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
 from bayescontrol.kernels.lqr import draw_noise, draw_system, growth, mean_noise
-from bayescontrol.linear import SystemPrior
+from bayescontrol.lqr import SystemPrior
 from bayescontrol.seeding import Stream
 
 N, M = 3, 2

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescontrol import Stream, kernels
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.mdp import MDP, Maze, random_mdp
 
 WEIGHTS = st.lists(st.integers(1, 50), min_size=1, max_size=40)

@@ -12,7 +12,7 @@ from benchmarks.arena.agents import bandits as arena
 from benchmarks.arena.agents import optimism
 from scipy import special  # type: ignore[import-untyped]
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels import policies
 from bayescontrol.seeding import Stream
 

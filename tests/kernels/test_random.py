@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from bayescontrol.arrays import FloatArray, UIntArray
+from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels import random
 
 LIMIT = 2.69

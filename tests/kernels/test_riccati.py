@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov  # type: ignore[import-untyped]
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels.riccati import lyapunov, riccati, room
-from bayescontrol.linear import PLANTS
+from bayescontrol.lqr import PLANTS
 
 Solver = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 

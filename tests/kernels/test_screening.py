@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.kernels import screening
 from bayescontrol.seeding import Stream

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayescontrol.arrays import UIntArray
+from bayescontrol._arrays import UIntArray
 from bayescontrol.kernels import random
 from bayescontrol.kernels.random import below, next_uint64, uniform
 

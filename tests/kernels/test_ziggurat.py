@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from bayescontrol.arrays import FloatArray, UIntArray
+from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels import random
 
 

@@ -15,10 +15,10 @@ import pytest
 
 from bayescontrol import Record, interact
 from bayescontrol.errors import MissingExtra
+from bayescontrol.finite.examples import three_modes
 from bayescontrol.lab import Experiment, conduct, run_replicas
 from bayescontrol.lab.export import Unexportable, to_arviz, to_pandas, to_polars, to_xarray
 from bayescontrol.lab.store import ResultStore, Shard, Study, read
-from bayescontrol.problems.examples import three_modes
 from bayescontrol.record import drawn_mode, posterior
 
 EXPORTS: tuple[Callable[..., Any], ...] = (to_xarray, to_pandas, to_polars, to_arviz)

@@ -9,15 +9,15 @@ import pytest
 
 import bayescontrol
 from bayescontrol import Record, bandits
-from bayescontrol.experts import CARTPOLE, CARTPOLE_HYPOTHESES
+from bayescontrol.finite.chain import GrowingChain, chain
+from bayescontrol.finite.examples import prize_or_frog, three_modes
+from bayescontrol.finite.tabular import random_modes
 from bayescontrol.gym import Continuing, drive
 from bayescontrol.kernels.random import uniform
 from bayescontrol.lab.export import Unexportable, to_arviz, to_pandas, to_polars, to_xarray
-from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
+from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsMDP, Maze, chain_mdp
-from bayescontrol.problems.chain import GrowingChain, chain
-from bayescontrol.problems.examples import prize_or_frog, three_modes
-from bayescontrol.problems.tabular import random_modes
+from bayescontrol.simulators import CARTPOLE, CARTPOLE_HYPOTHESES
 
 bc: Any = bayescontrol
 FINITE = ["posterior", "drawn_mode", "log_score", "situation"]

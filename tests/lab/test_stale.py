@@ -246,8 +246,8 @@ def test_an_edit_counts_when_the_module_is_loaded_again(project: Path) -> None:
 
 def test_an_experiment_of_this_package_lists_only_the_experiments_that_it_imports() -> None:
     sources = study_sources(find("chain"))
-    assert "bayescontrol.experiments.mdp.chain" in sources
-    assert "bayescontrol.experiments.bandits.bandit" not in sources
+    assert "bayescontrol_paper.chain" in sources
+    assert "bayescontrol_paper.bandit" not in sources
     assert not [name for name in sources if not name.startswith("bayescontrol")]
 
 

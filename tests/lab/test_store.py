@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.limits import TIMEOUT
 
-from bayescontrol.files import Busy, Unwritable
+from bayescontrol.errors import Busy, Unwritable
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
 from bayescontrol.lab.manifest import Manifest, NoResults, read_manifest, results_in
 from bayescontrol.lab.provenance import Provenance
@@ -259,7 +259,7 @@ import resource, sys
 from pathlib import Path
 from bayescontrol.lab import find, run_replicas
 from bayescontrol.lab import runner
-from bayescontrol.files import Unwritable
+from bayescontrol.errors import Unwritable
 from bayescontrol.lab.store import ResultStore, Study
 runner._MOST_BYTES = 4000
 paced = find(sys.argv[1])

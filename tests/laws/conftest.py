@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, PairedMode, tailor
-from bayescontrol.problems.chain import GrowingChain, chain
-from bayescontrol.problems.examples import THREE_MODES_PRIOR, prize_or_frog, three_modes
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.chain import GrowingChain, chain
+from bayescontrol.finite.examples import THREE_MODES_PRIOR, prize_or_frog, three_modes
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.seeding import Stream
 from bayescontrol.situations import stay
 

@@ -20,8 +20,10 @@ import pytest
 
 import bayescontrol
 from bayescontrol import BernoulliBandit, LinearBandit, NaiveMixture, Stream
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
+from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.bandits import SharedLinearBandit
+from bayescontrol.bank import Bank, Bumpless, PlantMode, Supervisor
 from bayescontrol.baselines import (
     KLUCB,
     UCB1,
@@ -53,13 +55,11 @@ from bayescontrol.beliefs import (
     SwitchingBelief,
 )
 from bayescontrol.errors import MissingCapability
-from bayescontrol.experiments.bandits.bandit import PrintedGreedy
-from bayescontrol.experiments.control.motor import PLANTS, SelfTuning, WeightedAgent, motor_bank
-from bayescontrol.experts import Bank, Bumpless, PlantMode, Supervisor
-from bayescontrol.linear import LinearQuadratic, SystemPrior, double_integrator
-from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
+from bayescontrol.finite.tabular import random_modes
+from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsBelief, chain_mdp
-from bayescontrol.problems.tabular import random_modes
+from bayescontrol_paper.bandit import PrintedGreedy
+from bayescontrol_paper.motor import PLANTS, SelfTuning, WeightedAgent, motor_bank
 
 #: Classes without an example, and why.
 LEFT_OUT = {

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, FiniteBelief, Probe, Stream
+from bayescontrol._compiled import find_loop
 from bayescontrol.errors import BadEvidence, MissingCapability
-from bayescontrol.fused import find_loop
-from bayescontrol.problems.tabular import TabularEnvironment, TabularMode, random_modes
+from bayescontrol.finite.tabular import TabularEnvironment, TabularMode, random_modes
 from bayescontrol.record import Record
 from bayescontrol.seeding import StreamLike
 from bayescontrol.testing import (

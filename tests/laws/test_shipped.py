@@ -7,8 +7,8 @@ import pytest
 
 from bayescontrol import NaiveMixture
 from bayescontrol.errors import ImpossibleObservation
-from bayescontrol.problems.examples import THREE_MODES_PRIOR, prize_or_frog, three_modes
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.examples import THREE_MODES_PRIOR, prize_or_frog, three_modes
+from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.schedules import Every, Geometric, MinimumDwell, doubling
 from bayescontrol.testing import (
     LawBroken,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bayescontrol import Stream
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
+from bayescontrol._compiled import find_loop
 from bayescontrol.errors import (
     BayesControlError,
 )
-from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams, interact
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Step, random_mdp, relative_value_iteration
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import ControlRule, Stream, kernels
+from bayescontrol._compiled import find_loop
 from bayescontrol.errors import (
     BadEvidence,
     BayesControlError,
@@ -17,7 +18,6 @@ from bayescontrol.errors import (
     NotConverged,
     UnknownAction,
 )
-from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams, interact
 from bayescontrol.mdp import MDP, GibbsMDP, chain_mdp, random_mdp
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bayescontrol import interact
+from bayescontrol._compiled import find_loop
 from bayescontrol.convergence import Outcome, check
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, NotCommunicating
-from bayescontrol.fused import find_loop
 from bayescontrol.mdp import (
     MDP,
     Maze,

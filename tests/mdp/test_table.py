@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescontrol import Stream
+from bayescontrol._support.names import Names
 from bayescontrol.errors import InvalidTable, UnknownAction, UnknownState
 from bayescontrol.mdp import MDP, Step, chain_mdp, random_mdp
 from bayescontrol.mdp.table import advance
-from bayescontrol.problems.names import Names
 
 P = [[[1.0, 0.0], [0.1, 0.9]], [[0.5, 0.5], [0.0, 1.0]]]
 R = [[0.0, 1.0], [2.0, 3.0]]

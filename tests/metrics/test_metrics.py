@@ -20,7 +20,7 @@ from bayescontrol import (
     Stream,
     interact,
 )
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import RewardAndContext
 from bayescontrol.errors import (
     BadEvidence,
@@ -29,15 +29,15 @@ from bayescontrol.errors import (
     MissingCapability,
     UnknownArm,
 )
-from bayescontrol.metrics import best_share, delusion, regret
-from bayescontrol.problems.examples import (
+from bayescontrol.finite.examples import (
     FROG,
     PRIZE,
     THREE_MODES_PRIOR,
     prize_or_frog,
     three_modes,
 )
-from bayescontrol.problems.tabular import TabularModes, random_modes
+from bayescontrol.finite.tabular import TabularModes, random_modes
+from bayescontrol.metrics import best_share, delusion, regret
 from bayescontrol.record import posterior, situation
 from bayescontrol.situations import stay
 

@@ -51,7 +51,7 @@ class Bug:
 
     name: str
     what: str
-    #: Relative to the package.
+    #: Relative to the folder `src`.
     file: str
     old: str
     new: str
@@ -79,9 +79,9 @@ def load_bugs(folder: Path = FOLDER) -> list[Bug]:
     return bugs
 
 
-def find_problem(bug: Bug, repository: Path = REPOSITORY, package: str = PACKAGE) -> str | None:
+def find_problem(bug: Bug, repository: Path = REPOSITORY) -> str | None:
     """Say what is wrong with an entry, without running anything; None if it is fine."""
-    path = repository / "src" / package / bug.file
+    path = repository / "src" / bug.file
     if not path.is_file():
         return f"{bug.name} no longer applies: there is no file {bug.file}"
     text = path.read_text("utf-8")
@@ -192,7 +192,7 @@ class Workspace:
     @contextmanager
     def planted(self, bug: Bug) -> Iterator[None]:
         """Plant the bug in the copy, and restore the file at the end."""
-        path = self.source / self.package / bug.file
+        path = self.source / bug.file
         text, before = path.read_text("utf-8"), path.stat()
         mutated = bug.planted(text)
         try:
@@ -269,7 +269,7 @@ def _control(space: Workspace, bugs: Sequence[Bug], timeout: float) -> None:
 
 def find_problem_of(space: Workspace, bug: Bug) -> str | None:
     """Say what is wrong with an entry in the repository of this workspace."""
-    return find_problem(bug, space.repository, space.package)
+    return find_problem(bug, space.repository)
 
 
 def _judge_all(

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from tests.mutants.__main__ import chosen, print_table
 from tests.mutants.runner import (
-    PACKAGE,
     REPOSITORY,
     Bug,
     ControlFailed,
@@ -18,13 +17,13 @@ from tests.mutants.runner import (
 )
 
 BUGS = load_bugs()
-SOURCE = REPOSITORY / "src" / PACKAGE
-#: Folders that need no bug: those of one experiment, and files for a browser.
-WITHOUT_BUGS = ("experiments/", "serve/page")
+SOURCE = REPOSITORY / "src"
+#: Folders that need no bug: files for a browser.
+WITHOUT_BUGS = ("bayescontrol/serve/page",)
 
 
 def folders() -> list[str]:
-    """Every folder of the package that must have a bug, relative to the package."""
+    """Every folder of the library that must have a bug, relative to `src`."""
     found = [path.parent.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("__init__.py")]
     return sorted(name for name in found if not name.startswith(WITHOUT_BUGS))
 
@@ -93,7 +92,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def bug(old: str, new: str, test: str = KILLING_TEST, name: str = "bug") -> Bug:
-    return Bug(name, "It is wrong.", "numbers.py", old, new, (test,))
+    return Bug(name, "It is wrong.", "tiny/numbers.py", old, new, (test,))
 
 
 def judge(repository: Path, bugs: Sequence[Bug], timeout: float = 60.0) -> list[Result]:
@@ -151,15 +150,15 @@ def test_without_a_bug_the_tests_must_pass(repository: Path) -> None:
         (bug("a > b", "a", "tests/test_none.py"), "no test file"),
         (bug("a > b", "a", "tests/test_tiny.py::test_none"), "no test test_none"),
         (replace(bug("a > b", "a"), tests=()), "no related tests"),
-        (replace(bug("a > b", "a"), file="letters.py"), "no file letters.py"),
+        (replace(bug("a > b", "a"), file="tiny/letters.py"), "no file tiny/letters.py"),
     ],
 )
 def test_an_invalid_entry_is_reported(repository: Path, entry: Bug, words: str) -> None:
-    assert words in (find_problem(entry, repository, "tiny") or "")
+    assert words in (find_problem(entry, repository) or "")
 
 
 def test_a_valid_entry_has_no_problem(repository: Path) -> None:
-    assert find_problem(bug("a > b", "a < b"), repository, "tiny") is None
+    assert find_problem(bug("a > b", "a < b"), repository) is None
 
 
 def test_the_table_begins_with_survivors_and_ends_with_counts(

@@ -24,7 +24,7 @@ from bayescontrol import (
     interact,
     plot,
 )
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits.changing import ChangingArmsBelief
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.mdp import GibbsMDP, Maze

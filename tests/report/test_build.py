@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bayescontrol.files import Unwritable
+from bayescontrol.errors import Unwritable
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
 from bayescontrol.lab.manifest import NoResults, Reproduction, Sweep, read_manifest, write_manifest
 from bayescontrol.lab.runner import Result

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from bayescontrol.files import Unwritable, create_folder
+from bayescontrol._support.files import create_folder
+from bayescontrol.errors import Unwritable
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import Point, plain
 from bayescontrol.report.folder import (

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import exp
 from bayescontrol.kernels.random import exponential, gamma, normal

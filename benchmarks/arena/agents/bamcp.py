@@ -22,7 +22,7 @@ import numpy.typing as npt
 from benchmarks.arena.agents.average_reward import draw_row
 from benchmarks.arena.agents.declared_model import DeclaredModel, require_integer
 
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
+from bayescontrol._arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.errors import (
     ImpossibleObservation,
     IncompatibleState,

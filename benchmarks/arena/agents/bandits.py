@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.arena.agents.beta_quantiles import beta_cdf, log_peak
 from benchmarks.arena.agents.optimism import beta_prior, horizon_of
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray, require_between
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.baselines import CountingAgent
 from bayescontrol.baselines.bandits import counting_loop
 from bayescontrol.kernels._jit import leaf

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from benchmarks.arena.agents.beta_quantiles import beta_cdf
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray, require_between
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.baselines import TabularLearner
 from bayescontrol.baselines.td_learning import learner_loop
 from bayescontrol.kernels._jit import leaf

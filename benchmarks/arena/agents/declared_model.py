@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import Arrays
+from bayescontrol._arrays import Arrays
+from bayescontrol._support.names import Names
+from bayescontrol._support.values import pack, require_arrays, unpack
 from bayescontrol.errors import IncompatibleState, UnknownAction
 from bayescontrol.mdp.table import read_step
-from bayescontrol.problems.names import Names
-from bayescontrol.values import pack, require_arrays, unpack
 
 #: Arrays of counts, which are never negative: n(x,a,y), n(x,a), steps and visits of an episode.
 COUNTS = ("n", "tried", "t", "visits")

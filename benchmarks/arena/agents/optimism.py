@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from benchmarks.arena.agents.beta_quantiles import beta_quantile
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray, require_between
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray, require_between
 from bayescontrol.baselines import CountingAgent
 from bayescontrol.baselines.bandits import counting_loop
 from bayescontrol.errors import InvalidPrior

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, require_between
+from bayescontrol._arrays import FloatArray, require_between
+from bayescontrol._support.names import Names
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.random import beta, uniform
-from bayescontrol.problems.names import Names
 from bayescontrol.seeding import StreamLike, state_of
 
 _LN2 = 0.6931471805599453

@@ -31,7 +31,8 @@ from benchmarks.arena.agents.average_reward import (
 )
 from benchmarks.arena.agents.declared_model import DeclaredModel
 
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol._arrays import Arrays, FloatArray, IntArray
+from bayescontrol._support.values import format_text, require_arrays
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
@@ -43,7 +44,6 @@ from bayescontrol.mdp.table import MDP, advance
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Held
 from bayescontrol.seeding import Stream, StreamLike
-from bayescontrol.values import format_text, require_arrays
 
 #: ε of `solve_average_reward`, and its limit of policy improvements.
 RESTART, LIMIT = 1e-6, 200

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from benchmarks.arena.agents.declared_model import DeclaredModel
 
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, require_between
+from bayescontrol._arrays import Arrays, FloatArray, IntArray, require_between
 from bayescontrol.errors import BadEvidence, IncompatibleState
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.mdp.table import MDP, advance

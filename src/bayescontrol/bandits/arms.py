@@ -15,7 +15,10 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, as_numbers
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_numbers
+from bayescontrol._mode_queries import has
+from bayescontrol._support.display import summary_html
+from bayescontrol._support.values import distinct_texts, format_text, require_arrays
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.family import (
     BestArm,
@@ -25,12 +28,9 @@ from bayescontrol.bandits.family import (
     same_family,
 )
 from bayescontrol.bandits.roster import HasArms, Roster
-from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, MissingCapability
-from bayescontrol.mode_queries import has
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import StreamLike, state_of
-from bayescontrol.values import distinct_texts, format_text, require_arrays
 
 
 class MeanRewards:

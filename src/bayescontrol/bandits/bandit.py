@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._compiled import learner
+from bayescontrol._support.names import Names
 from bayescontrol.bandits.arms import Arms, ArmsBelief, MeanRewards
 from bayescontrol.bandits.changing import ChangingArmsBelief, changing_problem, run_changing
 from bayescontrol.bandits.family import Family, same_family
+from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable, UnknownArm
-from bayescontrol.fused import learner
-from bayescontrol.problems.changing import Changing
-from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step

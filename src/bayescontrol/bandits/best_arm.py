@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.errors import InvalidPrior, QuadratureFailed
 
 

@@ -12,19 +12,19 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol._arrays import Arrays, FloatArray, IntArray
+from bayescontrol._support.values import distinct_texts, part_of
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.regression import Prior
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event
+from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
-from bayescontrol.problems.changing import Changing
 from bayescontrol.protocols import MISSING, PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
-from bayescontrol.values import distinct_texts, part_of
 
 #: The quantiles from which those of a mixture are interpolated.
 _TAILS: Final = 1.0 / (1.0 + np.exp(np.linspace(12.0, -12.0, 401)))

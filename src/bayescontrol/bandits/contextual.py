@@ -14,7 +14,10 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._compiled import learner
+from bayescontrol._support.description import ModelKind
+from bayescontrol._support.names import Names
 from bayescontrol.bandits.changing import changing_problem
 from bayescontrol.bandits.linear_belief import (
     FeatureMap,
@@ -39,11 +42,8 @@ from bayescontrol.bandits.regression import (
     scale_for_comparison,
     with_laplace,
 )
+from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import BadEvidence, InvalidTable, counted
-from bayescontrol.fused import learner
-from bayescontrol.problems.changing import Changing
-from bayescontrol.problems.description import ModelKind
-from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step

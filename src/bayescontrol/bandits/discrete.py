@@ -14,7 +14,15 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._support.description import (
+    ARMS,
+    MOST_NUMBERS,
+    ModelKind,
+    SettingDoc,
+    SizeLimit,
+    prior_rows,
+)
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, beta_best
 from bayescontrol.bandits.family import (
@@ -26,14 +34,6 @@ from bayescontrol.bandits.family import (
     zero_or_one,
 )
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
-from bayescontrol.problems.description import (
-    ARMS,
-    MOST_NUMBERS,
-    ModelKind,
-    SettingDoc,
-    SizeLimit,
-    prior_rows,
-)
 from bayescontrol.seeding import Stream
 
 _BERNOULLI: Final = ModelKind(

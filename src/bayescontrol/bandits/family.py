@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream

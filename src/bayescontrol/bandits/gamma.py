@@ -14,12 +14,12 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._support.description import ARMS, ModelKind, prior_rows
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, gamma_best
 from bayescontrol.bandits.family import Family, number, true_rows
 from bayescontrol.errors import BadEvidence, InvalidPrior
-from bayescontrol.problems.description import ARMS, ModelKind, prior_rows
 from bayescontrol.seeding import Stream
 
 #: The largest Poisson reward: not every larger whole number is a double.

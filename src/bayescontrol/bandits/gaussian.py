@@ -16,7 +16,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._support.description import ARMS, ModelKind, SettingDoc, prior_rows
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
 from bayescontrol.bandits.family import (
@@ -28,7 +29,6 @@ from bayescontrol.bandits.family import (
     true_table,
 )
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, QuadratureFailed
-from bayescontrol.problems.description import ARMS, ModelKind, SettingDoc, prior_rows
 from bayescontrol.seeding import Stream
 
 #: The largest reward, mean and standard deviation: their squares must be finite.

@@ -17,15 +17,15 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
+from bayescontrol._support.names import Names
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.discrete import BernoulliBandit
 from bayescontrol.bandits.family import zero_or_one
 from bayescontrol.beliefs.particles import Particle, ParticleBelief
 from bayescontrol.errors import InvalidPrior, InvalidTable
-from bayescontrol.problems.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
-from bayescontrol.problems.names import Names
-from bayescontrol.problems.tabular import Labels, TabularEnvironment, TabularModes
+from bayescontrol.finite.tabular import Labels, TabularEnvironment, TabularModes
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import SeedLike, Stream, as_stream

@@ -20,7 +20,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray
+from bayescontrol._mode_queries import has
+from bayescontrol._support.display import summary_html
+from bayescontrol._support.regressions import Regressions
+from bayescontrol._support.values import distinct_texts, format_text, part_of, require_arrays
 from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.regression import (
     LARGEST,
@@ -35,13 +39,9 @@ from bayescontrol.bandits.regression import (
     scale_for_comparison,
 )
 from bayescontrol.bandits.roster import HasArms, Roster
-from bayescontrol.display import summary_html
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
-from bayescontrol.mode_queries import has
-from bayescontrol.problems.regressions import Regressions
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import StreamLike, state_of
-from bayescontrol.values import distinct_texts, format_text, part_of, require_arrays
 
 
 class LinearWeights:

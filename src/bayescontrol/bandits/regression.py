@@ -28,11 +28,11 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, FloatArray, as_integer
+from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
+from bayescontrol._support.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
+from bayescontrol._support.regressions import Regressions
 from bayescontrol.bandits.family import number, standard_deviation, zero_or_one
 from bayescontrol.errors import BadEvidence, InvalidPrior
-from bayescontrol.problems.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
-from bayescontrol.problems.regressions import Regressions
 from bayescontrol.situations import accept_late_feedback
 
 #: Larger numbers are rejected, so that squares and sums stay finite.

@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from bayescontrol.arrays import Arrays, IntArray
+from bayescontrol._arrays import Arrays, IntArray
+from bayescontrol._support.names import Names
+from bayescontrol._support.values import pack, require_arrays, unpack
 from bayescontrol.errors import IncompatibleState, UnknownArm
-from bayescontrol.problems.names import Names
-from bayescontrol.values import pack, require_arrays, unpack
 
 M = TypeVar("M")
 

@@ -22,14 +22,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, as_numbers, require_between
+from bayescontrol._arrays import (
+    ArrayLike,
+    Arrays,
+    FloatArray,
+    IntArray,
+    as_numbers,
+    require_between,
+)
+from bayescontrol._support.names import Names
+from bayescontrol._support.values import format_name, pack, require_arrays
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import number
 from bayescontrol.errors import BadEvidence, IncompatibleState
-from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
-from bayescontrol.values import format_name, pack, require_arrays
 
 # The sets of valid rewards, in the order of their numbers in the kernels.
 _SUPPORT = ("a number below 1e150", "a number from 0 to 1", "0 or 1")

@@ -26,16 +26,16 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
+from bayescontrol._support.names import Names
+from bayescontrol._support.priors import TOLERANCE, as_prior
+from bayescontrol._support.values import require_arrays
 from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.causal.distribution import check_rows
 from bayescontrol.errors import BayesControlError, IncompatibleState, InvalidPrior, InvalidTable
-from bayescontrol.priors import TOLERANCE, as_prior
-from bayescontrol.problems.names import Names
 from bayescontrol.protocols import ModeArray
 from bayescontrol.seeding import StreamLike
-from bayescontrol.values import require_arrays
 
 X = TypeVar("X")
 A = TypeVar("A")
@@ -77,7 +77,7 @@ class BayesPlan(Generic[X, A, O]):
     Example: of two levers one pays with probability 3/4, the other with 1/4. The first pull earns
     1/2 and gives odds of 3 to 1; the second then earns 3/4 · 3/4 + 1/4 · 1/4 = 5/8.
 
-    >>> from bayescontrol.problems.tabular import TabularModes
+    >>> from bayescontrol.finite.tabular import TabularModes
     >>> pays, seldom = [0.25, 0.75], [0.75, 0.25]
     >>> levers = TabularModes([[[1, 0]], [[0, 1]]], [[[pays, seldom]], [[seldom, pays]]])
     >>> plan = BayesPlan(levers, lambda a, o: o, horizon=2)
@@ -168,7 +168,7 @@ class BayesOptimal(Generic[X, A, O]):
     the first action. Agents can share a plan.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.chain import chain
+    >>> from bayescontrol.finite.chain import chain
     >>> modes = chain(4)
     >>> agent = BayesOptimal(BayesPlan(modes, lambda a, o: o, horizon=8))
     >>> agent.value(), interact(agent, modes.environment(1), 8, seed=0).actions.tolist()

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, require_between
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, require_between
+from bayescontrol._support.values import require_shapes
 from bayescontrol.bandits import ContextualBandit
 from bayescontrol.bandits.linear_belief import LinearBelief
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.linear import LinearQuadratic
-from bayescontrol.linear.belief import SystemBelief
-from bayescontrol.values import require_shapes
+from bayescontrol.lqr import LinearQuadratic
+from bayescontrol.lqr.belief import SystemBelief
 
 
 def fade(
@@ -68,7 +68,7 @@ class ForgettingLinearBelief(LinearBelief):
 class ForgettingSystemBelief(SystemBelief):
     """P(A, B, W | âo_<t) of a linear plant, with evidence that fades.
 
-    >>> from bayescontrol.linear import LinearQuadratic
+    >>> from bayescontrol.lqr import LinearQuadratic
     >>> belief = ForgettingSystemBelief(LinearQuadratic([[1.0]], [[1.0]]), forgetting=0.5)
     >>> for _ in range(50):
     ...     belief.observe([1.0], [0.0], [3.0])

@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._support.values import pack
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import zero_or_one
 from bayescontrol.baselines.bandits import ArmAgent
 from bayescontrol.baselines.gittins_table import GittinsTable
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, state_of
-from bayescontrol.values import pack
 
 
 class GittinsAgent(ArmAgent):

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, IntArray, as_integer, require_between
+from bayescontrol._arrays import FloatArray, IntArray, as_integer, require_between
 from bayescontrol.errors import BayesControlError, InvalidPrior
 
 if TYPE_CHECKING:

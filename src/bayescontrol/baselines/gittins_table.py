@@ -26,10 +26,10 @@ from pathlib import Path
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, require_between
+from bayescontrol._arrays import FloatArray, require_between
+from bayescontrol._support.files import atomic_write
 from bayescontrol.baselines.gittins_solver import checked_problem, gittins_index, march
 from bayescontrol.errors import BadEvidence
-from bayescontrol.files import atomic_write
 
 #: A table of this many pulls has fifty million states.
 LARGEST_PULLS = 10_000

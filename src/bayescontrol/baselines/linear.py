@@ -14,24 +14,24 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, as_integer
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, as_integer
+from bayescontrol._support.values import require_shapes
 from bayescontrol.errors import InvalidSystem, NotStabilisable
-from bayescontrol.linear.agent import LinearAgent, gain_loop, linear_loop
-from bayescontrol.linear.belief import LinearMode, SystemBelief
-from bayescontrol.linear.matrices import as_matrix, as_start
-from bayescontrol.linear.problem import LinearQuadratic
-from bayescontrol.linear.regression import SystemPrior
-from bayescontrol.linear.system import LinearSystem, next_state
+from bayescontrol.lqr.agent import LinearAgent, gain_loop, linear_loop
+from bayescontrol.lqr.belief import LinearMode, SystemBelief
+from bayescontrol.lqr.matrices import as_matrix, as_start
+from bayescontrol.lqr.problem import LinearQuadratic
+from bayescontrol.lqr.regression import SystemPrior
+from bayescontrol.lqr.system import LinearSystem, next_state
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike, state_of
-from bayescontrol.values import require_shapes
 
 
 class OptimalController:
     """u = -K x with the optimal gain of the true plant, or with a given gain.
 
     >>> from bayescontrol import Stream
-    >>> from bayescontrol.linear import double_integrator
+    >>> from bayescontrol.lqr import double_integrator
     >>> agent = OptimalController(double_integrator(), start=[1.0, 0.0])
     >>> agent.act(Stream(0)).round(3)
     array([-0.422])
@@ -82,7 +82,7 @@ class CertaintyEquivalence(LinearAgent):
     stays in use; `failed` counts these cases.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.linear import LinearPlant, double_integrator
+    >>> from bayescontrol.lqr import LinearPlant, double_integrator
     >>> system = double_integrator()
     >>> agent = CertaintyEquivalence.on(system, exploration=1.0)
     >>> record = interact(agent, LinearPlant(system), 500, seed=0)

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays
+from bayescontrol._arrays import Arrays
+from bayescontrol._support.values import require_arrays
 from bayescontrol.errors import IncompatibleState
 from bayescontrol.mdp.planning import Plan, policy_iteration
 from bayescontrol.mdp.table import MDP, MDPEnvironment, advance, read_step, step_record
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
-from bayescontrol.values import require_arrays
 
 
 class OptimalPolicy:

@@ -25,13 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
+from bayescontrol._arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
+from bayescontrol._support.names import Names
+from bayescontrol._support.values import pack, require_arrays, unpack
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance, read_step, step_record
-from bayescontrol.problems.names import Names
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, state_of
-from bayescontrol.values import pack, require_arrays, unpack
 
 #: The initial number of rows if the states are not declared.
 FIRST_ROWS = 16

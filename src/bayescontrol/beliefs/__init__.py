@@ -1,14 +1,17 @@
 """Beliefs P(m | âo_<t): finite, changing, and made of particles."""
 
 from bayescontrol.beliefs.change_points import ChangePointBelief
-from bayescontrol.beliefs.changing import FadingBelief, SwitchingBelief
+from bayescontrol.beliefs.changing_problem import Changing, ChangingEnvironment
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.interacting import InteractingBelief, mix_gaussians
 from bayescontrol.beliefs.particles import Particle, ParticleBelief, ResampleMoveBelief
+from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.weights import Floor
 
 __all__ = [
     "ChangePointBelief",
+    "Changing",
+    "ChangingEnvironment",
     "FadingBelief",
     "FiniteBelief",
     "Floor",

@@ -24,8 +24,9 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
-from bayescontrol.beliefs.changing import hazard_grid
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
+from bayescontrol._support.values import pack, part_of, require_arrays, require_shapes, unpack
+from bayescontrol.beliefs.switching import hazard_grid
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
@@ -35,7 +36,6 @@ from bayescontrol.errors import (
 )
 from bayescontrol.protocols import MISSING
 from bayescontrol.seeding import StreamLike, state_of
-from bayescontrol.values import pack, part_of, require_arrays, require_shapes, unpack
 
 #: The default hazard rates, equally probable: from a change in ten steps to one in a million.
 HAZARDS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)

@@ -16,10 +16,12 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from bayescontrol import kernels, mode_queries
-from bayescontrol.arrays import ArrayLike, Arrays, FloatArray, IntArray
+from bayescontrol import _mode_queries, kernels
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray
+from bayescontrol._support.display import html_table
+from bayescontrol._support.priors import TOLERANCE, as_prior
+from bayescontrol._support.values import pack, require_arrays, unpack
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
-from bayescontrol.display import html_table
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,
@@ -28,7 +30,6 @@ from bayescontrol.errors import (
     MissingCapability,
     counted,
 )
-from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.protocols import (
     MISSING,
     LogModeArray,
@@ -37,7 +38,6 @@ from bayescontrol.protocols import (
     PosteriorMeasure,
 )
 from bayescontrol.seeding import StreamLike
-from bayescontrol.values import pack, require_arrays, unpack
 
 M = TypeVar("M")
 K = TypeVar("K")
@@ -80,7 +80,7 @@ class FiniteBelief(Generic[M]):
         *,
         on_impossible: OnImpossible = "raise",
     ) -> None:
-        self._hypotheses = mode_queries.queries_for(modes)
+        self._hypotheses = _mode_queries.queries_for(modes)
         self._prior = as_prior(prior, len(self._hypotheses))
         self._weights = Weights(self._prior, on_impossible)
         #: The number of observations, including skipped ones.
@@ -196,7 +196,7 @@ class FiniteBelief(Generic[M]):
         once and returns arrays.
         """
         v = self.posterior()
-        if isinstance(self._hypotheses, mode_queries.ModeArrayQueries):
+        if isinstance(self._hypotheses, _mode_queries.ModeArrayQueries):
             answers = self._hypotheses.query_each(capability, query)
             return {k: float(np.dot(v, np.broadcast_to(p, v.shape))) for k, p in answers.items()}
         mixed: dict[K, float] = {}
@@ -289,7 +289,7 @@ class FiniteBelief(Generic[M]):
 
     def name(self, m: int) -> str:
         """Return the `name` of mode m, or "m" and the index if the mode has no name."""
-        return mode_queries.name_of(self._hypotheses.modes, m)
+        return _mode_queries.name_of(self._hypotheses.modes, m)
 
     def distinct_names(self) -> list[str]:
         """Return a different name for each mode: modes with the same name get their number too.
@@ -328,7 +328,7 @@ class FiniteBelief(Generic[M]):
 
     # -- adding and retiring modes ---------------------------------------------------------
 
-    def add(self, mode: M, mass: float, *, state: Any = mode_queries.NOT_GIVEN) -> int:
+    def add(self, mode: M, mass: float, *, state: Any = _mode_queries.NOT_GIVEN) -> int:
         """Add a mode with P(m | âo_<t) = mass and return its index; scale the others by 1 - mass.
 
         The mode is treated as if it had predicted the past exactly as the mixture did. The belief
@@ -364,7 +364,7 @@ class FiniteBelief(Generic[M]):
         >>> belief.retire(1), belief.posterior()
         (0.5, array([1., 0.]))
         """
-        m = mode_queries.mode_index(mode, [self.name(m) for m in range(len(self))])
+        m = _mode_queries.mode_index(mode, [self.name(m) for m in range(len(self))])
         mass = float(self.posterior()[m])
         before = self._weights.copy()
         self._weights.remove(m)
@@ -404,7 +404,7 @@ class FiniteBelief(Generic[M]):
         """
         require_arrays(arrays, {"prior", "count", "drawn", "log_base", "names"})
         names = self._hypotheses.names()
-        mode_queries.require_same_names(names, arrays["names"], "the saved state")
+        _mode_queries.require_same_names(names, arrays["names"], "the saved state")
         states = list(self._hypotheses.states)
         for m in self._hypotheses.stateful_modes:
             if f"state/{m}" not in arrays:
@@ -430,7 +430,7 @@ class FiniteBelief(Generic[M]):
         if not isinstance(other, FiniteBelief):
             raise IncompatibleState(f"{other!r} is not a FiniteBelief and cannot be merged")
         names, other_names = self._hypotheses.names(), other._hypotheses.names()
-        mode_queries.require_same_names(names, other_names, "the other belief")
+        _mode_queries.require_same_names(names, other_names, "the other belief")
         if self._prior.tobytes() != other._prior.tobytes():
             raise IncompatibleState(f"cannot merge {other!r}: its prior differs")
         if self._hypotheses.stateful_modes or other._hypotheses.stateful_modes:

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray
-from bayescontrol.beliefs.changing import SwitchingBelief
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._mode_queries import ModeArrayQueries, has, require
+from bayescontrol.beliefs.switching import SwitchingBelief
 from bayescontrol.errors import MissingCapability
-from bayescontrol.mode_queries import ModeArrayQueries, has, require
 from bayescontrol.protocols import Stateful, StateMixing
 
 M = TypeVar("M")
@@ -51,7 +51,7 @@ class InteractingBelief(SwitchingBelief[M]):
     `modes` are the filters. `prior`, `hazard`, `transition`, `hazard_prior` and `on_impossible` are
     as in `SwitchingBelief`; `shared_state` must be False, because every filter has its own state.
 
-    >>> from bayescontrol.linear import LinearSystem, OutputMode
+    >>> from bayescontrol.lqr import LinearSystem, OutputMode
     >>> def cart(push):
     ...     system = LinearSystem([[1, 1], [0, 1]], [[0], [push]], np.eye(2), [[1]])
     ...     return OutputMode(system, C=[[1, 0]], V=[[1]], name=f"push {push}")

@@ -29,20 +29,20 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray, as_integer, copy_if_array
+from bayescontrol._arrays import Arrays, FloatArray, IntArray, as_integer, copy_if_array
+from bayescontrol._mode_queries import require_functions
+from bayescontrol._support.display import summary_html
+from bayescontrol._support.values import pack, part_of, require_arrays, unpack
 from bayescontrol.beliefs.weights import OnImpossible, Weights
-from bayescontrol.display import summary_html
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
     InvalidPrior,
     counted,
 )
-from bayescontrol.mode_queries import require_functions
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
-from bayescontrol.values import pack, part_of, require_arrays, unpack
 
 #: draw(n, rng) -> θ of shape (n, d)
 Draw: TypeAlias = Callable[[int, Stream], Any]

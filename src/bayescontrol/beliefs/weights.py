@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray, IntArray
+from bayescontrol._arrays import Arrays, FloatArray, IntArray
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
 from bayescontrol.seeding import StreamLike, require_stream
 

@@ -11,6 +11,8 @@ import numpy as np
 from click.core import ParameterSource
 from rich.text import Text
 
+from bayescontrol.bank import Bank, BankCheck, check_bank
+from bayescontrol.bank.plant_mode import FilterMode
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.cli.check_output import (
     EXIT_CODES,
@@ -27,14 +29,12 @@ from bayescontrol.convergence.settling import settling_times
 from bayescontrol.convergence.verdict import Verdict
 from bayescontrol.convergence.verdict import check as check_modes
 from bayescontrol.errors import BayesControlError, MissingCapability, counted
-from bayescontrol.experts import Bank, BankCheck, check_bank
-from bayescontrol.experts.plant_mode import FilterMode
+from bayescontrol.finite import classes
+from bayescontrol.finite.tabular import TabularModes
+from bayescontrol.finite.tabulate import TooManySituations, tabulate
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.registry import module_at, study_file
 from bayescontrol.lab.runner import Progress
-from bayescontrol.problems import classes
-from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.problems.tabulate import TooManySituations, tabulate
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 

@@ -15,16 +15,16 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from bayescontrol._mode_queries import display_name
+from bayescontrol.bank import BankCheck
 from bayescontrol.cli.screen import open_console, print_json
 from bayescontrol.convergence.sampled import SampledVerdict
 from bayescontrol.convergence.settling import Settling
 from bayescontrol.convergence.verdict import BY_TURNS, Outcome, PairVerdict, Reason, Verdict, advise
 from bayescontrol.convergence.worlds import DivergenceRate
 from bayescontrol.errors import counted
-from bayescontrol.experts import BankCheck
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.settings import plain
-from bayescontrol.mode_queries import display_name
 from bayescontrol.report.tables import table, with_error
 
 #: Exit codes of `bayescontrol check`; 1 to 4 have other meanings.

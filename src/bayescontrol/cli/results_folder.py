@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import click
 
+from bayescontrol._support.files import create_folder, lock_folder
 from bayescontrol.cli import screen
 from bayescontrol.cli.workers import WorkerPool
 from bayescontrol.errors import counted
-from bayescontrol.files import create_folder, lock_folder
 from bayescontrol.lab import store
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed, all_ours_hold
 from bayescontrol.lab.manifest import AnyManifest, NoResults, Reproduction, read_manifest

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
+from bayescontrol._mode_queries import mode_index
 from bayescontrol.convergence.settling import require_counts, tables_and_hold
 from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownMode, counted
 from bayescontrol.interaction import both_streams
-from bayescontrol.mode_queries import mode_index
 from bayescontrol.record import Record
 from bayescontrol.seeding import SeedLike, as_seed
 
@@ -39,7 +39,7 @@ class Ensemble:
 
     `d`, `g` and `G` are defined in `bayescontrol.convergence.divergence`, for J modes m.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> simulate_divergences(prize_or_frog(0.75), true=0, steps=9, runs=4, at=[3, 6])
     Ensemble(4 runs of 9 steps, mode 0 true: 3 times, 2 drawn modes, against 2)
     """
@@ -114,7 +114,7 @@ def simulate_divergences(
     default all. An ensemble holds runs × times × drawn modes × modes m numbers, so limit one of
     them.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=100, runs=500)
     >>> bool((runs.d[:, -1, 1] > 0).all())        # all runs favour the true mode
     True
@@ -165,7 +165,7 @@ class Bands:
 
     The paper lets T be any set of steps; here it is the steps at which m' was drawn.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=500, at=[16])
     >>> bands(runs, other=1)
     Bands(500 runs, t = 16 … 64: |g - G| ≤ 15.9 by then in 95 % of runs)
@@ -208,7 +208,7 @@ def bands(
     A quantile is the smallest observed value with at least that share of runs at or below it. Where
     G is infinite, the mean is nan and C_t is infinite.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=500, at=[16])
     >>> read = bands(runs, other=1)
     >>> bool((abs(read.mean) < 4 * read.error).all()), bool((read.C[0] <= read.C[1]).all())
@@ -269,7 +269,7 @@ def ville(runs: Ensemble | ArrayLike, deltas: Sequence[float]) -> Ville:
 
     `runs` is an ensemble, or min_t P(m* | âo_≤t) / P(m*) of each run of any agent.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> runs = simulate_divergences(prize_or_frog(0.75), true=0, steps=64, runs=1000)
     >>> read = ville(runs, deltas=[0.5, 0.1])
     >>> read.share, read.holds

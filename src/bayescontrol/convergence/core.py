@@ -44,9 +44,9 @@ from typing import Final
 
 import numpy as np
 
-from bayescontrol.arrays import BoolArray, IntArray
+from bayescontrol._arrays import BoolArray, IntArray
 from bayescontrol.convergence.worlds import World, can_reach, closed_within, end_components
-from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.finite.tabular import TabularModes
 
 
 def core(modes: TabularModes, true: int | str, *, tolerance: float = 1e-12) -> tuple[int, ...]:
@@ -66,7 +66,7 @@ def core(modes: TabularModes, true: int | str, *, tolerance: float = 1e-12) -> t
 def outside_core(world: World) -> BoolArray:
     """Return whether m ∉ [m*], for every mode m.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> outside_core(World(prize_or_frog(), true=0))
     array([False,  True])
     """
@@ -85,7 +85,7 @@ def consistent(
 ) -> bool:
     """Return whether `other` is consistent with `true`: outside its core, or with the same policy.
 
-    >>> from bayescontrol.problems.examples import consistency_diagram, consistency_repaired
+    >>> from bayescontrol.finite.examples import consistency_diagram, consistency_repaired
     >>> consistent(consistency_diagram(), 0, 1), consistent(consistency_repaired(), 0, 1)
     (False, True)
     """
@@ -97,7 +97,7 @@ def consistent(
 def policies_agree(world: World) -> BoolArray:
     """Return whether m acts like m* in every situation that can occur late, for every mode m.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> policies_agree(World(prize_or_frog(), true=0))
     array([ True, False])
     """
@@ -121,7 +121,7 @@ class BlindSpots:
 
     Only situations count that the agent can reach before m is ruled out (`reachable`).
 
-    >>> from bayescontrol.problems.examples import consistency_diagram
+    >>> from bayescontrol.finite.examples import consistency_diagram
     >>> modes = consistency_diagram()
     >>> spots = BlindSpots(World(modes, 0), 1)
     >>> [modes.labels.situations[x] for x in np.flatnonzero(spots.situations)]

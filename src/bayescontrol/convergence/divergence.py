@@ -20,11 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import FloatArray, IntArray
-from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
-from bayescontrol.beliefs.weights import Floor
-from bayescontrol.errors import BadEvidence, MissingCapability, UnknownMode, counted
-from bayescontrol.mode_queries import (
+from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._mode_queries import (
     ModeArrayQueries,
     ModeListQueries,
     mode_index,
@@ -32,7 +29,10 @@ from bayescontrol.mode_queries import (
     queries_for,
     require_hashable,
 )
-from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
+from bayescontrol.beliefs.weights import Floor
+from bayescontrol.errors import BadEvidence, MissingCapability, UnknownMode, counted
+from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.protocols import MISSING, ActionProbabilities, ObservationProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule, Rule
@@ -174,7 +174,7 @@ class Divergences:
     Entry t is after t steps; entry 0 is before the first. d_t(m*‖m) is ∞ once m is ruled out, -∞
     once m* is, and nan once both are.
 
-    >>> from bayescontrol.problems.examples import FROG, prize_or_frog
+    >>> from bayescontrol.finite.examples import FROG, prize_or_frog
     >>> read = divergences(Record([0, 0], [FROG, FROG]), prize_or_frog(0.75).agent())
     >>> read
     Divergences(2 steps, 2 modes: d_2 from -2.2 to 2.2 nats)
@@ -247,7 +247,7 @@ class SubDivergences:
     """d_t(m*‖m) split by the drawn mode, and the conditional mean of each part.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> modes = prize_or_frog(0.75)
     >>> probes = ["drawn_mode"]
     >>> record = interact(modes.agent(), modes.environment(0), 9, seed=0, probes=probes)
@@ -293,7 +293,7 @@ def divergences(record: Record, agent: Rule) -> Divergences:
     situation and how it advances. It must be a new control rule over a `FiniteBelief`, and is not
     changed. The belief decides how impossible observations count: skipped, or raised to a floor.
 
-    >>> from bayescontrol.problems.examples import FROG, PRIZE, prize_or_frog
+    >>> from bayescontrol.finite.examples import FROG, PRIZE, prize_or_frog
     >>> read = divergences(Record([0, 1], [PRIZE, FROG]), prize_or_frog(0.75).agent())
     >>> read.log_likelihoods
     array([[ 0.        ,  0.        ],
@@ -349,7 +349,7 @@ def sub_divergences(
     have led to an observation that m rules out and m* does not; g only once it was observed. A
     floor under the likelihoods changes g, not G.
 
-    >>> from bayescontrol.problems.examples import FROG, prize_or_frog
+    >>> from bayescontrol.finite.examples import FROG, prize_or_frog
     >>> record = Record([0, 1], [FROG, FROG], {"drawn": [0, 1]})
     >>> split = sub_divergences(record, prize_or_frog(0.75).agent(), true=0, other=1)
     >>> split.g[-1], split.G[-1]

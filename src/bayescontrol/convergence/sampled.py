@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, require_between
+from bayescontrol._arrays import FloatArray, require_between
+from bayescontrol._mode_queries import as_mode_list
 from bayescontrol.convergence.settling import require_counts
 from bayescontrol.convergence.verdict import Outcome, Reason
 from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import MissingCapability, counted
-from bayescontrol.mode_queries import as_mode_list
 from bayescontrol.modes import ModeEnvironment
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import Advance

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import BoolArray, IntArray, require_between
+from bayescontrol._arrays import BoolArray, IntArray, require_between
 from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import BayesControlError, MissingCapability, counted
+from bayescontrol.finite.tabular import TabularModes
+from bayescontrol.finite.tabulate import tabulate
 from bayescontrol.interaction import both_streams
-from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.problems.tabulate import tabulate
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 from bayescontrol.seeding import SeedLike, as_seed
@@ -67,7 +67,7 @@ class SettlingTime(NamedTuple):
 class Settling:
     """T_m for every mode m in every run; NOT_YET = -1 if not reached by the horizon.
 
-    >>> from bayescontrol.problems.chain import chain
+    >>> from bayescontrol.finite.chain import chain
     >>> settling_times(chain(3), true=0, hold=3)
     Settling(world of A, 200 runs, a new mode every 3 steps: steps until a weight is below 0.01)
       B: 3 ± 0 steps; half of the runs by 3, nine in ten by 3
@@ -138,7 +138,7 @@ def settling_times(
     equals `interact(modes.agent(), ..., run=r)`. With `for_good` all runs go on to the horizon and
     T^good is measured too. Choose `below` well under the prior of every mode.
 
-    >>> from bayescontrol.problems.chain import chain
+    >>> from bayescontrol.finite.chain import chain
     >>> slow, fast = (settling_times(chain(5), true=0, hold=k).of(1) for k in (1, 5))
     >>> fast.mean, abs(slow.mean - 31) < 3 * slow.error       # 2^k - 1
     (5.0, True)
@@ -171,7 +171,7 @@ def tables_and_hold(modes: Any) -> tuple[TabularModes, int]:
 
     A list of modes has no situation: modes that depend on one need an agent, or tables.
 
-    >>> from bayescontrol.problems.chain import chain
+    >>> from bayescontrol.finite.chain import chain
     >>> tables_and_hold(chain(3).agent(schedule=Every(3)))[1]
     3
     """

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from bayescontrol.arrays import BoolArray
+from bayescontrol._arrays import BoolArray
 from bayescontrol.convergence.core import (
     BlindSpots,
     Deadlock,
@@ -34,8 +34,8 @@ from bayescontrol.convergence.core import (
 )
 from bayescontrol.convergence.worlds import DivergenceRate, World, can_reach, divergence_rates
 from bayescontrol.errors import UnknownMode
-from bayescontrol.problems.tabular import TabularModes
-from bayescontrol.problems.tabulate import tabulate
+from bayescontrol.finite.tabular import TabularModes
+from bayescontrol.finite.tabulate import tabulate
 
 
 class Outcome(enum.IntEnum):
@@ -79,7 +79,7 @@ class Reason(enum.Enum):
 class PairVerdict:
     """The verdict on mode `other` when `true` is true; situations and modes are indices.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> pair = check(prize_or_frog()).pair(0, 1)
     >>> pair
     PairVerdict(true 'prize left', other 'prize right': THEOREM, the true mode's policy refutes \
@@ -155,7 +155,7 @@ it)
 class Verdict:
     """The verdict on a class: a verdict for every ordered pair of modes with positive prior.
 
-    >>> from bayescontrol.problems.examples import consistency_diagram
+    >>> from bayescontrol.finite.examples import consistency_diagram
     >>> verdict = check(consistency_diagram())
     >>> verdict
     Verdict(NEVER: 2 modes, 2 pairs: 2 never)
@@ -212,7 +212,7 @@ def check(modes: Any, *, tolerance: float = 1e-12) -> Verdict:
     prior zero never act and are ignored. Numbers that differ by less than `tolerance`, relative to
     their size, count as equal.
 
-    >>> from bayescontrol.problems.chain import chain
+    >>> from bayescontrol.finite.chain import chain
     >>> check(chain(3))
     Verdict(THEOREM: 2 modes, 2 pairs: 2 theorem)
     """
@@ -273,7 +273,7 @@ BY_TURNS: Final = (Reason.TURNS, Reason.ALIKE_WHERE_BLIND)
 def advise(verdict: Verdict, most: int = 5) -> tuple[str, ...]:
     """Return at most `most` recommendations for this class, for the worst pairs first.
 
-    >>> from bayescontrol.problems.chain import chain
+    >>> from bayescontrol.finite.chain import chain
     >>> advise(check(chain(4)))
     ('Hold a mode for 4 steps once it is drawn (schedule=Every(4)): then A refutes B from \
 wherever the agent is, without interruption by another mode.',)
@@ -295,7 +295,7 @@ wherever the agent is, without interruption by another mode.',)
 def advise_pair(pair: PairVerdict) -> tuple[str, ...]:
     """Return recommendations for this pair.
 
-    >>> from bayescontrol.problems.examples import consistency_diagram
+    >>> from bayescontrol.finite.examples import consistency_diagram
     >>> for words in advise_pair(check(consistency_diagram()).pair(0, 1)):
     ...     print(words)
     Let m1 or m2 go to B0, where no mode goes, and take out now and then: each time gives 2.5 \

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescontrol.arrays import copy_if_array
+from bayescontrol._arrays import copy_if_array
+from bayescontrol._mode_queries import log_likelihood, safe_log, state_for
+from bayescontrol._support.priors import checked_probabilities
 from bayescontrol.errors import BadEvidence, MissingCapability
 from bayescontrol.interaction import both_streams
-from bayescontrol.mode_queries import log_likelihood, safe_log, state_for
-from bayescontrol.priors import checked_probabilities
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import as_advance, next_situation
 
@@ -38,7 +38,7 @@ class Walk:
     `world(m*)` builds the environment. x starts as `situation` and changes by `advance(x, a, o)`; a
     mode with a private state uses that instead. Modes beyond the second need only `act`.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> modes = prize_or_frog(0.75)
     >>> walk = Walk([modes[0], modes[1]], lambda m: modes.environment(m.m), 0, modes.advance)
     >>> round(walk.step(0).nats, 4), walk.disagree()

@@ -22,12 +22,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import BoolArray, FloatArray, IntArray, require_between
+from bayescontrol._arrays import BoolArray, FloatArray, IntArray, require_between
 from bayescontrol.errors import InvalidPrior
+from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.mdp.planning import gain_and_bias, stationary_distribution
 from bayescontrol.mdp.structure import closed_sets, strong_components
 from bayescontrol.mdp.table import MDP
-from bayescontrol.problems.tabular import TabularModes
 
 
 class World:
@@ -36,7 +36,7 @@ class World:
     Two predictions differ where a probability of the true mode is off by more than `tolerance`,
     relative to the larger of the two. Modes with prior zero never act.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> world = World(prize_or_frog(0.75), true=0)
     >>> world.reachable, world.separates[1]
     (array([ True]), array([[ True,  True]]))
@@ -224,7 +224,7 @@ class DivergenceRate(NamedTuple):
 def divergence_rates(world: World, other: int, policy: int) -> tuple[DivergenceRate, ...]:
     """Return the rates of d_t(m*‖m) for m = `other` while mode `policy` acts, by recurrent class.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> [only] = divergence_rates(World(prize_or_frog(0.75), true=0), other=1, policy=0)
     >>> only.situations, only.probability, round(only.rate, 4)
     ((0,), 1.0, 0.5493)
@@ -240,7 +240,7 @@ def divergence_rates(world: World, other: int, policy: int) -> tuple[DivergenceR
 def mean_rates(world: World, policy: int) -> FloatArray:
     """Return the rate of d_t(m*‖m) for every m while mode `policy` acts, averaged from the start.
 
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> mean_rates(World(prize_or_frog(0.75), true=0), policy=0).round(4)
     array([0.    , 0.5493])
     """

@@ -9,10 +9,8 @@ from bayescontrol.durable.agent import DurableAgent, Explanation, open_agent
 from bayescontrol.durable.events import Created, Decided, Decision, Observed
 from bayescontrol.durable.log import DamagedSnapshot, Log, LogStore, SnapshotNotKept, open_store
 from bayescontrol.durable.models import Model, named_model
-from bayescontrol.durable.off_policy import RewardEstimate
 from bayescontrol.durable.replay import Replay, export_log, read_log, replay
 from bayescontrol.durable.turn import Act, Observe
-from bayescontrol.durable.what_if import WhatIf, what_if
 
 __all__ = [
     "Act",
@@ -28,14 +26,11 @@ __all__ = [
     "Observe",
     "Observed",
     "Replay",
-    "RewardEstimate",
     "SnapshotNotKept",
-    "WhatIf",
     "export_log",
     "named_model",
     "open_agent",
     "open_store",
     "read_log",
     "replay",
-    "what_if",
 ]

@@ -21,7 +21,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayescontrol import errors
-from bayescontrol.arrays import Arrays
+from bayescontrol._arrays import Arrays
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, copy_error
 from bayescontrol.durable.driver import posterior_summary

@@ -16,7 +16,9 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 import numpy as np
 
-from bayescontrol.arrays import Arrays
+from bayescontrol._arrays import Arrays
+from bayescontrol._mode_queries import has
+from bayescontrol._support.values import format_name, pack, unpack
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.durable.plain import as_plain, short_repr
 from bayescontrol.errors import (
@@ -26,12 +28,10 @@ from bayescontrol.errors import (
     MissingCapability,
     TooLate,
 )
-from bayescontrol.mode_queries import has
 from bayescontrol.protocols import CountsDecisions, Persistent, PosteriorSummary
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream
-from bayescontrol.values import format_name, pack, unpack
 
 
 def posterior_summary(agent: Any) -> dict[str, dict[str, Any]]:

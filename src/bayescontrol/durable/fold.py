@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, UIntArray
+from bayescontrol._arrays import Arrays, UIntArray
 from bayescontrol.durable import events
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, Decided, Decision, Event, Observed, Probabilities

@@ -3,7 +3,7 @@
     BernoulliBandit(["red", "blue"])  <->  "bernoulli-bandit", {"arms": …, "prior": …}
     MinimumDwell(4, Every(3))         <->  ["MinimumDwell", 4, ["Every", 3]]
 
-A problem class declares its kind, see `problems.description`. Code is never stored, so a problem
+A problem class declares its kind, see `_support.description`. Code is never stored, so a problem
 that holds functions of the user has no kind.
 """
 
@@ -12,14 +12,14 @@ from dataclasses import fields
 from typing import Any, ClassVar, Final
 
 from bayescontrol import bandits, schedules
+from bayescontrol._support.description import ModelKind
 from bayescontrol.beliefs.change_points import HAZARDS
+from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable
-from bayescontrol.linear.problem import LinearQuadratic
+from bayescontrol.finite.chain import GrowingChain
+from bayescontrol.finite.tabular import TabularModes
+from bayescontrol.lqr.problem import LinearQuadratic
 from bayescontrol.mdp.problem import GibbsMDP
-from bayescontrol.problems.chain import GrowingChain
-from bayescontrol.problems.changing import Changing
-from bayescontrol.problems.description import ModelKind
-from bayescontrol.problems.tabular import TabularModes
 
 
 class ChangingModel(Changing):

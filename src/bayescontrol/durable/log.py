@@ -22,8 +22,8 @@ import msgspec
 import numpy as np
 
 from bayescontrol import errors
-from bayescontrol.arrays import Arrays
-from bayescontrol.files import os_errors_as
+from bayescontrol._arrays import Arrays
+from bayescontrol._support.files import os_errors_as
 
 #: Rows to read at once.
 CHUNK: Final = 10_000

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from bayescontrol._support.description import kind_of
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created
 from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule, why_not_stored
 from bayescontrol.durable.plain import as_plain, as_stored, same_value
 from bayescontrol.errors import MissingCapability, ModelMismatch
-from bayescontrol.problems.description import kind_of
 from bayescontrol.schedules import Schedule, every_step
 
 

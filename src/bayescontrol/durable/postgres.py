@@ -23,11 +23,11 @@ from typing import Any, Final, LiteralString
 from uuid import UUID, uuid4
 from zlib import crc32
 
+from bayescontrol._support.files import close_on_error
 from bayescontrol.durable.faults import fault_point
 from bayescontrol.durable.log import Row, Snapshot, StoredLog, require_readable, snapshots_to_delete
 from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
-from bayescontrol.files import close_on_error
 
 #: After an append that came too late, take turns with other processes for this many appends.
 _QUEUED_TURNS: Final = 32

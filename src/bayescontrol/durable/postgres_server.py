@@ -24,8 +24,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
 
 from bayescontrol import errors
+from bayescontrol._support.files import close_on_error
 from bayescontrol.durable.log import require_usable
-from bayescontrol.files import close_on_error
 
 with errors.needs_extra("PostgreSQL", "psycopg", "postgres"):
     import psycopg as psycopg

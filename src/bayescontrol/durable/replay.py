@@ -10,7 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bayescontrol.arrays import Arrays
+from bayescontrol._arrays import Arrays
+from bayescontrol._support.files import atomic_write
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.driver import ProbabilityCache, posterior_summary
 from bayescontrol.durable.events import Created, Decided, Event, check_history, from_line, to_line
@@ -19,7 +20,6 @@ from bayescontrol.durable.log import PRIVATE, os_errors
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import short_repr
 from bayescontrol.errors import DamagedLog, InvalidRequest, StoreFailed
-from bayescontrol.files import atomic_write
 
 #: A log: its events, its agent, or the file that it was exported to.
 EventSource: TypeAlias = Iterable[Event] | DurableAgent | str | PathLike[str]

@@ -25,10 +25,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from bayescontrol import errors
+from bayescontrol._support.files import (
+    FileLock,
+    LockHeld,
+    atomic_write,
+    close_on_error,
+    flush_folder,
+)
 from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.log import PRIVATE, os_errors, require_readable, require_usable
 from bayescontrol.durable.wal import require_intact_wal
-from bayescontrol.files import FileLock, LockHeld, atomic_write, close_on_error, flush_folder
 
 with errors.needs_extra("SQLite", "apsw", "durable"):
     import apsw as apsw

@@ -34,7 +34,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._mode_queries import draw_from
+from bayescontrol._support.priors import TOLERANCE, as_prior
 from bayescontrol.entropy.tree import (
     RULED_OUT,
     InteractionTree,
@@ -48,8 +50,6 @@ from bayescontrol.entropy.tree import (
     require_named,
     require_system,
 )
-from bayescontrol.mode_queries import draw_from
-from bayescontrol.priors import TOLERANCE, as_prior
 from bayescontrol.protocols import IOSystem
 from bayescontrol.seeding import SeedLike, Stream, as_stream
 from bayescontrol.statistics import mean_and_error

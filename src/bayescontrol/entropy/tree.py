@@ -33,15 +33,15 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import ArrayLike, FloatArray, IntArray, as_integer
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_integer
+from bayescontrol._mode_queries import has
+from bayescontrol._support.priors import TOLERANCE, as_prior, checked_probabilities
 from bayescontrol.errors import (
     BayesControlError,
     ImpossibleObservation,
     InvalidTable,
     MissingCapability,
 )
-from bayescontrol.mode_queries import has
-from bayescontrol.priors import TOLERANCE, as_prior, checked_probabilities
 from bayescontrol.protocols import ActionProbabilities, IOSystem, Stateful
 
 Probabilities = Mapping[Any, float]

@@ -29,14 +29,14 @@ follows one history, so `drive` rejects it.
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from bayescontrol.arrays import as_integer, copy_if_array
+from bayescontrol._arrays import as_integer, copy_if_array
+from bayescontrol._mode_queries import has
 from bayescontrol.errors import MissingCapability
 from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space, gymnasium
 from bayescontrol.interaction import both_streams
 from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsPrior, QValues
 from bayescontrol.mdp.problem import GibbsMDP
 from bayescontrol.mdp.table import Step
-from bayescontrol.mode_queries import has
 from bayescontrol.protocols import Stateful
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule

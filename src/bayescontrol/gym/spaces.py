@@ -121,7 +121,7 @@ class BoxSpace:
         """Raise `TypeError`: there are infinitely many."""
         raise TypeError(
             f"{self.space} has infinitely many elements, which cannot be listed: use drive with "
-            "bayescontrol.experts"
+            "bayescontrol.simulators"
         )
 
     def __repr__(self) -> str:

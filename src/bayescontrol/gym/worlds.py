@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.errors import InvalidSystem, InvalidTable, UnknownAction
+from bayescontrol.finite.chain import chain
 from bayescontrol.gym.spaces import gymnasium
-from bayescontrol.linear import PLANTS, LinearPlant, LinearSystem
+from bayescontrol.lqr import PLANTS, LinearPlant, LinearSystem
 from bayescontrol.mdp.maze import Maze
-from bayescontrol.problems.chain import chain
 from bayescontrol.seeding import Stream, as_stream
 
 _Discrete = gymnasium.spaces.Discrete
@@ -147,7 +147,7 @@ class ChainEnv(WorldEnv):
     """A chain in which k equal actions in a row earn 1; the rewarded action is hidden.
 
     `pays` is the rewarded action, 0 for A or 1 for B; by default it is drawn at each reset. The
-    observation is the current run of equal actions, numbered as in `problems.chain.chain`.
+    observation is the current run of equal actions, numbered as in `finite.chain.chain`.
 
     >>> env = gymnasium.make("bayescontrol/Chain-v0", k=2, pays=1)
     >>> _ = env.reset(seed=0)

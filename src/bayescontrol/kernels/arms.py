@@ -28,7 +28,7 @@ all parameters. Gaussian and categorical arms still do.
 
 import math
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.counts import poisson
 from bayescontrol.kernels.elementary import (

@@ -12,7 +12,7 @@ the counts. The C(t + d - 1, d - 1) counts of t pulls are in one array, each at 
 which does not depend on t, so that a child is found by adding binomials. `C` is Pascal's triangle.
 """
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import leaf
 
 #: Values this close, relative to the larger of 1 and the best, count as equal.

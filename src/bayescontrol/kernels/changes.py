@@ -11,7 +11,7 @@ the start with the smallest mass, which gives its mass to the nearest start in t
 
 import math
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import (
     BERNOULLI,

@@ -13,7 +13,7 @@ Numbers are whole doubles, exact up to 2^53.
 
 import numpy as np
 
-from bayescontrol.arrays import IntArray, UIntArray
+from bayescontrol._arrays import IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.random import beta, exponential, gamma
 

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.finite import OK, condition, posterior
@@ -247,7 +247,7 @@ def ensemble(
     See `bayescontrol.convergence.boundedness.simulate_divergences`, which creates the arrays.
 
     >>> from bayescontrol.convergence.boundedness import simulate_divergences
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> simulate_divergences(prize_or_frog(0.75), true=0, steps=5, runs=3).d.shape
     (3, 1, 2)
     """

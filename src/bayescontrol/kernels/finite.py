@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import exp_split, log
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.mdp import StepArray, Tables, respond
 from bayescontrol.kernels.random import gamma, normal

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from bayescontrol.arrays import UIntArray
+from bayescontrol._arrays import UIntArray
 from bayescontrol.kernels import gibbs
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.gibbs import LAMBDA0, MU0, RHO, SIGMA, Chain, Evidence

@@ -16,7 +16,7 @@ rounding included; `gap` bounds its error for all λ of a short interval at once
 import math
 from typing import NamedTuple
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.random import below as draw_below

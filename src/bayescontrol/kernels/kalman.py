@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, log, log_gamma_function, log_one_plus
 from bayescontrol.kernels.regression import cholesky, solve_upper

@@ -13,7 +13,7 @@ covariance is given by a factor, W = VᵀV.
 import math
 from typing import NamedTuple
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import (
     HALF_LOG_2PI,
@@ -502,8 +502,8 @@ def interact(
     x is the current state; `drawn_in` is the state in which the current mode was drawn. Both are
     updated.
 
-    >>> from bayescontrol.linear import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
-    >>> from bayescontrol.fused import find_loop
+    >>> from bayescontrol.lqr import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
+    >>> from bayescontrol._compiled import find_loop
     >>> from bayescontrol.seeding import Stream
     >>> system = double_integrator()
     >>> agent = LinearQuadratic.on(system, prior=SystemPrior()).agent()

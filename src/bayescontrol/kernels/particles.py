@@ -10,7 +10,7 @@ resampling made equal and shrinks them towards m, so that mean and covariance ar
 
 import math
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.random import normal
 

@@ -17,7 +17,7 @@ or reordered feedback needs no bookkeeping.
 
 import math
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_distribution import divergence_bound

@@ -13,7 +13,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.beta_distribution import excess, log1p_exp
 from bayescontrol.kernels.elementary import (

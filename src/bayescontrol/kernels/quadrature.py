@@ -26,7 +26,7 @@ import math
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import exp, exp_split, log
 from bayescontrol.kernels.finite import POWER

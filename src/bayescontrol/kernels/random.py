@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.elementary import exp, log
 

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log
 from bayescontrol.kernels.random import normal, uniform

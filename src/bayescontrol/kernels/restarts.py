@@ -8,7 +8,7 @@ logarithms.
 
 import math
 
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import leaf
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.kernels._jit import leaf
 
 #: 2⁴⁰ steps: if the transition has not vanished by then, the system counts as unstable.

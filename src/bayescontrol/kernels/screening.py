@@ -20,7 +20,7 @@ exp(-n KL(k/n ‖ v)) √(n / 2π k (n - k)), by Stirling's formula with Robbins
 
 import math
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_distribution import divergence

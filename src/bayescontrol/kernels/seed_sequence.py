@@ -10,7 +10,7 @@ twenty times as fast as NumPy, for programs that need a stream for each decision
 
 import numpy as np
 
-from bayescontrol.arrays import UIntArray
+from bayescontrol._arrays import UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.random import LOW_HALF, U32
 

@@ -7,7 +7,7 @@ They equal the readable agent and environment bit for bit.
 
 import math
 
-from bayescontrol.arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import log
 from bayescontrol.kernels.finite import OK, condition, draw, log_likelihoods, share, total
@@ -37,7 +37,7 @@ def interact(
     that observation is in the columns but was not learnt.
 
     >>> import numpy as np
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes, columns = random_modes(2), np.empty((3, 5), np.int64)
     >>> p, q = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64)
     >>> interact(*modes.agent().belief.weight_arrays(), modes.policy, modes.by_mode,
@@ -94,7 +94,7 @@ def settle(
     size 0, the run ends as soon as every awaited mode has been below. It also ends at bad evidence.
 
     >>> import numpy as np
-    >>> from bayescontrol.problems.chain import chain
+    >>> from bayescontrol.finite.chain import chain
     >>> modes, first, none = chain(2), np.empty(2, np.int64), np.empty(0, np.int64)
     >>> p, q = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64)
     >>> settle(*modes.agent().belief.weight_arrays(), modes.policy, modes.by_mode,
@@ -230,7 +230,7 @@ def interact_with_alarm(
     the belief ignores such an observation. `drawn` is -1 where the fallback acted.
 
     >>> import numpy as np
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes, columns = random_modes(2), np.empty((3, 5), np.int64)
     >>> p, q = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64)
     >>> interact_with_alarm(*modes.agent().belief.weight_arrays(), modes.policy, modes.by_mode,

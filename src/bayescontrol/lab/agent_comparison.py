@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray, IntArray, as_integer
-from bayescontrol.display import html_table
+from bayescontrol._arrays import FloatArray, IntArray, as_integer
+from bayescontrol._support.display import html_table
 from bayescontrol.errors import BadEvidence, MissingCapability, counted, needs_extra
 from bayescontrol.interaction import interact
 from bayescontrol.lab import export
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.progress import live
 from bayescontrol.lab.runner import Silent
-from bayescontrol.performance import knows_means, regret, rewards
+from bayescontrol.metrics import knows_means, regret, rewards
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Panel, Series
 from bayescontrol.plot.runs import line_dash

@@ -32,14 +32,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol._support.columns import as_column
+from bayescontrol._support.values import distinct_texts
 from bayescontrol.errors import BayesControlError, MissingExtra
 from bayescontrol.lab.columns import comparable
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import plain
 from bayescontrol.lab.store import StoredResults
-from bayescontrol.record import Record, as_column
-from bayescontrol.values import distinct_texts
+from bayescontrol.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]

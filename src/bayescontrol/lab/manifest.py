@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from bayescontrol._support.files import write_file
 from bayescontrol.errors import BayesControlError
-from bayescontrol.files import write_file
 from bayescontrol.lab.columns import progressions, span
 from bayescontrol.lab.provenance import Provenance
 from bayescontrol.lab.sealed_npz import SealedFile

@@ -42,7 +42,7 @@ _OUR_FOLDER: Final = Path(__file__).parents[1]
 #: Parts of this package that no replica runs.
 _UNUSED_PARTS: Final = ("cli", "plot", "report")
 #: Parts of this package whose modules count only if a study imports them, like local modules.
-_OPTIONAL_PARTS: Final = ("durable", "experiments", "serve")
+_OPTIONAL_PARTS: Final = ("durable", "offpolicy", "serve")
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 #: The sha256 of a file, and the modules and names that it imports.

@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol._support.files import atomic_write, writing_to
 from bayescontrol.errors import BayesControlError
-from bayescontrol.files import atomic_write, writing_to
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.provenance import Provenance
 

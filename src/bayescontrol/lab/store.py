@@ -33,8 +33,8 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from bayescontrol._support.files import create_folder, leftovers, lock_folder, writing_to
 from bayescontrol.errors import BayesControlError, counted
-from bayescontrol.files import create_folder, leftovers, lock_folder, writing_to
 from bayescontrol.lab import manifest as manifests
 from bayescontrol.lab import sealed_npz
 from bayescontrol.lab.columns import assemble, format_runs, progressions, require_same, span

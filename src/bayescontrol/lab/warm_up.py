@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from bayescontrol import bandits, baselines, experts, kernels, linear, mdp
+from bayescontrol import bandits, bank, baselines, kernels, lqr, mdp
 from bayescontrol.beliefs import FiniteBelief
 from bayescontrol.errors import MissingCapability
+from bayescontrol.finite.chain import GrowingChain
+from bayescontrol.finite.examples import prize_or_frog
 from bayescontrol.interaction import interact
 from bayescontrol.modes import DiscreteMode
-from bayescontrol.problems.chain import GrowingChain
-from bayescontrol.problems.examples import prize_or_frog
 from bayescontrol.protocols import MISSING
 from bayescontrol.record import Probe
 from bayescontrol.rule import ControlRule
@@ -117,15 +117,15 @@ def _mdps() -> None:
 
 
 def _plants() -> None:
-    system = linear.LinearSystem([[0.9]], [[1.0]], [[1.0]], [[1.0]])
-    problem = linear.LinearQuadratic.on(system, prior=linear.SystemPrior())
+    system = lqr.LinearSystem([[0.9]], [[1.0]], [[1.0]], [[1.0]])
+    problem = lqr.LinearQuadratic.on(system, prior=lqr.SystemPrior())
     for agent in (problem.agent, lambda: baselines.OptimalController(system)):
-        _run(agent, linear.LinearPlant(system))
-    mode = experts.PlantMode(([[0.9]], [[1.0]], [[1.0]]), experts.PI(0.1, 0.1), process_noise=1.0,
-                             sensor_noise=1.0)  # fmt: skip
-    bank = experts.Bank([mode, mode])
-    _run(bank.agent, bank.environment(0))
-    bank.agent().observe(0.0, MISSING)
+        _run(agent, lqr.LinearPlant(system))
+    mode = bank.PlantMode(([[0.9]], [[1.0]], [[1.0]]), bank.PI(0.1, 0.1), process_noise=1.0,
+                          sensor_noise=1.0)  # fmt: skip
+    two = bank.Bank([mode, mode])
+    _run(two.agent, two.environment(0))
+    two.agent().observe(0.0, MISSING)
 
 
 def _baselines() -> None:

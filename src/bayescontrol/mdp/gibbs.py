@@ -27,8 +27,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
-from bayescontrol.display import summary_html
+from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._support.display import summary_html
+from bayescontrol._support.values import format_text, pack, require_arrays, unpack
 from bayescontrol.errors import IncompatibleState, InvalidPrior, NotConverged
 from bayescontrol.mdp.ledger import Ledger, from_arrays, to_arrays
 from bayescontrol.mdp.table import MDPEnvironment, Step, advance, read_step, step_record
@@ -37,7 +38,6 @@ from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, require_stream, state_of
 from bayescontrol.situations import follows_state
-from bayescontrol.values import format_text, pack, require_arrays, unpack
 
 #: Larger rewards and hyperparameters are rejected, because their squares could overflow.
 LARGEST = 1e100

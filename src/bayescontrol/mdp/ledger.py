@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._support.names import Names
+from bayescontrol._support.values import pack, require_arrays, require_shapes, unpack
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
-from bayescontrol.problems.names import Names
-from bayescontrol.values import pack, require_arrays, require_shapes, unpack
 
 #: Initial capacity for the successors of a pair.
 FIRST_ROOM = 4

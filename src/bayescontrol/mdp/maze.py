@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike
+from bayescontrol._arrays import ArrayLike
 from bayescontrol.errors import InvalidTable, UnknownState
 from bayescontrol.mdp.table import MDP, MDPEnvironment
 

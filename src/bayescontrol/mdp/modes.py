@@ -16,13 +16,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._support.description import ModelKind
 from bayescontrol.errors import BadEvidence, InvalidTable
+from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.mdp.maze import Maze
 from bayescontrol.mdp.planning import Plan, policy_iteration
 from bayescontrol.mdp.table import MDP, Step
-from bayescontrol.problems.description import ModelKind
-from bayescontrol.problems.tabular import Labels, TabularModes
 
 
 class MDPModes(TabularModes):

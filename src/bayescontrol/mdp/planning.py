@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol.arrays import ArrayLike, FloatArray, IntArray, require_between
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, require_between
 from bayescontrol.errors import NotConverged
 from bayescontrol.mdp.structure import induced, recurrent_classes, require_weakly_communicating
 from bayescontrol.mdp.table import MDP

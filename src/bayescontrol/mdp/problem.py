@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from bayescontrol._support.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol.errors import MissingCapability, counted
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior, QValues, next_state
 from bayescontrol.mdp.table import MDP, MDPEnvironment
-from bayescontrol.problems.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
 
@@ -101,7 +101,7 @@ class GibbsMDP:
         if isinstance(start, np.ndarray):
             raise MissingCapability(
                 f"start={start!r} is an array, and this agent needs finitely many states: "
-                "discretise the observations, or use bayescontrol.experts with gym.drive"
+                "discretise the observations, or use bayescontrol.simulators with gym.drive"
             )
         self.start, self.allowed = start, allowed
         self.prior = prior if isinstance(prior, GibbsPrior) else GibbsPrior(**(prior or {}))

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.errors import InvalidTable, NotCommunicating, UnknownAction
 from bayescontrol.mdp.table import MDP
 

@@ -21,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol.arrays import ArrayLike, FloatArray, IntArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers
+from bayescontrol._support.columns import as_rows
+from bayescontrol._support.names import Names
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownAction, counted
-from bayescontrol.problems.names import Names
-from bayescontrol.record import Record, as_rows
+from bayescontrol.record import Record
 from bayescontrol.seeding import SeedLike, StreamLike, as_stream, state_of
 from bayescontrol.situations import follows_state
 

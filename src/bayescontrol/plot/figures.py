@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.errors import needs_extra
 from bayescontrol.plot.chart import (
     PALETTE,

@@ -21,7 +21,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.plot.chart import (
     Colour,
     Dash,

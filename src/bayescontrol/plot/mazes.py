@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.errors import MissingCapability, UnknownState
-from bayescontrol.performance import Run
+from bayescontrol.metrics import Run
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Colour, Heat, Panel, Region, Strokes, Word, arrows
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol import performance
-from bayescontrol.arrays import FloatArray, IntArray
+from bayescontrol import metrics
+from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._support.values import distinct_texts
 from bayescontrol.errors import MissingCapability
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Dash, Guide, Panel, Series
 from bayescontrol.plot.figures import Plot
-from bayescontrol.values import distinct_texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ _ARMS: Final = "Posterior of the arms"
 _TAILS: Final = np.concatenate([[0.002], np.linspace(0.005, 0.995, 199), [0.998]])
 
 
-class Record(performance.Run, Protocol):
+class Record(metrics.Run, Protocol):
     """A `bayescontrol.Record`."""
 
     probes: dict[str, npt.NDArray[Any]]
@@ -68,18 +68,18 @@ def run(record: Record, world: Any = None) -> Plot:
         chosen.append(lambda record, ax: _draw_arm_means(record, world, ax))
     o, names = record.observations, record.observations.dtype.names or ()
     columns = {name: o[name] for name in names if name != "reward"}
-    if performance.knows_means(world) or "reward" in names:
+    if metrics.knows_means(world) or "reward" in names:
         chosen.append(reward)
     elif not names:
         columns["observation"] = o
     # A world without known mean rewards, such as an MDP, has no regret; another object is an error.
-    if performance.knows_means(world) or not (world is None or hasattr(world, "respond")):
+    if metrics.knows_means(world) or not (world is None or hasattr(world, "respond")):
         chosen.append(lambda record, ax: regret(record, world, ax))
     for name, values in (*columns.items(), ("action", record.actions)):
         is_name = values.dtype.kind == "U" or name in ("action", "state")
         if is_name and _is_discrete(values):
             # All arms in their order: each has the same colour as in the plot of the posterior.
-            labels = world.labels if name == "action" and performance.knows_means(world) else None
+            labels = world.labels if name == "action" and metrics.knows_means(world) else None
             chosen.append(partial(_draw_shares, values, name, labels=labels))
         elif values.ndim == 1 and values.dtype.kind in "bif":
             averaged = name != "action" and _is_discrete(record.actions)
@@ -140,7 +140,7 @@ def posterior(record: Record, ax: "Axes | None" = None) -> Plot:
     With many modes, those that were once most probable are drawn, and the sum of the others.
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> modes = prize_or_frog(0.75)
     >>> record = interact(modes.agent(), modes.environment(0), 20, seed=0, probes=["posterior"])
     >>> posterior(record).axes[0].get_legend_handles_labels()[1]
@@ -157,7 +157,7 @@ def drawn_mode(record: Record, ax: "Axes | None" = None) -> Plot:
     """Draw the mode that chose each action; needs the probe "drawn_mode".
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> modes = prize_or_frog(0.75)
     >>> record = interact(modes.agent(), modes.environment(0), 20, seed=0, probes=["drawn_mode"])
     >>> [label.get_text() for label in drawn_mode(record).axes[0].get_yticklabels()]
@@ -180,7 +180,7 @@ def surprise(record: Record, ax: "Axes | None" = None, window: int | None = None
     """Draw the running mean of -log2 P(o_t | past); needs the probe "log_score".
 
     >>> from bayescontrol import interact
-    >>> from bayescontrol.problems.examples import prize_or_frog
+    >>> from bayescontrol.finite.examples import prize_or_frog
     >>> modes = prize_or_frog(0.75)
     >>> record = interact(modes.agent(), modes.environment(0), 20, seed=0, probes=["log_score"])
     >>> surprise(record).axes[0].get_ylabel()
@@ -203,7 +203,7 @@ def reward(
     >>> reward(Record(["red", "blue"], [0, 1])).axes[0].get_ylabel()
     'mean reward'
     """
-    return _draw_mean("Reward", "mean reward", performance.rewards(record, reward), window, ax)
+    return _draw_mean("Reward", "mean reward", metrics.rewards(record, reward), window, ax)
 
 
 def regret(record: Record, world: Any, ax: "Axes | None" = None) -> Plot:
@@ -214,7 +214,7 @@ def regret(record: Record, world: Any, ax: "Axes | None" = None) -> Plot:
     >>> regret(Record(["red", "blue"], [0, 1]), world).axes[0].get_ylabel()
     'regret'
     """
-    lines = {"regret": performance.regret(record, world)}
+    lines = {"regret": metrics.regret(record, world)}
     return _draw_lines(lines, "Cumulative regret", "regret", ax)
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bayescontrol.files import create_folder, write_file, writing_to
+from bayescontrol._support.files import create_folder, write_file, writing_to
 from bayescontrol.lab.columns import format_runs
 from bayescontrol.lab.experiment import FILE_NAME, ExperimentFailed, failures_of
 from bayescontrol.lab.manifest import (

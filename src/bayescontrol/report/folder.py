@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bayescontrol.files import write_file
+from bayescontrol._support.files import write_file
 from bayescontrol.lab.experiment import Score, Table
 from bayescontrol.lab.provenance import versions
 from bayescontrol.lab.runner import Result

@@ -23,11 +23,11 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
+from bayescontrol._support.files import close_on_error
 from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
-from bayescontrol.files import close_on_error
 from bayescontrol.serve.problems import PROBLEMS, InvalidKey, Problem, Refused, Unavailable
 from bayescontrol.serve.tokens import require_sendable
 

@@ -18,12 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.durable.events import Decided, Decision
 from bayescontrol.durable.models import Model, named_model
 from bayescontrol.errors import FeedbackDue
-from bayescontrol.live import Alarm, Guarded, KrichevskyTrofimov
-from bayescontrol.problems.tabular import TabularModes
+from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.client import Client, RemoteAgent
 from bayescontrol.serve.server import Server

@@ -17,8 +17,8 @@ from litestar.di import Provide
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
+from bayescontrol._support.description import ModelKind
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.problems.description import ModelKind
 from bayescontrol.serve import schemas
 from bayescontrol.serve.middleware import PUBLIC
 from bayescontrol.serve.models import SCHEDULE, required_settings

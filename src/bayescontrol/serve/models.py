@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.durable.kinds import KINDS, restored_schedule
 from bayescontrol.durable.models import Model, as_model
 from bayescontrol.durable.plain import same_value
 from bayescontrol.errors import BayesControlError
-from bayescontrol.problems.description import ModelKind, SettingDoc
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.serve.problems import BadSettings, UnknownModel
 from bayescontrol.serve.schemas import value_of

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import numpy as np
 
+from bayescontrol._support.values import distinct_texts
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.driver import posterior_summary
@@ -29,7 +30,6 @@ from bayescontrol.errors import BadSituation, BayesControlError
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.serve.metrics import Metrics
 from bayescontrol.serve.problems import Refused
-from bayescontrol.values import distinct_texts
 
 if TYPE_CHECKING:
     from bayescontrol.serve.request_queue import RequestQueue

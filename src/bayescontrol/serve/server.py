@@ -29,10 +29,10 @@ from litestar import Litestar, Request, Response, get
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
+from bayescontrol._support.files import close_on_error
 from bayescontrol.durable.log import LogStore, open_store
 from bayescontrol.durable.models import Model
 from bayescontrol.errors import BayesControlError, StoreFailed
-from bayescontrol.files import close_on_error
 from bayescontrol.serve.docs import docs_page, openapi_document
 from bayescontrol.serve.middleware import Limits, Middleware
 from bayescontrol.serve.problems import MEDIA_TYPE, http_wording, kind_of, problem_response

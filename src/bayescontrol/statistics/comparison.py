@@ -25,7 +25,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.seeding import SeedLike, as_stream
 from bayescontrol.statistics import intervals
 from bayescontrol.statistics.intervals import Interval, InvalidSample, as_sample, check_level

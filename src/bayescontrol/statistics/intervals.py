@@ -28,7 +28,7 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.errors import BayesControlError
 from bayescontrol.seeding import SeedLike, Stream, as_stream
 

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from bayescontrol.arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.statistics.intervals import Interval, InvalidSample, as_sample, check_level
 
 _CAP: Final = 0.75  # c < 1: never stake the whole capital

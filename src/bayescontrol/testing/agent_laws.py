@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._mode_queries import has, is_mode_array, state_for
 from bayescontrol.interaction import both_streams, interact
-from bayescontrol.mode_queries import has, is_mode_array, state_for
 from bayescontrol.modes import PairedMode
 from bayescontrol.protocols import SituatedState, Stateful
 from bayescontrol.record import Probe, Record
@@ -113,7 +113,7 @@ def check_intervention(
     pairs that are issued and observed, whatever the agent would have done.
 
     >>> from bayescontrol import ControlRule, FiniteBelief, NaiveMixture
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(3)
     >>> def agent(kind): return lambda these: kind(FiniteBelief(these), 0, modes.advance)
     >>> check_intervention(agent(ControlRule), modes, [(0, 1)])
@@ -138,7 +138,7 @@ def check_intervention(
 def check_acting(make: MakeAgent, make_environment: MakeEnvironment, steps: int = 20) -> None:
     """Law 2: acting does not change the belief; only observing does.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(3)
     >>> check_acting(modes.agent, lambda: modes.environment(0))
     """
@@ -160,7 +160,7 @@ def check_same_seed(
 ) -> None:
     """Law 5: the same seed gives the same record and final state, bit for bit.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(3)
     >>> check_same_seed(modes.agent, lambda: modes.environment(0))
     """
@@ -179,7 +179,7 @@ def check_probes(
 ) -> None:
     """Check that probes do not change the actions and observations of a run.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> from bayescontrol.record import log_score, posterior
     >>> modes = random_modes(3)
     >>> check_probes(modes.agent, lambda: modes.environment(0), {"v": posterior, "b": log_score})
@@ -198,7 +198,7 @@ def check_fused(
     An environment's state cannot be read, so both runs continue for 20 steps and the continuations
     are compared.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(3)
     >>> check_fused(modes.agent, lambda: modes.environment(0))
     """
@@ -224,7 +224,7 @@ def check_resume(
 ) -> None:
     """Law 5: a run saved half-way and loaded into a fresh agent continues bit for bit.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(3)
     >>> check_resume(modes.agent, lambda: modes.environment(0))
     """

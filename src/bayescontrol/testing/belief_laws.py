@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayescontrol.arrays import Arrays, FloatArray
+from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._mode_queries import has
 from bayescontrol.errors import BayesControlError, MissingCapability
-from bayescontrol.mode_queries import has
 from bayescontrol.protocols import Persistent
 from bayescontrol.seeding import SeedLike, as_stream
 
@@ -87,7 +87,7 @@ def _conditioned(belief: Any, history: Sequence[Event]) -> Any:
 def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: SeedLike = 0) -> None:
     """Law 1: the same history gives the same belief, bit for bit; drawing does not change it.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
     >>> modes = random_modes(3)
     >>> check_deterministic(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1)])
@@ -111,7 +111,7 @@ def check_deterministic(make: MakeBelief, history: Sequence[Event], *, seed: See
 def check_save(make: MakeBelief, history: Sequence[Event]) -> None:
     """Check that a belief saved after half of the history and loaded continues bit for bit.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
     >>> modes = random_modes(3)
     >>> check_save(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1)])
@@ -134,7 +134,7 @@ def check_agreement(
 
     The tolerance is relative, for weights of at least 1e-250.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
     >>> modes = random_modes(3)
     >>> check_agreement({"array": FiniteBelief(modes), "list": FiniteBelief(list(modes))},
@@ -158,7 +158,7 @@ def check_order(
 
     Only for modes without private state, whose events carry their situation.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
     >>> modes = random_modes(3)
     >>> check_order(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1), (0, 1, 0)])
@@ -173,7 +173,7 @@ def check_order(
 def check_merge(make: MakeBelief, history: Sequence[Event], *, tolerance: float = 1e-12) -> None:
     """Law 4: merging two beliefs with half of the history each equals one belief with all of it.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
     >>> modes = random_modes(3)
     >>> check_merge(lambda: FiniteBelief(modes), [(0, 0, 1), (0, 1, 1), (0, 1, 0)])
@@ -189,7 +189,7 @@ def check_merge(make: MakeBelief, history: Sequence[Event], *, tolerance: float 
 def check_bad_evidence(make: MakeBelief, history: Sequence[Event], bad: Sequence[Event]) -> None:
     """Law 7: each bad event raises a typed error and leaves the belief unchanged, bit for bit.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> from bayescontrol import FiniteBelief
     >>> modes = random_modes(3)
     >>> check_bad_evidence(lambda: FiniteBelief(modes), [(0, 0, 1)], [(0, 0, 2), (0, 0, None)])

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.errors import ImpossibleObservation
 from bayescontrol.interaction import both_streams
 from bayescontrol.schedules import Held, Schedule
@@ -55,7 +55,7 @@ def simulate(
 ) -> Runs:
     """Simulate runs with m* ~ P(m); `make_environment(m)` returns the world of mode m.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(2)
     >>> len(simulate(modes.agent, modes.environment, steps=2, runs=3))
     3
@@ -102,7 +102,7 @@ class _RecordingSchedule:
 def check_prior_preserved(runs: Runs, *, false_alarm: float = 1e-6) -> None:
     """Check E[P(m | âo_≤T)] = P(m) for every mode.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(2)
     >>> check_prior_preserved(simulate(modes.agent, modes.environment, runs=100))
     """
@@ -117,7 +117,7 @@ def check_prior_preserved(runs: Runs, *, false_alarm: float = 1e-6) -> None:
 def check_match_rate(runs: Runs, *, false_alarm: float = 1e-6) -> None:
     """Check P(m_t = m*) = E[Σ_m P(m | âo_<t)²] at every step, over the runs that draw a mode there.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(2)
     >>> check_match_rate(simulate(modes.agent, modes.environment, runs=100))
     """
@@ -139,7 +139,7 @@ def check_ville(runs: Runs, delta: float = 0.05, *, false_alarm: float = 1e-6) -
 
     The false-alarm rate is that of a binomial test at δ, an upper bound.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(2)
     >>> check_ville(simulate(modes.agent, modes.environment, runs=100))
     """
@@ -166,7 +166,7 @@ def check_identities(
 
     A correct agent fails with probability at most `false_alarm`.
 
-    >>> from bayescontrol.problems.examples import THREE_MODES_PRIOR, three_modes
+    >>> from bayescontrol.finite.examples import THREE_MODES_PRIOR, three_modes
     >>> from bayescontrol import ControlRule, NaiveMixture
     >>> modes = three_modes()
     >>> for kind in (ControlRule, NaiveMixture):

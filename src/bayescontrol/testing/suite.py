@@ -11,11 +11,8 @@ from copy import deepcopy
 from typing import Any
 
 from bayescontrol import protocols
-from bayescontrol.arrays import ArrayLike
-from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.errors import MissingCapability
-from bayescontrol.interaction import both_streams
-from bayescontrol.mode_queries import (
+from bayescontrol._arrays import ArrayLike
+from bayescontrol._mode_queries import (
     has,
     is_mode_array,
     name_of,
@@ -23,8 +20,12 @@ from bayescontrol.mode_queries import (
     state_for,
     uses_situation,
 )
+from bayescontrol._support.priors import TOLERANCE
+from bayescontrol._support.values import pack
+from bayescontrol.beliefs.finite import FiniteBelief
+from bayescontrol.errors import MissingCapability
+from bayescontrol.interaction import both_streams
 from bayescontrol.modes import ModeEnvironment
-from bayescontrol.priors import TOLERANCE
 from bayescontrol.record import drawn_mode, log_score, posterior
 from bayescontrol.rule import ControlRule
 from bayescontrol.seeding import SeedLike, Stream, as_seed
@@ -32,7 +33,6 @@ from bayescontrol.situations import as_advance
 from bayescontrol.testing import agent_laws, belief_laws
 from bayescontrol.testing.belief_laws import Event, require
 from bayescontrol.testing.identities import check_identities
-from bayescontrol.values import pack
 
 
 def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> None:
@@ -85,7 +85,7 @@ def check_agent(
     late need many steps. A correct agent fails with probability at most `false_alarm` over seeds,
     whatever the number of steps.
 
-    >>> from bayescontrol.problems.tabular import random_modes
+    >>> from bayescontrol.finite.tabular import random_modes
     >>> modes = random_modes(2)
     >>> check_agent(modes.agent, modes.environment)
     """

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.arena import MOSS, BayesUCB, InformationDirected, KnowledgeGradient, UCBTuned
 
 from bayescontrol import kernels
+from bayescontrol._compiled import find_loop
 from bayescontrol.bandits import BernoulliBandit, GaussianBandit
 from bayescontrol.baselines import (
     KLUCB,
@@ -23,7 +24,6 @@ from bayescontrol.baselines import (
     bandits,
 )
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, UnknownArm
-from bayescontrol.fused import find_loop
 from bayescontrol.interaction import both_streams, interact
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from benchmarks.arena import MOSS, BayesUCB, InformationDirected, KnowledgeGradient, UCBTuned
 
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.baselines import (
     KLUCB,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bayescontrol import interact
+from bayescontrol._compiled import find_loop
 from bayescontrol.baselines import OptimalPolicy, RLearning
 from bayescontrol.errors import UnknownState
-from bayescontrol.fused import find_loop
 from bayescontrol.mdp import MDP, random_mdp
 from bayescontrol.record import Probe
 from bayescontrol.testing import LawBroken, check_fused, same_bits

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bayescontrol import interact
-from bayescontrol.arrays import FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol.baselines import RLearning
 from bayescontrol.mdp import MDP, Maze
 

@@ -33,10 +33,10 @@ from tests.durable.expected_logs import NAMED, continued, levers, model_of, plai
 from tests.durable.fixtures import expected_of, numbers
 from tests.durable.problems import PROBLEMS, observation, situation
 
+from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.durable import DurableAgent, export_log, open_agent, open_store
 from bayescontrol.durable.log import LogStore
 from bayescontrol.durable.plain import as_plain
-from bayescontrol.problems.changing import Changing
 from bayescontrol.schedules import Geometric
 from bayescontrol.seeding import Stream
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from bayescontrol.arrays import Arrays
+from bayescontrol._arrays import Arrays
 from bayescontrol.durable import Created, Decided, Observed, open_agent, replay
 
 

@@ -1,0 +1,1 @@
+"""Internal: saved state, names, descriptions, display, priors and files."""

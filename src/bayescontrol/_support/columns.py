@@ -1,0 +1,76 @@
+"""Columns of a record: lists of values as arrays."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol._arrays import IntArray
+
+
+def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Convert a list of values of one type to an array; other lists become object arrays.
+
+    Named tuples become a structured array with the same fields.
+
+    >>> as_column([1, 2]), as_column(["a", ("b", 1)]).dtype
+    (array([1, 2]), dtype('O'))
+    >>> from bayescontrol.mdp import Step
+    >>> as_column([Step(0.0, 7), Step(2.5, 3)])
+    array([(0. , 7), (2.5, 3)], dtype=[('reward', '<f8'), ('state', '<i8')])
+    """
+    if isinstance(values, np.ndarray):
+        return values
+    kinds = {getattr(v, "dtype", type(v)) for v in values}
+    if len(kinds) > 1:
+        values = [v.item() if isinstance(v, np.generic) else v for v in values]
+        kinds = {type(v) for v in values}
+    is_plain = kinds <= {int, bool} or kinds <= {float, int} or kinds == {str}
+    if is_plain or (len(kinds) == 1 and isinstance(next(iter(kinds)), np.dtype)):
+        try:
+            column = np.array(values)
+        except (ValueError, OverflowError):
+            pass
+        else:
+            if column.dtype.kind in "biufcU" and (not is_plain or _holds_exactly(column, values)):
+                return column
+    if len(kinds) == 1 and (names := _fields(next(iter(kinds)))):
+        fields = [as_column(field) for field in zip(*values, strict=True)]
+        if all(field.ndim == 1 and field.dtype.names is None for field in fields):
+            return as_rows(dict(zip(names, fields, strict=True)))
+    objects = np.empty(len(values), object)
+    for i, value in enumerate(values):
+        objects[i] = value
+    return objects
+
+
+def _holds_exactly(column: npt.NDArray[Any], values: Sequence[Any]) -> bool:
+    """Check that NumPy changed no value: it rounds large integers and strips NUL characters."""
+    # c != c holds for NaN, which is not equal to itself.
+    return all(c == v or c != c for c, v in zip(column.tolist(), values, strict=True))
+
+
+def _fields(kind: Any) -> tuple[str, ...]:
+    """Return the field names of a named tuple type; () for other types."""
+    named = isinstance(kind, type) and issubclass(kind, tuple)
+    names: tuple[str, ...] = getattr(kind, "_fields", ()) if named else ()
+    return names
+
+
+def as_rows(fields: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Join columns to one structured array."""
+    length = len(next(iter(fields.values())))
+    rows = np.empty(length, [(name, field.dtype) for name, field in fields.items()])
+    for name, field in fields.items():
+        rows[name] = field
+    return rows
+
+
+def select(values: Sequence[Any], numbers: IntArray) -> npt.NDArray[Any]:
+    """Return `as_column([values[i] for i in numbers])`, without building the list."""
+    used = np.flatnonzero(np.bincount(numbers, minlength=len(values)))
+    position = np.zeros(len(values), np.intp)
+    position[used] = np.arange(used.size)
+    # The type of a column depends on which values it holds, not on how often.
+    return as_column([values[i] for i in used.tolist()])[position[numbers]]

@@ -1,0 +1,171 @@
+"""Store situations and private states as arrays: plain data only, never code.
+
+A NumPy array is stored as it is. Python literals (None, numbers, strings, and tuples, lists,
+dicts, sets of them) are stored as their `repr`.
+
+Classes and their parameters have names in stored data that do not change when the code is
+renamed: `format_name` and `format_text`.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol._arrays import Arrays
+from bayescontrol.errors import IncompatibleState, MissingCapability
+
+NUMERIC = "biufc"
+
+
+def pack(value: Any, what: str) -> npt.NDArray[Any]:
+    """Convert a plain value to an array; raise MissingCapability if that is not possible."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC:
+        return value.copy()
+    if isinstance(value, np.generic):
+        value = value.item()
+    text = repr(value)
+    try:
+        is_literal = bool(ast.literal_eval(text) == value)
+    except (ValueError, SyntaxError):
+        is_literal = False
+    if not is_literal:
+        raise MissingCapability(
+            f"{what} is {text[:80]}, which cannot be saved: use an array or a plain Python "
+            "literal, such as a tuple of numbers"
+        )
+    return np.array(text)
+
+
+def unpack(array: npt.NDArray[Any]) -> Any:
+    """Return the value that `pack` converted."""
+    if array.dtype.kind in NUMERIC:
+        return array.copy()
+    try:
+        return ast.literal_eval(array.item())
+    except (ValueError, SyntaxError, TypeError):
+        raise IncompatibleState(f"{str(array)[:80]!r} is not a saved literal") from None
+
+
+def require_arrays(arrays: Any, names: Iterable[str], what: str = "state") -> None:
+    """Raise `IncompatibleState` unless `arrays` is a mapping with these names, as from `save`."""
+    if not isinstance(arrays, Mapping):
+        raise IncompatibleState(
+            f"the saved {what} {arrays!r} is not a mapping of arrays as returned by `save`"
+        )
+    missing = set(names) - arrays.keys()
+    if missing:
+        raise IncompatibleState(f"the saved {what} lacks the arrays {sorted(missing)}")
+
+
+def part_of(arrays: Arrays, prefix: str) -> Arrays:
+    """Return the saved arrays whose names begin with the prefix, and drop the prefix."""
+    return {n.removeprefix(prefix): v for n, v in arrays.items() if n.startswith(prefix)}
+
+
+def require_shapes(
+    arrays: Any, shapes: Mapping[str, tuple[int, ...]], dtype: type = np.float64
+) -> None:
+    """Raise `IncompatibleState` unless these arrays exist, fit their shapes and are finite."""
+    require_arrays(arrays, shapes)
+    for name, shape in shapes.items():
+        array = arrays[name]
+        if array.shape != shape or array.dtype != dtype or not np.isfinite(array).all():
+            raise IncompatibleState(
+                f"the saved array {name!r} is {array.dtype}{list(array.shape)}: expected finite "
+                f"{np.dtype(dtype)}{list(shape)}"
+            )
+
+
+def require_triangular(arrays: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise `IncompatibleState` unless these arrays are upper triangular, with a diagonal > 0."""
+    require_shapes(arrays, shapes)
+    for name in shapes:
+        positive = np.diagonal(arrays[name], axis1=-2, axis2=-1) > 0.0
+        if np.tril(arrays[name], -1).any() or not positive.all():
+            raise IncompatibleState(f"the saved array {name!r} is not a triangular factor")
+
+
+def format_name(cls: type, default: str) -> str:
+    """Return the name of a class in stored data: the `format_name` that the class declares.
+
+    If the class declares none, return `default`. Subclasses do not inherit `format_name`.
+
+    >>> class Renamed:
+    ...     format_name = "Original"
+    >>> format_name(Renamed, "Renamed"), format_name(int, "int")
+    ('Original', 'int')
+    """
+    return str(vars(cls).get("format_name", default))
+
+
+def format_text(value: Any) -> str:
+    """Return the text of a value in stored data: its `format_text()`, or its repr.
+
+    Subclasses do not inherit `format_text`.
+
+    >>> class Prior:
+    ...     def format_text(self): return "Prior(scale=2)"
+    >>> format_text(Prior()), format_text((1, 2))
+    ('Prior(scale=2)', '(1, 2)')
+    """
+    declared = vars(type(value)).get("format_text")
+    return repr(value) if declared is None else str(declared(value))
+
+
+def distinct_texts(values: Iterable[Any]) -> dict[Any, str]:
+    """Return a different text for each value: its `str`, or its `repr` where that is ambiguous.
+
+    >>> distinct_texts(["red", 2]), distinct_texts([1, "1"])
+    ({'red': 'red', 2: '2'}, {1: '1', '1': "'1'"})
+    """
+    things = list(values)
+    count = Counter(map(str, things))
+    texts = {v: str(v) if count[str(v)] == 1 else repr(v) for v in things}
+    if len(set(texts.values())) < len(texts):  # the repr of one is the str of another
+        return {v: repr(v) for v in things}
+    return texts
+
+
+def description(thing: object) -> str:
+    """Return the class of an object and its public numbers, texts, tuples and arrays.
+
+    Saved states of modes without names are told apart by it.
+
+    >>> class Coin:
+    ...     def __init__(self, p): self.p, self._tosses = p, 0
+    >>> description(Coin(0.9))
+    'Coin(p=0.9)'
+    """
+    kind, state = type(thing), object.__getstate__(thing)
+    parts = state if isinstance(state, tuple) else (state,)  # of __dict__ and __slots__
+    known = {
+        name: _plain_text(value)
+        for part in parts
+        for name, value in (part or {}).items()
+        if name[0] != "_" and not isinstance(getattr(kind, name, None), cached_property)
+    }
+    text = ", ".join(f"{name}={value}" for name, value in sorted(known.items()) if value)
+    return f"{format_name(kind, kind.__name__)}({text if len(text) < 80 else _digest(text)})"
+
+
+def _plain_text(value: object) -> str:
+    """Return a number, text, tuple or array as text, to nine digits; "" for anything else."""
+    if isinstance(value, float | np.floating):
+        return f"{value:.9g}"
+    if isinstance(value, tuple) and all(texts := [_plain_text(v) for v in value]):
+        return f"({', '.join(texts)})"
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        # The last bits depend on the machine.
+        rounded = value.astype(np.float32) if value.dtype.kind == "f" else value
+        return f"{value.shape} {_digest(rounded.tobytes().hex())}"
+    return repr(value) if isinstance(value, str | bytes | int | np.integer | None) else ""
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,387 @@
+"""The alarm that no mode fits: an e-process against all modes.
+
+    E_t = q(o_≤t | â_≤t) / max_m P(o_≤t | m, â_≤t) = min_m Π_τ q(o_τ | ·) / P(o_τ | m, x_τ, a_τ)
+
+If m is true, its ratio is a non-negative supermartingale that starts at 1, whoever chooses the
+actions, and E_t is at most this ratio. By Ville's inequality P(E_t ≥ 1/δ at some t) ≤ δ under every
+mode, so E_t may be checked at every step. If no mode is true and q learns the world, ln E_t grows
+by the relative entropy of the world from the nearest mode.
+
+The bound needs one mode that stays true and states its likelihood correctly. It does not hold in a
+changing world, nor for a likelihood with a noise floor:
+
+    o = f + w, w ~ N(0, σ²)     but the mode assumes     N(o; f, s²),  s² = σ² + φ²
+
+Against N(f, σ²), which the predictor learns, such a mode loses ¼ (φ/σ)⁴ nats per step if φ is small
+against σ; if σ = 0, the loss grows with every step.
+"""
+
+import math
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol._arrays import (
+    ArrayLike,
+    Arrays,
+    FloatArray,
+    as_integer,
+    as_numbers,
+    require_between,
+)
+from bayescontrol._mode_queries import has, is_mode_array
+from bayescontrol._support.values import part_of, require_arrays
+from bayescontrol.alarms.predictors import Predictor
+from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
+from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
+from bayescontrol.beliefs.weights import LN2, Floor
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
+from bayescontrol.protocols import ObservationProbabilities
+from bayescontrol.simulators.mode import SimulatorNoise
+
+#: The largest φ/σ that the alarm accepts; such a mode loses 0.03 nats in ten million steps.
+SMALL_FLOOR: Final = 0.01
+
+
+def gives_probabilities(belief: FiniteBelief[Any]) -> bool:
+    """Return whether the modes are known to give probabilities: Σ_o P(o | m, x, a) = 1.
+
+    They are known to if at least one mode has `observation_probabilities`. A mode that has only a
+    likelihood may give probabilities or densities, so it decides nothing.
+    """
+    if belief.offers(ObservationProbabilities):
+        return True
+    modes: Any = belief.modes
+    # All modes of an array have the same methods, so the first one is enough.
+    examples = [modes[0]] if is_mode_array(modes) else modes
+    return any(has(mode, ObservationProbabilities) for mode in examples)
+
+
+def noise_floors(belief: Any, first: int = 0) -> Iterator[tuple[int, Any, bool]]:
+    """Yield m, the mode and whether its floor is small, for modes with a `SimulatorNoise`.
+
+    Only modes from index `first` on are returned.
+    """
+    modes = getattr(belief, "modes", None)
+    # Only modes in a list are separate objects, which may have their own `noise`.
+    for m, mode in enumerate(modes if isinstance(modes, list) else ()):
+        noise = getattr(mode, "noise", None)
+        if m >= first and isinstance(noise, SimulatorNoise):
+            # The factor tolerates rounding.
+            yield m, mode, bool(noise.floor <= (1 + 1e-9) * SMALL_FLOOR * noise.std.min())
+
+
+def with_methods(predictor: Any, *names: str, error: type[Exception] = MissingCapability) -> Any:
+    """Return the predictor; raise `error` if it lacks one of these methods."""
+    for name in names:
+        if not hasattr(predictor, name):
+            raise error(
+                f"the predictor {predictor!r} has no {name}: add this method, or use "
+                "KrichevskyTrofimov(K) for K possible observations or LinearPredictor() for numbers"
+            )
+    return predictor
+
+
+def log_prediction(predictor: Any, x: Any, a: Any, o: Any) -> float:
+    """Return ln q(o | x, a, past), NaN if there is no prediction."""
+    log_q = predictor.log_predict(x, a, o)
+    if log_q is None:
+        return math.nan
+    if not log_q < math.inf:  # NaN or +∞
+        raise BadEvidence(
+            f"the log-likelihood of observation {o!r} under {predictor!r} is invalid: {log_q}; "
+            "expected a number below infinity"
+        )
+    return float(log_q)
+
+
+#: A probability may exceed 1 by this rounding error.
+ROUNDING: Final = 1e-6
+
+
+class WatchingAlarm:
+    """Base class of the alarms: a clock, the evidence, and the agent that the alarm watches."""
+
+    # The names of the evidence and of the bound in saved arrays.
+    _evidence_name: ClassVar[str]
+    _bound_name: ClassVar[str]
+    # Types of modes whose likelihood the alarm can bound if the noise has a large floor.
+    _accepts_floors: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self, predictor: Any, threshold: float) -> None:
+        self.predictor = with_methods(predictor, "log_predict", "update")
+        #: The logarithm of the evidence that raises the alarm.
+        self.threshold = threshold
+        #: Number of observations.
+        self.t = 0
+        #: The t at which the alarm was raised, or None.
+        self.step: int | None = None
+        # The logarithm of the evidence against every mode; empty before the first observation.
+        self._log_e: FloatArray = np.zeros(0)
+        self._watched: Any = None
+
+    @property
+    def raised(self) -> bool:
+        """Whether the evidence has reached the threshold since the start or the last `reset`."""
+        return self.step is not None
+
+    @property
+    def evidence_bits(self) -> float:
+        """log2 of the evidence against the best mode: the bits by which q is ahead of it.
+
+        It is 0 before the first observation, and ∞ if every mode has been ruled out.
+        """
+        return float(self._log_e.min(initial=math.inf)) / LN2 if self._log_e.size else 0.0
+
+    @property
+    def mode_bits(self) -> FloatArray:
+        """log2 of the evidence against every mode: the bits by which q is ahead of mode m."""
+        return self._log_e / LN2
+
+    def watch(self, agent: Any) -> None:
+        """Bind the alarm to an agent; raise `IncompatibleState` if it is bound to another."""
+        if self._watched is not None and self._watched is not agent:
+            raise IncompatibleState(
+                f"the alarm already watches {self._watched!r}: create an alarm for each agent"
+            )
+        self._watched = agent
+
+    def require_belief(self, agent: Any, first: int = 0) -> None:
+        """Raise `MissingCapability` if false alarms of this agent would not be bounded.
+
+        Only modes from index `first` on are checked. Modes without weight, such as retired ones,
+        are ignored.
+        """
+        belief = agent.belief
+        if not isinstance(belief, FiniteBelief):
+            return
+        if gives_probabilities(belief):
+            self._require_probabilities()
+        weights = belief.posterior()
+        for m, mode, is_small in noise_floors(belief, first):
+            if weights[m] > 0.0 and not (is_small or isinstance(mode, self._accepts_floors)):
+                raise MissingCapability(
+                    f"mode {m} ({belief.name(m)}) has noise {mode.noise!r}: the floor is not noise "
+                    "of the plant, so even a plant that the simulator predicts exactly would raise "
+                    f"the alarm in the end. Give every component a std of at least "
+                    f"{1 / SMALL_FLOOR:g} times the floor, reduce the floor, call "
+                    f"belief.retire({m}), or use a RestartedAlarm over SimulatorModes"
+                )
+
+    def _require_probabilities(self) -> None:
+        if getattr(self.predictor, "density", False):
+            raise MissingCapability(
+                f"{self.predictor!r} gives densities but the modes give probabilities, so false "
+                "alarms would not be bounded; use KrichevskyTrofimov(observations)"
+            )
+
+    def fast_forward(self, steps: int, log_e: FloatArray) -> bool:
+        """Add `steps` steps and store the evidence; return True if the last step raised the alarm.
+
+        Compiled loops call it with all of their steps.
+        """
+        self.t += steps
+        self._log_e = log_e
+        if self.raised or not log_e.min() >= self.threshold:
+            return False
+        self.step = self.t
+        return True
+
+    def _as_log_likelihoods(self, log_p: Any, o: Any, w: FloatArray | None) -> FloatArray:
+        """Return log-likelihoods of o as an array; raise `BadEvidence` if one is invalid.
+
+        A likelihood above 1 is invalid if the predictor gives probabilities.
+        """
+        ln_p = as_numbers(log_p, f"log-likelihoods {log_p!r}", BadEvidence)
+        least = max(1, self._log_e.size)
+        if ln_p.ndim != 1 or len(ln_p) < least or (w is not None and len(w) != len(ln_p)):
+            raise BadEvidence(
+                f"log-likelihoods of shape {ln_p.shape} for {self._mode_count()}: give one per mode"
+            )
+        if not (ln_p < math.inf).all():  # NaN or +∞
+            m = int(np.argmin(ln_p < math.inf))
+            raise BadEvidence(
+                f"the log-likelihood of observation {o!r} under mode {m} is invalid: {ln_p[m]}; "
+                "expected a number below infinity"
+            )
+        if ln_p.max() > ROUNDING and getattr(self.predictor, "density", None) is False:
+            m = int(ln_p.argmax())
+            raise BadEvidence(  # exp(710) would overflow
+                f"the likelihood {math.exp(min(ln_p[m], 700.0)):.3g} of observation {o!r} under "
+                f"mode {m} is a density, but {self.predictor!r} gives probabilities: use a "
+                "predictor of densities, such as LinearPredictor or StudentPredictor"
+            )
+        return ln_p
+
+    def _mode_count(self) -> str:
+        """Return the number of modes as text; it is unknown before the first observation."""
+        return counted(self._log_e.size, "mode") if self._log_e.size else "all modes"
+
+    def save(self) -> Arrays:
+        """Return named arrays for an exact `load`."""
+        return {
+            self._evidence_name: self._log_e.copy(),
+            self._bound_name: np.array(getattr(self, self._bound_name)),
+            # A step of -1 means that the alarm is not raised.
+            "clock": np.array([self.t, -1 if self.step is None else self.step]),
+        }
+
+    def _saved_evidence(self, arrays: Arrays) -> tuple[FloatArray, int, int | None]:
+        """Return the saved log-evidence, t and step; raise `IncompatibleState` if invalid."""
+        name, bound = self._bound_name, getattr(self, self._bound_name)
+        require_arrays(arrays, {self._evidence_name, name, "clock"}, "alarm")
+        log_e, clock = arrays[self._evidence_name], arrays["clock"]
+        if not np.array_equal(arrays[name], bound):
+            raise IncompatibleState(
+                f"the saved alarm has {name}={arrays[name]}, this one has {name}={bound:g}: load "
+                f"it into an alarm with the same {name}"
+            )
+        if log_e.ndim != 1 or log_e.dtype != np.float64 or np.isnan(log_e).any():
+            raise IncompatibleState(f"the saved alarm is damaged: its log-evidence is {log_e}")
+        if clock.shape != (2,) or clock.dtype.kind != "i" or not -1 <= clock[1] <= clock[0]:
+            raise IncompatibleState(f"the saved alarm is damaged: its [t, step] is {clock}")
+        t, step = clock.tolist()
+        return log_e.copy(), t, None if step < 0 else step
+
+    def _status(self) -> str:
+        bits = f"{self.evidence_bits:.3g}"
+        silent = f"silent after {counted(self.t, 'step')}"
+        state = f"raised at step {self.step}, now at {self.t}" if self.raised else silent
+        return f"{state}, {bits} bit{'s' * (bits != '1')}"
+
+
+class Alarm(WatchingAlarm):
+    """An alarm that is raised once E_t ≥ 1/δ: the modes predict much worse than q.
+
+    If one of the modes is true, the probability that the alarm is ever raised is at most `delta`.
+    The predictor q must match the modes: probabilities for probabilities (`KrichevskyTrofimov`),
+    densities for densities (`LinearPredictor`, `StudentPredictor`). Otherwise `delta` guarantees
+    nothing. `Guarded` rejects a density if the modes have `observation_probabilities`; `observe`
+    rejects a likelihood above 1 if q is a probability. An alarm watches one agent.
+
+    `predictor` is q.
+
+    >>> from bayescontrol.alarms.predictors import KrichevskyTrofimov
+    >>> alarm = Alarm(KrichevskyTrofimov(["heads", "tails"]), delta=0.05)
+    >>> for _ in range(9):  # one mode gives tails 1/2, the other 1/10
+    ...     alarm.observe("table", "toss", "tails", [math.log(0.5), math.log(0.1)])
+    >>> alarm
+    Alarm(δ = 0.05, raised at step 7, now at 9, 6.57 bits against the best mode)
+    """
+
+    _evidence_name, _bound_name = "log_e", "delta"
+
+    def __init__(self, predictor: Predictor, delta: float) -> None:
+        self.delta = require_between("delta", delta, 0.0, 1.0, ends="()")
+        super().__init__(predictor, threshold=-math.log(self.delta))
+
+    # -- the belief of an agent ------------------------------------------------------------------
+
+    def require_belief(self, agent: Any, first: int = 0) -> None:
+        """Raise `MissingCapability` if δ would not bound the false alarms of this agent."""
+        belief = finite_belief(agent, "the alarm")
+        if isinstance(belief, FadingBelief | SwitchingBelief):
+            raise MissingCapability(
+                f"the alarm does not support a {type(belief).__name__}: it tests whether one mode "
+                "explains all observations, so any change would raise the alarm; use a FiniteBelief"
+            )
+        super().require_belief(agent, first)
+
+    def evidence(self, belief: Any, x: Any, a: Any, o: Any) -> tuple[Any, FloatArray, FloatArray]:
+        """Return o, and ln P(o | m, x, a) and the weights of all modes."""
+        log_p = belief.log_likelihoods(x, a, o)
+        if isinstance(belief.on_impossible, Floor):
+            log_p = np.maximum(log_p, np.log(belief.on_impossible.epsilon))
+        return o, log_p, belief.weight_arrays()[0]
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def weigh(
+        self, x: Any, a: Any, o: Any, log_p: ArrayLike, w: FloatArray | None = None
+    ) -> FloatArray:
+        """Return ln E_t(m) of every mode as it would be after o; the alarm does not change.
+
+        `log_p` are ln P(o | m, x, a) of all modes, `w` their weights. Modes of weight 0 do not
+        count. Raises `BadEvidence` if a log-likelihood or o is invalid.
+        """
+        ln_p = self._as_log_likelihoods(log_p, o, w)
+        log_q = log_prediction(self.predictor, x, a, o)
+        if math.isnan(log_q):  # no prediction: E_t(m) stays as it is
+            ln_p, log_q = np.where(np.isneginf(ln_p), ln_p, 0.0), 0.0
+        log_e, weights = np.empty(len(ln_p)), np.ones(len(ln_p)) if w is None else w
+        kernels.tabular.weigh(self.log_evidence(len(ln_p)), weights, ln_p, log_q, log_e)
+        return log_e
+
+    def take(self, x: Any, a: Any, o: Any, log_e: FloatArray) -> bool:
+        """Store the result of `weigh` and let q learn o; return True if this raised the alarm."""
+        self.predictor.update(x, a, o)
+        return self.fast_forward(1, log_e)
+
+    def observe(self, x: Any, a: Any, o: Any, log_p: ArrayLike) -> None:
+        """Update E_t(m) ← E_t(m) q(o | ·) / P(o | m, x, a). An error changes nothing.
+
+        The number of modes must stay the same; call `join` for each mode that is added.
+        """
+        log_e = self.weigh(x, a, o, log_p)
+        if self._log_e.size not in (0, log_e.size):
+            raise BadEvidence(
+                f"{log_e.size} log-likelihoods for {self._mode_count()}: give one per mode; if "
+                f"modes were added, call join({log_e.size - self._log_e.size}) first"
+            )
+        self.take(x, a, o, log_e)
+
+    def join(self, modes: int = 1) -> None:
+        """Add modes, with E(m) = 1 for each, as an e-process must start.
+
+        This is not needed before the first observation, which determines the number of modes.
+
+        >>> from bayescontrol.alarms.predictors import KrichevskyTrofimov
+        >>> alarm = Alarm(KrichevskyTrofimov(2), delta=0.05)
+        >>> alarm.observe("table", "toss", 1, [math.log(0.25)])
+        >>> alarm.join()
+        >>> alarm.mode_bits
+        array([1., 0.])
+        """
+        added = as_integer("modes", modes, 1)
+        if self._log_e.size:
+            self._log_e = self.log_evidence(self._log_e.size + added)
+
+    def reset(self) -> None:
+        """Restart the e-process with E = 1; it has its own false-alarm probability δ.
+
+        The predictor keeps its statistics.
+        """
+        self.step = None
+        self._log_e = np.zeros(len(self._log_e))
+
+    # -- for compiled loops ----------------------------------------------------------------
+
+    def log_evidence(self, modes: int) -> FloatArray:
+        """Return a copy of ln E_t(m) for `modes` modes; it is 0 for modes that were added since."""
+        return np.concatenate([self._log_e, np.zeros(modes - len(self._log_e))])
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Return named arrays for an exact `load`."""
+        saved = with_methods(self.predictor, "save", "load").save()
+        return {f"predictor/{name}": array for name, array in saved.items()} | super().save()
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned, for an alarm with the same δ and a similar predictor."""
+        evidence = self._saved_evidence(arrays)
+        predictor = with_methods(self.predictor, "save", "load", error=IncompatibleState)
+        predictor.load(part_of(arrays, "predictor/"))
+        self._log_e, self.t, self.step = evidence
+
+    def copy(self) -> "Alarm":
+        """Return an independent copy."""
+        duplicate = copy(self)
+        duplicate.predictor, duplicate._watched = with_methods(self.predictor, "copy").copy(), None
+        return duplicate
+
+    def __repr__(self) -> str:
+        return f"Alarm(δ = {self.delta:g}, {self._status()} against the best mode)"

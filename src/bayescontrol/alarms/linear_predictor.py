@@ -1,0 +1,164 @@
+"""A predictor of continuous observations without settings: Bayesian linear regression.
+
+    y = Wᵀz + noise,    z = (1, situation, action),    components of y with independent noise
+    q(y_j | z, past) = t_{n-p}(y_j; regression of the past, variance of its residuals)
+
+The prior of W and of the variances is improper, so the predictor has no scale to choose: it gives
+the same ratios in any unit. It does not predict before p + 2 observations, nor while z has a
+direction that no observation had; then it returns None. An e-process stays as it is at such a step:
+this is q = P(o | m, x, a), separately for every m. Whether a step is of this kind depends on z and
+on the past only, so q is a proper density whenever there is one.
+
+If there is no situation, the last observation takes its place, for modes with private state.
+Numbers, arrays, tuples and named tuples are taken apart. Names, such as labelled actions, are not
+numbers: each combination of names has its own regression.
+"""
+
+import math
+from collections.abc import Hashable, Iterator
+from copy import copy
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol._arrays import Arrays, FloatArray, IntArray
+from bayescontrol._support.values import pack, require_arrays, require_shapes, unpack
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
+
+#: Types that count as numbers; everything else is a name.
+NUMBER: Final = int | float | np.number
+
+
+class LinearPredictor:
+    """q(o | x, a, past) by Bayesian linear regression of o on (1, x, a); it needs no settings.
+
+    `log_predict` returns None while there is no prediction. Use this predictor for modes that give
+    densities. With `places` above 1 it holds predictors that can be restarted one by one;
+    `log_predict` is that of the first place. Only the first place is used until `restart`.
+
+    >>> q = LinearPredictor()
+    >>> for x, a, o in [(0.0, 1.0, 2.1), (1.0, 0.0, 0.9), (1.0, 1.0, 3.0), (2.0, 1.0, 4.1),
+    ...                 (0.0, 2.0, 3.9)]:
+    ...     assert q.log_predict(x, a, o) is None
+    ...     q.update(x, a, o)
+    >>> print(f"{q.log_predict(2.0, 2.0, 6.0):.3f} {q.log_predict(2.0, 2.0, 5.0):.3f}")
+    0.356 -3.288
+    """
+
+    #: q is a density.
+    density: ClassVar[bool] = True
+
+    def __init__(self, places: int = 1) -> None:
+        self._used: IntArray = np.full(places, -1)  # 0 for a place that is used, otherwise -1
+        self._used[0] = 0
+        # (names, p, d) -> the triangles F and the numbers of rows n of all places.
+        self._parts: dict[Hashable, tuple[FloatArray, IntArray]] = {}
+        self._last: FloatArray = np.zeros(0)  # the last observation
+
+    def log_predict(self, x: Any, a: Any, o: Any) -> float | None:
+        """Return the log-density ln q(o | x, a, past), or None if there is no prediction."""
+        log_q = float(self.log_predict_each(x, a, o)[0])
+        return None if math.isnan(log_q) else log_q
+
+    def observations_needed(self, x: object, a: object, o: object) -> int:
+        """Return p + 2, the number of observations before the first prediction."""
+        (_, p, _), _ = _row(o if x is None else x, a, o)
+        return p + 2
+
+    def log_predict_each(self, x: Any, a: Any, o: Any) -> FloatArray:
+        """Return ln q(o | x, a, past) of every place; NaN where there is no prediction."""
+        key, row = _row(self._last if x is None else x, a, o)
+        out = np.full(len(self._used), math.nan)
+        if key in self._parts:
+            kernels.regression.log_student(*self._parts[key], row, key[1], np.empty_like(row), out)
+        return out
+
+    def update(self, x: Any, a: Any, o: Any) -> None:
+        """Let all places learn o."""
+        key, row = _row(self._last if x is None else x, a, o)
+        size = len(row)
+        if key not in self._parts:
+            self._parts[key] = np.zeros((len(self._used), size, size)), self._used.copy()
+        kernels.regression.absorb_rows(*self._parts[key], row, np.empty(size), np.zeros(size))
+        self._last = row[key[1] :].copy()
+
+    def restart(self, place: int, used: npt.NDArray[np.bool_]) -> None:
+        """Forget what this place has learnt; learn only in the places that are used."""
+        self._used = np.where(used, 0, -1)
+        for F, n in self._parts.values():
+            F[place], n[place] = 0.0, 0
+            n[~used] = -1
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        clone = copy(self)
+        clone._parts = {key: (F.copy(), n.copy()) for key, (F, n) in self._parts.items()}
+        return clone
+
+    def save(self) -> Arrays:
+        """Return named arrays; names of situations and actions must be plain values."""
+        keys = sorted(self._parts, key=repr)
+        names = pack(keys, "the names of situations and actions")
+        arrays = {"used": self._used.copy(), "last": self._last.copy(), "keys": names}
+        for i, (F, n) in enumerate(self._parts[key] for key in keys):
+            arrays |= {f"factor/{i}": F.copy(), f"rows/{i}": n.copy()}
+        return arrays
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned, for as many places. An error changes nothing."""
+        require_arrays(arrays, {"used", "keys", "last"}, "predictor")
+        keys, places = unpack(arrays["keys"]), len(self._used)
+        try:
+            sizes = [int(p) + int(d) for _, p, d in keys]
+        except (TypeError, ValueError):
+            raise IncompatibleState(f"the saved predictor has invalid keys: {keys}") from None
+        factors = {f"factor/{i}": (places, size, size) for i, size in enumerate(sizes)}
+        rows = {f"rows/{i}": (places,) for i in range(len(keys))}
+        require_shapes(arrays, factors | {"last": (arrays["last"].size,)})
+        require_shapes(arrays, rows | {"used": (places,)}, np.int64)
+        self._used, self._last = arrays["used"].copy(), arrays["last"].copy()
+        self._parts = {
+            key: (arrays[factor].copy(), arrays[n].copy())
+            for key, factor, n in zip(keys, factors, rows, strict=True)
+        }
+
+    def __repr__(self) -> str:
+        observations = sum(int(n[0]) for _, n in self._parts.values())
+        return f"LinearPredictor({counted(observations, 'observation')})"
+
+
+def _row(x: Any, a: Any, o: Any) -> tuple[tuple[tuple[Any, ...], int, int], FloatArray]:
+    """Return the key (names, p, d) of the regression and the row (1, x, a, o)."""
+    parts, y = [*_parts_of(x), *_parts_of(a)], [*_parts_of(o)]
+    z = [1.0, *(part for part in parts if isinstance(part, NUMBER))]
+    names = tuple(part for part in parts if not isinstance(part, NUMBER))
+    for name in names:
+        if not isinstance(name, Hashable):
+            raise MissingCapability(
+                f"{name!r} is neither a number nor a name: use numbers, arrays or tuples, or a "
+                "predictor with a key"
+            )
+    if not y or not all(isinstance(part, NUMBER) for part in y):
+        raise BadEvidence(
+            f"observation {o!r} is not made of numbers: use KrichevskyTrofimov for names"
+        )
+    row = np.array(z + y, np.float64)
+    if not (np.abs(row) < 1e100).all():
+        raise BadEvidence(
+            f"observation {o!r} after action {a!r} in situation {x!r} has a number that is not "
+            "finite or above 1e100"
+        )
+    return (names, len(z), len(y)), row
+
+
+def _parts_of(value: Any) -> Iterator[Any]:
+    """Yield the numbers and names in nested tuples, lists and arrays; None has no parts."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
+        for part in value:
+            yield from _parts_of(part)
+    elif value is not None:
+        yield value

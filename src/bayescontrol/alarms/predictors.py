@@ -1,0 +1,336 @@
+"""Mode-free predictors: the alternatives against which the alarm compares the modes.
+
+    Krichevsky-Trofimov    q(o | x, a, past) = (n_{xao} + 1/2) / (n_{xa} + K/2)
+    Student                q(o | x, a, past) = t_{2α}(o; μ, β (κ + 1) / (α κ))
+
+Each predictor gives a normalised distribution of the next observation given the past, Σ_o q = 1 or
+∫ q do = 1, with separate statistics for every key; the default key is (x, a). It predicts o before
+it counts o. The ratio of q and P(o | m, x, a) is meaningful only if both are probabilities or both
+are densities.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable
+from copy import copy
+from operator import index
+from typing import Any, ClassVar, Final, Protocol, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray
+from bayescontrol._support.values import pack, require_arrays, unpack
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
+
+#: (x, a) -> the key of the statistics that the predictor uses.
+Key: TypeAlias = Callable[[Any, Any], Hashable]
+
+LN_PI: Final = math.log(math.pi)
+
+
+class Predictor(Protocol):
+    """q(o | x, a, past): call `log_predict` for ln q first, then `update` to learn o.
+
+    An attribute `density` is optional: True if q is a density, False if q is a probability. With
+    it, the alarm can reject modes that give the other kind of likelihood. `log_predict` may return
+    None if there is no prediction yet; whether it does must not depend on o.
+    """
+
+    def log_predict(self, x: Any, a: Any, o: Any, /) -> float | None: ...
+    def update(self, x: Any, a: Any, o: Any, /) -> None: ...
+
+
+class _Keyed(ABC):
+    """Base class: one row of statistics per key; `new_row` is the row of a new key."""
+
+    def __init__(self, new_row: npt.NDArray[Any], key: Key | None) -> None:
+        if key is not None and not callable(key):
+            raise TypeError(f"key={key!r}: it must be a function key(x, a) that returns a hashable")
+        self._new_row, self._key = new_row, key
+        self._rows: dict[Hashable, npt.NDArray[Any]] = {}
+
+    def _key_of(self, x: Any, a: Any) -> Hashable:
+        """Return the key of (x, a); raise `MissingCapability` if it is not hashable."""
+        key = (_to_python(x), _to_python(a)) if self._key is None else _to_python(self._key(x, a))
+        try:
+            hash(key)
+        except TypeError:
+            raise MissingCapability(
+                f"the key {key!r} of situation {x!r} and action {a!r} is not hashable: pass key=, "
+                "a function of (x, a) that returns a number, a string or a tuple"
+            ) from None
+        return key
+
+    def _row(self, key: Hashable) -> npt.NDArray[Any]:
+        return self._rows.get(key, self._new_row)
+
+    def save(self) -> Arrays:
+        """Return named arrays; keys must be plain values, like situations."""
+        keys = sorted(self._rows, key=repr)
+        rows = [self._rows[key] for key in keys]
+        return {
+            "start": self._new_row.copy(),
+            "keys": pack(keys, "the list of a predictor's keys"),
+            "rows": np.array(rows, self._new_row.dtype).reshape(len(rows), *self._new_row.shape),
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned, for a predictor with the same settings."""
+        require_arrays(arrays, {"start", "keys", "rows"}, "predictor")
+        start, rows, keys = arrays["start"], arrays["rows"], unpack(arrays["keys"])
+        if start.dtype != self._new_row.dtype or not np.array_equal(start, self._new_row):
+            raise IncompatibleState(
+                f"the saved predictor starts each key with {start}, this one with "
+                f"{self._new_row}: use the observations and the prior of the saved predictor"
+            )
+        if not isinstance(keys, list) or rows.shape != (len(keys), *start.shape):
+            raise IncompatibleState(
+                f"the saved predictor is damaged: rows of shape {rows.shape} do not fit its keys"
+            )
+        if rows.dtype != start.dtype or not self._are_valid(rows):
+            raise IncompatibleState("the saved predictor is damaged: its rows are invalid")
+        self._rows = dict(zip(keys, rows.copy(), strict=True))
+
+    @abstractmethod
+    def _are_valid(self, rows: npt.NDArray[Any]) -> bool:
+        """Return whether all rows are possible statistics of this predictor."""
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        duplicate = copy(self)
+        duplicate._rows = {key: row.copy() for key, row in self._rows.items()}
+        return duplicate
+
+
+class KrichevskyTrofimov(_Keyed):
+    """q(o | x, a, past) = (n_{xao} + 1/2) / (n_{xa} + K/2), for K possible observations.
+
+    `observations` lists the possible observations, or is their number K if they are 0 … K - 1. The
+    predictor's log-loss on n observations exceeds that of the best fixed distribution by at most
+    (K - 1)/2 ln n + ln K. Use this predictor for modes that give probabilities.
+
+    >>> q = KrichevskyTrofimov(["rain", "sun"])
+    >>> q.update("coast", "look", "sun")
+    >>> q.predictive("coast", "look"), q.predictive("hills", "look")
+    ({'rain': 0.25, 'sun': 0.75}, {'rain': 0.5, 'sun': 0.5})
+    """
+
+    #: q is a probability.
+    density: ClassVar[bool] = False
+
+    def __init__(self, observations: int | Iterable[Any], key: Key | None = None) -> None:
+        try:
+            if isinstance(observations, Iterable):
+                alphabet = tuple(map(_to_python, observations))
+            else:
+                alphabet = tuple(range(index(observations)))
+            self._index_by_observation = {o: k for k, o in enumerate(alphabet)}
+        except TypeError:
+            raise MissingCapability(
+                f"observations={observations!r}: give their number, or a list of hashable values"
+            ) from None
+        #: The possible observations, in order.
+        self.observations: tuple[Any, ...] = alphabet
+        if not alphabet or len(self._index_by_observation) < len(alphabet):
+            raise ValueError(
+                f"observations={observations!r}: give at least one, without repetitions"
+            )
+        # A row: n_{xao} for every o, then their sum n_{xa}.
+        super().__init__(np.zeros(len(alphabet) + 1, np.int64), key)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the observations are 0 … K - 1 and the keys are (x, a)."""
+        return self._key is None and self.observations == tuple(range(len(self.observations)))
+
+    def log_predict(self, x: Any, a: Any, o: Any) -> float:
+        """Return ln q(o | x, a, past)."""
+        k = self._index(o)
+        return float(kernels.tabular.log_estimate(self._row(self._key_of(x, a)), k))
+
+    def update(self, x: Any, a: Any, o: Any) -> None:
+        """Count o: n_{xao} ← n_{xao} + 1."""
+        k, key = self._index(o), self._key_of(x, a)
+        if key not in self._rows:
+            self._rows[key] = self._new_row.copy()
+        kernels.tabular.count(self._rows[key], k)
+
+    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+        """Return q(o | x, a, past) for every o."""
+        n = self._row(self._key_of(x, a))
+        q = (n[:-1] + 0.5) / (n[-1] + 0.5 * len(self.observations))
+        return dict(zip(self.observations, q.tolist(), strict=True))
+
+    def table(self, situations: int, actions: int) -> IntArray:
+        """Return an array [x, a] of the rows of counts for a compiled loop; see `set_table`."""
+        return np.array(
+            [[self._row((x, a)) for a in range(actions)] for x in range(situations)], np.int64
+        )
+
+    def set_table(self, counts: IntArray) -> None:
+        """Store the counts of `table` after a compiled loop has updated them."""
+        for x, a in np.argwhere(counts[:, :, -1]).tolist():
+            self._rows[x, a] = counts[x, a].copy()
+
+    def _index(self, o: Any) -> int:
+        try:
+            return self._index_by_observation[o]
+        except (KeyError, TypeError):
+            shown = ", ".join(map(repr, self.observations[:8]))
+            more = ", …" if len(self.observations) > 8 else ""
+            raise BadEvidence(
+                f"observation {o!r} is not one of {shown}{more}: add it to the predictor's list"
+            ) from None
+
+    def _are_valid(self, rows: npt.NDArray[Any]) -> bool:
+        return bool((rows >= 0).all() and (rows[:, :-1].sum(1) == rows[:, -1]).all())
+
+    def save(self) -> Arrays:
+        """Return named arrays; observations and keys must be plain values."""
+        return super().save() | {"observations": pack(list(self.observations), "the observations")}
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned, for a predictor of the same observations."""
+        require_arrays(arrays, {"observations"}, "predictor")
+        if (saved := unpack(arrays["observations"])) != list(self.observations):
+            raise IncompatibleState(f"the saved predictor has different observations: {saved}")
+        super().load(arrays)
+
+    def __repr__(self) -> str:
+        size = counted(len(self.observations), "observation")
+        return f"KrichevskyTrofimov({size}, {counted(len(self._rows), 'key')})"
+
+
+class StudentPredictor(_Keyed):
+    """q(o | x, a, past) = t_{2α}(o; μ, β (κ + 1) / (α κ)), for numbers or vectors.
+
+    The prior is o ~ N(m, v) with v ~ inverse-gamma(α, β) and m ~ N(μ, v / κ); the coordinates of a
+    vector are independent. `mean` is μ, a vector if the observations are vectors; `beta` is one
+    number, or one per coordinate. E[1/v] = α/β, so choose β of the order of α v. After n
+    observations κ and α are κ + n and α + n/2. If situations or actions are real numbers, pass a
+    `key` that puts (x, a) into bins: exact values hardly ever repeat, so the predictor would never
+    learn. Use this predictor for modes that give densities.
+
+    >>> q = StudentPredictor(mean=0.0, key=lambda x, a: (round(x), a))
+    >>> print(f"{q.log_predict(0.2, 'left', 1.0):.4f}")
+    -1.7210
+    >>> for o in (1.1, 0.9, 1.0):
+    ...     q.update(0.1, "left", o)
+    >>> print(f"{q.log_predict(-0.3, 'left', 1.0):.4f}")
+    -0.8386
+    """
+
+    #: q is a density.
+    density: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        mean: ArrayLike = 0.0,
+        kappa: float = 1.0,
+        alpha: float = 1.0,
+        beta: ArrayLike = 1.0,
+        *,
+        key: Key | None = None,
+    ) -> None:
+        mu = np.array(mean, np.float64)
+        try:
+            betas = np.broadcast_to(np.array(beta, np.float64), mu.shape)
+        except ValueError:
+            raise ValueError(
+                f"beta={beta!r} does not fit mean={mean!r}: give one number or one per coordinate"
+            ) from None
+        if mu.ndim > 1 or not mu.size or not np.isfinite(mu).all():
+            raise ValueError(
+                f"mean={mean!r}: it must be a finite number or a list of finite numbers"
+            )
+        numbers = (kappa, alpha, *betas.ravel().tolist())
+        if not all(0.0 < number < math.inf for number in numbers):
+            raise ValueError(
+                f"kappa={kappa!r}, alpha={alpha!r}, beta={beta!r}: all must be positive and finite"
+            )
+        #: () for numbers, (d,) for vectors.
+        self.shape = mu.shape
+        # For d coordinates a row has 2d + 2 numbers: μ_1 … μ_d, β_1 … β_d, and κ and α, which all
+        # coordinates share.
+        super().__init__(np.concatenate([mu.ravel(), betas.ravel(), [kappa, alpha]]), key)
+
+    def require_key(self, *parts: Any) -> None:
+        """Raise `MissingCapability` for real-valued situations or actions if there is no `key`.
+
+        >>> StudentPredictor().require_key((3, "left"))
+        >>> StudentPredictor().require_key((0.3, 0.1))
+        Traceback (most recent call last):
+        bayescontrol.errors.MissingCapability: (0.3, 0.1) contains real numbers, ...
+        """
+        reals = [part for part in parts if _contains_reals(part)] if self._key is None else []
+        if reals:
+            raise MissingCapability(
+                f"{reals[0]!r} contains real numbers, which hardly ever repeat: the predictor "
+                "would never learn, and the alarm would never be raised. Pass key=, a function of "
+                "(x, a) that puts them into bins; if they do repeat, pass key=lambda x, a: (x, a)"
+            )
+
+    def _key_of(self, x: Any, a: Any) -> Hashable:
+        self.require_key(x, a)
+        return super()._key_of(x, a)
+
+    def _parameters(self, x: Any, a: Any) -> tuple[FloatArray, FloatArray, float, float]:
+        """Return μ, β, κ and α for (x, a)."""
+        row, d = self._row(self._key_of(x, a)), len(self._new_row) // 2 - 1
+        return row[:d], row[d : 2 * d], float(row[-2]), float(row[-1])
+
+    def _as_vector(self, o: Any) -> FloatArray:
+        """Return o as an array of d numbers; raise `BadEvidence` if o is invalid."""
+        try:
+            value = np.asarray(o, np.float64)
+        except (TypeError, ValueError):
+            value = np.full((), np.nan)  # rejected below
+        if value.shape != self.shape or not np.isfinite(value).all():
+            expected = f"{self.shape[0]} finite numbers" if self.shape else "a finite number"
+            raise BadEvidence(f"observation {o!r} is invalid: expected {expected}")
+        return value.ravel()
+
+    def log_predict(self, x: Any, a: Any, o: Any) -> float:
+        """Return the log-density ln q(o | x, a, past)."""
+        mu, beta, kappa, alpha = self._parameters(x, a)
+        value = self._as_vector(o)
+        # ν s², with ν = 2α degrees of freedom and scale s.
+        nu_s2 = 2.0 * beta * (kappa + 1.0) / kappa
+        constant = math.lgamma(alpha + 0.5) - math.lgamma(alpha) - 0.5 * LN_PI
+        with np.errstate(over="ignore"):
+            tail = np.log1p((value - mu) ** 2 / nu_s2)
+        log_q = float((constant - 0.5 * np.log(nu_s2) - (alpha + 0.5) * tail).sum())
+        if not math.isfinite(log_q):
+            raise BadEvidence(f"observation {o!r} is too far from mean {mu.tolist()}: rescale it")
+        return log_q
+
+    def update(self, x: Any, a: Any, o: Any) -> None:
+        """Update μ ← (κμ + o)/(κ + 1), β ← β + κ (o - μ)² / 2(κ + 1), κ ← κ + 1, α ← α + 1/2."""
+        self.log_predict(x, a, o)  # raises if o is invalid
+        mu, beta, kappa, alpha = self._parameters(x, a)
+        gap = self._as_vector(o) - mu
+        mu = mu + gap / (kappa + 1.0)
+        beta = beta + kappa * gap**2 / (2.0 * (kappa + 1.0))
+        self._rows[self._key_of(x, a)] = np.concatenate([mu, beta, [kappa + 1.0, alpha + 0.5]])
+
+    def _are_valid(self, rows: npt.NDArray[Any]) -> bool:
+        d = len(self._new_row) // 2 - 1
+        # The numbers after the d means are β, κ and α, which must be positive.
+        return bool(np.isfinite(rows).all() and (rows[:, d:] > 0.0).all())
+
+    def __repr__(self) -> str:
+        values = f"vectors of {self.shape[0]}" if self.shape else "numbers"
+        return f"StudentPredictor({values}, {counted(len(self._rows), 'key')})"
+
+
+def _to_python(value: Any) -> Any:
+    """Convert a NumPy scalar to a Python number, because `save` sorts keys by their repr."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _contains_reals(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_contains_reals, value))
+    return isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f"

@@ -1,0 +1,29 @@
+"""Banks of plant models with tuned controllers, as operation modes."""
+
+from bayescontrol.bank.bank import Bank, BankAgent, Supervisor
+from bayescontrol.bank.bumpless import Bumpless
+from bayescontrol.bank.check import BankCheck, check_bank
+from bayescontrol.bank.controllers import PI, Loop
+from bayescontrol.bank.extended_mode import ExtendedMode
+from bayescontrol.bank.fit import FittedPlant, Whiteness, fit_mode, fit_plant, whiteness
+from bayescontrol.bank.plant_mode import FilterBank, PlantMode, PlantWorld
+
+__all__ = [
+    "PI",
+    "Bank",
+    "BankAgent",
+    "BankCheck",
+    "Bumpless",
+    "ExtendedMode",
+    "FilterBank",
+    "FittedPlant",
+    "Loop",
+    "PlantMode",
+    "PlantWorld",
+    "Supervisor",
+    "Whiteness",
+    "check_bank",
+    "fit_mode",
+    "fit_plant",
+    "whiteness",
+]

@@ -1,0 +1,234 @@
+"""Problems and worlds that change.
+
+    Q(o_t | a_t) = Q_k(o_t | a_t)        t_k ≤ t < t_{k+1}: world k lasts from step t_k
+
+`problem.changing()` returns a `Changing`: the same problem with a belief that follows changes.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from operator import index
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._compiled import find_loop
+from bayescontrol._support.description import ModelKind, SettingDoc, kind_of
+from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability, counted
+from bayescontrol.record import Record
+from bayescontrol.rule import ControlRule, Rule
+from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream
+
+
+class ChangingEnvironment:
+    """A world that becomes another one at given steps; `worlds` maps steps to worlds.
+
+    The state of the world, or its context, stays as it is. Other attributes are those of the
+    current world.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> bandit = BernoulliBandit(2)
+    >>> world = ChangingEnvironment({0: bandit.environment([0, 1]), 2: bandit.environment([1, 0])})
+    >>> [world.respond(1, Stream(0)) for _ in range(4)]
+    [1.0, 1.0, 0.0, 0.0]
+    """
+
+    def __init__(self, worlds: Mapping[int, Any]) -> None:
+        self.worlds = {index(t): worlds[t] for t in sorted(worlds)}
+        if not self.worlds or min(self.worlds) != 0:
+            raise InvalidTable(f"worlds begin at steps {list(worlds)}: the first must begin at 0")
+        for world in self.worlds.values():
+            if not hasattr(world, "change_to"):
+                raise MissingCapability(
+                    f"{world!r} cannot change: it has no method change_to(world)"
+                )
+            deepcopy(self.worlds[0]).change_to(world)  # raises InvalidTable if they do not fit
+        self.world: Any = deepcopy(self.worlds[0])
+        #: The number of steps so far.
+        self.t = 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "world" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.world, name)
+
+    def respond(self, a: Any, rng: StreamLike) -> Any:
+        """Draw the answer of the current world."""
+        self._enter_step()
+        o = self.world.respond(a, rng)
+        self.t += 1
+        return o
+
+    def _enter_step(self) -> None:
+        """Change the world if a new one begins at this step."""
+        if self.t and self.t in self.worlds:
+            self.world.change_to(self.worlds[self.t])
+
+    def mean_rewards(self, record: Record, start: ArrayLike | None = None) -> FloatArray:
+        """Return E[r] of every arm at every step of a run from the first step on.
+
+        `start` is the first context, by default that of the first world.
+        """
+        if self.t not in (0, len(record)):
+            raise BadEvidence(
+                f"this world has answered {counted(self.t, 'step')}, the record has {len(record)}: "
+                "the record must hold the whole run of this world, from its first step on"
+            )
+        steps, times, means = len(record), [*self.worlds, len(record)], []
+        for k, world in enumerate(self.worlds.values()):
+            if hasattr(world, "mean_rewards"):
+                first = self.worlds[0].start if start is None else start
+                table = world.mean_rewards(record, first)
+            else:
+                table = np.broadcast_to(world.means, (steps, len(world.means)))
+            means.append(table[times[k] : max(times[k + 1], times[k])])
+        return np.concatenate(means)
+
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return a loop that runs the compiled loops of the worlds one after the other."""
+        return None if find_loop(agent, environment.world) is None else _run
+
+    def __repr__(self) -> str:
+        return f"ChangingEnvironment({self.world!r}, {len(self.worlds)} worlds, step {self.t})"
+
+
+def _run(agent: Any, environment: ChangingEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the compiled loop of each world."""
+    records, last, times = list[Record](), environment.t + steps, list(environment.worlds)
+    while environment.t < last or not records:
+        environment._enter_step()
+        k = bisect_right(times, environment.t)
+        n = min(times[k] if k < len(times) else last, last) - environment.t
+        loop = find_loop(agent, environment.world)
+        assert loop is not None  # the worlds differ in their parameters only
+        records.append(loop(agent, environment.world, n, p, q))
+        environment.t += n
+    actions = np.concatenate([record.actions for record in records])
+    return Record(actions, np.concatenate([record.observations for record in records]))
+
+
+_KIND: Final = ModelKind(
+    "changing",
+    "A bandit or a linear plant that may change at any time.",
+    {
+        "problem": SettingDoc("name of a model", "The kind of the problem that changes."),
+        "settings": SettingDoc('{"dict": [["arms", …], …]}', "The settings of that problem."),
+        "hazards": SettingDoc(
+            "list of probabilities",
+            "Possible probabilities of a change per decision; their weights are learnt. Default: "
+            "0.1, 0.01, … 0.000001.",
+            largest=100,
+        ),
+        "hazard_prior": SettingDoc("list of weights or null", "Prior weights of the hazards."),
+        "places": SettingDoc("number", "How many change points are held. Default: 64.", 1_000),
+        "window": SettingDoc(
+            "number", "How many decisions late feedback may come. Default: 100.", 10_000
+        ),
+        "per_arm": SettingDoc(
+            "true or false", "Whether each arm changes at its own times. Default: false."
+        ),
+    },
+    example={"problem": "bernoulli-bandit", "settings": {"dict": [["arms", ["red", "blue"]]]}},
+    observation=1,
+    feedback="as for the problem that changes",
+    versions={1: {"laplace": True}, 2: {}},
+)
+
+
+class Changing:
+    """A problem whose world may change at any time, from `problem.changing()`.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> bandit = BernoulliBandit(["red", "blue"]).changing()
+    >>> bandit.agent().action_probabilities()
+    {'red': 0.5, 'blue': 0.5}
+    """
+
+    model_kind: ClassVar[ModelKind] = _KIND
+
+    def __init__(
+        self,
+        problem: Any,
+        belief: Callable[..., Any],
+        options: Mapping[str, Any],
+        *,
+        per_arm: bool = False,
+    ) -> None:
+        self.problem, self.options, self.per_arm = problem, dict(options), per_arm
+        self.make_belief = belief
+        self.belief()  # validates the options
+
+    def belief(self, *, laplace: bool = False) -> Any:
+        """Return the prior belief; see `agent` for `laplace`."""
+        if laplace and hasattr(self.problem, "link"):
+            return self.make_belief(laplace=True, **self.options)
+        return self.make_belief(**self.options)
+
+    def agent(self, *arguments: Any, laplace: bool = False, **options: Any) -> Rule:
+        """Return an agent; the arguments are those of the static problem.
+
+        With `laplace`, rewards of a logistic bandit are learnt by Laplace's approximation, as in
+        logs of version 1. Other problems ignore it.
+        """
+        static = self.problem.agent(*arguments, **options)
+        belief = self.belief(laplace=laplace)
+        return ControlRule(belief, static.x, static.advance, static.schedule)
+
+    def environment(
+        self, truth: Any, *arguments: Any, changes: Mapping[int, Any] | None = None, **options: Any
+    ) -> ChangingEnvironment:
+        """Return a world with this truth; `changes` maps steps to later truths.
+
+        The other arguments are those of the static problem.
+        """
+        truths = {0: truth, **(changes or {})}
+        make = self.problem.environment
+        return ChangingEnvironment({t: make(v, *arguments, **options) for t, v in truths.items()})
+
+    def draw(
+        self, seed: SeedLike, *arguments: Any, rate: float, steps: int, **options: Any
+    ) -> ChangingEnvironment:
+        """Return a world drawn from the prior; it is drawn anew with probability `rate` per step.
+
+        The world stays as it is after `steps` steps.
+        """
+        if not hasattr(self.problem, "draw"):
+            raise MissingCapability(f"{self.problem!r} has no prior worlds: use environment(…)")
+        if not 0.0 <= rate <= 1.0:
+            raise InvalidTable(f"rate={rate}: expected a probability")
+        stream = as_stream(seed)
+        times = [0, *(t for t in range(1, steps) if stream.uniform() < rate)]
+        worlds = {t: self.problem.draw(stream, *arguments, **options) for t in times}
+        return ChangingEnvironment(worlds)
+
+    def changing(self, **options: object) -> "Changing":
+        """Raise MissingCapability: the problem changes already."""
+        raise MissingCapability(
+            f"{self!r} changes already: pass all options, such as hazards and window, to its "
+            "first changing(...)"
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """Return the kind and the settings of the static problem, and the options."""
+        kind = kind_of(self.problem)
+        if kind is None:
+            raise MissingCapability(f"{self.problem!r} cannot be stored: its settings are code")
+        belief = self.belief()
+        prior = belief.hazards()
+        if self.per_arm:
+            prior = next(iter(prior.values()))  # the same for all arms
+        return {
+            "problem": kind.name,
+            "settings": self.problem.settings(),
+            "hazards": list(prior),
+            "hazard_prior": list(prior.values()),
+            "places": belief.places,
+            "window": belief.window,
+            "per_arm": self.per_arm,
+        }
+
+    def __repr__(self) -> str:
+        return f"{self.problem!r}.changing()"

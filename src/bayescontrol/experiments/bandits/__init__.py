@@ -1,1 +1,0 @@
-"""Bandits with Bernoulli levers."""

@@ -1,1 +1,0 @@
-"""Linear plants and swing-ups with uncertain dynamics."""

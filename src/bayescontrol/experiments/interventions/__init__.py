@@ -1,1 +1,0 @@
-"""Whether an agent may take its own actions for evidence."""

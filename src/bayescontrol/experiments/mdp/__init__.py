@@ -1,1 +1,0 @@
-"""Markov decision processes: chains and mazes."""

@@ -1,1 +1,0 @@
-"""Convergence: when the control rule settles on the true mode, and when it does not."""

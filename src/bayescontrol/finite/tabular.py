@@ -1,0 +1,315 @@
+"""Finite classes as tables: finitely many modes, situations, actions and observations.
+
+    policy[m, x, a] = P(a | m, x)     hypothesis[m, x, a, o] = P(o | m, x, a)
+    successor[x, a, o] = T(x, a, o)
+
+Every finite I/O process can be written in this form. Its quantities can be computed exactly, one
+object answers for all modes, and the interaction runs in a compiled loop.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol import kernels
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
+from bayescontrol._mode_queries import mode_index
+from bayescontrol._support.description import ModelKind, SettingDoc
+from bayescontrol._support.priors import as_prior
+from bayescontrol.errors import BadEvidence, InvalidTable, counted
+from bayescontrol.finite.mode_class import ClassMode, ModeClass, finish_loop
+from bayescontrol.record import Record
+from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
+from bayescontrol.systems import Situated
+
+
+class Labels(NamedTuple):
+    """Names of the situations, actions and observations of a class, for display."""
+
+    situations: tuple[str, ...]
+    actions: tuple[str, ...]
+    observations: tuple[str, ...]
+
+
+#: What the axes of a hypothesis stand for; a policy has the first three.
+_AXES = ("mode", "situation", "action", "observation")
+
+
+def _as_probabilities(table: ArrayLike, name: str, axes: tuple[str, ...]) -> FloatArray:
+    """Return a table with these axes as an array; raise InvalidTable unless its rows sum to 1."""
+    p = np.array(table, np.float64)
+    if p.ndim != len(axes):
+        raise InvalidTable(f"{name} has shape {p.shape}: expected the axes ({', '.join(axes)})")
+    invalid = np.argwhere(~(p >= 0.0))
+    if invalid.size:
+        where = tuple(int(i) for i in invalid[0])
+        raise InvalidTable(f"{name}{list(where)} is {p[where]}: it must be a probability")
+    bad_sums = np.argwhere(np.abs(p.sum(-1) - 1.0) > 1e-9)
+    if bad_sums.size:
+        row = tuple(int(i) for i in bad_sums[0])
+        raise InvalidTable(f"{name}{list(row)} sums to {p[row].sum():.9g}, not to 1")
+    return p
+
+
+class TabularMode(ClassMode):
+    """One mode of a tabular class.
+
+    >>> mode = random_modes(2, seed=0)[1]
+    >>> round(sum(mode.action_probabilities(0).values()), 12)
+    1.0
+    """
+
+    __slots__ = ()
+
+    def act(self, x: int, rng: StreamLike) -> int:
+        """Draw a ~ P(a | m, x)."""
+        return require_stream(rng).categorical(self.modes.policy[self.m, x])
+
+    def action_probabilities(self, x: int) -> dict[int, float]:
+        """P(a | m, x), without zeros."""
+        return {a: float(p) for a, p in enumerate(self.modes.policy[self.m, x]) if p > 0.0}
+
+    def observation_probabilities(self, x: int, a: int) -> dict[int, float]:
+        """P(o | m, x, a), without zeros."""
+        return {o: float(p) for o, p in enumerate(self.modes.hypothesis[self.m, x, a]) if p > 0.0}
+
+    def environment(self) -> "TabularEnvironment":
+        """The world in which this mode is true."""
+        return TabularEnvironment(self.modes, self.m)
+
+
+class TabularModes(ModeClass[TabularMode, int, int, int]):
+    """A class of modes as three tables; `start` is the situation before the first step.
+
+    `prior` is P(m), uniform by default. `names` are the names of the modes, `labels` those of the
+    situations, actions and observations, for display.
+
+    `policy[m, x, a]` is P(a | m, x), `hypothesis[m, x, a, o]` is P(o | m, x, a), and `successor[x,
+    a, o]` is the next situation; it may be left out if there is one situation.
+
+    >>> modes = TabularModes(policy=[[[1, 0]], [[0, 1]]],                       # m picks box m
+    ...                      hypothesis=[[[[0, 1], [1, 0]]], [[[1, 0], [0, 1]]]])  # prize in box m
+    >>> modes
+    TabularModes(2 modes, 1 situation, 2 actions, 2 observations)
+    >>> modes.likelihoods(0, 0, 1)
+    array([1., 0.])
+    >>> agent = modes.agent()
+    >>> agent.action_probabilities()
+    {0: 0.5, 1: 0.5}
+    """
+
+    format_name: ClassVar[str] = "TabularModes"
+    mode_type = TabularMode
+    model_kind: ClassVar[ModelKind] = ModelKind(
+        "tabular-modes",
+        "M modes as tables of probabilities. Situations x, actions a and observations o are "
+        "numbers, counted from 0.",
+        {
+            "policy": SettingDoc("list [m][x][a]", "P(a | m, x)."),
+            "hypothesis": SettingDoc("list [m][x][a][o]", "P(o | m, x, a)."),
+            "successor": SettingDoc(
+                "list [x][a][o] of situations",
+                "The next situation; required if there is more than one.",
+            ),
+            "start": SettingDoc("whole number", "The first situation. Default: 0."),
+            "names": SettingDoc("list of M texts", "The names of the modes."),
+            "prior": SettingDoc("list of M probabilities", "P(m). Default: uniform."),
+            "labels": SettingDoc("null", "Leave it out: logs do not store it."),
+        },
+        example={
+            "policy": [[[1, 0]], [[0, 1]]],
+            "hypothesis": [[[[0.2, 0.8], [0.8, 0.2]]], [[[0.8, 0.2], [0.2, 0.8]]]],
+            "names": ["prize at 0", "prize at 1"],
+        },
+        observation=1,
+        feedback="the number of the observation",
+        outcomes=lambda settings: len(settings["hypothesis"][0][0][0]),
+    )
+
+    def __init__(
+        self,
+        policy: ArrayLike,
+        hypothesis: ArrayLike,
+        successor: ArrayLike | None = None,
+        *,
+        start: int = 0,
+        names: Sequence[str] | None = None,
+        prior: ArrayLike | None = None,
+        labels: Labels | None = None,
+    ) -> None:
+        self.policy = _as_probabilities(policy, "policy", _AXES[:3])
+        self.hypothesis = _as_probabilities(hypothesis, "hypothesis", _AXES)
+        if self.policy.shape != self.hypothesis.shape[:3]:
+            raise InvalidTable(
+                f"policy is for (modes, situations, actions) = {self.policy.shape}, "
+                f"hypothesis for {self.hypothesis.shape[:3]}: both must be the same"
+            )
+        situations = self.policy.shape[1]
+        shape = self.hypothesis.shape[1:]
+        if successor is None and situations > 1:
+            raise InvalidTable(f"with {situations} situations, successor[x, a, o] must be given")
+        self.successor: IntArray = np.array(
+            np.zeros(shape) if successor is None else successor, np.int64
+        )
+        if self.successor.shape != shape:
+            raise InvalidTable(
+                f"successor has shape {self.successor.shape}: expected (situations, actions, "
+                f"observations) = {shape}"
+            )
+        if self.successor.min() < 0 or self.successor.max() >= situations:
+            raise InvalidTable(f"successor contains a situation outside 0 … {situations - 1}")
+        if not 0 <= start < situations:
+            raise InvalidTable(f"start={start} is not a situation: expected 0 … {situations - 1}")
+        if labels is not None and tuple(map(len, labels)) != shape:
+            raise InvalidTable(
+                f"labels for {tuple(map(len, labels))} situations, actions and observations, but "
+                f"the tables have {shape}"
+            )
+        super().__init__(len(self.policy), names)
+        self.start = start
+        #: Names of situations, actions and observations; their numbers by default.
+        self.labels = labels or Labels(*(tuple(map(str, range(size))) for size in shape))
+        self.prior: FloatArray = as_prior(prior, len(self))
+        # Modes on the last axis: the likelihoods of one observation are contiguous.
+        self.by_mode = np.ascontiguousarray(np.moveaxis(self.hypothesis, 0, -1))
+
+    def name(self, m: int) -> str:
+        """Return the name of mode m, by default "m" and its number."""
+        return self.names[m] if self.names else f"m{m}"
+
+    def place(self, mode: int | str) -> int:
+        """Return the number of a mode, given its number or name; else raise UnknownMode."""
+        return mode_index(mode, [self.name(m) for m in range(len(self))])
+
+    @property
+    def actions(self) -> range:
+        """The actions, 0 … A-1."""
+        return range(self.policy.shape[2])
+
+    def likelihoods(self, x: int, a: int, o: int) -> FloatArray:
+        """P(o | m, x, a) for all m."""
+        answer: FloatArray = self._cell(self.by_mode, x, a, o)
+        return answer
+
+    def action_probabilities(self, x: int) -> dict[int, FloatArray]:
+        """P(a | m, x) for all m, by action."""
+        return {a: self.policy[:, x, a] for a in self.actions}
+
+    def observation_probabilities(self, x: int, a: int) -> dict[int, FloatArray]:
+        """P(o | m, x, a) for all m, by observation."""
+        return dict(enumerate(self.by_mode[x, a]))
+
+    def advance(self, x: int, a: int, o: int) -> int:
+        """T(x, a, o)."""
+        return int(self._cell(self.successor, x, a, o))
+
+    def _cell(self, table: npt.NDArray[Any], x: int, a: int, o: int) -> Any:
+        """Return table[x, a, o]; raise BadEvidence if an index is not valid."""
+        try:
+            if x >= 0 and a >= 0 and o >= 0:  # a negative index would count from the end
+                return table[x, a, o]
+        except (IndexError, TypeError, ValueError):
+            pass
+        situations, actions, observations = self.successor.shape
+        raise BadEvidence(
+            f"situation {x!r}, action {a!r}, observation {o!r}: expected integers from 0 on, "
+            f"below {situations}, {actions} and {observations}"
+        )
+
+    def environment(self, m: int) -> "TabularEnvironment":
+        """Q_m, the world in which mode m is true."""
+        return TabularEnvironment(self, self[m].m)
+
+    def systems(self) -> list[Situated]:
+        """The modes as I/O systems P_m, for exact computation."""
+        return [Situated(mode, self.start, self.advance) for mode in self]
+
+    def settings(self) -> dict[str, Any]:
+        """Return the tables as plain values, as logs store them; not `labels`."""
+        return {
+            "policy": self.policy.tolist(),
+            "hypothesis": self.hypothesis.tolist(),
+            "successor": self.successor.tolist(),
+            "start": self.start,
+            "names": None if self.names is None else list(self.names),
+            "prior": self.prior.tolist(),
+        }
+
+    def __repr__(self) -> str:
+        counts = zip(self.hypothesis.shape, _AXES, strict=True)
+        return f"TabularModes({', '.join(counted(n, word) for n, word in counts)})"
+
+
+class TabularEnvironment:
+    """Q_m of a tabular class: o ~ P(o | m, x, a), x ← T(x, a, o).
+
+    >>> world = random_modes(2, seed=0).environment(0)
+    >>> world.respond(0, Stream(0)) in (0, 1)
+    True
+    """
+
+    def __init__(self, modes: TabularModes, m: int) -> None:
+        self.modes, self.m, self.x = modes, m, modes.start
+
+    def respond(self, a: int, rng: StreamLike) -> int:
+        """Draw o and move to the next situation."""
+        o = require_stream(rng).categorical(self.modes.hypothesis[self.m, self.x, a])
+        self.x = self.modes.advance(self.x, a, o)
+        return o
+
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the agent is the rule over the environment's class."""
+        modes = environment.modes
+        fits = (
+            modes.fits_rule(agent)
+            and isinstance(agent.x, int)
+            and 0 <= agent.x < modes.policy.shape[1]
+        )
+        return _run if fits else None
+
+    def __repr__(self) -> str:
+        return f"TabularEnvironment(mode {self.m} of {self.modes!r}, situation {self.x})"
+
+
+def random_modes(
+    count: int,
+    *,
+    situations: int = 1,
+    actions: int = 2,
+    observations: int = 2,
+    concentration: float = 1.0,
+    seed: SeedLike = 0,
+) -> TabularModes:
+    """Return a random class: rows of the tables are Dirichlet(concentration, …), T is uniform.
+
+    >>> random_modes(3, situations=4, seed=1)
+    TabularModes(3 modes, 4 situations, 2 actions, 2 observations)
+    """
+    rng = as_stream(seed)
+
+    def dirichlet(*shape: int) -> FloatArray:
+        # The floor keeps probabilities positive if gamma numbers underflow.
+        g = np.maximum(np.asarray(rng.gamma(concentration, size=shape)), 1e-12)
+        return np.asarray(g / g.sum(-1, keepdims=True), np.float64)
+
+    return TabularModes(
+        dirichlet(count, situations, actions),
+        dirichlet(count, situations, actions, observations),
+        rng.integers(situations, size=(situations, actions, observations)),
+    )
+
+
+def _run(agent: Any, environment: TabularEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the compiled loop; the agent draws from p, the environment from q."""
+    modes, (w, e, blocks) = environment.modes, agent.belief.weight_arrays()
+    drawn, actions, observations = (np.empty(steps, np.int64) for _ in range(3))
+    done, drawn_in, x, y = kernels.tabular.interact(
+        w, e, blocks, modes.policy, modes.by_mode, modes.successor,
+        modes.hypothesis[environment.m], agent.x, environment.x, p.state, q.state,
+        drawn, actions, observations,
+    )  # fmt: skip
+    environment.x = y
+    return finish_loop(agent, done, drawn_in, x, drawn, actions, observations)

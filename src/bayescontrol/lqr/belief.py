@@ -1,0 +1,380 @@
+"""The belief over linear systems, and its operation modes: a system with its optimal gain.
+
+    P(y | m, x, u) = N(A x + B u, W)          P(u | m, x): u = -K x
+
+    P([A B], W | âo_<t) = matrix-normal-inverse-Wishart, or matrix-normal if W is known
+    m ~ P(m | âo_<t):  draw [A B] (and W, Q, R if they are unknown), solve for K
+
+A draw without a stabilising gain is rejected and counted. This conditions the prior on systems that
+can be stabilised.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from math import log, pi
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, as_integer
+from bayescontrol._support.display import summary_html
+from bayescontrol._support.values import part_of, require_arrays, require_shapes
+from bayescontrol.errors import (
+    IncompatibleState,
+    InvalidPrior,
+    MissingCapability,
+    NotStabilisable,
+    counted,
+)
+from bayescontrol.lqr.costs import CostBelief, KnownCosts
+from bayescontrol.lqr.matrices import as_definite, as_vector
+from bayescontrol.lqr.regression import SystemPrior, SystemRegression
+from bayescontrol.lqr.system import Costs, LinearSystem, as_costs, state_and_cost
+from bayescontrol.protocols import PosteriorMeasure
+from bayescontrol.seeding import StreamLike, require_stream
+
+
+class LinearMode:
+    """An operation mode: A, B, W = VᵀV and costs, with P and K of the Riccati equation.
+
+    >>> from bayescontrol import Stream
+    >>> system = LinearSystem([[1.0]], [[1.0]], [[1.0]], [[1.0]])
+    >>> mode = LinearMode.of(system)
+    >>> mode.act(np.array([2.0]), Stream(0)).round(6), mode.K.round(6)
+    (array([-1.236068]), array([[0.618034]]))
+    >>> round(mode.log_likelihood(np.zeros(1), np.zeros(1), np.ones(1)), 6)
+    -1.418939
+    """
+
+    __slots__ = ("A", "B", "K", "P", "Q", "R", "V")
+    #: The names of the arrays that `save` stores.
+    parts: ClassVar[tuple[str, ...]] = ("A", "B", "V", "P", "K", "Q", "R")
+
+    def __init__(self, solved: Sequence[FloatArray], costs: Costs) -> None:
+        self.A, self.B, self.V, self.P, self.K = solved
+        self.Q, self.R = costs
+
+    @classmethod
+    def of(cls, system: LinearSystem) -> "LinearMode":
+        """Return the mode of a known system."""
+        solved = system.A, system.B, kernels.regression.factor(system.W), system.P, system.K
+        return cls(solved, system.costs)
+
+    def act(self, x: FloatArray, rng: StreamLike) -> FloatArray:
+        """Return u = -K x."""
+        u = np.empty(len(self.K))
+        kernels.lqr.control(self.K, as_vector(x, len(self.A), "the state"), u)
+        return u
+
+    def log_likelihood(self, x: FloatArray, u: FloatArray, o: Any) -> float:
+        """Return ln N(y; A x + B u, W)."""
+        e = np.linalg.solve(self.V.T, np.asarray(state_and_cost(o)[0]) - self.A @ x - self.B @ u)
+        log_det = float(np.linalg.slogdet(self.V)[1])
+        return -0.5 * (float(e @ e) + len(e) * log(2 * pi)) - log_det
+
+    @property
+    def costs(self) -> Costs:
+        """Q and R."""
+        return Costs(self.Q, self.R)
+
+    @property
+    def W(self) -> FloatArray:  # noqa: N802 - the field's symbol
+        """W = VᵀV."""
+        return np.asarray(self.V.T @ self.V)
+
+    def arrays(self) -> Any:
+        """Return the arrays in the form of the kernels."""
+        return kernels.lqr.LinearModeArrays(self.A, self.B, self.V, self.P, self.K)
+
+    def save(self) -> Arrays:
+        """Return named arrays with the prefix `drawn/`."""
+        return {f"drawn/{name}": getattr(self, name).copy() for name in self.parts}
+
+    def changed(self, **parts: Any) -> Self:
+        """Return a mode that differs in these parts."""
+        mode = copy(self)
+        for name, part in parts.items():
+            setattr(mode, name, part)
+        return mode
+
+    def __repr__(self) -> str:
+        return f"LinearMode(K = {np.array2string(self.K, precision=3, separator=', ')})"
+
+
+class SystemBelief(SystemRegression):
+    """P(A, B, W | âo_<t), with known costs or with a `CostBelief` that learns them.
+
+    `noise` is W if it is known. At most `tries` systems are drawn for one mode.
+
+    >>> from bayescontrol import Stream
+    >>> belief = SystemBelief(Costs(np.eye(1), np.eye(1)), noise=[[1.0]])
+    >>> belief.observe([1.0], [2.0], [3.0])
+    >>> belief
+    SystemBelief(1 state, 1 input, known noise, after 1 observation)
+    >>> belief.mean().round(12)
+    array([[0.5, 1. ]])
+    >>> mode = belief.sample(Stream(0))
+    >>> bool(abs(mode.A - mode.B @ mode.K) < 1), belief.redrawn
+    (True, 0)
+    """
+
+    format_name: ClassVar[str] = "SystemBelief"
+
+    posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
+        "mean of A and B", "by entry"
+    )
+
+    def __init__(
+        self,
+        costs: Costs | CostBelief,
+        *,
+        noise: ArrayLike | None = None,
+        prior: SystemPrior | None = None,
+        tries: int = 100,
+    ) -> None:
+        self.costs: KnownCosts | CostBelief
+        if isinstance(costs, CostBelief):
+            self.costs = costs.copy()
+        else:
+            self.costs = KnownCosts(as_costs(*costs))
+        n, m = self.costs.n, self.costs.m
+        self.tries = as_integer("tries", tries, 1, InvalidPrior)
+        super().__init__(n, m, SystemPrior() if prior is None else prior)
+        #: V with W = VᵀV if the noise is known, else None.
+        self.noise_factor: FloatArray | None = None
+        if noise is not None:
+            self.noise_factor = np.empty((n, n))
+            kernels.regression.cholesky(as_definite(noise, n, "the noise"), self.noise_factor)
+        self._room = kernels.riccati.room(n, m)
+        self._last: LinearMode | None = None
+        self._diagonal = self.R.diagonal().copy()
+        #: Number of rejected draws: no stabilising gain, or costs that are not definite.
+        self.redrawn = 0
+
+    # -- belief -----------------------------------------------------------------------------
+
+    def observe(self, x: ArrayLike, a: ArrayLike, o: Any) -> None:
+        """Learn that input a led from state x to o, the next state or a `Measured`.
+
+        An error changes nothing.
+        """
+        v, u, y, cost = self._event(x, a, o)
+        self.costs.learn(v, u, cost)
+        self.learn(v, u, y)
+
+    def _event(
+        self, x: ArrayLike, a: ArrayLike, o: Any
+    ) -> tuple[FloatArray, FloatArray, FloatArray, float | None]:
+        """Return the validated state, input, next state and cost."""
+        state, cost = state_and_cost(o)
+        y = as_vector(state, self.states, "the next state")
+        v, u = as_vector(x, self.states, "the state"), as_vector(a, self.inputs, "the input")
+        self.costs.check(v, u, cost)
+        return v, u, y, cost
+
+    def plain_event(self, x: ArrayLike, a: ArrayLike, o: Any) -> tuple[Any, Any, Any]:
+        """Return a valid event in plain values, or raise an error; for known costs only."""
+        if not self.costs.known:
+            raise MissingCapability("a belief about a changing plant needs known costs")
+        v, u, y, _ = self._event(x, a, o)
+        return v.tolist(), u.tolist(), y.tolist()
+
+    def sample(self, rng: StreamLike) -> LinearMode:
+        """Draw A, B (and W, Q, R) from the posterior until the system has a stabilising gain.
+
+        Rejected draws are counted in `redrawn`. After `tries` of them, raise `NotStabilisable`.
+        """
+        solved, tries_left, rng = self._blank(), self.tries, require_stream(rng)
+        while tries_left > 0:
+            costs, rejected = self.costs.draw(rng, tries_left)
+            tries_left -= rejected
+            if costs is None:
+                break
+            # Unknown costs are drawn again after each failure.
+            draws = tries_left if self.costs.known else 1
+            failed = kernels.lqr.draw_mode(
+                self.F, self._freedom(), *costs, solved, draws, self._room, rng.state
+            )
+            if failed >= 0:
+                return self._adopt(solved, costs, self.tries - tries_left + failed)
+            tries_left -= draws
+        raise NotStabilisable(
+            f"none of {self.tries} systems drawn from {self!r} has a stabilising gain and definite "
+            "costs: use a more informative prior, or increase `tries`"
+        )
+
+    def certain(self) -> LinearMode | None:
+        """Return the mode of the posterior mean, or None if it has no stabilising gain."""
+        solved, costs = self._blank(), self.costs.mean()
+        definite = self.costs.known or all(
+            kernels.regression.cholesky(part, np.empty_like(part)) for part in costs
+        )
+        if not definite or not kernels.lqr.mean_mode(
+            self.F, self._freedom(), *costs, solved, self._room
+        ):
+            return None
+        return self._adopt(solved, costs, 0)
+
+    def _freedom(self) -> float:
+        """Return ν, or 0 if the noise is known, as the kernels expect."""
+        return self.nu if self.noise_factor is None else 0.0
+
+    def hold(self) -> LinearMode | None:
+        """Return the last mode, or None, because no new one was found; count this in `redrawn`."""
+        if self._last is not None:
+            self.redrawn += 1
+            self._diagonal = self.R.diagonal().copy()
+        return self._last
+
+    def _blank(self) -> Any:
+        """Return an empty mode for the kernels; only known noise is filled in."""
+        n, m = self.states, self.inputs
+        V = np.empty((n, n)) if self.noise_factor is None else self.noise_factor.copy()
+        A, B, P, K = (np.empty(shape) for shape in ((n, n), (n, m), (n, n), (m, n)))
+        return kernels.lqr.LinearModeArrays(A, B, V, P, K)
+
+    def _adopt(self, solved: Any, costs: Costs, failed: int) -> LinearMode:
+        """Make the solved system the last mode and return it."""
+        self.redrawn += failed
+        self._diagonal = self.R.diagonal().copy()
+        self._last = LinearMode(solved, costs)
+        return self._last
+
+    # -- the posterior -----------------------------------------------------------------------
+
+    def noise(self) -> FloatArray:
+        """Return W if it is known, else E[W] = Ψ / (ν - n - 1), or Ψ / ν if that is infinite."""
+        V = self.noise_factor
+        if V is None:
+            V = np.empty((self.states, self.states))
+            kernels.lqr.mean_noise(self.F, self.nu, V)
+        return np.asarray(V.T @ V)
+
+    def covariance(self, row: int) -> FloatArray:
+        """Return W_ii Λ⁻¹, the covariance of row i of [A B], with E[W] if the noise is unknown."""
+        return np.asarray(float(self.noise()[row, row]) * np.linalg.inv(self.precision()))
+
+    def posterior(self) -> FloatArray:
+        """Return E[A B] stacked on Λ as one array."""
+        return np.vstack([self.mean(), self.precision()])
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return E[A], E[B] and the number of observations."""
+        mean, n = self.mean(), self.states
+        parts = {"A": mean[:, :n], "B": mean[:, n:]}
+        return {k: {"mean": part.tolist(), "count": self.count} for k, part in parts.items()}
+
+    def growth(self) -> float:
+        """Return the factor by which det Λ has grown since the last draw."""
+        return kernels.lqr.growth(self.F, self._diagonal)
+
+    def log_predictive(self, x: ArrayLike, a: ArrayLike, o: Any) -> float:
+        """Return ln P(o | âo_<t â_t): Student's t, or Gaussian if the noise is known."""
+        v, u, y, cost = self._event(x, a, o)
+        V = self.F if self.noise_factor is None else self.noise_factor  # F is a placeholder
+        state = kernels.lqr.log_predictive(self.F, V, self._freedom(), v, u, y, self.row, self.v)
+        return state + self.costs.log_predictive(v, u, cost)
+
+    def surprise(self, x: ArrayLike, a: ArrayLike, o: Any) -> float:
+        """Return -log2 P(o | âo_<t â_t) in bits."""
+        return -self.log_predictive(x, a, o) / log(2.0)
+
+    @property
+    def drawn(self) -> FloatArray:
+        """The last drawn gain; NaN before the first draw."""
+        shape = (self.inputs, self.states)
+        return np.full(shape, np.nan) if self._last is None else self._last.K.copy()
+
+    def last(self) -> LinearMode | None:
+        """Return the last drawn mode."""
+        return self._last
+
+    # -- for compiled loops --------------------------------------------------------------------
+
+    def loop_parts(self) -> tuple[Any, Any, FloatArray, Any, float]:
+        """Return the current mode, a blank mode, diag R at the last draw, workspace, and ν."""
+        mode = self._blank() if self._last is None else self._last.arrays()
+        copied = kernels.lqr.LinearModeArrays(*(part.copy() for part in mode))
+        return copied, self._blank(), self._diagonal.copy(), self._room, self._freedom()
+
+    def fast_forward(self, observed: int, mode: Any, diagonal: FloatArray, failed: int) -> None:
+        """Synchronise with a compiled loop that has updated F."""
+        self.count += observed
+        self.redrawn += failed
+        self._diagonal = diagonal
+        if mode is not None:
+            self._last = LinearMode(mode, self.costs.mean())
+
+    # -- named arrays ----------------------------------------------------------------------------
+
+    def save(self) -> Arrays:
+        """Return the state as named arrays; `load` continues bit for bit."""
+        return {
+            **super().save(),
+            **{f"costs/{name}": array for name, array in self.costs.save().items()},
+            **({} if self._last is None else self._last.save()),
+            "noise": np.empty((0, 0)) if self.noise_factor is None else self.noise_factor.copy(),
+            "sampler/redrawn": np.array(self.redrawn),
+            "sampler/diagonal": self._diagonal.copy(),
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned, for the same dimensions, noise and kind of costs."""
+        require_arrays(arrays, ())
+        costs, noise = self.costs.restored(part_of(arrays, "costs/")), self.save()["noise"]
+        require_shapes(arrays, {"noise": noise.shape, "sampler/diagonal": self._diagonal.shape})
+        require_shapes(arrays, {"sampler/redrawn": ()}, np.int64)
+        if arrays["noise"].tobytes() != noise.tobytes():
+            raise IncompatibleState("the saved belief has a different known noise")
+        diagonal, redrawn = arrays["sampler/diagonal"], int(arrays["sampler/redrawn"])
+        if not (diagonal > 0.0).all() or redrawn < 0:
+            raise IncompatibleState(
+                f"the saved state is damaged: sampler/diagonal={diagonal}, redrawn={redrawn}"
+            )
+        last = self._restored(arrays)
+        super().load(arrays)
+        self.costs, self._last = costs, last
+        self._diagonal, self.redrawn = diagonal.copy(), redrawn
+
+    def _blank_mode(self) -> LinearMode:
+        return LinearMode(self._blank(), self.costs.mean())
+
+    def _restored(self, arrays: Arrays) -> LinearMode | None:
+        """Return the saved mode, or None if none was saved."""
+        saved, blank = part_of(arrays, "drawn/"), self._blank_mode()
+        if not saved:
+            return None
+        for name, part in blank.save().items():
+            require_shapes(arrays, {name: part.shape}, part.dtype.type)
+        return blank.changed(**{name: saved[name].copy() for name in blank.parts})
+
+    def merge(self, other: SystemRegression) -> None:
+        """Add the evidence of `other`; the prior counts once."""
+        if not isinstance(other, SystemBelief):
+            raise IncompatibleState(f"cannot merge {other!r}: it is not a SystemBelief")
+        if other is self:
+            raise IncompatibleState("cannot merge a belief with itself: evidence would count twice")
+        if self.save()["noise"].tobytes() != other.save()["noise"].tobytes():
+            raise IncompatibleState("beliefs can be merged only if their known noise is equal")
+        costs = self.costs.copy()
+        costs.merge(other.costs)
+        super().merge(other)
+        self.costs = costs
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        clone = super().copy()
+        clone._diagonal = self._diagonal.copy()
+        clone._room = kernels.riccati.room(self.states, self.inputs)
+        clone.costs = self.costs.copy()
+        return clone
+
+    def _repr_html_(self) -> str:
+        return summary_html(self)
+
+    def __repr__(self) -> str:
+        noise = "unknown noise" if self.noise_factor is None else "known noise"
+        costs = ", unknown costs" * (not self.costs.known)
+        what = f"{counted(self.states, 'state')}, {counted(self.inputs, 'input')}, {noise}{costs}"
+        return f"{type(self).__name__}({what}, after {counted(self.count, 'observation')})"

@@ -1,0 +1,212 @@
+"""Unknown cost matrices, inferred from observed costs.
+
+    c = xᵀQx + uᵀRu + noise = φ(x, u)·w + noise           w: the upper triangles of Q and R
+    φ: x_i², 2 x_i x_j (i < j), and the same for u         w ~ N(μ, Λ⁻¹)
+
+A draw of the costs repeats w ~ N(μ, Λ⁻¹) until Q ≻ 0 and R ≻ 0. This samples the posterior of the
+prior that is restricted to positive definite matrices.
+"""
+
+from math import log, pi
+
+import numpy as np
+
+from bayescontrol import kernels
+from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._support.regressions import Regressions
+from bayescontrol._support.values import require_shapes
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
+from bayescontrol.lqr.matrices import LARGEST
+from bayescontrol.lqr.system import Costs
+from bayescontrol.seeding import StreamLike, state_of
+
+
+def _features(v: FloatArray) -> FloatArray:
+    """Return v_i v_j for i ≤ j, doubled for i < j."""
+    i, j = np.triu_indices(len(v))
+    return np.asarray(np.where(i == j, 1.0, 2.0) * v[i] * v[j])
+
+
+def _symmetric(upper: FloatArray, n: int) -> FloatArray:
+    """Return the symmetric n × n matrix with this upper triangle, given row by row."""
+    matrix = np.zeros((n, n))
+    i, j = np.triu_indices(n)
+    matrix[i, j] = matrix[j, i] = upper
+    return matrix
+
+
+class KnownCosts:
+    """Known Q and R, with the interface of a `CostBelief`."""
+
+    known = True
+
+    def __init__(self, costs: Costs) -> None:
+        self._costs = costs
+        self.n, self.m = len(costs.Q), len(costs.R)
+
+    def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
+        """Accept any cost, or none."""
+
+    def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
+        """Do nothing: the costs are known."""
+
+    def draw(self, rng: StreamLike, tries: int) -> tuple[Costs | None, int]:
+        """Return Q and R, and 0 failed draws."""
+        return self._costs, 0
+
+    def mean(self) -> Costs:
+        """Return Q and R."""
+        return self._costs
+
+    def log_predictive(self, x: FloatArray, u: FloatArray, cost: float | None) -> float:
+        """Return 0: a known cost carries no information."""
+        return 0.0
+
+    def merge(self, other: object) -> None:
+        """Check that `other` has the same costs; nothing changes."""
+        if not isinstance(other, KnownCosts) or not _equal_arrays(self.save(), other.save()):
+            raise IncompatibleState("beliefs can be merged only if their known costs are equal")
+
+    def save(self) -> Arrays:
+        """Return Q and R as named arrays."""
+        return {"Q": self._costs.Q.copy(), "R": self._costs.R.copy()}
+
+    def restored(self, arrays: Arrays) -> "KnownCosts":
+        """Return these costs after checking that the saved ones are equal."""
+        if not _equal_arrays(self.save(), arrays):
+            raise IncompatibleState("the saved belief has different known costs")
+        return self
+
+    def copy(self) -> "KnownCosts":
+        """Return this object, which never changes."""
+        return self
+
+
+def _equal_arrays(a: Arrays, b: Arrays) -> bool:
+    """Return whether both mappings hold the same arrays, bit for bit."""
+    return a.keys() == b.keys() and all(a[name].tobytes() == b[name].tobytes() for name in a)
+
+
+class CostBelief:
+    """P(Q, R | costs) for n states and m inputs; `noise` is the deviation of observed costs.
+
+    The prior has the mean Q = R = `mean` I, and every entry has the same `deviation`.
+
+    >>> belief = CostBelief(1, 1, noise=0.1)
+    >>> for x, u in ((1.0, 0.0), (0.0, 1.0), (2.0, 1.0)):
+    ...     belief.learn(np.array([x]), np.array([u]), 3 * x * x + 2 * u * u)
+    >>> [float(matrix.round(1).item()) for matrix in belief.mean()]
+    [3.0, 2.0]
+    """
+
+    known = False
+
+    def __init__(
+        self, n: int, m: int, *, noise: float = 1.0, mean: float = 1.0, deviation: float = 1.0
+    ) -> None:
+        if not (n >= 1 and m >= 1):
+            raise InvalidPrior(f"CostBelief({n}, {m}): it needs at least one state and one input")
+        for name, value in (("noise", noise), ("mean", mean), ("deviation", deviation)):
+            if not 1e-50 < value < 1e50:
+                raise InvalidPrior(f"{name}={value!r}: it must be a positive number")
+        self.n, self.m, self.noise = n, m, float(noise)
+        mu = np.concatenate([mean * np.eye(k)[np.triu_indices(k)] for k in (n, m)])
+        self._fit = Regressions(np.eye(len(mu))[None] / deviation, mu[None] / deviation)
+        #: Number of observed costs.
+        self.count = 0
+
+    def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
+        """Learn from one observed cost. An error changes nothing."""
+        (phi, c), fit = self._event(x, u, cost), self._fit
+        scale = 1.0 / self.noise
+        kernels.regression.absorb(fit.R[0], fit.z[0], phi, scale, c / self.noise, fit.v)
+        self.count += 1
+
+    def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
+        """Raise `BadEvidence` if the cost is missing or invalid."""
+        self._event(x, u, cost)
+
+    def _event(self, x: FloatArray, u: FloatArray, cost: float | None) -> tuple[FloatArray, float]:
+        """Return φ(x, u) and the cost; raise `BadEvidence` if it is missing or invalid."""
+        if cost is None:
+            raise BadEvidence(
+                "the observation has no cost, and this belief learns the costs: observe "
+                "Measured(state, cost), as a plant with cost_noise returns it"
+            )
+        try:
+            c = float(cost)
+        except (TypeError, ValueError):
+            raise BadEvidence(f"the cost is {cost!r}: it must be a number") from None
+        phi = np.concatenate([_features(x), _features(u)])
+        if not (abs(c) <= LARGEST and kernels.lqr.is_within_limits(phi)):
+            raise BadEvidence(f"the cost {c!r} or a squared input is larger than {LARGEST:g}")
+        return phi, c
+
+    def draw(self, rng: StreamLike, tries: int) -> tuple[Costs | None, int]:
+        """Draw Q ≻ 0 and R ≻ 0; return them (None if every try failed) and the rejected draws."""
+        w = np.empty(self._fit.features)
+        for failed in range(tries):
+            self._fit.draw(0, state_of(rng), w)
+            costs = self._costs(w)
+            if all(kernels.regression.cholesky(part, np.empty_like(part)) for part in costs):
+                return costs, failed
+        return None, tries
+
+    def mean(self) -> Costs:
+        """Return E[Q] and E[R] of the Gaussian, which need not be positive definite."""
+        return self._costs(self._fit.mean(0))
+
+    def _costs(self, w: FloatArray) -> Costs:
+        """Return Q and R from their upper triangles w."""
+        split = self.n * (self.n + 1) // 2
+        return Costs(_symmetric(w[:split], self.n), _symmetric(w[split:], self.m))
+
+    def log_predictive(self, x: FloatArray, u: FloatArray, cost: float | None) -> float:
+        """Return ln P(c | past, x, u), ignoring the restriction to definite matrices."""
+        phi, c = self._event(x, u, cost)
+        mean, variance = self._fit.score(0, phi)
+        variance += self.noise**2
+        return -0.5 * (log(2 * pi * variance) + (c - mean) ** 2 / variance)
+
+    def posterior(self) -> FloatArray:
+        """Return μ stacked on Λ."""
+        return np.vstack([self._fit.mean(0), self._fit.precision(0)])
+
+    def merge(self, other: object) -> None:
+        """Add the evidence of `other`; the prior counts once."""
+        if not isinstance(other, CostBelief):
+            raise IncompatibleState("cannot merge known costs with costs that are learnt")
+        same_settings = (self.n, self.m, self.noise) == (other.n, other.m, other.noise)
+        if not same_settings or not self._fit.same_prior(other._fit):
+            raise IncompatibleState("costs can be merged only with equal sizes, noise and priors")
+        self._fit.merge(other._fit)
+        self.count += other.count
+
+    def save(self) -> Arrays:
+        """Return the state as named arrays, for `restored`."""
+        parts = {name: part[0] for name, part in self._fit.save().items()}
+        return parts | {"count": np.array(self.count), "noise": np.array(self.noise)}
+
+    def restored(self, arrays: Arrays) -> "CostBelief":
+        """Return the belief that `save` stored, for the same dimensions and noise."""
+        require_shapes(arrays, {"noise": ()})
+        require_shapes(arrays, {"count": ()}, np.int64)
+        if float(arrays["noise"]) != self.noise:
+            raise IncompatibleState(
+                f"the saved costs have noise {arrays['noise']}, this belief has {self.noise}"
+            )
+        belief = self.copy()
+        belief._fit = self._fit.from_arrays({name: part[None] for name, part in arrays.items()}, 1)
+        belief.count = int(arrays["count"])
+        return belief
+
+    def copy(self) -> "CostBelief":
+        """Return an independent copy."""
+        clone = CostBelief.__new__(CostBelief)
+        clone.__dict__.update(self.__dict__)
+        clone._fit = self._fit.copy()
+        return clone
+
+    def __repr__(self) -> str:
+        what = f"{counted(self.n, 'state')}, {counted(self.m, 'input')}"
+        return f"CostBelief({what}, after {counted(self.count, 'cost')})"

@@ -1,0 +1,447 @@
+"""What if another agent had decided? Off-policy estimates of its mean reward from a log.
+
+    w_t = π_t(a_t | x_t) / p_t                         p_t, the propensity of a_t, is in the log
+    inverse propensity    mean of  w_t r_t
+    doubly robust         mean of  Σ_b π_t(b | x_t) r̂_t(b) + w_t (r_t - r̂_t(a_t))
+
+π_t is the other policy at decision t: a fixed one, or that of an agent which learns from the same
+log. r̂_t, the mean reward of each action so far, does not depend on r_t, so both estimates are
+unbiased for the mean of v_t = Σ_b π_t(b | x_t) E[r_t | x_t, b, past] over the decisions of the log,
+however bad r̂_t is.
+
+If the range of rewards is known, the intervals are those of `durable.off_policy`. Decisions
+without an observation are left out. That is unbiased only if the presence of an observation
+depends neither on the action nor on the reward.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from bayescontrol import errors
+from bayescontrol.durable.driver import Driver, ProbabilityCache
+from bayescontrol.durable.events import Created, Decided, Event, Observed, Probabilities
+from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import as_model
+from bayescontrol.durable.plain import short_repr
+from bayescontrol.durable.replay import EventSource, Replayer, chosen_model, read_history
+from bayescontrol.offpolicy.estimators import Guess, RewardEstimate, RewardInterval, guess
+
+#: The least and the greatest possible reward.
+Bounds: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The estimated mean reward of another policy, beside that of the log.
+
+    >>> one = RewardEstimate(0.5, 0.1, 0.3, 0.7)
+    >>> print(WhatIf(one, one, one, 100, 3, 40.0, 2.0, bounds=(0, 1), all_propensities=True))
+    mean reward per decision, with 95 % intervals
+      other policy, doubly robust       0.5, between 0.3 and 0.7
+      other policy, inverse propensity  0.5, between 0.3 and 0.7
+      log                               0.5, between 0.3 and 0.7
+    100 decisions with an observation, 3 without; effective sample size 40, largest weight 2
+    """
+
+    inverse_propensity: RewardEstimate
+    doubly_robust: RewardEstimate
+    #: The mean reward in the log.
+    logged: RewardEstimate
+    #: The number of decisions with an observation.
+    decisions: int
+    #: The number of decisions without an observation.
+    unanswered: int
+    #: The effective sample size (Σ w)² / Σ w².
+    effective: float
+    largest_weight: float
+    #: The share of the other policy's probability on actions without any observation.
+    unsupported: float = 0.0
+    #: The range of rewards. None: it is unknown, and the intervals are normal approximations.
+    bounds: Bounds | None = None
+    #: Whether p_t of every action is known. Otherwise the interval cannot use r̂, and the doubly
+    #: robust estimate has the interval of inverse propensity.
+    all_propensities: bool = False
+    level: float = 0.95
+
+    def __str__(self) -> str:
+        lines = [
+            f"mean reward per decision, with {100 * self.level:.3g} % intervals",
+            f"  other policy, doubly robust       {self.doubly_robust}",
+            f"  other policy, inverse propensity  {self.inverse_propensity}",
+            f"  log                               {self.logged}",
+            f"{errors.counted(self.decisions, 'decision')} with an observation, {self.unanswered} "
+            f"without; effective sample size {self.effective:.0f}, largest weight "
+            f"{self.largest_weight:.3g}",
+        ]
+        estimates = self.doubly_robust, self.inverse_propensity
+        if self.unsupported > 0.0:
+            lines.append(
+                f"the other policy puts {100 * self.unsupported:.3g} % of its probability on "
+                "actions without any observation: the log has no data on them"
+            )
+        elif self.effective < self.decisions / 10:
+            lines.append("the log rarely took the actions of the other policy")
+        if self.bounds is None and all(math.isfinite(e.error) for e in estimates):
+            lines.append(
+                "the intervals are normal, too narrow for heavy weights: pass bounds=(…, …)"
+            )
+        elif self.bounds is None:
+            lines.append("pass bounds=(…, …) to get a finite interval")
+        elif not self.all_propensities:
+            lines.append("the model of the log is unknown: pass model=… to get a narrower interval")
+        if not all(e.low <= e.mean <= e.high for e in estimates):
+            lines.append(
+                "a mean is outside its interval, because few heavy weights dominate it: trust the "
+                "interval"
+            )
+        return "\n".join(lines)
+
+
+def what_if(
+    events: EventSource,
+    other: Any,
+    *,
+    reward: Callable[[Any], float] | None = None,
+    level: float = 0.95,
+    bounds: Bounds | None = None,
+    model: Any = None,
+) -> WhatIf:
+    """Estimate the mean reward of another policy on the decisions of this log.
+
+    `other` is a problem of this library or a `named_model` (an agent that learns from the log), or
+    a function π(x) -> {b: probability}. `reward(o)` extracts the reward from an observation; by
+    default it is o itself, or its first element. `events` are the events, the agent, or an
+    exported file.
+
+    `bounds` are the least and the greatest possible reward. With them each interval covers the
+    mean of v_t with probability at least `level`, for any log and any number of decisions. They
+    are known if the log has a `BernoulliBandit`, `LogisticBandit`, `JointBandit` or
+    `TabularModes`. Without bounds the intervals are normal, and infinite if `effective` is 0 or
+    `unsupported` is more than 1 - level.
+
+    `model` is the model of the log, needed if it is a `named_model` and `events` are not the agent.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol.durable import open_agent
+    >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]),
+    ...                 seed=1) as agent:
+    ...     for _ in range(200):
+    ...         d = agent.act()
+    ...         _ = agent.observe(d, int(d.action == "red"))
+    ...     always_red = what_if(agent, lambda x: {"red": 1.0})
+    >>> print(always_red.doubly_robust)
+    0.998, between 0.9... and 1
+    """
+    value: Any = level
+    if not isinstance(value, int | float) or not 0.0 < value < 1.0:
+        raise errors.InvalidRequest(
+            f"level={short_repr(value)}: expected a number between 0 and 1, such as 0.95"
+        )
+    if reward is not None and not callable(reward):
+        raise errors.InvalidRequest(
+            f"reward={short_repr(reward)}: expected a function of the observation"
+        )
+    rewards = RewardFunction(reward or first_number, bounds)
+    created, history = read_history(events)
+    rewards.bounds = rewards.bounds or known_bounds(created, rewards)
+    try:
+        replayer: Replayer | None = Replayer(chosen_model(events, created, model), created)
+    except errors.ModelMismatch:
+        if model is not None:
+            raise
+        replayer = None  # a named model that was not passed
+    policy = _as_policy(other, _actions(created))
+    evaluation = _Evaluation(policy, rewards, None if rewards.bounds is None else replayer)
+    return evaluation.run(history, level)
+
+
+def _actions(created: Created) -> list[Any] | None:
+    """Return the actions of the model, if the log lists them."""
+    arms = created.settings.get("arms")
+    if type(arms) is int:
+        return list(range(arms))
+    return list(arms) if isinstance(arms, list | tuple) else None
+
+
+# -- rewards -------------------------------------------------------------------------------------
+
+
+class RewardFunction:
+    """The reward r = reward(o) of an observation, checked against its bounds, if there are any."""
+
+    def __init__(self, reward: Callable[[Any], float], bounds: Bounds | None) -> None:
+        self._reward, self.bounds = reward, None if bounds is None else _check_bounds(bounds)
+
+    def of(self, o: Any, where: str) -> float:
+        """Return reward(o); raise `BadEvidence` if it is not a finite number within the bounds."""
+        value: Any = self._reward(o)
+        try:
+            r = math.nan if isinstance(value, str | bytes) else float(value)
+        except (TypeError, ValueError):
+            r = math.nan
+        if not math.isfinite(r):
+            raise errors.BadEvidence(
+                f"{where}: observation {short_repr(o)} has the reward {short_repr(value)}: "
+                "expected a finite number; pass reward=…"
+            )
+        if self.bounds is not None and not self.bounds[0] <= r <= self.bounds[1]:
+            raise errors.BadEvidence(
+                f"{where}: observation {short_repr(o)} has the reward {r}, outside {self.bounds}: "
+                "pass bounds=(…, …) that include every possible reward"
+            )
+        return r
+
+    def scaled(self, r: float) -> float:
+        """Return (r - low) / (high - low), clipped to [0, 1]."""
+        low, high = self.bounds or (0.0, 1.0)
+        return min(max((r - low) / (high - low or 1.0), 0.0), 1.0)
+
+    def unscaled(self, v: float) -> float:
+        """Return low + (high - low) v."""
+        low, high = self.bounds or (0.0, 1.0)
+        return low + (high - low) * v
+
+
+def first_number(o: Any) -> float:
+    """Return the observation, or its first element, as the reward."""
+    first = o[0] if isinstance(o, tuple | list) and o else o
+    if isinstance(first, bool | int | float):
+        return float(first)
+    raise errors.MissingCapability(f"observation {o!r} is not a number: pass a function reward=…")
+
+
+def _check_bounds(bounds: Any) -> Bounds:
+    """Return (low, high); raise `InvalidRequest` unless both are finite and low < high."""
+    try:
+        low, high = (float(b) for b in bounds)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (low < high and math.isfinite(high - low)):
+        raise errors.InvalidRequest(
+            f"bounds={short_repr(bounds)}: expected the least and the greatest possible reward"
+        )
+    return low, high
+
+
+def known_bounds(created: Created, rewards: RewardFunction) -> Bounds | None:
+    """Return min and max of reward(o) over all outcomes o, if the model has finitely many.
+
+    Bounds must include every possible reward, not only those in the log.
+    """
+    outcomes = KINDS[created.model].model_kind.outcomes if created.model in KINDS else None
+    if outcomes is None:
+        return None
+    possible = [rewards.of(o, "the model") for o in range(outcomes(created.settings))]
+    return min(possible), max(possible)
+
+
+# -- policies ------------------------------------------------------------------------------------
+
+
+def _as_policy(other: Any, actions: list[Any] | None) -> "_Policy":
+    """Return the policy: fixed for a function, learning from the log for a problem or a model."""
+    if callable(other) and not hasattr(other, "agent"):
+        return _Policy(other, actions)
+    if isinstance(other, Mapping):
+        raise errors.InvalidRequest(
+            f"other={short_repr(other)}: pass a function of the situation, "
+            "lambda x: {action: probability}"
+        )
+    return _LearningPolicy(as_model(other).driver(), actions)
+
+
+class _Policy:
+    """π(x), a function that returns probabilities of known actions."""
+
+    def __init__(self, policy: Callable[[Any], Probabilities], actions: list[Any] | None) -> None:
+        self._policy, self._actions = policy, actions
+
+    def probabilities(self, x: Any) -> Probabilities:
+        """Return π(b | x) of every b."""
+        value: Any = self._policy(x)
+        where = f"the policy returns {short_repr(value)} in situation {short_repr(x)}"
+        if not isinstance(value, Mapping):
+            raise errors.InvalidRequest(f"{where}: expected {{action: probability}}")
+        try:
+            pi = {a: float(p) for a, p in value.items()}
+        except (TypeError, ValueError):
+            pi = {}
+        if not (all(p >= 0.0 for p in pi.values()) and abs(sum(pi.values()) - 1.0) <= 1e-9):
+            raise errors.InvalidRequest(f"{where}: expected probabilities with sum 1")
+        return self._require_known(pi, where)
+
+    def learn(self, x: Any, a: Any, o: Any) -> None:
+        """Learn that the agent of the log did a in x and observed o; a fixed policy does not."""
+
+    def _require_known(self, pi: Probabilities, where: str) -> Probabilities:
+        for a, p in pi.items():
+            if p and self._actions is not None and a not in self._actions:
+                raise errors.UnknownAction(
+                    f"{where}: unknown action {short_repr(a)}; the log has "
+                    f"{short_repr(self._actions)}"
+                )
+        return pi
+
+
+class _LearningPolicy(_Policy):
+    """π_t = P(b | âo_<t, x): an agent that learns from the log."""
+
+    def __init__(self, driver: Driver, actions: list[Any] | None) -> None:
+        if not driver.accepts_late_feedback:
+            raise errors.MissingCapability(
+                "an agent whose observations determine its situation cannot learn from the log of "
+                "another agent: what_if needs one that accepts late feedback"
+            )
+        self._driver, self._actions = driver, actions
+
+    def probabilities(self, x: Any) -> Probabilities:
+        """Return P(b | âo_<t, x) for every action b."""
+        pi = self._driver.probabilities(self._situation(x))
+        if pi is None:
+            raise errors.MissingCapability(
+                f"{self._driver.agent!r} has no exact action probabilities: pass a function "
+                "π(x) -> {action: probability}"
+            )
+        return self._require_known(pi, f"the other agent has {short_repr(dict(pi))}")
+
+    def learn(self, x: Any, a: Any, o: Any) -> None:
+        """Update the belief: P(m | ·) ∝ P(o | m, x, a) P(m | ·)."""
+        self._driver.learn(self._situation(x), a, o)
+
+    def _situation(self, x: Any) -> Any:
+        return self._driver.situation(None if self._driver.context_free else x)
+
+
+# -- evaluation ----------------------------------------------------------------------------------
+
+
+class _Means:
+    """r̂: the mean reward of each action so far; for an action without a reward, of all actions."""
+
+    #: Stands for all actions.
+    ALL: Final = object()
+
+    def __init__(self) -> None:
+        self.sums: dict[Any, tuple[float, int]] = {self.ALL: (0.0, 0)}
+
+    def of(self, a: Any, default: float = 0.0) -> float:
+        total, n = self.sums.get(a, self.sums[self.ALL])
+        return total / n if n else default
+
+    def take(self, a: Any, r: float) -> None:
+        for b in (a, self.ALL):
+            total, n = self.sums.get(b, (0.0, 0))
+            self.sums[b] = (total + r, n + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A decision before its observation: all parts of its terms except the reward."""
+
+    decided: Decided
+    pi: Probabilities
+    w: float
+    #: Σ_b π(b) r̂(b), and r̂(a).
+    expected: float
+    predicted: float
+    #: For the intervals of the three estimates: inverse propensity, doubly robust, log.
+    guesses: tuple[Guess, Guess, Guess] | None
+
+
+class _Evaluation:
+    """Runs through a log once and collects the terms of all estimates."""
+
+    def __init__(self, other: _Policy, rewards: RewardFunction, replayer: Replayer | None) -> None:
+        self._other, self._rewards, self._replayer = other, rewards, replayer
+        self._all_propensities = replayer is not None
+        self._means = _Means()
+        self._pending: dict[int, _Pending] = {}
+        # Σ_t π_t(b) of each action b, over the observed decisions.
+        self._mass: dict[Any, float] = {}
+        self._cache = ProbabilityCache(other.probabilities)
+        # For inverse propensity, doubly robust and the log: the terms and the intervals.
+        self._terms: tuple[list[float], list[float], list[float]] = ([], [], [])
+        self._intervals = RewardInterval(), RewardInterval(), RewardInterval()
+        self._weights: list[float] = []
+
+    def run(self, events: Iterable[Event], level: float) -> WhatIf:
+        for event in events:
+            if isinstance(event, Decided):
+                self._take_decision(event)
+            elif isinstance(event, Observed):
+                self._take_observation(event)
+        if not self._weights:
+            raise errors.InvalidRequest(
+                f"the log has {len(self._pending)} decisions and no observation: there is nothing "
+                "to estimate from"
+            )
+        weights, n = self._weights, len(self._weights)
+        largest = max(weights)  # divide by it: squares of large weights overflow
+        squares = math.fsum((w / largest) ** 2 for w in weights) if largest else 0.0
+        effective = math.fsum(w / largest for w in weights) ** 2 / squares if squares else 0.0
+        unsupported = math.fsum(p for a, p in self._mass.items() if a not in self._means.sums)
+        estimates = [RewardEstimate.of(terms, level) for terms in self._terms]
+        if effective == 0.0 or unsupported / n > 1.0 - level:
+            for i, e in enumerate(estimates[:2]):
+                estimates[i] = RewardEstimate(e.mean, math.inf, -math.inf, math.inf)
+        if self._rewards.bounds is not None:
+            for i, interval in enumerate(self._intervals):
+                low, high = map(self._rewards.unscaled, interval.at(level))
+                estimates[i] = replace(estimates[i], low=low, high=high)
+        ips, dr, logged = estimates
+        return WhatIf(
+            ips, dr, logged, n, len(self._pending), effective, largest, unsupported / n,
+            self._rewards.bounds, self._all_propensities, level,
+        )  # fmt: skip
+
+    def _take_decision(self, d: Decided) -> None:
+        """Compute the parts of the terms of a decision that do not depend on its reward."""
+        if not d.p:
+            raise errors.MissingCapability(
+                f"decision {d.seq} has no probability in the log: off-policy estimates need the "
+                "probability of every action taken"
+            )
+        pi = self._cache.get(d.x)
+        w = pi.get(d.a, 0.0) / d.p
+        if not math.isfinite(w):
+            raise errors.DamagedLog(f"decision {d.seq} has the invalid probability {d.p}")
+        expected = math.fsum(p * self._means.of(a) for a, p in pi.items())
+        guesses = self._guesses(d, pi, w) if self._rewards.bounds is not None else None
+        self._pending[d.seq] = _Pending(d, pi, w, expected, self._means.of(d.a), guesses)
+
+    def _guesses(self, d: Decided, pi: Probabilities, w: float) -> tuple[Guess, Guess, Guess]:
+        """Return the guesses for inverse propensity, doubly robust and the policy of the log."""
+        propensities = None if self._replayer is None else self._replayer.take_decision(d)
+        self._all_propensities &= propensities is not None
+        scaled, start = self._rewards.scaled, self._rewards.unscaled(0.5)
+        actions = [a for a, p in pi.items() if p > 0.0]
+        r_hat = [scaled(self._means.of(a, start)) for a in actions]
+        pi_values = [pi[a] for a in actions]
+        ips = dr = guess(pi_values, None, r_hat, None, w)
+        if propensities is not None:
+            # Use the p of the log for the action taken, so that w q(a) <= k holds exactly.
+            p = [d.p or 0.0 if a == d.a else propensities.get(a, 0.0) for a in actions]
+            dr = guess(pi_values, p, r_hat, actions.index(d.a) if d.a in actions else None, w)
+        return ips, dr, guess([1.0], None, [scaled(self._means.of(_Means.ALL, start))], 0, 1.0)
+
+    def _take_observation(self, event: Observed) -> None:
+        """Add the terms of the observed decision to all estimates, then learn from it."""
+        r = self._rewards.of(event.o, f"event {event.seq}")
+        decision = self._pending.pop(event.n)
+        for a, p in decision.pi.items():
+            self._mass[a] = self._mass.get(a, 0.0) + p
+        new = (decision.w * r, decision.expected + decision.w * (r - decision.predicted), r)
+        for terms, term in zip(self._terms, new, strict=True):
+            terms.append(term)
+        self._weights.append(decision.w)
+        if decision.guesses is not None:
+            for interval, guesses in zip(self._intervals, decision.guesses, strict=True):
+                interval.take(guesses, self._rewards.scaled(r))
+        d = decision.decided
+        self._other.learn(d.x, d.a, event.o)
+        self._means.take(d.a, r)
+        self._cache.clear()
+        if self._replayer is not None:
+            self._replayer.take(event)

@@ -1,0 +1,186 @@
+"""Estimates of the reward of another policy: unbiased, with their support, and invalid requests.
+
+If the range of rewards is unknown, intervals are normal. They hold on logs of a fixed policy: if
+the level is right, fewer than 176 of 200 intervals at 95 % contain the truth with probability 3e-5
+(6e-5 for either of two estimates). Seeds are fixed. Intervals that hold on any log are tested in
+test_off_policy and test_what_if_coverage.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.durable.fixed_logs import MEANS, fixed_log
+
+from bayescontrol import BernoulliBandit, CategoricalBandit, LinearBandit
+from bayescontrol.durable import export_log, named_model, open_agent
+from bayescontrol.durable.events import Event, Observed
+from bayescontrol.errors import BadEvidence, InvalidRequest, MissingCapability, UnknownAction
+from bayescontrol.finite.tabular import random_modes
+from bayescontrol.offpolicy import what_if
+from bayescontrol.schedules import Every
+from bayescontrol.seeding import Stream
+
+
+def policy(x: Any) -> dict[str, float]:
+    return {"red": 0.9, "blue": 0.1}
+
+
+TRUTH = 0.9 * 0.7 + 0.1 * 0.4
+
+
+def test_both_estimates_are_unbiased_and_normal_intervals_hold_for_a_fixed_policy() -> None:
+    result = [what_if(fixed_log(seed, 200), policy) for seed in range(200)]
+    for name in ("inverse_propensity", "doubly_robust"):
+        estimates = [getattr(one, name) for one in result]
+        means = np.array([e.mean for e in estimates])
+        # Four standard errors: one false alarm in 16,000, or in 8,000 for either estimate.
+        assert abs(means.mean() - TRUTH) < 4 * means.std() / np.sqrt(len(means))
+        assert sum(e.low <= TRUTH <= e.high for e in estimates) >= 176
+    ips = np.mean([one.inverse_propensity.error for one in result])
+    robust = np.mean([one.doubly_robust.error for one in result])
+    # The ratio was 0.648 on 1,000 other seeds, ± 0.004 for 200 logs: thirteen standard errors.
+    assert robust < 0.7 * ips
+
+
+def test_a_wrong_probability_in_the_log_biases_the_estimate() -> None:
+    """The planted bug: the test above can fail."""
+    wrong = [
+        what_if(fixed_log(seed, 200, logged_p_red=0.5), policy).inverse_propensity.mean
+        for seed in range(50)
+    ]
+    means = np.array(wrong)
+    assert abs(means.mean() - TRUTH) > 10 * means.std() / np.sqrt(len(means))
+
+
+def test_the_value_of_the_logged_policy_is_its_reward() -> None:
+    events = fixed_log(1, 100)
+    result = what_if(events, lambda x: {"red": 0.3, "blue": 0.7})
+    assert result.inverse_propensity.mean == pytest.approx(result.logged.mean)
+    assert result.effective == pytest.approx(100)
+    assert result.largest_weight == pytest.approx(1.0)
+    assert (result.decisions, result.unanswered) == (100, 0)
+
+
+def test_an_agent_that_learns_is_evaluated_with_its_counterfactual_belief() -> None:
+    with open_agent("sqlite:///:memory:", "s", BernoulliBandit(["red", "blue"]), seed=2) as agent:
+        rng = Stream(0)
+        for i in range(300):
+            d = agent.act()
+            if i % 10:
+                agent.observe(d, int(rng.random() < MEANS[d.action]))
+        same = what_if(agent.log(), BernoulliBandit(["red", "blue"]))
+        assert same.inverse_propensity.mean == pytest.approx(same.logged.mean, abs=1e-9)
+        assert (same.decisions, same.unanswered) == (270, 30)
+        wary = what_if(agent.log(), BernoulliBandit(["red", "blue"], prior=[(1, 50), (50, 1)]))
+        assert wary.doubly_robust.mean < same.logged.mean
+
+
+def test_contexts_are_taken_into_account() -> None:
+    with open_agent("sqlite:///:memory:", "s", LinearBandit(["a", "b"], 1), seed=2) as agent:
+        rng = Stream(0)
+        for _ in range(300):
+            d = agent.act([rng.choice([-1.0, 1.0])])
+            agent.observe(d, d.situation[0] * (1.0 if d.action == "a" else -1.0))
+        right = what_if(agent.log(), lambda x: {"a" if x[0] > 0 else "b": 1.0})
+        wrong = what_if(agent.log(), lambda x: {"b" if x[0] > 0 else "a": 1.0})
+        assert right.doubly_robust.low > 0.8
+        assert right.effective > 250
+        assert wrong.effective < 5  # the log of a better policy holds little evidence
+
+
+def test_requests_that_cannot_be_answered_raise() -> None:
+    events = fixed_log(1, 10)
+    with pytest.raises(ValueError, match=r"expected (probabilities|.action)"):
+        what_if(events, lambda x: {"red": 0.7})
+    with pytest.raises(ValueError, match="level"):
+        what_if(events, policy, level=1.0)
+    with pytest.raises(MissingCapability, match="accepts late feedback"):
+        what_if(events, random_modes(2, situations=2))
+    with pytest.raises(MissingCapability, match="no exact action probabilities"):
+        what_if(events, CategoricalBandit(["red", "blue"], values=[0, 1, 2]))
+    answers: list[Event] = [
+        Observed(seq=e.seq, n=e.n, o="good", time=0.0) if isinstance(e, Observed) else e
+        for e in events
+    ]
+    with pytest.raises(MissingCapability, match="reward="):
+        what_if(answers, policy)
+    assert what_if(answers, policy, reward=lambda o: 1.0).logged.mean == 1.0
+
+
+def test_a_log_without_probabilities_cannot_be_used() -> None:
+    held = named_model("held", version=1, build=BernoulliBandit(2).agent(schedule=Every(3)).copy)
+    with open_agent("sqlite:///:memory:", "s", held) as agent:
+        assert agent.act().probability is None
+        with pytest.raises(MissingCapability, match="no probability in the log"):
+            what_if(agent.log(), lambda x: {0: 1.0})
+
+
+def test_a_log_without_observations_gives_no_estimate() -> None:
+    for events in (fixed_log(1, 0), fixed_log(1, 1)[:2]):
+        with pytest.raises(InvalidRequest, match="no observation"):
+            what_if(events, policy)
+
+
+def test_an_untried_action_has_no_narrow_interval() -> None:
+    only_blue = fixed_log(1, 100, p_red=1e-9)
+    for p in (1.0, 0.99):
+        result = what_if(only_blue, lambda x, p=p: {"red": p, "blue": 1 - p})
+        assert result.unsupported == pytest.approx(p)
+        assert (result.doubly_robust.low, result.doubly_robust.high) == (-np.inf, np.inf)
+        assert result.inverse_propensity.error == np.inf
+    assert what_if(only_blue, lambda x: {"red": 1.0}).effective == 0.0
+    assert what_if(only_blue, lambda x: {"blue": 1.0}).doubly_robust.error < 0.1
+
+
+def test_an_action_unknown_to_the_model_is_refused() -> None:
+    with pytest.raises(UnknownAction, match="'green'"):
+        what_if(fixed_log(1, 10), lambda x: {"red": 0.5, "green": 0.5})
+    assert what_if(fixed_log(1, 10), lambda x: {"blue": 1.0, "green": 0.0}).decisions == 10
+
+
+@pytest.mark.parametrize(
+    "wrong", [[0.5, 0.5], None, {}, {"red": float("nan")}, {"red": "all"}, {"red": 2.0, "blue": -1}]
+)
+def test_a_value_that_is_not_a_policy_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"expected (probabilities|.action)"):
+        what_if(fixed_log(1, 10), lambda x: wrong)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), "1", None, [1]])
+def test_a_value_that_is_not_a_reward_is_refused(wrong: Any) -> None:
+    with pytest.raises(BadEvidence, match="reward"):
+        what_if(fixed_log(1, 10), policy, reward=lambda o: wrong)
+
+
+def test_an_agent_or_a_file_is_accepted_as_a_log(tmp_path: Path) -> None:
+    with open_agent("sqlite:///:memory:", "s", BernoulliBandit(["red", "blue"]), seed=2) as agent:
+        for _ in range(10):
+            agent.observe(agent.act(), 1)
+        export_log(agent, tmp_path / "s.jsonl")
+        assert what_if(agent, policy) == what_if(tmp_path / "s.jsonl", policy)
+    with pytest.raises(InvalidRequest, match="is not a log"):
+        what_if(7, policy)  # type: ignore[arg-type]
+
+
+def test_the_text_states_level_and_number_of_decisions() -> None:
+    result = what_if(fixed_log(1, 50), policy, level=0.9)
+    assert str(result).splitlines()[0] == "mean reward per decision, with 90 % intervals"
+    assert "pass bounds=" in str(result)
+    assert "50 decisions with an observation, 0 without" in str(result)
+    with pytest.raises(InvalidRequest, match="level='x'"):
+        what_if(fixed_log(1, 50), policy, level="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("level", "p", "is_finite"),
+    [(0.95, 0.04, True), (0.95, 0.06, False), (0.9, 0.06, True), (0.9, 0.11, False)],
+)
+def test_an_interval_is_infinite_if_more_than_one_minus_level_is_unsupported(
+    level: float, p: float, is_finite: bool
+) -> None:
+    only_blue = fixed_log(1, 100, p_red=1e-9)
+    result = what_if(only_blue, lambda x: {"red": p, "blue": 1 - p}, level=level)
+    assert result.unsupported == pytest.approx(p)
+    assert np.isfinite(result.doubly_robust.high) == is_finite
