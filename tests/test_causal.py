@@ -227,7 +227,7 @@ def test_intervening_but_not_observing_reveals_the_causal_direction() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.fractions(0, 1, max_denominator=50))
-def test_the_direction_is_learnt_only_through_the_strength_of_the_link(s: Fraction) -> None:
+def test_the_direction_is_learned_only_through_the_strength_of_the_link(s: Fraction) -> None:
     model = arrow(s)
     assert model.query("H", given={"Y": 1}, do={"X": 1})["X→Y"] == s / (s + HALF)
     assert model.joint().marginal("H", "X", "Y").condition(H="X→Y").as_dict() == (

@@ -253,7 +253,7 @@ modes = [motor(4.0), motor(-4.0)]
 
 
 def test_an_agent_with_observations_is_checked_from_its_prior(tmp_path: Path) -> None:
-    file = tmp_path / "learnt.py"
+    file = tmp_path / "learned.py"
     file.write_text("""
 from bayescontrol.finite.examples import prize_or_frog
 agent = prize_or_frog().agent()
@@ -261,10 +261,10 @@ for _ in range(3):
     agent.observe(0, 1)
 new = prize_or_frog().agent()
 """)
-    learnt, new = call(f"{file}:agent", "--runs", "5"), call(f"{file}:new", "--runs", "5")
-    assert (learnt.exit_code, new.exit_code) == (0, 0)
+    learned, new = call(f"{file}:agent", "--runs", "5"), call(f"{file}:new", "--runs", "5")
+    assert (learned.exit_code, new.exit_code) == (0, 0)
     note = "The agent has made 3 observations: it is checked from its prior."
-    assert note in learnt.stdout
+    assert note in learned.stdout
     assert note not in new.stdout
     names, options = ("agent", "new"), ("--runs", "5", "--json")
     verdicts = [json.loads(call(f"{file}:{name}", *options).stdout) for name in names]

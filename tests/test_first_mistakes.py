@@ -475,7 +475,7 @@ class Untouched:
         (rule(lever(), lever(hypothesis=lambda x, a: {1: 0.5})), Untouched(), {}),
     ],
 )
-def test_a_mistake_is_found_before_anything_is_drawn_or_learnt(
+def test_a_mistake_is_found_before_anything_is_drawn_or_learned(
     agent: Any, environment: Any, options: Any
 ) -> None:
     """The second mode of the last three is drawn in half of the runs only."""

@@ -124,7 +124,7 @@ def test_the_situation_advances_only_after_valid_evidence() -> None:
     assert agent.x == modes.advance(0, 0, 1)
 
 
-def test_an_observation_is_learnt_in_the_situation_of_its_action() -> None:
+def test_an_observation_is_learned_in_the_situation_of_its_action() -> None:
     modes = random_modes(3, situations=4, seed=2)
     agent, x, v, visited = modes.agent(), modes.start, modes.prior, set()
     for a, o in [(0, 1), (1, 0), (1, 1), (0, 0)]:

@@ -6,7 +6,7 @@
     toys      a frozen lake and a walk along a cliff. The precision p sets how widely Q is drawn,
               and so how long the agent explores, relative to the scale of the rewards
 
-If the precision is unknown, the chain draws it too, and the scale of the rewards is learnt. All
+If the precision is unknown, the chain draws it too, and the scale of the rewards is learned. All
 variants of a run have the same start and the same random numbers. The toys are those of Gymnasium,
 made continuing: the end of an episode leads to the start.
 

@@ -40,7 +40,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a contestant is given about a world: nothing that must be learnt."""
+    """What a contestant is given about a world: nothing that must be learned."""
 
     world: str
     #: The length of a context; 0 if there are none.

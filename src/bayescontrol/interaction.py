@@ -71,7 +71,7 @@ _NOT_AN_ENVIRONMENT = {
 
 
 def _check_parts(agent: Any, environment: Any) -> None:
-    """Raise an error if the two cannot interact, before anything is learnt."""
+    """Raise an error if the two cannot interact, before anything is learned."""
     _require_methods(agent, "agent", ("act(rng)", "observe(a, o)"), _NOT_AN_AGENT)
     _require_methods(environment, "environment", ("respond(a, rng)",), _NOT_AN_ENVIRONMENT)
     require_same_start(agent, environment)
@@ -215,7 +215,7 @@ def warm_start(
     *,
     seed: "int | Stream | np.random.Generator" = 0,
 ) -> int:
-    """Learn from the log of another controller; return the number of steps learnt from.
+    """Learn from the log of another controller; return the number of steps learned from.
 
     The log is a `Record`, or pairs (a, o), or triples (x, a, o); rows of an array are accepted.
     Pairs form one history, which begins in the agent's situation; afterwards the agent is in the
@@ -223,7 +223,7 @@ def warm_start(
     situation of each step; they may come in any order and from many runs, and the agent's own
     situation does not change. `seed` is used only by beliefs that resample, such as particles.
 
-    If an entry is invalid, nothing is learnt.
+    If an entry is invalid, nothing is learned.
 
     >>> from bayescontrol import BernoulliBandit, errors
     >>> agent = BernoulliBandit(["red", "blue"]).agent()
@@ -293,7 +293,7 @@ def _replay(agent: Rule, steps: list[tuple[Any, ...]], demonstration: bool, rng:
             else:
                 agent.observe(a, o)
         except Exception as error:
-            error.add_note(f"at entry {t} of the log; nothing was learnt")
+            error.add_note(f"at entry {t} of the log; nothing was learned")
             raise
         if must_renew:
             agent.belief.renew(rng)

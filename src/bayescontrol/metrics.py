@@ -168,7 +168,7 @@ class Delusion:
 def delusion(record: Record, agent: Rule) -> Delusion:
     """Replay a record with a naive and a causal agent and measure how far their beliefs differ.
 
-    `record` may come from any agent. `agent` is a rule over a `FiniteBelief` that has not learnt
+    `record` may come from any agent. `agent` is a rule over a `FiniteBelief` that has not learned
     yet; it defines the modes, the prior, the first situation and how the situation advances. It is
     copied, not changed.
 

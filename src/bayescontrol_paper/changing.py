@@ -225,7 +225,7 @@ PLAY_LINEAR: Final = {CONTEXTS: play_contexts, PLANT: play_plant}
 
 
 def run(settings: Settings, run: int) -> Columns:
-    """Record the regret of all agents, the hazards learnt, and the linear worlds."""
+    """Record the regret of all agents, the hazards learned, and the linear worlds."""
     played = {name: play(settings, run, name, AGENTS) for name in BANDITS}
     linear, motor = np.full((len(LINEAR), len(LINEAR_AGENTS)), np.nan), np.full(2, np.nan)
     if run < settings.linear_runs:
@@ -340,7 +340,7 @@ def _hazard_claim(results: Results) -> Claim:
     errors = [np.abs(v - math.log10(RATES[name])) for name, v in means.items()]
     near = np.max(errors, axis=0) <= 1.0
     return Claim(
-        "hazard-learnt",
+        "hazard-learned",
         "share of runs in which the posterior mean of ln h is within a factor of ten of the true "
         "rate, after fast and after slow changes",
         "ours", *chance.success_test(near, _PILOT, _ALARMS),
@@ -395,7 +395,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             [_regrets(results, name, title) for name, title in titles.items()],
             "Lower is better. All agents play the same bandits. The rule that expects changes "
             "learns anew after each change, and pays a small price where nothing changes. The "
-            "static rule averages over the past: the longer it has learnt, the longer it needs to "
+            "static rule averages over the past: the longer it has learned, the longer it needs to "
             "unlearn.",
             columns=2, note=f"{settings.runs:,} runs; bands: ± 2 standard errors",
         ),

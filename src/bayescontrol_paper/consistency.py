@@ -15,7 +15,7 @@ It records P(m1 | âo_≤t) and the total variation distance of the agent's acti
 
     ½ Σ_a | P(a | âo_≤t) - P(a | m1, x_t) |
 
-Where nothing can be learnt, the claims hold to 1e-12. The other two claims have a false-alarm rate
+Where nothing can be learned, the claims hold to 1e-12. The other two claims have a false-alarm rate
 of at most 1e-3 together.
 """
 

@@ -148,7 +148,7 @@ def times(settings: Settings) -> IntArray:
 
 
 @cache
-def _learnt_modes(world: str, agent: str) -> TabularModes:
+def _learned_modes(world: str, agent: str) -> TabularModes:
     """Return the modes over which the agent of that name learns."""
     modes = worlds()[world].modes
     return naive(modes) if agent == "naive" else modes
@@ -159,7 +159,7 @@ def run(settings: Settings, i: int) -> Columns:
     columns = {}
     at, seed, steps = times(settings), settings.seed, settings.steps
     for name, agent in product(worlds(), AGENTS):
-        modes, true = _learnt_modes(name, agent), worlds()[name].true
+        modes, true = _learned_modes(name, agent), worlds()[name].true
         found = simulate_divergences(modes, true, steps, 1, seed, at=at, against=[], first=i)
         columns[f"{name} {agent} low"] = found.low[0]
         columns[f"{name} {agent} posterior"] = found.posterior[0, :, true] / modes.prior[true]

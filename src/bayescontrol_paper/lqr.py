@@ -426,7 +426,7 @@ def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
             "Regret", [_regret_panel(results, name) for name in PLANTS],
             "Lower is better: total cost minus that of the best controller with the same noise. A "
             "line no steeper than the dotted one grows like √t or slower. The rule without a warm "
-            "start pays for its first draws, before it has learnt anything, and little after that.",
+            "start pays for its first draws, before it has learned anything, and little later.",
             columns=3, note=f"{note}; negative regret is not shown",
         ),
         "posterior": Chart(

@@ -7,7 +7,7 @@ Choosing a policy means choosing a subset of the world. The subsets and shares a
 exactly, and long runs are compared with them. A replica runs three agents from a random state:
 
     P1, P2        one policy acts for ever
-    alternating   the control rule. Both modes have the same hypothesis, so nothing is ever learnt,
+    alternating   the control rule. Both modes have the same hypothesis, so nothing is ever learned,
                   and each policy acts with probability 1/2 at every step
 
 The false-alarm rate of all claims together is at most 1e-3.

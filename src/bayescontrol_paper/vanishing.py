@@ -4,7 +4,7 @@
 
 Outside the core weights fall exponentially. Inside, a mode that acts as m* does may keep its
 weight for ever. A mode that acts differently may be refuted by its own policy, but slowly: the
-smaller its weight, the less often it acts, and the less is learnt about it. Its weight falls like
+smaller its weight, the less often it acts, and the less is learned about it. Its weight falls like
 1/t. A replica is one run of the rule in each of three classes:
 
     five modes       two outside the core of m*, two inside that act as it does

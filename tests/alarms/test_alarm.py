@@ -149,7 +149,7 @@ def test_it_stays_raised_until_it_is_reset_and_then_starts_again() -> None:
     bell.reset()
     assert (bell.raised, bell.step, bell.evidence_bits) == (False, None, 0.0)
     bell.observe(0, 0, 1, [math.log(0.5)])
-    # q keeps what it has learnt: 48 of 88.
+    # q keeps what it has learned: 48 of 88.
     assert bell.evidence_bits == pytest.approx(math.log2(48.5 / 89 / 0.5))
 
 

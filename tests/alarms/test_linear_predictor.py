@@ -88,7 +88,7 @@ def test_tuples_arrays_and_named_tuples_are_the_same() -> None:
 
 
 def test_a_controller_that_is_linear_in_the_state_is_no_obstacle() -> None:
-    """u = -2 x makes (1, x, u) collinear; an action off the line is not predicted, then learnt."""
+    """u = -2 x makes (1, x, u) collinear; an action off the line is not predicted, then learned."""
     q, rng = LinearPredictor(), np.random.default_rng(0)
     for _ in range(50):
         x = float(rng.normal())

@@ -386,7 +386,7 @@ PLANT = LinearSystem([[0.9, 0.2], [0.0, 0.7]], [[0.0], [1.0]], np.eye(2), [[1.0]
 def family(name: str) -> tuple[Any, Any, Any]:
     """An agent, a predictor and an environment of a family."""
     known = LinearQuadratic.on(PLANT, prior=SystemPrior())
-    learnt = LinearQuadratic(costs={"states": 2, "inputs": 1})
+    learned = LinearQuadratic(costs={"states": 2, "inputs": 1})
 
     def win(a: Any, rng: Stream) -> int:
         return int(rng.random() < 0.5)
@@ -413,7 +413,7 @@ def family(name: str) -> tuple[Any, Any, Any]:
             Answers(normal),
         ),
         "linear plant": (known.agent(), None, known.environment(PLANT)),
-        "learnt costs": (learnt.agent(), None, learnt.environment(PLANT)),
+        "learned costs": (learned.agent(), None, learned.environment(PLANT)),
         "changing plant": (known.changing().agent(), None, known.environment(PLANT)),
         "particles": (particles(), None, Answers(normal)),
     }
@@ -422,7 +422,7 @@ def family(name: str) -> tuple[Any, Any, Any]:
 
 FAMILIES = (
     "tabular", "mdp modes", "bernoulli", "gaussian", "named arms", "changing bernoulli",
-    "changing gaussian", "changing per arm", "linear plant", "learnt costs", "changing plant",
+    "changing gaussian", "changing per arm", "linear plant", "learned costs", "changing plant",
     "output feedback", "particles",
 )  # fmt: skip
 

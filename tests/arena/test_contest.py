@@ -215,14 +215,14 @@ class First:
 
     def __init__(self) -> None:
         self.decisions = 0
-        self.learnt: list[tuple[int, float]] = []
+        self.learned: list[tuple[int, float]] = []
 
     def decide(self, x: object) -> int:
         self.decisions += 1
         return 0
 
     def learn(self, x: object, a: int, r: float) -> None:
-        self.learnt.append((self.decisions, r))
+        self.learned.append((self.decisions, r))
 
 
 @pytest.mark.parametrize("world", [w.name for w in WORLDS if w.name != "digits"])
@@ -246,8 +246,8 @@ def test_regret_is_the_sum_of_lost_means() -> None:
 def test_late_rewards_arrive_a_hundred_steps_late_and_in_order() -> None:
     run, player = make_run("late rewards", 0, 0, 130), First()
     play(player, run)
-    assert [t for t, _ in player.learnt] == list(range(101, 131))
-    assert [r for _, r in player.learnt] == run.rewards[:30, 0].tolist()
+    assert [t for t, _ in player.learned] == list(range(101, 131))
+    assert [r for _, r in player.learned] == run.rewards[:30, 0].tolist()
 
 
 def test_players_of_one_world_meet_the_same_rewards() -> None:
@@ -260,4 +260,4 @@ def test_players_of_one_world_meet_the_same_rewards() -> None:
     prepare = preparer({"a": make, "b": make})
     for name in "ab":
         prepare({"player": name, "world": "fast changes", "seed": 4, "steps": 60}, 7)()
-    assert played[0].learnt == played[1].learnt
+    assert played[0].learned == played[1].learned

@@ -111,7 +111,7 @@ def test_predictive_needs_a_finite_set_of_rewards(case: Case) -> None:
 def ranks(case: Case, runs: int, draws: int, learn: int = 1) -> FloatArray:
     """Count the drawn means below the true one, for worlds drawn from the prior.
 
-    `learn` = 2 is a planted bug: each reward is learnt twice.
+    `learn` = 2 is a planted bug: each reward is learned twice.
     """
     found = []
     for run in range(runs):

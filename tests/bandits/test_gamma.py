@@ -15,7 +15,7 @@ from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
 
 
-def learnt(bandit: Any, rewards: list[float]) -> Any:
+def learned(bandit: Any, rewards: list[float]) -> Any:
     belief = bandit.belief()
     for r in rewards:
         belief.observe(None, 0, r)
@@ -33,7 +33,7 @@ RATE = np.exp(np.linspace(-9.0, 5.0, 8001))
 
 def test_conjugate_and_grid_agree_for_counts() -> None:
     counts = [3.0, 0.0, 2.0, 5.0]
-    belief = learnt(PoissonBandit(1, prior=(2.5, 1.5)), counts)
+    belief = learned(PoissonBandit(1, prior=(2.5, 1.5)), counts)
     likelihood = sum(counts) * np.log(RATE) - len(counts) * RATE
     v = on_a_grid(2.5 * np.log(RATE) - 1.5 * RATE, likelihood)
     a, b = belief.posterior()[0]
@@ -47,7 +47,7 @@ def test_conjugate_and_grid_agree_for_counts() -> None:
 
 def test_conjugate_and_grid_agree_for_waiting_times() -> None:
     times = [0.7, 2.5, 0.1, 1.9]
-    belief = learnt(ExponentialBandit(1, prior=(2.5, 1.5)), times)
+    belief = learned(ExponentialBandit(1, prior=(2.5, 1.5)), times)
     v = on_a_grid(2.5 * np.log(RATE) - 1.5 * RATE, len(times) * np.log(RATE) - sum(times) * RATE)
     a, b = belief.posterior()[0]
     assert v @ RATE == pytest.approx(a / b, rel=1e-10)
@@ -141,7 +141,7 @@ def test_priors_too_wide_to_draw_a_world_raise_a_clear_error() -> None:
         ExponentialBandit(20, prior=(1e-4, 1)).draw(1)
 
 
-def test_large_counts_are_learnt_quickly() -> None:
+def test_large_counts_are_learned_quickly() -> None:
     bandit = PoissonBandit(2, prior=(1, 1e-12))
     agent = bandit.agent()
     record = interact(agent, bandit.environment([1e12, 2e12]), 300, seed=0)

@@ -18,7 +18,7 @@ from bayescontrol.seeding import Stream
 REWARDS = [1.3, -0.4, 2.2, 0.9, 1.7]
 
 
-def learnt(belief: Any, rewards: list[float]) -> Any:
+def learned(belief: Any, rewards: list[float]) -> Any:
     for r in rewards:
         belief.observe(None, 0, r)
     return belief
@@ -36,7 +36,7 @@ def test_a_prior_is_given_as_mean_and_standard_deviation() -> None:
 
 def test_conjugate_and_grid_agree_with_known_variance() -> None:
     """P(m | past) on 40,001 points; a smooth density makes the sum exact to 1e-12."""
-    belief = learnt(GaussianBandit(1, sd=0.8, prior=(0.5, 2.0)).belief(), REWARDS)
+    belief = learned(GaussianBandit(1, sd=0.8, prior=(0.5, 2.0)).belief(), REWARDS)
     m = np.linspace(-20.0, 20.0, 40_001)
     log_v = -0.5 * ((m - 0.5) / 2.0) ** 2
     log_v -= sum(0.5 * ((r - m) / 0.8) ** 2 for r in REWARDS)
@@ -64,7 +64,7 @@ def grid_of_means_and_precisions(rewards: list[float]) -> tuple[FloatArray, Floa
 
 def test_conjugate_and_grid_agree_with_unknown_variance() -> None:
     prior = (0.5, 2, 3, 1.5)
-    belief = learnt(GaussianBandit(1, sd=None, prior=prior).belief(), REWARDS)
+    belief = learned(GaussianBandit(1, sd=None, prior=prior).belief(), REWARDS)
     m, tau, v = grid_of_means_and_precisions(REWARDS)
     mu, kappa, alpha, beta = belief.posterior()[0]
     assert (v * m).sum() == pytest.approx(mu, abs=1e-8)
@@ -133,9 +133,9 @@ def test_merging_is_exact_where_means_are_much_larger_than_the_spread(
     rng = np.random.default_rng(1)
     rewards = (mean + sd * rng.normal(size=601)).tolist()
     bandit = GaussianBandit(1, sd=None, prior=prior)
-    one, two = learnt(bandit.belief(), rewards[::3]), bandit.belief()
-    learnt(two, rewards[1::3])
-    learnt(two, rewards[2::3])
+    one, two = learned(bandit.belief(), rewards[::3]), bandit.belief()
+    learned(two, rewards[1::3])
+    learned(two, rewards[2::3])
     one.merge(two)
     for ours, exact in zip(one.posterior()[0], exact_row(prior, rewards), strict=True):
         assert abs(float(Fraction(float(ours)) / exact - 1)) < 1e-10
@@ -146,7 +146,7 @@ def test_a_wrong_merge_is_detected() -> None:
     """Planted bug: β is merged through plain sums of squares."""
     prior, rewards = (1e6, 1, 1, 1), (1e6 + np.random.default_rng(1).normal(size=600)).tolist()
     bandit = GaussianBandit(1, sd=None, prior=prior)
-    one, two = (learnt(bandit.belief(), rewards[k::2]).posterior()[0] for k in range(2))
+    one, two = (learned(bandit.belief(), rewards[k::2]).posterior()[0] for k in range(2))
 
     def sums(row: FloatArray) -> FloatArray:
         mu, kappa, _, beta = row
@@ -162,7 +162,7 @@ def test_a_wrong_merge_is_detected() -> None:
 
 def test_merging_with_an_untrained_belief_changes_only_rounding() -> None:
     for bandit in (GaussianBandit(1, sd=2.0, prior=(7, 3)), GaussianBandit(1, sd=None)):
-        one = learnt(bandit.belief(), REWARDS)
+        one = learned(bandit.belief(), REWARDS)
         before = one.posterior()
         one.merge(bandit.belief())
         np.testing.assert_allclose(one.posterior(), before, rtol=1e-15)
@@ -209,7 +209,7 @@ def test_the_repr_of_a_family_is_its_constructor_call() -> None:
     assert repr(GaussianBandit(2, sd=None)) == "GaussianBandit(NormalGamma(), 2 arms)"
 
 
-def test_the_noise_of_each_arm_is_learnt_separately() -> None:
+def test_the_noise_of_each_arm_is_learned_separately() -> None:
     """√(β/α) after 2,000 rewards is within a tenth of the truth: false alarm below 1e-9."""
     belief, rng = GaussianBandit(2, sd=None).belief(), Stream(3)
     for _ in range(2000):

@@ -256,7 +256,7 @@ def test_the_laws_of_beliefs_hold() -> None:
     check_bad_evidence(make, events, BAD_EVENTS)
 
 
-def test_a_bad_next_context_is_refused_before_anything_is_learnt() -> None:
+def test_a_bad_next_context_is_refused_before_anything_is_learned() -> None:
     agent = LinearBandit(2, 2).agent([0.0, 1.0])
     before = agent.save()
     for bad in ((1.0,), (1.0, np.nan), None):

@@ -153,7 +153,7 @@ def test_a_history_of_arrays_and_names_is_saved() -> None:
 
 
 def test_the_history_is_copied() -> None:
-    """An array that the world overwrites does not change what was learnt."""
+    """An array that the world overwrites does not change what was learned."""
     belief, o = make(50, normal_likelihoods), np.zeros(())
     belief.observe(None, 0, o)
     o[...] = 100.0

@@ -1,4 +1,4 @@
-"""Switching over modes with private state, exactly or by interacting models; learnt hazards."""
+"""Switching over modes with private state, exactly or by interacting models; learned hazards."""
 
 import itertools
 import math
@@ -81,7 +81,7 @@ def test_switching_over_a_shared_state_equals_the_sum_over_all_paths(steps: int)
     assert belief.code_length() == pytest.approx(-math.log2(v.sum()), abs=1e-12)
 
 
-def test_a_learnt_hazard_equals_the_sum_over_all_paths_and_hazards() -> None:
+def test_a_learned_hazard_equals_the_sum_over_all_paths_and_hazards() -> None:
     hazards, prior = [0.0, 0.05, 0.6], [0.5, 0.2, 0.3]
     v = by_paths(hazards, prior, SEEN)
     belief = SwitchingBelief(ECHOES, PRIOR, hazard=hazards, hazard_prior=prior, shared_state=True)
@@ -154,7 +154,7 @@ def test_without_a_hazard_interacting_models_are_independent_filters(change: Any
 
 
 @pytest.mark.parametrize("hazard", [[0.0, 0.3], [0.01, 0.2, 0.9]])
-def test_interacting_models_with_a_learnt_hazard_equal_a_plain_implementation(hazard: Any) -> None:
+def test_interacting_models_with_a_learned_hazard_equal_a_plain_implementation(hazard: Any) -> None:
     """Joint weights by loops over (h, i, j); the state is mixed from all (h, i)."""
     prior = np.array([0.2, 0.5, 0.3])
     belief = InteractingBelief(CARTS, prior, hazard=hazard)

@@ -205,7 +205,7 @@ EXAMPLES = (
     ),
     Example(
         "a trap in which all act alike",
-        "In the pit nothing is learnt, but all act the same. Outside, wrong modes are refuted. In "
+        "In the pit nothing is learned, but all act the same. Outside, wrong modes are refuted. In "
         "the open the third mode acts differently, so the theorem does not cover it.",
         build(
             {

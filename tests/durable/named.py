@@ -766,7 +766,7 @@ CHANGING_BELIEFS: dict[str, Case] = {
         question=_context(2),
         answer=_real,
     ),
-    "switching, learnt": Case(
+    "switching, learned": Case(
         _named(_coins(lambda modes: SwitchingBelief(modes, hazard=[0.1, 0.01])))
     ),
     "interacting": Case(

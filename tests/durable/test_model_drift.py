@@ -59,7 +59,7 @@ def test_the_check_folds_a_limited_number_of_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = write_log(tmp_path, 60)
-    learnt: list[int] = []
+    learned: list[int] = []
     build = levers(0.8).build
 
     def counting() -> Any:
@@ -67,7 +67,7 @@ def test_the_check_folds_a_limited_number_of_events(
         learn = agent.learn
 
         def counted(x: None, a: str, o: int) -> None:
-            learnt.append(o)
+            learned.append(o)
             learn(x, a, o)
 
         agent.learn = counted
@@ -75,7 +75,7 @@ def test_the_check_folds_a_limited_number_of_events(
 
     monkeypatch.setattr(fold, "_MAX_FOLDED", 20)
     open_agent(store, "m", named_model("levers", version=1, build=counting)).close()
-    assert len(learnt) == 10
+    assert len(learned) == 10
 
 
 def test_a_damaged_snapshot_does_not_hide_the_log(tmp_path: Path) -> None:

@@ -331,7 +331,7 @@ def test_a_log_of_either_version_is_continued_in_its_version(version: int) -> No
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_logistic_rewards_are_learnt_as_in_the_version_of_the_log(version: int) -> None:
+def test_logistic_rewards_are_learned_as_in_the_version_of_the_log(version: int) -> None:
     bandit = LogisticBandit(2, 2)
     link = {1: LaplaceLogit, 2: Logit}[version]
     for problem in (bandit, bandit.changing(), bandit.changing(per_arm=True)):

@@ -75,7 +75,7 @@ def test_an_invalid_key_is_refused_when_the_request_is_created(key: Any) -> None
 
 
 @pytest.mark.parametrize("old", [True, False], ids=["from the log", "recent"])
-def test_an_observation_repeated_in_one_batch_is_learnt_once(tmp_path: Path, old: bool) -> None:
+def test_an_observation_repeated_in_one_batch_is_learned_once(tmp_path: Path, old: bool) -> None:
     store = f"sqlite:///{tmp_path / 'shop.db'}"
     with open_agent(store, "shop", BernoulliBandit(["red", "blue"]), seed=1) as shop:
         d, other = shop.act(), shop.act()

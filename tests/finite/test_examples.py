@@ -217,7 +217,7 @@ def test_in_the_consistency_diagram_weights_never_change() -> None:
         assert agent.belief.posterior() == pytest.approx([0.3, 0.7], abs=1e-12)
 
 
-def test_the_pit_is_never_left_and_nothing_is_learnt_there() -> None:
+def test_the_pit_is_never_left_and_nothing_is_learned_there() -> None:
     modes = trap()
     pit = modes.labels.situations.index("pit")
     assert (modes.successor[pit] == pit).all()

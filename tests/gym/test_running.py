@@ -239,7 +239,7 @@ def rows(record: Record) -> list[Any]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("envs", [1, 5])
-def test_reset_steps_are_not_learnt(mode: AutoresetMode, envs: int) -> None:
+def test_reset_steps_are_not_learned(mode: AutoresetMode, envs: int) -> None:
     """Their transitions, from a hole to the start, are not in the table."""
     agent = GibbsMDP(4, 0).agent()
     record = drive(agent, lanes(envs, mode, max_episode_steps=-1), 400)

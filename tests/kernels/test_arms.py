@@ -1,4 +1,4 @@
-"""Kernels of every family: drawn means, learnt rows and rewards, compared with exact values.
+"""Kernels of every family: drawn means, learned rows and rewards, compared with exact values.
 
 Kolmogorov-Smirnov tests compare √n sup|F_n - F| with 2.69, chi-square tests the statistic with
 its quantile: false-alarm rate 1e-6 each. The seeds are fixed, so results are
@@ -180,10 +180,10 @@ def test_learning_one_by_one_gives_the_row_of_all_rewards_at_once(
     case: tuple[str, int, FloatArray, list[float], list[float], list[Fraction]],
 ) -> None:
     _, kind, constants, row, rewards, exact = case
-    learnt = np.array(row)
+    learned = np.array(row)
     for r in rewards:
-        arms.learn(kind, constants, learnt, r)
-    for ours, wanted in zip(learnt, exact, strict=True):
+        arms.learn(kind, constants, learned, r)
+    for ours, wanted in zip(learned, exact, strict=True):
         assert abs(Fraction(float(ours)) / wanted - 1) < 1e-14
 
 

@@ -52,7 +52,7 @@ def random_walk(mdp: MDP, steps: int, belief: GibbsBelief, seed: int = 0) -> lis
     return observed
 
 
-def learnt(mdp: MDP, steps: int, **options: Any) -> GibbsBelief:
+def learned(mdp: MDP, steps: int, **options: Any) -> GibbsBelief:
     belief = GibbsBelief(len(mdp.actions), PRIOR, allowed=mdp.actions_in, **options)
     random_walk(mdp, steps, belief)
     return belief
@@ -137,7 +137,7 @@ def test_rho_and_every_q_are_drawn_from_the_printed_joint_with_m_fixed(
 ) -> None:
     """With σ = 0 a draw is its mean; with σ = 1 the same normal number gives the spread."""
     mdp = masked_mdp()
-    belief = learnt(mdp, steps, states=states)
+    belief = learned(mdp, steps, states=states)
     belief.sample(Stream(1))
     terms = terms_of(belief)
     e, c, size = chain_of(belief)
@@ -420,7 +420,7 @@ def test_recentring_changes_no_action_and_rho_only_by_rounding(
 
 
 def test_a_shift_commutes_with_a_sweep() -> None:
-    belief = learnt(masked_mdp(), 60)
+    belief = learned(masked_mdp(), 60)
     e, c, size = chain_of(belief)
     twin = belief.copy()
     other = twin.ledger.chain

@@ -51,7 +51,7 @@ def test_rotations_add_the_evidence_of_a_row(d: int) -> None:
 
 
 def test_nearly_equal_rows_do_not_lose_precision_in_other_directions() -> None:
-    """Nothing is learnt along (1, -1); an updated covariance would lose the precision of 1e-6."""
+    """Nothing is learned along (1, -1); an updated covariance would lose the precision of 1e-6."""
     R, z, v = 1e-3 * np.eye(2), np.zeros(2), np.empty(2)
     x = np.array([1.0, 1.0])
     for _ in range(100_000):

@@ -330,9 +330,9 @@ def test_every_class_has_an_example() -> None:
 @pytest.mark.parametrize("how", COPIES)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_copy_learns_as_the_original_and_apart_from_it(name: str, how: str) -> None:
-    """The twins never are copied: they were made and learnt by themselves."""
+    """The twins never are copied: they were made and learned by themselves."""
     example, later = EXAMPLES[name], range(8, 30)
-    original, twin, learnt_twin = (prepared(example) for _ in range(3))
+    original, twin, learned_twin = (prepared(example) for _ in range(3))
     if how in ("copy", "load") and not hasattr(original, how):
         pytest.skip(f"{type(original).__name__} has no {how}")
     if how == "pickle" and name in UNPICKLED:
@@ -340,9 +340,9 @@ def test_a_copy_learns_as_the_original_and_apart_from_it(name: str, how: str) ->
             pickle.dumps(original)
         return
     clone, unused = (COPIES[how](original, example) for _ in range(2))
-    for thing in (clone, learnt_twin, original):
+    for thing in (clone, learned_twin, original):
         learn(thing, example, later)
-    expected = answers(learnt_twin, example, 30)
+    expected = answers(learned_twin, example, 30)
     np.testing.assert_equal(answers(clone, example, 30), expected)
     np.testing.assert_equal(answers(original, example, 30), expected)
     np.testing.assert_equal(answers(unused, example, 30), answers(twin, example, 30))

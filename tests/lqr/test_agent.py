@@ -201,7 +201,7 @@ def test_the_final_gain_has_a_nearly_optimal_cost(schedule: Any) -> None:
         assert 1.0 <= np.median(excess) < 1.02
 
 
-def test_costs_are_learnt_from_observations() -> None:
+def test_costs_are_learned_from_observations() -> None:
     """At the end the drawn Q and R and the gain are close to the true ones."""
     system = LinearSystem(SYSTEM.A, SYSTEM.B, np.diag([3.0, 1.0]), [[0.5]])
     agent = LinearAgent(SystemBelief(CostBelief(2, 1, noise=0.1), tries=1000))

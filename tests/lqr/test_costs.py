@@ -21,7 +21,7 @@ def random_events(count: int) -> list[tuple[FloatArray, FloatArray, float]]:
     return events
 
 
-def learnt(events: list[tuple[FloatArray, FloatArray, float]]) -> CostBelief:
+def learned(events: list[tuple[FloatArray, FloatArray, float]]) -> CostBelief:
     belief = CostBelief(2, 1, noise=0.1)
     for event in events:
         belief.learn(*event)
@@ -35,7 +35,7 @@ def test_the_posterior_equals_batch_regression_to_1e_9() -> None:
     stacked = np.vstack([np.eye(4), np.array(rows) / 0.1])
     target = np.concatenate([prior, np.array([c for *_, c in events]) / 0.1])
     w = np.linalg.lstsq(stacked, target, rcond=None)[0]
-    mean = learnt(events).mean()
+    mean = learned(events).mean()
     assert np.abs(mean.Q - [[w[0], w[1]], [w[1], w[2]]]).max() < 1e-9
     assert np.abs(mean.R - w[3]).max() < 1e-9
     assert np.abs(mean.Q - Q).max() < 0.05
@@ -43,18 +43,18 @@ def test_the_posterior_equals_batch_regression_to_1e_9() -> None:
 
 def test_merging_combines_the_evidence_of_both_beliefs() -> None:
     events = random_events(100)
-    one, two, whole = learnt(events[::2]), learnt(events[1::2]), learnt(events)
+    one, two, whole = learned(events[::2]), learned(events[1::2]), learned(events)
     one.merge(two)
     assert np.allclose(one.posterior(), whole.posterior(), rtol=1e-10)
     assert one.count == 100
     with pytest.raises(IncompatibleState, match="equal sizes, noise and priors"):
         one.merge(CostBelief(2, 1, noise=0.2))
-    with pytest.raises(IncompatibleState, match="known costs with costs that are learnt"):
+    with pytest.raises(IncompatibleState, match="known costs with costs that are learned"):
         one.merge("costs")
 
 
 def test_a_loaded_belief_draws_the_same() -> None:
-    belief = learnt(random_events(10))
+    belief = learned(random_events(10))
     twin = CostBelief(2, 1, noise=0.1).restored(belief.save())
     one, two = (b.draw(Stream(5), 100)[0] for b in (belief, twin))
     assert one is not None
@@ -76,7 +76,7 @@ def test_without_a_definite_draw_none_is_returned() -> None:
 
 @pytest.mark.parametrize("cost", [np.nan, np.inf, "dear", None, 1e300])
 def test_an_invalid_cost_is_refused_and_changes_nothing(cost: float) -> None:
-    belief = learnt(random_events(3))
+    belief = learned(random_events(3))
     before = belief.save()
     with pytest.raises(BadEvidence):
         belief.learn(np.ones(2), np.ones(1), cost)

@@ -331,7 +331,7 @@ def ratios(layout: str, steps: int, runs: int, **options: Any) -> list[float]:
     [({}, 0.945), ({"partial": 6}, 0.945), ({"states": 49}, 0.86)],
     ids=["prior B", "partial", "prior A"],
 )
-def test_three_cups_are_learnt_in_60_000_steps(options: dict[str, Any], least: float) -> None:
+def test_three_cups_are_learned_in_60_000_steps(options: dict[str, Any], least: float) -> None:
     """Measured on 12 seeds: .974 (B), .978 (partial), .895 (A, whose prior weighs more), with a
     standard deviation of .016 per run. The mean of 4 runs is below the bound in < 2e-4 of seeds.
     """
@@ -350,7 +350,7 @@ def test_three_cups_are_almost_solved_in_500_000_steps(states: int | None) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partial", [0, 40, 8])
-def test_an_open_grid_of_400_states_is_learnt_in_400_000_steps(partial: int) -> None:
+def test_an_open_grid_of_400_states_is_learned_in_400_000_steps(partial: int) -> None:
     """Measured: .90 to .93 with full sweeps, .90 to .96 with partial ones.
 
     The standard deviation of a run is .02, so one of two is below the bound in about 1e-2 of seeds.

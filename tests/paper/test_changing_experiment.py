@@ -46,7 +46,7 @@ SMALL = Settings(
     plant_steps=60, linear_runs=2, motor_steps=20, motor_runs=2,
 )  # fmt: skip
 NAMES = [
-    "fast-changes", "slow-changes", "no-change-price", "collapse", "linear-jumps", "hazard-learnt",
+    "fast-changes", "slow-changes", "no-change-price", "collapse", "linear-jumps", "hazard-learned",
     "motor",
 ]  # fmt: skip
 
@@ -126,7 +126,7 @@ def test_hazards_that_are_far_from_the_rate_fail() -> None:
     for world in (0, 1):
         wrong = made_up()
         wrong["log_hazard"][:10, world] += 1.7
-        found = claims(wrong)["hazard-learnt"]
+        found = claims(wrong)["hazard-learned"]
         assert (found.verdict, found.ours) == ("fails", 0.75)
 
 

@@ -36,7 +36,7 @@ def columns() -> Columns:
     return run_replicas(experiment, SMALL)
 
 
-def learnt(settings: Settings, **changes: Any) -> Columns:
+def learned(settings: Settings, **changes: Any) -> Columns:
     """Columns as after learning: the known reward of each agent with a little noise."""
     rng = np.random.default_rng(0)
     plan = world("three-cups").plan
@@ -93,7 +93,7 @@ def test_short_runs_make_no_claims_about_learning(columns: Columns) -> None:
 @pytest.mark.parametrize("size", ["quick", "full"])
 def test_expected_results_make_all_our_claims_hold(size: str) -> None:
     settings = getattr(experiment, size)
-    judged = claims(settings, learnt(settings))
+    judged = claims(settings, learned(settings))
     assert list(judged) == [
         "optimum", "rule-near-optimal", "rule-beats-R30", "rule-beats-R200", "rule-beats-R5",
         "R5-cup-cycle", "paper-order", "crossing-step",
@@ -115,7 +115,7 @@ def test_expected_results_make_all_our_claims_hold(size: str) -> None:
 )
 def test_a_planted_loss_makes_its_claim_fail(agent: str, factor: float, claim: str) -> None:
     settings = experiment.full
-    right = learnt(settings)
+    right = learned(settings)
     wrong = {name: values.copy() for name, values in right.items()}
     wrong["late"][:, list(AGENTS).index(agent)] *= factor
     assert claims(settings, right)[claim].holds
@@ -123,10 +123,10 @@ def test_a_planted_loss_makes_its_claim_fail(agent: str, factor: float, claim: s
 
 
 def test_thresholds_are_stricter_at_full_size() -> None:
-    late = learnt(experiment.full)["late"]
+    late = learned(experiment.full)["late"]
     late[:, :2] *= 0.97
     for settings, holds in ((experiment.quick, True), (experiment.full, False)):
-        observed = learnt(settings, late=late[: settings.runs])
+        observed = learned(settings, late=late[: settings.runs])
         assert claims(settings, observed)["rule-near-optimal"].holds is holds
 
 
@@ -144,7 +144,7 @@ def test_the_papers_numbers_for_its_own_map_are_not_comparable(
     reward: float,
 ) -> None:
     settings = experiment.full
-    columns = learnt(settings)
+    columns = learned(settings)
     columns["reward"][:, 0] = np.where(np.arange(500) < 62, 0.28, 0.38)
     columns["reward"][:, list(AGENTS).index(learner(30))] = reward
     columns["late"][:, list(AGENTS).index(learner(30))] *= reward / 0.3301
@@ -158,7 +158,7 @@ def test_the_papers_numbers_for_its_own_map_are_not_comparable(
 def test_the_cup_cycle_is_reported_as_a_share_of_the_runs() -> None:
     """The mean is not restricted to runs near the expected value."""
     settings = experiment.quick
-    columns = learnt(settings)
+    columns = learned(settings)
     columns["late"][:, list(AGENTS).index(learner(5))] = [0.221] * 5 + [0.341, 0.341, 0.301]
     claim = claims(settings, columns)["R5-cup-cycle"]
     assert (claim.ours, claim.holds) == (0.625, True)
@@ -169,7 +169,7 @@ def test_the_cup_cycle_is_reported_as_a_share_of_the_runs() -> None:
 
 def test_a_crossing_that_does_not_happen_is_reported_as_not_yet() -> None:
     settings = experiment.quick
-    columns = learnt(settings)
+    columns = learned(settings)
     columns["reward"][:, 0] = 0.0
     claim = claims(settings, columns)["crossing-step"]
     assert (claim.ours, claim.verdict) == ("not yet", "not comparable")

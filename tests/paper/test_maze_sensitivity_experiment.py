@@ -36,7 +36,7 @@ def columns() -> Columns:
     return run_replicas(experiment, SMALL)
 
 
-def learnt(settings: Settings) -> dict[str, Any]:
+def learned(settings: Settings) -> dict[str, Any]:
     """Columns as after learning."""
     gain = maze_plan().gain
     maze = np.full((settings.runs, len(PRIORS), len(VARIANTS)), 0.98 * gain)
@@ -114,7 +114,7 @@ def test_short_runs_make_claims_only_about_the_optima(columns: Columns) -> None:
 @pytest.mark.parametrize("size", ["quick", "full"])
 def test_expected_results_make_every_claim_hold(size: str) -> None:
     settings = getattr(experiment, size)
-    judged = claims(settings, learnt(settings))
+    judged = claims(settings, learned(settings))
     assert all(claim.holds for claim in judged.values())
     assert ("lake-p100" in judged) is (size == "full")
 
@@ -139,14 +139,14 @@ def test_a_planted_error_makes_its_claim_fail(
     column: str, where: tuple[int, int], factor: float, claim: str
 ) -> None:
     settings = experiment.full
-    wrong = learnt(settings)
+    wrong = learned(settings)
     assert claims(settings, wrong)[claim].holds
     wrong[column][:, where[0], where[1]] *= factor
     assert not claims(settings, wrong)[claim].holds
 
 
 def test_endless_walking_has_a_share_of_zero_on_the_cliff() -> None:
-    columns = learnt(SMALL)
+    columns = learned(SMALL)
     columns["toy_late"][:, TOYS.index(CLIFF)] = -1.0
     results = Results(SMALL, columns)
     assert all((results.toy(CLIFF, p) == 0.0).all() for p in PRECISIONS)

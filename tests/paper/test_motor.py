@@ -87,15 +87,15 @@ def test_learning_the_rate_costs_few_bits_when_the_load_changes() -> None:
     """One run of 600 steps with a new load every 200: the cost does not show who follows it.
 
     Pilot with seeds 1 to 8, in bits per step more than with the known rate: 0.002 to 0.004 with a
-    learnt rate, at least 0.06 with fading 0.96, at least 0.42 with a belief without changes.
+    learned rate, at least 0.06 with fading 0.96, at least 0.42 with a belief without changes.
     """
     makers: dict[str, Any] = {
         "known": motor_bank(hazard=RATE).belief,
-        "learnt": motor_bank(hazard=RATES).belief,
+        "learned": motor_bank(hazard=RATES).belief,
         "static": motor_bank().belief,
     }
     bits = prediction_bits(makers, "load", 0, 600, every=200)
-    assert bits["learnt"] < bits["known"] + 0.02 < bits["static"] - 0.1
+    assert bits["learned"] < bits["known"] + 0.02 < bits["static"] - 0.1
 
 
 def test_a_low_cost_does_not_show_that_an_agent_follows_the_load() -> None:

@@ -45,7 +45,7 @@ def test_the_example_of_a_model_creates_an_agent_that_acts_and_learns(url: str, 
         answers.append(ask(url, "POST", address.removeprefix(url), body))
     assert [answer.status for answer in answers] == [201, 200, 200], answers
     assert answers[0].json["model"] == name
-    assert answers[2].json == {"learnt": True}
+    assert answers[2].json == {"learned": True}
 
 
 def test_the_examples_name_the_requested_host_if_it_is_valid() -> None:

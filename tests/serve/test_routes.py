@@ -135,10 +135,10 @@ def test_an_invalid_key_is_a_bad_request(url: str, key: str) -> None:
     assert (answer.status, answer.kind) == (400, "bad-request")
 
 
-def test_an_observation_is_learnt_once(url: str) -> None:
+def test_an_observation_is_learned_once(url: str) -> None:
     answer = {"id": decided(url), "observation": 1}
-    learnt = [ask(url, "POST", "/v1/agents/shop/observe", answer).json for _ in range(2)]
-    assert learnt == [{"learnt": True}, {"learnt": False}]
+    learned = [ask(url, "POST", "/v1/agents/shop/observe", answer).json for _ in range(2)]
+    assert learned == [{"learned": True}, {"learned": False}]
 
 
 def test_another_observation_of_the_same_decision_is_a_conflict(url: str) -> None:
@@ -193,7 +193,7 @@ def test_a_sequential_agent_needs_feedback_before_the_next_act(url: str) -> None
         answer = ask(url, "POST", "/v1/agents/walker/act", {})
         assert (answer.status, answer.kind) == (409, "feedback-due")
         step = {"id": first, "observation": {"tuple": [1.0, "shop"]}}
-        assert ask(url, "POST", "/v1/agents/walker/observe", step).json == {"learnt": True}
+        assert ask(url, "POST", "/v1/agents/walker/observe", step).json == {"learned": True}
         assert client.agent("walker").act().situation == "shop"
         assert client.agent("walker").info()["feedback"] == "in turn"
 

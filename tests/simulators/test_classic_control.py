@@ -195,14 +195,14 @@ class Push:
 class SwitchesOnce:
     """A belief that switches to another mode after three observations."""
 
-    drawn, observed, learnt = 0, 0, 0.0
+    drawn, observed, learned = 0, 0, 0.0
 
     def sample(self, rng: Stream) -> Push:
         self.drawn = int(self.observed >= 3)
         return Push((2.0, -2.0)[self.drawn])
 
     def observe(self, x: Any, u: float, o: Any) -> None:
-        self.observed, self.learnt = self.observed + 1, u
+        self.observed, self.learned = self.observed + 1, u
 
 
 def test_bumpless_blends_from_the_input_in_force_and_learns_from_what_was_applied() -> None:
@@ -210,7 +210,7 @@ def test_bumpless_blends_from_the_input_in_force_and_learns_from_what_was_applie
     agent = Bumpless(ControlRule(belief, plant.start, next_state), steps=4)
     inputs = []
     for u, _ in islice(play(agent, plant, seed=0), 9):
-        assert belief.learnt == u
+        assert belief.learned == u
         inputs.append(u)
     assert inputs == [2.0, 2.0, 2.0, 1.0, 0.0, -1.0, -2.0, -2.0, -2.0]
 

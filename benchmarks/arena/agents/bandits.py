@@ -178,7 +178,7 @@ def information(alpha: float, beta: float, n: FloatArray, s: FloatArray, work: F
 
 @leaf
 def ratio(regret_i: float, gain_i: float, regret_j: float, gain_j: float, w: float) -> float:
-    """(w Δ_i + (1-w) Δ_j)² / (w g_i + (1-w) g_j); 0 without regret, ∞ if nothing is learnt."""
+    """(w Δ_i + (1-w) Δ_j)² / (w g_i + (1-w) g_j); 0 without regret, ∞ if nothing is learned."""
     regret = w * regret_i + (1.0 - w) * regret_j
     gain = w * gain_i + (1.0 - w) * gain_j
     if regret == 0.0:

@@ -144,7 +144,7 @@ class DirichletMDPBelief:
     """P(m | âo_<t) over models m of an MDP with declared states.
 
     `rewards="pair"` gives each (x,a) a mean reward, "transition" each (x,a,y). A known reward,
-    `reward[x,a]` or `reward[x,a,y]`, is not learnt. `possible[x,a,y]` says which successors a pair
+    `reward[x,a]` or `reward[x,a,y]`, is not learned. `possible[x,a,y]` says which successors a pair
     may have, all by default; `allowed(x)` which actions a state offers.
 
     >>> belief = DirichletMDPBelief(2, ["stay", "go"], ModelPrior(alpha=1.0))

@@ -36,7 +36,7 @@ class Regressions:
         return len(self.z)
 
     def append(self, other: "Regressions") -> None:
-        """Append the regressions of `other`, which must not have learnt anything yet."""
+        """Append the regressions of `other`, which must not have learned anything yet."""
         R, z = other._prior
         self.R, self.z = np.vstack([self.R, R]), np.vstack([self.z, z])
         self._prior = np.vstack([self._prior[0], R]), np.vstack([self._prior[1], z])

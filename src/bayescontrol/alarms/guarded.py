@@ -95,7 +95,7 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
     while start < steps:
         w, e, blocks = rule.belief.weight_arrays()
         counts, log_e = alarm.predictor.table(situations, actions), alarm.log_evidence(len(w))
-        done, learnt, drawn_in, x, environment.x = kernels.tabular.interact_with_alarm(
+        done, learned, drawn_in, x, environment.x = kernels.tabular.interact_with_alarm(
             w, e, blocks, modes.policy, modes.by_mode, modes.successor,
             modes.hypothesis[environment.m], rule.x, environment.x, p.state, q.state, counts,
             log_e, np.empty((2, len(w))), alarm.threshold, alarm.raised, fallback,
@@ -105,7 +105,7 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
         stopped = start + done < steps and not raised
         drawn = columns[0, start : start + done + stopped]
         drawn = drawn[drawn >= 0]  # only the steps in which the rule acted
-        rule.belief.fast_forward(learnt, int(drawn[-1]) if drawn.size else rule.belief.drawn)
+        rule.belief.fast_forward(learned, int(drawn[-1]) if drawn.size else rule.belief.drawn)
         if drawn.size:
             rule.fast_forward(drawn.size, drawn_in, x)
         rule.x = x

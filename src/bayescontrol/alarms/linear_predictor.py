@@ -85,7 +85,7 @@ class LinearPredictor:
         self._last = row[key[1] :].copy()
 
     def restart(self, place: int, used: npt.NDArray[np.bool_]) -> None:
-        """Forget what this place has learnt; learn only in the places that are used."""
+        """Forget what this place has learned; learn only in the places that are used."""
         self._used = np.where(used, 0, -1)
         for F, n in self._parts.values():
             F[place], n[place] = 0.0, 0

@@ -379,7 +379,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._refresh()
 
     def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Late feedback for it is still learnt.
+        """Never pull this arm again. Late feedback for it is still learned.
 
         >>> from bayescontrol.bandits import BernoulliBandit
         >>> belief = BernoulliBandit(["red", "blue"]).belief()

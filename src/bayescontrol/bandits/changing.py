@@ -255,7 +255,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         return belief
 
     def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Late answers for it are still learnt."""
+        """Never pull this arm again. Late answers for it are still learned."""
         self._roster.retire(arm)
         self._drawn_from = None
 
@@ -432,7 +432,7 @@ class PerArmBelief(HasArms[Any]):
         self._parts, self._last = parts, None
 
     def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Late answers for it are still learnt."""
+        """Never pull this arm again. Late answers for it are still learned."""
         self._roster.retire(arm)
         self._last = None
 

@@ -4,7 +4,7 @@
     environment    r_t ~ P(r | x_t·w_a),  then x_{t+1} from the source of contexts
 
 Contexts are N(0, I), uniform on the unit sphere, or drawn by a function. A world starts in the
-context 0, in which nothing can be learnt, unless another start is given. Give the agent the same
+context 0, in which nothing can be learned, unless another start is given. Give the agent the same
 start: `agent(start=world.start)`.
 """
 
@@ -265,7 +265,7 @@ class ContextualBandit:
 
         Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise
         `NoContext`. For a simulated world use `start=world.start`. With `laplace`, rewards of a
-        logistic bandit are learnt by Laplace's approximation, as in logs of version 1.
+        logistic bandit are learned by Laplace's approximation, as in logs of version 1.
 
         >>> from bayescontrol import LinearBandit
         >>> LinearBandit(["short", "long"], features=2).agent().observe("short", 5.0)

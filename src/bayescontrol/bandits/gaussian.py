@@ -266,7 +266,7 @@ class GaussianBandit(Bandit):
 
     With `sd` the standard deviation of the noise is known, and `prior` is the mean and the
     standard deviation of an arm's mean reward, by default (0, 1). With `sd=None` the noise is
-    learnt for each arm, and `prior` is (μ, κ, α, β), by default (0, 1, 1, 1): see `NormalGamma`.
+    learned for each arm, and `prior` is (μ, κ, α, β), by default (0, 1, 1, 1): see `NormalGamma`.
     Give one prior for all arms, or one per arm, on the scale of your rewards.
 
     `arms` is the number of arms or their names.

@@ -273,7 +273,7 @@ class LinearBelief(HasArms[LinearWeights]):
         self._roster, self._posteriors = roster, posteriors
 
     def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Late feedback for it is still learnt.
+        """Never pull this arm again. Late feedback for it is still learned.
 
         If the mode drawn last has no other arm, it is dropped: the next action draws a new mode.
         """
@@ -536,7 +536,7 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         self._update_last()
 
     def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Late feedback for it is still learnt."""
+        """Never pull this arm again. Late feedback for it is still learned."""
         self._roster.retire(arm)
         self._update_last()
 

@@ -292,7 +292,7 @@ class Logit:
 
 
 class LaplaceLogit(Logit):
-    """The rewards of `Logit`, learnt by Laplace's approximation at each reward.
+    """The rewards of `Logit`, learned by Laplace's approximation at each reward.
 
     It continues logs of version 1 and states that were saved before `Logit` matched moments.
     Its error is two to five times that of `Logit`: a single weight is off by 0.1 to 0.2 posterior
@@ -316,7 +316,7 @@ def with_laplace(link: Link) -> Link:
 
 
 def pays_alike(one: Link, other: Link) -> bool:
-    """Whether two links have the same rewards; how rewards are learnt may differ."""
+    """Whether two links have the same rewards; how rewards are learned may differ."""
     same = repr(with_laplace(one)) == repr(with_laplace(other))
     return same and np.array_equal(one.constants, other.constants)
 

@@ -156,7 +156,7 @@ class Bank:
     `setpoint` and `disturbance` are numbers, lists, or functions of the step: setpoint(k) is the
     wanted value of output k, where output 0 is the one before the first input. With a `hazard`, the
     plant may switch between the modes at this rate per step; a list of rates is a grid on which the
-    rate is learnt (`InteractingBelief`). Then the filters are mixed, so state i must mean the same
+    rate is learned (`InteractingBelief`). Then the filters are mixed, so state i must mean the same
     in all models. This is known if the output determines the state in the same way in all of them.
     Otherwise write the models in the same physical states and say so with `same_states=True`.
     `first_input` is the input before the first step, by default that of the operating point.

@@ -288,7 +288,7 @@ def gittins_bounds(
     """Return proven bounds low < ν(α, β) < high.
 
     Their distance is at most 2 `tolerance`, or what double precision allows. With `lookahead` the
-    arm can be learnt about for that many more pulls; after that it is pulled for ever, or never
+    arm can be learned about for that many more pulls; after that it is pulled for ever, or never
     again.
 
     >>> low, high = gittins_bounds(2, 1, 0.7)

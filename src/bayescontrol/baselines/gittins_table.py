@@ -40,7 +40,7 @@ class GittinsTable:
     """ν(s, f) for s + f ≤ pulls, an arm with Beta(α, β) prior, discount γ ≤ .9999.
 
     Every index is certified to `tolerance`; `error` is the largest radius. With `lookahead`, the
-    arm can be learnt about until it has been pulled that many times in total. After that, the
+    arm can be learned about until it has been pulled that many times in total. After that, the
     better of its mean μ and the certain alternative is chosen for ever. Tables are cached on disk
     unless `cache=False`.
 

@@ -1,10 +1,10 @@
 """Beliefs about worlds that change: when the current segment began is part of the mode.
 
     mode           (h, s, m): hazard rate, start of the segment, and a mode of a static belief
-    P(h, s | past)      learnt, see `kernels.changes`;  h is on a grid
+    P(h, s | past)      learned, see `kernels.changes`;  h is on a grid
     P(m | h, s, past) = P(m | observations since s): a static belief for each start
 
-At every decision the world changes with probability h. Then all that was learnt before is void,
+At every decision the world changes with probability h. Then all that was learned before is void,
 and the prior returns. At most `places` starts are held. If there are more, the one with the
 smallest probability is dropped, and the nearest start in time takes its probability.
 
@@ -63,10 +63,10 @@ class Segments:
 
     def learn(self, size: int, event: Event) -> None:
         """Let the first `size` beliefs learn. An error changes nothing."""
-        learnt = {i: self._beliefs[i].copy() for i in range(size)}
-        for belief in learnt.values():
+        learned = {i: self._beliefs[i].copy() for i in range(size)}
+        for belief in learned.values():
             belief.observe(*event)
-        self._beliefs = learnt
+        self._beliefs = learned
 
     def restart(self, place: int) -> None:
         """Begin a new segment with the prior."""
@@ -287,7 +287,7 @@ class ChangePointBelief:
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the answer to the current decision. An error leaves the belief unchanged.
 
-        Without a decision, o is learnt as the answer to a new one. If earlier decisions wait for
+        Without a decision, o is learned as the answer to a new one. If earlier decisions wait for
         answers, this is an error: `answer` needs to know which one is meant.
         """
         self._answer_current(self.prior.plain_event(x, a, o))

@@ -118,7 +118,7 @@ _KIND: Final = ModelKind(
         "settings": SettingDoc('{"dict": [["arms", …], …]}', "The settings of that problem."),
         "hazards": SettingDoc(
             "list of probabilities",
-            "Possible probabilities of a change per decision; their weights are learnt. Default: "
+            "Possible probabilities of a change per decision; their weights are learned. Default: "
             "0.1, 0.01, … 0.000001.",
             largest=100,
         ),
@@ -170,7 +170,7 @@ class Changing:
     def agent(self, *arguments: Any, laplace: bool = False, **options: Any) -> Rule:
         """Return an agent; the arguments are those of the static problem.
 
-        With `laplace`, rewards of a logistic bandit are learnt by Laplace's approximation, as in
+        With `laplace`, rewards of a logistic bandit are learned by Laplace's approximation, as in
         logs of version 1. Other problems ignore it.
         """
         static = self.problem.agent(*arguments, **options)

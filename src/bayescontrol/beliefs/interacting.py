@@ -5,7 +5,7 @@
 
 Exact switching would need a filter for every sequence of modes. After each step the filter of mode
 j starts from one Gaussian that stands for all sequences that end in j (Blom & Bar-Shalom 1988,
-IEEE Transactions on Automatic Control 33:780). If the hazard is learnt, the filters are shared by
+IEEE Transactions on Automatic Control 33:780). If the hazard is learned, the filters are shared by
 all hazards, and w_ij is averaged over P(h | m_t, âo_≤t): the weights of the mixture are right, but
 a filter for each hazard would be a little more accurate.
 """

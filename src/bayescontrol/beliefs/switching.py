@@ -93,7 +93,7 @@ class SwitchingBelief(_Changing[M]):
     """P(m_t | âo_<t), where the mode changes with hazard h per step, or by a table P(m' | m).
 
     With `hazard`, a change draws the new mode from the prior, possibly the same mode again. A list
-    of hazards is a grid on which the hazard is learnt, exactly; `hazard_prior` are their
+    of hazards is a grid on which the hazard is learned, exactly; `hazard_prior` are their
     probabilities, equal by default. `transition` is a table instead, with one row per mode m.
 
     Modes with private state are switched exactly only if all have the same state, such as a
@@ -242,9 +242,9 @@ class SwitchingBelief(_Changing[M]):
     # -- saving ----------------------------------------------------------------------------------
 
     def save(self) -> Arrays:
-        """As `FiniteBelief.save`, with the hazard; P(h | m) is saved if the hazard is learnt."""
-        learnt = {"hazard_given_mode": self._given.copy()} if len(self._hazards) > 1 else {}
-        return super().save() | learnt
+        """As `FiniteBelief.save`, with the hazard; P(h | m) is saved if the hazard is learned."""
+        learned = {"hazard_given_mode": self._given.copy()} if len(self._hazards) > 1 else {}
+        return super().save() | learned
 
     def load(self, arrays: Arrays) -> None:
         """Restore a state saved by a belief over the same modes with the same parameters."""

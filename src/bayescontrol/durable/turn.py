@@ -207,13 +207,13 @@ class Turn:
             why = f"decision {n} was never observed, but later ones exist"
             raise damaged_error(self._name, why)
         self._copy_once()
-        learnt = events.Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
+        learned = events.Observed(seq=self.fold.seq + 1, n=n, o=o, time=self._time)
         try:
-            self.rows.append(events.encode_row(learnt))
-            self.fold.take_observation(learnt, decision.x, decision.a)
+            self.rows.append(events.encode_row(learned))
+            self.fold.take_observation(learned, decision.x, decision.a)
         except Exception as error:
             raise _Rejected(_observation_error(error, n, o)) from error
-        self.observations[n] = learnt
+        self.observations[n] = learned
         self.cache.clear()
         return True
 

@@ -104,7 +104,7 @@ class ClassMode:
 def finish_loop(
     agent: Any, done: int, drawn_in: Any, x: Any, drawn: Any, actions: Any, observations: Any
 ) -> Record:
-    """Synchronise an agent with a compiled loop that learnt `done` steps; return the record."""
+    """Synchronise an agent with a compiled loop that learned `done` steps; return the record."""
     acted = min(done + 1, len(actions))
     if acted:
         agent.belief.fast_forward(done, int(drawn[acted - 1]))

@@ -16,13 +16,13 @@
     lane i                    situation x_i,  a_i = the agent's action,  learns (x_i, a_i, o_i)
     an end as a transition    learn (x, a) → (r, x_0), the first state of the next episode
     an end with a mask        learn (x, a) → (r, y); the lane continues in x_0, and the jump
-                              y → x_0 is not learnt
+                              y → x_0 is not learned
     an end as a state         learn (x, a) → (r, "end") and ("end", first action) → (0, x_0): all
                               episodes end in one state, and a reset is a transition with reward 0
 
-If a vector environment resets in the step after the end ("NextStep"), that step is neither learnt
+If a vector environment resets in the step after the end ("NextStep"), that step is neither learned
 nor recorded, because its action has no effect. Both autoreset modes give the same transitions.
-Lanes can be learnt in any order, because evidence is exchangeable. A mode with private state
+Lanes can be learned in any order, because evidence is exchangeable. A mode with private state
 follows one history, so `drive` rejects it.
 """
 
@@ -182,7 +182,7 @@ def drive(
     the next episode, with a "mask" to the last state, or as a transition to the state "end", from
     which a reset leads to the first state; the record then has a row for each reset. By default
     `terminated` is "transition" if the states are finite, and "mask" in a Box. The returned record
-    has one row per learnt transition, with the columns situation, lane, reward and ended.
+    has one row per learned transition, with the columns situation, lane, reward and ended.
 
     >>> import gymnasium
     >>> from bayescontrol.mdp import GibbsMDP
@@ -220,8 +220,8 @@ def drive(
         agent.observe(a, o)
         rows.append((a, o, x, lane, r, ended))
 
-    # The lanes whose next step only resets, with the (x, a, r) that is learnt once x_0 is known, or
-    # None if nothing remains to be learnt.
+    # The lanes whose next step only resets, with the (x, a, r) that is learned once x_0 is known;
+    # None if nothing remains to be learned.
     resetting: dict[int, tuple[Any, Any, float] | None] = {}
     for _ in range(steps):
         for i in range(n):
@@ -233,8 +233,8 @@ def drive(
         for i, element in enumerate(split(envs.observation_space, batch)):
             y = space.name(element)
             if i in resetting:
-                if (unlearnt := resetting.pop(i)) is not None:
-                    learn(i, *unlearnt, y, unlearnt[0] is not END)
+                if (unlearned := resetting.pop(i)) is not None:
+                    learn(i, *unlearned, y, unlearned[0] is not END)
             elif not (terminations[i] or truncations[i]):
                 learn(i, x[i], a[i], float(r[i]), y, False)
             else:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         elementary,
         finite,
         gibbs,
-        gibbs_learnt,
+        gibbs_learned,
         gittins,
         kalman,
         lqr,

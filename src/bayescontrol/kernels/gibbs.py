@@ -24,7 +24,7 @@ from bayescontrol.kernels.mdp import StepArray, Tables, respond
 from bayescontrol.kernels.random import gamma, normal
 
 #: Results of `learn`: done; or unchanged, because the arrays have no space for the transition.
-LEARNT, FULL = 0, 1
+LEARNED, FULL = 0, 1
 
 #: Indices of `Evidence.prior`.
 MU0, LAMBDA0, UNIT, DECLARED = 0, 1, 2, 3
@@ -165,13 +165,13 @@ def learn(
 ) -> int:
     """Add n transitions of pair i from state x to y, with Σ r = total and Σ (r - r̄)² = scatter.
 
-    Return LEARNT, or FULL with nothing changed.
+    Return LEARNED, or FULL with nothing changed.
 
     >>> from bayescontrol.mdp.gibbs import GibbsBelief
     >>> belief = GibbsBelief(actions=1)
     >>> belief.observe("x", 0, (2.5, "y"))
     >>> e, c = belief.ledger.evidence, belief.ledger.chain
-    >>> learn(e, c, 0, 0, 1, 1.0, 3.5, 0.0) == LEARNT
+    >>> learn(e, c, 0, 0, 1, 1.0, 3.5, 0.0) == LEARNED
     True
     >>> float(e.times[0]), float(e.rewards[0]), float(e.scatter[0])
     (2.0, 6.0, 0.5)
@@ -207,7 +207,7 @@ def learn(
     _prepare_pair(e, i)
     c.scalars[TOTAL] += e.s[i] - s
     c.scalars[PULL] += e.pull[i] - pull - (e.s[i] - s) * c.Q[x, i - x * c.Q.shape[1]] + inflow
-    return LEARNT
+    return LEARNED
 
 
 # ------------------------------------------------------------------------------------------------
@@ -475,9 +475,9 @@ def draw_mode(
 # It equals the readable agent and environment bit for bit, and stops where only the readable code
 # can continue.
 
-#: Why the loop ended: all steps are done; the last step was not learnt, because of a new state or
+#: Why the loop ended: all steps are done; the last step was not learned, because of a new state or
 #: full arrays; the environment does not offer the action; the chain is not finite.
-DONE, NOT_LEARNT, NOT_OFFERED, LOST = 0, 1, 2, 3
+DONE, NOT_LEARNED, NOT_OFFERED, LOST = 0, 1, 2, 3
 
 
 @leaf
@@ -495,7 +495,7 @@ def interact(
     actions: IntArray,
     rows: StepArray,
 ) -> tuple[int, int, int]:
-    """Fill the columns from step t on; return the steps learnt, the final state, and why it ended.
+    """Fill the columns from step t on; return the steps learned, the final state, and why it ended.
 
     The agent knows `known_states` states; index_of[y] is its index of the environment's state y, or
     -1 if it does not know y. `at` and the final state are states of the environment.
@@ -526,6 +526,6 @@ def interact(
         at, r = tables.successor[entry], tables.reward[entry]
         rows[s]["reward"], rows[s]["state"] = r, at
         y = index_of[at]
-        if y < 0 or learn(e, c, x, x * A + a, y, 1.0, r, 0.0) != LEARNT:
-            return s, at, NOT_LEARNT
+        if y < 0 or learn(e, c, x, x * A + a, y, 1.0, r, 0.0) != LEARNED:
+            return s, at, NOT_LEARNED
     return actions.size, at, DONE

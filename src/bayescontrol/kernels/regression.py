@@ -268,7 +268,7 @@ def best(weights: FloatArray, x: FloatArray, rng_state: UIntArray) -> int:
 # R is (N, d, d) and z is (N, d) for N arms. The link is a number, because Numba cannot cache a
 # kernel that takes another as an argument; `constants` holds the standard deviation σ.
 
-#: How a reward depends on the score x·w, and how it is learnt. The numbers never change.
+#: How a reward depends on the score x·w, and how it is learned. The numbers never change.
 GAUSSIAN, LAPLACE, MOMENTS = range(3)
 #: How contexts are drawn: each feature N(0, 1), or uniformly from the unit sphere.
 NORMAL, SPHERE = range(2)

@@ -34,7 +34,7 @@ def interact(
     """Fill the columns; return (steps done, situation of the last draw, x, y).
 
     x is the current situation of the agent, y that of the environment. Stops early at bad evidence:
-    that observation is in the columns but was not learnt.
+    that observation is in the columns but was not learned.
 
     >>> import numpy as np
     >>> from bayescontrol.finite.tabular import random_modes
@@ -224,10 +224,10 @@ def interact_with_alarm(
 ) -> tuple[int, int, int, int, int]:
     """Fill the columns until the alarm is raised.
 
-    Return (steps done, observations learnt, situation of the last draw, x, y). `fallback` is the
+    Return (steps done, observations learned, situation of the last draw, x, y). `fallback` is the
     action while the alarm is raised, -1 for none. Without a fallback the loop ends at an
-    observation that all modes rule out, which is in the columns but was not learnt; with a fallback
-    the belief ignores such an observation. `drawn` is -1 where the fallback acted.
+    observation that all modes rule out, which is in the columns but was not learned; with a
+    fallback the belief ignores such an observation. `drawn` is -1 where the fallback acted.
 
     >>> import numpy as np
     >>> from bayescontrol.finite.tabular import random_modes
@@ -239,7 +239,7 @@ def interact_with_alarm(
     ...          3.0, False, -1, *columns)[:2]
     (5, 5)
     """
-    drawn_in, learnt = x, 0
+    drawn_in, learned = x, 0
     log_p, after = scratch[0], scratch[1]
     for t in range(actions.shape[0]):
         if raised and fallback >= 0:
@@ -254,12 +254,12 @@ def interact_with_alarm(
         log_likelihoods(hypothesis[x, a, o], log_p)
         smallest_log_e = weigh(log_e, w, log_p, log_estimate(counts[x, a], o), after)
         if condition(w, e, blocks, hypothesis[x, a, o]) == OK:
-            learnt += 1
+            learned += 1
         elif fallback < 0:
-            return t, learnt, drawn_in, x, y
+            return t, learned, drawn_in, x, y
         log_e[:] = after
         count(counts[x, a], o)
         x = successor[x, a, o]
         if smallest_log_e >= threshold and not raised:
-            return t + 1, learnt, drawn_in, x, y
-    return actions.shape[0], learnt, drawn_in, x, y
+            return t + 1, learned, drawn_in, x, y
+    return actions.shape[0], learned, drawn_in, x, y

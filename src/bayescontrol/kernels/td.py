@@ -8,7 +8,7 @@ Q(x,a) = -∞ marks an action that x does not offer. Ties go to the first action
 and `r_learn` return False, and change nothing, if a value would not be finite.
 
 A loop runs until its columns are full, or stops at a state that is new to the agent or at values
-that are not finite: that step is in the columns but was not learnt. There is one loop per learner,
+that are not finite: that step is in the columns but was not learned. There is one loop per learner,
 because Numba cannot cache a kernel that takes another as an argument.
 """
 

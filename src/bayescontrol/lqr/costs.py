@@ -175,7 +175,7 @@ class CostBelief:
     def merge(self, other: object) -> None:
         """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, CostBelief):
-            raise IncompatibleState("cannot merge known costs with costs that are learnt")
+            raise IncompatibleState("cannot merge known costs with costs that are learned")
         same_settings = (self.n, self.m, self.noise) == (other.n, other.m, other.noise)
         if not same_settings or not self._fit.same_prior(other._fit):
             raise IncompatibleState("costs can be merged only with equal sizes, noise and priors")

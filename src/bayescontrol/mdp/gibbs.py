@@ -6,7 +6,7 @@
 
     ξ(x,a,y) ~ N(μ0, 1/λ0)                                     prior, p known
     ξ(x,a,y) ~ N(μ0, 1/(λ0 p)),  p ~ Gamma(a0, b0)             prior, p unknown
-    a precision for each pair, see `kernels.gibbs_learnt`      prior, p learnt
+    a precision for each pair, see `kernels.gibbs_learned`      prior, p learned
 
     ξ_m(x,a,y) | âo_<t ~ N(μ(x,a,y), 1/λ(x,a,y))               posterior
     λ(x,a,y) = λ0 + p n(x,a,y)          μ(x,a,y) = (λ0 μ0 + p Σ r(x,a,y)) / λ(x,a,y)
@@ -52,7 +52,7 @@ class GibbsPrior:
     proportional to 1/√p. Choose p so that 1/√p is about the spread of M(y) among the successors of
     a state, or let the sampler estimate it.
 
-    With `precision="learnt"` every pair (x, a) has its own unknown precision, and the prior adapts
+    With `precision="learned"` every pair (x, a) has its own unknown precision, and the prior adapts
     to the scale of the rewards: mu0 is then in units of the largest reward, and lambda0 in units of
     p. `ADAPTIVE` is this prior with the settings that we recommend.
 
@@ -65,14 +65,14 @@ class GibbsPrior:
 
     mu0: float = 1.0
     lambda0: float = 1.0
-    precision: float | Literal["learnt"] | None = 1.0
+    precision: float | Literal["learned"] | None = 1.0
     shape: float = 1.0
     rate: float = 1.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name == "precision" and (value is None or value == "learnt"):
+            if field.name == "precision" and (value is None or value == "learned"):
                 continue
             is_number = isinstance(value, int | float | np.integer | np.floating)
             least = -LARGEST if field.name == "mu0" else 1.0 / LARGEST
@@ -91,7 +91,7 @@ class GibbsPrior:
 
 
 #: The prior for rewards of unknown scale and noise: nothing has to be chosen.
-ADAPTIVE = GibbsPrior(lambda0=0.01, precision="learnt")
+ADAPTIVE = GibbsPrior(lambda0=0.01, precision="learned")
 
 
 class QValues:
@@ -168,9 +168,9 @@ class GibbsBelief:
             if type(value) is not int or value < least:
                 raise InvalidPrior(f"{name}={value!r}: it must be an integer of at least {least}")
         p = self.prior.precision
-        if p == "learnt" and (partial or states is not None or not recentre):
+        if p == "learned" and (partial or states is not None or not recentre):
             raise InvalidPrior(
-                'precision="learnt" needs full sweeps, recentre=True and states that are not '
+                'precision="learned" needs full sweeps, recentre=True and states that are not '
                 f"declared: got partial={partial}, recentre={recentre}, states={states!r}"
             )
         unit = p if isinstance(p, float) else 1.0
@@ -210,9 +210,9 @@ class GibbsBelief:
     def _draw(self, x: int, rng: StreamLike) -> None:
         """Run the sweeps of one draw; x is the index of the current state, -1 for none."""
         evidence, chain, size = self.ledger.evidence, self.ledger.chain, len(self.ledger)
-        if size and self.prior.precision == "learnt":
+        if size and self.prior.precision == "learned":
             for _ in range(self.draw_settings.sweeps):
-                kernels.gibbs_learnt.sweep(evidence, chain, size, self.prior.mu0, state_of(rng))
+                kernels.gibbs_learned.sweep(evidence, chain, size, self.prior.mu0, state_of(rng))
         elif size:
             kernels.gibbs.draw_mode(evidence, chain, self.draw_settings, size, x, state_of(rng))
         self.check_chain()
@@ -244,7 +244,7 @@ class GibbsBelief:
     def precision(self) -> float:
         """The noise precision p: the known value, or that of the last draw if it is unknown.
 
-        With `precision="learnt"` it is 1/σ², the level of the precisions of all pairs.
+        With `precision="learned"` it is 1/σ², the level of the precisions of all pairs.
         """
         p = self.prior.precision  # scalars[1] is σ = 1/√p
         return p if isinstance(p, float) else float(self.ledger.chain.scalars[1]) ** -2
@@ -304,7 +304,7 @@ class GibbsBelief:
         mdp = environment.mdp
         fits = (
             agent.x == environment.x
-            and agent.belief.prior.precision != "learnt"
+            and agent.belief.prior.precision != "learned"
             and agent.schedule is every_step
             and agent.advance in (next_state, advance)
             and list(agent.belief.ledger.actions) == list(mdp.actions)
@@ -416,7 +416,7 @@ def _run(agent: Any, environment: MDPEnvironment, steps: int, p: Stream, q: Stre
             environment.at, t, p.state, q.state, actions, rows,
         )  # fmt: skip
         belief._last = None
-        has_acted = reason in (kernels.gibbs.NOT_LEARNT, kernels.gibbs.NOT_OFFERED)
+        has_acted = reason in (kernels.gibbs.NOT_LEARNED, kernels.gibbs.NOT_OFFERED)
         last = t if has_acted else t - 1
         if last >= first_step:
             agent.fast_forward(last + 1 - first_step, situation_at(last), situation_at(t))

@@ -30,7 +30,7 @@ _KIND: Final = ModelKind(
             '{"dict": [["mu0", …], ["lambda0", …], ["precision", …]]}',
             "mu0 and lambda0: prior mean and precision of the value of a transition; precision: "
             "precision of the rewards, null if it is to be learned, then also shape and rate, or "
-            '"learnt" for one per state and action. Default: each 1.',
+            '"learned" for one per state and action. Default: each 1.',
         ),
         "states": SettingDoc(
             "list of names, their number, or null",

@@ -283,7 +283,7 @@ class RemoteAgent:
     def observe(self, id: str | Decision, o: Any) -> bool:
         """See `DurableAgent.observe`. Returns True if the observation is new, else False."""
         body = {"id": _id(id), "observation": as_plain(o, "the observation")}
-        return bool(self._client.call("POST", f"{self._path}/observe", body)["learnt"])
+        return bool(self._client.call("POST", f"{self._path}/observe", body)["learned"])
 
     def info(self) -> dict[str, Any]:
         """Return the model and settings of the agent, and the size of its log."""

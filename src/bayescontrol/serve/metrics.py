@@ -33,7 +33,7 @@ class Metrics(Collector):
         )
         self.problems = counter("problems", "Requests refused.", ("problem",))
         self.decisions = counter("decisions", "Decisions acknowledged.", ("agent",))
-        self.observations = counter("observations", "Observations learnt.", ("agent",))
+        self.observations = counter("observations", "Observations learned.", ("agent",))
         self.batch_sizes = histogram(
             "commit_requests", "Requests that shared a commit.", ("agent",), buckets=_SIZES
         )

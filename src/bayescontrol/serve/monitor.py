@@ -110,17 +110,17 @@ class Monitor:
     def after_commit(self, agent: DurableAgent, requests: Sequence[Request]) -> None:
         """Count the decisions and observations of a commit."""
         statistics, name = self._statistics_of(agent), agent.name
-        learnt = decided = 0
+        learned = decided = 0
         for request in requests:
             if isinstance(request, Act) and isinstance(request.result, Decision):
                 decided += self._count_decision(statistics, name, request.result)
             else:
-                learnt += request.result is True
+                learned += request.result is True
         self._metrics.batch_sizes.labels(name).observe(len(requests))
         if decided:
             self._metrics.decisions.labels(name).inc(decided)
-        if learnt:
-            self._metrics.observations.labels(name).inc(learnt)
+        if learned:
+            self._metrics.observations.labels(name).inc(learned)
 
     def _count_decision(self, statistics: _Statistics, name: str, decision: Decision) -> bool:
         """Count a decision; return False if it was counted before and is repeated under its key."""
@@ -272,7 +272,7 @@ def split_events(agent: DurableAgent, head: int, count: int | None) -> tuple[int
 
 
 def observation_count(rule: Any) -> int | None:
-    """Return how many observations an agent has learnt; None if its belief does not count them."""
+    """Return how many observations an agent has learned; None if its belief does not count them."""
     alarm = getattr(rule, "alarm", None)
     if alarm is not None:
         return int(alarm.t)

@@ -50,9 +50,9 @@ class RequestQueue:
     ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
     ...     queue = RequestQueue(agent, pool := ThreadPoolExecutor(1), pool, Monitor(Metrics()))
     ...     decision = await queue.act(None, None)
-    ...     learnt = await queue.observe(decision.id, 1), await queue.observe(decision.id, 1)
+    ...     learned = await queue.observe(decision.id, 1), await queue.observe(decision.id, 1)
     ...     await queue.close()
-    ...     return decision.action, learnt
+    ...     return decision.action, learned
     >>> asyncio.run(visit())
     ('red', (True, False))
     """

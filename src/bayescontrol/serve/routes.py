@@ -120,11 +120,13 @@ async def act(
 
 
 @post(_AGENT + "/observe", status_code=200, responses=_WRITES)
-async def observe(registry: Registry, name: Name, data: JSONBody[schemas.Answer]) -> schemas.Learnt:
+async def observe(
+    registry: Registry, name: Name, data: JSONBody[schemas.Answer]
+) -> schemas.Learned:
     """Learn the observation of a decision. It is on disk before the answer is sent; idempotent."""
     queue = await registry.queue(name)
     o = await _value(data.observation, "the observation", BadEvidence)
-    return schemas.Learnt(await queue.observe(data.id, o))
+    return schemas.Learned(await queue.observe(data.id, o))
 
 
 async def _value(plain: object, what: str, error: type[BayesControlError]) -> object:

@@ -1,7 +1,7 @@
 """The JSON bodies of requests and answers, and their validation.
 
     {"situation": null}              ->  act      ->  {"id": "2", "action": "red", …}
-    {"id": "2", "observation": 1}    ->  observe  ->  {"learnt": true}
+    {"id": "2", "observation": 1}    ->  observe  ->  {"learned": true}
 
 Situations, actions and observations are any JSON values, in the notation of logs
 (`durable.plain`): a tuple is {"tuple": [1, "b"]}, an array {"array": …}, a dict {"dict": …}.
@@ -100,10 +100,10 @@ class DecisionInfo(msgspec.Struct, frozen=True):
         return cls(d.id, action, p, probabilities, x, d.basis, d.time)
 
 
-class Learnt(msgspec.Struct, frozen=True):
+class Learned(msgspec.Struct, frozen=True):
     """Whether an observation was new. If not, the agent knew it already, and nothing changed."""
 
-    learnt: bool
+    learned: bool
 
 
 class ExplanationInfo(msgspec.Struct, frozen=True):

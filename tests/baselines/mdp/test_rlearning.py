@@ -67,7 +67,7 @@ def test_rho_comes_near_the_average_reward(three_cups: MDP) -> None:
     assert abs(agent.rho - record.observations["reward"][-10_000:].mean()) < 0.02
 
 
-def test_the_learnt_values_can_be_read() -> None:
+def test_the_learned_values_can_be_read() -> None:
     agent = RLearning(
         ["home", "away"], ["go", "stay"], allowed=lambda x: ["go", "stay"][: 1 + (x == "home")]
     )

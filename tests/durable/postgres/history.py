@@ -26,7 +26,7 @@ class Op:
     args: list[Any]  # [key], or [n, o]
     called: int
     acked: int | None = None
-    #: ["decision", id, action, probability, basis], ["learnt", bool] or ["error", name]
+    #: ["decision", id, action, probability, basis], ["learned", bool] or ["error", name]
     result: Any = None
 
 
@@ -110,7 +110,7 @@ def _decision_violations(acts: Sequence[Op], events: Sequence[Any]) -> Iterable[
 
 def _observation_violations(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
     answers = {e.n: e.o for e in events if isinstance(e, Observed)}
-    learnt: Counter[int] = Counter()
+    learned: Counter[int] = Counter()
     pending: dict[int, list[Any]] = defaultdict(list)
     for op in ops:
         if op.kind != "observe":
@@ -121,8 +121,8 @@ def _observation_violations(ops: Sequence[Op], events: Sequence[Any]) -> Iterabl
         elif op.result == ["error", "ConflictingFeedback"]:
             if n not in answers or answers[n] == o:
                 yield f"{o} for {n} was a conflict, with {answers.get(n)}"
-        elif op.result[0] == "learnt":
-            learnt[n] += op.result[1]
+        elif op.result[0] == "learned":
+            learned[n] += op.result[1]
             if n not in answers:
                 yield f"acknowledged answer to {n} is lost"
             elif answers[n] != o:
@@ -130,26 +130,26 @@ def _observation_violations(ops: Sequence[Op], events: Sequence[Any]) -> Iterabl
         else:
             yield f"answer {o} to {n} ended with {op.result}"
     for n, o in answers.items():
-        if learnt[n] > 1:
-            yield f"the answer to {n} was learnt {learnt[n]} times"
-        if learnt[n] == 0 and o not in pending[n]:
-            yield f"the answer {o} to {n} was not acknowledged as learnt"
+        if learned[n] > 1:
+            yield f"the answer to {n} was learned {learned[n]} times"
+        if learned[n] == 0 and o not in pending[n]:
+            yield f"the answer {o} to {n} was not acknowledged as learned"
 
 
 def _order_violations(ops: Sequence[Op], events: Sequence[Any]) -> Iterable[str]:
     """A call made after an acknowledgement gets a later position."""
     place = {e.n: e.seq for e in events if isinstance(e, Observed)}
-    learnt_ops: list[tuple[int, int, int]] = []
+    learned_ops: list[tuple[int, int, int]] = []
     for op in ops:
         if op.acked is None:
             continue
         if op.kind == "act" and op.args[0] is None:
-            learnt_ops.append((op.called, op.acked, int(op.result[1])))
-        elif op.result == ["learnt", True] and op.args[0] in place:
-            learnt_ops.append((op.called, op.acked, place[op.args[0]]))
+            learned_ops.append((op.called, op.acked, int(op.result[1])))
+        elif op.result == ["learned", True] and op.args[0] in place:
+            learned_ops.append((op.called, op.acked, place[op.args[0]]))
     moments = sorted(
-        [(called, 1, seq) for called, _, seq in learnt_ops]
-        + [(acked, 0, seq) for _, acked, seq in learnt_ops]
+        [(called, 1, seq) for called, _, seq in learned_ops]
+        + [(acked, 0, seq) for _, acked, seq in learned_ops]
     )
     highest = 0
     for _, starts, seq in moments:

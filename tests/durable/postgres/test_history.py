@@ -20,8 +20,8 @@ OPS = [
     Op("act", [None], 10, 20, ["decision", "2", "red", 0.5, 1]),
     Op("act", ["k"], 12, 30, ["decision", "3", "blue", 0.5, 2]),
     Op("act", ["k"], 14, 28, ["decision", "3", "blue", 0.5, 2]),
-    Op("observe", [2, 1], 31, 40, ["learnt", True]),
-    Op("observe", [2, 1], 32, 50, ["learnt", False]),
+    Op("observe", [2, 1], 31, 40, ["learned", True]),
+    Op("observe", [2, 1], 32, 50, ["learned", False]),
     Op("observe", [2, 0], 33, 51, ["error", "ConflictingFeedback"]),
     Op("act", [None], 60, None, None),
 ]
@@ -63,15 +63,15 @@ def _gap(ops: list[Op], events: list[Any]) -> None:
 
 
 def _lost_observation(ops: list[Op], events: list[Any]) -> None:
-    ops.append(Op("observe", [3, 1], 70, 80, ["learnt", True]))
+    ops.append(Op("observe", [3, 1], 70, 80, ["learned", True]))
 
 
-def _learnt_twice(ops: list[Op], events: list[Any]) -> None:
-    ops[4] = replace(ops[4], result=["learnt", True])
+def _learned_twice(ops: list[Op], events: list[Any]) -> None:
+    ops[4] = replace(ops[4], result=["learned", True])
 
 
-def _never_learnt(ops: list[Op], events: list[Any]) -> None:
-    ops[3] = replace(ops[3], result=["learnt", False])
+def _never_learned(ops: list[Op], events: list[Any]) -> None:
+    ops[3] = replace(ops[3], result=["learned", False])
 
 
 def _observed_twice(ops: list[Op], events: list[Any]) -> None:
@@ -90,7 +90,7 @@ def _out_of_order(ops: list[Op], events: list[Any]) -> None:
     "spoil",
     [
         _lost, _duplicated, _written_twice, _another_action, _key_twice, _never_requested, _gap,
-        _lost_observation, _learnt_twice, _never_learnt, _observed_twice, _false_conflict,
+        _lost_observation, _learned_twice, _never_learned, _observed_twice, _false_conflict,
         _out_of_order,
     ],
 )  # fmt: skip

@@ -22,7 +22,7 @@ def test_eight_processes_share_one_agent(
     ops, events = check_history(url, "shop", files)
     assert all(op.acked is not None for op in ops)
     # The processes must have conflicted, otherwise this test shows nothing.
-    assert ["learnt", False] in [op.result for op in ops]
+    assert ["learned", False] in [op.result for op in ops]
     assert ["error", "ConflictingFeedback"] in [op.result for op in ops]
     shared = [
         op.result[1] for op in ops if op.kind == "act" and (op.args[0] or "").startswith("all")

@@ -1,4 +1,4 @@
-"""Concurrent readers, writers and processes of one agent: every event is learnt once."""
+"""Concurrent readers, writers and processes of one agent: every event is learned once."""
 
 import threading
 from typing import Any
@@ -37,7 +37,7 @@ def require_equals_replay(agent: DurableAgent) -> None:
     assert all(again[name].tobytes() == state[name].tobytes() for name in state)
 
 
-def test_events_read_between_a_commit_and_its_update_are_not_learnt_twice(url: str) -> None:
+def test_events_read_between_a_commit_and_its_update_are_not_learned_twice(url: str) -> None:
     with open_agent(url, "shop", MODEL, seed=1) as agent, open_agent(url, "shop", MODEL) as other:
         d = agent.act()
 

@@ -48,7 +48,7 @@ class CallLog:
                 d = agent.act(key=args[0])
                 result = ["decision", d.id, d.action, d.probability, d.basis]
             else:
-                result = ["learnt", agent.observe(str(args[0]), args[1])]
+                result = ["learned", agent.observe(str(args[0]), args[1])]
         except ConflictingFeedback as error:
             result = ["error", type(error).__name__]
         self.write("ack", time.monotonic_ns(), result)

@@ -1,4 +1,4 @@
-"""The Gibbs sampler of the MDP agent if the noise of every pair is learnt, in units of the rewards.
+"""The Gibbs sampler of the MDP agent if the noise of every pair is learned, in reward units.
 
     r(x,a,y) ~ N(ξ(x,a,y), σ²(x,a))        σ²(x,a) ~ InverseGamma(1, σ²), a variance per pair
     ξ(x,a,y) ~ N(μ0, σ²(x,a)/λ0)           μ0 = m max(0, r̄),   r̄ the mean rewards of transitions

@@ -40,13 +40,13 @@ def expected() -> tuple[float, float, float]:
 def test_the_target_and_the_squares_of_a_pair_are_those_of_a_weighted_regression() -> None:
     e, c = one_pair()
     _, mean, squares = expected()
-    np.testing.assert_allclose(kernels.gibbs_learnt.pair_target(e, c, 0, 0), (mean, squares))
+    np.testing.assert_allclose(kernels.gibbs_learned.pair_target(e, c, 0, 0), (mean, squares))
 
 
 def test_q_of_a_pair_has_the_marginal_of_its_conditional() -> None:
     """A Student t with 2 + n degrees of freedom. P(a correct sampler fails) = 1e-4."""
     (e, c), rng, level = one_pair(), Stream(0), 0.3
-    draw = kernels.gibbs_learnt.draw_pair
+    draw = kernels.gibbs_learned.draw_pair
     q = [draw(e, c, 0, 0, level, 1e9, rng.state) for _ in range(20_000)]
     s, mean, squares = expected()
     scale = np.sqrt((level + squares / 2) / (1 + 5 / 2) / s)
@@ -56,7 +56,7 @@ def test_q_of_a_pair_has_the_marginal_of_its_conditional() -> None:
 def test_the_noise_of_a_pair_is_limited() -> None:
     """Draws are at most normal with variance limit/S. P(a correct sampler fails) = 1e-4."""
     (e, c), rng, limit = one_pair(), Stream(1), 1e-3
-    q = [kernels.gibbs_learnt.draw_pair(e, c, 0, 0, 0.3, limit, rng.state) for _ in range(5_000)]
+    q = [kernels.gibbs_learned.draw_pair(e, c, 0, 0, 0.3, limit, rng.state) for _ in range(5_000)]
     s, mean, _ = expected()
     assert stats.kstest(q, stats.norm(mean, np.sqrt(limit / s)).cdf).pvalue > 1e-4
 
@@ -99,6 +99,6 @@ def test_it_finds_the_goal_of_a_maze_without_a_choice_of_precision() -> None:
 
 
 @pytest.mark.parametrize("options", [{"partial": 2}, {"states": 3}, {"recentre": False}])
-def test_options_that_the_learnt_precision_does_not_support_are_refused(options: Any) -> None:
+def test_options_that_the_learned_precision_does_not_support_are_refused(options: Any) -> None:
     with pytest.raises(InvalidPrior, match="full sweeps"):
         GibbsBelief(2, ADAPTIVE, **options)
