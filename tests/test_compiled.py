@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from benchmarks import arena
 
 from bayescontrol import BernoulliBandit, LinearBandit, ParametricModes
 from bayescontrol import baselines as rivals
@@ -65,10 +64,7 @@ PAIRS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "greedy": lambda: (rivals.EpsilonGreedy(2), ARMS.draw(0)),
     "softmax": lambda: (rivals.Softmax(2), ARMS.draw(0)),
     "UCB1": lambda: (rivals.UCB1(2), ARMS.draw(0)),
-    "UCB-tuned": lambda: (arena.UCBTuned(2), ARMS.draw(0)),
-    "MOSS": lambda: (arena.MOSS(2, horizon=100), ARMS.draw(0)),
     "KL-UCB": lambda: (rivals.KLUCB(2), ARMS.draw(0)),
-    "Bayes-UCB": lambda: (arena.BayesUCB(2, horizon=100), ARMS.draw(0)),
 }
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.arena import BAMCP, UCRL2, PosteriorSampling
 from tests.convergence.sampled_rate import sampled_rate
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, NaiveMixture, interact, play
@@ -97,9 +96,6 @@ def climber(x: Any) -> Any:
 AGENTS: dict[str, Callable[[Any], Any]] = {
     "gibbs": lambda x: GibbsMDP(2, start=x).agent(),
     "q-learning": lambda x: QLearning.on(MDP, start=x),
-    "posterior sampling": lambda x: PosteriorSampling.on(MDP, start=x),
-    "ucrl2": lambda x: UCRL2.on(MDP, start=x),
-    "bamcp": lambda x: BAMCP.on(MDP, start=x, simulations=5),
     "oracle": lambda x: OptimalPolicy(MDP, x),
 }
 
@@ -120,8 +116,7 @@ def test_an_agent_with_another_start_than_its_mdp_is_refused(name: str, probes: 
     assert len(interact(AGENTS[name](2), world, 10, probes=probes, seed=0)) == 10
 
 
-# UCRL2 and BAMCP plan for one history, so their state cannot be set.
-@pytest.mark.parametrize("name", [name for name in AGENTS if name not in ("ucrl2", "bamcp")])
+@pytest.mark.parametrize("name", AGENTS)
 def test_a_trained_agent_can_be_moved_to_the_state_of_another_environment(name: str) -> None:
     agent = AGENTS[name](0)
     interact(agent, MDP.environment(start=0), 7, seed=0)

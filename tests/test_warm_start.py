@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.arena import PosteriorSampling
 
 from bayescontrol import (
     BernoulliBandit,
@@ -93,11 +92,6 @@ CASES: dict[str, tuple[Callable[[], Any], Record, Any]] = {
     ),
     "MDP": (
         lambda: GibbsMDP(2, 0).agent(),
-        log_of(RandomAgent(2), CHAIN.environment()),
-        (0, (np.nan, 1)),
-    ),
-    "model": (
-        lambda: PosteriorSampling.on(CHAIN),
         log_of(RandomAgent(2), CHAIN.environment()),
         (0, (np.nan, 1)),
     ),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bayescontrol import FiniteBelief, Stream, interact
+from bayescontrol import Stream, interact
 from bayescontrol.baselines import BayesOptimal, BayesPlan, PlanTooLarge
 from bayescontrol.errors import ImpossibleObservation, InvalidPrior
 from bayescontrol.finite.chain import GrowingChain, chain
@@ -90,13 +90,6 @@ def test_two_levers_with_uniform_biases_earn_the_known_exact_values(
     assert plan.value(0, uniform_prior(3)) == pytest.approx(value, rel=1e-10)
 
 
-def test_action_values_of_the_last_pull_are_the_predicted_rewards() -> None:
-    plan = BayesPlan(uniform_levers(2), paid, 1)
-    agent = BayesOptimal(plan, uniform_prior(2))
-    agent.observe(0, 1)  # Beta(2, 1) and Beta(1, 1)
-    assert agent.action_values() == pytest.approx({0: 2 / 3, 1: 1 / 2})
-
-
 @pytest.mark.parametrize("k", range(1, 13))
 @pytest.mark.parametrize("right", [0, 1])
 def test_it_identifies_a_chain_in_exactly_k_actions_in_both_environments(
@@ -139,13 +132,6 @@ def test_histories_with_the_same_belief_share_a_node() -> None:
     assert beliefs <= counts * 1.1  # a few beliefs differ after rounding to twelve digits
 
 
-def test_the_first_action_wins_a_tie_and_no_random_number_is_drawn() -> None:
-    agent, rng = BayesOptimal(BayesPlan(chain(3), paid, 6)), Stream(3)
-    before = rng.copy()
-    assert agent.act(rng) == 0
-    assert rng == before
-
-
 def test_it_plans_again_after_the_horizon() -> None:
     agent = BayesOptimal(BayesPlan(chain(2), paid, 2))
     record = interact(agent, chain(2).environment(1), 8, seed=0)
@@ -185,10 +171,3 @@ def test_invalid_plans_are_refused_with_a_hint() -> None:
         BayesPlan(modes, paid, 3).value(0, [0.2, 0.3, 0.6])
     with pytest.raises(PlanTooLarge, match="shorten the horizon"):
         BayesPlan(modes, paid, 8, limit=50).value(0, [0.2, 0.3, 0.5])
-
-
-def test_the_repr_describes_agent_and_plan() -> None:
-    agent = BayesOptimal(BayesPlan(chain(2), paid, 4))
-    assert isinstance(agent.belief, FiniteBelief)
-    assert repr(agent).startswith("BayesOptimal(BayesPlan(TabularModes(2 modes")
-    assert agent.action_probabilities() == {0: 1.0}

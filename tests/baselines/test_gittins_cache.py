@@ -26,17 +26,19 @@ def files() -> list[Path]:
     return sorted(gittins_table.folder().iterdir())
 
 
-def test_a_table_is_stored_next_to_the_compiled_kernels(home: Path) -> None:
-    GittinsTable(0.9, 10)
-    assert gittins_table.folder() == home / "bayescontrol" / "gittins"
-    assert [path.suffix for path in files()] == [".table"]
-
-
-def test_a_cached_table_equals_the_computed_one_bit_for_bit() -> None:
+def test_a_table_is_stored_and_used_bit_for_bit_until_the_code_changes(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    GittinsTable(0.9, 10, cache=False)
+    assert not gittins_table.folder().exists()
     one, two = GittinsTable(0.9, 10), GittinsTable(0.9, 10)
     assert (one.recalled, two.recalled) == (False, True)
     assert one.nu.tobytes() == two.nu.tobytes()
     assert one.radii.tobytes() == two.radii.tobytes()
+    assert gittins_table.folder() == home / "bayescontrol" / "gittins"
+    assert [path.suffix for path in files()] == [".table"]
+    monkeypatch.setattr(gittins_table, "_code", lambda: "another")
+    assert not GittinsTable(0.9, 10).recalled
 
 
 @pytest.mark.parametrize(
@@ -59,12 +61,6 @@ def test_the_key_includes_the_requested_settings(other: dict[str, object]) -> No
 def test_without_sources_the_key_includes_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gittins_table, "_sources", list)
     assert gittins_table._code.__wrapped__() == f"version {version('bayescontrol')}"
-
-
-def test_changed_code_does_not_use_the_cached_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    GittinsTable(0.9, 10)
-    monkeypatch.setattr(gittins_table, "_code", lambda: "another")
-    assert not GittinsTable(0.9, 10).recalled
 
 
 #: Runs in a copy of the package. It computes a table, records which of our files were imported, and
@@ -176,8 +172,3 @@ def test_a_full_disk_leaves_no_partial_file(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(os, "fsync", full)
     assert not GittinsTable(0.9, 10).recalled
     assert files() == []
-
-
-def test_cache_false_writes_nothing() -> None:
-    GittinsTable(0.9, 10, cache=False)
-    assert not gittins_table.folder().exists()

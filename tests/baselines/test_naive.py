@@ -12,7 +12,6 @@ from bayescontrol._arrays import FloatArray
 from bayescontrol.finite.examples import THREE_MODES_PRIOR, three_modes
 from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.record import posterior
-from bayescontrol.schedules import Every
 
 PRIOR = np.array(THREE_MODES_PRIOR)
 
@@ -75,16 +74,6 @@ def test_acting_changes_the_belief_before_any_observation() -> None:
     policy = three_modes().policy[:, 0, a]
     assert posterior_of(naive) == pytest.approx(PRIOR * policy / (PRIOR @ policy))
     assert posterior_of(causal).tolist() == PRIOR.tolist()
-
-
-def test_every_action_of_a_held_mode_counts_as_evidence() -> None:
-    agent = three_modes().agent(PRIOR, kind=NaiveMixture, schedule=Every(10))
-    rng, weights = Stream(1), PRIOR.copy()
-    for _ in range(5):
-        a = agent.act(rng)
-        agent.observe(a, 0)
-        weights *= three_modes().policy[:, 0, a] * three_modes().hypothesis[:, 0, a, 0]
-    assert posterior_of(agent) == pytest.approx(weights / weights.sum(), rel=1e-12)
 
 
 def test_it_violates_the_intervention_law_that_the_rule_satisfies() -> None:
@@ -152,18 +141,3 @@ def test_rule_and_naive_mixture_agree_for_a_passive_observer_bit_for_bit() -> No
         for kind in (ControlRule, NaiveMixture)
     ]
     assert records[0] == records[1]
-
-
-def test_it_continues_from_its_saved_state_bit_for_bit() -> None:
-    modes = three_modes()
-    agent, rng = modes.agent(PRIOR, kind=NaiveMixture), Stream(4)
-    for o in (0, 1, 1, 0):
-        agent.observe(agent.act(rng), o)
-    twin = modes.agent(PRIOR, kind=NaiveMixture)
-    twin.load(agent.save())
-    again = rng.copy()
-    for o in (1, 0, 0):
-        agent.observe(agent.act(rng), o)
-        twin.observe(twin.act(again), o)
-    assert isinstance(agent.copy(), NaiveMixture)
-    assert posterior_of(agent).tobytes() == posterior_of(twin).tobytes()

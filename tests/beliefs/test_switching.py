@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.motor import KnownRateIMM
 
 from bayescontrol import ControlRule, DiscreteMode, FiniteBelief, Stream, TabularModes
 from bayescontrol._mode_queries import has
@@ -17,7 +16,7 @@ from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapabili
 from bayescontrol.lqr import LinearSystem, OutputMode
 from bayescontrol.protocols import MISSING, StateMixing
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save, same_bits
-from bayescontrol_paper.motor import PLANTS, Motor, motor_bank
+from bayescontrol_paper.motor import motor_bank
 
 
 class Echo:
@@ -179,26 +178,6 @@ def test_interacting_models_with_a_learned_hazard_equal_a_plain_implementation(h
         assert belief.posterior() == pytest.approx(w.sum(0), abs=1e-12)
         assert list(belief.hazards().values()) == pytest.approx(w.sum(1), abs=1e-12)
         assert np.array(states(belief)) == pytest.approx(np.array(s), abs=1e-10)
-
-
-@pytest.mark.parametrize("rate", [1e-3, 0.1])
-def test_interacting_models_equal_a_second_implementation_on_the_motor(rate: float) -> None:
-    bank = motor_bank(hazard=rate)
-    belief, x = bank.belief(), bank.first_signals()
-    reference, rng = KnownRateIMM(rate), Stream(3)
-    motor = Motor({0: PLANTS[2], 60: PLANTS[19]})
-    for _ in range(120):
-        u = reference.act(rng)
-        y = motor.respond(u, rng)
-        reference.observe(u, y)
-        belief.observe(x, u, y)
-        x = bank.next_signals(x, u, y)
-        p, mean, variance = reference.mixed()
-        assert belief.posterior() == pytest.approx(p, abs=1e-9)
-        mine = belief.save()["state/0"]
-        assert mine[:, 3] == pytest.approx(mean, abs=1e-9)
-        assert mine[:, 4] == pytest.approx(variance, abs=1e-9)
-    assert belief.posterior()[19] > 0.5  # the change was noticed
 
 
 def test_a_lost_observation_moves_interacting_filters_without_evidence() -> None:

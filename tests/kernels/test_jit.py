@@ -11,7 +11,6 @@ import pytest
 from bayescontrol.kernels import _jit
 
 SOURCES = Path(_jit.__file__).parent
-ARENA = Path(__file__).parents[2] / "benchmarks" / "arena"
 
 
 @pytest.fixture
@@ -57,10 +56,6 @@ def imported_kernels(path: Path) -> set[str]:
     return {name for name in found if (SOURCES / f"{name}.py").is_file()}
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted([*SOURCES.glob("[a-z]*.py"), *ARENA.rglob("[a-z]*.py")]),
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", sorted(SOURCES.glob("[a-z]*.py")), ids=lambda path: path.stem)
 def test_the_digest_covers_every_kernel_that_is_imported(path: Path) -> None:
     assert imported_kernels(path) <= {file.stem for file in _jit._sources(path, {})}

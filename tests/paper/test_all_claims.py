@@ -11,16 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.arena import bandit_zoo, maze_sensitivity, maze_zoo
 
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
 from bayescontrol.lab.experiment import Experiment
 from bayescontrol.lab.registry import find, names
-
-#: Studies that are not installed.
-ARENA: dict[str, Experiment[Any]] = {
-    study.experiment.name: study.experiment for study in (bandit_zoo, maze_sensitivity, maze_zoo)
-}
 
 #: The lengths at which `changing` makes claims.
 CHANGING = {
@@ -34,7 +28,6 @@ SMALL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"steps": 20, "unit_steps": 300, "times": 2},
         {"steps": 400, "unit_steps": 10_000, "unit_runs": 300},
     ),
-    "bandit-zoo": ({"steps": 10, "levers": 3}, {"runs": 20}),
     "changing": (
         {f"{world}_steps": 60 for world in CHANGING},
         {f"{world}_steps": steps for world, steps in CHANGING.items()},
@@ -49,18 +42,12 @@ SMALL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "lower-bound": ({}, {}),
     "lqr": ({"steps": 64}, {"runs": 20}),
     "maze": ({"steps": 1000}, {"steps": 150_000}),
-    "maze-sensitivity": (
-        {"steps": 100, "toy_steps": 1000},
-        {"steps": 30_000, "toy_steps": 500_000},
-    ),
-    "maze-zoo": ({"steps": 40, "costly_states": 1}, {"steps": 15_000}),
     "misspecified": ({"steps": 50}, {"steps": 1000}),
     "policy-diagram": ({}, {}),
     "vanishing": ({"steps": 200, "long_steps": 500}, {}),
 }
 EXACT = {
     "bandit": {"look-ahead-cost", "two-lever-totals", "gittins-table-time"},
-    "bandit-zoo": {"lai-robbins-constant"},
     "chain": {
         "identification-time", "about-2^k", "uniform-until-reward", "growing-chain",
         "growing-chain-held", "growing-chain-doubling",
@@ -76,8 +63,6 @@ EXACT = {
     "delusion": {"prize-naive", "prize-causal", "prize-bits"},
     "divergence": {"two-stay"},
     "maze": {"optimum"},
-    "maze-sensitivity": {"lake-optimum", "cliff-optimum"},
-    "maze-zoo": {"optima-certified", "chain-optimum"},
     "policy-diagram": {"transitions-sum-to-1"},
 }  # fmt: skip
 PLACE = re.compile(r"section [1-7](\.[1-6])?(, (figure|theorem|table|equations|on) |$)")
@@ -86,8 +71,13 @@ ORIGIN = re.compile(r"(theory|pilot on seed|full size|paper|other programs|requi
 
 @cache
 def scored(name: str, seed: int) -> tuple[Claim, ...]:
-    experiment = ARENA.get(name) or find(name)
-    size, changed = SMALL[name]
+    return score_small(find(name), seed, *SMALL[name])
+
+
+def score_small(
+    experiment: Experiment[Any], seed: int, size: dict[str, Any], changed: dict[str, Any]
+) -> tuple[Claim, ...]:
+    """Run two small replicas, repeat them, and score them at the changed settings."""
     settings = replace(experiment.settings(), seed=seed, runs=2, **size)
     columns: Columns = run_replicas(experiment, settings)
     larger = replace(settings, **{"runs": 300, **changed})
@@ -97,12 +87,15 @@ def scored(name: str, seed: int) -> tuple[Claim, ...]:
 
 
 def test_every_experiment_is_covered() -> None:
-    assert set(SMALL) == {*names(), *ARENA}
+    assert set(SMALL) == set(names())
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_claims_state_their_source_and_exact_ones_do_not_depend_on_runs(name: str) -> None:
-    one, other = scored(name, 0), scored(name, 1)
+    check_claims(scored(name, 0), scored(name, 1), EXACT.get(name, set()))
+
+
+def check_claims(one: tuple[Claim, ...], other: tuple[Claim, ...], exact: set[str]) -> None:
     assert one
     for claim in one:
         if claim.source == "paper":
@@ -112,7 +105,7 @@ def test_claims_state_their_source_and_exact_ones_do_not_depend_on_runs(name: st
         numbers = (claim.ours, claim.expected, claim.error)
         if claim.exact and claim.holds and all(isinstance(v, float) for v in numbers):
             assert claim.ours == pytest.approx(claim.expected, rel=0, abs=claim.error), claim
-    assert {claim.name for claim in one if claim.exact} == EXACT.get(name, set())
+    assert {claim.name for claim in one if claim.exact} == exact
     assert [comparable(claim) for claim in one if claim.exact] == [
         comparable(claim) for claim in other if claim.exact
     ]

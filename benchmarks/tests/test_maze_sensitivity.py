@@ -1,5 +1,6 @@
 """The experiment `maze-sensitivity`: its worlds are as published, and its claims can fail."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,22 @@ def test_one_run_is_enough_for_claims_and_figures() -> None:
     result = conduct(experiment, single)
     assert all(claim.holds for claim in result.score.claims)
     assert set(experiment.figures(single, result.columns)) == {"parameters", "precision"}
+
+
+def test_a_loss_beyond_the_pilots_margin_fails_at_quick_size() -> None:
+    """μ0 = 4 earned 89 % in the pilot: the mean of two runs may be 82.5 %, not 82 %."""
+    settings = experiment.quick
+    for share, holds in ((0.83, True), (0.82, False)):
+        maze = np.full((settings.runs, len(PRIORS), len(VARIANTS)), 0.97 * maze_plan().gain)
+        maze[:, 1, VARIANTS.index(("mu0", 4.0))] = share * maze_plan().gain
+        toys = np.zeros((settings.runs, 2, 4))
+        curves = np.zeros((*toys.shape, edges(settings.toy_steps).size))
+        columns = {"late": maze, "total": maze, "toy_late": toys, "toy": curves}
+        found = {c.name: c for c in experiment.score(settings, columns).claims}
+        claim = found["prior-B-forgives"]
+        assert claim.holds is holds
+        assert claim.threshold_origin.startswith("pilot on seed 1000, 20 runs: 0.89")
+    more = replace(settings, runs=20)
+    many = {name: np.repeat(column, 10, axis=0) for name, column in columns.items()}
+    claim = next(c for c in experiment.score(more, many).claims if c.name == "prior-B-forgives")
+    assert float(str(claim.expected)[2:]) > 0.825  # more runs, a narrower margin
