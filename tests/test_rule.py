@@ -21,7 +21,6 @@ from bayescontrol.finite.tabular import TabularMode, random_modes
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling
 from bayescontrol.situations import stay
 from bayescontrol.testing import LawBroken, check_resume, same_bits
-from bayescontrol.testing.belief_laws import evidence
 
 Lever = DiscreteMode[None, str, int]
 
@@ -228,16 +227,6 @@ def test_a_belief_that_only_samples_and_observes_is_enough_to_act() -> None:
         agent.action_probabilities()
     with pytest.raises(MissingCapability, match="save"):
         agent.save()
-
-
-def test_a_copy_is_independent() -> None:
-    modes = random_modes(3, situations=3, seed=9)
-    agent = modes.agent()
-    interact(agent, modes.environment(0), 5, seed=0)
-    before, twin = agent.save(), agent.copy()
-    interact(twin, modes.environment(0), 5, seed=0)
-    assert same_bits(before, agent.save())
-    assert not same_bits(evidence(agent.belief), evidence(twin.belief))
 
 
 def test_stay_keeps_the_state() -> None:

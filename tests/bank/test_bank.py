@@ -1,7 +1,6 @@
 """A bank of plant models: filters, signals, who is in charge, and the compiled step."""
 
 import math
-import pickle
 from typing import Any
 
 import control  # type: ignore[import-untyped]
@@ -12,7 +11,7 @@ from scipy.linalg import expm  # type: ignore[import-untyped]
 
 from bayescontrol import MISSING, FiniteBelief, Stream, interact
 from bayescontrol.alarms import Guarded, RestartedAlarm
-from bayescontrol.bank import PI, Bank, Bumpless, ExtendedMode, FilterBank, PlantMode, Supervisor
+from bayescontrol.bank import PI, Bank, Bumpless, ExtendedMode, PlantMode, Supervisor
 from bayescontrol.beliefs import InteractingBelief
 from bayescontrol.errors import (
     BadEvidence,
@@ -222,28 +221,6 @@ def test_an_interval_that_is_the_period_up_to_rounding_uses_the_regular_models(
     assert agent.belief.count == 1
 
 
-def test_the_filters_of_a_bank_can_be_pickled() -> None:
-    plant = control.ss([[-1.0]], [[1.0]], [[1.0]], [[0.0]])
-    modes = [PlantMode(plant, PI(k, k), dt=0.1, process_noise=1, sensor_noise=1) for k in (1, 2)]
-    bank = FilterBank(modes)
-    copy = pickle.loads(pickle.dumps(bank))
-    for interval in np.linspace(0.1, 0.2, 70):
-        x = Bank(modes).first_signals()
-        x[1] = interval
-        xs = SituatedState(x, bank.start())
-        assert np.array_equal(
-            copy.log_likelihoods(xs, 1.0, 2.0), bank.log_likelihoods(xs, 1.0, 2.0)
-        )
-    assert len(bank._irregular) <= 64
-
-
-def test_varying_intervals_of_a_discrete_plant_are_an_error_that_changes_nothing() -> None:
-    agent = Bank([random_mode(1, 2)]).agent()
-    with pytest.raises(BadSituation, match="sampling period"):
-        agent.signal(interval=0.5)
-    assert agent.x[1] == 1.0
-
-
 def test_one_bad_sample_does_not_ruin_a_belief_with_student_noise() -> None:
     def modes(**options: Any) -> Any:
         return [
@@ -380,6 +357,8 @@ def test_the_state_of_a_first_order_transfer_function_is_its_output() -> None:
         (([[0.5]], [[1.0]], [[1.0]]), {"operating_point": (1.0, 2.0, 3.0)}, "pair"),
         (([[0.5]], [[1.0]], [[1.0]]), {"operating_point": 1.0}, "pair"),
         (control.tf([1], [1, 1]), {"dt": 0.1, "method": "magic"}, "magic"),
+        (control.tf([1, 0.5], [1, -0.5], 1), {}, "before the next input"),
+        (control.tf([1], [1, 1]), {"dt": 1.0, "method": "bilinear"}, "before the next input"),
     ],
 )
 def test_an_invalid_plant_is_an_error(plant: Any, options: Any, message: Any) -> None:
@@ -387,45 +366,6 @@ def test_an_invalid_plant_is_an_error(plant: Any, options: Any, message: Any) ->
         PlantMode(
             plant, lambda loop: 0.0, **({"sensor_noise": 1.0, "process_noise": 0.1} | options)
         )
-
-
-@pytest.mark.parametrize("options", [{"period": 0.1}, {"limits": (-1, 1)}, {"outputs": 1}])
-def test_modes_of_different_loops_are_rejected(options: Any) -> None:
-    outputs = options.get("outputs", 2)
-    plant = (0.5 * np.eye(2), np.ones((2, 1)), np.eye(2)[:outputs])
-    if "period" in options:
-        plant = control.ss(*plant, np.zeros((outputs, 1)), options["period"])
-    other = PlantMode(plant, lambda loop: 0.0, process_noise=0.1, sensor_noise=0.1,
-                      limits=options.get("limits"))  # fmt: skip
-    first = PlantMode((0.5 * np.eye(2), np.ones((2, 1)), np.eye(2)), lambda loop: 0.0,
-                      process_noise=0.1, sensor_noise=0.1)  # fmt: skip
-    with pytest.raises(InvalidSystem, match="mode 1"):
-        Bank([first, other])
-
-
-def test_a_mode_without_a_filter_is_rejected_with_advice() -> None:
-    with pytest.raises(InvalidSystem, match="at least one mode"):
-        Bank([])
-    with pytest.raises(MissingCapability, match="Supervisor"):
-        Bank([SimulatorMode(lambda x, u: x, lambda x: 0.0)])  # type: ignore[list-item]
-
-
-def test_signals_and_settings_that_would_be_ignored_are_errors() -> None:
-    bank = Bank([random_mode(1, 2)])
-    with pytest.raises(InvalidSystem, match="disturbance"):
-        bank.agent().signal(disturbance=1.0)
-    with pytest.raises(InvalidSystem, match="setpoint"):
-        Bank([random_mode(1, 2)], setpoint=3.0)  # two outputs
-    with pytest.raises(InvalidSystem, match="setpoint"):
-        Bank([random_mode(1, 2)], setpoint=lambda k: [1.0])
-    with pytest.raises(ValueError, match="hysteresis"):
-        bank.agent(hysteresis=2.0)
-
-
-def test_a_system_of_python_control_is_not_a_controller() -> None:
-    with pytest.raises(MissingCapability, match="function of the loop"):
-        PlantMode(([[0.5]], [[1.0]], [[1.0]]), control.tf([1], [1, 1]), process_noise=1,
-                  sensor_noise=1)  # fmt: skip
 
 
 def test_the_interval_of_a_nonlinear_simulator_is_its_period() -> None:
@@ -476,8 +416,16 @@ def one_output() -> Any:
     return Bank([PlantMode(([[0.5]], [[1.0]], [[1.0]]), PI(0.1, 0.1), **SETTINGS)]).agent()
 
 
-def plant(*parts: Any) -> Any:
-    return PlantMode(parts, PI(0.1, 0.1), **SETTINGS)
+def plant(*parts: Any, **options: Any) -> Any:
+    return PlantMode(parts, PI(0.1, 0.1), **(SETTINGS | options))
+
+
+def two_modes(other: Any) -> Any:
+    return Bank([plant(0.5 * np.eye(1), np.ones((1, 1)), np.eye(1)), other])
+
+
+def with_two_outputs(**options: Any) -> Any:
+    return Bank([random_mode(1, 2)], **options)
 
 
 @pytest.mark.parametrize(
@@ -500,6 +448,26 @@ def plant(*parts: Any) -> Any:
         (lambda: PlantMode(SERVO, [[-1.0, -2.0]], **SETTINGS), UserWarning,
          "does not stabilise its own model.* modulus 1.241"),
         (lambda: PlantMode(SERVO, [[0.0, 0.0]], **SETTINGS), UserWarning, "modulus 1. "),
+        (lambda: PlantMode(SERVO, control.tf([1], [1, 1]), **SETTINGS), MissingCapability,
+         "function of the loop"),
+        (lambda: plant([[0.5]], [[1.0, 1.0]], [[1.0]]), InvalidSystem, "matrices of 2 × 1"),
+        (lambda: two_modes(plant([[0.5]], [[1.0]], [[1.0]], limits=(-1, 1))), InvalidSystem,
+         "mode 1"),
+        (lambda: two_modes(PlantMode(control.ss([[0.5]], [[1]], [[1]], [[0]], 0.1), PI(1, 1),
+         **SETTINGS)), InvalidSystem, "mode 1"),
+        (lambda: two_modes(random_mode(1, 2)), InvalidSystem, "mode 1"),
+        (lambda: Bank([]), InvalidSystem, "at least one mode"),
+        (lambda: Bank([SimulatorMode(lambda x, u: x, lambda x: 0.0)]),  # type: ignore[list-item]
+         MissingCapability, "Supervisor"),
+        (lambda: with_two_outputs().agent().signal(disturbance=1.0), InvalidSystem, "disturbance"),
+        (lambda: with_two_outputs().agent().signal(interval=0.5), BadSituation, "sampling period"),
+        (lambda: with_two_outputs(setpoint=3.0), InvalidSystem, "setpoint"),
+        (lambda: with_two_outputs(setpoint=lambda k: [1.0]), InvalidSystem, "setpoint"),
+        (lambda: with_two_outputs().agent(hysteresis=2.0), ValueError, "hysteresis"),
+        (lambda: Bank([random_mode(1, 2), random_mode(2, 3)], hazard=0.01, same_states=True),
+         InvalidSystem, "have 2, 3 states"),
+        *((lambda o=o: Supervisor(FiniteBelief([Coin(0.5)]), **o), ValueError, next(iter(o)))
+          for o in ({"choose": "best"}, {"hysteresis": 0.5}, {"dwell": 0}, {"refuted": 1.5})),
     ],
 )  # fmt: skip
 def test_messages_name_the_mistake_and_the_way_out(call: Any, error: Any, message: str) -> None:
@@ -674,13 +642,6 @@ def test_a_drawn_mode_is_held_for_its_dwell_time() -> None:
     assert 0 < blocks[:, 0].sum() < 40  # false alarm: 2^-39
 
 
-@pytest.mark.parametrize("options", [{"choose": "best"}, {"hysteresis": 0.5}, {"dwell": 0},
-                                     {"refuted": 1.5}])  # fmt: skip
-def test_invalid_settings_of_a_supervisor_are_errors(options: Any) -> None:
-    with pytest.raises(ValueError, match=next(iter(options))):
-        Supervisor(FiniteBelief([Coin(0.5)]), **options)
-
-
 @pytest.mark.parametrize("wrap", ["bumpless", "guarded inside", "guarded outside"])
 def test_bumpless_transfer_composes_with_a_guard_and_continues_after_a_restart(wrap: Any) -> None:
     bank = Bank([random_mode(s, 2) for s in range(3)], setpoint=np.ones(2))
@@ -712,16 +673,6 @@ def test_bumpless_transfer_composes_with_a_guard_and_continues_after_a_restart(w
         twin.observe(v, y)
 
 
-def test_a_copy_of_a_bank_agent_is_independent() -> None:
-    bank = Bank([random_mode(s, 2) for s in range(2)], setpoint=np.zeros(2))
-    agent = bank.agent(dwell=4)
-    interact(agent, bank.environment(0), 3, seed=0)
-    twin, before = agent.copy(), agent.save()
-    interact(twin, bank.environment(1), 10, seed=1)
-    after = agent.save()
-    assert all(np.array_equal(before[name], after[name]) for name in before)
-
-
 def test_a_bank_with_a_hazard_follows_a_plant_that_switches() -> None:
     def mode(sign: Any) -> Any:
         return PlantMode(([[0.9]], [[sign]], [[1.0]]), PI(0.5 * sign, 0.2 * sign),
@@ -738,11 +689,6 @@ def test_a_bank_with_a_hazard_follows_a_plant_that_switches() -> None:
         u = agent.act(rng)
         agent.observe(u, world.respond(u, rng))
     assert agent.belief.posterior()[1] > 0.9
-
-
-def test_plants_of_different_order_cannot_switch() -> None:
-    with pytest.raises(InvalidSystem, match="have 2, 3 states"):
-        Bank([random_mode(1, 2), random_mode(2, 3)], hazard=0.01, same_states=True)
 
 
 def test_plants_that_switch_need_the_same_coordinates() -> None:
@@ -820,18 +766,6 @@ def test_nothing_measured_yet_counts_as_the_expected_output() -> None:
     assert agent.act(Stream(0)) == u == 5.0
 
 
-@pytest.mark.parametrize(
-    ("plant", "options"),
-    [
-        (control.tf([1, 0.5], [1, -0.5], 1), {}),
-        (control.tf([1], [1, 1]), {"dt": 1.0, "method": "bilinear"}),
-    ],
-)
-def test_an_output_that_depends_on_the_next_input_is_an_error(plant: Any, options: Any) -> None:
-    with pytest.raises(InvalidSystem, match="before the next input"):
-        PlantMode(plant, PI(1, 1), process_noise=1, sensor_noise=1, **options)
-
-
 def test_a_state_of_plants_of_another_order_is_rejected() -> None:
     def unnamed(states: int) -> Any:
         return PlantMode((0.5 * np.eye(states), np.ones((states, 1)), np.ones((1, states))),
@@ -897,8 +831,3 @@ def test_numbers_of_any_kind_are_outputs(y: Any) -> None:
     agent = Bank([mode]).agent()
     agent.observe(y, y)
     assert agent.belief.count == 1
-
-
-def test_numbers_as_gains_need_as_many_inputs_as_outputs() -> None:
-    with pytest.raises(InvalidSystem, match="matrices of 2 × 1"):
-        PlantMode(([[0.5]], [[1.0, 1.0]], [[1.0]]), PI(1, 1), process_noise=1, sensor_noise=1)

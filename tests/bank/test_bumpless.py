@@ -73,17 +73,6 @@ def test_a_run_can_be_saved_and_resumed(order: str, at: int) -> None:
     check_resume(ORDERS[order], World, 20, at=at, seed=3)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_copy_is_independent(order: str) -> None:
-    agent, world = ORDERS[order](), World()
-    interact(agent, world, 5, seed=0)
-    before, twin = agent.save(), agent.copy()
-    assert same_bits(before, twin.save())
-    first = [twin.act(Stream(t)) for t in range(6)]
-    assert same_bits(before, agent.save())
-    assert [agent.act(Stream(t)) for t in range(6)] == first
-
-
 def test_inputs_are_blended_when_the_fallback_takes_over() -> None:
     """The alarm is raised by hand; the input approaches the fallback in steps, as for a mode."""
     agent = Bumpless(Guarded(rule(0.5), alarm(), fallback=5.0), steps=4)

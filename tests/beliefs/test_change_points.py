@@ -236,24 +236,6 @@ def test_a_missing_observation_moves_time_and_is_no_evidence() -> None:
     assert agent.belief.expected() == {"red": 0.5, "blue": 0.5}
 
 
-@pytest.mark.parametrize("family", ["bernoulli", "poisson", "logistic"])
-def test_a_saved_belief_continues_bit_for_bit(family: str) -> None:
-    problem, happened = FAMILIES[family][0], events(family, 40)
-    belief = belief_of(problem, window=8, places=6)
-    for event in happened[:30]:
-        belief.observe(*event)
-    belief.begin()
-    loaded = belief_of(problem, window=8, places=6)
-    loaded.load(belief.save())
-    for each in (belief, loaded):
-        each.answer(30, *happened[30])
-        for event in happened[31:]:
-            each.observe(*event)
-    one, two = belief.save(), loaded.save()
-    assert one.keys() == two.keys()
-    assert all(np.array_equal(v, two[name]) for name, v in one.items())
-
-
 def test_a_state_of_other_settings_or_a_damaged_one_is_refused() -> None:
     bandit = BernoulliBandit(ARMS)
     belief = bandit.changing().belief()

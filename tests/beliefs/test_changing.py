@@ -142,16 +142,6 @@ def test_the_laws_of_a_belief_hold(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [make_switching, make_fading])
-def test_a_copy_is_independent(make: Any) -> None:
-    belief = after_events(make())
-    twin, before = belief.copy(), belief.posterior()
-    twin.observe(None, "toss", 1)
-    assert np.array_equal(belief.posterior(), before)
-    belief.observe(None, "toss", 1)
-    assert np.array_equal(belief.posterior(), twin.posterior())
-
-
-@pytest.mark.parametrize("make", [make_switching, make_fading])
 def test_order_dependent_beliefs_cannot_be_merged(make: Any) -> None:
     with pytest.raises(IncompatibleState, match="order of events"):
         make().merge(make())
@@ -264,9 +254,3 @@ def test_an_invalid_hazard_or_forgetting_factor_is_refused(value: Any) -> None:
         SwitchingBelief([Coin(0.9), Coin(0.1)], hazard=value)
     with pytest.raises(InvalidTable, match="forgetting="):
         FadingBelief([Coin(0.9), Coin(0.1)], forgetting=value)
-
-
-def test_the_repr_uses_the_singular_for_one_observation() -> None:
-    belief = SwitchingBelief([Coin(0.9), Coin(0.1)], hazard=0.5)
-    belief.observe(None, None, 1)
-    assert repr(belief).startswith("SwitchingBelief(2 modes after 1 observation:")

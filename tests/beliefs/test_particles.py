@@ -233,11 +233,3 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
         with pytest.raises(IncompatibleState):
             belief.load(damage)
         assert same_bits(good, belief.save())
-
-
-def test_a_copy_is_independent() -> None:
-    one = make(50)
-    two = one.copy()
-    two.observe(None, 0, 1)
-    assert one.count == 0
-    assert one.effective_size == pytest.approx(50)

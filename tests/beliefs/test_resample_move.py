@@ -207,16 +207,6 @@ def test_invalid_arguments_and_results_are_refused() -> None:
         assert same_bits(belief.save(), before)
 
 
-def test_a_copy_is_independent() -> None:
-    belief = make(100)
-    belief.observe(None, 0, 1.0)
-    twin = belief.copy()
-    twin.observe(None, 0, 2.0)
-    assert belief.count == 1
-    assert belief.save()["history/o"].tolist() == [1.0]
-    assert twin.save()["history/o"].tolist() == [1.0, 2.0]
-
-
 @pytest.mark.parametrize("name", ["draw", "log_prior", "log_likelihoods", "act"])
 def test_an_invalid_function_is_named_in_the_error(name: str) -> None:
     parts: dict[str, Any] = {

@@ -1,7 +1,5 @@
 """Modes with private state: the belief holds, saves and copies the state of each filter."""
 
-import copy
-import pickle
 from collections.abc import Mapping
 
 import numpy as np
@@ -174,31 +172,6 @@ def test_a_missing_private_state_is_incompatible() -> None:
 def test_filters_depend_on_order_and_cannot_be_merged() -> None:
     with pytest.raises(IncompatibleState, match="private state"):
         filters().merge(filters())
-
-
-@pytest.mark.parametrize("twin_of", [lambda b: b.copy(), copy.deepcopy])
-def test_a_copy_has_separate_states(twin_of: object) -> None:
-    belief = filters()
-    for o in (1, 1, 0):
-        belief.observe(None, "low", o)
-    before = belief.save()
-    twin = twin_of(belief)  # type: ignore[operator]
-    assert same_bits(before, twin.save())
-    for o in (0, 0, 1):
-        twin.observe(None, "low", o)
-    assert same_bits(before, belief.save())
-    for o in (0, 0, 1):
-        belief.observe(None, "low", o)
-    assert same_bits(belief.save(), twin.save())
-
-
-def test_a_belief_over_filters_can_be_pickled() -> None:
-    belief = filters()
-    belief.observe(None, "low", 1)
-    twin = pickle.loads(pickle.dumps(belief))
-    for each in (belief, twin):
-        each.observe(None, "low", 0)
-    assert same_bits(belief.save(), twin.save())
 
 
 def test_a_drawn_filter_acts_on_its_private_state_and_keeps_its_name() -> None:

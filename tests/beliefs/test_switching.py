@@ -16,7 +16,6 @@ from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapabili
 from bayescontrol.lqr import LinearSystem, OutputMode
 from bayescontrol.protocols import MISSING, StateMixing
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save, same_bits
-from bayescontrol_paper.motor import motor_bank
 
 
 class Echo:
@@ -252,17 +251,6 @@ def test_the_laws_of_a_belief_hold(make: Callable[[], Any], events: Any, bad: An
     for x, a, o in events:
         twin.observe(x, a, o)
     assert same_bits(belief.save(), make().save())
-
-
-def test_an_agent_over_interacting_models_resumes_bit_for_bit() -> None:
-    bank = motor_bank(hazard=[1e-3, 1e-2])
-    agent, twin = bank.agent(), bank.agent()
-    for y in (1.0, 2.0, MISSING, 5.0):
-        agent.observe(agent.act(Stream(1)), y)
-    twin.load(agent.save())
-    for each in (agent, twin):
-        each.observe(each.act(Stream(2)), 7.0)
-    assert same_bits(agent.save(), twin.save())
 
 
 def test_damaged_or_other_hazards_are_refused() -> None:

@@ -324,12 +324,3 @@ def test_appending_and_removing_work_across_block_boundaries(size: int) -> None:
     v.remove(size + 1)
     assert v.posterior()[:size] == pytest.approx(before, rel=1e-12, abs=1e-300)
     assert len(v) == size + 2
-
-
-def test_a_copy_is_independent() -> None:
-    v = scattered()
-    before = v.save()
-    twin = v.copy()
-    twin.condition(np.random.default_rng(1).random(1025))
-    assert same_bits(before, v.save())
-    assert twin.log_total(v) < 0.0

@@ -132,12 +132,6 @@ def test_an_invalid_minimum_is_refused(low: list[float]) -> None:
         ville(low, [0.1])
 
 
-def test_the_repr_of_an_ensemble() -> None:
-    one = simulate_divergences(prize_or_frog(0.75), 0, 1, 1)
-    assert repr(one) == ("Ensemble(1 run of 1 step, mode 0 true: 1 time, 2 drawn modes, against 2)")
-    assert repr(bands(one, 1)).startswith("Bands(1 run, t = 1: ")
-
-
 # -- g - G has mean zero ------------------------------------------------------------------------
 
 

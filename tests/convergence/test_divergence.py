@@ -466,18 +466,6 @@ def test_unhashable_observations_are_bad_evidence() -> None:
     assert "at step 2 of 2" in caught.value.__notes__[0]
 
 
-def test_the_repr_of_divergences() -> None:
-    modes = prize_or_frog(0.75)
-    record = drawn_record(modes, 0, 1, 0)
-    assert repr(divergences(record, modes.agent())).startswith("Divergences(1 step, 2 modes: d_1")
-    split = sub_divergences(record, modes.agent(), 0, 1)
-    assert repr(split).startswith("SubDivergences(1 step, mode 1 from 0: d = ")
-    observed = modes.agent()
-    observed.observe(0, 0)
-    with pytest.raises(ValueError, match="already made 1 observation: pass a new agent"):
-        divergences(record, observed)
-
-
 # -- exact values over all histories of a small class -------------------------------------------
 
 

@@ -199,19 +199,6 @@ def test_a_rate_states_the_number_of_runs_needed() -> None:
     assert mean_rate(np.array([1.0]), 1).error == math.inf
 
 
-def test_the_repr_of_rates() -> None:
-    """Rounding errors are shown as 0, unknown errors are omitted, and "1 run" is singular."""
-    assert repr(Rate(0.17432, 4.6e-18, 20, 10)) == "0.174 ± 0 nats per step (20 runs of 10 steps)"
-    assert repr(Rate(0.17432, 4.6e-4, 20, 1)) == "0.174 ± 0.00046 nats per step (20 runs of 1 step)"
-    assert repr(mean_rate(np.array([1.5]), 10)) == "0.15 nats per step (1 run of 10 steps)"
-    same = mean_rate(np.full(7, 0.1 + 0.2), 3)
-    assert repr(same) == "0.1 ± 0 nats per step (7 runs of 3 steps)"
-
-
-def test_a_positive_rate_needs_no_more_runs() -> None:
-    assert Rate(1.0, 0.01, 20, 10).runs_needed == 20
-
-
 # -- verdicts on classes whose answer is known ---------------------------------------------------
 
 
@@ -516,14 +503,6 @@ def test_the_verdict_never_reports_the_steps_without_evidence() -> None:
     )
     assert found.outcome is Outcome.NEVER
     assert found.pairs[0].silence == math.ceil(math.log(60 / 0.05) / 0.001)
-
-
-def test_the_same_seed_gives_the_same_verdict() -> None:
-    one, two = (
-        sampled_check(levers, world=world, modes=4, steps=10, wander_steps=5, seed=seed)
-        for seed in (7, 7)
-    )
-    assert [p.rate for p in one.pairs] == [p.rate for p in two.pairs]
 
 
 def test_the_repr_of_a_sampled_verdict() -> None:

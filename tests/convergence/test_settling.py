@@ -171,10 +171,6 @@ def test_a_prior_below_the_threshold_is_reported() -> None:
     assert "1 mode with prior below 0.01" in repr(found)
 
 
-def test_one_run_has_no_standard_error() -> None:
-    assert settling_times(coins(0.5, 0.9), 0, runs=1).of(1).error == math.inf
-
-
 def test_a_long_list_is_truncated_and_starts_with_the_slowest() -> None:
     words = repr(settling_times(coins(*np.linspace(0.1, 0.9, 12)), 0, runs=20)).splitlines()
     assert words[1].startswith("  m1: ")
@@ -262,17 +258,6 @@ def test_a_list_of_modes_that_needs_a_situation_is_refused_with_a_remedy() -> No
 def test_an_agent_without_a_list_of_modes_is_referred_to_sampled_check() -> None:
     with pytest.raises(MissingCapability, match="sampled_check"):
         settling_times(BernoulliBandit(2).agent(), 0)
-
-
-def test_the_repr_of_settling_times() -> None:
-    once = settling_times(chain(3), 0, runs=1, hold=3)
-    assert "1 run, a new mode every 3 steps" in repr(once)
-    assert repr(once.of(1)) == "B: 3 steps in the only run"
-    assert repr(settling_times(chain(1), 0, runs=1, hold=1).of(1)) == "B: 1 step in the only run"
-    never = settling_times(coins(0.5, 0.5), 0, runs=1, horizon=1).of(1)
-    assert repr(never) == "m1: more than 1 step: nothing separates it from the true mode"
-    low = settling_times(coins(0.5, 0.6, 0.7, prior=[0.99, 0.005, 0.005]), 0, runs=2)
-    assert "2 modes with prior below 0.01: T = 0 means nothing" in repr(low)
 
 
 # -- speed ---------------------------------------------------------------------------------------

@@ -313,13 +313,6 @@ def test_the_error_for_a_nan_state_does_not_mention_divergence() -> None:
     assert belief.count == 0
 
 
-def test_the_repr_uses_the_singular_for_one() -> None:
-    belief = SystemBelief(Costs(np.eye(1), np.eye(1)))
-    belief.observe([1.0], [1.0], [1.0])
-    assert repr(belief) == "SystemBelief(1 state, 1 input, unknown noise, after 1 observation)"
-    assert repr(CostBelief(2, 1)) == "CostBelief(2 states, 1 input, after 0 costs)"
-
-
 def test_noise_and_costs_must_be_definite() -> None:
     with pytest.raises(InvalidSystem, match="the noise has the eigenvalue"):
         make(noise=np.diag([1.0, -1.0]))

@@ -289,20 +289,6 @@ def test_the_chain_finds_an_unknown_precision() -> None:
     assert np.std(drawn) / np.mean(drawn) == pytest.approx(math.sqrt(2 / 4_000), rel=0.5)
 
 
-def test_a_copy_is_independent() -> None:
-    belief = GibbsBelief(2)
-    history = walk(random_mdp(5, 2), 40)
-    for x, a, o in history[:20]:
-        belief.observe(x, a, o)
-    belief.sample(Stream(0))
-    before, twin = belief.save(), belief.copy()
-    for x, a, o in history[20:]:
-        twin.observe(x, a, o)
-    twin.sample(Stream(1))
-    assert same_bits(before, belief.save())
-    assert twin.count == 40
-
-
 def test_a_step_and_a_plain_pair_are_the_same_observation() -> None:
     one, two = GibbsBelief(1), GibbsBelief(1)
     one.observe("x", 0, Step(1.0, "y"))

@@ -112,15 +112,6 @@ def test_the_scatter_of_rewards_far_from_zero_does_not_cancel() -> None:
     assert ledger.evidence.scatter[0] == pytest.approx(2.0, rel=1e-6)
 
 
-def test_a_copy_is_independent() -> None:
-    ledger = ledger_of([(0, 0, 1, 1.0)])
-    before, twin = to_arrays(ledger), ledger.copy()
-    twin.record(5, 1, 0, 2.0)
-    assert same_bits(before, to_arrays(ledger))
-    assert list(ledger) == [Entry(0, 0, 1, 1, 1.0)]
-    assert (len(ledger), len(twin)) == (2, 3)
-
-
 def test_a_tuple_and_a_number_are_different_states() -> None:
     ledger = Ledger(2, PRIOR)
     ledger.record((3,), 1, np.int64(3), 1.0)  # == would broadcast here
