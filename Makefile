@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+CORE   := tests/test_rule.py tests/test_interaction.py tests/test_modes.py tests/test_schedules.py \
+          tests/test_systems.py tests/beliefs tests/finite tests/laws
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check browser test slow mutants same-columns bench docs figures reproduce reproduce-full lock clean
+.PHONY: help setup check browser fast test slow mutants same-columns bench bench-test docs figures reproduce reproduce-full lock clean
 
 help:  ## list all commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
@@ -34,6 +36,9 @@ browser:  ## install Chromium for the tests of the live page, if possible
 	  || echo "Chromium could not be installed: the tests of the page are skipped"; \
 	else echo "Chromium is missing: the tests of the page are skipped. Install it to run them"; fi
 
+fast: setup  ## the tests of the core (rule, beliefs, finite modes, laws): less than a minute
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal $(CORE)
+
 test: check docs browser  ## all checks and tests except the slow ones
 	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
@@ -48,6 +53,9 @@ same-columns: setup  ## compare the arrays of all experiments with commit BASE, 
 
 bench: setup  ## speed, as ratios within one run
 	$(BIN)/python -m benchmarks.run
+
+bench-test: setup  ## the tests of the agents, studies and contests in benchmarks/, also the slow ones
+	$(BIN)/python -m pytest benchmarks/tests -n auto --dist worksteal
 
 docs: setup  ## build the documentation, warnings are errors
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

@@ -20,7 +20,6 @@ from bayescontrol.causal import (
     Factor,
 )
 from bayescontrol.errors import (
-    BayesControlError,
     ImpossibleCondition,
     InvalidTable,
     UnknownVariable,
@@ -495,20 +494,7 @@ def test_conditioning_on_the_impossible_raises_and_intervening_does_not() -> Non
         chosen.query("omega", given={"pi": "bet"}, do={"pi": "pass"})
 
 
-def test_every_error_derives_from_the_base_error_of_the_library() -> None:
-    assert all(
-        issubclass(error, BayesControlError)
-        for error in (ImpossibleCondition, InvalidTable, UnknownVariable)
-    )
-
-
 # -- representations ------------------------------------------------------------------------
-
-
-def test_models_print_as_their_factorisation() -> None:
-    model = prize_or_frog()
-    assert repr(model) == "CausalModel: P(box) P(a | box) P(o | box, a)"
-    assert repr(model.intervene(a="left")) == "CausalModel: P(box) δ(a = 'left') P(o | box, a)"
 
 
 def test_distributions_show_possible_values_and_count_the_omitted_ones() -> None:

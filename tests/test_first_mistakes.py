@@ -117,14 +117,6 @@ def test_a_mode_with_start_but_without_advance_is_named() -> None:
         FiniteBelief([Filter(1.0, "kalman")])
 
 
-def test_weights_are_not_loaded_into_another_class_with_the_same_prior() -> None:
-    here, there = FiniteBelief(goals(0, 1)), FiniteBelief(goals(5, 6))
-    with pytest.raises(IncompatibleState, match="goal 5 in this belief, but goal 0 in the saved"):
-        there.load(here.save())
-    with pytest.raises(IncompatibleState, match="goal 5 in this belief, but goal 0 in the other"):
-        there.merge(here)
-
-
 def test_a_probe_may_not_take_the_name_of_a_column() -> None:
     agent: Any = ControlRule(FiniteBelief(goals(0, 1)), np.zeros(1), follow)
     with pytest.raises(ValueError, match="a probe cannot be called 'actions'"):
@@ -144,15 +136,6 @@ def test_bad_evidence_names_the_mode_and_the_event() -> None:
         FiniteBelief([Goal(0), Forgets(1, "lazy")]).observe(0, 1, 2)
     with pytest.raises(BadEvidence, match=r"mode 1 \(bad\) gives log-likelihood nan.*tion 2"):
         FiniteBelief([Goal(0), Divides(1, "bad")]).observe(0, 1, 2)
-
-
-def test_a_text_likelihood_is_refused() -> None:
-    class Writes(Goal):
-        def log_likelihood(self, x: Any, a: Any, o: Any) -> Any:
-            return "0.3"
-
-    with pytest.raises(BadEvidence, match=r"returned '0\.3'"):
-        FiniteBelief([Writes(0)]).observe(0, 1, 2)
 
 
 def test_a_witnessed_action_that_no_mode_takes_is_named() -> None:
@@ -377,12 +360,6 @@ def test_a_mistake_is_found_before_anything_is_drawn_or_learned(
 def test_a_mode_that_is_never_drawn_need_not_have_a_valid_policy() -> None:
     belief = FiniteBelief([lever(), lever(lambda x: "left")], prior=[1.0, 0.0])
     assert len(interact(ControlRule(belief), lever().environment(), 3, seed=0)) == 3
-
-
-def test_a_mode_can_be_retired_by_name() -> None:
-    belief = FiniteBelief(goals(0, 1))
-    assert belief.retire("goal 1") == 0.5
-    assert belief.posterior().tolist() == [1.0, 0.0]
 
 
 def test_an_error_during_a_run_states_the_step() -> None:

@@ -252,12 +252,6 @@ def test_an_impossible_observation_in_the_record_raises() -> None:
         delusion(Record(["toss"], ["T"]), ControlRule(FiniteBelief([coin])))
 
 
-def test_an_empty_record_has_zero_delusion() -> None:
-    read = delusion(Record([], []), three_modes().agent())
-    assert read.log_odds.shape == (0, 3)
-    assert repr(read) == "Delusion(0 steps: 0 bits step by step, 0 bits in all)"
-
-
 def test_a_belief_without_weights_is_refused() -> None:
     class Blind:
         def sample(self, rng: Any) -> Any: ...

@@ -242,14 +242,6 @@ def regret(seed: int) -> tuple[float, float]:
     return float(lost[0]), float(lost[1])
 
 
-def test_a_belief_without_modes_refuses_a_demonstration() -> None:
-    agent = LinearQuadratic.on(double_integrator(), prior=SystemPrior()).agent()
-    log = [(np.zeros(1), np.zeros(2))]
-    with pytest.raises(MissingCapability, match="cannot do that"):
-        warm_start(agent, log, demonstration=True)
-    assert warm_start(agent, log) == 1
-
-
 def test_an_array_of_rows_is_a_log() -> None:
     rows, pairs = BernoulliBandit(2).agent(), BernoulliBandit(2).agent()
     assert warm_start(rows, np.array([[0, 1], [0, 1], [1, 0]])) == 3

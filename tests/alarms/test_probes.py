@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bayescontrol import BernoulliBandit, FiniteBelief, NaiveMixture, interact
+from bayescontrol import BernoulliBandit, FiniteBelief, interact
 from bayescontrol.alarms import (
     Alarm,
     Guarded,
@@ -90,12 +90,6 @@ def test_beliefs_without_finitely_many_modes_raise_a_clear_error() -> None:
         log_score.measure(SimpleNamespace(belief="a hunch"), 0, 1)
     with pytest.raises(MissingCapability, match="has no alarm"):
         alarm_evidence.measure(agent, 0, 1)
-
-
-def test_the_naive_agent_can_be_read() -> None:
-    modes = random_modes(2)
-    record = interact(modes.agent(kind=NaiveMixture), modes.environment(0), 5, probes=ALL, seed=0)
-    assert record["bits"].shape == (5, 2)
 
 
 @pytest.mark.parametrize("probe", [*ALL.values(), alarm_evidence])

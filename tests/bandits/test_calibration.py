@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import integrate  # type: ignore[import-untyped]
-from scipy import special as sc
+from tests.chance import chi_square
 
 from bayescontrol import (
     interact,
@@ -78,18 +78,10 @@ def test_the_predictive_sums_to_one_and_matches_reward_frequencies(case: Case) -
     world = Bandit(family, runs).environment(truth if truth.shape[1] > 1 else truth[:, 0])
     rewards = [world.respond(j, rng) for j in range(runs)]
     counts = np.histogram(rewards, edges)[0].astype(float)
-    assert p_value(counts, runs * p) > 1e-6
+    assert chi_square(counts, runs * p) > 1e-6
     stale.observe(None, arm, 1)
     wrong = predictive_cells(stale, arm, name)[1]
-    assert p_value(counts, runs * wrong) < 1e-6
-
-
-def p_value(counts: FloatArray, expected: FloatArray) -> float:
-    small = expected < 10.0
-    counts = np.append(counts[~small], counts[small].sum())
-    expected = np.append(expected[~small], max(expected[small].sum(), 1e-9))
-    statistic = ((counts - expected) ** 2 / expected).sum()
-    return float(sc.chdtrc(max(counts.size - 1, 1), statistic))
+    assert chi_square(counts, runs * wrong) < 1e-6
 
 
 def test_predictive_needs_a_finite_set_of_rewards(case: Case) -> None:
@@ -133,7 +125,7 @@ def test_ranks_of_the_true_means_are_uniform_and_a_planted_bug_is_detected(case:
 
     def p_value_of_ranks(learn: int) -> float:
         counts = np.bincount(ranks(case, runs, draws, learn), minlength=draws + 1)
-        return p_value(counts.astype(float), np.full(draws + 1, 3 * runs / (draws + 1)))
+        return chi_square(counts.astype(float), np.full(draws + 1, 3 * runs / (draws + 1)))
 
     assert p_value_of_ranks(1) > 1e-6
     assert p_value_of_ranks(2) < 1e-6
@@ -196,7 +188,7 @@ def test_actions_have_their_exact_probabilities(exact: Case) -> None:
         by_mode = [agent.decide(None, rng)[1] for _ in range(20_000)]
         for actions in (by_action, by_mode):
             counts = np.array([actions.count(a) for a in arms], float)
-            assert p_value(counts, 20_000 * p) > 1e-6
+            assert chi_square(counts, 20_000 * p) > 1e-6
             if wrong and old is not None:
-                assert p_value(counts, 20_000 * old) < 1e-6
+                assert chi_square(counts, 20_000 * old) < 1e-6
         old = p

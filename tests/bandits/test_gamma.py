@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
+from tests.chance import distance
 
 from bayescontrol import ExponentialBandit, PoissonBandit, interact
 from bayescontrol._arrays import FloatArray
@@ -78,15 +79,10 @@ def test_predictions_agree_with_textbook_formulas() -> None:
 def test_drawn_worlds_have_the_distribution_of_the_prior() -> None:
     """Kolmogorov-Smirnov at 2.69: false alarm 1e-6 each."""
     n = 20_000
-    steps = np.arange(n + 1) / n
-
-    def distance(f: FloatArray) -> float:
-        return float(math.sqrt(n) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])))
-
-    rates = np.sort(PoissonBandit(n, prior=(2.5, 3)).draw(1).means)
-    assert distance(sc.gammainc(2.5, 3.0 * rates)) < 2.69
-    means = np.sort(ExponentialBandit(n, prior=(2.5, 3)).draw(2).means)
-    assert distance(sc.gammaincc(2.5, 3.0 / means)) < 2.69
+    rates = PoissonBandit(n, prior=(2.5, 3)).draw(1).means
+    assert distance(rates, lambda t: sc.gammainc(2.5, 3.0 * t)) < 2.69
+    means = ExponentialBandit(n, prior=(2.5, 3)).draw(2).means
+    assert distance(means, lambda t: sc.gammaincc(2.5, 3.0 / t)) < 2.69
 
 
 def test_two_exponential_rates_are_compared_in_closed_form() -> None:

@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
+from tests.chance import distance
 
 from bayescontrol import GaussianBandit
 from bayescontrol._arrays import FloatArray
@@ -78,17 +79,12 @@ def test_conjugate_and_grid_agree_with_unknown_variance() -> None:
 def test_drawn_worlds_have_the_distribution_of_the_prior() -> None:
     """Kolmogorov-Smirnov at 2.69: false alarm 1e-6 each."""
     n = 20_000
-    steps = np.arange(n + 1) / n
-
-    def distance(x: FloatArray, f: FloatArray) -> float:
-        return float(math.sqrt(n) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])))
-
-    known = np.sort(GaussianBandit(n, prior=(3, 2)).draw(1).means)
-    assert distance(known, sc.ndtr((known - 3.0) / 2.0)) < 2.69
+    known = GaussianBandit(n, prior=(3, 2)).draw(1).means
+    assert distance(known, lambda t: sc.ndtr((t - 3.0) / 2.0)) < 2.69
     truth = GaussianBandit(n, sd=None, prior=(3, 2, 1.5, 3)).draw(2).truth
-    means, tau = np.sort(truth[:, 0]), np.sort(truth[:, 1] ** -2.0)
-    assert distance(means, sc.stdtr(3.0, means - 3.0)) < 2.69  # scale² β/ακ = 1
-    assert distance(tau, sc.gammainc(1.5, 3.0 * tau)) < 2.69
+    means, tau = truth[:, 0], truth[:, 1] ** -2.0
+    assert distance(means, lambda t: sc.stdtr(3.0, t - 3.0)) < 2.69  # scale² β/ακ = 1
+    assert distance(tau, lambda t: sc.gammainc(1.5, 3.0 * t)) < 2.69
 
 
 def test_the_student_predictive_agrees_with_the_textbook_formula() -> None:

@@ -115,23 +115,6 @@ def test_a_filter_that_starts_uncertain_equals_the_time_varying_filter() -> None
     assert np.abs(differences).max() < 1e-9
 
 
-def test_a_filter_becomes_steady_again_after_a_lost_sample() -> None:
-    bank = Bank([random_mode(1, 3), random_mode(2, 3)], setpoint=np.zeros(2))
-    agent, world, rng = bank.agent(), bank.environment(0), Stream(0)
-
-    def steady() -> Any:
-        return [agent.belief.save()["state/0"][m, 0] for m in range(2)]
-
-    assert steady() == [1.0, 1.0]
-    for k in range(400):
-        u = agent.act(rng)
-        y = world.respond(u, rng)
-        agent.observe(u, MISSING if k == 0 else y)
-        if k == 0:
-            assert steady() == [0.0, 0.0]
-    assert steady() == [1.0, 1.0]
-
-
 def test_filters_with_and_without_a_stationary_form_share_a_bank() -> None:
     lost = PlantMode(
         (np.eye(2), np.eye(2), [[1.0, 0.0], [1.0, 0.0]]), lambda loop: np.zeros(2),
@@ -209,16 +192,6 @@ def test_an_interval_is_for_one_sample_only() -> None:
         a = math.exp(-interval)
         textbook.step(0.7, y, mode.W * interval / 0.1, np.array([[a]]), np.array([[1.0 - a]]))
     assert agent.belief.code_length() == pytest.approx(-textbook.log_p / math.log(2), rel=1e-9)
-
-
-def test_an_interval_that_is_the_period_up_to_rounding_uses_the_regular_models(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    agent = Bank([random_mode(1, 2)]).agent()
-    monkeypatch.setattr(PlantMode, "models", None)  # building models again is an error
-    agent.signal(interval=1.0 + 1e-12)
-    agent.observe([0.0, 0.0], [0.0, 0.0])
-    assert agent.belief.count == 1
 
 
 def test_one_bad_sample_does_not_ruin_a_belief_with_student_noise() -> None:
@@ -606,19 +579,6 @@ def test_the_most_probable_mode_acts_until_another_is_clearly_more_probable() ->
     assert actions == ["0.4", "0.4", "0.4", "0.6", "0.6", "0.6"]
 
 
-def test_deterministic_operation_does_not_depend_on_the_random_stream() -> None:
-    bank = Bank([random_mode(s, 2) for s in range(3)], setpoint=np.ones(2))
-    inputs: list[list[Any]] = []
-    for seed in (0, 1):
-        agent, world, noise = bank.agent(choose="most probable"), bank.environment(1), Stream(9)
-        inputs.append([])
-        for _ in range(40):
-            u = agent.act(Stream(seed))
-            inputs[-1].append(u)
-            agent.observe(u, world.respond(u, noise))
-    assert np.array_equal(inputs[0], inputs[1])
-
-
 def test_a_dwell_time_ends_when_its_mode_is_refuted_or_retired() -> None:
     agent = Supervisor(FiniteBelief([Coin(0.1), Coin(0.9), Coin(0.5)]), choose="most probable",
                        dwell=100, refuted=0.1)  # fmt: skip
@@ -823,11 +783,3 @@ def test_a_filter_with_states_of_very_different_size_settles_late() -> None:
         agent.observe(0.0, [1e6 * rng.normal(), 1e-2 * rng.normal()])
         states.append(agent.belief.save()["state/0"][0, -1])
     assert (np.diff(states)[5:-1] / states[5:-2] > -0.5).all()  # no jump of the covariance
-
-
-@pytest.mark.parametrize("y", [np.float32(1), np.int64(1), np.array(1.0), [1.0], 1])
-def test_numbers_of_any_kind_are_outputs(y: Any) -> None:
-    mode = PlantMode(([[0.5]], [[1.0]], [[1.0]]), PI(1, 1), process_noise=1, sensor_noise=1)
-    agent = Bank([mode]).agent()
-    agent.observe(y, y)
-    assert agent.belief.count == 1

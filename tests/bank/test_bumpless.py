@@ -11,9 +11,8 @@ from bayescontrol import ControlRule, FiniteBelief, Stream, interact
 from bayescontrol._arrays import Arrays
 from bayescontrol.alarms import Alarm, Guarded, StudentPredictor
 from bayescontrol.bank import PI, Bank, Bumpless, PlantMode
-from bayescontrol.baselines import OptimalController
 from bayescontrol.beliefs.particles import ParticleBelief
-from bayescontrol.errors import IncompatibleState, MissingCapability
+from bayescontrol.errors import IncompatibleState
 from bayescontrol.lqr import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.schedules import Every
 from bayescontrol.simulators import SimulatorMode, SimulatorNoise, next_state
@@ -198,10 +197,3 @@ def test_a_damaged_state_is_refused_and_changes_nothing(damage: Arrays) -> None:
     with pytest.raises(IncompatibleState):
         agent.load({n: v for n, v in before.items() if n not in damage})
     assert same_bits(before, agent.save())
-
-
-def test_an_object_that_cannot_be_saved_raises_a_clear_error() -> None:
-    agent: Any = Bumpless(ORDERS["plain"](), 2)
-    agent.agent = OptimalController(double_integrator())
-    with pytest.raises(MissingCapability, match="copy"):
-        agent.copy()

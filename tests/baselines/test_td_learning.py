@@ -12,7 +12,6 @@ from bayescontrol._arrays import FloatArray
 from bayescontrol._compiled import find_loop
 from bayescontrol.baselines import OptimalPolicy, QLearning, RLearning
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
-from bayescontrol.interaction import both_streams
 from bayescontrol.mdp import MDP, Maze, Step, chain_mdp, policy_iteration, random_mdp
 from bayescontrol.record import Probe
 from bayescontrol.testing import LawBroken, check_fused, check_resume, check_same_seed, same_bits
@@ -220,11 +219,6 @@ def test_saved_arrays_of_another_learner_are_refused_and_change_nothing(
         assert same_bits(agent.save(), good)
 
 
-def test_the_repr_of_a_learner_describes_it(learner: Make) -> None:
-    agent = learner(["home", "away"], 3)
-    assert repr(agent) == f"{type(agent).__name__}(2 states, 3 actions, in state 'home')"
-
-
 # -- compiled loops ----------------------------------------------------------------------------
 
 LOOK = {"looked": Probe(lambda _agent, _a, _o: True)}
@@ -241,15 +235,6 @@ def test_the_compiled_loop_equals_the_readable_one(learner: Make, mdp: MDP) -> N
         assert find_loop(make(), mdp.environment(start)) is not None
         check_fused(make, lambda: mdp.environment(start), 400)
     assert find_loop(learner(mdp), mdp.environment()) is not None
-
-
-def test_a_run_in_parts_equals_a_single_run(learner: Make, mdp: MDP) -> None:
-    agent, world, streams = learner(mdp), mdp.environment(), both_streams(0, 0)
-    parts = [interact(agent, world, n, streams=streams) for n in (1, 150, 249)]
-    whole = interact(twin := learner(mdp), mdp.environment(), 400, seed=0)
-    rewards = np.concatenate([part.observations["reward"] for part in parts])
-    assert rewards.tobytes() == whole.observations["reward"].tobytes()
-    assert same_bits(agent.save(), twin.save())
 
 
 def test_the_compiled_loop_of_the_oracle_equals_the_readable_one(mdp: MDP) -> None:
@@ -317,13 +302,6 @@ def test_values_converge_to_those_of_the_discounted_problem() -> None:
     interact(agent, mdp.environment(), 100_000, seed=0)
     ours = [[agent.q_values(x)[a] for a in mdp.actions] for x in mdp.states]
     np.testing.assert_allclose(ours, discounted(mdp, 0.8), rtol=0.0, atol=0.02)
-
-
-def test_epsilon_decays_by_its_factor_at_every_step() -> None:
-    mdp = chain_mdp(3)
-    agent = QLearning.on(mdp, epsilon=0.5, decay=0.99)
-    interact(agent, mdp.environment(), 100, seed=0)
-    assert agent.epsilon == pytest.approx(0.5 * 0.99**100)
 
 
 def test_optimistic_values_find_a_reward_that_random_play_rarely_finds() -> None:

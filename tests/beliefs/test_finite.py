@@ -24,7 +24,6 @@ from bayescontrol.errors import (
 from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.situations import stay
 from bayescontrol.testing import same_bits
-from bayescontrol.testing.belief_laws import evidence
 from bayescontrol.testing.suite import InLogarithms
 
 Coin = DiscreteMode[None, str, object]
@@ -170,15 +169,6 @@ def test_the_error_for_an_impossible_observation_names_action_and_remedy() -> No
         FiniteBelief(coins(0.5, 0.5)).observe(None, "toss", 7)
 
 
-def test_an_array_of_the_wrong_shape_is_bad_evidence() -> None:
-    class Short(LogClass):
-        def log_likelihoods(self, x: int, a: int, o: int) -> FloatArray:
-            return np.zeros(2)
-
-    with pytest.raises(BadEvidence, match=r"shape \(2,\)"):
-        FiniteBelief(Short(random_modes(3))).observe(0, 0, 0)
-
-
 def test_skipped_and_floored_observations_are_counted() -> None:
     skipping = FiniteBelief(coins(0.5, 0.25), on_impossible="skip")
     floored = FiniteBelief(coins(0.5, 0.25), on_impossible=Floor(1e-6))
@@ -306,14 +296,6 @@ def test_merging_adds_evidence_counts_and_code_length() -> None:
     assert one.code_length() == pytest.approx(both.code_length(), rel=1e-12)
 
 
-def test_beliefs_with_different_priors_do_not_merge() -> None:
-    belief = FiniteBelief(coins(0.2, 0.6))
-    before = belief.save()
-    with pytest.raises(IncompatibleState, match="prior"):
-        belief.merge(FiniteBelief(coins(0.2, 0.6), [0.25, 0.75]))
-    assert same_bits(before, belief.save())
-
-
 class Bent:
     """A coin without a name."""
 
@@ -360,14 +342,3 @@ def test_a_state_of_other_tables_is_refused() -> None:
     FiniteBelief(tables(0.1)).load(saved)
     with pytest.raises(IncompatibleState, match="mode 0 is TabularModes"):
         FiniteBelief(tables(0.2)).load(saved)
-
-
-def test_drawing_is_not_evidence() -> None:
-    belief = FiniteBelief(random_modes(3))
-    assert evidence(belief).keys() == belief.save().keys() - {"drawn"}
-
-
-def test_the_text_and_html_repr_show_the_leading_modes() -> None:
-    belief = FiniteBelief([coin(0.5, "<fair>"), *coins(*np.linspace(0.1, 0.9, 15))])
-    assert repr(belief).startswith("FiniteBelief(16 modes after 0 observations: <fair> 0.0625, m1 ")
-    assert "&lt;fair&gt;" in belief._repr_html_()

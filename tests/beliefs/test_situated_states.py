@@ -9,7 +9,6 @@ from bayescontrol import (
     ControlRule,
     DiscreteMode,
     FiniteBelief,
-    PairedMode,
     ParticleBelief,
     Record,
     Stream,
@@ -23,7 +22,6 @@ from bayescontrol.convergence import divergences
 from bayescontrol.convergence.walks import Walk
 from bayescontrol.errors import BadSituation
 from bayescontrol.finite.tabulate import tabulate
-from bayescontrol.lqr import LinearSystem, OutputMode
 from bayescontrol.modes import ModeEnvironment
 from bayescontrol.protocols import MISSING, SituatedState, Skips
 from bayescontrol.systems import Situated
@@ -135,17 +133,6 @@ def test_a_mode_that_modifies_its_state_is_found() -> None:
         check_mode(Careless(0.5), [(0, "go", 1)])
 
 
-def test_saved_states_hold_the_private_state_only() -> None:
-    belief = FiniteBelief(scheduled())
-    belief.observe(2, "go", 1)
-    assert float(str(belief.save()["state/0"])) == belief.modes[0].advance(
-        SituatedState(2, 0.5), "go", 1
-    )
-    twin = FiniteBelief(scheduled())
-    twin.load(belief.save())
-    assert same_bits(twin.save(), belief.save())
-
-
 def test_worlds_systems_and_tables_follow_the_situation_too() -> None:
     mode = Scheduled(0.9)
     world, system = ModeEnvironment(mode, 0, tick), Situated(mode, 0, tick)
@@ -191,16 +178,6 @@ def test_convergence_checks_accept_modes_that_use_the_situation() -> None:
         walk.step(0)
     world: Any = walk.environment
     assert (walk.x, walk._at(0)) == (1, world.x)
-
-
-def test_a_pair_passes_the_declaration_on() -> None:
-    hypothesis = Scheduled(0.9)
-    pair = PairedMode(hypothesis, hypothesis)
-    belief: FiniteBelief[Any] = FiniteBelief([pair, Scheduled(0.6)])
-    belief.observe(2, "go", 1)
-    single: FiniteBelief[Any] = FiniteBelief([hypothesis, Scheduled(0.6)])
-    single.observe(2, "go", 1)
-    assert np.array_equal(belief.posterior(), single.posterior())
 
 
 def coin(p: float) -> DiscreteMode[Any, Any, Any]:
@@ -292,12 +269,3 @@ def test_static_beliefs_and_guarded_agents_ignore_a_lost_observation() -> None:
     state = guarded.save()
     guarded.observe("toss", MISSING)
     assert same_bits(state, guarded.save())
-
-
-def test_an_output_mode_predicts_without_an_output() -> None:
-    system = LinearSystem([[1, 1], [0, 1]], [[0], [1]], np.eye(2), [[1]])
-    mode, vague = (OutputMode(system, C=[[1, 0]], V=[[v]], covariance=np.eye(2)) for v in (1, 1e14))
-    s = mode.advance(mode.start(), np.array([2.0]), MISSING)
-    # An output with almost infinite noise is no evidence.
-    expected = vague.advance(mode.start(), np.array([2.0]), np.array([5.0]))
-    assert s == pytest.approx(expected, abs=1e-10)

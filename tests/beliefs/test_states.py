@@ -92,15 +92,6 @@ def test_a_filter_mode_equals_a_mode_over_whole_histories(past: list[int]) -> No
     assert private.action_probabilities() == pytest.approx(shared.action_probabilities())
 
 
-def test_a_mode_with_private_state_does_not_receive_the_situation() -> None:
-    belief = filters()
-    belief.observe("any situation", "low", 1)
-    other = filters()
-    other.observe(None, "low", 1)
-    assert same_bits(belief.save(), other.save())
-    assert belief.predictive("elsewhere", "low") == other.predictive(None, "low")
-
-
 def test_an_impossible_observation_raises_before_any_filter_advances() -> None:
     belief = FiniteBelief([Filter(1.0, 1.0), Filter(1.0, 1.0)])
     belief.observe(None, "low", 1)
@@ -118,31 +109,6 @@ def test_a_mode_that_fails_to_advance_changes_nothing() -> None:
     with pytest.raises(ZeroDivisionError):
         belief.observe(None, "low", 0)
     assert same_bits(before, belief.save())
-
-
-class Last(Filter):
-    """A mode whose state is the last observation, None at the start."""
-
-    def start(self) -> None:  # type: ignore[override]
-        return None
-
-    def advance(self, s: int | None, a: str, o: int) -> int:  # type: ignore[override]
-        return o
-
-    def likelihood(self, s: int | None, a: str, o: int) -> float:  # type: ignore[override]
-        return 0.5 if s is None else (0.75 if s == o else 0.25)
-
-
-def test_a_state_that_starts_as_none_is_saved_and_resumed_too() -> None:
-    belief, fresh = (
-        FiniteBelief([Last(0, 0), Filter(0.9, 0.8)]),
-        FiniteBelief([Last(0, 0), Filter(0.9, 0.8)]),
-    )
-    belief.observe(None, "low", 1)
-    fresh.load(belief.save())
-    for each in (belief, fresh):
-        each.observe(None, "low", 1)
-    assert same_bits(belief.save(), fresh.save())
 
 
 def test_states_may_be_arrays_but_not_functions() -> None:
@@ -206,6 +172,19 @@ def test_a_filter_that_is_added_later_needs_a_state() -> None:
     belief.retire(1)
     assert belief.predictive(None, "low") == pytest.approx(new)
     assert old != pytest.approx(new)
+
+
+class Last(Filter):
+    """A mode whose state is the last observation, None at the start."""
+
+    def start(self) -> None:  # type: ignore[override]
+        return None
+
+    def advance(self, s: int | None, a: str, o: int) -> int:  # type: ignore[override]
+        return o
+
+    def likelihood(self, s: int | None, a: str, o: int) -> float:  # type: ignore[override]
+        return 0.5 if s is None else (0.75 if s == o else 0.25)
 
 
 def test_a_state_may_be_none_and_is_only_for_modes_that_have_one() -> None:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.exact import exact_posterior, relative_error
 
-from bayescontrol import Stream
-from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._arrays import Arrays
 from bayescontrol._support.priors import as_prior
 from bayescontrol.beliefs.weights import Floor, OnImpossible, Weights
 from bayescontrol.errors import (
@@ -238,15 +236,6 @@ def test_damaged_arrays_are_refused_and_change_nothing(damage: Callable[[Arrays]
     assert same_bits(before, v.save())
 
 
-def test_saved_arrays_are_copies() -> None:
-    v = fresh()
-    saved = v.save()
-    saved["mantissa"][:] = 0.0
-    v.load(stored := v.save())
-    stored["mantissa"][:] = 0.0
-    assert v.posterior().tolist() == [1 / 3] * 3
-
-
 # -- merging, growing, shrinking ---------------------------------------------------------
 
 
@@ -267,50 +256,6 @@ def test_evidence_without_a_common_mode_cannot_be_merged() -> None:
     with pytest.raises(ImpossibleObservation, match="nothing was merged"):
         left.merge(right, np.full(3, 1 / 3))
     assert same_bits(before, left.save())
-
-
-def test_merging_adds_the_counts_of_impossible_observations() -> None:
-    left, right = conditioned([[0.0, 0.0, 0.0]]), conditioned([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    left.merge(right, np.full(3, 1 / 3))
-    assert left.impossible == 3
-
-
-def far_apart(behind: int) -> FloatArray:
-    """The ratio of mode 1 to mode 0 is 1e-5 ** behind."""
-    return np.array([[1.0, 1e-5, 1e-3]] * behind)
-
-
-@given(st.integers(0, 400), st.floats(1e-12, 1.0 - 1e-12))
-def test_an_appended_mode_has_its_mass_and_the_others_keep_their_ratios(
-    behind: int, mass: float
-) -> None:
-    v = conditioned(far_apart(behind).tolist())
-    before = v.posterior()
-    v.append(mass)
-    assert v.posterior()[3] == pytest.approx(mass, rel=1e-12)
-    assert v.posterior()[:3] == pytest.approx((1.0 - mass) * before, rel=1e-9, abs=1e-300)
-    for _ in range(behind):  # the small weights recover as if no mode had been added
-        v.condition(np.array([1e-5, 1.0, 1e-2, 1e-5]))
-    exact = exact_posterior([1 / 3] * 3, far_apart(behind).tolist() + [[1e-5, 1.0, 1e-2]] * behind)
-    shares = v.posterior()[:3] / v.posterior()[:3].sum()
-    assert relative_error(shares, exact) < 1e-12
-
-
-@pytest.mark.parametrize("behind", [0, 10, 400])
-def test_removing_the_leading_mode_keeps_the_ratios_of_the_others(behind: int) -> None:
-    v = conditioned(far_apart(behind).tolist())
-    v.remove(0)
-    exact = Fraction(1e-5) ** behind / (Fraction(1e-5) ** behind + Fraction(1e-3) ** behind)
-    assert relative_error(v.posterior(), [Fraction(0), exact, 1 - exact]) < 1e-12
-    assert {v.draw(Stream(seed)) for seed in range(50)} <= {1, 2}
-
-
-def test_the_last_mode_with_weight_cannot_be_removed() -> None:
-    v = conditioned([[1.0, 0.0, 0.0]])
-    before = v.save()
-    with pytest.raises(InvalidPrior, match="all the mass"):
-        v.remove(0)
-    assert same_bits(before, v.save())
 
 
 @pytest.mark.parametrize("size", [511, 512, 513, 1024])

@@ -64,45 +64,6 @@ def test_selecting_times_modes_and_parts_does_not_change_a_run() -> None:
         part.excess(1)
 
 
-def test_invalid_arguments_are_refused_with_a_remedy() -> None:
-    modes = three_modes()
-    with pytest.raises(UnknownMode):
-        simulate_divergences(modes, 3, 5, 5)
-    with pytest.raises(UnknownMode):
-        simulate_divergences(modes, 0, 5, 5, against=[4])
-    with pytest.raises(ValueError, match="between 0 and steps=5"):
-        simulate_divergences(modes, 0, 5, 5, at=[6])
-    with pytest.raises(ValueError, match="expected an integer >="):
-        simulate_divergences(modes, 0, 5, 0)
-    with pytest.raises(ValueError, match="fewer times `at`"):
-        simulate_divergences(modes, 0, 10_000, 100_000, at=range(10_000))
-    sure = TabularModes(modes.policy, modes.hypothesis, modes.successor, prior=[0, 0.5, 0.5])
-    with pytest.raises(InvalidPrior, match="mode m0 has prior 0"):
-        simulate_divergences(sure, 0, 5, 5)
-    runs = simulate_divergences(modes, 0, 5, 5)
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        bands(runs, 1, delta=1.0)
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        ville(runs, [0.0])
-    with pytest.raises(ValueError, match="one minimum per run"):
-        ville(np.empty((3, 2)), [0.1])
-
-
-def test_modes_can_be_given_by_name() -> None:
-    modes = prize_or_frog(0.75)
-    named = simulate_divergences(modes, "prize left", 5, 5, against=["prize right"])
-    numbered = simulate_divergences(modes, 0, 5, 5, against=[1])
-    assert named.d.tobytes() == numbered.d.tobytes()
-    np.testing.assert_array_equal(named.excess("prize right"), numbered.excess(1))
-    assert bands(named, "prize right").C_joint.tolist() == bands(numbered, 1).C_joint.tolist()
-    with pytest.raises(UnknownMode, match="name of prize left, prize right"):
-        bands(named, "prize")
-    with pytest.raises(UnknownMode, match="name of prize left, prize right"):
-        simulate_divergences(modes, "prize", 5, 5)
-    with pytest.raises(UnknownMode, match="does not compare with mode 'prize left'"):
-        named.excess("prize left")
-
-
 def test_an_agent_is_tabulated() -> None:
     modes = prize_or_frog(0.75)
     tables = simulate_divergences(modes, 0, 20, 5)
@@ -113,23 +74,6 @@ def test_an_agent_is_tabulated() -> None:
         simulate_divergences(modes.agent(schedule=Every(3)), 0, 20, 5)
     with pytest.raises(MissingCapability, match=r"list of modes|expected a list"):
         simulate_divergences(None, 0, 20, 5)
-
-
-def test_a_record_instead_of_an_ensemble_is_refused() -> None:
-    modes = prize_or_frog(0.75)
-    record = interact(modes.agent(), modes.environment(0), 5, seed=0)
-    with pytest.raises(MissingCapability, match=r"simulate_divergences.*sub_divergences"):
-        bands(record, 1)  # type: ignore[arg-type]
-    nothing: list[Any] = [record, None, "runs", [[1.0], [1.0, 2.0]], object()]
-    for runs in nothing:
-        with pytest.raises(MissingCapability, match="simulate_divergences"):
-            ville(runs, [0.1])
-
-
-@pytest.mark.parametrize("low", [[math.nan, 1.0], [1.0, -1.0], [math.inf]])
-def test_an_invalid_minimum_is_refused(low: list[float]) -> None:
-    with pytest.raises(BadEvidence, match=r"runs\[\d\] = (nan|-1.0|inf) is invalid"):
-        ville(low, [0.1])
 
 
 # -- g - G has mean zero ------------------------------------------------------------------------
@@ -265,3 +209,41 @@ def test_an_agent_that_treats_actions_as_evidence_violates_the_inequality() -> N
         low.append(record["v"][:, 0].min() / modes.prior[0])
     read = ville(low, DELTAS)
     assert (read.share > read.deltas + 6.0 * read.error)[1:].all()
+
+
+FROG = prize_or_frog(0.75)
+FROG_RECORD: Any = interact(FROG.agent(), FROG.environment(0), 5, seed=0)
+
+
+def simulated(true: Any = 0, steps: int = 5, runs: int = 5, prior: Any = None, **more: Any) -> Any:
+    free = three_modes()
+    modes = TabularModes(free.policy, free.hypothesis, free.successor, prior=prior)
+    return simulate_divergences(modes, true, steps, runs, **more)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        (lambda: simulated(3), UnknownMode, ""),
+        (lambda: simulated(against=[4]), UnknownMode, ""),
+        (lambda: simulated(at=[6]), ValueError, "between 0 and steps=5"),
+        (lambda: simulated(runs=0), ValueError, "expected an integer >="),
+        (lambda: simulated(0, 10_000, 100_000, at=range(10_000)), ValueError, "fewer times `at`"),
+        (lambda: simulated(prior=[0, 0.5, 0.5]), InvalidPrior, "mode m0 has prior 0"),
+        (lambda: bands(simulated(), 1, delta=1.0), ValueError, "between 0 and 1"),
+        (lambda: ville(simulated(), [0.0]), ValueError, "between 0 and 1"),
+        (lambda: ville(np.empty((3, 2)), [0.1]), ValueError, "one minimum per run"),
+        (lambda: bands(FROG_RECORD, 1), MissingCapability, "simulate_divergences.*sub_divergences"),
+        *(
+            (lambda runs=runs: ville(runs, [0.1]), MissingCapability, "simulate_divergences")
+            for runs in (FROG_RECORD, None, "runs", [[1.0], [1.0, 2.0]], object())
+        ),
+        *(
+            (lambda low=low: ville(low, [0.1]), BadEvidence, r"runs\[\d\] = (nan|-1.0|inf) is inv")
+            for low in ([math.nan, 1.0], [1.0, -1.0], [math.inf])
+        ),
+    ],
+)
+def test_invalid_arguments_are_refused_with_a_remedy(wrong: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        wrong()

@@ -194,13 +194,6 @@ def test_the_process_is_infinite_if_one_mode_is_excluded_and_nan_if_both_are() -
     assert "2 ruled out" in repr(read)
 
 
-def test_an_impossible_observation_names_its_step() -> None:
-    modes = TabularModes([[[1.0]]] * 2, [[[[1.0, 0.0]]]] * 2)
-    with pytest.raises(ImpossibleObservation) as caught:
-        divergences(Record([0, 0], [0, 1]), modes.agent())
-    assert "at step 2 of 2" in caught.value.__notes__[0]
-
-
 def test_skip_and_floor_options_apply_to_divergences() -> None:
     modes = TabularModes([[[1.0]]] * 2, [[[[1.0, 0.0]]], [[[0.5, 0.5]]]])
 
@@ -340,13 +333,6 @@ def test_the_agent_must_be_fresh_and_is_not_changed() -> None:
         divergences(record, agent)
 
 
-def test_an_empty_record_has_zero_divergence() -> None:
-    read = divergences(Record([], []), prize_or_frog(0.75).agent())
-    assert read.pairs().tolist() == [[[0.0, 0.0], [0.0, 0.0]]]
-    split = sub_divergences(Record([], [], {"drawn": []}), prize_or_frog(0.75).agent(), 0, 1)
-    assert split.g.tolist() == split.G.tolist() == [[0.0, 0.0]]
-
-
 # -- sub-divergences -----------------------------------------------------------------------------
 
 
@@ -383,36 +369,6 @@ def test_a_mode_that_may_be_excluded_at_any_step_has_an_infinite_mean() -> None:
     assert np.isnan(split.excess[3, 0])
 
 
-def test_a_record_without_drawn_modes_is_refused_with_a_remedy() -> None:
-    modes = prize_or_frog(0.75)
-    record = interact(modes.agent(), modes.environment(0), 5, seed=0)
-    with pytest.raises(MissingCapability, match=r'probes=\["drawn_mode"\]'):
-        sub_divergences(record, modes.agent(), 0, 1)
-    strange = Record(record.actions, record.observations, {"drawn": [0, 1, 2, 0, 0]})
-    with pytest.raises(UnknownMode, match="0 … 1"):
-        sub_divergences(strange, modes.agent(), 0, 1)
-
-
-def test_the_column_of_drawn_modes_may_have_either_name() -> None:
-    modes = prize_or_frog(0.75)
-    world = modes.environment(0)
-    record = interact(modes.agent(), world, 20, seed=0, probes=["drawn_mode"])
-    renamed = Record(record.actions, record.observations, {"drawn": record["drawn_mode"]})
-    splits = [sub_divergences(r, modes.agent(), 0, 1) for r in (record, renamed)]
-    assert splits[0].g.tolist() == splits[1].g.tolist()
-
-
-def test_unknown_modes_and_other_beliefs_are_refused() -> None:
-    modes = prize_or_frog(0.75)
-    record = interact(modes.agent(), modes.environment(0), 5, seed=0)
-    read = divergences(record, modes.agent())
-    for bad in (2, -1, "left"):
-        with pytest.raises(UnknownMode):
-            read.of(0, bad)
-    with pytest.raises(MissingCapability, match="FiniteBelief"):
-        divergences(record, object())  # type: ignore[arg-type]
-
-
 def test_modes_can_be_given_by_name() -> None:
     modes = prize_or_frog(0.75)
     record = drawn_record(modes, 0, 20, 0)
@@ -430,22 +386,6 @@ def test_modes_can_be_given_by_name() -> None:
         divergences(any_history(many, 3, 0), many.agent()).of("m99", 0)
 
 
-@pytest.mark.parametrize("record", [None, [(0, 1)], prize_or_frog(0.75).agent()])
-def test_an_object_that_is_not_a_record_is_refused(record: Any) -> None:
-    with pytest.raises(MissingCapability, match=r"not a Record: pass the result of interact"):
-        divergences(record, prize_or_frog(0.75).agent())
-    with pytest.raises(MissingCapability, match=r"not a Record: pass the result of interact"):
-        sub_divergences(record, prize_or_frog(0.75).agent(), 0, 1)
-
-
-def test_a_wrapped_rule_is_refused_with_a_remedy() -> None:
-    modes = prize_or_frog(0.75)
-    record = interact(modes.agent(), modes.environment(0), 5, seed=0)
-    holder: Any = SimpleNamespace(belief=modes.agent().belief)
-    with pytest.raises(MissingCapability, match="for a guarded agent pass its"):
-        divergences(record, holder)
-
-
 def test_an_action_that_no_mode_takes_is_evidence_like_any_other() -> None:
     """Hypotheses predict the outcome of every action, including actions that no mode takes."""
     probabilities = [[[[0.5, 0.5], [0.2, 0.8]]], [[[0.5, 0.5], [0.6, 0.4]]]]
@@ -456,14 +396,6 @@ def test_an_action_that_no_mode_takes_is_evidence_like_any_other() -> None:
         split = sub_divergences(Record([1], [1], {"drawn": [0]}), agent, 0, 1)
         assert split.g[-1].tolist() == pytest.approx([math.log(2.0), 0.0])
         assert split.G[-1].tolist() == [0.0, 0.0]  # the modes' actions give no evidence
-
-
-def test_unhashable_observations_are_bad_evidence() -> None:
-    coin: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5})
-    agent: ControlRule[Any, Any, Any, Any] = ControlRule(FiniteBelief([coin]))
-    with pytest.raises(BadEvidence, match=r"observation \[1\] is not hashable") as caught:
-        divergences(Record([0, 0], [0, [1]]), agent)
-    assert "at step 2 of 2" in caught.value.__notes__[0]
 
 
 # -- exact values over all histories of a small class -------------------------------------------
@@ -520,3 +452,39 @@ def expected_divergence(modes: TabularModes, true: int, other: int, steps: int) 
                 following.append((share, int(modes.successor[x, a, o]), u / u.sum()))
         nodes = following
     return expected
+
+
+FROG = prize_or_frog(0.75)
+FROG_RECORD = interact(FROG.agent(), FROG.environment(0), 5, seed=0)
+COIN: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5})
+SURE = TabularModes([[[1.0]]] * 2, [[[[1.0, 0.0]]]] * 2)
+
+
+def split(record: Any, agent: Any = None) -> Any:
+    return sub_divergences(record, agent or FROG.agent(), 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        *((lambda r=r: divergences(r, FROG.agent()), MissingCapability, "not a Record: pass the")
+          for r in (None, [(0, 1)], FROG.agent())),
+        *((lambda r=r: split(r), MissingCapability, "not a Record: pass the result of interact")
+          for r in (None, [(0, 1)], FROG.agent())),
+        *((lambda m=m: divergences(FROG_RECORD, FROG.agent()).of(0, m), UnknownMode, "")
+          for m in (2, -1, "left")),
+        (lambda: divergences(FROG_RECORD, object()), MissingCapability, "FiniteBelief"),  # type: ignore[arg-type]
+        (lambda: divergences(FROG_RECORD, SimpleNamespace(belief=FROG.agent().belief)),  # type: ignore[arg-type]
+         MissingCapability, "for a guarded agent pass its"),
+        (lambda: split(FROG_RECORD), MissingCapability, r'probes=\["drawn_mode"\]'),
+        (lambda: split(Record([0] * 5, [0] * 5, {"drawn": [0, 1, 2, 0, 0]})), UnknownMode, "0 … 1"),
+        (lambda: divergences(Record([0, 0], [0, 1]), SURE.agent()), ImpossibleObservation, ""),
+        (lambda: divergences(Record([0, 0], [0, [1]]), ControlRule(FiniteBelief([COIN]))),
+         BadEvidence, r"observation \[1\] is not hashable"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_refused_with_a_remedy(wrong: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words) as caught:
+        wrong()
+    if error in (ImpossibleObservation, BadEvidence):
+        assert "at step 2 of 2" in caught.value.__notes__[0]

@@ -107,22 +107,6 @@ def test_conditional_means_have_less_noise_than_observed_ratios() -> None:
     assert means.error < 0.5 * happened.error
 
 
-def test_the_true_mode_acts_by_default() -> None:
-    local, named = (
-        sampled_rate(MODES[0], MODES[1], policy=policy, steps=50, runs=3, **TABLE)
-        for policy in (None, MODES[0])
-    )
-    assert local == named
-
-
-def test_wandering_first_does_not_change_the_rate_of_a_chain_that_forgets() -> None:
-    """Within three standard errors: false alarm 0.6 %."""
-    found = sampled_rate(
-        MODES[0], MODES[1], wander=[MODES[1], MODES[2]], burn=20, steps=400, seed=2, **TABLE
-    )
-    assert abs(found.mean - exact_rate(MODES, 0, 1, 0)) < 3.0 * found.error
-
-
 def test_wandering_finds_a_trap_that_the_true_policy_avoids() -> None:
     modes = trap()
     table: dict[str, Any] = {
@@ -505,48 +489,7 @@ def test_the_verdict_never_reports_the_steps_without_evidence() -> None:
     assert found.pairs[0].silence == math.ceil(math.log(60 / 0.05) / 0.001)
 
 
-def test_the_repr_of_a_sampled_verdict() -> None:
-    words = repr(
-        sampled_check(
-            lambda rng: drift(rng.choice([0.3, 0.7]), rng.random()),
-            world=world,
-            modes=12,
-            starts=20,
-            steps=20,
-            wander_steps=5,
-        )
-    )
-    assert "6 pairs from the prior, each from 20 starts of 20 steps" in words
-    assert "would decide: 60 starts" in words
-
-
 # -- bad input -----------------------------------------------------------------------------------
-
-
-def test_a_world_that_the_true_mode_rules_out_is_refused() -> None:
-    heads: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})
-    tails: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 1.0})
-    with pytest.raises(BadEvidence, match="that the mode describes"):
-        sampled_rate(heads, tails, world=lambda m: world(tails), steps=1, runs=1)
-
-
-def test_an_invalid_mode_or_world_is_refused() -> None:
-    mode = levers(Stream(0))
-    with pytest.raises(MissingCapability, match="lacks act"):
-        sampled_rate(mode, object(), world=world)
-
-    class Mute:
-        def act(self, x: Any, rng: Stream) -> int:
-            return 0
-
-    with pytest.raises(MissingCapability, match="has no hypothesis"):
-        sampled_rate(mode, Mute(), world=world)
-    with pytest.raises(MissingCapability, match="lacks respond"):
-        sampled_rate(mode, mode, world=lambda m: m)
-    with pytest.raises(MissingCapability, match="neither a list of modes"):
-        sampled_check(mode, world=world)  # type: ignore[arg-type]
-    with pytest.raises(MissingCapability, match="fewer than two modes"):
-        sampled_check([mode], world=world)
 
 
 @pytest.mark.parametrize(
@@ -578,50 +521,6 @@ class FixedDistributions:
 
     def respond(self, a: int, rng: Stream) -> int:
         return 1
-
-
-@pytest.mark.parametrize(
-    "probabilities", [{1: 0.9, 0: 0.9}, {1: 0.5}, {1: 1.5, 0: -0.5}, {1: math.nan}, [0.5, 0.5]]
-)
-def test_an_invalid_distribution_is_refused(probabilities: Any) -> None:
-    fair: dict[int, float] = {1: 0.5, 0: 0.5}
-    for true, other in ((probabilities, fair), (fair, probabilities)):
-        with pytest.raises(InvalidTable, match=r"the hypothesis of .*FixedDistributions"):
-            sampled_rate(
-                FixedDistributions(true),
-                FixedDistributions(other),
-                world=lambda m: m,
-                steps=1,
-                runs=1,
-            )
-    with pytest.raises(InvalidTable, match=r"the policy of .*FixedDistributions"):
-        sampled_rate(
-            FixedDistributions(fair, probabilities),
-            FixedDistributions(fair),
-            world=lambda m: m,
-            steps=1,
-            runs=1,
-        )
-    with pytest.raises(InvalidTable):
-        sampled_check(
-            lambda rng: FixedDistributions(probabilities), world=lambda m: m, modes=4, steps=2
-        )
-
-
-def test_the_error_for_a_sum_above_one_contains_the_sum() -> None:
-    draw: Callable[[Stream], FixedDistributions] = lambda rng: FixedDistributions({1: 0.9, 0: 0.9})  # noqa: E731
-    with pytest.raises(InvalidTable, match=r"must sum to 1, the sum is 1\.8"):
-        sampled_check(draw, world=lambda m: m, modes=4, steps=2)
-
-
-def test_an_unhashable_observation_is_refused() -> None:
-    class Lists(FixedDistributions):
-        def respond(self, a: int, rng: Stream) -> Any:
-            return [1]
-
-    mode = Lists({1: 1.0})
-    with pytest.raises(BadEvidence, match=r"observation \[1\], which is not hashable"):
-        sampled_rate(mode, mode, world=lambda m: m, steps=1, runs=1)
 
 
 class Pushes:
@@ -682,15 +581,63 @@ def test_a_long_list_is_checked_by_random_pairs_of_different_modes() -> None:
     assert all(true != other for true, other in pairs)
 
 
-def test_a_density_without_a_world_says_what_to_add() -> None:
-    class Bare:
-        def act(self, x: Any, rng: Stream) -> float:
-            return 0.0
+class Mute:
+    def act(self, x: Any, rng: Stream) -> int:
+        return 0
 
-        def log_likelihood(self, x: Any, a: float, o: float) -> float:
-            return -0.5 * o * o
 
-    with pytest.raises(
-        MissingCapability, match=r"method environment\(\) .* function world\(mode\)"
-    ):
-        sampled_check([Bare(), Bare()])
+class Bare(Mute):
+    def log_likelihood(self, x: Any, a: float, o: float) -> float:
+        return -0.5 * o * o
+
+
+class Lists(FixedDistributions):
+    def respond(self, a: int, rng: Stream) -> Any:
+        return [1]
+
+
+FAIR: dict[int, float] = {1: 0.5, 0: 0.5}
+HEADS: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})
+TAILS: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 1.0})
+LEVER = levers(Stream(0))
+
+
+def rate_of(true: Any, other: Any, world: Any = lambda m: m) -> Any:
+    return sampled_rate(true, other, world=world, steps=1, runs=1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        (lambda: rate_of(HEADS, TAILS, lambda m: world(TAILS)), BadEvidence,
+         "that the mode describes"),
+        (lambda: rate_of(LEVER, object(), world), MissingCapability, "lacks act"),
+        (lambda: rate_of(LEVER, Mute(), world), MissingCapability, "has no hypothesis"),
+        (lambda: rate_of(LEVER, LEVER), MissingCapability, "lacks respond"),
+        (lambda: rate_of(Lists({1: 1.0}), Lists({1: 1.0})), BadEvidence,
+         r"observation \[1\], which is not hashable"),
+        (lambda: sampled_check(LEVER, world=world), MissingCapability, "neither a list of modes"),
+        (lambda: sampled_check([LEVER], world=world), MissingCapability, "fewer than two modes"),
+        (lambda: sampled_check([Bare(), Bare()]), MissingCapability,
+         r"method environment\(\) .* function world\(mode\)"),
+        (lambda: rate_of(FixedDistributions({1: 0.9, 0: 0.9}), LEVER), InvalidTable,
+         r"must sum to 1, the sum is 1\.8"),
+    ],
+)  # fmt: skip
+def test_an_invalid_mode_or_world_is_refused(wrong: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        wrong()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{1: 0.9, 0: 0.9}, {1: 0.5}, {1: 1.5, 0: -0.5}, {1: math.nan}, [0.5, 0.5]]
+)
+def test_an_invalid_distribution_is_refused(wrong: Any) -> None:
+    bad, fair = FixedDistributions(wrong), FixedDistributions(FAIR)
+    for true, other in ((bad, fair), (fair, bad)):
+        with pytest.raises(InvalidTable, match=r"the hypothesis of .*FixedDistributions"):
+            rate_of(true, other)
+    with pytest.raises(InvalidTable, match=r"the policy of .*FixedDistributions"):
+        rate_of(FixedDistributions(FAIR, wrong), fair)
+    with pytest.raises(InvalidTable):
+        sampled_check(lambda rng: bad, world=lambda m: m, modes=4, steps=2)

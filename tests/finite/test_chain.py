@@ -91,12 +91,6 @@ def test_k_wrong_actions_refute_an_environment_without_any_reward() -> None:
     assert agent.belief.posterior().tolist() == [1.0, 0.0]
 
 
-def test_each_mode_always_chooses_its_own_action() -> None:
-    modes = chain(3)
-    for m in ACTIONS:
-        assert all(modes[m].action_probabilities(x) == {m: 1.0} for x in range(5))
-
-
 def test_the_compiled_loop_identifies_when_the_posterior_becomes_degenerate() -> None:
     k = 6
     for run in range(20):
@@ -144,15 +138,6 @@ def test_the_growing_chain_pays_and_identifies_by_definition_on_every_history(ri
 def test_all_equal_actions_are_first_paid_at_the_square_of_the_scale() -> None:
     world, rng = GrowingChain(10).environment(0), Stream(0)
     assert [world.respond(0, rng) for _ in range(105)] == [0] * 99 + [1] * 6
-
-
-def test_the_growing_chain_supports_action_probabilities() -> None:
-    agent = GrowingChain(2).agent()
-    assert agent.action_probabilities() == {0: 0.5, 1: 0.5}
-    for _ in range(3):
-        agent.observe(0, 0)
-    assert agent.predictive(0) == {0: 0.5, 1: 0.5}
-    assert agent.predictive(1) == {0: 1.0, 1: 0.0}
 
 
 def test_errors_name_invalid_lengths_and_modes() -> None:

@@ -84,10 +84,6 @@ def test_each_built_in_can_be_created_with_defaults_and_has_a_repr(name: str) ->
         assert again.policy.shape == created.policy.shape
 
 
-def test_the_class_three_modes_has_its_prior() -> None:
-    assert make("three-modes").prior.tolist() == [0.5, 0.3, 0.2]
-
-
 def test_settings_may_be_values_or_text() -> None:
     assert make("chain", k=5).policy.shape == make("chain", k="5").policy.shape == (2, 9, 2)
     assert len(make("bias-grid", levels=[0.1, 0.9])) == len(make("bias-grid", levels=".1,.9")) == 4

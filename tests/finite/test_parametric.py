@@ -382,11 +382,6 @@ def test_array_situations_are_supported() -> None:
             modes.likelihoods(x, 0.0, 1.0)  # type: ignore[arg-type]
 
 
-def test_integers_are_accepted_where_floats_are_expected() -> None:
-    modes = waves(3)
-    assert modes.likelihoods(0, 1, 1).tobytes() == modes.likelihoods(0, 1.0, 1.0).tobytes()
-
-
 # -- without the compiler --------------------------------------------------------------------------
 
 
@@ -403,9 +398,3 @@ def test_plain_python_supports_code_that_cannot_be_compiled() -> None:
     assert interact(modes.agent(), modes.environment(0), 5, seed=0).actions.tolist() == [0] * 5
     with pytest.raises(BadEvidence, match="act gives 'left'"):
         levers(3, act=lambda *_: "left", compiled=False).agent().act(Stream(0))
-
-
-def test_the_repr_shows_names() -> None:
-    modes = levers(2, names=["soft", "hard"])
-    assert repr(modes[1]) == "ParametricMode(1, 'hard')"
-    assert "soft 0.5" in repr(modes.agent())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescontrol import FiniteBelief, Stream, interact
+from bayescontrol import FiniteBelief, Stream
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode
 from bayescontrol.finite.tabular import TabularModes, random_modes
 from bayescontrol.testing import same_bits
@@ -112,17 +112,3 @@ def test_a_random_class_is_a_function_of_its_seed() -> None:
     one, two, other = (random_modes(3, situations=2, seed=s) for s in (1, 1, 2))
     assert one.hypothesis.tobytes() == two.hypothesis.tobytes()
     assert one.hypothesis.tobytes() != other.hypothesis.tobytes()
-
-
-@pytest.mark.parametrize("concentration", [1e-3, 0.1, 10.0])
-def test_a_random_class_has_no_impossible_events(concentration: float) -> None:
-    modes = random_modes(4, observations=4, concentration=concentration, seed=3)
-    assert (modes.hypothesis > 0.0).all()
-    interact(modes.agent(), modes.environment(2), 500, seed=0)
-
-
-def test_tables_are_copied() -> None:
-    policy = np.array(POLICY)
-    modes = TabularModes(policy, HYPOTHESIS)
-    policy[:] = 7.0
-    assert modes.policy.tolist() == POLICY

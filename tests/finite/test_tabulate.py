@@ -11,9 +11,8 @@ from bayescontrol.convergence import Outcome, check
 from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.finite.chain import GrowingChain, chain
 from bayescontrol.finite.examples import prize_or_frog
-from bayescontrol.finite.tabular import TabularModes, random_modes
+from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.finite.tabulate import TooManySituations, tabulate
-from bayescontrol.modes import PairedMode
 
 
 def lever(good: str) -> DiscreteMode[Any, str, int]:
@@ -138,13 +137,6 @@ def test_a_mode_without_observations_differs_from_one_with_observations() -> Non
     assert check(modes).outcome is Outcome.THEOREM
 
 
-def test_modes_without_observations_agree() -> None:
-    silent = DiscreteMode[Any, str, int](lambda x: {"a": 1.0}, lambda x, a: {}, "silent")
-    modes = tabulate([silent, silent])
-    assert modes.labels.observations == ("nothing",)
-    assert (modes.hypothesis[0] == modes.hypothesis[1]).all()
-
-
 def test_the_situation_combines_all_private_states() -> None:
     modes = tabulate([Counter(2), Counter(3)])
     assert modes.labels.situations == (
@@ -173,19 +165,6 @@ def test_private_states_and_a_shared_situation_are_combined() -> None:
     assert set(modes.labels.situations) == {
         "(0, 0)", "(0, 1)", "(1, 1)", "(1, 0)", "(ruled out, 0)", "(ruled out, 1)",
     }  # fmt: skip
-
-
-def test_paired_modes_can_be_tabulated() -> None:
-    one, other = lever("left"), lever("right")
-    modes = tabulate([PairedMode(one, other, "crossed"), other])
-    assert modes.labels.actions == ("right",)
-    assert modes.hypothesis.tolist() == [[[[0.8, 0.2]]], [[[0.1, 0.9]]]]
-
-
-def test_a_tabular_class_is_returned_unchanged() -> None:
-    modes = random_modes(3, situations=4, seed=1)
-    assert tabulate(modes) is modes
-    assert tabulate(modes.agent()) is modes
 
 
 def test_a_tabular_class_takes_another_prior_or_start() -> None:
@@ -288,11 +267,3 @@ def test_modes_without_valid_tables_are_rejected(
 def test_an_unhashable_situation_is_rejected() -> None:
     with pytest.raises(InvalidTable, match=r"situation \[0\] .* not hashable"):
         tabulate([lever("a")], [0], lambda x, a, o: x)
-
-
-def test_single_modes_of_a_tabular_class_use_its_situations() -> None:
-    whole = random_modes(3, situations=4, seed=5)
-    some = tabulate([whole[0], whole[2]])
-    assert len(some) == 2
-    assert some.policy.shape[1] <= 4
-    assert tabulate([whole[1]]).labels.situations[0] == str(whole.start)

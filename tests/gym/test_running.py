@@ -351,12 +351,6 @@ def test_final_composite_observations_are_read_in_both_modes() -> None:
         assert pairs == {((0,), (1,)), ((1,), (2,)), ((2,), (3,))}
 
 
-def test_value_learners_support_parallel_environments() -> None:
-    for agent in (RLearning(None, 4, start=0), QLearning(16, 4)):
-        record = drive(agent, lanes(3, AutoresetMode.NEXT_STEP), 100)
-        assert 250 < len(record) <= 300
-
-
 class PlansForOneHistory:
     """An agent whose situation cannot be set."""
 
@@ -515,11 +509,3 @@ def test_invalid_arguments_of_drive_are_refused() -> None:
 
     with pytest.raises(MissingCapability, match="private state"):
         drive(ControlRule(FiniteBelief([Filter(), Filter()])), gymnasium.make(LAKE), 1)
-
-
-def test_the_same_seed_and_run_give_the_same_record() -> None:
-    def play(run: int) -> Record:
-        return drive(GibbsMDP(4, 0).agent(), lanes(3, AutoresetMode.NEXT_STEP), 80, seed=4, run=run)
-
-    assert play(1) == play(1)
-    assert play(1) != play(2)

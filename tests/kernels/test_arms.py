@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
+from tests.chance import chi_square, distance
 
 from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray
@@ -41,22 +42,6 @@ if TYPE_CHECKING:
 LIMIT, RATE, N = 2.69, 1e-6, 50_000
 NONE = np.empty(0)
 Cdf = Callable[[FloatArray], FloatArray]
-
-
-def distance(x: FloatArray, cdf: Cdf) -> float:
-    """√n sup |F_n - F|."""
-    f = cdf(np.sort(x))
-    steps = np.arange(x.size + 1) / x.size
-    return float(math.sqrt(x.size) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])))
-
-
-def chi_square(counts: FloatArray, expected: FloatArray) -> float:
-    """The p-value of Pearson's statistic; cells with expected counts below 10 are merged."""
-    small = expected < 10.0
-    counts = np.append(counts[~small], counts[small].sum())
-    expected = np.append(expected[~small], max(expected[small].sum(), 1e-9))
-    statistic = ((counts - expected) ** 2 / expected).sum()
-    return float(sc.chdtrc(max(counts.size - 1, 1), statistic))
 
 
 def drawn(kind: int, constants: FloatArray, row: FloatArray, n: int = N) -> FloatArray:

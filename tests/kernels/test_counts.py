@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
+from tests.chance import chi_square, distance
 
-from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._arrays import IntArray
 from bayescontrol.kernels import counts
 from bayescontrol.seeding import Stream
 
@@ -26,14 +27,7 @@ def p_value(x: IntArray, distribution: Any) -> float:
     observed = np.bincount(clipped, minlength=inner.size + 2).astype(float)
     tails = [distribution.cdf(low - 1)], [distribution.sf(high)]
     expected = N * np.concatenate([tails[0], distribution.pmf(inner), tails[1]])
-    large = expected >= 10.0
-    merged = (np.append(c[large], c[~large].sum()) for c in (observed, expected))
-    seen, wanted = merged
-    if wanted[-1] == 0.0:
-        assert seen[-1] == 0.0
-        seen, wanted = seen[:-1], wanted[:-1]
-    statistic = ((seen - wanted) ** 2 / wanted).sum()
-    return float(stats.chi2.sf(statistic, max(seen.size - 1, 1)))
+    return chi_square(observed, expected)
 
 
 def binomials(n: float, p: float, size: int = N) -> IntArray:
@@ -71,8 +65,10 @@ def test_binomial_numbers_of_many_trials_have_the_right_spread(n: float, p: floa
     """For such n the distribution is normal to 1e-4 of a standard deviation."""
     x = binomials(n, p, 20_000)
     standard = np.sort((x - n * p) / math.sqrt(n * p * (1 - p)))
-    assert distance(standard) < LIMIT
-    assert distance(1.1 * standard) > LIMIT, "a spread that is 10 % off should be detected"
+    assert distance(standard, stats.norm.cdf) < LIMIT
+    assert distance(1.1 * standard, stats.norm.cdf) > LIMIT, (
+        "a spread that is 10 % off should be detected"
+    )
 
 
 @pytest.mark.parametrize("mean", [1e-3, 0.5, 15.99, 16.01, 300.0])
@@ -83,16 +79,10 @@ def test_poisson_numbers_follow_their_distribution(mean: float) -> None:
 @pytest.mark.parametrize("mean", [1e9, 2.0**53])
 def test_poisson_numbers_with_a_large_mean_have_the_right_spread(mean: float) -> None:
     """For such means the distribution is normal to 1e-4 of a standard deviation."""
-    assert distance(np.sort((poissons(mean, 5_000) - mean) / math.sqrt(mean))) < LIMIT
+    assert distance((poissons(mean, 5_000) - mean) / math.sqrt(mean), stats.norm.cdf) < LIMIT
 
 
 def test_certain_trials_always_succeed_and_impossible_ones_never() -> None:
     assert (binomials(5, 1.0) == 5).all()
     assert not binomials(5, 0.0).any()
     assert not poissons(0.0).any()
-
-
-def distance(x: FloatArray) -> float:
-    """√n sup |F_n - Φ| of sorted numbers."""
-    gap = np.abs(stats.norm.cdf(x) - (np.arange(x.size) + 0.5) / x.size).max()
-    return float(math.sqrt(x.size) * (gap + 0.5 / x.size))

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
+from tests.chance import chi_square
 from tests.exact import exact_posterior, relative_error
 
 from bayescontrol._arrays import FloatArray
@@ -229,17 +229,6 @@ def test_merging_multiplies_posteriors_and_divides_by_the_prior() -> None:
 # -- draws --------------------------------------------------------------------------------------
 
 
-def chi_square_p_value(counts: Any, expected: Any) -> float:
-    """P(χ² ≥ observed); cells with expected counts below 5 are merged."""
-    counts, expected = np.asarray(counts, float), np.asarray(expected, float)
-    small = expected < 5.0
-    if small.any():
-        counts = np.append(counts[~small], counts[small].sum())
-        expected = np.append(expected[~small], expected[small].sum())
-    statistic = ((counts - expected) ** 2 / expected).sum()
-    return float(mpmath.gammainc((counts.size - 1) / 2, statistic / 2, regularized=True))
-
-
 @pytest.mark.parametrize("size", [2, 513, 1025])
 @pytest.mark.parametrize("rows", [steady, scattered])
 def test_draws_follow_the_posterior(
@@ -251,7 +240,7 @@ def test_draws_follow_the_posterior(
     for _ in range(2):
         weighed.see(rows(rng, size))
     drawn = np.bincount([weighed.draw(u) for u in rng.random(100_000)], minlength=size)
-    assert chi_square_p_value(drawn, 100_000 * weighed.posterior()) > 1e-6
+    assert chi_square(drawn, 100_000 * weighed.posterior()) > 1e-6
 
 
 def test_the_chi_square_test_detects_draws_from_the_prior() -> None:
@@ -260,7 +249,7 @@ def test_the_chi_square_test_detects_draws_from_the_prior() -> None:
     weighed = Weighed(np.array([0.3, 0.7]))
     drawn = np.bincount([weighed.draw(u) for u in rng.random(10_000)], minlength=2)
     weighed.see(np.array([0.6, 0.5]))
-    assert chi_square_p_value(drawn, 10_000 * weighed.posterior()) < 1e-6
+    assert chi_square(drawn, 10_000 * weighed.posterior()) < 1e-6
 
 
 @pytest.mark.parametrize("size", SIZES)

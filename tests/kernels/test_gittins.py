@@ -71,14 +71,6 @@ def test_a_pass_and_its_gap_enclose_the_plain_dynamic_programme(
                     assert found.near[n, j] - first.e[n, k] <= most[n][s] + 1e-15
 
 
-def test_the_gap_is_small_if_passes_start_late() -> None:
-    workspace = Workspace(GittinsProblem(1.0, 1.0, 0.9, 20), 200, 1e-12)
-    workspace.open(0.6, 0.6)
-    found = workspace.sweep(0.6)
-    workspace.gap(found)
-    assert 0.0 < found.e[:, 0].max() < 1e-9
-
-
 @given(
     m=st.floats(0.1, 200.0),
     p=st.floats(0.01, 0.99),
@@ -129,44 +121,6 @@ def test_chords_bound_the_index(
     assert error == pytest.approx(0.5 * (bounds[1] - bounds[0]))
 
 
-@pytest.mark.parametrize(
-    ("found", "bounds", "undecided"),
-    [
-        (two_levels(0.7, near=0.01), (0.7, 1.0), 0),
-        (two_levels(0.7, b=1), (0.5, 0.7), 0),
-        (two_levels(0.7, near=0.01, e=0.02), (0.5, 1.0), 1),
-    ],
-)
-def test_a_pass_splits_a_bracket_if_its_gap_is_small(
-    found: gittins.Sweep, bounds: tuple[float, float], undecided: int
-) -> None:
-    lower, upper, zero = np.full(1, 0.5), np.ones(1), np.zeros(1, np.int64)
-    assert gittins.split(lower, upper, zero, zero, found) == undecided
-    assert (lower[0], upper[0]) == bounds
-
-
-def test_slack_is_the_effect_of_the_gap_on_an_index() -> None:
-    before, now = two_levels(0.1, near=0.3), two_levels(0.2, near=0.2, e=0.001)
-    assert gittins.slack(before, now) == pytest.approx(0.001)
-
-
-def test_places_number_the_states_level_by_level() -> None:
-    places = [gittins.state_index(s, n - s) for n in range(30) for s in range(n + 1)]
-    assert places == list(range(len(places)))
-
-
-def test_the_best_index_is_chosen() -> None:
-    rng = np.random.default_rng(1)
-    nu = rng.random(66)
-    state = Stream(0).state
-    for _ in range(200):
-        n = rng.integers(0, 11, 5)
-        r = rng.integers(0, n + 1)
-        arm = gittins.highest_index_arm(nu, 10, r.astype(float), (n - r).astype(float), state)
-        indices = nu[n * (n + 1) // 2 + r]
-        assert indices[arm] == indices.max()
-
-
 def test_equal_indices_are_chosen_equally_often() -> None:
     """12,000 draws, chi-squared with 2 degrees of freedom below 20.7: false alarm 3e-5."""
     nu, zero = np.array([0.7, 0.5, 0.8]), np.zeros(4)
@@ -185,19 +139,3 @@ def test_a_unique_best_arm_and_an_outgrown_table_use_no_random_numbers() -> None
     assert gittins.highest_index_arm(nu, 1, np.array([0.0, 1.0]), np.zeros(2), stream.state) == 1
     assert gittins.highest_index_arm(nu, 1, np.array([0.0, 1.0]), np.ones(2), stream.state) == -1
     assert stream == before
-
-
-@pytest.mark.parametrize("lam", [0.3, 0.62])
-def test_a_pass_equals_plain_python_bit_for_bit(lam: float) -> None:
-    problem = GittinsProblem(0.7, 1.3, 0.9, 10)
-    workspace = Workspace(problem, 60, 1e-8)
-    workspace.open(lam, lam)
-    found = workspace.sweep(lam)
-    compiled = gittins.sweep
-    try:
-        gittins.sweep = gittins.sweep.py_func  # type: ignore[attr-defined]
-        slow = workspace.sweep(lam)
-    finally:
-        gittins.sweep = compiled
-    assert slow.near.tobytes() == found.near.tobytes()
-    assert slow.b.tobytes() == found.b.tobytes()

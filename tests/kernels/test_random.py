@@ -10,9 +10,14 @@ from collections.abc import Callable
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats  # type: ignore[import-untyped]
+from tests.chance import distance
 
 from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol.kernels import random
+from bayescontrol.kernels.random import below, next_uint64, uniform
 
 LIMIT = 2.69
 N = 100_000
@@ -32,76 +37,14 @@ def drawn(fill: Callable[..., None], *parameters: float) -> FloatArray:
     return out
 
 
-def distance(x: FloatArray, cdf: Callable[[FloatArray], FloatArray]) -> float:
-    """√n sup |F_n - F|."""
-    f = cdf(np.sort(x))
-    steps = np.arange(x.size + 1) / x.size
-    return float(math.sqrt(x.size) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])))
-
-
-def normal_cdf(x: FloatArray) -> FloatArray:
-    return np.array([0.5 * math.erfc(-t / math.sqrt(2)) for t in x])
-
-
-def gamma_cdf(shape: float) -> Callable[[FloatArray], FloatArray]:
-    """x^α e^-x Σ_n x^n / Γ(α + n + 1)."""
-
-    def cdf(x: FloatArray) -> FloatArray:
-        x = np.maximum(x, 1e-300)
-        term = np.exp(shape * np.log(x) - x - math.lgamma(shape + 1))
-        total = term.copy()
-        for n in range(1, 400):
-            term = term * x / (shape + n)
-            total += term
-        return total
-
-    return cdf
-
-
-def beta_cdf(a: float, b: float) -> Callable[[FloatArray], FloatArray]:
-    """I_x(a, b) = x^a (1-x)^b / (a B(a,b)) Σ_n (a+b)_n / (a+1)_n x^n, from the nearer end."""
-
-    def lower(x: FloatArray, a: float, b: float) -> FloatArray:
-        x = np.maximum(x, 1e-300)
-        log_b = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-        term = np.exp(a * np.log(x) + b * np.log1p(-x) - log_b) / a
-        total = term.copy()
-        for n in range(300):
-            term = term * x * (a + b + n) / (a + 1 + n)
-            total += term
-        return total
-
-    def cdf(x: FloatArray) -> FloatArray:
-        mean = a / (a + b)
-        return np.where(
-            x < mean,
-            lower(np.minimum(x, mean), a, b),
-            1 - lower(1 - np.maximum(x, mean), b, a),
-        )
-
-    return cdf
-
-
-def test_the_distribution_functions_of_this_file_are_correct() -> None:
-    x = np.array([0.01, 0.3, 0.7, 0.99])
-    for shape in (0.05, 1.0, 2.5, 40.0):
-        for scale in (0.5, 1.0, 2.0):
-            y = x * shape * scale + 0.01
-            exact = [float(mpmath.gammainc(shape, 0, t, regularized=True)) for t in y]
-            np.testing.assert_allclose(gamma_cdf(shape)(y), exact, rtol=1e-10)
-    for a, b in ((0.2, 0.3), (0.5, 3.0), (2.0, 3.0), (40.0, 60.0)):
-        exact = [float(mpmath.betainc(a, b, 0, t, regularized=True)) for t in x]
-        np.testing.assert_allclose(beta_cdf(a, b)(x), exact, rtol=1e-9, atol=1e-12)
-
-
 def test_uniform_numbers_are_uniform() -> None:
     assert distance(drawn(random.fill_uniform), lambda x: x) < LIMIT
 
 
 def test_normal_numbers_are_normal() -> None:
     x = drawn(random.fill_normal)
-    assert distance(x, normal_cdf) < LIMIT
-    assert distance(1.05 * x, normal_cdf) > LIMIT
+    assert distance(x, stats.norm.cdf) < LIMIT
+    assert distance(1.05 * x, stats.norm.cdf) > LIMIT
 
 
 def test_exponential_numbers_are_exponential() -> None:
@@ -113,8 +56,8 @@ def test_exponential_numbers_are_exponential() -> None:
 @pytest.mark.parametrize("shape", [0.01, 0.3, 0.999, 1.0, 1.5, 2.0, 7.0, 60.0])
 def test_gamma_numbers_have_the_gamma_distribution(shape: float) -> None:
     x = drawn(random.fill_gamma, shape)
-    assert distance(x, gamma_cdf(shape)) < LIMIT
-    assert distance(x, gamma_cdf(1.05 * shape)) > LIMIT
+    assert distance(x, stats.gamma(shape).cdf) < LIMIT
+    assert distance(x, stats.gamma(1.05 * shape).cdf) > LIMIT
 
 
 def test_gamma_numbers_of_huge_shape_have_the_right_mean_and_variance() -> None:
@@ -168,7 +111,7 @@ def test_gamma_numbers_that_skip_the_rejection_fail_the_test() -> None:
     random.fill_normal(state(), x)
     d = 2 / 3
     v = (1 + x / math.sqrt(9 * d)) ** 3
-    assert distance(d * v[v > 0], gamma_cdf(1.0)) > LIMIT
+    assert distance(d * v[v > 0], stats.gamma(1.0).cdf) > LIMIT
 
 
 @pytest.mark.parametrize(
@@ -177,8 +120,8 @@ def test_gamma_numbers_that_skip_the_rejection_fail_the_test() -> None:
 )
 def test_beta_numbers_have_the_beta_distribution(a: float, b: float) -> None:
     x = drawn(random.fill_beta, a, b)
-    assert distance(x, beta_cdf(a, b)) < LIMIT
-    assert distance(x, beta_cdf(1.1 * a, b)) > LIMIT
+    assert distance(x, stats.beta(a, b).cdf) < LIMIT
+    assert distance(x, stats.beta(1.1 * a, b).cdf) > LIMIT
 
 
 @pytest.mark.parametrize(("a", "b"), [(1e-3, 1e-3), (1e-3, 3e-3), (1e-12, 2e-12), (1e-310, 3e-310)])
@@ -304,3 +247,105 @@ def test_every_order_of_four_is_equally_likely() -> None:
         counts[order] = counts.get(order, 0) + 1
     assert len(counts) == 24
     assert sum((c - draws / 24) ** 2 / (draws / 24) for c in counts.values()) < 77
+
+
+# -- words of xoshiro256++ ------------------------------------------------------------------------
+
+REFERENCE = [
+    41943041,
+    58720359,
+    3588806011781223,
+    3591011842654386,
+    9228616714210784205,
+    9973669472204895162,
+    14011001112246962877,
+    12406186145184390807,
+    15849039046786891736,
+    10450023813501588000,
+]
+words = st.integers(0, WORD - 1)
+states = st.tuples(words, words, words, words).filter(any)
+
+
+def as_state(s: tuple[int, ...]) -> UIntArray:
+    return np.array(s, dtype=np.uint64)
+
+
+def rotl(x: int, k: int) -> int:
+    return (x << k | x >> (64 - k)) % WORD
+
+
+def published(s: list[int]) -> int:
+    """Blackman & Vigna's next(), line by line."""
+    result = (rotl((s[0] + s[3]) % WORD, 23) + s[0]) % WORD
+    t = (s[1] << 17) % WORD
+    s[2] ^= s[0]
+    s[3] ^= s[1]
+    s[1] ^= s[2]
+    s[0] ^= s[3]
+    s[2] ^= t
+    s[3] = rotl(s[3], 45)
+    return result
+
+
+def test_state_1_2_3_4_gives_the_published_words() -> None:
+    state = as_state((1, 2, 3, 4))
+    assert [next_uint64(state) for _ in REFERENCE] == REFERENCE
+
+
+@settings(max_examples=50, deadline=None)
+@given(states)
+def test_words_and_states_agree_with_the_published_algorithm(
+    s: tuple[int, ...],
+) -> None:
+    state, reference = as_state(s), list(s)
+    for _ in range(3):
+        assert next_uint64(state) == published(reference)
+    assert state.tolist() == reference
+
+
+def test_uniform_is_never_one_and_reaches_both_ends() -> None:
+    assert uniform(as_state((0, 1, 1, 0))) == 0.0
+    assert uniform(as_state((0, 1, 2, WORD - 1))) == 1.0 - 2.0**-53
+
+
+@settings(max_examples=200, deadline=None)
+@given(states, st.integers(1, 2**63 - 1))
+def test_below_uses_the_first_word_that_is_not_rejected(s: tuple[int, ...], n: int) -> None:
+    state, reference = as_state(s), list(s)
+    word = published(reference)
+    while word * n % WORD < WORD % n:
+        word = published(reference)
+    assert below(state, n) == word * n >> 64
+    assert state.tolist() == reference
+
+
+def test_integers_are_unbiased_unlike_multiplication_without_rejection() -> None:
+    """χ² with 2 degrees of freedom, limit 27.6: false-alarm rate 1e-6.
+
+    With n = 3·2^61, ⌊word·n/2^64⌋ mod 3 is 0, 1, 2 with probabilities 3/8, 3/8, 2/8.
+    """
+    n, size = 3 * 2**61, 100_000
+    state = as_state((1, 2, 3, 4))
+    fair = np.empty(size, dtype=np.int64)
+    random.fill_below(state, n, fair)
+    planted = np.array([next_uint64(state) * n // WORD for _ in range(size)])
+
+    def chi2(x: np.ndarray) -> float:
+        counts = np.bincount((x % 3).astype(np.int64), minlength=3)
+        return float(np.sum((counts - size / 3) ** 2) / (size / 3))
+
+    assert chi2(fair) < 27.6
+    assert chi2(planted) > 27.6
+
+
+@pytest.mark.parametrize("n", [1, 2, 6, 1000])
+def test_small_integers_are_uniform(n: int) -> None:
+    """χ² against its normal limit (Wilson & Hilferty), 4.75 σ: false-alarm rate 1e-6 each."""
+    size = 200_000
+    out = np.empty(size, dtype=np.int64)
+    random.fill_below(as_state((1, 2, 3, 4)), n, out)
+    counts = np.bincount(out, minlength=n)
+    assert counts.size == n
+    chi2, k = np.sum((counts - size / n) ** 2) / (size / n), max(n - 1, 1)
+    assert ((chi2 / k) ** (1 / 3) - 1 + 2 / (9 * k)) / np.sqrt(2 / (9 * k)) < 4.75

@@ -14,6 +14,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
+from tests.chance import chi_square
 
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.bandits.best_arm import beta_best
@@ -44,15 +45,6 @@ def winners(rows: FloatArray, v: float = 0.0) -> FloatArray:
     before = np.cumprod(np.vstack([ones, F[:-1]]), 0)
     after = np.cumprod(np.vstack([ones, F[:0:-1]]), 0)[::-1]
     return np.asarray((np.exp(log_f) * before * after) @ (half * WEIGHTS).ravel())
-
-
-def chi_square(counts: FloatArray, expected: FloatArray) -> float:
-    """The p-value of Pearson's statistic; cells with expected counts below 10 are merged."""
-    small = expected < 10.0
-    counts = np.append(counts[~small], counts[small].sum())
-    expected = np.append(expected[~small], max(expected[small].sum(), 1e-9))
-    statistic = ((counts - expected) ** 2 / expected).sum()
-    return float(sc.chdtrc(max(counts.size - 1, 1), statistic))
 
 
 def prepared(rows: FloatArray, kernel: Any = screening) -> FloatArray:

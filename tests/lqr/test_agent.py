@@ -213,13 +213,6 @@ def test_costs_are_learned_from_observations() -> None:
     assert system.cost(agent.gain) < 1.05 * system.best_cost
 
 
-def test_an_agent_with_unknown_costs_can_be_saved_and_resumed() -> None:
-    def make() -> LinearAgent:
-        return LinearAgent(SystemBelief(CostBelief(2, 1), tries=1000))
-
-    check_resume(make, lambda: LinearPlant(SYSTEM, cost_noise=0.5), 60)
-
-
 def test_a_start_with_the_wrong_shape_is_refused() -> None:
     with pytest.raises(InvalidSystem, match="the start has shape"):
         LinearQuadratic.on(aircraft(), start=[1.0], prior=SystemPrior()).agent()
@@ -244,12 +237,6 @@ def test_a_saved_state_with_invalid_arrays_is_refused_and_changes_nothing(noise:
             with pytest.raises(IncompatibleState):
                 agent.load({**good, name: broken})
             assert same_bits(agent.save(), before)
-
-
-@pytest.mark.parametrize("arrays", [None, 3, "state"])
-def test_a_value_that_is_not_a_mapping_is_not_loaded(arrays: Any) -> None:
-    with pytest.raises(IncompatibleState, match="mapping"):
-        LinearQuadratic.on(SYSTEM, prior=SystemPrior()).agent().load(arrays)
 
 
 @pytest.mark.parametrize("o", ["x", ([0, 0], 1.0), None, [[1.0], 2.0]])

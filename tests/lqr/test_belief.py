@@ -179,6 +179,8 @@ def test_beliefs_with_different_settings_do_not_merge() -> None:
         with pytest.raises(IncompatibleState):
             belief.merge(other)  # type: ignore[arg-type]
         assert all(np.array_equal(before[name], belief.save()[name]) for name in before)
+    with pytest.raises(IncompatibleState, match="itself"):
+        belief.merge(belief)
 
 
 def test_a_copy_is_independent_and_keeps_the_drawn_mode() -> None:
@@ -267,44 +269,6 @@ def test_unknown_costs_need_observations_with_a_cost() -> None:
     assert belief.count == 1
 
 
-@pytest.mark.parametrize(
-    "prior",
-    [
-        {"dof": 1.0},
-        {"precision": 0.0},
-        {"precision": [[1.0, 2.0], [2.0, 1.0]]},
-        {"scatter": -1.0},
-        {"mean": [1.0, 2.0]},
-    ],
-)
-def test_an_invalid_prior_is_refused(prior: dict[str, Any]) -> None:
-    with pytest.raises(InvalidPrior):
-        SystemBelief(COSTS, prior=SystemPrior(**prior))
-
-
-@pytest.mark.parametrize("name", ["mean", "precision", "scatter", "dof"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_non_finite_prior_is_refused_at_construction(name: str, value: float) -> None:
-    with pytest.raises(InvalidPrior, match=name):
-        SystemPrior(**{name: value})
-
-
-@pytest.mark.parametrize("value", ["much", None, [[np.nan]]])
-def test_a_non_numeric_precision_is_refused_at_construction(value: Any) -> None:
-    with pytest.raises(InvalidPrior, match="precision"):
-        SystemPrior(precision=value)
-
-
-def test_a_belief_is_not_merged_with_itself() -> None:
-    belief = SystemBelief(COSTS)
-    belief.observe(np.ones(2), np.ones(1), np.ones(2))
-    before = belief.posterior()
-    with pytest.raises(IncompatibleState, match="itself"):
-        belief.merge(belief)
-    assert belief.count == 1
-    assert belief.posterior().tobytes() == before.tobytes()
-
-
 def test_the_error_for_a_nan_state_does_not_mention_divergence() -> None:
     belief = SystemBelief(COSTS)
     with pytest.raises(BadEvidence, match=r"the next state is .*with NaN at \[1\]") as raised:
@@ -313,10 +277,29 @@ def test_the_error_for_a_nan_state_does_not_mention_divergence() -> None:
     assert belief.count == 0
 
 
-def test_noise_and_costs_must_be_definite() -> None:
-    with pytest.raises(InvalidSystem, match="the noise has the eigenvalue"):
-        make(noise=np.diag([1.0, -1.0]))
-    with pytest.raises(InvalidSystem, match="R has the eigenvalue"):
-        SystemBelief(Costs(np.eye(2), -np.eye(1)))
-    with pytest.raises(InvalidPrior, match="tries"):
-        make(tries=0)
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        *(
+            (lambda p=p: SystemBelief(COSTS, prior=SystemPrior(**p)), InvalidPrior, "")
+            for p in (
+                {"dof": 1.0}, {"precision": 0.0}, {"precision": [[1.0, 2.0], [2.0, 1.0]]},
+                {"scatter": -1.0}, {"mean": [1.0, 2.0]},
+            )
+        ),
+        *(
+            (lambda n=n, v=v: SystemPrior(**{n: v}), InvalidPrior, n)
+            for n in ("mean", "precision", "scatter", "dof") for v in (np.nan, np.inf)
+        ),
+        *(
+            (lambda v=v: SystemPrior(precision=v), InvalidPrior, "precision")
+            for v in ("much", None, [[np.nan]])
+        ),
+        (lambda: make(noise=np.diag([1.0, -1.0])), InvalidSystem, "the noise has the eigenvalue"),
+        (lambda: SystemBelief(Costs(np.eye(2), -np.eye(1))), InvalidSystem, "R has the eigenvalue"),
+        (lambda: make(tries=0), InvalidPrior, "tries"),
+    ],
+)  # fmt: skip
+def test_an_invalid_prior_is_refused(wrong: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        wrong()

@@ -1,6 +1,5 @@
 """Linear-quadratic control in plant units: scale, backup gain, limits, setpoint, integrals."""
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -283,11 +282,6 @@ def test_a_durable_agent_stores_the_settings_and_replays(name: str, tmp_path: Pa
     replay(log, made)
 
 
-def test_settings_of_earlier_logs_have_no_new_names() -> None:
-    earlier = {"Q", "R", "costs", "noise", "prior", "start", "tries"}
-    assert problem(prior=SystemPrior()).settings().keys() == earlier
-
-
 def test_the_default_prior_is_learned_if_the_costs_are_known() -> None:
     learned = problem(prior="learned")
     assert problem().settings() == learned.settings()
@@ -341,9 +335,3 @@ def test_unknown_costs_and_changing_plants_are_refused() -> None:
 
 def test_a_backup_for_a_wrong_model_stabilises_the_cart_pole() -> None:
     assert cart_pole().cost(cart_pole(1.3).K) / cart_pole().best_cost < 1.2
-
-
-def test_the_learned_prior_survives_pickling() -> None:
-    problem = pickle.loads(pickle.dumps(LinearQuadratic([[1.0]], [[1.0]])))
-    assert type(problem.agent()) is type(LinearQuadratic([[1.0]], [[1.0]]).agent())
-    assert problem.settings()["prior"] == "learned"

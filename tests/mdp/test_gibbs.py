@@ -15,7 +15,7 @@ from bayescontrol.errors import (
     BayesControlError,
 )
 from bayescontrol.interaction import both_streams, interact
-from bayescontrol.mdp import MDP, GibbsMDP, Maze, Step, random_mdp, relative_value_iteration
+from bayescontrol.mdp import MDP, GibbsMDP, Maze, random_mdp, relative_value_iteration
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
 from bayescontrol.record import Probe
 from bayescontrol.schedules import Every, doubling, every_step
@@ -287,13 +287,6 @@ def test_the_chain_finds_an_unknown_precision() -> None:
         drawn.append(belief.precision)
     assert np.mean(drawn) == pytest.approx(25.0, rel=0.11)
     assert np.std(drawn) / np.mean(drawn) == pytest.approx(math.sqrt(2 / 4_000), rel=0.5)
-
-
-def test_a_step_and_a_plain_pair_are_the_same_observation() -> None:
-    one, two = GibbsBelief(1), GibbsBelief(1)
-    one.observe("x", 0, Step(1.0, "y"))
-    two.observe("x", 0, (1, "y"))
-    assert same_bits(one.save(), two.save())
 
 
 LAST = 10_000

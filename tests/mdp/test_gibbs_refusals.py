@@ -119,43 +119,38 @@ def test_an_invalid_start_is_refused(start: Any) -> None:
         GibbsMDP(2, start, states=[0, 1]).agent()
 
 
-def test_both_loops_raise_if_the_chain_overflows() -> None:
+def overflowing() -> tuple[Any, Any]:
     """No real history leads to an overflow, so the chain is damaged by hand."""
-    mdp, ends = random_mdp(4, 2), []
-    for compiled in (True, False):
-        agent, environment = GibbsMDP(2, 0).agent(), mdp.environment()
-        interact(agent, environment, 50, seed=0)
-        agent.belief.ledger.chain.M[0] = math.inf
-        look = None if compiled else {"looked": Probe(lambda _p, _a, _o: True)}
-        with pytest.raises(NotConverged, match=r"ρ = .* after 50 transitions"):
-            interact(agent, environment, 9, seed=1, probes=look)
-        ends.append((agent.save(), environment.at))
-    assert same_bits(ends[0][0], ends[1][0])
-    assert ends[0][1] == ends[1][1]
+    agent, world = GibbsMDP(2, 0).agent(), random_mdp(4, 2).environment()
+    interact(agent, world, 50, seed=0)
+    agent.belief.ledger.chain.M[0] = math.inf
+    return agent, world
 
 
-def test_both_loops_raise_if_the_environment_does_not_offer_the_action() -> None:
+def not_offered() -> tuple[Any, Any]:
+    """The agent assumes that every state offers all actions."""
     full, may = random_mdp(5, 3, seed=3), np.ones((5, 3), bool)
     may[2, 1:] = False
-    mdp, ends = MDP(full.transition, full.reward, allowed=may), []
-    for compiled in (True, False):
-        agent = GibbsMDP(3, 0).agent()  # it assumes that every state offers all actions
-        environment, streams = mdp.environment(), both_streams(3, 0)
-        look = None if compiled else {"looked": Probe(lambda _p, _a, _o: True)}
-        with pytest.raises(UnknownAction, match="is not available in state"):
-            interact(agent, environment, 500, streams=streams, probes=look)
-        ends.append((agent.save(), environment.at, streams))
-    assert same_bits(ends[0][0], ends[1][0])
-    assert ends[0][1:] == ends[1][1:]
+    return GibbsMDP(3, 0).agent(), MDP(full.transition, full.reward, allowed=may).environment()
 
 
-def test_both_loops_raise_for_an_undeclared_state() -> None:
-    mdp, ends = chain_mdp(3), []
-    for compiled in (True, False):
-        agent, environment = GibbsMDP(2, 0, states=[0, 1]).agent(), mdp.environment()
-        streams = both_streams(0, 0)
-        look = None if compiled else {"looked": Probe(lambda _p, _a, _o: True)}
-        with pytest.raises(BadEvidence, match="state 2 after action 0 in state 1"):
+def undeclared() -> tuple[Any, Any]:
+    return GibbsMDP(2, 0, states=[0, 1]).agent(), chain_mdp(3).environment()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (overflowing, NotConverged, r"ρ = .* after 50 transitions"),
+        (not_offered, UnknownAction, "is not available in state"),
+        (undeclared, BadEvidence, "state 2 after action 0 in state 1"),
+    ],
+)
+def test_both_loops_raise_the_same_error(make: Any, error: Any, words: str) -> None:
+    ends = []
+    for look in (None, {"looked": Probe(lambda _p, _a, _o: True)}):
+        (agent, environment), streams = make(), both_streams(3, 0)
+        with pytest.raises(error, match=words):
             interact(agent, environment, 500, streams=streams, probes=look)
         ends.append((agent.save(), environment.at, streams))
     assert same_bits(ends[0][0], ends[1][0])

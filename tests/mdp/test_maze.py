@@ -7,7 +7,7 @@ import pytest
 
 from bayescontrol.errors import InvalidTable, UnknownState
 from bayescontrol.mdp import Maze, gain_and_bias, policy_iteration
-from bayescontrol.mdp.maze import LAYOUTS, MOVES, Rules
+from bayescontrol.mdp.maze import LAYOUTS, MOVES
 
 Cell = tuple[int, int]
 
@@ -164,10 +164,3 @@ def test_the_optimum_of_every_map_is_above_random_play(name: str) -> None:
     X = len(mdp.states)
     by_chance = gain_and_bias(mdp, np.full((X, 4), 0.25)).gain[0]
     assert policy_iteration(mdp).lower > 1.2 * by_chance > 0.0
-
-
-def test_the_repr_of_a_maze_describes_it() -> None:
-    assert repr(Maze(p=0.8)) == "Maze('three-cups', p=0.8)"
-    assert repr(Maze(". G")) == "Maze('a map of 1 × 2')"
-    assert Maze().rules == Rules()
-    assert Maze().environment(5).x == 5

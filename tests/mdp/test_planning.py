@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from bayescontrol import Stream
 from bayescontrol.errors import InvalidTable, NotConverged, UnknownAction
 from bayescontrol.mdp import (
     MDP,
@@ -105,13 +104,6 @@ def test_a_stochastic_policy_earns_what_its_chain_earns() -> None:
     [only] = stationary_distribution(mdp, policy)
     assert np.allclose(mean @ r, only.gain, atol=1e-6)
     assert np.allclose(power[0], only.probability, atol=1e-12)
-
-
-def test_a_plan_acts_by_name() -> None:
-    maze = Maze("three-cups")
-    plan = policy_iteration(maze.mdp(named=True))
-    assert plan.act((1, 2), Stream(0)) == "right"
-    assert plan.act((4, 3), Stream(0)) == "down"
 
 
 def test_a_large_grid_is_solved() -> None:

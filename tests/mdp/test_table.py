@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescontrol import Stream
-from bayescontrol._support.names import Names
 from bayescontrol.errors import InvalidTable, UnknownAction, UnknownState
 from bayescontrol.mdp import MDP, Step, chain_mdp, random_mdp
-from bayescontrol.mdp.table import advance
 
 P = [[[1.0, 0.0], [0.1, 0.9]], [[0.5, 0.5], [0.0, 1.0]]]
 R = [[0.0, 1.0], [2.0, 3.0]]
@@ -129,6 +127,11 @@ def test_errors_name_unknown_states_and_actions() -> None:
         mdp.actions_in("hot")
     with pytest.raises(UnknownAction, match="no action 2"):
         mdp.outcomes("cold", 2)
+    with pytest.raises(UnknownState, match="no state 'broken'"):
+        lamp().environment("broken")
+    for k, pays in ((0, 0), (3, 2)):
+        with pytest.raises(InvalidTable, match=f"k={k}, pays={pays}"):
+            chain_mdp(k, pays)
 
 
 def test_tables_are_read_only_copies() -> None:
@@ -149,12 +152,6 @@ def test_small_integer_types_do_not_overflow() -> None:
     assert mdp.actions_in(85) == [0, 1]
 
 
-@pytest.mark.parametrize("names", [{"a", "b"}, None, 2.5])
-def test_invalid_names_are_refused(names: Any) -> None:
-    with pytest.raises(InvalidTable):
-        Names("action", names)
-
-
 def lamp() -> MDP:
     return MDP(
         [[[1, 0], [0, 1]], [[1, 0], [0, 1]]], [[0, 1], [5, 5]],
@@ -168,12 +165,6 @@ def test_the_environment_follows_the_table() -> None:
     assert world.respond("wait", rng) == Step(1.0, "on")
     assert (world.x, world.at) == ("on", 1)
     assert world.respond("press", rng) == Step(5.0, "off")
-
-
-def test_the_environment_starts_in_the_given_state() -> None:
-    assert lamp().environment("on").x == "on"
-    with pytest.raises(UnknownState, match="no state 'broken'"):
-        lamp().environment("broken")
 
 
 @pytest.mark.parametrize(
@@ -191,10 +182,6 @@ def test_an_unavailable_action_is_refused_and_changes_nothing(action: str, compl
         world.respond(action, rng)
     assert world.x == "on"
     assert rng == before
-
-
-def test_the_situation_is_the_last_observed_state() -> None:
-    assert advance("off", "press", Step(0.0, "on")) == "on"
 
 
 def test_responses_have_the_probabilities_of_the_table() -> None:
@@ -216,12 +203,6 @@ def test_the_chain_pays_for_k_right_actions_in_a_row() -> None:
     answers = [world.respond(a, rng) for a in (0, 0, 1, 0, 0, 0, 0)]
     assert [o.reward for o in answers] == [0, 0, 0, 0, 0, 1, 0]
     assert answers[2] == Step(0.0, 0)
-
-
-@pytest.mark.parametrize(("k", "pays"), [(0, 0), (3, 2)])
-def test_an_invalid_chain_is_refused(k: int, pays: int) -> None:
-    with pytest.raises(InvalidTable, match=f"k={k}, pays={pays}"):
-        chain_mdp(k, pays)
 
 
 def test_a_random_problem_is_a_function_of_its_seed() -> None:
