@@ -561,7 +561,7 @@ def stuck(x: Any, a: int, o: int) -> Any:
 @pytest.mark.parametrize(
     ("rule", "bad", "error", "words"),
     [
-        (outside().agent(), [7, -1, None, 1.5], BadEvidence, ""),
+        (outside().agent(), [7, -1, None, 1.5], BadEvidence, None),
         (
             over(DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 0.5, 1: 0.5})),
             [[1], (0, [1]), {}],
@@ -578,7 +578,7 @@ def stuck(x: Any, a: int, o: int) -> Any:
         ),
     ],
 )
-def test_bad_evidence_changes_nothing(rule: Any, bad: Any, error: Any, words: str) -> None:
+def test_bad_evidence_changes_nothing(rule: Any, bad: Any, error: Any, words: str | None) -> None:
     agent = Guarded(rule, Alarm(KrichevskyTrofimov(5), 0.05), fallback=0)
     before = agent.save()
     for o in bad:

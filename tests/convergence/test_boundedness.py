@@ -224,8 +224,8 @@ def simulated(true: Any = 0, steps: int = 5, runs: int = 5, prior: Any = None, *
 @pytest.mark.parametrize(
     ("wrong", "error", "words"),
     [
-        (lambda: simulated(3), UnknownMode, ""),
-        (lambda: simulated(against=[4]), UnknownMode, ""),
+        (lambda: simulated(3), UnknownMode, None),
+        (lambda: simulated(against=[4]), UnknownMode, None),
         (lambda: simulated(at=[6]), ValueError, "between 0 and steps=5"),
         (lambda: simulated(runs=0), ValueError, "expected an integer >="),
         (lambda: simulated(0, 10_000, 100_000, at=range(10_000)), ValueError, "fewer times `at`"),
@@ -244,6 +244,8 @@ def simulated(true: Any = 0, steps: int = 5, runs: int = 5, prior: Any = None, *
         ),
     ],
 )
-def test_invalid_arguments_are_refused_with_a_remedy(wrong: Any, error: Any, words: str) -> None:
+def test_invalid_arguments_are_refused_with_a_remedy(
+    wrong: Any, error: Any, words: str | None
+) -> None:
     with pytest.raises(error, match=words):
         wrong()

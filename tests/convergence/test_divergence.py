@@ -471,19 +471,19 @@ def split(record: Any, agent: Any = None) -> Any:
           for r in (None, [(0, 1)], FROG.agent())),
         *((lambda r=r: split(r), MissingCapability, "not a Record: pass the result of interact")
           for r in (None, [(0, 1)], FROG.agent())),
-        *((lambda m=m: divergences(FROG_RECORD, FROG.agent()).of(0, m), UnknownMode, "")
+        *((lambda m=m: divergences(FROG_RECORD, FROG.agent()).of(0, m), UnknownMode, None)
           for m in (2, -1, "left")),
         (lambda: divergences(FROG_RECORD, object()), MissingCapability, "FiniteBelief"),  # type: ignore[arg-type]
         (lambda: divergences(FROG_RECORD, SimpleNamespace(belief=FROG.agent().belief)),  # type: ignore[arg-type]
          MissingCapability, "for a guarded agent pass its"),
         (lambda: split(FROG_RECORD), MissingCapability, r'probes=\["drawn_mode"\]'),
         (lambda: split(Record([0] * 5, [0] * 5, {"drawn": [0, 1, 2, 0, 0]})), UnknownMode, "0 … 1"),
-        (lambda: divergences(Record([0, 0], [0, 1]), SURE.agent()), ImpossibleObservation, ""),
+        (lambda: divergences(Record([0, 0], [0, 1]), SURE.agent()), ImpossibleObservation, None),
         (lambda: divergences(Record([0, 0], [0, [1]]), ControlRule(FiniteBelief([COIN]))),
          BadEvidence, r"observation \[1\] is not hashable"),
     ],
 )  # fmt: skip
-def test_wrong_input_is_refused_with_a_remedy(wrong: Any, error: Any, words: str) -> None:
+def test_wrong_input_is_refused_with_a_remedy(wrong: Any, error: Any, words: str | None) -> None:
     with pytest.raises(error, match=words) as caught:
         wrong()
     if error in (ImpossibleObservation, BadEvidence):

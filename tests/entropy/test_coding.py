@@ -23,10 +23,6 @@ def test_the_code_of_a_uniform_agent_counts_symbols() -> None:
     assert bits.total.tolist() == [3.0, 6.0, 9.0, 12.0]
 
 
-def test_the_code_of_an_empty_history_is_empty() -> None:
-    assert len(code_length(UniformSystem(range(4), range(2)), []).total) == 0
-
-
 def test_the_code_length_is_minus_the_log_probability(case: Any) -> None:
     for m, system in enumerate(case.modes):
         for h in list(case.strings(T))[::5]:

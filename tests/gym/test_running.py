@@ -158,11 +158,6 @@ def test_with_a_pause_the_final_state_is_visited_and_left_without_reward() -> No
     assert paused.ends > 10
 
 
-def test_without_a_pause_reaching_the_cliffs_goal_earns_nothing() -> None:
-    """Every walk that never falls earns -1 per step, including the path to the goal."""
-    assert policy_iteration(table(CLIFF)).gain == pytest.approx(-1.0, abs=1e-12)
-
-
 def test_composite_actions_and_states_are_tuples() -> None:
     class Locks(gymnasium.Env[Any, Any]):
         """Two dials; (1, 2) opens the lock and pays."""

@@ -281,7 +281,7 @@ def test_the_error_for_a_nan_state_does_not_mention_divergence() -> None:
     ("wrong", "error", "words"),
     [
         *(
-            (lambda p=p: SystemBelief(COSTS, prior=SystemPrior(**p)), InvalidPrior, "")
+            (lambda p=p: SystemBelief(COSTS, prior=SystemPrior(**p)), InvalidPrior, None)
             for p in (
                 {"dof": 1.0}, {"precision": 0.0}, {"precision": [[1.0, 2.0], [2.0, 1.0]]},
                 {"scatter": -1.0}, {"mean": [1.0, 2.0]},
@@ -300,6 +300,6 @@ def test_the_error_for_a_nan_state_does_not_mention_divergence() -> None:
         (lambda: make(tries=0), InvalidPrior, "tries"),
     ],
 )  # fmt: skip
-def test_an_invalid_prior_is_refused(wrong: Any, error: Any, words: str) -> None:
+def test_an_invalid_prior_is_refused(wrong: Any, error: Any, words: str | None) -> None:
     with pytest.raises(error, match=words):
         wrong()

@@ -1,8 +1,6 @@
 """`make mutants`: plant every bug, run its tests, and report those that survive."""
 
 import argparse
-import dataclasses
-import json
 import signal
 import sys
 import time
@@ -32,7 +30,8 @@ class _Progress:
 
 def print_table(results: Sequence[Result]) -> None:
     """Print the verdict on every bug, survivors first, then a line of counts."""
-    for result in sorted(results, key=lambda one: (_rank(one), one.bug.file)):
+    rank = {"survived": 0, "killed": 2}
+    for result in sorted(results, key=lambda one: (rank.get(one.verdict, 1), one.bug.file)):
         bug = result.bug
         print(f"{result.verdict:14} {result.seconds:6.1f} s  {bug.name} ({bug.file})")
         if result.verdict != "killed":
@@ -43,24 +42,6 @@ def print_table(results: Sequence[Result]) -> None:
     verdicts = [result.verdict for result in results]
     counts = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(sorted(verdicts)))
     print(f"{len(results)} planted bugs: {counts}")
-
-
-def _rank(result: Result) -> int:
-    return {"survived": 0, "killed": 2}.get(result.verdict, 1)
-
-
-def print_json(results: Sequence[Result], seconds: float) -> None:
-    """Print one JSON object."""
-    bugs = [
-        {
-            **dataclasses.asdict(result.bug),
-            "verdict": result.verdict,
-            "seconds": round(result.seconds, 2),
-            "detail": result.detail,
-        }
-        for result in results
-    ]
-    print(json.dumps({"seconds": round(seconds, 1), "bugs": bugs}, indent=2, ensure_ascii=False))
 
 
 def chosen(bugs: Sequence[Bug], names: Sequence[str] | None) -> list[Bug]:
@@ -78,7 +59,6 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list the bugs and run nothing")
     parser.add_argument("--workers", type=int, default=2, help="bugs at a time (default 2)")
     parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds for one bug")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     requested = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that running tests stop too
     bugs = chosen(load_bugs(), requested.only)
@@ -98,11 +78,8 @@ def main() -> int:
     except ControlFailed as error:
         print(error, file=sys.stderr)
         return 2
-    if requested.json:
-        print_json(results, time.perf_counter() - began)
-    else:
-        print_table(results)
-        print(f"{(time.perf_counter() - began) / 60:.1f} minutes")
+    print_table(results)
+    print(f"{(time.perf_counter() - began) / 60:.1f} minutes")
     return 0 if all(result.verdict == "killed" for result in results) else 1
 
 

@@ -259,17 +259,13 @@ def run(
 
 
 def _control(space: Workspace, bugs: Sequence[Bug], timeout: float) -> None:
-    tests = sorted({test for bug in bugs if not find_problem_of(space, bug) for test in bug.tests})
+    usable = [bug for bug in bugs if not find_problem(bug, space.repository)]
+    tests = sorted({test for bug in usable for test in bug.tests})
     if not tests:
         return
     output, code = space.test(tests, timeout=timeout * max(1, len(tests)))
     if code != 0:
         raise ControlFailed(f"without a bug the related tests do not pass:\n{output[-3000:]}")
-
-
-def find_problem_of(space: Workspace, bug: Bug) -> str | None:
-    """Say what is wrong with an entry in the repository of this workspace."""
-    return find_problem(bug, space.repository)
 
 
 def _judge_all(
