@@ -92,45 +92,27 @@ def test_it_violates_the_intervention_law_that_the_rule_satisfies() -> None:
         assert bits[NaiveMixture][0] != bits[NaiveMixture][1]
 
 
-def test_its_mean_posterior_differs_from_the_prior() -> None:
-    """Computed exactly over all 256 histories of four steps; for the rule both are equal."""
-    mean = {}
-    for kind in (ControlRule, NaiveMixture):
-        mean[kind] = sum(
-            joint(kind, h).sum() * walk(three_modes().agent(PRIOR, kind=kind), h)
-            for h in histories(4)
-        )
-    assert mean[ControlRule] == pytest.approx(PRIOR, abs=1e-12)
-    assert np.abs(mean[NaiveMixture] - PRIOR).max() > 0.05
-
-
-def test_it_draws_the_true_mode_less_often_than_it_believes() -> None:
-    """Compare P(drawn mode = m*) with E[Σ posterior²] after four steps, both computed exactly."""
-    gap = {}
-    for kind in (ControlRule, NaiveMixture):
-        match = squares = 0.0
-        for h in histories(4):
-            p, v = joint(kind, h), walk(three_modes().agent(PRIOR, kind=kind), h)
-            match += float(p @ v)
-            squares += float(p.sum() * (v @ v))
-        gap[kind] = squares - match
-    assert abs(gap[ControlRule]) < 1e-12
-    assert gap[NaiveMixture] > 0.2
-
-
-def test_the_true_mode_loses_its_weight_too_often() -> None:
-    """The exact probability after four steps already exceeds Ville's bound for all times."""
-    delta = 0.05
-    lost = {}
-    for kind in (ControlRule, NaiveMixture):
-        lost[kind] = sum(
-            float(
-                joint(kind, h)[walk(three_modes().agent(PRIOR, kind=kind), h) < delta * PRIOR].sum()
-            )
-            for h in histories(4)
-        )
-    assert lost[ControlRule] <= delta
-    assert lost[NaiveMixture] > 4 * delta
+@pytest.mark.parametrize("kind", [ControlRule, NaiveMixture])
+def test_the_identities_of_the_rule_fail_for_the_naive_mixture(kind: type[Any]) -> None:
+    """Exact sums over all 256 histories of four steps: the mean posterior, the probability that a
+    drawn mode is the true one, and the probability that the true mode loses its weight. After four
+    steps the naive mixture already exceeds Ville's bound for all times.
+    """
+    mean, match, squares, lost, delta = np.zeros(3), 0.0, 0.0, 0.0, 0.05
+    for h in histories(4):
+        p, v = joint(kind, h), walk(three_modes().agent(PRIOR, kind=kind), h)
+        mean += p.sum() * v
+        match += float(p @ v)
+        squares += float(p.sum() * (v @ v))
+        lost += float(p[v < delta * PRIOR].sum())
+    if kind is ControlRule:
+        assert mean == pytest.approx(PRIOR, abs=1e-12)
+        assert abs(squares - match) < 1e-12
+        assert lost <= delta
+    else:
+        assert np.abs(mean - PRIOR).max() > 0.05
+        assert squares - match > 0.2
+        assert lost > 4 * delta
 
 
 def test_rule_and_naive_mixture_agree_for_a_passive_observer_bit_for_bit() -> None:

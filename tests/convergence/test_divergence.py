@@ -9,6 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from tests.beliefs.test_finite import LogClass
 
 from bayescontrol import (
     ControlRule,
@@ -241,22 +242,6 @@ class LinearArray:
         return self.modes.observation_probabilities(x, a)
 
 
-class LogArray:
-    """The same modes as an array that only returns log-likelihoods."""
-
-    def __init__(self, modes: TabularModes) -> None:
-        self.modes = modes
-
-    def __len__(self) -> int:
-        return len(self.modes)
-
-    def __getitem__(self, m: int) -> Any:
-        return self.modes[m]
-
-    def log_likelihoods(self, x: int, a: int, o: int) -> FloatArray:
-        return np.log(self.modes.likelihoods(x, a, o))
-
-
 class Private:
     """One of the modes, with the situation as private state."""
 
@@ -311,7 +296,7 @@ def test_modes_with_log_likelihoods_are_supported() -> None:
     modes = random_class(7)
     record = interact(modes.agent(), modes.environment(2), 100, seed=7)
     agent: ControlRule[Any, Any, Any, Any] = ControlRule(
-        FiniteBelief(LogArray(modes), modes.prior), 0, modes.advance
+        FiniteBelief(LogClass(modes), modes.prior), 0, modes.advance
     )
     read, exact = divergences(record, agent), divergences(record, modes.agent())
     assert read.is_log

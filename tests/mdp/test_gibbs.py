@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.baselines.test_td_learning import with_masks
 
 from bayescontrol import Stream
 from bayescontrol._arrays import FloatArray
@@ -35,21 +36,10 @@ from bayescontrol.testing import (
 UNKNOWN = GibbsPrior(mu0=0.5, precision=None)
 
 
-def masked() -> MDP:
-    """Five named states and three named actions; some states do not offer all actions."""
-    full = random_mdp(5, 3, seed=3)
-    allowed = np.ones((5, 3), bool)
-    allowed[0, 0] = allowed[2, 1] = allowed[2, 2] = allowed[4, 2] = False
-    return MDP(
-        full.transition, full.reward, allowed=allowed,
-        states=["a", "b", "c", "d", (0, 1)], actions=["left", "stay", "right"],
-    )  # fmt: skip
-
-
 WORLDS: dict[str, Callable[[], MDP]] = {
     "numbers": lambda: random_mdp(6, 3, concentration=0.3, seed=2),
     "names": lambda: Maze("three-cups").mdp(named=True),
-    "masks": masked,
+    "masks": with_masks,
 }
 OPTIONS: dict[str, dict[str, Any]] = {
     "prior B": {},
@@ -157,7 +147,7 @@ def test_a_compiled_run_in_parts_equals_a_single_run(world: MDP) -> None:
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_only_actions_that_the_state_offers_are_taken(options: dict[str, Any]) -> None:
-    mdp = masked()
+    mdp = with_masks()
     record = interact(agent_for(mdp, **options), mdp.environment(), 500, seed=1)
     x, taken = mdp.states[0], set()
     for a, o in record:
@@ -225,7 +215,7 @@ def test_the_posterior_is_conjugate() -> None:
 
 
 def test_merging_adds_evidence_and_keeps_the_chain() -> None:
-    mdp = masked()
+    mdp = with_masks()
     history = walk(mdp, 100)
     one, two, all_of_it = (agent_for(mdp, prior=UNKNOWN).belief for _ in range(3))
     for belief, part in ((one, history[:60]), (two, history[60:]), (all_of_it, history)):
