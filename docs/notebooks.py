@@ -18,6 +18,8 @@ DOCS: Final = Path(__file__).resolve().parent
 #: The pages that are also notebooks.
 PAGES: Final = ("tutorial", "bandits", "contextual-bandit", "changing-bandit", "mdp")
 
+#: Its functions have no types.
+_nbformat: Any = nbformat
 _NOTE: Final = (
     "*Made from a page of the documentation of bayescontrol. It needs the library with its extra "
     "`plot`.*"
@@ -49,7 +51,7 @@ def notebook(page: str) -> Any:
     for number, cell in enumerate(kept):
         cell.id = f"cell-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return _make().new_notebook(cells=kept, metadata={"kernelspec": kernel})
+    return _nbformat.v4.new_notebook(cells=kept, metadata={"kernelspec": kernel})
 
 
 def write_notebooks(folder: Path) -> None:
@@ -59,8 +61,8 @@ def write_notebooks(folder: Path) -> None:
         made = notebook(page)
         for cell in made.cells:
             cell.metadata.pop("want", None)
-        nbformat.validate(made)
-        path, text = folder / f"{page}.ipynb", nbformat.writes(made)
+        _nbformat.validate(made)
+        path, text = folder / f"{page}.ipynb", _nbformat.writes(made)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
@@ -72,7 +74,7 @@ def with_link(page: str, text: str) -> str:
 
 
 def _text(text: str) -> Any:
-    return _make().new_markdown_cell(_LINK.sub(r"\1", text).strip())
+    return _nbformat.v4.new_markdown_cell(_LINK.sub(r"\1", text).strip())
 
 
 def _caption(page: str, body: str) -> str:
@@ -90,7 +92,9 @@ def _code(body: str) -> list[Any]:
     for number, example in enumerate(examples):
         sources.append(example.source.rstrip())
         if example.want or number == len(examples) - 1:
-            cells.append(_make().new_code_cell("\n".join(sources), metadata=_metadata(example)))
+            cells.append(
+                _nbformat.v4.new_code_cell("\n".join(sources), metadata=_metadata(example))
+            )
             sources = []
     return cells
 
@@ -99,10 +103,6 @@ def _metadata(example: Example) -> dict[str, Any]:
     tags = {"tags": ["raises-exception"]} if example.exc_msg else {}
     error = re.sub(r"^[\w.]*\.(?=\w+:)", "", example.exc_msg or "")  # a notebook omits the module
     return {"want": error or example.want, **tags}
-
-
-def _make() -> Any:
-    return nbformat.v4  # nbformat builds its functions at run time; type checkers do not see them
 
 
 if __name__ == "__main__":
