@@ -45,24 +45,24 @@ def notebook(page: str) -> Any:
             continue
         end = fence.end()
     cells.append(_text(text[end:]))
-    kept = [cell for cell in cells if cell.source]
-    title = kept.pop(1)  # the note follows the text with the title
-    kept.insert(0, title)
-    for number, cell in enumerate(kept):
+    cells = [cell for cell in cells if cell.source]
+    title = cells.pop(1)  # the note follows the text with the title
+    cells.insert(0, title)
+    for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return _nbformat.v4.new_notebook(cells=kept, metadata={"kernelspec": kernel})
+    return _nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
 
 
 def write_notebooks(folder: Path) -> None:
     """Write the notebook of every page; leave unchanged files alone."""
     folder.mkdir(exist_ok=True)
     for page in PAGES:
-        made = notebook(page)
-        for cell in made.cells:
+        document = notebook(page)
+        for cell in document.cells:
             cell.metadata.pop("want", None)
-        _nbformat.validate(made)
-        path, text = folder / f"{page}.ipynb", _nbformat.writes(made)
+        _nbformat.validate(document)
+        path, text = folder / f"{page}.ipynb", _nbformat.writes(document)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 

@@ -34,9 +34,9 @@ def text_of(cell: Any) -> str:
 
 @pytest.mark.parametrize("page", notebooks.PAGES)
 def test_a_notebook_shows_what_its_page_shows(page: str, tmp_path: Path) -> None:
-    made = notebooks.notebook(page)
-    code = [cell for cell in made.cells if cell.cell_type == "code"]
-    NotebookClient(made, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    document = notebooks.notebook(page)
+    code = [cell for cell in document.cells if cell.cell_type == "code"]
+    NotebookClient(document, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     wrong = [
         (cell.source, text_of(cell))
         for cell in code
@@ -54,11 +54,11 @@ def test_a_notebook_shows_what_its_page_shows(page: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("page", notebooks.PAGES)
 def test_a_notebook_has_all_code_of_its_page_and_no_dead_links(page: str) -> None:
     text = (DOCS / f"{page}.md").read_text("utf-8")
-    made = notebooks.notebook(page)
-    code = "".join(cell.source for cell in made.cells if cell.cell_type == "code")
+    document = notebooks.notebook(page)
+    code = "".join(cell.source for cell in document.cells if cell.cell_type == "code")
     lines = re.findall(r"^(?:>>>|\.\.\.) ?(.*)$", text, re.MULTILINE)
     assert re.sub(r"\s", "", code) == re.sub(r"\s", "", "".join(lines))
-    prose = "\n".join(cell.source for cell in made.cells if cell.cell_type == "markdown")
+    prose = "\n".join(cell.source for cell in document.cells if cell.cell_type == "markdown")
     assert prose.startswith(text.partition("\n")[0])
     assert ".md)" not in prose
     assert "_figures/" not in prose
@@ -66,7 +66,7 @@ def test_a_notebook_has_all_code_of_its_page_and_no_dead_links(page: str) -> Non
 
 
 def test_notebooks_are_written_once_and_their_pages_link_to_them(tmp_path: Path) -> None:
-    folder = tmp_path / "made"
+    folder = tmp_path / "notebooks"
     notebooks.write_notebooks(folder)
     assert {path.stem for path in folder.iterdir()} == set(notebooks.PAGES)
     assert len(notebooks.PAGES) == 5
