@@ -268,3 +268,13 @@ def test_a_belief_can_be_replaced_by_one_that_draws_actions() -> None:
     assert agent.mode is None  # the action was drawn without a mode
     agent.belief = belief()
     assert agent.act(Stream(0)) in ("left", "right")
+
+
+def test_a_copy_is_independent() -> None:
+    modes = random_modes(3, situations=3, seed=9)
+    agent = modes.agent()
+    interact(agent, modes.environment(0), 5, seed=0)
+    before, twin = agent.save(), agent.copy()
+    interact(twin, modes.environment(0), 5, seed=0)
+    assert same_bits(before, agent.save())
+    assert not same_bits(evidence(agent.belief), evidence(twin.belief))

@@ -397,3 +397,14 @@ def test_a_run_must_be_a_non_negative_integer_and_a_role_a_name() -> None:
         Stream.named(0, 0, 3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="seed = 'x'"):
         as_stream("x")  # type: ignore[arg-type]
+
+
+def test_a_saved_state_does_not_change_when_the_stream_continues() -> None:
+    rng = agent()
+    saved = rng.save()
+    rng.random()
+    twin = Stream(1)
+    twin.load(saved)
+    assert twin == agent() != rng
+    twin.random()
+    assert saved["xoshiro256++"].tolist() == agent().state.tolist()

@@ -117,3 +117,12 @@ def test_a_tuple_and_a_number_are_different_states() -> None:
     ledger.record((3,), 1, np.int64(3), 1.0)  # == would broadcast here
     ledger.record((0, 1), 1, np.int64(5), 1.0)
     assert list(ledger.places) == [(3,), 3, (0, 1), 5]
+
+
+def test_a_copy_is_independent() -> None:
+    ledger = ledger_of([(0, 0, 1, 1.0)])
+    before, twin = to_arrays(ledger), ledger.copy()
+    twin.record(5, 1, 0, 2.0)
+    assert same_bits(before, to_arrays(ledger))
+    assert list(ledger) == [Entry(0, 0, 1, 1, 1.0)]
+    assert (len(ledger), len(twin)) == (2, 3)
