@@ -263,7 +263,7 @@ def _control(space: Workspace, bugs: Sequence[Bug], timeout: float) -> None:
     tests = sorted({test for bug in usable for test in bug.tests})
     if not tests:
         return
-    output, code = space.test(tests, timeout=timeout * max(1, len(tests)))
+    output, code = space.test(tests, timeout=max(timeout, TIMEOUT) * len(tests))
     if code != 0:
         raise ControlFailed(f"without a bug the related tests do not pass:\n{output[-3000:]}")
 

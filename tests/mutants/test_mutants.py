@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.limits import TIMEOUT
 from tests.mutants.__main__ import chosen, print_table
 from tests.mutants.runner import (
     REPOSITORY,
@@ -95,7 +96,7 @@ def bug(old: str, new: str, test: str = KILLING_TEST, name: str = "bug") -> Bug:
     return Bug(name, "It is wrong.", "tiny/numbers.py", old, new, (test,))
 
 
-def judge(repository: Path, bugs: Sequence[Bug], timeout: float = 60.0) -> list[Result]:
+def judge(repository: Path, bugs: Sequence[Bug], timeout: float = TIMEOUT) -> list[Result]:
     return run(bugs, repository=repository, package="tiny", workers=2, timeout=timeout)
 
 
