@@ -17,7 +17,6 @@ from bayescontrol import (
 from bayescontrol.bandits import ArmsBelief, Bandit, Bernoulli, MeanRewards
 from bayescontrol.errors import (
     BadEvidence,
-    BayesControlError,
     IncompatibleState,
     InvalidPrior,
     InvalidTable,
@@ -147,18 +146,6 @@ def test_incompatible_beliefs_are_not_merged(case: Case) -> None:
         assert same_bits(before, belief.save())
 
 
-def test_a_copy_is_independent(case: Case) -> None:
-    belief = case.bandit.belief()
-    twin = belief.copy()
-    before = belief.save()
-    for x, a, o in case.history(5):
-        twin.observe(x, a, o)
-    twin.retire(case.bandit.labels[0])
-    twin.sample(Stream(0))
-    assert same_bits(before, belief.save())
-    assert twin.count == 5
-
-
 def test_a_copy_has_all_attributes_of_a_subclass_too(case: Case) -> None:
     class Tagged(ArmsBelief):
         tag = ""
@@ -240,13 +227,6 @@ def test_a_single_arm_is_always_pulled(case: Case) -> None:
     assert set(bandit.agent().batch(20, Stream(0))) == {"only"}
     if isinstance(case.bandit.family, Bernoulli):
         assert bandit.agent().action_probabilities() == {"only": 1.0}
-
-
-def test_all_errors_derive_from_the_base_error_of_the_library(case: Case) -> None:
-    assert all(
-        issubclass(kind, BayesControlError)
-        for kind in (BadEvidence, UnknownArm, InvalidPrior, InvalidTable, IncompatibleState)
-    )
 
 
 def test_a_belief_that_learns_from_drawing_is_detected(case: Case) -> None:

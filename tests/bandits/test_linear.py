@@ -495,13 +495,3 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
         with pytest.raises(IncompatibleState):
             belief.load(damage)
         assert same_bits(good, belief.save())
-
-
-def test_a_copy_is_independent() -> None:
-    agent = LinearBandit(2, 2).agent([1.0, 0.0], schedule=Every(3))
-    agent.act(Stream(0))
-    twin = agent.copy()
-    twin.observe(0, 1.0)
-    twin.belief.retire(1)
-    assert agent.belief.count == 0
-    assert agent.belief.arms == (0, 1)
