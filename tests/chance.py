@@ -17,7 +17,7 @@ def distance(x: FloatArray, cdf: Callable[[FloatArray], Any]) -> float:
     return float(math.sqrt(x.size) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])))
 
 
-def chi_square(counts: FloatArray, expected: FloatArray) -> float:
+def chi_square(counts: Any, expected: FloatArray) -> float:
     """The p-value of Pearson's statistic; cells with expected counts below 10 are merged."""
     small = expected < 10.0
     counts = np.append(counts[~small], counts[small].sum())
