@@ -90,16 +90,17 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
     modes, rule, alarm = environment.modes, agent.agent, agent.alarm
     situations, actions, _ = modes.successor.shape
     columns = np.empty((3, steps), np.int64)  # the drawn mode (-1: fallback), a_t, o_t
+    streams = kernels.random.Streams(p.state, q.state)
     fallback = -1 if agent.fallback is None else agent.fallback
     start = 0
     while start < steps:
-        w, e, blocks = rule.belief.weight_arrays()
-        counts, log_e = alarm.predictor.table(situations, actions), alarm.log_evidence(len(w))
+        counts = alarm.predictor.table(situations, actions)
+        log_e = alarm.log_evidence(len(rule.belief))
         done, learned, drawn_in, x, environment.x = kernels.tabular.interact_with_alarm(
-            w, e, blocks, modes.policy, modes.by_mode, modes.successor,
-            modes.hypothesis[environment.m], rule.x, environment.x, p.state, q.state, counts,
-            log_e, np.empty((2, len(w))), alarm.threshold, alarm.raised, fallback,
-            *columns[:, start:],
+            rule.belief.weight_arrays(), modes.tables, modes.hypothesis[environment.m], rule.x,
+            environment.x, streams,
+            kernels.tabular.AlarmState(counts, log_e, alarm.threshold, alarm.raised, fallback),
+            kernels.tabular.Columns(*columns[:, start:]),
         )  # fmt: skip
         raised = not alarm.raised and log_e.min() >= alarm.threshold
         stopped = start + done < steps and not raised

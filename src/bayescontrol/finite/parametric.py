@@ -333,12 +333,10 @@ def _run_compiled(
     """Run the compiled loop; `step[0]` is set to the current step, for `_run`."""
     modes = environment.modes
     code: Any = modes.code
-    drawn, actions, observations = (
-        np.empty(steps, kind) for kind in (np.int64, code.action, code.observation)
-    )
-    done, drawn_in, x, y = code.loop(
-        *agent.belief.weight_arrays(), modes.theta, environment.theta, copy(agent.x),
-        copy(environment.x), p.state, q.state, drawn, actions, observations, step,
+    kinds = np.int64, code.action, code.observation
+    columns = kernels.tabular.Columns(*(np.empty(steps, kind) for kind in kinds))
+    done, drawn_in, x, environment.x = code.loop(
+        agent.belief.weight_arrays(), modes.theta, environment.theta, copy(agent.x),
+        copy(environment.x), kernels.random.Streams(p.state, q.state), columns, step,
     )  # fmt: skip
-    environment.x = y
-    return finish_loop(agent, done, drawn_in, x, drawn, actions, observations)
+    return finish_loop(agent, done, drawn_in, x, columns)
