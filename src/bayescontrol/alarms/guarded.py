@@ -25,7 +25,7 @@ from bayescontrol.alarms.restarted import RestartedAlarm
 from bayescontrol.bank.bumpless import Bumpless, WrappedAgent
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import ImpossibleObservation, MissingCapability
-from bayescontrol.finite.tabular import TabularEnvironment
+from bayescontrol.finite.tabular import TabularEnvironment, TabularModes
 from bayescontrol.protocols import MISSING, ActionProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
@@ -274,7 +274,7 @@ class Guarded(WrappedAgent):
             and not agent.on_alarm
             and len(predictor.observations) >= observations
             and (fallback is None or (type(fallback) is int and 0 <= fallback < actions))
-            and TabularEnvironment.fused_loop(agent.agent, environment) is not None
+            and TabularModes.fused_loop(agent.agent, environment) is not None
         )
         return _run if compiles else None
 

@@ -221,6 +221,15 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
             )
         return ParametricEnvironment(self, truth)
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the agent is the rule over the environment's class."""
+        if type(environment) is not ParametricEnvironment:
+            return None
+        modes = environment.modes
+        fits = modes.compiled and modes.fits_rule(agent) and modes.fits(agent.x)
+        return _run if fits and modes.fits(environment.x) else None
+
     def __repr__(self) -> str:
         shape = " × ".join(map(str, self.theta.shape[1:])) or "1"
         suffix = "" if self.compiled else ", not compiled"
@@ -250,13 +259,6 @@ class ParametricEnvironment:
         o = self.modes.respond(self.theta, self.x, a, rng)
         self.x = self.modes.advance(self.x, a, o)
         return o
-
-    @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the agent is the rule over the environment's class."""
-        modes = environment.modes
-        fits = modes.compiled and modes.fits_rule(agent) and modes.fits(agent.x)
-        return _run if fits and modes.fits(environment.x) else None
 
     def __repr__(self) -> str:
         return f"ParametricEnvironment(theta {self.theta!r}, situation {self.x!r})"

@@ -242,6 +242,19 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
             "prior": self.prior.tolist(),
         }
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the agent is the rule over the environment's class."""
+        if type(environment) is not TabularEnvironment:
+            return None
+        modes = environment.modes
+        fits = (
+            modes.fits_rule(agent)
+            and isinstance(agent.x, int)
+            and 0 <= agent.x < modes.policy.shape[1]
+        )
+        return _run if fits else None
+
     def __repr__(self) -> str:
         counts = zip(self.hypothesis.shape, _AXES, strict=True)
         return f"TabularModes({', '.join(counted(n, word) for n, word in counts)})"
@@ -263,17 +276,6 @@ class TabularEnvironment:
         o = require_stream(rng).categorical(self.modes.hypothesis[self.m, self.x, a])
         self.x = self.modes.advance(self.x, a, o)
         return o
-
-    @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the agent is the rule over the environment's class."""
-        modes = environment.modes
-        fits = (
-            modes.fits_rule(agent)
-            and isinstance(agent.x, int)
-            and 0 <= agent.x < modes.policy.shape[1]
-        )
-        return _run if fits else None
 
     def __repr__(self) -> str:
         return f"TabularEnvironment(mode {self.m} of {self.modes!r}, situation {self.x})"
