@@ -110,7 +110,7 @@ def test_invalid_matrices_are_refused(changed: Any, message: str) -> None:
         LinearSystem(**(parts | changed))
     for name, wrong in (("the start", {"start": [1.0]}), ("cost_noise", {"cost_noise": -1.0})):
         with pytest.raises(InvalidSystem, match=name):
-            LinearPlant(double_integrator(), **wrong)  # type: ignore[arg-type]
+            LinearPlant(double_integrator(), **wrong)
 
 
 def test_a_plant_that_cannot_be_stabilised_raises_a_clear_error() -> None:
