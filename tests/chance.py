@@ -10,7 +10,7 @@ from scipy import special  # type: ignore[import-untyped]
 from bayescontrol._arrays import FloatArray
 
 
-def distance(x: FloatArray, cdf: Callable[[FloatArray], Any]) -> float:
+def distance(x: Any, cdf: Callable[[FloatArray], Any]) -> float:
     """√n sup |F_n - F|; it exceeds 2.69 by chance once in a million."""
     f = cdf(np.sort(x))
     steps = np.arange(x.size + 1) / x.size

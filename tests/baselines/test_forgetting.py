@@ -96,4 +96,4 @@ def test_bad_input_raises_and_changes_nothing() -> None:
         ForgettingSystemBelief(LinearQuadratic(costs={"states": 1, "inputs": 1}), forgetting=0.9)
     for belief in (arms, plant):
         with pytest.raises(IncompatibleState, match="fades"):
-            belief.merge(belief.copy())  # type: ignore[arg-type]
+            belief.merge(belief.copy())

@@ -241,9 +241,9 @@ def test_limits_refuse_inputs_that_are_not_numbers(u: Any) -> None:
 
     with pytest.raises(UnknownAction, match="broken"):
         limited(broken, -1.0, 1.0)(None)
-    for wrong in (0.5, [0.5], [0.5, 0.5, 0.5], [[0.5, 0.5]]):
+    for u in (0.5, [0.5], [0.5, 0.5, 0.5], [[0.5, 0.5]]):
         with pytest.raises(UnknownAction, match=r"expected \(2,\)"):
-            limited(lambda x, wrong=wrong: wrong, [-1.0, -1.0], [1.0, 1.0])(None)
+            limited(broken, [-1.0, -1.0], [1.0, 1.0])(None)
     with pytest.raises(ValueError, match="the same shape"):
         limited(lambda x: u, [-1.0, -1.0], [1.0, 1.0, 1.0])
 
