@@ -38,7 +38,7 @@ LAWS = [
 
 @pytest.fixture(params=["sampling", "vpi"])
 def learner(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    settings = {"mu0": 2.0} if request.param == "sampling" else {"beta0": 10.0}
+    settings: dict[str, Any] = {"mu0": 2.0} if request.param == "sampling" else {"beta0": 10.0}
 
     def make(*arguments: Any, **changes: Any) -> Any:
         kind = BayesianQ.on if isinstance(arguments[0], MDP) else BayesianQ

@@ -237,13 +237,13 @@ def test_bumpless_needs_an_integer_number_of_steps(steps: Any) -> None:
 @pytest.mark.parametrize("u", [np.nan, None, "full", [0.0, np.nan], 1j])
 def test_limits_refuse_inputs_that_are_not_numbers(u: Any) -> None:
     def broken(x: Any) -> Any:
-        return u
+        return x
 
     with pytest.raises(UnknownAction, match="broken"):
-        limited(broken, -1.0, 1.0)(None)
-    for u in (0.5, [0.5], [0.5, 0.5, 0.5], [[0.5, 0.5]]):
+        limited(broken, -1.0, 1.0)(u)
+    for wrong in (0.5, [0.5], [0.5, 0.5, 0.5], [[0.5, 0.5]]):
         with pytest.raises(UnknownAction, match=r"expected \(2,\)"):
-            limited(broken, [-1.0, -1.0], [1.0, 1.0])(None)
+            limited(broken, [-1.0, -1.0], [1.0, 1.0])(wrong)
     with pytest.raises(ValueError, match="the same shape"):
         limited(lambda x: u, [-1.0, -1.0], [1.0, 1.0, 1.0])
 
