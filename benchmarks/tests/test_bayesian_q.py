@@ -41,7 +41,7 @@ def learner(request: pytest.FixtureRequest) -> Callable[..., Any]:
     settings: dict[str, Any] = {"mu0": 2.0} if request.param == "sampling" else {"beta0": 10.0}
 
     def make(*arguments: Any, **changes: Any) -> Any:
-        kind = BayesianQ.on if isinstance(arguments[0], MDP) else BayesianQ
+        kind: Any = BayesianQ.on if isinstance(arguments[0], MDP) else BayesianQ
         return kind(*arguments, gamma=0.9, selection=request.param, **settings, **changes)
 
     return make

@@ -341,7 +341,7 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
     assert repr(agent).endswith("(BanditPlan(2 arms, horizon=6: 126 counts), 6 pulls to go)")
 
 
-PLAN = BanditPlan(2, 3)
+PLAN: Any = BanditPlan(2, 3)
 
 
 @pytest.mark.parametrize(

@@ -378,9 +378,10 @@ def test_bad_input_is_refused_and_changes_nothing(table: GittinsTable) -> None:
     agent.act(Stream(1))
     saved = agent.save()
     assert saved["successes"].tolist() == [4.0, 0.0]
-    for o in (2, -1, 0.5, math.nan, math.inf, "1", None, [1], np.array([1, 0])):
+    wrong: list[Any] = [2, -1, 0.5, math.nan, math.inf, "1", None, [1], np.array([1, 0])]
+    for reward in wrong:
         with pytest.raises(BadEvidence, match="0 or 1"):
-            agent.observe("red", o)
+            agent.observe("red", reward)
     with pytest.raises(UnknownArm, match="green"):
         agent.observe("green", 1)
     changes: list[dict[str, Any]] = [

@@ -599,7 +599,7 @@ class Lists(FixedDistributions):
 FAIR: dict[int, float] = {1: 0.5, 0: 0.5}
 HEADS: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {1: 1.0})
 TAILS: Any = DiscreteMode(lambda x: {0: 1.0}, lambda x, a: {0: 1.0})
-LEVER = levers(Stream(0))
+LEVER: Any = levers(Stream(0))
 
 
 def rate_of(true: Any, other: Any, world: Any = lambda m: m) -> Any:
