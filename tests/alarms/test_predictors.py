@@ -226,9 +226,11 @@ def test_a_predictor_of_other_observations_is_not_loaded() -> None:
 
 
 def test_an_invalid_alphabet_is_refused() -> None:
-    for observations in (0, [], "aa"):
+    empty_or_repeated: list[Any] = [0, [], "aa"]
+    for observations in empty_or_repeated:
         with pytest.raises(ValueError, match="at least one, without repetitions"):
-            KrichevskyTrofimov(observations)  # type: ignore[arg-type]
-    for odd in (2.5, None, [[1], [2]], [{}]):
+            KrichevskyTrofimov(observations)
+    odd: list[Any] = [2.5, None, [[1], [2]], [{}]]
+    for observations in odd:
         with pytest.raises(MissingCapability, match="give their number, or a list"):
-            KrichevskyTrofimov(odd)  # type: ignore[arg-type]
+            KrichevskyTrofimov(observations)

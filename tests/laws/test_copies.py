@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import bayescontrol
+import bayescontrol_paper
 from bayescontrol import BernoulliBandit, LinearBandit, NaiveMixture, Stream
 from bayescontrol._arrays import FloatArray
 from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
@@ -79,8 +80,11 @@ UNPICKLED = {"interacting", "bank", "bank that switches", "bumpless", "weighted 
 
 
 def found() -> Iterator[type]:
-    """Yield the classes of the package that observe, and draw modes or actions."""
-    for module in pkgutil.walk_packages(bayescontrol.__path__, "bayescontrol."):
+    """Yield the classes of both packages that observe, and draw modes or actions."""
+    for module in itertools.chain(
+        pkgutil.walk_packages(bayescontrol.__path__, "bayescontrol."),
+        pkgutil.walk_packages(bayescontrol_paper.__path__, "bayescontrol_paper."),
+    ):
         if module.name.endswith("__main__"):
             continue
         for thing in vars(importlib.import_module(module.name)).values():
