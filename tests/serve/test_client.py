@@ -18,7 +18,7 @@ from bayescontrol.errors import (
     UnknownDecision,
 )
 from bayescontrol.serve import Client
-from bayescontrol.serve.problems import InvalidKey, Refused, Unavailable, UnknownAgent
+from bayescontrol.serve.http_errors import InvalidKey, Refused, Unavailable, UnknownAgent
 from bayescontrol.serve.server import Server
 
 

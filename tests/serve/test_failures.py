@@ -151,7 +151,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_readiness_recovers_by_itself_when_the_disk_has_space_again(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bayescontrol.serve.registry._RETRY_WRITE", 0.1)
+    monkeypatch.setattr("bayescontrol.serve.agents._RETRY_WRITE", 0.1)
     with Server(f"sqlite:///{small_disk}/shop.db", port=0) as server, Client(server.url) as client:
         client.call("GET", "/v1/health/ready")
         client.create("shop", BernoulliBandit(2)).act()

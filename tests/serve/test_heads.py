@@ -187,7 +187,7 @@ def test_pipelined_requests_are_answered_in_order_up_to_a_limit() -> None:
 
 
 def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescontrol.serve.protocol._MAX_PIPELINED", 300)  # to fill all buffers
+    monkeypatch.setattr("bayescontrol.serve.connection._MAX_PIPELINED", 300)  # to fill all buffers
     with (
         Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.5)) as server,
         socket.socket() as connection,

@@ -21,9 +21,9 @@ from tests.serve.raw import JSON, Raw, ask, connected, read_until_closed
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.serve import Client, Refused
-from bayescontrol.serve.middleware import Limits, Quota, RateLimiter, require_few_values
+from bayescontrol.serve.access import Limits, Quota, RateLimiter, Tokens
+from bayescontrol.serve.middleware import require_few_values
 from bayescontrol.serve.server import Server
-from bayescontrol.serve.tokens import Tokens
 
 
 def test_a_body_that_is_too_large_is_refused_with_and_without_a_declared_length() -> None:

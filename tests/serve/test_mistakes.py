@@ -14,10 +14,10 @@ from bayescontrol.durable import named_model, open_agent
 from bayescontrol.errors import BadSituation, BayesControlError, ModelMismatch
 from bayescontrol.mdp import GibbsMDP
 from bayescontrol.serve import Client
+from bayescontrol.serve.access import InvalidToken, Tokens
 from bayescontrol.serve.demo import running_demo
-from bayescontrol.serve.problems import BadSettings, InvalidKey, Unavailable
+from bayescontrol.serve.http_errors import BadSettings, InvalidKey, Unavailable
 from bayescontrol.serve.server import CannotListen, Server
-from bayescontrol.serve.tokens import InvalidToken, Tokens
 
 SECRET = "a-secret-that-is-long-enough"
 NOBODY = "http://127.0.0.1:9"

@@ -12,8 +12,8 @@ from bayescontrol.durable import open_agent
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.serve import Client, Server
-from bayescontrol.serve.models import requested_model
-from bayescontrol.serve.problems import BadSettings
+from bayescontrol.serve.bodies import requested_model
+from bayescontrol.serve.http_errors import BadSettings
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from bayescontrol.durable import named_model, open_agent
 from bayescontrol.durable.events import from_line
 from bayescontrol.mdp import GibbsMDP
 from bayescontrol.serve import Client
-from bayescontrol.serve.problems import PROBLEMS
+from bayescontrol.serve.http_errors import ERROR_KINDS
 from bayescontrol.serve.server import Server
 
 SHOP = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": ["red", "blue"]}}
@@ -250,7 +250,7 @@ def test_the_pages_load_nothing_from_other_sites(url: str) -> None:
 
 def test_the_documentation_names_every_path_body_and_problem(url: str) -> None:
     document, page = ask(url, "GET", "/openapi.json").json, ask(url, "GET", "/docs").body.decode()
-    wanted = [*document["paths"], *document["components"]["schemas"], *PROBLEMS]
+    wanted = [*document["paths"], *document["components"]["schemas"], *ERROR_KINDS]
     assert [name for name in wanted if name not in page] == []
 
 
@@ -284,7 +284,7 @@ def test_the_belief_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_every_problem_has_a_title_and_a_next_step() -> None:
-    assert all(kind.title and kind.next for kind in PROBLEMS.values())
+    assert all(kind.title and kind.next for kind in ERROR_KINDS.values())
 
 
 @pytest.mark.parametrize("body", [b'{"situation": "\xff\xfe"}', b'{"sit\xffuation": 1}', b"\xff"])
@@ -303,7 +303,7 @@ def test_an_internal_error_is_one_bounded_line_of_the_log(
     def fail(_: object, name: str) -> None:
         raise RuntimeError(f"{name}\nERROR all is lost\x1b[2J" + "x" * 100_000)
 
-    monkeypatch.setattr("bayescontrol.serve.registry.AgentRegistry.queue", fail)
+    monkeypatch.setattr("bayescontrol.serve.agents.ServedAgents.get", fail)
     answer = ask(url, "GET", "/v1/agents/shop%0AERROR:%20all%20is%20lost" + "y" * 5_000)
     assert (answer.status, answer.kind) == (500, "internal")
     (record,) = [one for one in caplog.records if one.name == "bayescontrol.serve"]

@@ -10,9 +10,9 @@ from schemathesis.config import SchemathesisConfig
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Limits
-from bayescontrol.serve.docs import openapi_document
+from bayescontrol.serve.access import Tokens
+from bayescontrol.serve.openapi import openapi_document
 from bayescontrol.serve.server import Server
-from bayescontrol.serve.tokens import Tokens
 
 TOKEN = "a-token-for-the-tests-of-the-schema"
 LIMITS = Limits(failures=1_000.0)  # every operation is also tried without a token

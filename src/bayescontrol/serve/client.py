@@ -28,8 +28,14 @@ from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
-from bayescontrol.serve.problems import PROBLEMS, InvalidKey, Problem, Refused, Unavailable
-from bayescontrol.serve.tokens import require_sendable
+from bayescontrol.serve.access import require_sendable
+from bayescontrol.serve.http_errors import (
+    ERROR_KINDS,
+    InvalidKey,
+    ProblemDetails,
+    Refused,
+    Unavailable,
+)
 
 #: Statuses after which a request is repeated: too slow, too many requests, overloaded.
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
@@ -39,7 +45,7 @@ _TIMEOUT: Final = 30.0
 _CONNECT_TIMEOUT: Final = 5.0
 #: No server listens at the address, or the host does not exist.
 _UNREACHABLE: Final = (ConnectionRefusedError, socket.gaierror)
-_decode_problem: Final = msgspec.json.Decoder(Problem).decode
+_decode_problem: Final = msgspec.json.Decoder(ProblemDetails).decode
 
 
 class InvalidAddress(BayesControlError, ValueError):
@@ -350,7 +356,7 @@ def _error(reply: Reply) -> Exception:
     except msgspec.DecodeError:
         return Refused("internal", f"{reply.status}: {reply.body[:200].decode(errors='replace')}")
     name = problem.type.rpartition(":")[2]
-    kind = PROBLEMS.get(name)
+    kind = ERROR_KINDS.get(name)
     if kind is None or kind.error is None or kind.error is BayesControlError:
         return Refused(name, f"{problem.title}: {problem.detail}. {problem.next}")
     return kind.error(problem.detail)

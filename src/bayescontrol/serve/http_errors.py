@@ -3,7 +3,7 @@
     {"type": "urn:bayescontrol:problem:unknown-decision", "title": "No such decision",
      "status": 404, "detail": "no decision '7' in log 'checkout': …", "next": "Give the id …"}
 
-Every error of the library has a problem type here; the client turns the type back into the error.
+Every error of the library has a kind here; the client turns the `type` back into the error.
 """
 
 import re
@@ -43,7 +43,7 @@ class Unavailable(BayesControlError, ConnectionError):
 class Refused(BayesControlError):
     """The server refused a request.
 
-    `kind` is the last part of the problem's type; `headers` are sent with the answer.
+    `kind` is a key of `ERROR_KINDS`; `headers` are sent with the answer.
 
     >>> Refused("overloaded", "256 requests are in progress", {"Retry-After": "1"}).kind
     'overloaded'
@@ -54,7 +54,7 @@ class Refused(BayesControlError):
         self.kind, self.headers = kind, dict(headers or {})
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ProblemDetails(msgspec.Struct, frozen=True):
     """The body of an answer that reports an error."""
 
     #: The type of problem, for programs.
@@ -68,13 +68,13 @@ class Problem(msgspec.Struct, frozen=True):
     next: str
 
 
-class ProblemKind(NamedTuple):
-    """A type of problem."""
+class ErrorKind(NamedTuple):
+    """A kind of error over HTTP."""
 
     status: int
     title: str
     next: str
-    #: The error that the client raises for this type of problem.
+    #: The error that the client raises.
     error: type[BayesControlError] | None = None
 
 
@@ -83,99 +83,99 @@ _LATER: Final = f"Wait for the time in Retry-After. {_RETRY}"
 _VALUE: Final = "Nothing was changed. Send a value that is valid according to the detail."
 _MODELS: Final = "See /docs for the models and their settings."
 
-#: All problems by the last part of their type. The problem of an error class comes before those of
-#: its base classes, because `kind_of` returns the first that fits.
-PROBLEMS: Final[dict[str, ProblemKind]] = {
-    "bad-request": ProblemKind(400, "The request is invalid", "See /docs for valid requests."),
-    "unauthorized": ProblemKind(
+#: By the last part of the `type`. The kind of an error class comes before those of its base
+#: classes, because `kind_of` returns the first that fits.
+ERROR_KINDS: Final[dict[str, ErrorKind]] = {
+    "bad-request": ErrorKind(400, "The request is invalid", "See /docs for valid requests."),
+    "unauthorized": ErrorKind(
         401, "A valid token is needed", "Send Authorization: Bearer <token>."
     ),
-    "forbidden-origin": ProblemKind(
+    "forbidden-origin": ErrorKind(
         403, "Pages of other sites may not send requests",
         "Send the request from a page of this server, or from a program.",
     ),
-    "not-found": ProblemKind(404, "There is nothing at this path", "See /docs for the paths."),
-    "method-not-allowed": ProblemKind(
+    "not-found": ErrorKind(404, "There is nothing at this path", "See /docs for the paths."),
+    "method-not-allowed": ErrorKind(
         405, "The path does not support this method", "See the header Allow."
     ),
-    "timeout": ProblemKind(
+    "timeout": ErrorKind(
         408, "The request took too long to arrive", "Send the whole request at once."
     ),
-    "too-large": ProblemKind(
+    "too-large": ErrorKind(
         413, "The body is too large", "Send less, or raise --max-body or --max-values."
     ),
-    "uri-too-long": ProblemKind(
+    "uri-too-long": ErrorKind(
         414, "The request line is too long", "Send a shorter path and query."
     ),
-    "unsupported-media-type": ProblemKind(
+    "unsupported-media-type": ErrorKind(
         415, "The body is not JSON", "Send Content-Type: application/json."
     ),
-    "wrong-host": ProblemKind(
+    "wrong-host": ErrorKind(
         421, "The server does not have this host name",
         "Use the server's address, or add the name with --allow-host.",
     ),
-    "too-many-requests": ProblemKind(429, "Too many requests a second", _LATER),
-    "head-too-large": ProblemKind(
+    "too-many-requests": ErrorKind(429, "Too many requests a second", _LATER),
+    "head-too-large": ErrorKind(
         431, "The head of the request is too large", "Send fewer and shorter header fields."
     ),
-    "overloaded": ProblemKind(503, "The server is overloaded", _LATER),
-    "deadline": ProblemKind(503, "The request took too long; it may still be completed", _RETRY),
-    "shutting-down": ProblemKind(503, "The server is shutting down", _LATER),
-    "not-ready": ProblemKind(
+    "overloaded": ErrorKind(503, "The server is overloaded", _LATER),
+    "deadline": ErrorKind(503, "The request took too long; it may still be completed", _RETRY),
+    "shutting-down": ErrorKind(503, "The server is shutting down", _LATER),
+    "not-ready": ErrorKind(
         503, "The server is still opening its agents", "Wait for the time in Retry-After."
     ),
-    "too-many-agents": ProblemKind(
+    "too-many-agents": ErrorKind(
         409, "The limit of agents is reached", "Raise --max-agents, or use an existing agent."
     ),
-    "unknown-agent": ProblemKind(
+    "unknown-agent": ErrorKind(
         404, "No such agent", "GET /v1/agents lists agents, POST /v1/agents creates one.",
         UnknownAgent,
     ),
-    "unknown-model": ProblemKind(422, "No such model", _MODELS, UnknownModel),
-    "bad-settings": ProblemKind(422, "Invalid settings", _MODELS, BadSettings),
-    "unknown-decision": ProblemKind(
+    "unknown-model": ErrorKind(422, "No such model", _MODELS, UnknownModel),
+    "bad-settings": ErrorKind(422, "Invalid settings", _MODELS, BadSettings),
+    "unknown-decision": ErrorKind(
         404, "No such decision", "Give the id that act returned.", errors.UnknownDecision
     ),
-    "conflicting-feedback": ProblemKind(
+    "conflicting-feedback": ErrorKind(
         409, "The decision already has another observation",
         "The first observation stands; do not send another.", errors.ConflictingFeedback,
     ),
-    "conflicting-key": ProblemKind(
+    "conflicting-key": ErrorKind(
         409, "The key was used for another situation", "Use a new Idempotency-Key.",
         errors.ConflictingKey,
     ),
-    "feedback-due": ProblemKind(
+    "feedback-due": ErrorKind(
         409, "An observation is due first",
         "Observe the decision that the detail names, then act.", errors.FeedbackDue,
     ),
-    "model-mismatch": ProblemKind(
+    "model-mismatch": ErrorKind(
         409, "The agent has another model", "Use the agent's model, or another name.",
         errors.ModelMismatch,
     ),
-    "impossible-observation": ProblemKind(
+    "impossible-observation": ErrorKind(
         422, "The observation is impossible under every mode", _VALUE,
         errors.ImpossibleObservation,
     ),
-    "bad-evidence": ProblemKind(422, "The observation is invalid", _VALUE, errors.BadEvidence),
-    "bad-situation": ProblemKind(422, "The situation is invalid", _VALUE, errors.BadSituation),
-    "invalid-name": ProblemKind(
+    "bad-evidence": ErrorKind(422, "The observation is invalid", _VALUE, errors.BadEvidence),
+    "bad-situation": ErrorKind(422, "The situation is invalid", _VALUE, errors.BadSituation),
+    "invalid-name": ErrorKind(
         422, "The name is not valid for an agent", _VALUE, errors.UnknownStore
     ),
-    "disk-full": ProblemKind(
+    "disk-full": ErrorKind(
         507, "The disk is full", "Nothing was written. Free some space, then try again.",
         errors.DiskFull,
     ),
-    "store-busy": ProblemKind(503, "Another process uses the store", _LATER, errors.StoreBusy),
-    "newer-format": ProblemKind(
+    "store-busy": ErrorKind(503, "Another process uses the store", _LATER, errors.StoreBusy),
+    "newer-format": ErrorKind(
         500, "A later release wrote the log", "Install a later release.", errors.NewerFormat
     ),
-    "damaged-log": ProblemKind(500, "The log is damaged", "Restore a backup.", errors.DamagedLog),
-    "store-failed": ProblemKind(503, "The store failed", _RETRY, errors.StoreFailed),
-    "head-moved": ProblemKind(
+    "damaged-log": ErrorKind(500, "The log is damaged", "Restore a backup.", errors.DamagedLog),
+    "store-failed": ErrorKind(503, "The store failed", _RETRY, errors.StoreFailed),
+    "head-moved": ErrorKind(
         503, "Another process wrote at the same time", _RETRY, errors.HeadMoved
     ),
-    "refused": ProblemKind(422, "The agent rejected the value", _VALUE, BayesControlError),
-    "internal": ProblemKind(500, "The server failed", f"See the log of the server. {_RETRY}"),
+    "refused": ErrorKind(422, "The agent rejected the value", _VALUE, BayesControlError),
+    "internal": ErrorKind(500, "The server failed", f"See the log of the server. {_RETRY}"),
 }  # fmt: skip
 
 #: Names in Python messages, and what they are called over HTTP.
@@ -183,20 +183,20 @@ _HTTP_NAMES: Final = {
     r"^x=": "situation=",
     r"^o=": "observation=",
     r"^key=": "Idempotency-Key ",
-} | {rf"\b{problem.__name__}\b": name for name, problem in KINDS.items()}
+} | {rf"\b{family.__name__}\b": name for name, family in KINDS.items()}
 _VALUE_ERRORS: Final = (TypeError, ValueError, LookupError, ArithmeticError)
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the last part of the problem type of an error.
+    """Return the kind of an error, a key of `ERROR_KINDS`.
 
     >>> kind_of(errors.UnknownDecision("no decision 7")), kind_of(MemoryError())
     ('unknown-decision', 'overloaded')
     """
     if isinstance(error, Refused):
         return error.kind
-    for name, problem in PROBLEMS.items():
-        if problem.error is not None and isinstance(error, problem.error):
+    for name, kind in ERROR_KINDS.items():
+        if kind.error is not None and isinstance(error, kind.error):
             return name
     if isinstance(error, MemoryError):
         return "overloaded"
@@ -227,19 +227,21 @@ def http_wording(message: str) -> str:
     return message
 
 
-def problem_response(
+def error_response(
     name: str, detail: str, headers: Mapping[str, str] | None = None
 ) -> tuple[int, dict[str, str], bytes]:
-    """Return the status, the headers and the body of an answer that reports a problem.
+    """Return the status, the headers and the body of an answer that reports an error.
 
-    `name` is the last part of the problem's type; `headers` are sent in addition to the usual ones.
+    `name` is a key of `ERROR_KINDS`; `headers` are sent in addition to the usual ones.
 
-    >>> status, headers, body = problem_response("overloaded", "256 requests are in progress")
+    >>> status, headers, body = error_response("overloaded", "256 requests are in progress")
     >>> status, headers["Retry-After"], headers["Content-Type"]
     (503, '1', 'application/problem+json')
     """
-    kind = PROBLEMS[name]
-    body = msgspec.json.encode(Problem(_URN + name, kind.title, kind.status, detail, kind.next))
+    kind = ERROR_KINDS[name]
+    body = msgspec.json.encode(
+        ProblemDetails(_URN + name, kind.title, kind.status, detail, kind.next)
+    )
     usual = {"Retry-After": "1"} if kind.status == 503 else {}
     usual |= {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body))}
     return kind.status, usual | dict(headers or {}), body

@@ -8,9 +8,9 @@ from tests.serve.raw import ask
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Limits
-from bayescontrol.serve.problems import Refused
+from bayescontrol.serve.access import InvalidToken, PublicBind, Tokens, is_loopback
+from bayescontrol.serve.http_errors import Refused
 from bayescontrol.serve.server import CannotListen, Server
-from bayescontrol.serve.tokens import InvalidToken, PublicBind, Tokens, is_loopback
 
 TOKEN = "a-token-that-nobody-guesses"
 
