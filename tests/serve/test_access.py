@@ -8,9 +8,9 @@ from tests.serve.raw import ask
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Limits
-from bayescontrol.serve.access import InvalidToken, PublicBind, Tokens, is_loopback
+from bayescontrol.serve.access import InvalidToken, Tokens
 from bayescontrol.serve.http_errors import Refused
-from bayescontrol.serve.server import CannotListen, Server
+from bayescontrol.serve.server import Server
 
 TOKEN = "a-token-that-nobody-guesses"
 
@@ -82,14 +82,6 @@ def test_a_token_file_that_others_can_read_gives_a_warning(tmp_path: Path) -> No
         Tokens.found(file, {})
 
 
-@pytest.mark.parametrize(
-    "bad", ["short", "with a space in the middle", "caf\u00e9" * 10, "\x07" * 20]
-)
-def test_an_invalid_token_is_refused(bad: str) -> None:
-    with pytest.raises(InvalidToken):
-        Tokens([bad])
-
-
 def test_an_empty_or_missing_file_is_refused(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.touch(0o600)
@@ -98,23 +90,10 @@ def test_an_empty_or_missing_file_is_refused(tmp_path: Path) -> None:
             Tokens.found(file, {})
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "shop.example", ""])
-def test_a_public_address_without_a_token_is_refused(host: str) -> None:
-    assert not is_loopback(host)
-    with pytest.raises(PublicBind, match="--token-file"):
-        Server("sqlite:///:memory:", host=host, port=0)
-
-
 def test_a_public_address_with_a_token_is_served() -> None:
     with Server("sqlite:///:memory:", host="0.0.0.0", port=0, tokens=Tokens([TOKEN])) as server:
         url = server.url.replace("0.0.0.0", "127.0.0.1")
         assert ask(url, "GET", "/v1/health/live", headers={"Host": "shop.example"}).status == 200
-
-
-@pytest.mark.parametrize("host", ["shop.example", "127.0.0.1.shop.example:80", "", "[::2]"])
-def test_on_loopback_a_rebound_host_name_is_refused(url: str, host: str) -> None:
-    answer = ask(url, "GET", "/v1/health/live", headers={"Host": host})
-    assert (answer.status, answer.kind) == (421, "wrong-host")
 
 
 def test_an_allowed_host_name_is_served() -> None:
@@ -130,10 +109,3 @@ def test_requests_from_other_origins_are_refused() -> None:
             answer = ask(here, "POST", "/v1/agents/shop/act", headers={"Origin": origin})
             assert (answer.status, answer.kind) == (403, "forbidden-origin")
         assert ask(here, "GET", "/v1/agents", headers={"Origin": here}).status == 200
-
-
-def test_an_address_in_use_is_reported() -> None:
-    with Server("sqlite:///:memory:", port=0) as server:
-        port = int(server.url.rpartition(":")[2])
-        with pytest.raises(CannotListen, match="choose another"):
-            Server("sqlite:///:memory:", port=port)

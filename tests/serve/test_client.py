@@ -18,7 +18,7 @@ from bayescontrol.errors import (
     UnknownDecision,
 )
 from bayescontrol.serve import Client
-from bayescontrol.serve.http_errors import InvalidKey, Refused, Unavailable, UnknownAgent
+from bayescontrol.serve.http_errors import InvalidKey, Refused, UnknownAgent
 from bayescontrol.serve.server import Server
 
 
@@ -193,15 +193,3 @@ def test_a_permanent_error_is_not_retried(
     with pytest.raises(Refused, match="500: oh no"):
         client.agent("shop").act()
     assert len(handler.keys) == 1
-
-
-def test_the_client_gives_up_after_its_timeout() -> None:
-    nobody = Client("http://127.0.0.1:9", timeout=0.3).agent("shop")  # nobody listens there
-    with pytest.raises(Unavailable):
-        nobody.act()
-
-
-@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://x", "http://", "http://x/?q=1", ""])
-def test_an_invalid_address_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="write http://host:port"):
-        Client(url)

@@ -23,8 +23,8 @@ def test_the_example_of_a_model_creates_an_agent_that_acts_and_learns(url: str, 
     paths = ask(url, "GET", "/openapi.json").json["paths"]
     kind = KINDS[name].model_kind
     storable = [p for p in signature(KINDS[name]).parameters if p != "allowed"]  # a function
-    text = paths["/v1/agents"]["post"]["description"].partition(f"#### {name}\n")[2]
-    explained = re.findall(r"^- `(\w+)`", text.partition("####")[0], re.MULTILINE)
+    text = paths["/v1/agents"]["post"]["description"].partition(f"### {name}\n")[2]
+    explained = re.findall(r"^- `(\w+)`", text.partition("### ")[0], re.MULTILINE)
     assert explained == list(kind.settings) == storable
     answers = []
     for path in ("/v1/agents", "/v1/agents/{name}/act", "/v1/agents/{name}/observe"):

@@ -138,7 +138,7 @@ def _model_text(kind: ModelKind) -> str:
     required = bodies.required_settings(kind.name)
     settings = [_setting_text(s, doc, s in required) for s, doc in kind.settings.items()]
     lines = [*settings, "", f"An observation is {_escaped(kind.feedback)}."]
-    return "\n".join([f"#### {kind.name}", "", _escaped(kind.summary), "", *lines])
+    return "\n".join([f"### {kind.name}", "", _escaped(kind.summary), "", *lines])
 
 
 def _setting_text(name: str, doc: SettingDoc, is_required: bool = False) -> str:
