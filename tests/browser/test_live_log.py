@@ -29,8 +29,15 @@ def page(visit: Open, tmp_path: Path) -> Page:
 
 def created(problem: Any) -> Created:
     model = as_model(problem)
-    settings = dict(model.settings)
-    return Created(1, 1, model.name, 1, settings, 7, 1e9)
+    return Created(
+        seq=1,
+        format=1,
+        model=model.name,
+        version=1,
+        settings=dict(model.settings),
+        seed=7,
+        time=1e9,
+    )
 
 
 def decided(seq: int, a: Any, time: float = 1e9, x: Any = None, p: float | None = 0.5) -> Decided:
@@ -151,10 +158,7 @@ def test_a_file_that_is_not_a_log_is_refused_with_a_reason(page: Page) -> None:
 
 
 def test_values_of_every_kind_are_shown(page: Page) -> None:
-    text = [
-        decided(1, ("go", 1), 5.0, (0.5, "a"), None),
-        Observed(seq=2, n=1, o="far", time=5.0),
-    ]
+    text = [decided(1, ("go", 1), 5.0, (0.5, "a"), None), Observed(seq=2, n=1, o="far", time=5.0)]
     opened(page, text, "text.jsonl")
     assert rows(page, "Decisions") == [
         ["1", "1970-01-01 00:00:05", "(0.5, a)", "(go, 1)", "–", "far", "0 ms"]

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from tests.limits import TIMEOUT
 
+from bayescontrol.serve import Server
+
 JSON = {"Content-Type": "application/json"}
 
 
@@ -66,3 +68,8 @@ def rest(connection: socket.socket) -> bytes:
     while piece := connection.recv(65536):
         got += piece
     return got
+
+
+def memory(**settings: Any) -> Server:
+    """A server on any free port, of a store in memory."""
+    return Server("sqlite:///:memory:", port=0, **settings)

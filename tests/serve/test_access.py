@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.serve.raw import ask
+from tests.serve.raw import ask, memory
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Limits
@@ -18,7 +18,7 @@ TOKEN = "a-token-that-nobody-guesses"
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     tokens, limits = Tokens([TOKEN, TOKEN + "-two"]), Limits(failures=1_000.0)
-    with Server("sqlite:///:memory:", port=0, tokens=tokens, limits=limits) as server:
+    with memory(tokens=tokens, limits=limits) as server:
         yield server.url
 
 
@@ -97,13 +97,13 @@ def test_a_public_address_with_a_token_is_served() -> None:
 
 
 def test_an_allowed_host_name_is_served() -> None:
-    with Server("sqlite:///:memory:", port=0, allow_hosts=["Shop.example"]) as server:
+    with memory(allow_hosts=["Shop.example"]) as server:
         for host in ("shop.example", "shop.example:443", "localhost:1", "[::1]:1"):
             assert ask(server.url, "GET", "/v1/agents", headers={"Host": host}).status == 200
 
 
 def test_requests_from_other_origins_are_refused() -> None:
-    with Server("sqlite:///:memory:", port=0) as server:
+    with memory() as server:
         here = server.url
         for origin in ("http://evil.example", "null", "https://127.0.0.1"):
             answer = ask(here, "POST", "/v1/agents/shop/act", headers={"Origin": origin})

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from tests.limits import TIMEOUT
-from tests.serve.raw import Raw, ask
+from tests.serve.raw import Raw, ask, memory
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import DurableAgent, open_agent
 from bayescontrol.durable.committer import Request
 from bayescontrol.errors import BadEvidence, DiskFull, StoreFailed
-from bayescontrol.serve import Client, Limits, Server
+from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.agents import Pools, ServedAgent
 from bayescontrol.serve.http_errors import Refused
 
@@ -103,9 +103,7 @@ def test_a_failed_write_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> 
     assert n == "2"
 
 
-def test_a_request_without_a_result_is_never_acknowledged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_request_without_a_result_is_never_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
     async def visit(served: ServedAgent) -> Any:
         created = await served.act(None, None)
         monkeypatch.setattr(served.agent, "handle", lambda requests: None)
@@ -160,10 +158,7 @@ def test_replaying_a_long_log_does_not_delay_other_requests(
     monkeypatch.setattr(DurableAgent, "explain", slow_explain)
     monkeypatch.setattr("bayescontrol.serve.agents._MAX_CACHED", 0)
     limits = Limits(deadline=60.0)
-    with (
-        Server("sqlite:///:memory:", port=0, limits=limits) as server,
-        Client(server.url) as client,
-    ):
+    with memory(limits=limits) as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2))
         decision = shop.act(key="visit-81")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serve.raw import memory
 
 from bayescontrol import BernoulliBandit, LinearBandit
 from bayescontrol.durable import open_agent
@@ -24,7 +25,7 @@ from bayescontrol.serve.server import Server
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         yield client
 
 
@@ -185,9 +186,7 @@ def test_the_client_retries_transient_failures_with_the_same_key(
     assert len(set(handler.keys)) == 1
 
 
-def test_a_permanent_error_is_not_retried(
-    scripted: tuple[Client, type[Scripted]],
-) -> None:
+def test_a_permanent_error_is_not_retried(scripted: tuple[Client, type[Scripted]]) -> None:
     client, handler = scripted
     handler.answers += [respond(500, b"oh no"), respond(200, DECISION)]
     with pytest.raises(Refused, match="500: oh no"):

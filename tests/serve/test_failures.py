@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 from tests.serve.paused import Paused, paused
-from tests.serve.raw import Raw, ask
+from tests.serve.raw import Raw, ask, memory
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import named_model, open_agent, open_store
@@ -32,7 +32,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 
 
 def test_health_and_readiness_are_reported() -> None:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         client.call("GET", "/v1/health/ready")  # retried until it is ready
         assert ask(server.url, "GET", "/v1/health/live").json == {"status": "ok"}
         ready = ask(server.url, "GET", "/v1/health/ready").json
@@ -224,7 +224,7 @@ def require_internal(answer: Raw, log: pytest.LogCaptureFixture) -> None:
 def test_an_internal_bug_is_a_logged_500_and_not_an_error_of_the_caller(
     verb: str, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         decision = client.create("shop", BernoulliBandit(2)).act()
         body = {"act": {}, "observe": {"id": decision.id, "observation": 1}}[verb]
         monkeypatch.setattr(SqliteLog, "append", broken)
@@ -237,7 +237,7 @@ def test_an_internal_bug_while_the_log_is_read_is_a_500_too(
     monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(SqliteStore, "shared", True)  # as if other processes could write
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         client.create("shop", BernoulliBandit(2))
         monkeypatch.setattr(SqliteLog, "head", broken)
         answer = ask(server.url, "GET", "/v1/agents/shop/probabilities")
@@ -252,10 +252,7 @@ def test_an_error_of_the_agent_refuses_the_request_and_changes_nothing() -> None
         if wrong:
             raise wrong[0]
 
-    with (
-        Server("sqlite:///:memory:", port=0, models=paused(first)) as server,
-        Client(server.url) as client,
-    ):
+    with memory(models=paused(first)) as server, Client(server.url) as client:
         shop = client.create("shop", "paused")
         wrong.append(ValueError("not on a Sunday"))
         answer = ask(server.url, "POST", "/v1/agents/shop/act", {})
@@ -275,10 +272,7 @@ def test_describing_an_agent_does_not_rebuild_it() -> None:
         return built[-1]
 
     models = {"mine": named_model("mine", version=1, build=build)}
-    with (
-        Server("sqlite:///:memory:", port=0, models=models) as server,
-        Client(server.url) as client,
-    ):
+    with memory(models=models) as server, Client(server.url) as client:
         shop, before = client.create("shop", "mine"), len(built)
         assert shop.info()["feedback"] == "in turn"
         assert client.create("other", BernoulliBandit(2)).info()["feedback"] == "any time"

@@ -8,10 +8,11 @@ import pytest
 from tests.durable.problems import PROBLEMS, live
 from tests.serve.listening import events
 from tests.serve.listening import frames as listened
+from tests.serve.raw import memory
 
 from bayescontrol import BernoulliBandit, LogitNormalBandit
 from bayescontrol.durable import named_model, open_agent
-from bayescontrol.serve import Client, Server
+from bayescontrol.serve import Client
 from bayescontrol.serve.monitor import belief_state, posterior_rows
 
 
@@ -78,7 +79,7 @@ def test_at_most_200_modes_are_sent() -> None:
 
 
 def test_an_agent_that_always_acts_second_is_in_the_sample_too() -> None:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         first, second = (client.create(name, BernoulliBandit(2)) for name in ("first", "second"))
         stream = events(client)
         next(stream)
@@ -98,7 +99,7 @@ def test_an_agent_that_always_acts_second_is_in_the_sample_too() -> None:
 
 
 def test_the_event_stream_sends_means_and_reasons_for_missing_values() -> None:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         client.create("plain", BernoulliBandit(2))
         client.create("walker", PROBLEMS["MDP"])
         stream = listened(client)

@@ -8,9 +8,9 @@ from contextlib import suppress
 import pytest
 from tests.limits import TIMEOUT
 from tests.serve.paused import paused
-from tests.serve.raw import Raw, ask, connected, read_until_closed, rest
+from tests.serve.raw import Raw, ask, connected, memory, read_until_closed, rest
 
-from bayescontrol.serve import Limits, Server, Tokens
+from bayescontrol.serve import Limits, Tokens
 
 TOKEN = "a-token-that-nobody-guesses"
 HEAD = b"GET /v1/health/live HTTP/1.1\r\nHost: localhost\r\n"
@@ -47,7 +47,7 @@ def test_a_head_beyond_the_limits_is_refused_before_it_is_complete(
     sent: bytes, status: int, kind: str
 ) -> None:
     limits = Limits(line=1000, head=4000, headers=10, idle=60.0, deadline=60.0)
-    with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server:
+    with memory(limits=limits, tokens=Tokens([TOKEN])) as server:
         require_problem(read_until_closed(server.url, sent), status, kind)
         headers = {"Authorization": f"Bearer {TOKEN}"}
         metrics = ask(server.url, "GET", "/v1/metrics", headers=headers).body.decode()
@@ -56,7 +56,7 @@ def test_a_head_beyond_the_limits_is_refused_before_it_is_complete(
 
 def test_a_head_within_the_limits_is_answered() -> None:
     limits = Limits(line=1000, head=4000, headers=10)
-    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+    with memory(limits=limits) as server:
         line = "/v1/health/live?" + "x" * (1000 - len("/v1/health/live?"))
         assert ask(server.url, "GET", line).status == 200
         assert ask(server.url, "GET", line + "x").kind == "uri-too-long"
@@ -71,14 +71,14 @@ def test_a_head_within_the_limits_is_answered() -> None:
 
 
 def test_a_head_without_an_end_is_cut_off() -> None:
-    with Server("sqlite:///:memory:", port=0) as server, connected(server.url) as connection:
+    with memory() as server, connected(server.url) as connection:
         connection.sendall(HEAD + b"X-Long: ")
         require_cut_off(connection, b"x" * 65536)
 
 
 @pytest.mark.parametrize("end", [b"0\r\nX-Long: ", b"1;extension="])
 def test_the_trailer_of_a_chunked_body_is_limited(end: bytes) -> None:
-    with Server("sqlite:///:memory:", port=0) as server, connected(server.url) as connection:
+    with memory() as server, connected(server.url) as connection:
         head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
         connection.sendall(head + b"Content-Type: application/json\r\n\r\n1\r\n{\r\n" + end)
         require_cut_off(connection, b"x" * 65536)
@@ -87,7 +87,7 @@ def test_the_trailer_of_a_chunked_body_is_limited(end: bytes) -> None:
 def test_the_body_of_a_refused_request_is_not_read_forever() -> None:
     limits = Limits(body=100_000)
     with (
-        Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server,
+        memory(limits=limits, tokens=Tokens([TOKEN])) as server,
         connected(server.url) as connection,
     ):
         head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -98,7 +98,7 @@ def test_the_body_of_a_refused_request_is_not_read_forever() -> None:
 
 def test_a_connection_is_closed_when_its_time_is_up() -> None:
     limits = Limits(idle=0.2, deadline=0.4)
-    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+    with memory(limits=limits) as server:
         assert read_until_closed(server.url, b"") == b""
         require_problem(read_until_closed(server.url, b"GET /v1/agents HT"), 408, "timeout")
         require_problem(read_until_closed(server.url, HEAD + b"X-Slow: "), 408, "timeout")
@@ -110,10 +110,7 @@ def test_a_connection_is_closed_when_its_time_is_up() -> None:
 
 
 def test_a_slow_head_is_cut_off_at_the_deadline() -> None:
-    with (
-        Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.5)) as server,
-        connected(server.url) as connection,
-    ):
+    with memory(limits=Limits(deadline=0.5)) as server, connected(server.url) as connection:
         began = time.monotonic()
         connection.sendall(HEAD)
         connection.settimeout(0.05)
@@ -129,7 +126,7 @@ def test_a_slow_head_is_cut_off_at_the_deadline() -> None:
 
 def test_a_new_connection_replaces_the_longest_idle_one() -> None:
     limits = Limits(connections=4, idle=60.0)
-    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+    with memory(limits=limits) as server:
         idle = [connected(server.url) for _ in range(4)]
         try:
             for one in reversed(idle):  # so the last one has been idle longest
@@ -154,7 +151,7 @@ def test_an_exhausted_pool_raises_a_clear_error() -> None:
         release.wait(TIMEOUT)
 
     limits = Limits(connections=1, deadline=TIMEOUT)
-    with Server("sqlite:///:memory:", port=0, limits=limits, models=paused(wait)) as server:
+    with memory(limits=limits, models=paused(wait)) as server:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
         release.clear()
         entered.clear()
@@ -175,7 +172,7 @@ def test_an_exhausted_pool_raises_a_clear_error() -> None:
 
 
 def test_pipelined_requests_are_answered_in_order_up_to_a_limit() -> None:
-    with Server("sqlite:///:memory:", port=0) as server:
+    with memory() as server:
         with connected(server.url) as connection:
             for path in (b"/v1/agents", b"/v1/health/live") * 10:
                 connection.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
@@ -188,10 +185,7 @@ def test_pipelined_requests_are_answered_in_order_up_to_a_limit() -> None:
 
 def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayescontrol.serve.connection._MAX_PIPELINED", 300)  # to fill all buffers
-    with (
-        Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.5)) as server,
-        socket.socket() as connection,
-    ):
+    with memory(limits=Limits(deadline=0.5)) as server, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         host, _, port = server.url.removeprefix("http://").partition(":")
         connection.connect((host, int(port)))
@@ -210,7 +204,7 @@ def test_a_client_that_pipelines_and_leaves_causes_no_error(
     count: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The health path needs no token, and its answer waits for a thread."""
-    with Server("sqlite:///:memory:", port=0, tokens=Tokens([TOKEN])) as server:
+    with memory(tokens=Tokens([TOKEN])) as server:
         assert ask(server.url, "GET", "/v1/health/live").status == 200
         for _ in range(5):
             with connected(server.url) as connection:
@@ -222,7 +216,7 @@ def test_a_client_that_pipelines_and_leaves_causes_no_error(
 
 @pytest.mark.parametrize("repeated", [b"Host: localhost", b"Authorization: Bearer x"])
 def test_a_header_that_decides_access_may_not_occur_twice(repeated: bytes) -> None:
-    with Server("sqlite:///:memory:", port=0) as server:
+    with memory() as server:
         fields = b"\r\n".join([repeated, repeated, b"Connection: close", b"", b""])
         host = b"" if repeated.startswith(b"Host") else b"Host: localhost\r\n"
         sent = b"GET /v1/agents HTTP/1.1\r\n" + host + fields
@@ -234,10 +228,7 @@ def test_a_header_that_decides_access_may_not_occur_twice(repeated: bytes) -> No
 def test_connections_without_a_token_are_closed_before_those_with_one() -> None:
     limits = Limits(connections=8, idle=60.0, deadline=60.0)
     request = b"GET /v1/agents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n"
-    with (
-        Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server,
-        connected(server.url) as known,
-    ):
+    with memory(limits=limits, tokens=Tokens([TOKEN])) as server, connected(server.url) as known:
         known.sendall(request % TOKEN.encode())
         assert known.recv(4096).startswith(b"HTTP/1.1 200")
         flood = [connected(server.url) for _ in range(40)]
@@ -257,10 +248,7 @@ def test_the_caller_with_most_connections_loses_one() -> None:
     get = b"GET /v1/agents HTTP/1.1\r\n" + head + b"\r\n"
     slow = b"POST /v1/agents HTTP/1.1\r\n" + head + b"Content-Type: application/json\r\n"
     slow += b"Content-Length: 100\r\n\r\n{"
-    with (
-        Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens(tokens)) as server,
-        connected(server.url) as mine,
-    ):
+    with memory(limits=limits, tokens=Tokens(tokens)) as server, connected(server.url) as mine:
         mine.sendall(get % tokens[0].encode())  # this connection has waited longest
         assert mine.recv(4096).startswith(b"HTTP/1.1 200")
         others = []

@@ -16,18 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.limits import TIMEOUT
 from tests.serve.paused import paused
-from tests.serve.raw import JSON, Raw, ask, connected, read_until_closed
+from tests.serve.raw import JSON, Raw, ask, connected, memory, read_until_closed
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.serve import Client, Refused
 from bayescontrol.serve.access import Limits, Quota, RateLimiter, Tokens
 from bayescontrol.serve.middleware import require_few_values
-from bayescontrol.serve.server import Server
 
 
 def test_a_body_that_is_too_large_is_refused_with_and_without_a_declared_length() -> None:
-    with Server("sqlite:///:memory:", port=0, limits=Limits(body=1000)) as server:
+    with memory(limits=Limits(body=1000)) as server:
         big = {"situation": "x" * 1000}
         answer = ask(server.url, "POST", "/v1/agents/shop/act", big)
         assert (answer.status, answer.kind) == (413, "too-large")
@@ -41,7 +40,7 @@ def test_a_body_that_is_too_large_is_refused_with_and_without_a_declared_length(
 def test_a_rate_limited_caller_gets_a_retry_after() -> None:
     tokens = [f"token-of-caller-number-{i}" for i in range(2)]
     limits = Limits(rate=5.0)
-    with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens(tokens)) as server:
+    with memory(limits=limits, tokens=Tokens(tokens)) as server:
         headers = [{"Authorization": f"Bearer {token}"} for token in tokens]
         answers = [ask(server.url, "GET", "/v1/agents", headers=headers[0]) for _ in range(12)]
         refused = [one for one in answers if one.status == 429]
@@ -58,7 +57,7 @@ def test_requests_beyond_the_concurrency_limit_are_refused_and_none_fails() -> N
     release = threading.Event()
     release.set()  # while the agent is created
     limits, models = Limits(concurrency=4, deadline=TIMEOUT), paused(lambda: release.wait(TIMEOUT))
-    with Server("sqlite:///:memory:", port=0, limits=limits, models=models) as server:
+    with memory(limits=limits, models=models) as server:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
         release.clear()
 
@@ -88,7 +87,7 @@ def test_a_timeout_is_a_503_and_may_be_retried() -> None:
     release = threading.Event()
     release.set()  # while the agent is created
     models = paused(lambda: release.wait(TIMEOUT))
-    with Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.3), models=models) as server:
+    with memory(limits=Limits(deadline=0.3), models=models) as server:
 
         def retry(path: str, body: Any) -> Raw:
             """Retry until it succeeds, more than once on a slow machine."""
@@ -110,7 +109,7 @@ def test_a_timeout_is_a_503_and_may_be_retried() -> None:
 
 
 def test_a_slow_body_times_out() -> None:
-    with Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.3)) as server:
+    with memory(limits=Limits(deadline=0.3)) as server:
         head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         answered = read_until_closed(server.url, head + b"Content-Length: 100\r\n\r\n{")
         assert answered.startswith(b"HTTP/1.1 408")
@@ -118,7 +117,7 @@ def test_a_slow_body_times_out() -> None:
 
 
 def test_the_number_of_agents_is_limited() -> None:
-    with Server("sqlite:///:memory:", port=0, limits=Limits(agents=2)) as server:
+    with memory(limits=Limits(agents=2)) as server:
         created = {"model": "bernoulli-bandit", "settings": {"arms": 2}, "seed": 1}
         statuses = [
             ask(server.url, "POST", "/v1/agents", created | {"name": name}).status
@@ -128,7 +127,7 @@ def test_the_number_of_agents_is_limited() -> None:
 
 
 def test_event_streams_have_a_separate_limit() -> None:
-    with Server("sqlite:///:memory:", port=0, limits=Limits(streams=1, concurrency=1)) as server:
+    with memory(limits=Limits(streams=1, concurrency=1)) as server:
         parts = urlsplit(server.url)
         with socket.create_connection((parts.hostname, parts.port), timeout=TIMEOUT) as listener:
             listener.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -140,7 +139,7 @@ def test_event_streams_have_a_separate_limit() -> None:
 
 def test_overload_from_many_threads_never_gives_a_500() -> None:
     limits = Limits(concurrency=8, rate=400.0)
-    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+    with memory(limits=limits) as server:
         created = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
         ask(server.url, "POST", "/v1/agents", created)
         statuses: Counter[int] = Counter()
@@ -199,7 +198,7 @@ def test_a_slow_rate_limit_reports_how_long_to_wait() -> None:
 @pytest.mark.parametrize("rate", [None, 2.0])
 def test_wrong_tokens_are_limited_by_address_and_right_ones_are_not(rate: float | None) -> None:
     token, limits = "a-token-that-nobody-guesses", Limits(rate=rate, failures=5.0)
-    with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([token])) as server:
+    with memory(limits=limits, tokens=Tokens([token])) as server:
         wrong: list[dict[str, str]] = [{"Authorization": "Bearer guess"}, {}]
         answers = [ask(server.url, "GET", "/v1/agents", headers=wrong[i % 2]) for i in range(40)]
         assert answers[0].kind == "unauthorized"
@@ -214,7 +213,7 @@ def test_failed_attempts_are_logged_without_the_token_and_at_a_limited_rate(
 ) -> None:
     limits = Limits(failures=1_000.0)
     tokens = Tokens(["a-token-that-nobody-guesses"])
-    with Server("sqlite:///:memory:", port=0, limits=limits, tokens=tokens) as server:
+    with memory(limits=limits, tokens=tokens) as server:
         headers = {"Authorization": "Bearer a-guess-of-mine"}
         path = "/v1/agents/%0AERROR:%20all%20is%20lost%1b[2J/act"
         with caplog.at_level("WARNING", "bayescontrol.serve"):
@@ -242,7 +241,7 @@ def test_a_slow_read_is_a_503_and_not_an_error_of_the_client(path: str) -> None:
         release.wait(TIMEOUT)
 
     limits = Limits(deadline=0.3)
-    with Server("sqlite:///:memory:", port=0, limits=limits, models=paused(wait)) as server:
+    with memory(limits=limits, models=paused(wait)) as server:
         with Client(server.url) as client:
             client.create("shop", "paused")
         release.clear()
@@ -261,7 +260,7 @@ def test_a_slow_read_is_a_503_and_not_an_error_of_the_client(path: str) -> None:
 def test_a_client_that_disconnects_within_its_body_changes_nothing(
     sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2))
         shop.act()
 
@@ -308,7 +307,7 @@ def nested(value: str, count: int) -> bytes:
     ],
 )
 def test_json_with_too_many_values_or_levels_is_refused(body: bytes, kind: str) -> None:
-    with Server("sqlite:///:memory:", port=0, limits=Limits(deadline=60.0)) as server:
+    with memory(limits=Limits(deadline=60.0)) as server:
         created = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
         ask(server.url, "POST", "/v1/agents", created)
         assert ask(server.url, "POST", "/v1/agents/shop/act", body).kind == kind
@@ -358,7 +357,7 @@ def test_values_are_counted_outside_strings_only(drawn: tuple[bytes, int, int]) 
 def test_large_bodies_do_not_delay_other_clients(value: str) -> None:
     """Seconds of the process, not of the clock, so that a busy machine does not matter."""
     limits = Limits(deadline=60.0)
-    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+    with memory(limits=limits) as server:
         created = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
         ask(server.url, "POST", "/v1/agents", created)
         body = nested(value, 1_000_000 // (len(value) + 1))
@@ -393,7 +392,7 @@ def test_large_bodies_do_not_delay_other_clients(value: str) -> None:
 def test_slow_bodies_do_not_use_up_the_concurrency() -> None:
     limits = Limits(concurrency=4, deadline=60.0)
     head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+    with memory(limits=limits) as server:
         slow = [connected(server.url) for _ in range(40)]
         for one in slow:
             one.sendall(head + b"Content-Length: 100\r\n\r\n{")
@@ -409,7 +408,7 @@ def test_incomplete_bodies_use_bounded_memory() -> None:
     limits = Limits(body=60_000, deadline=TIMEOUT)
     head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     head += b"Authorization: Bearer %s\r\nContent-Length: 60000\r\n\r\n" % tokens[0].encode()
-    with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens(tokens)) as server:
+    with memory(limits=limits, tokens=Tokens(tokens)) as server:
         slow = [connected(server.url) for _ in range(60)]
         for one in slow:
             one.sendall(head + b" " * 59_999)
@@ -455,8 +454,7 @@ def test_one_caller_leaves_a_quarter_of_the_concurrency_to_others() -> None:
         entered.set()
         release.wait(60.0)
 
-    with Server(
-        "sqlite:///:memory:", port=0, limits=Limits(concurrency=4, deadline=60.0),
+    with memory(limits=Limits(concurrency=4, deadline=60.0),
         models=paused(wait), tokens=Tokens(tokens),
     ) as server:  # fmt: skip
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"}, me)
@@ -491,10 +489,7 @@ def test_few_explanations_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return explain(self, id)
 
     monkeypatch.setattr(DurableAgent, "explain", slow)
-    with (
-        Server("sqlite:///:memory:", port=0, limits=Limits(deadline=60.0)) as server,
-        Client(server.url) as client,
-    ):
+    with memory(limits=Limits(deadline=60.0)) as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2))
         path = f"/v1/agents/shop/decisions/{shop.act().id}"
         with ThreadPoolExecutor(12) as pool:

@@ -48,10 +48,7 @@ def test_an_agent_whose_model_is_missing_is_named_with_a_hint(tmp_path: Path) ->
     mine = named_model("mine", version=1, build=BernoulliBandit(2).agent)
     open_agent(store, "shop", mine).close()
     for tokens, named in ((None, ["shop"]), (Tokens([SECRET]), [])):
-        with (
-            Server(store, port=0, tokens=tokens) as server,
-            Client(server.url, SECRET) as client,
-        ):
+        with Server(store, port=0, tokens=tokens) as server, Client(server.url, SECRET) as client:
             shown = client.call("GET", "/v1/health/ready")
             assert (shown["failed"], shown["unopened"]) == (1, named)
             with pytest.raises(

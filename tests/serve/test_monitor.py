@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.serve.listening import events
-from tests.serve.raw import ask
+from tests.serve.raw import ask, memory
 
 from bayescontrol import (
     BernoulliBandit,
@@ -18,16 +18,13 @@ from bayescontrol.mdp import GibbsMDP
 from bayescontrol.serve import Client
 from bayescontrol.serve.demo import dispenser
 from bayescontrol.serve.monitor import posterior_rows
-from bayescontrol.serve.server import Server
 
 
 def test_agents_are_sent_at_once_and_then_every_second_with_their_decisions() -> None:
     truth = {"red": 0.2, "blue": 0.7}
     model = dispenser()
     with (
-        Server(
-            "sqlite:///:memory:", port=0, truths={"shop": truth}, models={model.name: model}
-        ) as server,
+        memory(truths={"shop": truth}, models={model.name: model}) as server,
         Client(server.url) as client,
     ):
         shop = client.create("shop", BernoulliBandit(["red", "blue"]), seed=1)
@@ -108,7 +105,7 @@ def test_agents_of_every_kind_can_be_sent() -> None:
         "walker": GibbsMDP(2, start=0),
         "gauss": GaussianBandit(2),
     }
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         for name, problem in problems.items():
             client.create(name, problem, seed=1)
         stream = events(client)
@@ -119,7 +116,7 @@ def test_agents_of_every_kind_can_be_sent() -> None:
 
 
 def test_metrics_count_requests_decisions_and_observations() -> None:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2), seed=1)
         for _ in range(3):
             shop.act(key="k")

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 from inspect import signature
 
 import pytest
-from tests.serve.raw import ask
+from tests.serve.raw import ask, memory
 
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.serve import Limits, Server, Tokens
+from bayescontrol.serve import Limits, Tokens
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     slow = Limits(deadline=60.0)  # kernels may have to be compiled
-    with Server("sqlite:///:memory:", port=0, limits=slow) as server:
+    with memory(limits=slow) as server:
         yield server.url
 
 
@@ -38,7 +38,7 @@ def test_the_example_of_a_model_creates_an_agent_that_acts_and_learns(url: str, 
 
 def test_the_page_and_its_files_come_from_this_server_and_need_no_token() -> None:
     tokens = Tokens(["a-token-that-is-long-enough"])
-    with Server("sqlite:///:memory:", port=0, tokens=tokens) as server:
+    with memory(tokens=tokens) as server:
         page = ask(server.url, "GET", "/docs")
         html = page.body.decode()
         files = re.findall(r'(?:src|href)="([^"]*)"', html)

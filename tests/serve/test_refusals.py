@@ -30,10 +30,7 @@ HUGE = {"array": ["x"], "shape": [1], "dtype": "<U999999999"}
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     local = named_model("mine", version=3, build=lambda: BernoulliBandit(2).agent())
-    with (
-        Server(MEMORY, port=0, models={"mine": local}) as server,
-        Client(server.url) as client,
-    ):
+    with Server(MEMORY, port=0, models={"mine": local}) as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(["red", "blue"]), seed=1)
         assert shop.act().id == "2"
         linear = client.create("linear", LinearBandit(2, features=2), seed=1)

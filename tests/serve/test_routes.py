@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.serve.raw import ask
+from tests.serve.raw import ask, memory
 
 from bayescontrol import BernoulliBandit, GaussianBandit, LinearBandit
 from bayescontrol.durable import named_model, open_agent
@@ -22,7 +22,7 @@ SHOP = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": ["red"
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     local = named_model("mine", version=3, build=lambda: BernoulliBandit(2).agent())
-    with Server("sqlite:///:memory:", port=0, models={"mine": local}) as server:
+    with memory(models={"mine": local}) as server:
         assert ask(server.url, "POST", "/v1/agents", SHOP | {"seed": 1}).status == 201
         yield server.url
 
@@ -65,9 +65,7 @@ def test_the_same_key_gives_the_same_decision(url: str) -> None:
     assert len(one["probabilities"]) == 2
 
 
-def test_the_same_key_gives_the_same_probabilities_after_a_restart(
-    tmp_path: Path,
-) -> None:
+def test_the_same_key_gives_the_same_probabilities_after_a_restart(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'shop.db'}"
     key, act = {"Idempotency-Key": "visit-81"}, "/v1/agents/shop/act"
     with Server(store, port=0) as server:
@@ -142,9 +140,7 @@ def test_the_documentation_names_every_path_body_and_problem(url: str) -> None:
     assert [name for name in wanted if name not in page] == []
 
 
-def test_stored_agents_are_served_and_unknown_models_are_reported(
-    tmp_path: Path,
-) -> None:
+def test_stored_agents_are_served_and_unknown_models_are_reported(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
     local = named_model("mine", version=1, build=lambda: BernoulliBandit(2).agent())
     for name, model in (("theirs", local), ("ours", GaussianBandit(2))):

@@ -12,7 +12,7 @@ import pytest
 from tests.limits import TIMEOUT
 from tests.serve.paused import paused
 from tests.serve.process import command
-from tests.serve.raw import Raw, ask, connected, rest
+from tests.serve.raw import Raw, ask, connected, memory, rest
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent
@@ -129,11 +129,7 @@ def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: 
 def test_a_keep_alive_connection_ends_with_an_answer_that_says_so(pause: float) -> None:
     """A client that sends a request every `pause` seconds never meets a closed connection."""
     request = b"GET /v1/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with (
-        Server("sqlite:///:memory:", port=0) as server,
-        connected(server.url) as connection,
-        connected(server.url) as idle,
-    ):
+    with memory() as server, connected(server.url) as connection, connected(server.url) as idle:
         idle.sendall(request)
         assert idle.recv(4096).startswith(b"HTTP/1.1 200")
         threading.Timer(0.3, server.stop).start()
@@ -150,10 +146,7 @@ def test_a_keep_alive_connection_ends_with_an_answer_that_says_so(pause: float) 
 
 def test_open_event_streams_do_not_keep_a_server_from_stopping() -> None:
     limits = Limits(grace=2 * TIMEOUT)  # the time to wait if they did
-    with (
-        Server("sqlite:///:memory:", port=0, limits=limits) as server,
-        Client(server.url) as client,
-    ):
+    with memory(limits=limits) as server, Client(server.url) as client:
         lines = client.lines("/events")
         assert next(lines) == b"event: agents"
         server.stop()

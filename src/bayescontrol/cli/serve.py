@@ -72,7 +72,7 @@ def store_options(command: Callable[..., object]) -> Callable[..., object]:
 
 @click.command(
     epilog="A token is read from --token-file or from the variable BAYESCONTROL_TOKEN, never from "
-    "the command line, which other users of the machine can read.",
+    "the command line, which other users of the machine can read."
 )
 @store_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")

@@ -19,29 +19,16 @@ from bayescontrol.serve.http_errors import (
     Unavailable,
     UnknownAgent,
     UnknownModel,
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from bayescontrol.serve.server import CannotListen, Server, serve
 
 __all__ = [
-    "BadSettings",
-    "CannotListen",
-    "Client",
-    "InvalidAddress",
-    "InvalidKey",
-    "InvalidToken",
-    "Limits",
-    "PublicBind",
-    "Refused",
-    "RemoteAgent",
-    "Server",
-    "Tokens",
-    "Unavailable",
-    "UnknownAgent",
-    "UnknownModel",
-    "serve",
-]
+    "BadSettings", "CannotListen", "Client", "InvalidAddress", "InvalidKey", "InvalidToken",
+    "Limits", "PublicBind", "Refused", "RemoteAgent", "Server", "Tokens", "Unavailable",
+    "UnknownAgent", "UnknownModel", "serve",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

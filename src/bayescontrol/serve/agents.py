@@ -172,13 +172,11 @@ class ServedAgent:
     def _put(self, request: Request) -> "asyncio.Future[Any]":
         """Add a request to the next commit; raise `Refused` if too many wait or it is closing."""
         if self._closing:
-            raise Refused(
-                "shutting-down", "the server accepts no more requests", {"Retry-After": "5"}
-            )
+            why = "the server accepts no more requests"
+            raise Refused("shutting-down", why, {"Retry-After": "5"})
         if len(self._waiting) >= _MAX_WAITING:
-            raise Refused(
-                "overloaded", f"{len(self._waiting)} requests wait for agent {self.agent.name!r}"
-            )
+            why = f"{len(self._waiting)} requests wait for agent {self.agent.name!r}"
+            raise Refused("overloaded", why)
         future: asyncio.Future[Any] = self._loop.create_future()
         self._waiting.append((request, future))
         if self._idle.is_set():
@@ -217,14 +215,10 @@ class ServedAgent:
         A log that is damaged or too new affects one agent only, so it is not reported.
         """
         of_one_agent = errors.DamagedLog | errors.NewerFormat
-        for request in requests:
-            if isinstance(e := request.error, errors.StoreFailed) and not isinstance(
-                e, of_one_agent
-            ):
-                self._on_write(e)
-                return
-        if written:
-            self._on_write(None)
+        failures = [r.error for r in requests if isinstance(r.error, errors.StoreFailed)]
+        failure = next((e for e in failures if not isinstance(e, of_one_agent)), None)
+        if failure is not None or written:
+            self._on_write(failure)
 
     def _notify(
         self, method: Callable[[DurableAgent, Sequence[Request]], None], requests: Sequence[Request]
@@ -243,11 +237,8 @@ class ServedAgent:
                 error = value_error(request.error) if request.rejected_by_agent else request.error
                 future.set_exception(error)
             elif request.result is None:  # never acknowledge what may not have been written
-                future.set_exception(
-                    errors.StoreFailed(
-                        "the request may or may not be stored; repeat it with the same key"
-                    )
-                )
+                why = "the request may or may not be stored; repeat it with the same key"
+                future.set_exception(errors.StoreFailed(why))
             else:
                 future.set_result(request.result)
         self._start_commit()
@@ -311,11 +302,8 @@ class ServedAgents:
             "Requests that wait for a commit.",
             lambda: sum(agent.waiting for agent in self.open.values()),
         )
-        gauge(
-            "ready",
-            "1 when every agent is open and the last write did not fail.",
-            lambda: float(self.ready and self._failure is None),
-        )
+        gauge("ready", "1 when every agent is open and the last write did not fail.",
+              lambda: float(self.ready and self._failure is None))  # fmt: skip
 
     async def names(self) -> list[str]:
         """Return the names of all agents in the store."""

@@ -87,93 +87,62 @@ _MODELS: Final = "See /docs for the models and their settings."
 #: classes, because `kind_of` returns the first that fits.
 ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "bad-request": ErrorKind(400, "The request is invalid", "See /docs for valid requests."),
-    "unauthorized": ErrorKind(
-        401, "A valid token is needed", "Send Authorization: Bearer <token>."
-    ),
-    "forbidden-origin": ErrorKind(
-        403, "Pages of other sites may not send requests",
-        "Send the request from a page of this server, or from a program.",
-    ),
+    "unauthorized": ErrorKind(401, "A valid token is needed",
+        "Send Authorization: Bearer <token>."),
+    "forbidden-origin": ErrorKind(403, "Pages of other sites may not send requests",
+        "Send the request from a page of this server, or from a program."),
     "not-found": ErrorKind(404, "There is nothing at this path", "See /docs for the paths."),
-    "method-not-allowed": ErrorKind(
-        405, "The path does not support this method", "See the header Allow."
-    ),
-    "timeout": ErrorKind(
-        408, "The request took too long to arrive", "Send the whole request at once."
-    ),
-    "too-large": ErrorKind(
-        413, "The body is too large", "Send less, or raise --max-body or --max-values."
-    ),
-    "uri-too-long": ErrorKind(
-        414, "The request line is too long", "Send a shorter path and query."
-    ),
-    "unsupported-media-type": ErrorKind(
-        415, "The body is not JSON", "Send Content-Type: application/json."
-    ),
-    "wrong-host": ErrorKind(
-        421, "The server does not have this host name",
-        "Use the server's address, or add the name with --allow-host.",
-    ),
+    "method-not-allowed": ErrorKind(405, "The path does not support this method",
+        "See the header Allow."),
+    "timeout": ErrorKind(408, "The request took too long to arrive",
+        "Send the whole request at once."),
+    "too-large": ErrorKind(413, "The body is too large",
+        "Send less, or raise --max-body or --max-values."),
+    "uri-too-long": ErrorKind(414, "The request line is too long",
+        "Send a shorter path and query."),
+    "unsupported-media-type": ErrorKind(415, "The body is not JSON",
+        "Send Content-Type: application/json."),
+    "wrong-host": ErrorKind(421, "The server does not have this host name",
+        "Use the server's address, or add the name with --allow-host."),
     "too-many-requests": ErrorKind(429, "Too many requests a second", _LATER),
-    "head-too-large": ErrorKind(
-        431, "The head of the request is too large", "Send fewer and shorter header fields."
-    ),
+    "head-too-large": ErrorKind(431, "The head of the request is too large",
+        "Send fewer and shorter header fields."),
     "overloaded": ErrorKind(503, "The server is overloaded", _LATER),
     "deadline": ErrorKind(503, "The request took too long; it may still be completed", _RETRY),
     "shutting-down": ErrorKind(503, "The server is shutting down", _LATER),
-    "not-ready": ErrorKind(
-        503, "The server is still opening its agents", "Wait for the time in Retry-After."
-    ),
-    "too-many-agents": ErrorKind(
-        409, "The limit of agents is reached", "Raise --max-agents, or use an existing agent."
-    ),
-    "unknown-agent": ErrorKind(
-        404, "No such agent", "GET /v1/agents lists agents, POST /v1/agents creates one.",
-        UnknownAgent,
-    ),
+    "not-ready": ErrorKind(503, "The server is still opening its agents",
+        "Wait for the time in Retry-After."),
+    "too-many-agents": ErrorKind(409, "The limit of agents is reached",
+        "Raise --max-agents, or use an existing agent."),
+    "unknown-agent": ErrorKind(404, "No such agent",
+        "GET /v1/agents lists agents, POST /v1/agents creates one.", UnknownAgent),
     "unknown-model": ErrorKind(422, "No such model", _MODELS, UnknownModel),
     "bad-settings": ErrorKind(422, "Invalid settings", _MODELS, BadSettings),
-    "unknown-decision": ErrorKind(
-        404, "No such decision", "Give the id that act returned.", errors.UnknownDecision
-    ),
-    "conflicting-feedback": ErrorKind(
-        409, "The decision already has another observation",
-        "The first observation stands; do not send another.", errors.ConflictingFeedback,
-    ),
-    "conflicting-key": ErrorKind(
-        409, "The key was used for another situation", "Use a new Idempotency-Key.",
-        errors.ConflictingKey,
-    ),
-    "feedback-due": ErrorKind(
-        409, "An observation is due first",
-        "Observe the decision that the detail names, then act.", errors.FeedbackDue,
-    ),
-    "model-mismatch": ErrorKind(
-        409, "The agent has another model", "Use the agent's model, or another name.",
-        errors.ModelMismatch,
-    ),
-    "impossible-observation": ErrorKind(
-        422, "The observation is impossible under every mode", _VALUE,
-        errors.ImpossibleObservation,
-    ),
+    "unknown-decision": ErrorKind(404, "No such decision", "Give the id that act returned.",
+        errors.UnknownDecision),
+    "conflicting-feedback": ErrorKind(409, "The decision already has another observation",
+        "The first observation stands; do not send another.", errors.ConflictingFeedback),
+    "conflicting-key": ErrorKind(409, "The key was used for another situation",
+        "Use a new Idempotency-Key.", errors.ConflictingKey),
+    "feedback-due": ErrorKind(409, "An observation is due first",
+        "Observe the decision that the detail names, then act.", errors.FeedbackDue),
+    "model-mismatch": ErrorKind(409, "The agent has another model",
+        "Use the agent's model, or another name.", errors.ModelMismatch),
+    "impossible-observation": ErrorKind(422, "The observation is impossible under every mode",
+        _VALUE, errors.ImpossibleObservation),
     "bad-evidence": ErrorKind(422, "The observation is invalid", _VALUE, errors.BadEvidence),
     "bad-situation": ErrorKind(422, "The situation is invalid", _VALUE, errors.BadSituation),
-    "invalid-name": ErrorKind(
-        422, "The name is not valid for an agent", _VALUE, errors.UnknownStore
-    ),
-    "disk-full": ErrorKind(
-        507, "The disk is full", "Nothing was written. Free some space, then try again.",
-        errors.DiskFull,
-    ),
+    "invalid-name": ErrorKind(422, "The name is not valid for an agent", _VALUE,
+        errors.UnknownStore),
+    "disk-full": ErrorKind(507, "The disk is full",
+        "Nothing was written. Free some space, then try again.", errors.DiskFull),
     "store-busy": ErrorKind(503, "Another process uses the store", _LATER, errors.StoreBusy),
-    "newer-format": ErrorKind(
-        500, "A later release wrote the log", "Install a later release.", errors.NewerFormat
-    ),
+    "newer-format": ErrorKind(500, "A later release wrote the log", "Install a later release.",
+        errors.NewerFormat),
     "damaged-log": ErrorKind(500, "The log is damaged", "Restore a backup.", errors.DamagedLog),
     "store-failed": ErrorKind(503, "The store failed", _RETRY, errors.StoreFailed),
-    "head-moved": ErrorKind(
-        503, "Another process wrote at the same time", _RETRY, errors.HeadMoved
-    ),
+    "head-moved": ErrorKind(503, "Another process wrote at the same time", _RETRY,
+        errors.HeadMoved),
     "refused": ErrorKind(422, "The agent rejected the value", _VALUE, BayesControlError),
     "internal": ErrorKind(500, "The server failed", f"See the log of the server. {_RETRY}"),
 }  # fmt: skip

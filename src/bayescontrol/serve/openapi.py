@@ -5,8 +5,6 @@ models of the library are described and have examples where an agent is created.
 style of Swagger UI are files of the installed package offapi: the page needs no other server.
 """
 
-import base64
-import hashlib
 from functools import cache
 from importlib.metadata import distribution, version
 from typing import Any, Final
@@ -22,8 +20,9 @@ from litestar.response import File
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.durable.kinds import KINDS
 from bayescontrol.serve import bodies
-from bayescontrol.serve.http_errors import ERROR_KINDS, MEDIA_TYPE, ProblemDetails
+from bayescontrol.serve.http_errors import ProblemDetails
 from bayescontrol.serve.middleware import PUBLIC
+from bayescontrol.serve.page import digest, headers
 from bayescontrol.serve.routes import ROUTES, Agents, Name
 
 _REF: Final = "#/components/schemas/"
@@ -111,14 +110,6 @@ def _complete(operation: dict[str, Any]) -> None:
             name: {"summary": name, "value": _example(id_, family.model_kind)}
             for name, family in KINDS.items()
         }
-    for status, response in operation["responses"].items():
-        if int(status) >= 400:
-            response["description"] = "\n".join(
-                f"- `{name}`: {kind.title}. {kind.next}"
-                for name, kind in ERROR_KINDS.items()
-                if kind.status == int(status)
-            )
-            response["content"] = {MEDIA_TYPE: {"schema": {"$ref": f"{_REF}ProblemDetails"}}}
     media = {"log": bodies.LINES, "metrics": "text/plain"}.get(id_)
     if media is not None:
         operation["responses"]["200"]["content"] = {media: {"schema": {"type": "string"}}}
@@ -162,27 +153,19 @@ async def document(agents: Agents) -> Response[bytes]:
 
 
 @get("/docs", include_in_schema=False)
-async def page(agents: Agents, request: Request[Any, Any, Any]) -> Response[bytes]:
+async def page(agents: Agents, request: Request[Any, Any, Any]) -> Response[str]:
     """The documentation page; the browser runs only its script and the files of Swagger UI."""
-    script, preset, style = (f"/docs/{name}" for name in _FILES)
+    js, preset, css = (f"/docs/{name}" for name in _FILES)
     plugin = SwaggerRenderPlugin(
-        js_url=script, standalone_preset_js_url=preset, css_url=style, favicon="", style=""
+        js_url=js, standalone_preset_js_url=preset, css_url=css, favicon="", style=""
     )
-    html = plugin.render(request, openapi_document(agents.needs_token))
-    inline = html.rpartition(b"<script type='text/javascript'>")[2].partition(b"</script>")[0]
-    digest = base64.b64encode(hashlib.sha256(inline).digest()).decode()
+    html = plugin.render(request, openapi_document(agents.needs_token)).decode()
+    script = html.rpartition("<script type='text/javascript'>")[2].partition("</script>")[0]
     policy = (
-        f"default-src 'none'; script-src 'self' 'sha256-{digest}'; style-src 'self'; "
-        "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
+        f"default-src 'none'; script-src 'self' '{digest(script)}'; style-src 'self'; "
+        "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
     )
-    headers = {
-        "Content-Security-Policy": policy,
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-cache",
-    }
-    return Response(html, media_type="text/html", headers=headers)
+    return Response(html, media_type="text/html", headers=headers(policy))
 
 
 @get("/docs/{name:str}", include_in_schema=False)
@@ -193,14 +176,11 @@ async def page_file(name: Name) -> File:
     file, media_type = _FILES[name]
     # Importing offapi would read all of its files.
     path = distribution("offapi").locate_file(f"offapi/{file}")
-    headers = {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "nosniff"}
+    cached = {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "nosniff"}
     return File(
-        str(path),
-        media_type=media_type,
-        headers=headers,
+        str(path), media_type=media_type, headers=cached, chunk_size=65_536,
         content_disposition_type="inline",
-        chunk_size=65_536,
-    )
+    )  # fmt: skip
 
 
 DOCS_ROUTES: Final = (document, page, page_file)

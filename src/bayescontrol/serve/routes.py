@@ -25,7 +25,7 @@ from bayescontrol.durable.plain import as_plain
 from bayescontrol.errors import BadEvidence, BadSituation, BayesControlError, StoreFailed
 from bayescontrol.serve import bodies
 from bayescontrol.serve.agents import ServedAgent, ServedAgents
-from bayescontrol.serve.http_errors import MEDIA_TYPE, ProblemDetails, Refused
+from bayescontrol.serve.http_errors import ERROR_KINDS, MEDIA_TYPE, ProblemDetails, Refused
 from bayescontrol.serve.middleware import LARGE
 from bayescontrol.serve.monitor import Metrics, observation_count, split_events
 from bayescontrol.serve.page import headers as page_headers
@@ -49,12 +49,14 @@ Key = Annotated[
 
 def _errors(*statuses: int) -> dict[int, ResponseSpec]:
     """Describe the errors of a route: those that every route may have, and these statuses."""
-    return {
-        status: ResponseSpec(
-            ProblemDetails, media_type=MEDIA_TYPE, generate_examples=False, description="An error."
+    described = dict[int, ResponseSpec]()
+    for status in (401, 403, 405, 408, 414, 421, 429, 431, 500, 503, *statuses):
+        kinds = [(name, kind) for name, kind in ERROR_KINDS.items() if kind.status == status]
+        text = "\n".join(f"- `{name}`: {kind.title}. {kind.next}" for name, kind in kinds)
+        described[status] = ResponseSpec(
+            ProblemDetails, media_type=MEDIA_TYPE, generate_examples=False, description=text
         )
-        for status in (401, 403, 408, 414, 421, 429, 431, 500, 503, *statuses)
-    }
+    return described
 
 
 _AGENT: Final = "/v1/agents/{name:str}"

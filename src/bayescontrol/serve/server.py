@@ -215,18 +215,11 @@ class Server:
         # share the two dictionaries.
         connection: Any = partial(HttpConnection, agents.limits, agents.metrics, {}, {})
         config = uvicorn.Config(
-            app,
-            loop="auto",
-            http=connection,
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
+            app, loop="auto", http=connection, ws="none", lifespan="on",
+            log_config=None, access_log=False, proxy_headers=False, server_header=False,
             timeout_keep_alive=math.ceil(agents.limits.idle),
             timeout_graceful_shutdown=math.ceil(agents.limits.grace),
-        )
+        )  # fmt: skip
         self._uvicorn = _Uvicorn(config, agents)
 
     def run(self) -> None:
