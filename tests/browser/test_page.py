@@ -93,7 +93,7 @@ def test_the_legend_hides_a_series_in_every_panel_also_in_dark_mode(
     visited = visit(report / "chain" / "index.html", 390 if phone else 1280, phone)
     page = visited.page
     left, right = page.locator(f"{GROWING} .plot").all()
-    places = [plot.bounding_box() or {} for plot in (left, right)]
+    places: list[Any] = [plot.bounding_box() for plot in (left, right)]
     axis = "x" if phone else "y"  # stacked, or side by side
     assert places[0][axis] == places[1][axis]
     before = [left.evaluate(MARKS), right.evaluate(MARKS)]

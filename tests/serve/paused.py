@@ -1,7 +1,10 @@
 """An agent that calls a function before each act, to wait or to fail."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
+
+from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Model, named_model
@@ -30,6 +33,24 @@ class Paused:
 
     def load(self, arrays: Any) -> None:
         self.rule.load(arrays)
+
+
+class Pause:
+    """A model whose acts wait from `hold` to `release`."""
+
+    def __init__(self) -> None:
+        self.entered, self._open = threading.Event(), threading.Event()
+        self.models = paused(self._wait)
+        self.release = self._open.set
+        self.release()
+
+    def _wait(self) -> None:
+        self.entered.set()
+        assert self._open.wait(TIMEOUT)
+
+    def hold(self) -> None:
+        self._open.clear()
+        self.entered.clear()
 
 
 def paused(first: Callable[[], object]) -> dict[str, Model]:

@@ -87,26 +87,18 @@ def test_a_cancelled_request_is_not_carried_out() -> None:
 
 
 def test_a_failed_write_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def visit(served: ServedAgent) -> list[Any]:
-        def full(rows: Any) -> None:
-            raise DiskFull("no room")
+    def full(rows: Any) -> None:
+        raise DiskFull("no room")
 
-        monkeypatch.setattr(served.agent._log, "append", full)
-        refused = await asyncio.gather(
-            *(served.act(None, None) for _ in range(3)), return_exceptions=True
-        )
-        monkeypatch.undo()
-        return [*refused, (await served.act(None, None)).id]
-
-    *refused, n = with_agent(visit)
-    assert [type(error) for error in refused] == [DiskFull] * 3
-    assert n == "2"
-
-
-def test_a_request_without_a_result_is_never_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
     async def visit(served: ServedAgent) -> Any:
+        acts = [served.act(None, None) for _ in range(3)]
+        with monkeypatch.context() as patch:
+            patch.setattr(served.agent._log, "append", full)
+            refused = await asyncio.gather(*acts, return_exceptions=True)
+        assert [type(error) for error in refused] == [DiskFull] * 3
         created = await served.act(None, None)
-        monkeypatch.setattr(served.agent, "handle", lambda requests: None)
+        assert created.id == "2"
+        monkeypatch.setattr(served.agent, "handle", lambda requests: None)  # without a result
         with pytest.raises(StoreFailed, match="may or may not be stored"):
             await served.observe(created.id, 1)
 

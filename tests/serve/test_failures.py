@@ -210,39 +210,24 @@ def test_a_file_with_a_damaged_index_is_not_served(tmp_path: Path) -> None:
         ask(server.url, "GET", "/v1/agents")
 
 
-def broken(*_: Any) -> Any:
-    raise KeyError(SECRET)
-
-
-def require_internal(answer: Raw, log: pytest.LogCaptureFixture) -> None:
-    assert (answer.status, answer.kind) == (500, "internal")
-    assert SECRET.encode() not in answer.body
-    assert f"KeyError: '{SECRET}'" in log.text
-
-
-@pytest.mark.parametrize("verb", ["act", "observe"])
+@pytest.mark.parametrize("verb", ["act", "observe", "probabilities"])
 def test_an_internal_bug_is_a_logged_500_and_not_an_error_of_the_caller(
     verb: str, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:
-    with memory() as server, Client(server.url) as client:
-        decision = client.create("shop", BernoulliBandit(2)).act()
-        body = {"act": {}, "observe": {"id": decision.id, "observation": 1}}[verb]
-        monkeypatch.setattr(SqliteLog, "append", broken)
-        answer = ask(server.url, "POST", f"/v1/agents/shop/{verb}", body)
-        monkeypatch.undo()
-    require_internal(answer, log)
+    def broken(*_: Any) -> Any:
+        raise KeyError(SECRET)
 
-
-def test_an_internal_bug_while_the_log_is_read_is_a_500_too(
-    monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
-) -> None:
     monkeypatch.setattr(SqliteStore, "shared", True)  # as if other processes could write
     with memory() as server, Client(server.url) as client:
-        client.create("shop", BernoulliBandit(2))
-        monkeypatch.setattr(SqliteLog, "head", broken)
-        answer = ask(server.url, "GET", "/v1/agents/shop/probabilities")
+        decision = client.create("shop", BernoulliBandit(2)).act()
+        reads = verb == "probabilities"
+        body = {"id": decision.id, "observation": 1} if verb == "observe" else None
+        monkeypatch.setattr(SqliteLog, "head" if reads else "append", broken)
+        answer = ask(server.url, "GET" if reads else "POST", f"/v1/agents/shop/{verb}", body)
         monkeypatch.undo()
-    require_internal(answer, log)
+    assert (answer.status, answer.kind) == (500, "internal")
+    assert SECRET.encode() not in answer.body
+    assert f"KeyError: '{SECRET}'" in log.text
 
 
 def test_an_error_of_the_agent_refuses_the_request_and_changes_nothing() -> None:

@@ -177,37 +177,38 @@ def run_demo(**wrong: Any) -> None:
         pass
 
 
+bind: Any = partial  # the arguments are wrong on purpose
 UNSENDABLE = (f"{SECRET}\n", f"{SECRET}\x00", f"{SECRET}é", 7)
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        *[(partial(start, tokens=t), InvalidToken, "give Tokens") for t in (SECRET, [SECRET], 7)],
-        *[(partial(Tokens, t), InvalidToken, "token") for t in (SECRET, 7, [7])],
+        *[(bind(start, tokens=t), InvalidToken, "give Tokens") for t in (SECRET, [SECRET], 7)],
+        *[(bind(Tokens, t), InvalidToken, "token") for t in (SECRET, 7, [7])],
         *[
-            (partial(Tokens, [t]), InvalidToken, "token")
+            (bind(Tokens, [t]), InvalidToken, "token")
             for t in ("short", "with a space in the middle", "caf\u00e9" * 10, "\x07" * 20)
         ],
-        *[(partial(start, port=p), CannotListen, "65535") for p in (-1, 99_999, "80", True)],
+        *[(bind(start, port=p), CannotListen, "65535") for p in (-1, 99_999, "80", True)],
         *[
-            (partial(start, host=h), PublicBind, "--token-file")
+            (bind(start, host=h), PublicBind, "--token-file")
             for h in ("0.0.0.0", "::", "192.168.1.7", "shop.example", "")
         ],
-        *[(partial(Client, NOBODY, t), InvalidToken, "visible") for t in UNSENDABLE],
-        *[(partial(keyed, k), InvalidKey, "visible") for k in (*UNSENDABLE, "a space")],
+        *[(bind(Client, NOBODY, t), InvalidToken, "visible") for t in UNSENDABLE],
+        *[(bind(keyed, k), InvalidKey, "visible") for k in (*UNSENDABLE, "a space")],
         *[
-            (partial(Client, u), InvalidAddress, "write http://host:port")
+            (bind(Client, u), InvalidAddress, "write http://host:port")
             for u in (None, 7, b"http://a", "http://a:99999", "http://[a", "a", "", "ftp://x",
                       "http://", "http://x/?q=1", "127.0.0.1:8000")
         ],
-        *[(partial(Client, NOBODY, timeout=t), ValueError, "positive") for t in (0.0, -1.0, nan)],
+        *[(bind(Client, NOBODY, timeout=t), ValueError, "positive") for t in (0.0, -1.0, nan)],
         *[
-            (partial(Limits, **wrong), ValueError, "must be positive")
+            (bind(Limits, **wrong), ValueError, "must be positive")
             for wrong in ({"body": 0}, {"rate": -1.0}, {"deadline": inf}, {"streams": 0})
         ],
         *[
-            (partial(run_demo, **wrong), ValueError, "rate|seed")
+            (bind(run_demo, **wrong), ValueError, "rate|seed")
             for wrong in ({"rate": -1.0}, {"rate": nan}, {"seed": -1})
         ],
     ],
