@@ -158,22 +158,23 @@ def test_a_file_that_is_not_a_log_is_refused_with_a_reason(page: Page) -> None:
 
 
 def test_values_of_every_kind_are_shown(page: Page) -> None:
-    text = [decided(1, ("go", 1), 5.0, (0.5, "a"), None), Observed(seq=2, n=1, o="far", time=5.0)]
+    text: list[Event] = [
+        decided(1, ("go", 1), 5.0, (0.5, "a"), None),
+        Observed(seq=2, n=1, o="far", time=5.0),
+    ]
     opened(page, text, "text.jsonl")
     assert rows(page, "Decisions") == [
         ["1", "1970-01-01 00:00:05", "(0.5, a)", "(go, 1)", "–", "far", "0 ms"]
     ]
     expect(figure(page, "Means by counts")).to_be_hidden()
     expect(figure(page, "Action shares")).to_be_visible()
-    for i, (problem, situations, result) in enumerate(
-        (
-            (GibbsMDP(["red", "blue"], None), [None, None], ["None", "None"]),
-            (GibbsMDP(["red", "blue"], "home"), ["home", None], ["None", "home"]),
-            (BernoulliBandit(["red", "blue"]), [None, None], ["–", "–"]),
-        )
-    ):  # the state None differs from no situation
-        log = [decided(seq, "red", x=x, p=None) for seq, x in enumerate(situations, start=2)]
-        opened(page, [created(problem), *log], f"{i}.jsonl")
+    for problem, first, result in (  # the state None differs from no situation
+        (GibbsMDP(["red", "blue"], None), None, ["None", "None"]),
+        (GibbsMDP(["red", "blue"], "home"), "home", ["None", "home"]),
+        (BernoulliBandit(["red", "blue"]), None, ["–", "–"]),
+    ):
+        log = [decided(2, "red", x=first, p=None), decided(3, "red", p=None)]
+        opened(page, [created(problem), *log], f"{result[1]}-{first}.jsonl")
         assert [row[2] for row in rows(page, "Decisions")] == result
     twins = [decided(seq, a) for seq, a in enumerate((1, "1", "1"), start=2)]
     opened(page, [created(BernoulliBandit([1, "1"])), *twins], "twins.jsonl")
