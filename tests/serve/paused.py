@@ -1,7 +1,8 @@
 """An agent that calls a function before each act, to wait or to fail."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.limits import TIMEOUT
@@ -36,7 +37,7 @@ class Paused:
 
 
 class Pause:
-    """A model whose acts wait from `hold` to `release`."""
+    """A model whose acts wait within a `hold` block, or until `release`."""
 
     def __init__(self) -> None:
         self.entered, self._open = threading.Event(), threading.Event()
@@ -48,9 +49,14 @@ class Pause:
         self.entered.set()
         assert self._open.wait(TIMEOUT)
 
-    def hold(self) -> None:
+    @contextmanager
+    def hold(self) -> Iterator[None]:
         self._open.clear()
         self.entered.clear()
+        try:
+            yield
+        finally:
+            self.release()
 
 
 def paused(first: Callable[[], object]) -> dict[str, Model]:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from tests.limits import TIMEOUT
 
-from bayescontrol.serve import Server
+from bayescontrol.serve import Limits, Server
 
 JSON = {"Content-Type": "application/json"}
 
@@ -88,5 +88,5 @@ def soon(condition: Callable[[], object]) -> None:
 
 
 def memory(**settings: Any) -> Server:
-    """A server on any free port, of a store in memory."""
-    return Server("sqlite:///:memory:", port=0, **settings)
+    """A server of a store in memory, on any free port, with time to compile kernels."""
+    return Server("sqlite:///:memory:", **{"port": 0, "limits": Limits(deadline=60.0)} | settings)

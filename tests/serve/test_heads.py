@@ -140,14 +140,13 @@ def test_an_exhausted_pool_raises_a_clear_error() -> None:
     pause, limits = Pause(), Limits(connections=1, deadline=TIMEOUT)
     with memory(limits=limits, models=pause.models) as server, ThreadPoolExecutor(1) as pool:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
-        pause.hold()
-        act = pool.submit(ask, server.url, "POST", "/v1/agents/shop/act", {})
-        assert pause.entered.wait(TIMEOUT)
-        for _ in range(3):
-            refused = ask(server.url, "GET", "/v1/health/live")
-            assert (refused.status, refused.kind) == (503, "overloaded")
-            assert int(refused.headers["retry-after"]) >= 1
-        pause.release()
+        with pause.hold():
+            act = pool.submit(ask, server.url, "POST", "/v1/agents/shop/act", {})
+            assert pause.entered.wait(TIMEOUT)
+            for _ in range(3):
+                refused = ask(server.url, "GET", "/v1/health/live")
+                assert (refused.status, refused.kind) == (503, "overloaded")
+                assert int(refused.headers["retry-after"]) >= 1
         assert act.result().status == 200
         assert ask(server.url, "GET", "/v1/health/live").status == 200
 

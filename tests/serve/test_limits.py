@@ -56,7 +56,6 @@ def test_requests_beyond_the_concurrency_limit_are_refused_and_none_fails() -> N
     limits = Limits(concurrency=4, deadline=TIMEOUT)
     with memory(limits=limits, models=pause.models) as server:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
-        pause.hold()
 
         def visit(i: int) -> Raw:
             key = {"Idempotency-Key": f"k{i}"}
@@ -65,7 +64,7 @@ def test_requests_beyond_the_concurrency_limit_are_refused_and_none_fails() -> N
                 pause.release()  # one was refused: the others may continue
             return answer
 
-        with ThreadPoolExecutor(24) as pool:
+        with ThreadPoolExecutor(24) as pool, pause.hold():
             answers = list(pool.map(visit, range(72)))
         refused = [one for one in answers if one.status == 503]
         assert refused
@@ -91,14 +90,13 @@ def test_a_timeout_is_a_503_and_may_be_retried() -> None:
             raise AssertionError("it always timed out")
 
         retry("/v1/agents", {"name": "shop", "model": "paused"})
-        pause.hold()
-        answer = ask(server.url, "POST", "/v1/agents/shop/act", {}, {"Idempotency-Key": "k"})
-        assert (answer.status, answer.kind) == (503, "deadline")
-        for path in ("posterior", "probabilities"):  # the belief cannot be read either
-            answer = ask(server.url, "GET", f"/v1/agents/shop/{path}")
+        with pause.hold():
+            answer = ask(server.url, "POST", "/v1/agents/shop/act", {}, {"Idempotency-Key": "k"})
             assert (answer.status, answer.kind) == (503, "deadline")
-            assert int(answer.headers["retry-after"]) >= 1
-        pause.release()
+            for path in ("posterior", "probabilities"):  # the belief cannot be read either
+                answer = ask(server.url, "GET", f"/v1/agents/shop/{path}")
+                assert (answer.status, answer.kind) == (503, "deadline")
+                assert int(answer.headers["retry-after"]) >= 1
         assert retry("/v1/agents/shop/act", {}).json["id"] == "2"  # the same decision, now complete
         with Client(server.url) as client:
             assert client.agent("shop").info()["decisions"] == 1
@@ -382,8 +380,7 @@ def test_one_caller_leaves_a_quarter_of_the_concurrency_to_others() -> None:
     pause, limits = Pause(), Limits(concurrency=4, deadline=60.0)
     with memory(limits=limits, models=pause.models, tokens=TWO) as server:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"}, ME)
-        pause.hold()
-        with ThreadPoolExecutor(3) as pool:
+        with ThreadPoolExecutor(3) as pool, pause.hold():
             path = "/v1/agents/shop/act"
             acts = [pool.submit(ask, server.url, "POST", path, {}, ME) for _ in range(3)]
             under_way = b"requests_under_way 4"  # these three, and the one for the metrics
@@ -392,7 +389,6 @@ def test_one_caller_leaves_a_quarter_of_the_concurrency_to_others() -> None:
             assert mine.kind == "overloaded"
             assert "of this caller" in mine.json["detail"]
             assert ask(server.url, "GET", "/v1/agents", headers=OTHER).status == 200
-            pause.release()
         assert {one.result().status for one in acts} <= {200, 409}
         assert ask(server.url, "GET", "/v1/agents", headers=ME).status == 200
 

@@ -8,13 +8,12 @@ import pytest
 from tests.serve.raw import ask, memory
 
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.serve import Limits, Tokens
+from bayescontrol.serve import Tokens
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    slow = Limits(deadline=60.0)  # kernels may have to be compiled
-    with memory(limits=slow) as server:
+    with memory() as server:
         yield server.url
 
 

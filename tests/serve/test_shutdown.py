@@ -91,15 +91,14 @@ def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: 
         Server(store, port=0, models=pause.models, limits=limits) as server,
     ):
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
-        pause.hold()
-        act = pool.submit(ask, server.url, "POST", "/v1/agents/shop/act", {})
-        assert pause.entered.wait(TIMEOUT)
-        server.stop()
-        with suppress(OSError):
-            while True:  # until the port is closed
-                ask(server.url, "GET", "/v1/health/live")
-        assert not act.done()
-        pause.release()
+        with pause.hold():
+            act = pool.submit(ask, server.url, "POST", "/v1/agents/shop/act", {})
+            assert pause.entered.wait(TIMEOUT)
+            server.stop()
+            with suppress(OSError):
+                while True:  # until the port is closed
+                    ask(server.url, "GET", "/v1/health/live")
+            assert not act.done()
         assert act.result().status == 200
     with open_agent(store, "shop", pause.models["paused"]) as agent:
         assert agent.head == 2
