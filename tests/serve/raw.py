@@ -89,4 +89,5 @@ def soon(condition: Callable[[], object]) -> None:
 
 def memory(**settings: Any) -> Server:
     """A server of a store in memory, on any free port, with time to compile kernels."""
-    return Server("sqlite:///:memory:", **{"port": 0, "limits": Limits(deadline=60.0)} | settings)
+    settings.setdefault("limits", Limits(deadline=60.0))
+    return Server("sqlite:///:memory:", port=0, **settings)
