@@ -81,7 +81,7 @@ def test_bad_evidence_raises_a_typed_error(case: Case) -> None:
         with pytest.raises(BadEvidence, match="reward"):
             belief.observe(None, arm, o)
         with pytest.raises(BadEvidence):
-            belief.log_predictive(arm, o)
+            belief.log_predictive(None, arm, o)
     with pytest.raises(UnknownArm, match="nobody"):
         belief.observe(None, "nobody", 1)
 

@@ -104,7 +104,7 @@ def belief_of(problem: Any, **options: Any) -> Any:
 
 
 def arm_score(belief: Any, x: Any, a: Any, o: Any) -> float:
-    return float(belief.log_predictive(a, o) if x is None else belief.log_predictive(x, a, o))
+    return float(belief.log_predictive(x, a, o))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -526,9 +526,18 @@ def test_an_added_arm_is_an_arm_that_was_never_pulled(family: str, per_arm: bool
 
 
 def test_a_belief_that_cannot_change_is_refused_at_construction() -> None:
-    for static in (BernoulliBandit(2).belief(), object()):
-        with pytest.raises(MissingCapability, match=r"cannot change: it needs plain_event"):
-            ChangePointBelief(static)
+    with pytest.raises(MissingCapability, match=r"cannot change: it has no plain_event"):
+        ChangePointBelief(object())
+
+
+def test_a_belief_over_arms_can_change_without_its_compiled_arrays() -> None:
+    plain, fast = ChangePointBelief(BernoulliBandit(2).belief()), BernoulliBandit(2).changing()
+    compiled = fast.belief()
+    for t in range(60):
+        plain.observe(None, t % 2, int(t < 30))
+        compiled.observe(None, t % 2, int(t < 30))
+    assert plain.starts() == pytest.approx(compiled.starts(), rel=1e-9)
+    assert plain.log_predictive(None, 0, 1) == pytest.approx(compiled.log_predictive(None, 0, 1))
 
 
 @pytest.mark.parametrize("per_arm", [False, True])

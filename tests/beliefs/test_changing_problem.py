@@ -24,8 +24,9 @@ def test_each_world_answers_from_its_step_on() -> None:
 
 def test_regret_uses_the_means_of_each_step() -> None:
     record = interact(BANDIT.agent(), world(), 9, seed=0)
-    means = world().mean_rewards(record)
-    assert means.tolist() == [[0, 1]] * 3 + [[1, 0]] * 4 + [[1, 1]] * 2
+    assert [w.means().tolist() for w in world().worlds_of(record).values()] == [
+        [0, 1], [1, 0], [1, 1],
+    ]  # fmt: skip
     wrong = (record.actions == "red") == (np.arange(9) < 3)
     wrong[7:] = False
     assert metrics.regret(record, world())[-1] == wrong.sum()

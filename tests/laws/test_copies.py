@@ -285,7 +285,7 @@ def answers(thing: Any, example: Example, t: int) -> list[object]:
     x, a, o = example.x(t), example.a(t), example.o(t)
     of_belief: dict[str, tuple[Any, ...]] = {
         "action_probabilities": (x,), "predictive": (x, a), "log_predictive": (x, a, o),
-        "surprise": (x, a, o), "posterior": (), "draw_action": (x, Stream(9)), "save": (),
+        "posterior": (), "draw_action": (x, Stream(9)), "save": (),
     }  # fmt: skip
     is_belief = hasattr(thing, "sample")
     got: list[object] = []

@@ -22,7 +22,7 @@ than `starts` of them, the oldest one ends.
     FiniteBelief                   P(o | m, x, a) of every mode      one mode is true and stays true
     SwitchingBelief                P(o | past) of the belief         modes are drawn from its prior
     FadingBelief                   max_m P(o | m, x, a)              modes change in any way
-    any other with `surprise`      P(o | past) of the belief         it is drawn from the prior
+    any other belief               P(o | past) of the belief         it is drawn from the prior
 
 A mode with a noise floor, N(o; f, σ² + φ²), is true if the variance is anything from σ² to σ² + φ²
 at each step: its P is the largest density of these (`SimulatorNoise.log_bound`). If φ ≤ σ/100, P is
@@ -48,19 +48,15 @@ from bayescontrol._arrays import (
     as_integer,
     require_between,
 )
+from bayescontrol._mode_queries import observed_part
 from bayescontrol._support.values import part_of, require_arrays, require_shapes
 from bayescontrol.alarms.alarm import WatchingAlarm, log_prediction, noise_floors, with_methods
 from bayescontrol.alarms.linear_predictor import LinearPredictor
 from bayescontrol.alarms.predictors import Predictor
-from bayescontrol.bandits.regression import reward_of
-from bayescontrol.bandits.roster import HasArms
-from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
-from bayescontrol.beliefs.weights import LN2, Floor
+from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import IncompatibleState, MissingCapability, counted
-from bayescontrol.lqr.belief import SystemBelief
-from bayescontrol.lqr.system import state_and_cost
 from bayescontrol.simulators.mode import SimulatorMode
 
 #: A start s = 2^l · odd is held until it has this number of observations, times 2^l.
@@ -163,10 +159,11 @@ class RestartedAlarm(WatchingAlarm):
     def require_belief(self, agent: Any, first: int = 0) -> None:
         """Raise `MissingCapability` if the alarm cannot watch this agent."""
         belief = agent.belief
-        if not isinstance(belief, FiniteBelief) and not hasattr(belief, "surprise"):
+        if not hasattr(belief, "log_predictive"):
             raise MissingCapability(
-                f"{belief!r} has no surprise(x, a, o), so the alarm cannot judge its predictions: "
-                "call RestartedAlarm.observe(x, a, o, log_p) with log-likelihoods of your own"
+                f"{belief!r} has no log_predictive(x, a, o), so the alarm cannot judge its "
+                "predictions: call RestartedAlarm.observe(x, a, o, log_p) with log-likelihoods of "
+                "your own"
             )
         super().require_belief(agent, first)
 
@@ -176,7 +173,7 @@ class RestartedAlarm(WatchingAlarm):
         if not isinstance(belief, FiniteBelief):
             if not self.t and gives_finite_predictions(belief, x, a):
                 self._require_probabilities()
-            return part, np.array([-LN2 * belief.surprise(x, a, o)]), None
+            return part, np.array([belief.log_predictive(x, a, o)]), None
         log_p, w = belief.log_likelihoods(x, a, o), belief.posterior()
         changes_freely = isinstance(belief, FadingBelief)
         for m, mode, is_small in noise_floors(belief):
@@ -291,15 +288,6 @@ def _predicts(places: int, needed: int) -> bool:
         if t >= 4 * needed and t + 1 - starts[starts > 0].min() >= needed:
             return True
     return False
-
-
-def observed_part(belief: Any, o: Any) -> Any:
-    """Return the part of o that the likelihood covers: no known cost, and no next context."""
-    static = belief.prior if isinstance(belief, ChangePointBelief) else belief
-    if isinstance(static, HasArms):
-        return reward_of(o)
-    learns_costs = isinstance(static, SystemBelief) and not static.costs.known
-    return o if learns_costs else state_and_cost(o)[0]
 
 
 def gives_finite_predictions(belief: Any, x: Any, a: Any) -> bool:

@@ -34,22 +34,20 @@ class ArmsEnvironment:
 
     >>> from bayescontrol.bandits import BernoulliBandit
     >>> world = BernoulliBandit(["red", "blue"]).environment([0.0, 1.0])
-    >>> world.respond("blue", Stream(0)), world.best
+    >>> world.respond("blue", Stream(0)), world.best()
     (1.0, 'blue')
     """
 
     def __init__(self, family: Family, arms: Names, truth: FloatArray) -> None:
         self.family, self.labels, self.truth = family, arms, truth
 
-    @property
-    def means(self) -> FloatArray:
-        """The mean reward of every arm."""
+    def means(self, x: object = None) -> FloatArray:
+        """Return the mean reward of every arm; `x` is ignored, because there are no contexts."""
         return self.family.means(self.truth)
 
-    @property
-    def best(self) -> Any:
-        """The arm with the largest mean reward."""
-        return self.labels[int(self.means.argmax())]
+    def best(self, x: object = None) -> Any:
+        """Return the arm with the largest mean reward."""
+        return self.labels[int(self.means().argmax())]
 
     def respond(self, a: Hashable, rng: StreamLike) -> float:
         """Draw the reward o ~ P(o | m*, a) of arm a."""
@@ -78,7 +76,7 @@ class ArmsEnvironment:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{a}: {m:.4g}" for a, m in zip(self.labels, self.means.tolist(), strict=True)
+            f"{a}: {m:.4g}" for a, m in zip(self.labels, self.means().tolist(), strict=True)
         )
         return f"ArmsEnvironment({self.family!r}, means {shown})"
 
@@ -90,7 +88,7 @@ class Bandit:
     >>> bandit = Bandit(Bernoulli(), 3, prior=(2, 2))
     >>> bandit
     Bandit(Bernoulli(), 3 arms)
-    >>> bandit.draw(0).means.shape
+    >>> bandit.draw(0).means().shape
     (3,)
     """
 

@@ -380,9 +380,9 @@ class PerArmBelief(HasArms[Any]):
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
         return self._parts[self.place(a)].log_predictive(x, a, o)
 
-    def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """-log2 P(o | âo_<t â_t), in bits."""
-        return self._parts[self.place(a)].surprise(x, a, o)
+    def observed_part(self, o: Any) -> Any:
+        """Return the reward in o: the part that `log_predictive` covers."""
+        return self._parts[0].observed_part(o)
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""

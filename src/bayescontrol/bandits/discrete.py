@@ -253,7 +253,7 @@ class CategoricalBandit(Bandit):
     {'red': 4.75, 'blue': 3.0}
     >>> agent.predictive("red")
     {-1.0: 0.25, 0.0: 0.25, 10.0: 0.5}
-    >>> bandit.environment([[0.9, 0.1, 0], [0.8, 0, 0.2]]).best
+    >>> bandit.environment([[0.9, 0.1, 0], [0.8, 0, 0.2]]).best()
     'blue'
     """
 

@@ -182,7 +182,7 @@ class PoissonBandit(Bandit):
     >>> agent.observe("red", 4)
     >>> agent.belief.expected()
     {'red': 2.5, 'blue': 1.0}
-    >>> bandit.environment([2.0, 3.0]).best
+    >>> bandit.environment([2.0, 3.0]).best()
     'blue'
     """
 
@@ -205,7 +205,7 @@ class ExponentialBandit(Bandit):
     >>> agent.observe("red", 4.0)
     >>> agent.belief.expected()
     {'red': 2.5, 'blue': 1.0}
-    >>> bandit.environment([2.0, 3.0]).best
+    >>> bandit.environment([2.0, 3.0]).best()
     'blue'
     """
 

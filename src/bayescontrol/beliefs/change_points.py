@@ -17,7 +17,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
-from inspect import signature
 from operator import index
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -25,6 +24,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
+from bayescontrol._mode_queries import observed_part
 from bayescontrol._support.values import pack, part_of, require_arrays, require_shapes, unpack
 from bayescontrol.beliefs.switching import hazard_grid
 from bayescontrol.errors import (
@@ -41,7 +41,6 @@ from bayescontrol.seeding import StreamLike, state_of
 HAZARDS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 #: An event in plain values, as `plain_event` of a static belief returns it: (x, a, o).
 Event = tuple[Any, Any, Any]
-_LN2 = 0.6931471805599453
 K = TypeVar("K")
 
 
@@ -247,14 +246,11 @@ class ChangePointBelief:
 
     def segments(self, places: int) -> Segments:
         """Return the beliefs of all places; subclasses may use compiled ones."""
-        try:
-            for method in (self.prior.plain_event, self.prior.log_predictive):
-                signature(method).bind(None, None, None)
-        except (AttributeError, TypeError):
-            raise MissingCapability(
-                f"{self.prior!r} cannot change: it needs plain_event(x, a, o) and "
-                "log_predictive(x, a, o). For arms use bandit.changing().belief()"
-            ) from None
+        for method in ("plain_event", "log_predictive"):
+            if not hasattr(self.prior, method):
+                raise MissingCapability(
+                    f"{self.prior!r} cannot change: it has no {method}(x, a, o)"
+                )
         return Segments(self.prior, places)
 
     @property
@@ -417,9 +413,9 @@ class ChangePointBelief:
         p, log_scale = state.segments.likelihoods(state.size, self.prior.plain_event(x, a, o))
         return math.log(float(p @ state.probabilities())) + log_scale
 
-    def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """-log2 P(o | âo_<t â_t), in bits."""
-        return -self.log_predictive(x, a, o) / _LN2
+    def observed_part(self, o: Any) -> Any:
+        """Return the part of o that the static belief predicts."""
+        return observed_part(self.prior, o)
 
     def average(self, query: Callable[[Any], dict[K, Any]]) -> dict[K, Any]:
         """Return Σ_s P(s | âo_<t) query(belief of the segment), key by key."""

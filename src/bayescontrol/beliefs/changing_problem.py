@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._compiled import find_loop
 from bayescontrol._support.description import ModelKind, SettingDoc, kind_of
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability, counted
@@ -66,25 +65,14 @@ class ChangingEnvironment:
         if self.t and self.t in self.worlds:
             self.world.change_to(self.worlds[self.t])
 
-    def mean_rewards(self, record: Record, start: ArrayLike | None = None) -> FloatArray:
-        """Return E[r] of every arm at every step of a run from the first step on.
-
-        `start` is the first context, by default that of the first world.
-        """
+    def worlds_of(self, record: Record) -> dict[int, Any]:
+        """Return the worlds of a run by their first steps; the run must be the complete history."""
         if self.t not in (0, len(record)):
             raise BadEvidence(
                 f"this world has answered {counted(self.t, 'step')}, the record has {len(record)}: "
                 "the record must hold the whole run of this world, from its first step on"
             )
-        steps, times, means = len(record), [*self.worlds, len(record)], []
-        for k, world in enumerate(self.worlds.values()):
-            if hasattr(world, "mean_rewards"):
-                first = self.worlds[0].start if start is None else start
-                table = world.mean_rewards(record, first)
-            else:
-                table = np.broadcast_to(world.means, (steps, len(world.means)))
-            means.append(table[times[k] : max(times[k + 1], times[k])])
-        return np.concatenate(means)
+        return self.worlds
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
