@@ -4,68 +4,108 @@
 
 Draw a mode, do what it would do, and learn only from observations. For bandits this is Thompson
 sampling.
+
+All packages are attributes, `bayescontrol.plot` for example. They load on first use.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from bayescontrol.bandits import (
-        BernoulliBandit,
-        CategoricalBandit,
-        ExponentialBandit,
-        GaussianBandit,
-        JointBandit,
-        LinearBandit,
-        LogisticBandit,
-        LogitNormalBandit,
-        PoissonBandit,
-        SharedLinearBandit,
-    )
-    from bayescontrol.baselines import NaiveMixture
-    from bayescontrol.beliefs.finite import FiniteBelief
-    from bayescontrol.beliefs.particles import ParticleBelief
-    from bayescontrol.beliefs.weights import Floor
-    from bayescontrol.errors import BayesControlError
-    from bayescontrol.finite.parametric import ParametricModes
-    from bayescontrol.finite.tabular import TabularModes
-    from bayescontrol.interaction import interact, play, warm_start
-    from bayescontrol.lab.agent_comparison import compare
-    from bayescontrol.lab.warm_up import warm_up
-    from bayescontrol.modes import DiscreteMode, PairedMode, tailor
-    from bayescontrol.protocols import MISSING
-    from bayescontrol.record import Probe, Record
-    from bayescontrol.rule import ControlRule
-    from bayescontrol.seeding import Stream
-    from bayescontrol.situations import follows_state, stay
+if TYPE_CHECKING:  # type checkers read these lines, Python reads _MODULES
+    from bayescontrol import alarms as alarms
+    from bayescontrol import bandits as bandits
+    from bayescontrol import bank as bank
+    from bayescontrol import baselines as baselines
+    from bayescontrol import beliefs as beliefs
+    from bayescontrol import causal as causal
+    from bayescontrol import cli as cli
+    from bayescontrol import convergence as convergence
+    from bayescontrol import durable as durable
+    from bayescontrol import entropy as entropy
+    from bayescontrol import errors as errors
+    from bayescontrol import finite as finite
+    from bayescontrol import gym as gym
+    from bayescontrol import interaction as interaction
+    from bayescontrol import kernels as kernels
+    from bayescontrol import lab as lab
+    from bayescontrol import lqr as lqr
+    from bayescontrol import mdp as mdp
+    from bayescontrol import metrics as metrics
+    from bayescontrol import modes as modes
+    from bayescontrol import offpolicy as offpolicy
+    from bayescontrol import plot as plot
+    from bayescontrol import protocols as protocols
+    from bayescontrol import record as record
+    from bayescontrol import report as report
+    from bayescontrol import rule as rule
+    from bayescontrol import schedules as schedules
+    from bayescontrol import seeding as seeding
+    from bayescontrol import serve as serve
+    from bayescontrol import simulators as simulators
+    from bayescontrol import situations as situations
+    from bayescontrol import statistics as statistics
+    from bayescontrol import systems as systems
+    from bayescontrol import testing as testing
+    from bayescontrol.bandits.contextual import LinearBandit as LinearBandit
+    from bayescontrol.bandits.contextual import LogisticBandit as LogisticBandit
+    from bayescontrol.bandits.contextual import SharedLinearBandit as SharedLinearBandit
+    from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family
+    from bayescontrol.bandits.joint import JointBandit as JointBandit
+    from bayescontrol.bandits.joint import LogitNormalBandit as LogitNormalBandit
+    from bayescontrol.bank.bank import Bank as Bank
+    from bayescontrol.baselines.naive import NaiveMixture as NaiveMixture
+    from bayescontrol.beliefs.finite import FiniteBelief as FiniteBelief
+    from bayescontrol.beliefs.particles import ParticleBelief as ParticleBelief
+    from bayescontrol.beliefs.switching import SwitchingBelief as SwitchingBelief
+    from bayescontrol.beliefs.weights import Floor as Floor
+    from bayescontrol.errors import BayesControlError as BayesControlError
+    from bayescontrol.finite.parametric import ParametricModes as ParametricModes
+    from bayescontrol.finite.tabular import TabularModes as TabularModes
+    from bayescontrol.interaction import interact as interact
+    from bayescontrol.interaction import play as play
+    from bayescontrol.interaction import warm_start as warm_start
+    from bayescontrol.lab.agent_comparison import compare as compare
+    from bayescontrol.lab.warm_up import warm_up as warm_up
+    from bayescontrol.lqr.problem import LinearQuadratic as LinearQuadratic
+    from bayescontrol.mdp.problem import GibbsMDP as GibbsMDP
+    from bayescontrol.modes import DiscreteMode as DiscreteMode
+    from bayescontrol.modes import PairedMode as PairedMode
+    from bayescontrol.modes import tailor as tailor
+    from bayescontrol.protocols import MISSING as MISSING
+    from bayescontrol.record import Probe as Probe
+    from bayescontrol.record import Record as Record
+    from bayescontrol.rule import ControlRule as ControlRule
+    from bayescontrol.seeding import Stream as Stream
+    from bayescontrol.situations import follows_state as follows_state
+    from bayescontrol.situations import stay as stay
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "MISSING", "BayesControlError", "BernoulliBandit", "CategoricalBandit", "ControlRule",
-    "DiscreteMode", "ExponentialBandit", "FiniteBelief", "Floor", "GaussianBandit", "JointBandit",
-    "LinearBandit", "LogisticBandit", "LogitNormalBandit", "NaiveMixture", "PairedMode",
-    "ParametricModes", "ParticleBelief", "PoissonBandit", "Probe", "Record", "SharedLinearBandit",
-    "Stream", "TabularModes", "compare", "follows_state", "interact", "play", "stay", "tailor",
-    "warm_start", "warm_up",
-]  # fmt: skip
-
-# The module of each public name. Modules load on first use, so that the import is fast.
+# The module of each public name. Modules load on first use, so that the import is fast. The bandits
+# of `bandits.families` are public too.
 _MODULES = {
-    **dict.fromkeys((name for name in __all__ if name.endswith("Bandit")), "bandits"),
     "MISSING": "protocols",
+    "Bank": "bank.bank",
     "BayesControlError": "errors",
     "ControlRule": "rule",
     "DiscreteMode": "modes",
     "FiniteBelief": "beliefs.finite",
     "Floor": "beliefs.weights",
+    "GibbsMDP": "mdp.problem",
+    "JointBandit": "bandits.joint",
+    "LinearBandit": "bandits.contextual",
+    "LinearQuadratic": "lqr.problem",
+    "LogisticBandit": "bandits.contextual",
+    "LogitNormalBandit": "bandits.joint",
     "NaiveMixture": "baselines.naive",
     "PairedMode": "modes",
     "ParametricModes": "finite.parametric",
     "ParticleBelief": "beliefs.particles",
     "Probe": "record",
     "Record": "record",
+    "SharedLinearBandit": "bandits.contextual",
     "Stream": "seeding",
+    "SwitchingBelief": "beliefs.switching",
     "TabularModes": "finite.tabular",
     "compare": "lab.agent_comparison",
     "follows_state": "situations",
@@ -78,13 +118,33 @@ _MODULES = {
 }
 
 
+def _families() -> list[str]:
+    """Return the names of the bandits with independent arms."""
+    return [n for n in vars(import_module(f"{__name__}.bandits.families")) if n.endswith("Bandit")]
+
+
+def _subpackages() -> list[str]:
+    """Return the names of the public packages and modules."""
+    from pkgutil import iter_modules
+
+    return [module.name for module in iter_modules(globals()["__path__"]) if module.name[0] != "_"]
+
+
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'bayescontrol' has no attribute {name!r}")
-    value = getattr(import_module(f"bayescontrol.{_MODULES[name]}"), name)
+    value: object
+    if name == "__all__":
+        return sorted([*_MODULES, *_families()])
+    if name in _MODULES:
+        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    elif name.endswith("Bandit") and name in _families():
+        value = getattr(import_module(f"{__name__}.bandits.families"), name)
+    elif name in _subpackages():
+        value = import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*_MODULES, *_families(), *_subpackages(), "__version__"])

@@ -14,7 +14,8 @@ from bayescontrol import (
     GaussianBandit,
     PoissonBandit,
 )
-from bayescontrol.bandits import ArmsBelief, Bandit, Bernoulli, MeanRewards
+from bayescontrol.bandits import ArmsBelief, Bandit, MeanRewards
+from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.errors import (
     BadEvidence,
     BayesControlError,

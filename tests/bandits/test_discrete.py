@@ -11,7 +11,7 @@ import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol import BernoulliBandit, CategoricalBandit, interact
-from bayescontrol.bandits import Bernoulli, Categorical
+from bayescontrol.bandits.discrete import Bernoulli, Categorical
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, MissingCapability
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import check_fused, check_merge, check_order, check_resume

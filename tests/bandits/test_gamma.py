@@ -10,7 +10,7 @@ from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol import ExponentialBandit, PoissonBandit, interact
 from bayescontrol._arrays import FloatArray
-from bayescontrol.bandits import Exponential, Poisson
+from bayescontrol.bandits.gamma import Exponential, Poisson
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
 

@@ -11,7 +11,7 @@ from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol import GaussianBandit
 from bayescontrol._arrays import FloatArray
-from bayescontrol.bandits import GaussianRewards, NormalGamma
+from bayescontrol.bandits.gaussian import GaussianRewards, NormalGamma
 from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, interact
-from bayescontrol.bandits import ArmsBelief, Bernoulli
+from bayescontrol.bandits import ArmsBelief
+from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.kernels import arms
 from bayescontrol.seeding import Stream
 

@@ -115,7 +115,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     (`kernels.arms`). With `split_ties` they are split evenly instead, as in logs of version 1;
     actions then do not have their exact probabilities.
 
-    >>> from bayescontrol.bandits import Bernoulli
+    >>> from bayescontrol.bandits.discrete import Bernoulli
     >>> belief = ArmsBelief(Bernoulli(), ["red", "blue"])
     >>> belief.observe(None, "red", 1)
     >>> belief

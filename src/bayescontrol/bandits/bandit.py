@@ -20,7 +20,7 @@ from bayescontrol._compiled import learner
 from bayescontrol._support.names import Names
 from bayescontrol.bandits.arms import Arms, ArmsBelief, MeanRewards
 from bayescontrol.bandits.changing import ChangingArmsBelief, changing_problem, run_changing
-from bayescontrol.bandits.family import Family, same_family
+from bayescontrol.bandits.family import Family, FamilyKind, same_family
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable, UnknownArm
 from bayescontrol.record import Record
@@ -84,7 +84,7 @@ class ArmsEnvironment:
 class Bandit:
     """Independent arms of one family; the base of `BernoulliBandit` and similar classes.
 
-    >>> from bayescontrol.bandits import Bernoulli
+    >>> from bayescontrol.bandits.discrete import Bernoulli
     >>> bandit = Bandit(Bernoulli(), 3, prior=(2, 2))
     >>> bandit
     Bandit(Bernoulli(), 3 arms)
@@ -92,6 +92,8 @@ class Bandit:
     (3,)
     """
 
+    #: The description of the family, if the class stands for one.
+    model_kind: ClassVar[FamilyKind]
     model_part: ClassVar[str] = "family"
     not_stored_because: ClassVar[str] = "its family is code of your own"
 

@@ -48,26 +48,21 @@ class ChangingModel(Changing):
         vars(self).update(vars(changing))
 
 
-#: The problem classes by the stored names of their kinds: the one list to extend.
-KINDS: Final[Mapping[str, Any]] = {
-    problem.model_kind.name: problem
-    for problem in (
-        bandits.BernoulliBandit,
-        bandits.GaussianBandit,
-        bandits.CategoricalBandit,
-        bandits.PoissonBandit,
-        bandits.ExponentialBandit,
-        bandits.LinearBandit,
-        bandits.LogisticBandit,
-        bandits.JointBandit,
-        bandits.LogitNormalBandit,
-        TabularModes,
-        GrowingChain,
-        GibbsMDP,
-        LinearQuadratic,
-        ChangingModel,
-    )
-}
+# Bandits with independent arms come from `bandits.families`.
+_PROBLEMS: Final[tuple[Any, ...]] = (
+    *bandits.FAMILIES,
+    bandits.LinearBandit,
+    bandits.LogisticBandit,
+    bandits.JointBandit,
+    bandits.LogitNormalBandit,
+    TabularModes,
+    GrowingChain,
+    GibbsMDP,
+    LinearQuadratic,
+    ChangingModel,
+)
+#: The problem classes by the stored names of their kinds.
+KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}
 #: The schedules of all kinds by their stored names.
 _SCHEDULES: Final[Mapping[str, Any]] = {
     "every_step": schedules.every_step,
