@@ -71,7 +71,7 @@ PROBLEMS: dict[str, Any] = {
     "MDP, declared": GibbsMDP(2, 0, GibbsPrior(mu0=0.1), states=4, partial=1, recentre=False),
     "changing": BernoulliBandit(["red", "blue"]).changing(window=5),
     "changing, per arm": PoissonBandit(2).changing(per_arm=True, hazards=[0.1, 0.01]),
-    "changing contexts": LinearBandit(["a", "b"], features=2, sd=0.3).changing(places=9),
+    "changing contexts": LinearBandit(["a", "b"], features=2, sd=0.3).changing(starts=9),
     "changing plant": LinearQuadratic.on(double_integrator(), prior=SystemPrior()).changing(),
 } | {f"class {name}": make(name) for name in names() if type(make(name)) is TabularModes}
 # Families of arms that are not listed above describe an example themselves.

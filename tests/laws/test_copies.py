@@ -150,7 +150,7 @@ PLANT = LinearQuadratic([[1.0]], [[1.0]], prior=SystemPrior())
 REGULATED = LinearQuadratic([[1.0]], [[1.0]], integral=[0.1])
 PLANE = double_integrator()
 MDP = chain_mdp(4)
-WINDOW: Any = {"places": 4, "window": 5}
+WINDOW: Any = {"starts": 4, "window": 5}
 MOST: Any = "most probable"
 
 

@@ -66,16 +66,16 @@ EXACT: Final = 1e6
 
 
 class PredictorCopies:
-    """Copies of a predictor in numbered places, with the methods of a `LinearPredictor`."""
+    """Copies of a predictor, one for each start, with the methods of a `LinearPredictor`."""
 
-    def __init__(self, predictor: Any, places: int) -> None:
+    def __init__(self, predictor: Any, starts: int) -> None:
         self._fresh = with_methods(predictor, "log_predict", "update", "copy").copy()
-        self._places = places
+        self._starts = starts
         self._copies: dict[int, Any] = {}
 
     def log_predict_each(self, x: Any, a: Any, o: Any) -> FloatArray:
         """Return ln q(o | x, a, past) of every place; NaN where there is no prediction."""
-        log_q = np.full(self._places, math.nan)
+        log_q = np.full(self._starts, math.nan)
         for place, predictor in self._copies.items():
             log_q[place] = log_prediction(predictor, x, a, o)
         return log_q
@@ -86,7 +86,7 @@ class PredictorCopies:
             predictor.update(x, a, o)
 
     def restart(self, place: int, used: npt.NDArray[np.bool_]) -> None:
-        """Put a fresh predictor in this place; drop those in places that are not used."""
+        """Put a fresh predictor in this place; drop those of starts that are not used."""
         self._copies[place] = self._fresh.copy()
         self._copies = {i: predictor for i, predictor in self._copies.items() if used[i]}
 
@@ -138,19 +138,19 @@ class RestartedAlarm(WatchingAlarm):
         self, predictor: Predictor | None = None, mean_time: float = 1e6, *, starts: int = 64
     ) -> None:
         #: The largest number of starts.
-        self.starts = places = as_integer("starts", starts, 2)
+        self.starts = starts = as_integer("starts", starts, 2)
         #: The lower bound on the mean number of steps to a false alarm.
         self.mean_time = require_between("mean_time", mean_time, 1.0, math.inf, ends="()")
         self._bank: LinearPredictor | PredictorCopies
         if predictor is None:
-            predictor, self._bank = LinearPredictor(), LinearPredictor(places)
+            predictor, self._bank = LinearPredictor(), LinearPredictor(starts)
         else:
-            self._bank = PredictorCopies(predictor, places)
+            self._bank = PredictorCopies(predictor, starts)
         super().__init__(predictor, threshold=math.log(self.mean_time))
         if isinstance(predictor, LinearPredictor):
             self._require_predictions(3)  # p = 1: neither situation nor action has numbers
         # The first step of every start, 0 for a free place, and ln R(m) of every start.
-        self._starts: IntArray = np.zeros(places, np.int64)
+        self._starts: IntArray = np.zeros(starts, np.int64)
         self._log_r: FloatArray
         self.reset()
 
@@ -280,12 +280,12 @@ class RestartedAlarm(WatchingAlarm):
         return f"RestartedAlarm(mean time {self.mean_time:g}, {self._status()}, {starts})"
 
 
-def _predicts(places: int, needed: int) -> bool:
+def _predicts(starts: int, needed: int) -> bool:
     """Return whether starts have this number of observations in a long run."""
-    starts, log_r = np.zeros(places, np.int64), np.zeros((places, 0))
+    begun, log_r = np.zeros(starts, np.int64), np.zeros((starts, 0))
     for t in range(8 * needed):
-        kernels.restarts.renew(starts, log_r, t, LIFETIME)  # begins the start of step t + 1
-        if t >= 4 * needed and t + 1 - starts[starts > 0].min() >= needed:
+        kernels.restarts.renew(begun, log_r, t, LIFETIME)  # begins the start of step t + 1
+        if t >= 4 * needed and t + 1 - begun[begun > 0].min() >= needed:
             return True
     return False
 

@@ -111,7 +111,9 @@ _KIND: Final = ModelKind(
             largest=100,
         ),
         "hazard_prior": SettingDoc("list of weights or null", "Prior weights of the hazards."),
-        "places": SettingDoc("number", "How many change points are held. Default: 64.", 1_000),
+        "starts": SettingDoc(
+            "number", "How many possible starts of the segment are kept. Default: 64.", 1_000
+        ),
         "window": SettingDoc(
             "number", "How many decisions late feedback may come. Default: 100.", 10_000
         ),
@@ -213,7 +215,7 @@ class Changing:
             "settings": self.problem.settings(),
             "hazards": list(prior),
             "hazard_prior": list(prior.values()),
-            "places": belief.places,
+            "starts": belief.most_starts,
             "window": belief.window,
             "per_arm": self.per_arm,
         }

@@ -33,7 +33,7 @@ class ChangingModel(Changing):
         settings: Mapping[str, Any],
         hazards: Sequence[float] = HAZARDS,
         hazard_prior: Sequence[float] | None = None,
-        places: int = 64,
+        starts: int = 64,
         window: int = 100,
         per_arm: bool = False,
     ) -> None:
@@ -43,7 +43,7 @@ class ChangingModel(Changing):
             raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
         separately = {"per_arm": True} if per_arm else {}  # a plant has no arms
         changing = static(**settings).changing(
-            hazards=hazards, hazard_prior=hazard_prior, places=places, window=window, **separately
+            hazards=hazards, hazard_prior=hazard_prior, starts=starts, window=window, **separately
         )
         vars(self).update(vars(changing))
 
