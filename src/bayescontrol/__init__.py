@@ -138,7 +138,7 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     elif name.endswith("Bandit") and name in _families():
         value = getattr(import_module(f"{__name__}.bandits.families"), name)
-    elif name in _subpackages():
+    elif name[0] != "_" and name in _subpackages():
         value = import_module(f"{__name__}.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
