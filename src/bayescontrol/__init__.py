@@ -12,46 +12,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # type checkers read these lines, Python reads _MODULES
-    from bayescontrol import alarms as alarms
-    from bayescontrol import bandits as bandits
-    from bayescontrol import bank as bank
-    from bayescontrol import baselines as baselines
-    from bayescontrol import beliefs as beliefs
-    from bayescontrol import causal as causal
-    from bayescontrol import cli as cli
-    from bayescontrol import convergence as convergence
-    from bayescontrol import durable as durable
-    from bayescontrol import entropy as entropy
-    from bayescontrol import errors as errors
-    from bayescontrol import finite as finite
-    from bayescontrol import gym as gym
-    from bayescontrol import interaction as interaction
-    from bayescontrol import kernels as kernels
-    from bayescontrol import lab as lab
-    from bayescontrol import lqr as lqr
-    from bayescontrol import mdp as mdp
-    from bayescontrol import metrics as metrics
-    from bayescontrol import modes as modes
-    from bayescontrol import offpolicy as offpolicy
-    from bayescontrol import plot as plot
-    from bayescontrol import protocols as protocols
-    from bayescontrol import record as record
-    from bayescontrol import report as report
-    from bayescontrol import rule as rule
-    from bayescontrol import schedules as schedules
-    from bayescontrol import seeding as seeding
-    from bayescontrol import serve as serve
-    from bayescontrol import simulators as simulators
-    from bayescontrol import situations as situations
-    from bayescontrol import statistics as statistics
-    from bayescontrol import systems as systems
-    from bayescontrol import testing as testing
-    from bayescontrol.bandits.contextual import LinearBandit as LinearBandit
-    from bayescontrol.bandits.contextual import LogisticBandit as LogisticBandit
-    from bayescontrol.bandits.contextual import SharedLinearBandit as SharedLinearBandit
+    # isort: off
+    from bayescontrol import (
+        alarms as alarms, bandits as bandits, bank as bank, baselines as baselines,
+        beliefs as beliefs, causal as causal, cli as cli, convergence as convergence,
+        durable as durable, entropy as entropy, errors as errors, finite as finite, gym as gym,
+        interaction as interaction, kernels as kernels, lab as lab, lqr as lqr, mdp as mdp,
+        metrics as metrics, modes as modes, offpolicy as offpolicy, plot as plot,
+        protocols as protocols, record as record, report as report, rule as rule,
+        schedules as schedules, seeding as seeding, serve as serve, simulators as simulators,
+        situations as situations, statistics as statistics, systems as systems,
+        testing as testing,
+    )  # fmt: skip
     from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family
-    from bayescontrol.bandits.joint import JointBandit as JointBandit
-    from bayescontrol.bandits.joint import LogitNormalBandit as LogitNormalBandit
+    from bayescontrol.bandits.contextual import (
+        LinearBandit as LinearBandit, LogisticBandit as LogisticBandit,
+        SharedLinearBandit as SharedLinearBandit,
+    )  # fmt: skip
+    from bayescontrol.bandits.joint import (
+        JointBandit as JointBandit, LogitNormalBandit as LogitNormalBandit,
+    )  # fmt: skip
     from bayescontrol.bank.bank import Bank as Bank
     from bayescontrol.baselines.naive import NaiveMixture as NaiveMixture
     from bayescontrol.beliefs.finite import FiniteBelief as FiniteBelief
@@ -61,23 +41,21 @@ if TYPE_CHECKING:  # type checkers read these lines, Python reads _MODULES
     from bayescontrol.errors import BayesControlError as BayesControlError
     from bayescontrol.finite.parametric import ParametricModes as ParametricModes
     from bayescontrol.finite.tabular import TabularModes as TabularModes
-    from bayescontrol.interaction import interact as interact
-    from bayescontrol.interaction import play as play
-    from bayescontrol.interaction import warm_start as warm_start
+    from bayescontrol.interaction import (
+        interact as interact, play as play, warm_start as warm_start,
+    )  # fmt: skip
     from bayescontrol.lab.agent_comparison import compare as compare
     from bayescontrol.lab.warm_up import warm_up as warm_up
     from bayescontrol.lqr.problem import LinearQuadratic as LinearQuadratic
     from bayescontrol.mdp.problem import GibbsMDP as GibbsMDP
-    from bayescontrol.modes import DiscreteMode as DiscreteMode
-    from bayescontrol.modes import PairedMode as PairedMode
-    from bayescontrol.modes import tailor as tailor
+    from bayescontrol.modes import (
+        DiscreteMode as DiscreteMode, PairedMode as PairedMode, tailor as tailor,
+    )  # fmt: skip
     from bayescontrol.protocols import MISSING as MISSING
-    from bayescontrol.record import Probe as Probe
-    from bayescontrol.record import Record as Record
+    from bayescontrol.record import Probe as Probe, Record as Record
     from bayescontrol.rule import ControlRule as ControlRule
     from bayescontrol.seeding import Stream as Stream
-    from bayescontrol.situations import follows_state as follows_state
-    from bayescontrol.situations import stay as stay
+    from bayescontrol.situations import follows_state as follows_state, stay as stay
 
 __version__ = "0.1.0"
 
