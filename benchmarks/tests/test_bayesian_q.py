@@ -22,6 +22,7 @@ from tests.baselines.test_td_learning import (
 
 from bayescontrol import Stream, interact
 from bayescontrol.kernels import arms
+from bayescontrol.kernels.families import number
 from bayescontrol.mdp import MDP
 
 #: The laws of the library's learners, collected in this module with the learners below.
@@ -184,7 +185,7 @@ def test_with_gamma_zero_moment_updating_is_the_conjugate_update() -> None:
     rows, row = np.array([[[0.3, 2.0, 1.5, 0.7]]]), np.array([0.3, 2.0, 1.5, 0.7])
     for r in rng.normal(2.0, 3.0, size=50):
         assert bayesian_q.update_moments(rows, 0.0, 0, 0, r, 0)
-        arms.learn(arms.NORMAL_GAMMA, np.empty(0), row, r)
+        arms.learn(number("normal_gamma"), np.empty(0), row, r)
     np.testing.assert_allclose(rows[0, 0], row, rtol=1e-13)
 
 

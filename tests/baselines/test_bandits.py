@@ -334,8 +334,8 @@ def bench(make: Callable[[Any], Any], runs: int, seed: int = 0) -> Scores:
     for run in range(runs):
         world = BANDIT.draw(Stream.named(seed, run, "world"))
         record = interact(make(world), world, STEPS, streams=both_streams(seed, run))
-        means = world.means
-        late = (record.actions[-LATE:] == world.best).mean()
+        means = world.means()
+        late = (record.actions[-LATE:] == world.best()).mean()
         lost = STEPS * means.max() - means[record.actions].sum()
         rows.append((record.observations[-LATE:].mean(), late, lost))
     return Scores(*np.array(rows).T)
@@ -369,7 +369,7 @@ def test_another_epsilon_is_detected(epsilon: float, decay: float) -> None:
 
 def test_the_oracle_earns_ten_elevenths_and_uniform_play_loses_9_22_per_step() -> None:
     """E max - E mean = 10/11 - 1/2; five standard errors, a false alarm in 6e-7 of the seeds."""
-    scores = bench(lambda world: Oracle(10, biases=world.means), 1000)
+    scores = bench(lambda world: Oracle(10, biases=world.means()), 1000)
     assert abs(scores.reward.mean() - 10 / 11) < 5 * scores.reward.std() / math.sqrt(1000)
     assert scores.regret.max() < 1e-9
     assert scores.best.min() == 1.0
