@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bayescontrol.lab.discovery import find, names
 from bayescontrol.lab.experiment import Columns, Experiment
-from bayescontrol.lab.registry import find, names
 
 OURS = [name for name in names() if find(name).run.__module__.startswith("bayescontrol.")]
 

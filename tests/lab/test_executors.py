@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bayescontrol.lab.executors import ClusterUnavailable, Dask, Processes
 from tests.interruptible import interruptible
 from tests.limits import TIMEOUT
 
 from bayescontrol.errors import MissingExtra
-from bayescontrol.lab.executors import ClusterUnavailable, Dask, Processes
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed
-from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import run_replicas
 from bayescontrol.lab.store import ResultStore, Shard, Study, merge
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import conduct
+from bayescontrol.lab.discovery import UnknownExperiment, find, from_anywhere, names
 from bayescontrol.lab.experiment import (
     Claim,
     Experiment,
@@ -17,7 +18,6 @@ from bayescontrol.lab.experiment import (
     all_ours_hold,
     tally,
 )
-from bayescontrol.lab.registry import UnknownExperiment, find, from_anywhere, names
 
 Installed = Any  # a callable that installs a package with entry points
 

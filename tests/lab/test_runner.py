@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
-from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import GroupSizer, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.store import Shard

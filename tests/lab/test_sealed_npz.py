@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from bayescontrol.lab.columns import assemble
-from bayescontrol.lab.provenance import Provenance
 from bayescontrol.lab.sealed_npz import (
     Damaged,
     Header,
@@ -17,6 +14,9 @@ from bayescontrol.lab.sealed_npz import (
     open_sealed,
     write_sealed,
 )
+
+from bayescontrol.lab.columns import assemble
+from bayescontrol.lab.provenance import Provenance
 
 COLUMNS: dict[str, np.ndarray[Any, Any]] = {
     "walk": np.arange(12.0).reshape(4, 3),

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bayescontrol.lab.sealed_npz import Damaged
 
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Experiment
 from bayescontrol.lab.manifest import NoResults, Reproduction, write_manifest
-from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import run_replicas
-from bayescontrol.lab.sealed_npz import Damaged
 from bayescontrol.lab.settings import InvalidSettings
 from bayescontrol.lab.store import CannotMerge, OtherResults, ResultStore, Shard, Study, merge, read
 

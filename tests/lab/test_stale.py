@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from tests.limits import TIMEOUT
 
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.manifest import read_manifest
 from bayescontrol.lab.provenance import Provenance, study_sources
-from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import run_replicas
 from bayescontrol.lab.store import CannotMerge, ResultStore, Study, merge, read
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bayescontrol.lab.sealed_npz import Damaged
 from tests.limits import TIMEOUT
 
 from bayescontrol.errors import Busy, Unwritable
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
 from bayescontrol.lab.manifest import Manifest, NoResults, read_manifest, results_in
 from bayescontrol.lab.provenance import Provenance
-from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import Job, run_replicas
-from bayescontrol.lab.sealed_npz import Damaged
 from bayescontrol.lab.store import OtherResults, ResultStore, Study, read
 
 MADE = Provenance({"bayescontrol": "0"}, {}, "c0de")

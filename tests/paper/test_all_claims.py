@@ -14,8 +14,8 @@ import pytest
 from benchmarks.arena import bandit_zoo, maze_sensitivity, maze_zoo
 
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
+from bayescontrol.lab.discovery import find, names
 from bayescontrol.lab.experiment import Experiment
-from bayescontrol.lab.registry import find, names
 
 #: Studies that are not installed.
 ARENA: dict[str, Experiment[Any]] = {

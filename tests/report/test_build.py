@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bayescontrol.lab.sealed_npz import Damaged
 
 from bayescontrol.errors import Unwritable
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
 from bayescontrol.lab.manifest import NoResults, Reproduction, Sweep, read_manifest, write_manifest
 from bayescontrol.lab.runner import Result
-from bayescontrol.lab.sealed_npz import Damaged
 from bayescontrol.plot.chart import Chart
 from bayescontrol.report.build import build, charts_of, section, write_index
 

@@ -7,11 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from bayescontrol._support.files import create_folder
-from bayescontrol.errors import Unwritable
-from bayescontrol.lab.runner import Result
-from bayescontrol.lab.settings import Point, plain
 from bayescontrol.report.folder import (
     as_object,
     paths_of,
@@ -19,6 +14,11 @@ from bayescontrol.report.folder import (
     write_claims,
     write_sweep_claims,
 )
+
+from bayescontrol._support.files import create_folder
+from bayescontrol.errors import Unwritable
+from bayescontrol.lab.runner import Result
+from bayescontrol.lab.settings import Point, plain
 
 EVIL = "</script><script>alert('x')</script>"
 KEYS = ["name", "claim", "source", "expected", "ours", "error", "holds"]

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from bayescontrol.report.folder import merged_tables
+from bayescontrol.report.sweep import sweep_charts
 
 from bayescontrol.lab.experiment import Claim, Score, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart
-from bayescontrol.report.folder import merged_tables
 from bayescontrol.report.page import Section, index
-from bayescontrol.report.sweep import sweep_charts
 
 MEAN = Claim("mean", "the mean is 1", "ours", 1.0, 2.0, 0.25, True)
 WORD = Claim("word", "it is a", "paper", "a", "a", None, True, place="section 1")

@@ -16,9 +16,9 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -54,7 +54,7 @@ def worker_count(workers: int | None) -> int:
 
 def unordered(
     function: Callable[[A], T], tasks: Iterable[A], workers: int | None = None
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """Yield function(task) for all tasks, as soon as each is ready.
 
     Tasks are taken from the iterable while others run. If the loop over the results ends early, by
@@ -68,7 +68,8 @@ def unordered(
         return
     joblib = _joblib()
     # As bytes: a Dask scheduler may be unable to import the modules of the function.
-    call = partial(_call_in_worker, joblib.externals.cloudpickle.dumps(function), os.getpid())
+    pickled = pickle.dumps(joblib.wrap_non_picklable_objects(function))  # lambdas, too
+    call = partial(_call_in_worker, pickled, os.getpid())
     parallel = joblib.Parallel(
         return_as="generator_unordered", batch_size=1, **({} if workers is None else {
             "n_jobs": workers, "backend": "loky",
@@ -79,15 +80,18 @@ def unordered(
     calls = (joblib.delayed(call)(task, is_first=i == 0) for i, task in enumerate(tasks))
     with _interrupts_ignored():
         results = parallel(calls)  # starts the workers
-    with closing(results), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # joblib warns if results are not used
-        yield from results
+    try:
+        for result in results:  # noqa: UP028 - `yield from` would close `results` first
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # joblib warns if results are not used
+            results.close()
 
 
 def _joblib() -> Any:
     with needs_extra("workers > 1", "joblib", "lab"):
         import joblib  # type: ignore[import-untyped]
-        import joblib.externals.cloudpickle  # type: ignore[import-untyped]
     return joblib
 
 
@@ -168,7 +172,9 @@ def _dask_backend(client: Any) -> Any:
             return future
 
         def retrieve_result_callback(self, out: Any) -> Any:
-            return out.result() if isinstance(out, Future) else super().retrieve_result_callback(out)
+            return (
+                out.result() if isinstance(out, Future) else super().retrieve_result_callback(out)
+            )
 
     return DaskBackend(client=client)
 
@@ -189,6 +195,8 @@ def _prepare_process(parent: int, path: Sequence[str]) -> None:
     """Initialise a process of loky; `path` is the parent's."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.path[:] = path
+    # Functions of the parent's script belong to __main__, but their file is not that of loky.
+    vars(sys.modules["__main__"]).pop("__file__", None)
     threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
 
 
