@@ -8,6 +8,7 @@ The output of workers goes to standard error. Workers ignore Ctrl-C, which their
 end with their parent.
 """
 
+import copyreg
 import logging
 import os
 import pickle
@@ -23,8 +24,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from bayescontrol import kernels
-from bayescontrol.errors import BayesControlError, needs_extra
+from bayescontrol.errors import BayesControlError, MissingCapability, needs_extra
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -34,6 +37,11 @@ T = TypeVar("T")
 _SCHEDULER_TIMEOUT: Final = 10.0
 _WORKER_TIMEOUT: Final = 30.0
 _PARENT_POLL: Final = 0.5
+
+# The settings of an experiment that is defined in a script are sent to workers with their types.
+copyreg.pickle(  # type: ignore[type-var] # Meta has __rich_repr__, and no type says so
+    msgspec.Meta, lambda meta: (partial(msgspec.Meta, **dict(meta.__rich_repr__())), ())
+)
 
 
 class ClusterUnavailable(BayesControlError, RuntimeError):
@@ -68,7 +76,13 @@ def unordered(
         return
     joblib = _joblib()
     # As bytes: a Dask scheduler may be unable to import the modules of the function.
-    pickled = pickle.dumps(joblib.wrap_non_picklable_objects(function))  # lambdas, too
+    try:
+        pickled = pickle.dumps(joblib.wrap_non_picklable_objects(function))  # lambdas, too
+    except Exception as error:  # pickle raises AttributeError and TypeError as well as its own
+        raise MissingCapability(
+            f"{function!r} cannot be sent to another process ({error}): define what it uses at the "
+            "top of a module, or use one worker"
+        ) from error
     call = partial(_call_in_worker, pickled, os.getpid())
     parallel = joblib.Parallel(
         return_as="generator_unordered", batch_size=1, **({} if workers is None else {
