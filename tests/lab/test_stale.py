@@ -196,13 +196,6 @@ def test_a_failed_fresh_command_says_how_to_continue(project: Path) -> None:
     assert "Run the same command without --fresh to continue." in done.stderr
 
 
-@pytest.mark.parametrize("words", [("--fresh",), ("--fresh", "--keep-stale", "--out", "results")])
-def test_contradicting_options_are_refused(project: Path, words: tuple[str, ...]) -> None:
-    done = shell(project, "run", "my_study.py", *words)
-    assert done.returncode == 2
-    assert "use either --keep-stale or --fresh, and only together with --out" in done.stderr
-
-
 def test_worker_processes_report_the_same_code(project: Path) -> None:
     run_study(project, "--workers", 2, "--runs", 3)
     mean, messages = run_study(project)

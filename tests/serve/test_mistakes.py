@@ -4,12 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bayescontrol.cli.demo import demo
 from click.testing import CliRunner
 from tests.serve.raw import ask
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.cli.serve import serve
+from bayescontrol.cli.serve import demo, serve
 from bayescontrol.durable import named_model, open_agent
 from bayescontrol.errors import BadSituation, BayesControlError, ModelMismatch
 from bayescontrol.mdp import GibbsMDP

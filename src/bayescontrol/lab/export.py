@@ -5,7 +5,7 @@
     xarray              one variable per column, with named axes; settings as attributes
     pandas              one row for each (run, step), one column per variable; name[i] along axes
 
-Other libraries start from these: `polars.from_pandas(to_pandas(record))` is a table of polars. For
+Other libraries start from these: `polars.DataFrame(to_pandas(record).to_dict("list"))`. For
 ArviZ, runs are chains and steps are draws (see the tutorial on studies).
 
 Runs count from 0 and steps from 1. Values and types are not changed, except for Python objects,
