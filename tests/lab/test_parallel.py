@@ -69,6 +69,11 @@ def test_tasks_run_in_other_processes_and_the_rest_is_not_started_after_an_error
     assert len(list(left)) > 900
 
 
+def test_a_cluster_with_one_thread_is_used() -> None:
+    with dask_cluster("local", workers=1):
+        assert os.getpid() not in set(unordered(lambda _: os.getpid(), range(3)))
+
+
 @pytest.mark.usefixtures("dask")
 def test_a_failed_replica_on_the_cluster_is_reported_with_its_traceback() -> None:
     faulty = find(f"{STUDIES / 'paced_study.py'}:faulty")

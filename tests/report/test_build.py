@@ -153,8 +153,8 @@ def test_a_file_in_place_of_a_folder_is_reported(result: Result, tmp_path: Path)
 
 
 EVIL = "</script><script>alert('x')</script>"
-KEYS = ["name", "claim", "source", "expected", "ours", "error", "holds", "verdict", "exact", "place",
-        "threshold_origin"]  # fmt: skip
+KEYS = ["name", "claim", "source", "expected", "ours", "error", "holds", "verdict", "exact",
+        "place", "threshold_origin"]  # fmt: skip
 
 
 def test_the_object_has_exactly_the_promised_keys(result: Result) -> None:

@@ -39,9 +39,7 @@ _WORKER_TIMEOUT: Final = 30.0
 _PARENT_POLL: Final = 0.5
 
 # The settings of an experiment that is defined in a script are sent to workers with their types.
-copyreg.pickle(  # type: ignore[type-var] # Meta has __rich_repr__, and no type says so
-    msgspec.Meta, lambda meta: (partial(msgspec.Meta, **dict(meta.__rich_repr__())), ())
-)
+copyreg.pickle(msgspec.Meta, lambda meta: (partial(msgspec.Meta, **dict(meta.__rich_repr__())), ()))
 
 
 class ClusterUnavailable(BayesControlError, RuntimeError):
@@ -177,7 +175,7 @@ def _dask_backend(client: Any) -> Any:
     class DaskBackend(DaskDistributedBackend):  # type: ignore[misc] # untyped
         def effective_n_jobs(self, n_jobs: int) -> int:
             """Return at least 2: with 1, joblib would run the tasks in this process."""
-            return max(2, super().effective_n_jobs(n_jobs))
+            return max(2, int(super().effective_n_jobs(n_jobs)))
 
         def submit(self, func: Any, callback: Any = None) -> Any:
             """Report also tasks whose worker has died; joblib would wait for them for ever."""
