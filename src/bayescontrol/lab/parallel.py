@@ -90,7 +90,7 @@ def unordered(
         })
     )  # fmt: skip
     calls = (joblib.delayed(call)(task, is_first=i == 0) for i, task in enumerate(tasks))
-    with _interrupts_ignored():
+    with _interrupts_delayed():
         results = parallel(calls)  # starts the workers
     try:
         for result in results:  # noqa: UP028 - `yield from` would close `results` first
@@ -130,7 +130,7 @@ def dask_cluster(
     with ExitStack() as stack:
         try:
             if address == "local":
-                with _interrupts_ignored():
+                with _interrupts_delayed():
                     cluster: Any = distributed.LocalCluster(  # type: ignore[no-untyped-call]
                         n_workers=workers or available_cores(),
                         threads_per_worker=1,
@@ -220,13 +220,16 @@ def _end_with_parent(parent: int) -> None:
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Make processes that are started inside the block ignore Ctrl-C; their parent stops them."""
-    if threading.current_thread() is not threading.main_thread():
+def _interrupts_delayed() -> Iterator[None]:
+    """Delay Ctrl-C to the end of the block; processes that are started in it never receive it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    previous_handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # its start, in the block, would unblock the signal
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous_handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
