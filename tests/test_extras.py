@@ -13,15 +13,15 @@ CASES = [
     ("psycopg", f"{OPEN}('postgresql:///x')", "postgres"),
     ("matplotlib", "from bayescontrol.plot import figures; figures._matplotlib()", "plot"),
     ("rich", "from bayescontrol.report import tables; tables._rich()", "lab"),
-    ("joblib", "from bayescontrol.lab.agent_comparison import _all_runs\n"
-     "next(_all_runs(None, 2, 2))", "lab"),
-    ("distributed", "from bayescontrol.lab.executors import Dask; Dask('local')", "cluster"),
+    ("joblib", "from bayescontrol.lab.parallel import unordered as u; next(u(abs, [1], 2))", "lab"),
+    ("distributed", "from bayescontrol.lab.parallel import dask_cluster as c; c().__enter__()",
+     "cluster"),
     ("litestar", "from bayescontrol.serve import Server", "serve"),
-    ("pandas", "from bayescontrol.lab import export; export._library('pandas')", "export"),
+    ("xarray", "from bayescontrol.lab import export; export.to_pandas({})", "export"),
 ]  # fmt: skip
 OPTIONAL = (
-    "apsw", "arviz", "control", "distributed", "gymnasium", "joblib", "litestar", "matplotlib",
-    "pandas", "polars", "prometheus_client", "psycopg", "rich", "uvicorn", "uvloop", "xarray",
+    "apsw", "control", "distributed", "gymnasium", "joblib", "litestar", "matplotlib",
+    "pandas", "prometheus_client", "psycopg", "rich", "uvicorn", "uvloop", "xarray",
 )  # fmt: skip
 
 
@@ -54,6 +54,7 @@ def test_every_public_name_and_a_run_work_without_any_extra() -> None:
         "import bayescontrol as bc\n"
         "for name in bc.__all__: getattr(bc, name)\n"
         "import bayescontrol.baselines, bayescontrol.beliefs, bayescontrol.bank\n"
+        "import bayescontrol.simulators\n"
         "import bayescontrol.lab, bayescontrol.lqr, bayescontrol.mdp, bayescontrol.durable\n"
         "problem = bc.BernoulliBandit(2)\n"
         "print(len(bc.interact(problem.agent(), problem.environment([0.2, 0.8]), 10)))"
@@ -63,7 +64,7 @@ def test_every_public_name_and_a_run_work_without_any_extra() -> None:
 
 
 def test_the_command_line_names_its_extra_without_a_traceback() -> None:
-    done = run_without(("rich",), "from bayescontrol.cli.__main__ import main; main()")
+    done = run_without(("rich",), "from bayescontrol.cli.main import main; main()")
     assert done.returncode == 1
     assert done.stderr == (
         "Error: the command line needs rich, which is not installed: "

@@ -15,7 +15,7 @@ from benchmarks.peers.bandit_worlds import DIGITS
 from benchmarks.peers.environments import NotInstalled
 from benchmarks.peers.process import start
 
-from bayescontrol.lab.runner import Progress
+from bayescontrol.lab.progress import Progress
 
 TOPIC: Final = "bandits"
 _MODULE: Final = "benchmarks.peers.bayescontrol"

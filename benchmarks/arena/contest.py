@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.peers.environments import NotInstalled
 from benchmarks.peers.process import start
 
-from bayescontrol.lab.runner import Progress
+from bayescontrol.lab.progress import Progress
 from bayescontrol.statistics import Interval, holm, mean_interval
 
 Judgement: TypeAlias = Literal["better", "worse", "no difference shown"]

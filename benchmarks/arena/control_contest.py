@@ -21,7 +21,7 @@ from benchmarks.peers.worker import serve
 
 from bayescontrol.baselines import CertaintyEquivalence, OptimalController
 from bayescontrol.interaction import interact
-from bayescontrol.lab.runner import Progress
+from bayescontrol.lab.progress import Progress
 from bayescontrol.lqr import LinearPlant, LinearQuadratic, LinearSystem, SystemPrior
 from bayescontrol_paper.motor import (
     RATES,

@@ -27,7 +27,7 @@ from bayescontrol._arrays import FloatArray
 from bayescontrol.baselines import OptimalPolicy, QLearning, RLearning
 from bayescontrol.gym import drive, episodic_agent
 from bayescontrol.interaction import interact
-from bayescontrol.lab.runner import Progress
+from bayescontrol.lab.progress import Progress
 from bayescontrol.mdp import (
     ADAPTIVE,
     MDP,

@@ -34,7 +34,7 @@ from benchmarks.peers.open_bandit import (
 from benchmarks.peers.worker import serve
 
 from bayescontrol.durable.events import Created, Decided, Event, Observed
-from bayescontrol.lab.runner import Progress
+from bayescontrol.lab.progress import Progress
 from bayescontrol.offpolicy import WhatIf, what_if
 from bayescontrol.statistics import mean_interval
 

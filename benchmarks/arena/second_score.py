@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.arena.contest import Contestant, Result, World, play_all
 
-from bayescontrol.lab.runner import Progress
+from bayescontrol.lab.progress import Progress
 
 
 def play_for_two_scores(

@@ -24,7 +24,7 @@ from benchmarks.peers import environments
 from benchmarks.peers.bandit_worlds import facts, make_run, play, preparer
 
 from bayescontrol._arrays import FloatArray
-from bayescontrol.lab.runner import Silent
+from bayescontrol.lab.progress import Silent
 
 WORLD = World("games", "dice", "Six sides.", "regret", True, Size(3, 20), Size(4, 30), "ours")
 

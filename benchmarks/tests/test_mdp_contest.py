@@ -27,7 +27,7 @@ from benchmarks.arena.mdp_contest import (
 from benchmarks.arena.second_score import play_for_two_scores
 
 from bayescontrol import interact
-from bayescontrol.lab.runner import Silent
+from bayescontrol.lab.progress import Silent
 from bayescontrol.mdp import policy_iteration
 from bayescontrol.seeding import Stream
 

@@ -18,7 +18,7 @@ from benchmarks.peers.open_bandit import (
     read_log,
 )
 
-from bayescontrol.lab.runner import Silent
+from bayescontrol.lab.progress import Silent
 
 ITEMS, ROWS = 4, 3_000
 #: Probabilities of a click on each item, and with which the second policy shows it.

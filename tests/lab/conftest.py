@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Experiment
-from bayescontrol.lab.registry import find
 
 STUDY = Path(__file__).parent / "studies" / "coin_study.py"
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import conduct
+from bayescontrol.lab.discovery import UnknownExperiment, find, from_anywhere, names
 from bayescontrol.lab.experiment import (
     Claim,
     Experiment,
@@ -17,7 +18,6 @@ from bayescontrol.lab.experiment import (
     all_ours_hold,
     tally,
 )
-from bayescontrol.lab.registry import UnknownExperiment, find, from_anywhere, names
 
 Installed = Any  # a callable that installs a package with entry points
 
@@ -225,3 +225,23 @@ def test_claims_of_the_paper_and_checks_of_ours_are_counted_separately() -> None
         "paper": {"refuted": 1},
         "ours": {"holds": 3, "fails": 1},
     }
+
+
+# -- a replica does not depend on the number of replicas ----------------------------------------
+
+
+def depends_on_runs(experiment: Experiment[Any]) -> bool:
+    few, many = (experiment.run(replace(experiment.quick, runs=n), 1) for n in (2, 3))
+    return {k: v.tobytes() for k, v in few.items()} != {k: v.tobytes() for k, v in many.items()}
+
+
+OURS = [name for name in names() if find(name).run.__module__.startswith("bayescontrol")]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_replica_of_ours_does_not_depend_on_the_number_of_runs(name: str) -> None:
+    assert not depends_on_runs(find(name))
+
+
+def test_dependence_on_the_number_of_runs_is_detected(study: Path) -> None:
+    assert depends_on_runs(find(f"{study.with_name('paced_study.py')}:impure"))

@@ -1,12 +1,10 @@
-"""Records and results are exported to xarray, pandas, polars and arviz bit for bit."""
+"""Records and results are exported to xarray and pandas bit for bit."""
 
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,11 +15,9 @@ from bayescontrol import Record, interact
 from bayescontrol.errors import MissingExtra
 from bayescontrol.finite.examples import three_modes
 from bayescontrol.lab import Experiment, conduct, run_replicas
-from bayescontrol.lab.export import Unexportable, to_arviz, to_pandas, to_polars, to_xarray
-from bayescontrol.lab.store import ResultStore, Shard, Study, read
+from bayescontrol.lab.export import Unexportable, to_pandas, to_xarray
+from bayescontrol.lab.store import ResultStore, Study, read
 from bayescontrol.record import drawn_mode, posterior
-
-EXPORTS: tuple[Callable[..., Any], ...] = (to_xarray, to_pandas, to_polars, to_arviz)
 
 
 def played(run: int) -> Record:
@@ -60,17 +56,16 @@ def same(found: Any, array: npt.NDArray[Any]) -> bool:
 # -- values -----------------------------------------------------------------------------------
 
 
-def test_every_type_reaches_xarray_pandas_and_polars_bit_for_bit() -> None:
+def test_every_type_reaches_xarray_and_pandas_bit_for_bit() -> None:
     record = every_type()
-    data, frame, table = to_xarray(record), to_pandas(record), to_polars(record)
+    data, frame = to_xarray(record), to_pandas(record)
     assert list(data.data_vars) == list(record.columns())
-    assert list(frame.columns) == list(table.columns) == ["step", *record.columns()]
+    assert list(frame.columns) == ["step", *record.columns()]
     for name, column in record.columns().items():
         assert same(data[name].values, column)
         assert same(frame[name].to_numpy(), column)
-        assert same(table[name].to_numpy(), column)
     assert data.sizes == {"step": 5}
-    for steps in (data.step.values, frame["step"], table["step"]):
+    for steps in (data.step.values, frame["step"]):
         assert same(steps, np.arange(1, 6))
 
 
@@ -88,14 +83,12 @@ def test_a_table_has_a_row_for_each_run_and_step_and_a_column_along_other_axes()
     records = [played(run) for run in range(2)]
     names = ["a", "b", "c"]
     frame = to_pandas(records, dims={"posterior": ["mode"]}, coords={"mode": names})
-    table = to_polars(records)
-    assert frame.shape == table.shape == (10, 8)
+    assert frame.shape == (10, 8)
     assert list(frame.columns)[4:] == ["posterior[a]", "posterior[b]", "posterior[c]", "drawn"]
-    assert table.columns[4:7] == [f"posterior[{name}]" for name in records[0].mode_names]
     for (run, step), row in frame.groupby(["run", "step"]):
         there = records[run]["posterior"][step - 1]
         assert same(row[[f"posterior[{name}]" for name in names]].to_numpy()[0], there)
-    assert frame["run"].to_list() == table["run"].to_list() == [0] * 5 + [1] * 5
+    assert frame["run"].to_list() == [0] * 5 + [1] * 5
 
 
 def test_a_value_per_run_is_repeated_in_each_of_its_rows() -> None:
@@ -132,9 +125,9 @@ def test_results_read_from_a_folder_have_their_runs_and_manifest(
 ) -> None:
     settings = coin.settings(runs=5, steps=6)
     with ResultStore(tmp_path, Study.of(coin, settings)) as store:
-        columns = run_replicas(coin, settings, store=store, shard=Shard(2, 2))
+        columns = run_replicas(coin, settings, store=store)
     data = to_xarray(read(tmp_path))
-    assert data.run.values.tolist() == [1, 3]
+    assert data.run.values.tolist() == [0, 1, 2, 3, 4]
     for name, column in columns.items():
         assert same(data[name].values, column)
     assert json.loads(data.attrs["manifest"])["experiment"] == data.attrs["experiment"] == "coin"
@@ -167,60 +160,18 @@ def test_attributes_can_be_written_to_netcdf(tmp_path: Path) -> None:
         assert json.loads(back.attrs[name]) == attrs[name]
 
 
-# -- arviz ------------------------------------------------------------------------------------
-
-
-def test_chains_are_runs_and_draws_are_steps_for_arviz() -> None:
-    records = [played(run) for run in range(4)]
-    data = to_arviz(records, dims={"posterior": ["mode"]}, coords={"mode": ["a", "b", "c"]})
-    assert data.posterior.posterior.dims == ("chain", "draw", "mode")
-    assert same(data.posterior.posterior.values, np.stack([r["posterior"] for r in records]))
-    summary: Any = sys.modules["arviz"].summary(data, var_names=["posterior"])
-    assert [str(name) for name in summary.index] == [f"posterior[{m}]" for m in "abc"]
-    expected = np.mean([record["posterior"] for record in records], axis=(0, 1))
-    assert summary["mean"].to_numpy(dtype=float) == pytest.approx(expected, abs=0.01)
-
-
-def test_one_record_is_one_chain_and_text_goes_to_constant_data() -> None:
-    data = to_arviz(every_type(), group="prior")
-    assert dict(data.prior.sizes) == {"chain": 1, "draw": 5}
-    assert list(data.prior.data_vars) == ["observations", "large", "small", "half", "seen"]
-    assert data.constant_data.actions.values.tolist() == [every_type().actions.tolist()]
-    assert data.prior.draw.values.tolist() == [1, 2, 3, 4, 5]
-
-
-def test_a_chain_needs_at_least_one_step() -> None:
-    with pytest.raises(Unexportable, match=r"number for each step.*dims="):
-        to_arviz({"total": np.array([3.0, 4.0])})
-
-
-def test_arviz_1_gets_a_datatree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arviz 1 needs Python 3.12; a stub has the one name by which it is recognised."""
-    import xarray as xr
-
-    monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(convert_to_datatree=None))
-    data = to_arviz(every_type())
-    assert isinstance(data, xr.DataTree)
-    assert set(data.children) == {"posterior", "constant_data"}
-    assert same(data["posterior/large"].to_numpy()[0], every_type()["large"])
-
-
 # -- refusals ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("export", EXPORTS)
-def test_python_objects_are_refused_unless_a_conversion_is_given(
-    export: Callable[..., Any],
-) -> None:
+def test_python_objects_are_refused_unless_a_conversion_is_given() -> None:
     record = Record([{"left": 1}, {"right": 2}], [1.0, 2.0])
     with pytest.raises(Unexportable, match=r"'actions' holds Python objects such as {'left': 1}"):
-        export(record)
+        to_xarray(record)
     with pytest.raises(Unexportable, match="to a plain value"):
-        export(record, objects=lambda value: value)
-    export(record, objects=str)
-    assert to_polars(record, objects=lambda a: max(a.values()))["actions"].to_list() == [1, 2]
+        to_xarray(record, objects=lambda value: value)
+    assert to_pandas(record, objects=lambda a: max(a.values()))["actions"].to_list() == [1, 2]
     pairs = Record([("left", 1), ("right", 2)], [1.0, 2.0])
-    assert to_polars(pairs, objects=str)["actions"].to_list() == ["('left', 1)", "('right', 2)"]
+    assert to_pandas(pairs, objects=str)["actions"].to_list() == ["('left', 1)", "('right', 2)"]
 
 
 @pytest.mark.parametrize(
@@ -229,10 +180,18 @@ def test_python_objects_are_refused_unless_a_conversion_is_given(
         ({"y": np.ones((2, 3))}, {"dims": {"z": ["mode"]}}, r"\['z'\]: the columns are y"),
         ({"y": np.ones((2, 3))}, {"dims": {"y": ["a", "b"]}}, r"shape \(2, 3\)"),
         ({"y": np.ones((2, 3))}, {"dims": {"y": ["run"]}}, "its axes are run, run"),
-        ({"y": np.ones(2), "z": np.ones(3)}, {}, "axis 'run' has 3 entries in column 'z'"),
+        (
+            {"y": np.ones(2), "z": np.ones(3)},
+            {},
+            "conflicting sizes for dimension 'run': length 3 on 'z'",
+        ),
         ({"y": np.array(1.0)}, {}, r"shape \(\)"),
-        ({"run": np.ones(2)}, {}, "names both of columns and of axes"),
-        ({"y": np.ones(2)}, {"coords": {"run": [1, 2, 3]}}, "3 labels for axis 'run'"),
+        ({"run": np.ones(2)}, {}, "'run'.* found in both data_vars and coords"),
+        (
+            {"y": np.ones(2)},
+            {"coords": {"run": [1, 2, 3]}},
+            "conflicting sizes for dimension 'run': .*length 3",
+        ),
         ([], {}, "list cannot be exported"),
         ([Record([1], [1]), Record([1, 2], [1, 2])], {}, "record 1 has columns"),
         ([Record([1], [1]), Record([1], [1.0])], {}, "record 1 has columns"),
@@ -243,25 +202,25 @@ def test_inconsistent_axes_are_refused(columns: Any, options: dict[str, Any], pr
         to_xarray(columns, **options)
 
 
-def test_types_that_polars_cannot_hold_are_refused() -> None:
-    record = Record([0], [1.0], {"wave": np.array([1 + 2j])})
-    assert same(to_pandas(record)["wave"].to_numpy(), record["wave"])
-    with pytest.raises(Unexportable, match="'wave' is complex128"):
-        to_polars(record)
-
-
-@pytest.mark.parametrize("export", EXPORTS)
 def test_a_missing_library_is_reported_with_the_install_command(
-    export: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    name = export.__name__.removeprefix("to_")
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtra, match=rf"{name}, .*pip install 'bayescontrol\[export\]'"):
-        export(every_type())
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(MissingExtra, match=r"xarray, .*pip install 'bayescontrol\[export\]'"):
+        to_pandas(every_type())
+
+
+def test_the_lines_of_the_tutorial_for_polars_and_arviz_work() -> None:
+    polars, arviz = pytest.importorskip("polars"), pytest.importorskip("arviz")
+    table = polars.DataFrame(to_pandas(every_type()).to_dict("list"))
+    assert table.columns == ["step", *every_type().columns()]
+    chains = to_xarray([played(run) for run in range(4)]).rename(run="chain", step="draw")
+    data = arviz.convert_to_inference_data(chains[["posterior"]])
+    assert data.posterior.posterior.dims == ("chain", "draw", "mode")
 
 
 def test_importing_the_lab_loads_none_of_the_libraries() -> None:
     look = "import sys, bayescontrol.lab.export, bayescontrol.statistics; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     loaded = set(out.stdout.split())
-    assert not loaded & {"xarray", "pandas", "polars", "arviz", "scipy", "numba", "matplotlib"}
+    assert not loaded & {"xarray", "pandas", "scipy", "numba", "matplotlib"}

@@ -1,10 +1,9 @@
 """Replicas give the same bytes however they are run, and failures are reported by run."""
 
-import multiprocessing
 import subprocess
 import sys
 import threading
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayescontrol.errors import MissingCapability
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score
-from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import GroupSizer, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings
-from bayescontrol.lab.store import Shard
 
 
 class RecordedProgress:
@@ -24,13 +23,9 @@ class RecordedProgress:
 
     def __init__(self) -> None:
         self.counts: list[tuple[int, int]] = []
-        self.messages = 0
 
     def advance(self, done: int, total: int, /) -> None:
         self.counts.append((done, total))
-
-    def compiling(self) -> None:
-        self.messages += 1
 
 
 def as_bytes(columns: Columns) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
@@ -50,15 +45,31 @@ def test_two_workers_give_the_bytes_of_one_although_run_0_finishes_last(
     assert reported.counts == sorted(reported.counts)
 
 
-def test_runs_are_stacked_in_their_order(coin: Experiment[Any]) -> None:
-    counted = replace(coin, run=lambda settings, i: {"i": np.array(i)})
-    assert run_replicas(counted, coin.settings(runs=7))["i"].tolist() == list(range(7))
+@pytest.mark.parametrize("workers", [1, 2])
+def test_runs_are_stacked_in_their_order_also_for_a_lambda(
+    coin: Experiment[Any], workers: int
+) -> None:
+    numbered = replace(coin, run=lambda settings, i: {"i": np.array(i)})
+    assert run_replicas(numbered, coin.settings(runs=7), workers)["i"].tolist() == list(range(7))
 
 
-def test_each_finished_replica_is_reported(coin: Experiment[Any]) -> None:
-    reported = RecordedProgress()
-    run_replicas(coin, coin.settings(runs=3), progress=reported)
-    assert reported.counts == [(0, 3), (1, 3), (2, 3), (3, 3)]
+def test_a_script_can_use_workers_and_numba_is_not_loaded_before_it_is_needed(
+    tmp_path: Path, study: Path
+) -> None:
+    """The functions of a script have no module that a worker could import."""
+    script = tmp_path / "script.py"
+    script.write_text(f"""{study.read_text()}
+if __name__ == "__main__":
+    import sys
+    from pathlib import Path
+    from bayescontrol.lab import ResultStore, Study, run_replicas
+    with ResultStore(Path(sys.argv[1]), Study.of(coin, coin.quick)) as store:
+        run_replicas(coin, coin.quick, workers=2, store=store)
+    print(*store.results.manifest.provenance[0].provenance.sources, "numba" in sys.modules)
+""")
+    command = [sys.executable, str(script), str(tmp_path / "results")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "bayescontrol script False\n"
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -70,79 +81,30 @@ def test_a_failed_replica_is_reported_with_its_settings(study: Path, workers: in
     assert caught.value.__cause__ is not None
 
 
-def test_a_worker_that_dies_is_reported(study: Path) -> None:
-    deadly = find(f"{study}:deadly")
-    with pytest.raises(ExperimentFailed, match="deadly: a worker process died"):
-        run_replicas(deadly, deadly.settings(runs=2), workers=2)
+_Run = Callable[[Any, int], Columns]
+INVALID: list[tuple[_Run, str]] = [
+    (lambda _, i: {"y": np.zeros(1 + (i > 0))}, r"run 1 has columns .*2,.* run 0 has .*1,"),
+    (
+        lambda _, i: {"y": np.array(1.5 if i else 1)},
+        r"run 1 has columns .*float64.*, run 0 .*int64",
+    ),
+    (lambda _, i: {"y": np.array([object()])}, "column 'y' of run 0 holds Python objects"),
+    (lambda _, i: {"y": np.zeros(2, dtype=[("x", float)])}, "column 'y' of run 0 holds records"),
+]
 
 
-def test_columns_that_change_shape_are_refused(study: Path) -> None:
-    ragged = find(f"{study}:ragged")
-    with pytest.raises(ExperimentFailed, match=r"ragged: run 1 has columns .*2,.* run 0 has .*1,"):
-        run_replicas(ragged, ragged.settings(runs=3))
-
-
-def test_columns_of_python_objects_are_refused(coin: Experiment[Any]) -> None:
-    odd = replace(coin, run=lambda settings, i: {"share": np.array([object()])})
-    with pytest.raises(ExperimentFailed, match="column 'share' of run 0 holds Python objects"):
-        run_replicas(odd, coin.settings())
+@pytest.mark.parametrize(("run", "message"), INVALID)
+def test_invalid_columns_are_refused(coin: Experiment[Any], run: _Run, message: str) -> None:
+    """If types could change, the result of a run would depend on the runs it is grouped with."""
+    with pytest.raises(ExperimentFailed, match=message):
+        run_replicas(replace(coin, run=run), coin.settings(runs=3))
 
 
 def test_a_run_that_cannot_be_pickled_is_reported(coin: Experiment[Any]) -> None:
-    local = replace(coin, run=lambda settings, i: {"i": np.array(i)})
-    with pytest.raises(ExperimentFailed, match="cannot be sent to another process"):
-        run_replicas(local, coin.settings(), workers=2)
-
-
-def test_columns_of_records_are_refused(coin: Experiment[Any]) -> None:
-    odd = replace(coin, run=lambda settings, i: {"share": np.zeros(2, dtype=[("x", float)])})
-    with pytest.raises(ExperimentFailed, match="column 'share' of run 0 holds records"):
-        run_replicas(odd, coin.settings())
-
-
-def test_columns_that_change_type_are_refused(coin: Experiment[Any]) -> None:
-    """Otherwise the result of a run would depend on the runs it is grouped with."""
-    odd = replace(coin, run=lambda settings, i: {"y": np.array(1.5 if i else 1)})
-    with pytest.raises(ExperimentFailed, match=r"run 1 has columns .*float64.*, run 0 .*int64"):
-        run_replicas(odd, coin.settings())
-
-
-def test_any_executor_works_and_stays_open(coin: Experiment[Any]) -> None:
-    settings = coin.settings(runs=23)
-    local = replace(coin, run=lambda settings, i: coin.run(settings, i))
-    with ThreadPoolExecutor(2) as threads:
-        first = run_replicas(local, settings, executor=threads)
-        assert threads.submit(abs, -1).result() == 1
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context) as processes:
-        second = run_replicas(coin, settings, executor=processes)
-    assert as_bytes(first) == as_bytes(second) == as_bytes(run_replicas(coin, settings))
-
-
-def test_a_failed_executor_is_reported_with_the_experiment(coin: Experiment[Any]) -> None:
-    with ThreadPoolExecutor(1) as threads:
-        threads.shutdown()
-        with pytest.raises(ExperimentFailed, match="coin: the executor failed with RuntimeError"):
-            run_replicas(coin, coin.settings(), executor=threads)
-
-
-def test_no_more_runs_are_started_after_an_error(study: Path) -> None:
-    broken, started = find(f"{study}:broken"), list[int]()
-
-    def run(settings: Any, i: int) -> Columns:
-        started.append(i)
-        return broken.run(settings, i)
-
-    with ThreadPoolExecutor(1) as threads, pytest.raises(ExperimentFailed, match="run 3 raised"):
-        run_replicas(replace(broken, run=run), broken.settings(runs=1000), executor=threads)
-    assert len(started) < 50
-
-
-def test_a_shard_can_be_run_without_a_folder(coin: Experiment[Any]) -> None:
-    settings = coin.settings(runs=10)
-    part = run_replicas(coin, settings, shard=Shard(2, 3))
-    whole = run_replicas(coin, settings)
-    assert part["share"].tobytes() == whole["share"][1::3].tobytes()
+    lock = threading.Lock()
+    locked = replace(coin, run=lambda settings, i: {"i": np.array(lock.locked())})
+    with pytest.raises(MissingCapability, match=r"cannot be sent to another process .*lock"):
+        run_replicas(locked, coin.settings(), workers=2)
 
 
 def test_a_failed_score_is_reported(coin: Experiment[Any]) -> None:
@@ -173,30 +135,6 @@ def test_workers_can_be_started_from_a_thread(coin: Experiment[Any]) -> None:
     thread.start()
     thread.join()
     assert as_bytes(found[0]) == as_bytes(run_replicas(coin, coin.settings(runs=2)))
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_first_compilation_is_announced_once(study: Path, workers: int) -> None:
-    compiled, reported = find(f"{study}:compiled"), RecordedProgress()
-    run_replicas(compiled, compiled.settings(runs=2), workers, reported)
-    assert reported.messages == 1
-
-
-def test_compilation_is_reported_and_numba_is_loaded_only_when_needed(study: Path) -> None:
-    code = f"""
-import sys
-from bayescontrol.lab import find, run_replicas
-class RecordedProgress:
-    def advance(self, done, total): pass
-    def compiling(self): print("compiling")
-coin, compiled = find({str(study)!r} + ":coin"), find({str(study)!r} + ":compiled")
-run_replicas(coin, coin.quick, progress=RecordedProgress())
-print("numba" in sys.modules)
-run_replicas(compiled, compiled.quick, progress=RecordedProgress())
-run_replicas(coin, coin.quick, progress=RecordedProgress())
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "compiling"]
 
 
 class Clock:
@@ -240,7 +178,6 @@ def test_groups_are_longer_in_a_long_job_up_to_a_minute() -> None:
 
 def test_large_replicas_are_sent_in_small_groups() -> None:
     assert size_after_growth(GroupSizer(Clock()), 1e-6, nbytes=1 << 23) == 4
-    assert GroupSizer(Clock()).is_full(seconds=0.0, nbytes=1 << 25)
 
 
 def test_towards_the_end_groups_shrink_so_that_every_worker_has_one() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Experiment
-from bayescontrol.lab.registry import find
 from bayescontrol.lab.settings import (
     InvalidSettings,
     axes,

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from tests.limits import TIMEOUT
 
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.manifest import read_manifest
 from bayescontrol.lab.provenance import Provenance, study_sources
-from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import run_replicas
-from bayescontrol.lab.store import CannotMerge, ResultStore, Study, merge, read
+from bayescontrol.lab.store import ResultStore, Study, read
 
 STUDY = """
 from dataclasses import dataclass
@@ -112,7 +112,7 @@ def test_a_changed_study_helper_or_helper_of_a_helper_runs_all_replicas_again(
     assert f"results: the code of 4 replicas {changed}. They are replaced" in messages
     assert "mine: 4 runs to do" in messages
     (part,) = read_manifest(project / "results").provenance  # type: ignore[union-attr]
-    assert part.runs == ((0, 4, 1),)
+    assert part.runs == ((0, 4),)
     mean, messages = run_study(project)
     assert (mean, messages) == (2.5, "mine: 4 of 4 replicas found, nothing to run\n")
 
@@ -158,14 +158,14 @@ def test_keep_stale_keeps_old_replicas_and_json_page_and_report_say_so(project: 
     content = json.loads(done.stdout)
     assert content["claims"][0]["ours"] == (0 + 1 + 2 + 3 + 5 + 6) / 6
     old, new = content["code"]
-    assert (old["runs"], new["runs"]) == ([[0, 4, 1]], [[4, 6, 1]])
-    names = [name for name, sha256 in old["made"]["sources"].items()
-             if new["made"]["sources"][name] != sha256]  # fmt: skip
+    assert (old["runs"], new["runs"]) == ([[0, 4]], [[4, 6]])
+    names = [name for name, sha256 in old["provenance"]["sources"].items()
+             if new["provenance"]["sources"][name] != sha256]  # fmt: skip
     assert names == ["deeper"]
     page = (project / "results" / "index.html").read_text()
     assert changed in page
     for part in (old, new):
-        assert part["made"]["sources"]["deeper"] in page
+        assert part["provenance"]["sources"]["deeper"] in page
     assert run_study(project, "--runs", 6)[0] == 3.5
     assert "The code has changed" not in (project / "results" / "index.html").read_text()
 
@@ -194,13 +194,6 @@ def test_a_failed_fresh_command_says_how_to_continue(project: Path) -> None:
     done = shell(project, "run", "my_study.py", "--out", "results", "--fresh")
     assert done.returncode == 3
     assert "Run the same command without --fresh to continue." in done.stderr
-
-
-@pytest.mark.parametrize("words", [("--fresh",), ("--fresh", "--keep-stale", "--out", "results")])
-def test_contradicting_options_are_refused(project: Path, words: tuple[str, ...]) -> None:
-    done = shell(project, "run", "my_study.py", *words)
-    assert done.returncode == 2
-    assert "use either --keep-stale or --fresh, and only together with --out" in done.stderr
 
 
 def test_worker_processes_report_the_same_code(project: Path) -> None:
@@ -270,7 +263,7 @@ def test_an_installed_study_lists_the_modules_of_its_package_and_no_other(
 def study_of(code: str, runs: int = 6) -> Study:
     """A study whose helper has this digest."""
     sources = {"bayescontrol": "b", "helper": code} if code else {}
-    provenance = Provenance({}, {}, "c0de", sources=sources)
+    provenance = Provenance({}, {}, sources=sources)
     return Study("mine", "mine", {"seed": 0, "runs": runs}, "5e1f", provenance)
 
 
@@ -314,8 +307,8 @@ def test_a_mixture_of_codes_is_recorded_and_only_its_stale_part_is_replaced(tmp_
     assert mixed == [1.0, 1.0, 1.0, 1.0, 2.0, 2.0]
     parts = read(tmp_path).manifest.provenance
     assert {part.provenance.sources["helper"]: part.runs for part in parts} == {
-        "old": ((0, 4, 1),),
-        "new": ((4, 6, 1),),
+        "old": ((0, 4),),
+        "new": ((4, 6),),
     }
     with ResultStore(tmp_path, study_of("new")) as store:
         assert store.missing(range(6)) == [range(4)]
@@ -327,21 +320,6 @@ def test_stale_replicas_that_are_not_wanted_now_are_not_used_later(tmp_path: Pat
     fill(tmp_path, study_of("old"), 1.0)
     assert fill(tmp_path, study_of("new", 2), 2.0) == [2.0, 2.0]
     assert fill(tmp_path, study_of("new"), 3.0) == [2.0, 2.0, 3.0, 3.0, 3.0, 3.0]
-
-
-def test_a_folder_of_the_older_format_is_stale(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    fill(tmp_path, study_of("old"), 1.0)
-    path = tmp_path / "manifest.json"
-    content = json.loads(path.read_text())
-    for part in content["made"]:
-        del part["made"]["sources"]  # added later
-    path.write_text(json.dumps(content))
-    assert read(tmp_path).columns["y"].tolist() == [1.0] * 6
-    assert fill(tmp_path, study_of("old"), 2.0, keep_stale=True) == [1.0] * 6
-    assert "the code of 6 replicas differs from the code now (changed: unknown)" in caplog.text
-    assert fill(tmp_path, study_of("old"), 2.0) == [2.0] * 6
 
 
 def test_a_run_that_is_in_no_file_is_reported(
@@ -373,17 +351,6 @@ def test_a_worker_with_other_code_is_refused(tmp_path: Path) -> None:
     ):
         store.put(range(6), {"y": np.zeros(6)}, other)
     assert not (tmp_path / "pending").exists()
-
-
-def test_a_merge_replaces_the_results_of_older_shards(tmp_path: Path) -> None:
-    fill(tmp_path / "old", study_of("old"), 1.0)
-    fill(tmp_path / "new", study_of("new"), 2.0)
-    merge(tmp_path / "merged", [tmp_path / "old"])
-    with pytest.raises(CannotMerge, match=r"new was run with other code .*\(different: helper\)"):
-        merge(tmp_path / "merged", [tmp_path / "old", tmp_path / "new"])
-    manifest = merge(tmp_path / "merged", [tmp_path / "new"])
-    assert [part.provenance.sources["helper"] for part in manifest.provenance] == ["new"]
-    assert read(tmp_path / "merged").columns["y"].tolist() == [2.0] * 6
 
 
 def test_kept_stale_replicas_do_not_take_the_place_of_new_ones(tmp_path: Path) -> None:

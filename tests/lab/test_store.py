@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -16,15 +15,15 @@ import pytest
 from tests.limits import TIMEOUT
 
 from bayescontrol.errors import Busy, Unwritable
+from bayescontrol.lab.columns import Damaged
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
 from bayescontrol.lab.manifest import Manifest, NoResults, read_manifest, results_in
 from bayescontrol.lab.provenance import Provenance
-from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import Job, run_replicas
-from bayescontrol.lab.sealed_npz import Damaged
 from bayescontrol.lab.store import OtherResults, ResultStore, Study, read
 
-MADE = Provenance({"bayescontrol": "0"}, {}, "c0de")
+MADE = Provenance({"bayescontrol": "0"}, {"cores": "elsewhere"})
 
 
 @pytest.fixture
@@ -96,10 +95,10 @@ def test_a_killed_command_continues_where_it_stopped(
     paced: Experiment[Any], tmp_path: Path
 ) -> None:
     settings, counted = paced.settings(runs=12), Counted(paced)
-    half_done(tmp_path / "torn", paced, settings, range(3), range(7, 9), range(4, 7, 2))
+    half_done(tmp_path / "torn", paced, settings, range(3), range(7, 9), range(4, 5))
     run_in(tmp_path / "torn", counted.experiment, settings)
     run_in(tmp_path / "whole", paced, settings)
-    assert counted.runs == [3, 5, 9, 10, 11]
+    assert counted.runs == [3, 5, 6, 9, 10, 11]
     torn, whole = (tmp_path / name / "columns.npz" for name in ("torn", "whole"))
     assert torn.read_bytes() == whole.read_bytes()
     assert sorted(path.name for path in (tmp_path / "torn").iterdir()) == [
@@ -114,20 +113,6 @@ def test_a_failing_command_keeps_its_finished_replicas(study: Path, tmp_path: Pa
         run_in(tmp_path, faulty, faulty.quick)
     with ResultStore(tmp_path, Study.of(faulty, faulty.quick)) as store:
         assert store.missing(range(12)) == [range(7, 12)]
-
-
-def test_any_executor_fills_the_folder_with_the_same_bytes(
-    paced: Experiment[Any], tmp_path: Path
-) -> None:
-    settings = paced.settings(runs=17)
-    run_in(tmp_path / "serial", paced, settings)
-    with (
-        ThreadPoolExecutor(3) as threads,
-        ResultStore(tmp_path / "threads", Study.of(paced, settings)) as store,
-    ):
-        run_replicas(paced, settings, executor=threads, store=store)
-    serial, others = (tmp_path / name / "columns.npz" for name in ("serial", "threads"))
-    assert serial.read_bytes() == others.read_bytes()
 
 
 # -- damaged and foreign files are reported, their runs repeated ----------------------------------
@@ -324,24 +309,24 @@ def test_the_manifest_holds_settings_seed_key_versions_machine_hashes_and_dates(
     assert (content["experiment"], content["seed"], content["runs"]) == ("paced", 5, 3)
     assert content["settings"]["words"] == ["a", "bb", "ccc", "dddd"]
     assert len(content["key"]) == len(content["sha256"]["columns.npz"]) == 64
-    (creating,) = content["made"]
-    assert creating["runs"] == [[0, 3, 1]]
-    assert {"bayescontrol", "numpy", "python"} <= set(creating["made"]["versions"])
-    assert {"system", "processor", "cores"} == set(creating["made"]["machine"])
+    (creating,) = content["provenance"]
+    assert creating["runs"] == [[0, 3]]
+    assert {"bayescontrol", "numpy", "python"} <= set(creating["provenance"]["versions"])
+    assert {"system", "processor", "cores"} == set(creating["provenance"]["machine"])
     assert content["started"] <= content["finished"]
     assert results_in(tmp_path) == (tmp_path,)
 
 
-def test_the_manifest_records_which_code_made_which_runs(
+def test_the_manifest_records_which_machine_made_which_runs(
     paced: Experiment[Any], tmp_path: Path
 ) -> None:
     settings = paced.settings(runs=6)
-    half_done(tmp_path, paced, settings, range(0, 6, 2))
+    half_done(tmp_path, paced, settings, range(2), range(4, 6))
     run_in(tmp_path, paced, settings)
     run_in(tmp_path, paced, replace(settings, runs=8))
     manifest = read_manifest(tmp_path)
     assert isinstance(manifest, Manifest)
-    assert {part.provenance.code == "c0de": part.runs for part in manifest.provenance} == {
-        True: ((0, 5, 2),),
-        False: ((1, 6, 2), (6, 8, 1)),
+    assert {p.provenance.machine["cores"] == "elsewhere": str(p) for p in manifest.provenance} == {
+        True: "runs 0 to 1, 4 to 5",
+        False: "runs 2 to 3, 6 to 7",
     }

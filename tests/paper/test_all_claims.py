@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from bayescontrol.lab import Claim, Columns, conduct, run_replicas
+from bayescontrol.lab.discovery import find, names
 from bayescontrol.lab.experiment import Experiment
-from bayescontrol.lab.registry import find, names
 
 #: The lengths at which `changing` makes claims.
 CHANGING = {

@@ -12,7 +12,7 @@ from bayescontrol.finite.chain import first_run
 from bayescontrol.interaction import play
 from bayescontrol.lab import Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
-from bayescontrol.report.folder import as_object
+from bayescontrol.report.build import as_object
 from bayescontrol_paper.convergence import (
     FEWEST,
     LENGTH,

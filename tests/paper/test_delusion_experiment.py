@@ -9,7 +9,7 @@ import pytest
 
 from bayescontrol.lab import Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
-from bayescontrol.report.folder import as_object
+from bayescontrol.report.build import as_object
 from bayescontrol.systems import AgentSystem, Coupled
 from bayescontrol_paper.delusion import experiment
 from bayescontrol_paper.delusion_replica import (

@@ -12,7 +12,7 @@ from bayescontrol.convergence import core
 from bayescontrol.convergence.boundedness import simulate_divergences
 from bayescontrol.lab import Columns, conduct, mean_and_error, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
-from bayescontrol.report.folder import as_object
+from bayescontrol.report.build import as_object
 from bayescontrol_paper.divergence import (
     FEWEST,
     POLICIES,

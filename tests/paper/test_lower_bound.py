@@ -13,7 +13,7 @@ from bayescontrol.convergence.boundedness import simulate_divergences
 from bayescontrol.lab import Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.record import posterior
-from bayescontrol.report.folder import as_object
+from bayescontrol.report.build import as_object
 from bayescontrol_paper.lower_bound import (
     DELTAS,
     FEWEST,

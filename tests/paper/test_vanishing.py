@@ -9,7 +9,7 @@ import pytest
 from bayescontrol.convergence import Outcome
 from bayescontrol.lab import Columns, conduct, run_replicas
 from bayescontrol.lab.settings import InvalidSettings, parse
-from bayescontrol.report.folder import as_object
+from bayescontrol.report.build import as_object
 from bayescontrol_paper.vanishing import (
     BIASES,
     CLASSES,

@@ -46,7 +46,7 @@ def test_a_saved_demo_continues_where_it_was_interrupted(tmp_path: Path) -> None
 
 
 def test_the_demo_command_prints_its_address_and_ends_by_itself() -> None:
-    code = "from bayescontrol.cli.demo import demo; demo()"
+    code = "from bayescontrol.cli.serve import demo; demo()"
     answer = subprocess.run(
         [sys.executable, "-c", code, "--seconds", "2"],
         capture_output=True,

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 from tests.serve.raw import ask
 
 from bayescontrol import BernoulliBandit, LinearBandit
-from bayescontrol.cli.demo import demo
-from bayescontrol.cli.serve import serve
+from bayescontrol.cli.serve import demo, serve
 from bayescontrol.durable import named_model
 from bayescontrol.errors import BayesControlError
 from bayescontrol.mdp import GibbsMDP

@@ -1,4 +1,4 @@
-"""The command line: list, run, merge, report, reproduce, check, serve, demo.
+"""The command line: list, run, report, reproduce, check, serve, verify, demo, warm-up.
 
     exit code 0    all claims of this library hold (claims of the paper may be refuted)
               1    a claim of this library fails

@@ -32,9 +32,8 @@ from bayescontrol.errors import BayesControlError, MissingCapability, counted
 from bayescontrol.finite import classes
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.finite.tabulate import TooManySituations, tabulate
-from bayescontrol.lab.progress import live
-from bayescontrol.lab.registry import module_at, study_file
-from bayescontrol.lab.runner import Progress
+from bayescontrol.lab.discovery import module_at, study_file
+from bayescontrol.lab.progress import Progress, live
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 

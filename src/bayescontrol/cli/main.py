@@ -1,4 +1,4 @@
-"""The group of commands, `list`, and how errors become exit codes."""
+"""The group of commands, `warm-up`, and how errors become exit codes."""
 
 import errno
 import os
@@ -8,19 +8,20 @@ from io import TextIOWrapper
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
 
-from bayescontrol.cli import check, demo, reproduce, results_folder, run, serve, verify
-from bayescontrol.cli.check import ModesBroke
-from bayescontrol.cli.results_folder import IS_FRESH, RESULTS_FOLDER
-from bayescontrol.cli.screen import UsageError, open_console, print_failure, print_message
-from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.experiment import Experiment, ExperimentFailed
-from bayescontrol.lab.registry import UnknownExperiment, find, names
-from bayescontrol.lab.settings import describe
+from bayescontrol.errors import BayesControlError, MissingExtra
+from bayescontrol.lab.experiment import ExperimentFailed
 from bayescontrol.lab.warm_up import warm_up
+
+try:
+    import rich  # noqa: F401
+except ModuleNotFoundError:
+    sys.exit(f"Error: {MissingExtra.of('the command line', 'rich', 'lab')}")
+
+from bayescontrol.cli import check, serve, studies
+from bayescontrol.cli.check import ModesBroke
+from bayescontrol.cli.screen import UsageError, print_failure, print_message
+from bayescontrol.cli.studies import IS_FRESH, RESULTS_FOLDER
 
 
 class _Commands(click.Group):
@@ -76,24 +77,6 @@ def main() -> None:
             stream.reconfigure(errors="replace")
 
 
-@main.command("list")
-@click.argument("name", required=False)
-def list_(name: str | None) -> None:
-    """List the experiments, or the settings of one: NAME, file.py or file.py:attribute."""
-    console = open_console()
-    if name is not None:
-        _show_settings(find(name), console)
-        return
-    grid = Grid.grid(padding=(0, 3))
-    for listed in names():
-        try:
-            grid.add_row(Text(listed, style="bold"), Text(find(listed).summary))
-        except UnknownExperiment as error:
-            grid.add_row(Text(listed, style="bold"), Text(str(error), style="red"))
-    console.print(grid)
-    print_message("bayescontrol list NAME shows the settings, bayescontrol run NAME runs it")
-
-
 @main.command("warm-up")
 def warm_up_() -> None:
     """Compile the common kernels now, so that later runs start at once; about a minute."""
@@ -101,25 +84,7 @@ def warm_up_() -> None:
     print_message(f"The common kernels are compiled, after {seconds:.0f} s.")
 
 
-def _show_settings(experiment: Experiment[Any], console: Console) -> None:
-    console.print(Text.assemble((experiment.name, "bold"), f": {experiment.summary}\n"))
-    grid = Grid("setting", "type", "default", "description", box=None, pad_edge=False)
-    fields = describe(experiment.settings)
-    for field in fields:
-        cells = (field.name, field.type, str(field.default), field.description)
-        grid.add_row(*map(Text, cells))
-    console.print(grid)
-    for size in ("quick", "full"):
-        settings = getattr(experiment, size)
-        changed = [
-            f"{field.name}={getattr(settings, field.name)}"
-            for field in fields
-            if getattr(settings, field.name) != field.default
-        ]
-        console.print(Text(f"reproduce --{size}: {', '.join(changed) or 'the defaults'}"))
-
-
-for _command in (run.run, results_folder.merge, results_folder.report, reproduce.reproduce):
+for _command in (studies.list_, studies.run, studies.reproduce, studies.report, check.check):
     main.add_command(_command)
-for _command in (check.check, serve.serve, verify.verify, demo.demo):
+for _command in (serve.serve, serve.verify, serve.demo):
     main.add_command(_command)

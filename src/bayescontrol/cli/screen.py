@@ -7,17 +7,10 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 from rich.console import Console
-
-from bayescontrol.errors import counted
-from bayescontrol.lab.runner import Result
-from bayescontrol.report import tables
-
-#: Lines for claims and tables.
-_SCREEN: Final = 48
 
 
 class UsageError(click.ClickException):
@@ -36,24 +29,6 @@ def open_console() -> Console:
     """Return a console on standard output; a file or a pipe is 120 columns wide."""
     has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
     return _Screen(width=None if has_width else 120, highlight=False)
-
-
-def print_result(console: Console, result: Result, *, has_page: bool) -> None:
-    """Print the claims of a result and its first tables, about one screen in all."""
-    claims = tables.claims_table(result)
-    lines = len(console.render_lines(claims))
-    console.print(claims)
-    for position, content in enumerate(map(tables.table, result.score.tables)):
-        lines += len(console.render_lines(content))
-        if lines > _SCREEN:
-            more = counted(len(result.score.tables) - position, "more table")
-            where = "on the page" if has_page else "pass --out DIR for a page with all"
-            console.print(f"{more}: {where}")
-            break
-        console.print(content)
-    paper, ours = tables.summary(result.score.claims).values()
-    of_paper = "" if paper == "none" else f"Claims of the paper: {paper}. "
-    console.print(f"{of_paper}Our own checks: {ours}.")
 
 
 def json_option(remark: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -1,18 +1,21 @@
-"""`bayescontrol serve`: the agents of a store over HTTP, with a live page."""
+"""The commands of agents with a log: `serve` (over HTTP, with a live page), `demo` and `verify`."""
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 import click
 
-from bayescontrol.cli.screen import UsageError, print_message
+from bayescontrol.cli.screen import UsageError, json_option, print_json, print_message
+from bayescontrol.durable.events import read_events
+from bayescontrol.durable.log import CHUNK, Log, damaged_error, open_store
 from bayescontrol.durable.models import Model, as_model
-from bayescontrol.errors import BayesControlError, MissingExtra
-from bayescontrol.lab.registry import module_at
+from bayescontrol.errors import BayesControlError, DamagedLog, MissingExtra, counted
+from bayescontrol.lab.discovery import module_at
 from bayescontrol.serve.access import Limits, Tokens
 
 #: The environment variable with the address of the store.
@@ -147,3 +150,85 @@ def _load_model(name: str) -> Model:
     if found is None:
         raise UsageError(f"--model {name}: {path} has no {attribute!r}; define it there")
     return as_model(found() if callable(found) and not isinstance(found, Model) else found)
+
+
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "--seconds", type=click.FloatRange(1.0, 86_400.0), default=120.0, help="How long it runs."
+)
+@click.option(
+    "--port", type=PORT, default=0, show_default=False, help="The port.  [default: any free one]"
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0.0, max=10_000.0, min_open=True),
+    default=40.0,
+    help="Visitors a second.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the visitors.")
+@click.option("--store", metavar="STORE", help="Keep the logs here.  [default: they are deleted]")
+def demo(seconds: float, port: int, rate: float, seed: int, store: str | None) -> None:
+    """Show the live page with a simulated stream of visitors, for a bounded time.
+
+    One agent chooses between four designs of a page, where the truth is known and the regret can
+    be shown; another pulls a lever that breaks after a third of the time, which raises its alarm.
+    """
+    with user_errors():
+        from bayescontrol.serve.demo import running_demo
+
+        with running_demo(seconds, store=store, port=port, rate=rate, seed=seed) as server:
+            click.echo(f"{server.url}/")
+            print_message(
+                f"Open it in a browser. It stops by itself in {seconds:g} seconds, or by Ctrl-C."
+            )
+            time.sleep(seconds)
+    print_message("The demo is over.")
+
+
+@click.command(epilog="Exit codes: 0 the store is intact, 1 it is damaged, 2 it cannot be read.")
+@store_options
+@json_option()
+@click.pass_context
+def verify(ctx: click.Context, store: str | None, store_file: TextIO | None, as_json: bool) -> None:
+    """Read every event of STORE and name those that are damaged.
+
+    STORE is sqlite:///file.db (four slashes for an absolute path) or postgresql://…. Give an
+    address with a password in --store-file or in the variable BAYESCONTROL_STORE. Nothing is
+    repaired. No other process may use a SQLite file meanwhile.
+    """
+    url = store_address(store, store_file)
+    heads, damage = dict[str, int](), list[dict[str, object]]()
+    try:
+        # Closing a SQLite file writes its write-ahead log back; PostgreSQL is only read.
+        with closing(open_store(url, durable=url.startswith("sqlite:"), create=False)) as opened:
+            logs = [opened.log(name) for name in opened.names()]
+            heads.update((log.name, log.head()) for log in logs)
+            chunks = [(log, n) for log in logs for n in range(1, heads[log.name] + 1, CHUNK)]
+            with click.progressbar(chunks, label="Reading events", file=sys.stderr) as bar:
+                for log, first in bar:
+                    damage += _find_damage(log, first, min(first + CHUNK - 1, heads[log.name]))
+    except DamagedLog as error:
+        damage.append({"agent": None, "event": None, "problem": str(error)})
+    if as_json:
+        print_json({"intact": not damage, "agents": heads, "damage": damage})
+    else:
+        for d in damage:
+            click.echo(d["problem"])
+        size = f"{counted(len(heads), 'agent')}, {counted(sum(heads.values()), 'event')}"
+        click.echo(f"{size}: {counted(len(damage), 'problem') if damage else 'intact'}")
+    ctx.exit(1 if damage else 0)
+
+
+def _find_damage(log: Log, first: int, last: int) -> Iterator[dict[str, object]]:
+    """Iterate over the events that are missing or damaged. Halves the range to find them."""
+    try:
+        if sum(1 for _ in read_events(log, first, last)) <= last - first:
+            raise damaged_error(log.name, f"event {last} is missing")
+    except DamagedLog as error:
+        if first == last:
+            problem = f"event {first} of agent {log.name!r}: {error}"
+            yield {"agent": log.name, "event": first, "problem": problem}
+            return
+        middle = (first + last) // 2
+        yield from _find_damage(log, first, middle)
+        yield from _find_damage(log, middle + 1, last)

@@ -11,8 +11,8 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-#: Whether the first compilation of a process is announced on standard error. Commands with a
-#: progress display of their own set it to False.
+#: Whether the first compilation of a process is announced on standard error. Of several worker
+#: processes only one announces it.
 announce_compilation = True
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """Experiments (settings, run, score, figures), the runner of their replicas, and stored results."""
 
+from bayescontrol.lab.discovery import find, names
 from bayescontrol.lab.experiment import Claim, Columns, Experiment, Score, Table
-from bayescontrol.lab.registry import find, names
 from bayescontrol.lab.runner import conduct, run_replicas
-from bayescontrol.lab.store import ResultStore, Shard, Study, merge, read
+from bayescontrol.lab.store import ResultStore, Study, read
 from bayescontrol.statistics import mean_and_error, wilson
 
 __all__ = [
@@ -12,13 +12,11 @@ __all__ = [
     "Experiment",
     "ResultStore",
     "Score",
-    "Shard",
     "Study",
     "Table",
     "conduct",
     "find",
     "mean_and_error",
-    "merge",
     "names",
     "read",
     "run_replicas",

@@ -10,8 +10,8 @@ needed to tell two agents apart at the 5 % level.
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -20,12 +20,12 @@ import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray, as_integer
 from bayescontrol._support.display import html_table
-from bayescontrol.errors import BadEvidence, MissingCapability, counted, needs_extra
+from bayescontrol.errors import BadEvidence, MissingCapability, counted
 from bayescontrol.interaction import interact
 from bayescontrol.lab import export
 from bayescontrol.lab.experiment import Table
-from bayescontrol.lab.progress import live
-from bayescontrol.lab.runner import Silent
+from bayescontrol.lab.parallel import unordered
+from bayescontrol.lab.progress import Silent, live
 from bayescontrol.metrics import knows_means, regret, rewards
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Panel, Series
@@ -165,7 +165,7 @@ def compare(
     *,
     seed: SeedLike = 0,
     reward: Callable[[Any, Any], float] | None = None,
-    workers: int = 1,
+    workers: int | None = 1,
     progress: bool = True,
 ) -> AgentComparison:
     """Run every agent `runs` times for `steps` steps, and compare their scores run by run.
@@ -184,8 +184,9 @@ def compare(
     Two agents need at least 6 runs, and more agents need more: with fewer, no test can tell them
     apart, and `compare` raises a ValueError.
 
-    Results depend on the seed only, not on the number of `workers`. `progress` is shown on standard
-    error.
+    Results depend on the seed only, not on the number of `workers`, which are processes of this
+    machine; None stands for the backend of `joblib.parallel_config`, such as Dask. `progress` is
+    shown on standard error.
 
     >>> from bayescontrol import BernoulliBandit
     >>> from bayescontrol.baselines import UCB1
@@ -199,8 +200,8 @@ def compare(
     rule is better than UCB1 by 12.0 (95 % interval 10.2 to 13.8, p = 0.0001 by sign flips,
     20 paired runs; pairing added 17 % to the variance).
     """
-    counts = {"steps": steps, "runs": runs, "workers": workers}
-    steps, runs, workers = (as_integer(name, number, 1) for name, number in counts.items())
+    steps, runs = as_integer("steps", steps, 1), as_integer("runs", runs, 1)
+    workers = None if workers is None else as_integer("workers", workers, 1)
     if not isinstance(agents, Mapping):
         raise TypeError(f"agents={agents!r}: expected a dictionary {{'name': function, ...}}")
     least = least_runs(len(agents) * (len(agents) - 1) // 2)
@@ -210,16 +211,20 @@ def compare(
             "For a quick look, use fewer steps, or one agent at a time"
         )
     plan = _Plan(dict(agents), world, steps, as_seed(seed), reward)
-    uses_regret = plan.check()
+    uses_regret = plan.validate()
     points = np.unique(np.linspace(1, steps, min(steps, _POINTS)).astype(np.int64))
     score_run = partial(plan.curves, uses_regret=uses_regret, points=points)
-    curves: list[FloatArray] = []
-    with live("compare") if progress else nullcontext(Silent()) as shown:
+    curves: dict[int, FloatArray] = {}
+    with (
+        live("compare") if progress else nullcontext(Silent()) as shown,
+        closing(unordered(score_run, range(runs), workers)) as finished,
+    ):
         shown.advance(0, runs)
-        for curve in _all_runs(score_run, runs, workers):
-            curves.append(curve)
+        for run, curve in finished:
+            curves[run] = curve
             shown.advance(len(curves), runs)
-    by_agent = dict(zip(plan.agents, np.stack(curves, axis=1), strict=True))
+    in_order = np.stack([curves[run] for run in range(runs)], axis=1)
+    by_agent = dict(zip(plan.agents, in_order, strict=True))
     return AgentComparison("regret" if uses_regret else "reward", points, by_agent, plan.seed)
 
 
@@ -233,7 +238,7 @@ class _Plan:
     seed: int
     reward: Callable[[Any, Any], float] | None
 
-    def check(self) -> bool:
+    def validate(self) -> bool:
         """Raise if an argument is invalid; return whether the score is the regret."""
         if not self.agents:
             raise ValueError("agents is empty: pass {'name': function that creates an agent}")
@@ -268,8 +273,8 @@ class _Plan:
             offered["start"] = world.start
         return _call(f"agents[{name!r}]", self.agents[name], offered)
 
-    def curves(self, run: int, uses_regret: bool, points: IntArray) -> FloatArray:
-        """Return the cumulative scores of all agents in one run, shape (agents, points)."""
+    def curves(self, run: int, uses_regret: bool, points: IntArray) -> tuple[int, FloatArray]:
+        """Return `run` and the cumulative scores of all agents in it, shape (agents, points)."""
         rows = []
         for name in self.agents:
             world = self.new_world(run)
@@ -286,7 +291,7 @@ class _Plan:
                     f"agent {name!r}, run {run}: the reward of step {t + 1} is not a finite number"
                 )
             rows.append(scores[points - 1])
-        return np.stack(rows)
+        return run, np.stack(rows)
 
 
 def _learners(agent: object) -> dict[int, object]:
@@ -327,15 +332,3 @@ def _call(what: str, function: Any, offered: Mapping[str, Any]) -> Any:
             f"{' or '.join(offered)}. Write lambda: … to pass others"
         ) from None
     return function(**arguments)
-
-
-def _all_runs(
-    score_run: Callable[[int], FloatArray], runs: int, workers: int
-) -> Iterable[FloatArray]:
-    """Return the curves of each run in order, from this process or from worker processes."""
-    if workers == 1:
-        return map(score_run, range(runs))
-    with needs_extra("workers > 1", "joblib", "lab"):
-        import joblib  # type: ignore[import-untyped]
-    parallel: Any = joblib.Parallel(n_jobs=workers, return_as="generator")
-    return parallel(map(joblib.delayed(score_run), range(runs)))  # type: ignore[no-any-return]

@@ -1,24 +1,147 @@
-"""Assemble columns from several sources, in the order of the runs.
+"""The columns of replicas: in memory, in sealed files, and assembled in the order of the runs.
 
-    columns[name][j] = the row of run wanted[j],   wanted an arithmetic progression
+    columns[name][j] = run(settings, runs[j])[name],   runs = first .. last
+    file             = zip(columns), header, sha256 of everything before it
 
-Columns are copied one block of rows at a time to arrays that are allocated once: the peak of memory
-is the result and one block. A column of strings is as wide as its longest string.
+A sealed file is an .npz file whose zip comment holds the header (key, runs, provenance) and the
+seal, so `numpy.load` can read the columns; nothing is pickled. Members are not compressed and have
+no time stamps: the same columns are the same bytes on every machine.
+
+Columns are assembled one block of rows at a time in arrays that are allocated once: the peak of
+memory is the result and one block. A column of strings is as wide as its longest string.
 """
 
+import hashlib
+import os
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from bayescontrol._support.files import atomic_write, writing_to
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Columns, ExperimentFailed
-from bayescontrol.lab.sealed_npz import Layout, SealedFile, layout_of
+from bayescontrol.lab.provenance import Provenance
+
+#: For each column its type and the shape of one replica's value.
+Layout: TypeAlias = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
+#: Runs: the first, and the last + 1.
+Span: TypeAlias = tuple[int, int]
+
+_SEAL_LENGTH: Final = 64  # hex digits of a sha256
+_BLOCK: Final = 1 << 24  # bytes of rows read at a time
+
+
+class Damaged(BayesControlError, ValueError):
+    """A file of results is truncated, was altered, or was not written by this library."""
 
 
 class Incomplete(BayesControlError, LookupError):
     """No source has some of the requested runs."""
+
+
+class Header(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The key of the settings, the run of each row, and the provenance of the rows."""
+
+    key: str
+    runs: Span
+    provenance: Provenance | None = None
+    written_at: str = ""
+    format: int = 1
+
+
+class SealedFile:
+    """A file whose seal was verified."""
+
+    def __init__(self, path: Path, header: Header, sha256: str) -> None:
+        self.path, self.header, self.sha256 = path, header, sha256
+        self.runs = range(*header.runs)
+
+    def layout(self) -> Layout:
+        """Return names, types and shapes of the columns, in order."""
+        with zipfile.ZipFile(self.path) as archive:
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            return {name: self._read_npy_header(archive, name)[:2] for name in names}
+
+    def blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]:
+        """Yield the rows of a column with their runs, one block at a time."""
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as member:
+                dtype, shape, offset = self._read_npy_header(archive, name)
+                member.read(offset)  # skip the header
+                row_bytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+                block_rows = max(1, _BLOCK // max(1, row_bytes))
+                for first in range(0, len(self.runs), block_rows):
+                    runs = self.runs[first : first + block_rows]
+                    data = member.read(row_bytes * len(runs))
+                    yield runs, np.ndarray((len(runs), *shape), dtype, data)
+        except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            raise Damaged(f"{self.path} was changed while it was in use: {error}") from error
+
+    def _read_npy_header(
+        self, archive: zipfile.ZipFile, name: str
+    ) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+        """Return type and shape of a row, and the offset of the first row in the member."""
+        with archive.open(f"{name}.npy") as member:
+            np.lib.format.read_magic(member)  # skip the magic number; the version is always 1.0
+            shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(member)
+            if dtype.hasobject or is_fortran or shape[:1] != (len(self.runs),):
+                raise Damaged(f"{self.path}: column {name!r} does not hold {len(self.runs)} runs")
+            return dtype, shape[1:], member.tell()
+
+
+def write_sealed(path: Path, columns: Columns, header: Header) -> SealedFile:
+    """Write the columns, the header and the seal atomically."""
+    with writing_to(path.parent), atomic_write(path) as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            for name, array in columns.items():
+                entry = zipfile.ZipInfo(f"{name}.npy")
+                entry.create_system = 3  # the same bytes on every system
+                with archive.open(entry, "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+            archive.comment = msgspec.json.encode(header) + b"\n" + b"0" * _SEAL_LENGTH
+        digest = _digest(file)
+        file.seek(-_SEAL_LENGTH, os.SEEK_END)
+        seal = digest.hexdigest().encode()
+        file.write(seal)
+        digest.update(seal)
+    return SealedFile(path, header, digest.hexdigest())
+
+
+def open_sealed(path: Path) -> SealedFile:
+    """Verify the seal and read the header.
+
+    >>> open_sealed(Path(__file__))
+    Traceback (most recent call last):
+    bayescontrol.lab.columns.Damaged: ...py is truncated or was altered: its seal is broken
+    """
+    try:
+        with path.open("rb") as file:
+            digest = _digest(file)
+            seal = file.read()
+        if seal != digest.hexdigest().encode():
+            raise Damaged(f"{path} is truncated or was altered: its seal is broken")
+        digest.update(seal)
+        with zipfile.ZipFile(path) as archive:
+            text = archive.comment[: -_SEAL_LENGTH - 1]
+        return SealedFile(path, msgspec.json.decode(text, type=Header), digest.hexdigest())
+    except (OSError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
+        raise Damaged(f"{path} cannot be read: {error}") from error
+
+
+def _digest(file: BinaryIO) -> "hashlib._Hash":
+    """Return the sha256 of the file without its seal, and leave the file position at the seal."""
+    remaining = max(0, file.seek(0, os.SEEK_END) - _SEAL_LENGTH)
+    file.seek(0)
+    digest = hashlib.sha256()
+    while remaining > 0 and (data := file.read(min(remaining, _BLOCK))):
+        digest.update(data)
+        remaining -= len(data)
+    return digest
 
 
 class RowsInMemory:
@@ -41,39 +164,37 @@ class RowsInMemory:
         yield self.runs, self._columns.pop(name)
 
 
-RowSource: TypeAlias = RowsInMemory | SealedFile
+def layout_of(columns: Columns) -> Layout:
+    """Return the layout of stacked columns; the first axis is the run."""
+    return {name: (array.dtype, array.shape[1:]) for name, array in columns.items()}
 
 
 def assemble(
-    experiment: str, wanted: range, sources: Sequence[RowSource], only: str | None = None
+    experiment: str, wanted: range, sources: Sequence[RowsInMemory | SealedFile]
 ) -> Columns:
     """Return the columns of the wanted runs; where sources overlap, the last one is used.
 
-    With `only`, just the column of this name is read.
-
-    >>> even = RowsInMemory(range(0, 4, 2), {"y": np.array([0, 4])})
-    >>> odd = RowsInMemory(range(1, 4, 2), {"y": np.array([1, 9])})
-    >>> assemble("squares", range(4), [odd, even])["y"].tolist()
+    >>> late = RowsInMemory(range(2, 4), {"y": np.array([4, 9])})
+    >>> early = RowsInMemory(range(3), {"y": np.array([0, 1, 4])})
+    >>> assemble("squares", range(4), [late, early])["y"].tolist()
     [0, 1, 4, 9]
     """
-    gaps = missing(wanted, sources)
-    if gaps:
-        count = sum(map(len, gaps))
-        raise Incomplete(f"{experiment}: {count} runs are missing, first run {gaps[0][0]}")
+    if gaps := set(wanted).difference(*(source.runs for source in sources)):
+        raise Incomplete(f"{experiment}: {len(gaps)} runs are missing, first run {min(gaps)}")
     ordered = sorted(sources, key=lambda source: source.runs.start)
     layouts = [(source.runs.start, source.layout()) for source in ordered]
     for other in layouts[1:]:
         require_same(experiment, layouts[0], other)
     columns: dict[str, npt.NDArray[Any]] = {}
     for name, (_, shape) in layouts[0][1].items():
-        if only is not None and name != only:
-            continue
         widest = max((layout[name][0] for _, layout in layouts), key=lambda dtype: dtype.itemsize)
         column = np.empty((len(wanted), *shape), widest)
         for source in sources:
             for runs, block in source.blocks(name):
-                is_wanted, rows = places(wanted, runs)
-                column[rows] = block[is_wanted]
+                first, end = max(runs.start, wanted.start), min(runs.stop, wanted.stop)
+                if first < end:
+                    rows = slice(first - wanted.start, end - wanted.start)
+                    column[rows] = block[first - runs.start : end - runs.start]
         if column.dtype.kind in "US":
             width = max(1, int(np.char.str_len(column).max(initial=0)))
             column = column.astype(f"{column.dtype.kind}{width}")
@@ -88,9 +209,9 @@ def stack(name: str, runs: Sequence[int], replicas: Sequence[Columns]) -> Column
     [0, 1]
     """
     layouts = [{key: (array.dtype, array.shape) for key, array in r.items()} for r in replicas]
-    for i, layout in zip(runs[1:], layouts[1:], strict=True):
+    for i, layout in zip(runs, layouts, strict=True):
         require_same(name, (runs[0], layouts[0]), (i, layout))
-    return {key: np.stack([columns[key] for columns in replicas]) for key in layouts[0]}
+    return {key: np.stack([replica[key] for replica in replicas]) for key in layouts[0]}
 
 
 def require_same(name: str, first: tuple[int, Layout], second: tuple[int, Layout]) -> None:
@@ -118,66 +239,16 @@ def comparable(layout: Layout) -> dict[str, tuple[str, tuple[int, ...]]]:
     return {name: (kinds.get(t.kind, str(t)), shape) for name, (t, shape) in layout.items()}
 
 
-def places(wanted: range, runs: range) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """Return a mask of the wanted `runs`, and the row of each wanted run in the result.
+def ranges_of(runs: Iterable[int]) -> list[range]:
+    """Split run numbers into ranges without gaps.
 
-    >>> inside, rows = places(range(0, 10, 2), range(3, 7))
-    >>> inside.tolist(), rows.tolist()
-    ([False, True, False, True], [2, 3])
-    """
-    numbers = np.arange(runs.start, runs.stop, runs.step)
-    offsets = numbers - wanted.start
-    is_wanted = (offsets >= 0) & (numbers < wanted.stop) & (offsets % wanted.step == 0)
-    return is_wanted, offsets[is_wanted] // wanted.step
-
-
-def missing(wanted: range, sources: Iterable[RowSource]) -> list[range]:
-    """Return the wanted runs that no source has.
-
-    >>> missing(range(10), [RowsInMemory(range(0, 10, 2), {}), RowsInMemory(range(3), {})])
-    [range(3, 10, 2)]
-    """
-    found = np.zeros(len(wanted), dtype=np.bool_)
-    for source in sources:
-        found[places(wanted, source.runs)[1]] = True
-    return progressions([wanted[row] for row in np.flatnonzero(~found).tolist()])
-
-
-def progressions(runs: Sequence[int]) -> list[range]:
-    """Split increasing numbers into few arithmetic progressions.
-
-    >>> progressions([0, 1, 2, 5, 7, 9, 20])
-    [range(0, 3), range(5, 10, 2), range(20, 21)]
+    >>> ranges_of([0, 1, 2, 5, 20, 21])
+    [range(0, 3), range(5, 6), range(20, 22)]
     """
     found: list[range] = []
-    start = 0
-    while start < len(runs):
-        step = runs[start + 1] - runs[start] if start + 1 < len(runs) else 1
-        end = start + 1
-        while end < len(runs) and runs[end] - runs[end - 1] == step:
-            end += 1
-        found.append(range(runs[start], runs[end - 1] + 1, step))
-        start = end
+    for run in sorted(runs):
+        if found and found[-1].stop == run:
+            found[-1] = range(found[-1].start, run + 1)
+        else:
+            found.append(range(run, run + 1))
     return found
-
-
-def format_runs(parts: Iterable[range]) -> str:
-    """Format progressions of run numbers.
-
-    >>> format_runs([range(10), range(12, 21, 2), range(30, 31)])
-    '0 to 9, 12 to 20 by 2, 30'
-    """
-    texts = []
-    for runs in parts:
-        step = f" by {runs.step}" if runs.step > 1 else ""
-        texts.append(f"{runs[0]} to {runs[-1]}{step}" if len(runs) > 1 else f"{runs[0]}")
-    return ", ".join(texts)
-
-
-def span(runs: range) -> tuple[int, int, int]:
-    """Return a progression as (first, last + 1, step), the same for equal progressions.
-
-    >>> span(range(0, 9, 2)) == span(range(0, 10, 2)) == (0, 9, 2)
-    True
-    """
-    return (runs[0], runs[-1] + 1, runs.step if len(runs) > 1 else 1)

@@ -1,10 +1,12 @@
-"""Export records and results to xarray, pandas, polars and arviz.
+"""Export records and results to xarray, and from there to pandas.
 
     Record              (step, …)         a list of records is stacked     (run, step, …)
     results             (run, …)          the second axis is step if it has `steps` entries
     xarray              one variable per column, with named axes; settings as attributes
-    pandas, polars      one row for each (run, step), one column per variable; name[i] along axes
-    arviz               chain = run, draw = step
+    pandas              one row for each (run, step), one column per variable; name[i] along axes
+
+Other libraries start from these: `polars.DataFrame(to_pandas(record).to_dict("list"))`. For
+ArviZ, runs are chains and steps are draws (see the tutorial on studies).
 
 Runs count from 0 and steps from 1. Values and types are not changed, except for Python objects,
 which have no type elsewhere:
@@ -17,16 +19,13 @@ which have no type elsewhere:
 
 Other objects are rejected, unless `objects` converts them. If the agent's modes have names, they
 label the axis `mode` of the column `posterior`, and `drawn_mode_name` has the name of each drawn
-mode. The libraries are extras and are imported when called.
+mode. The libraries are the extra `export`, and are imported when called.
 """
 
 import itertools
 import json
-import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -34,7 +33,7 @@ import numpy.typing as npt
 
 from bayescontrol._support.columns import as_column
 from bayescontrol._support.values import distinct_texts
-from bayescontrol.errors import BayesControlError, MissingExtra
+from bayescontrol.errors import BayesControlError, needs_extra
 from bayescontrol.lab.columns import comparable
 from bayescontrol.lab.experiment import Columns
 from bayescontrol.lab.runner import Result
@@ -44,7 +43,6 @@ from bayescontrol.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
-    import polars as pl
     import xarray as xr
 
 
@@ -62,15 +60,6 @@ class Unexportable(BayesControlError, ValueError):
     """Another library cannot hold the columns, or axes do not match their names."""
 
 
-class NamedColumns(NamedTuple):
-    """Columns with the names of their axes, the labels along the axes, and attributes."""
-
-    #: Column name to axis names and values.
-    columns: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]]
-    coords: dict[str, npt.NDArray[Any]]
-    attrs: dict[str, Any]
-
-
 def to_xarray(
     thing: Exportable,
     *,
@@ -82,7 +71,7 @@ def to_xarray(
     """Return a Dataset with the dimensions run, step and others.
 
     `dims` names the axes of a column after the run (after the step for records); an axis without a
-    name is called `column_dim_0`, as in arviz. `coords` labels a dimension. Attributes are the
+    name is called `column_dim_0`. `coords` labels a dimension. Attributes are the
     settings and `attrs`. Numbers, strings and lists of them are unchanged; other values become
     JSON, so that netCDF accepts them. The arrays are shared, not copied.
 
@@ -93,8 +82,35 @@ def to_xarray(
     >>> dict(data.sizes), data.step.values.tolist(), data.posterior.dims
     ({'step': 2, 'mode': 3}, [1, 2], ('step', 'mode'))
     """
-    named = name_axes(thing, dims, coords, attrs, objects)
-    data: xr.Dataset = _library("xarray").Dataset(named.columns, named.coords, named.attrs)
+    xarray = _xarray()
+    columns, leading, settings = _unpack(thing, objects)
+    dims, coords, mode_names = dims or {}, dict(coords or {}), _mode_names(thing)
+    if unknown := set(dims) - set(columns):
+        raise Unexportable(
+            f"dims has unknown columns {sorted(unknown)}: the columns are {', '.join(columns)}"
+        )
+    named: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]] = {}
+    for name, array in columns.items():
+        inner_shape = array.shape[len(leading) :]
+        if name == "posterior" and name not in dims and inner_shape == (len(mode_names),):
+            dims, coords = {"posterior": ["mode"], **dims}, {"mode": mode_names, **coords}
+        has_steps = leading == ("run",) and inner_shape[:1] == (settings.get("steps"),)
+        numbered = (f"{name}_dim_{k}" for k in range(len(inner_shape) - has_steps))
+        axes = (*leading, *dims.get(name, [*["step"] * has_steps, *numbered]))
+        if len(axes) != array.ndim or len(set(axes)) < len(axes):
+            raise Unexportable(
+                f"column {name!r} has shape {array.shape}, but its axes are {', '.join(axes)}"
+            )
+        named[name] = axes, array
+        for axis, size in zip(axes, array.shape, strict=True):
+            if axis in ("run", "step"):
+                coords.setdefault(axis, np.arange(size) + (axis == "step"))
+    attributes = {name: _attribute(value) for name, value in {**settings, **(attrs or {})}.items()}
+    labels = {axis: np.asarray(values) for axis, values in coords.items()}
+    try:
+        data: xr.Dataset = xarray.Dataset(named, labels, attributes)
+    except ValueError as error:
+        raise Unexportable(f"{error}: name the axes in dims, or rename a column") from error
     return data
 
 
@@ -108,8 +124,9 @@ def to_pandas(
 ) -> "pd.DataFrame":
     """Return a DataFrame with a row for each run and step and a column for each variable.
 
-    Further axes become columns name[i], or name[label] if `coords` labels them. A value measured
-    once per run is repeated in each of its rows. Settings are in `frame.attrs`.
+    The arguments are those of `to_xarray`. Further axes become columns name[i], or name[label] if
+    `coords` labels them. A value measured once per run is repeated in each of its rows. Settings
+    are in `frame.attrs`.
 
     >>> import numpy as np
     >>> runs = {"regret": np.array([[0.5, 0.7], [0.1, 0.2]]), "lever": np.array([3, 4])}
@@ -120,170 +137,52 @@ def to_pandas(
     2    1     1     0.1      4
     3    1     2     0.2      4
     """
-    named = name_axes(thing, dims, coords, attrs, objects)
-    frame: pd.DataFrame = _library("pandas").DataFrame(flatten(named))
-    frame.attrs = dict(named.attrs)
-    return frame
-
-
-def to_polars(
-    thing: Exportable,
-    *,
-    dims: Dims | None = None,
-    coords: Coords | None = None,
-    objects: Conversion = None,
-) -> "pl.DataFrame":
-    """Return the table of `to_pandas` as a polars DataFrame, without the settings.
-
-    >>> from bayescontrol import Record
-    >>> to_polars(Record(["left", "right"], [1, 0])).rows()
-    [(1, 'left', 1), (2, 'right', 0)]
-    """
-    columns = flatten(name_axes(thing, dims, coords, None, objects))
-    for name, column in columns.items():
-        if column.dtype.kind == "c" or (column.dtype.kind == "f" and column.dtype.itemsize > 8):
-            raise Unexportable(
-                f"column {name!r} is {column.dtype}, which polars cannot hold: export real and "
-                "imaginary parts, or float64"
-            )
-    frame: pl.DataFrame = _library("polars").DataFrame(columns)
-    return frame
-
-
-def to_arviz(
-    thing: Exportable,
-    *,
-    dims: Dims | None = None,
-    coords: Coords | None = None,
-    attrs: Mapping[str, Any] | None = None,
-    objects: Conversion = None,
-    group: str = "posterior",
-) -> Any:
-    """Return a DataTree (arviz 1) or InferenceData (arviz 0) with chain = run and draw = step.
-
-    Numbers measured at every step are in `group`, where summaries and plots look for them; strings
-    and values measured once per run are in `constant_data`.
-
-    >>> from bayescontrol import Record
-    >>> data = to_arviz([Record([0, 1], [1.0, 0.5]), Record([1, 1], [0.0, 0.5])])
-    >>> data.posterior.observations.dims, data.posterior.observations.shape
-    (('chain', 'draw'), (2, 2))
-    """
     data = to_xarray(thing, dims=dims, coords=coords, attrs=attrs, objects=objects)
-    columns = data.data_vars.items()
-    sampled = {n for n, column in columns if "step" in column.dims and column.dtype.kind in "biuf"}
-    constant = [str(name) for name in data.data_vars if name not in sampled]
-    if not sampled:
-        raise Unexportable(
-            f"no column holds a number for each step; the columns are {', '.join(constant)}: "
-            'name the step axis, as in dims={"regret": ["step"]}'
-        )
-    if "run" not in data.dims:
-        data = data.expand_dims(run=[0])
-    data = data.rename(run="chain", step="draw").transpose("chain", "draw", ...)
-    groups = {group: data.drop_vars(constant)}
-    if constant:
-        groups["constant_data"] = data[constant]
-    arviz = _library("arviz")
-    # Test for arviz 1 by its new function: its InferenceData exists, but warns.
-    if hasattr(arviz, "convert_to_datatree"):
-        return _library("xarray").DataTree.from_dict(groups)
-    return arviz.InferenceData(**groups)
+    rows = [axis for axis in ("run", "step") if axis in data.dims]
+    columns: dict[str, xr.DataArray] = {}
+    for name, variable in data.data_vars.items():
+        inner = [axis for axis in variable.dims if axis not in rows]
+        for position in itertools.product(*(range(data.sizes[axis]) for axis in inner)):
+            at = dict(zip(inner, position, strict=True))
+            label = ",".join(str(data[axis].values[k]) for axis, k in at.items())
+            key = f"{name}[{label}]" if at else str(name)
+            if key in columns:
+                raise Unexportable(f"two columns would be called {key!r}: rename one")
+            columns[key] = variable.isel(at).reset_coords(drop=True)
+    frame: pd.DataFrame = _xarray().Dataset(columns).to_dataframe(dim_order=rows).reset_index()
+    frame.attrs = dict(data.attrs)
+    return frame
 
 
-def _library(name: str) -> Any:
-    try:
-        with warnings.catch_warnings():
-            # arviz 0.2x announces its successor, which is supported here as well.
-            warnings.simplefilter("ignore", FutureWarning)
-            return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise MissingExtra.of("this export", name, "export") from error
-
-
-def name_axes(
-    thing: Exportable,
-    dims: Dims | None,
-    coords: Coords | None,
-    attrs: Mapping[str, Any] | None,
-    objects: Conversion,
-) -> NamedColumns:
-    """Name the axes of the columns of a record, of several records, or of results.
-
-    >>> squares = name_axes({"square": np.arange(6).reshape(3, 2)}, None, None, {"seed": 7}, None)
-    >>> squares.columns["square"][0], squares.coords["run"].tolist(), squares.attrs
-    (('run', 'square_dim_0'), [0, 1, 2], {'seed': 7})
-    """
-    columns, leading, runs, settings = _unpack(thing, objects)
-    dims, coords, mode_names = dims or {}, coords or {}, _mode_names(thing)
-    unknown = set(dims) - set(columns)
-    if unknown:
-        raise Unexportable(
-            f"dims has unknown columns {sorted(unknown)}: the columns are {', '.join(columns)}"
-        )
-    named: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]] = {}
-    sizes: dict[str, int] = {}
-    for name, array in columns.items():
-        inner_shape = array.shape[len(leading) :]
-        if name == "posterior" and name not in dims and inner_shape == (len(mode_names),):
-            dims, coords = {"posterior": ["mode"], **dims}, {"mode": mode_names, **coords}
-        has_steps = leading == ("run",) and inner_shape[:1] == (settings.get("steps"),)
-        numbered = (f"{name}_dim_{k}" for k in range(len(inner_shape) - has_steps))
-        axes = (*leading, *dims.get(name, [*["step"] * has_steps, *numbered]))
-        if len(axes) != array.ndim or len(set(axes)) < len(axes):
-            raise Unexportable(
-                f"column {name!r} has shape {array.shape}, but its axes are {', '.join(axes)}"
-            )
-        for axis, size in zip(axes, array.shape, strict=True):
-            if sizes.setdefault(axis, size) != size:
-                raise Unexportable(
-                    f"axis {axis!r} has {size} entries in column {name!r} and {sizes[axis]} "
-                    "elsewhere: give it another name in dims"
-                )
-        named[name] = (axes, array)
-    clash = sorted(set(named) & set(sizes))
-    if clash:
-        raise Unexportable(f"{clash} are names both of columns and of axes: rename one in dims")
-    labels: dict[str, npt.NDArray[Any]] = {}
-    if "run" in sizes:
-        labels["run"] = np.arange(sizes["run"]) if runs is None else np.array(runs)
-    if "step" in sizes:
-        labels["step"] = np.arange(1, sizes["step"] + 1)
-    for axis, axis_labels in coords.items():
-        if sizes.get(axis) != len(axis_labels):
-            raise Unexportable(
-                f"coords has {len(axis_labels)} labels for axis {axis!r}; sizes: {sizes}"
-            )
-        labels[axis] = np.asarray(axis_labels)
-    attributes = {name: _attribute(value) for name, value in {**settings, **(attrs or {})}.items()}
-    return NamedColumns(named, labels, attributes)
+def _xarray() -> Any:
+    with needs_extra("this export", "xarray", "export"):
+        import xarray
+    return xarray
 
 
 def _unpack(
     thing: Exportable, objects: Conversion
-) -> tuple[Columns, tuple[str, ...], range | None, dict[str, Any]]:
-    """Return columns, the names of their first axes, the run numbers if known, and the settings."""
+) -> tuple[Columns, tuple[str, ...], dict[str, Any]]:
+    """Return columns, the names of their first axes, and the settings."""
     if isinstance(thing, Record):
-        return _record_columns(thing, objects), ("step",), None, {}
+        return _record_columns(thing, objects), ("step",), {}
     if isinstance(thing, Result):
         settings = {"experiment": thing.experiment.name, **plain(thing.settings)}
-        return _expand_all(thing.columns, objects), ("run",), None, settings
+        return _expand_all(thing.columns, objects), ("run",), settings
     if isinstance(thing, StoredResults):
         manifest = thing.manifest
         settings = {"experiment": manifest.experiment, **manifest.settings}
         settings["manifest"] = msgspec.to_builtins(manifest)
-        return _expand_all(thing.columns, objects), ("run",), range(*manifest.replicas), settings
+        return _expand_all(thing.columns, objects), ("run",), settings
     if isinstance(thing, Mapping):
-        return _expand_all(thing, objects), ("run",), None, {}
+        return _expand_all(thing, objects), ("run",), {}
     records = list(thing)
     if not records or not all(isinstance(record, Record) for record in records):
         raise Unexportable(
             f"{type(thing).__name__} cannot be exported: pass one Record, several, or results"
         )
     stacked = _stack([_record_columns(record, objects) for record in records])
-    return stacked, ("run", "step"), None, {}
+    return stacked, ("run", "step"), {}
 
 
 def _mode_names(thing: Exportable) -> tuple[str, ...]:
@@ -374,31 +273,3 @@ def _attribute(value: Any) -> Any:
     if items and fits_int64 and (kinds == {str} or kinds <= {int, float}):
         return converted
     return json.dumps(converted)
-
-
-def flatten(named: NamedColumns) -> dict[str, npt.NDArray[Any]]:
-    """Return columns of equal length: one row per (run, step), further axes as more columns.
-
-    >>> pairs = name_axes({"y": np.array([[5, 6], [7, 8]])}, None, None, None, None)
-    >>> {name: column.tolist() for name, column in flatten(pairs).items()}
-    {'run': [0, 1], 'y[0]': [5, 7], 'y[1]': [6, 8]}
-    """
-    row_axes: list[str] = [axis for axis in ("run", "step") if axis in named.coords]
-    shape = tuple(len(named.coords[axis]) for axis in row_axes)
-    grids = np.meshgrid(*(named.coords[axis] for axis in row_axes), indexing="ij")
-    out = {axis: grid.ravel() for axis, grid in zip(row_axes, grids, strict=True)}
-    for name, (axes, array) in named.columns.items():
-        column_axes = [axis for axis in axes if axis not in row_axes]
-        shared = [axis for axis in row_axes if axis in axes]
-        ordered = array.transpose([axes.index(axis) for axis in (*shared, *column_axes)])
-        absent = tuple(row_axes.index(axis) for axis in row_axes if axis not in axes)
-        full_shape = shape + ordered.shape[len(shared) :]
-        full = np.broadcast_to(np.expand_dims(ordered, absent), full_shape)
-        flat = full.reshape(math.prod(shape), -1)
-        labels = (named.coords.get(a, range(array.shape[axes.index(a)])) for a in column_axes)
-        for k, label in enumerate(itertools.product(*labels)):
-            key = f"{name}[{','.join(map(str, label))}]" if label else name
-            if key in out:
-                raise Unexportable(f"two columns would be called {key!r}: rename one")
-            out[key] = np.ascontiguousarray(flat[:, k])
-    return out

@@ -4,8 +4,7 @@
     kind "sweep"        one experiment with several sets of settings, a folder for each
     kind "reproduce"    several experiments, a folder for each
 
-The manifest is written last, when everything it lists is on disk. Field names in the file are a
-stored format and never change.
+The manifest is written last, when everything it lists is on disk.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,12 +15,8 @@ import msgspec
 
 from bayescontrol._support.files import write_file
 from bayescontrol.errors import BayesControlError
-from bayescontrol.lab.columns import progressions, span
+from bayescontrol.lab.columns import SealedFile, Span, ranges_of
 from bayescontrol.lab.provenance import Provenance
-from bayescontrol.lab.sealed_npz import SealedFile
-
-#: Runs: first, last + 1, step.
-Span: TypeAlias = tuple[int, int, int]
 
 _FILE = "manifest.json"
 
@@ -34,7 +29,11 @@ class RunsProvenance(msgspec.Struct, frozen=True):
     """Runs that have the same provenance."""
 
     runs: tuple[Span, ...]
-    provenance: Provenance = msgspec.field(name="made")
+    provenance: Provenance
+
+    def __str__(self) -> str:
+        texts = (f"{i} to {end - 1}" if end - i > 1 else f"{i}" for i, end in self.runs)
+        return f"runs {', '.join(texts)}"
 
     def numbers(self) -> list[int]:
         """Return the numbers of the runs."""
@@ -45,8 +44,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
     """One experiment with one set of settings.
 
     `found` is the name with which `bayescontrol.lab.find` opens the experiment again; `settings`
-    is the input of `bayescontrol.lab.settings.restore`; `replicas` are the runs in columns.npz:
-    all of them, or those of one shard.
+    is the input of `bayescontrol.lab.settings.restore`.
     """
 
     format: int = 1
@@ -56,16 +54,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
     seed: Any
     runs: int
     key: str
-    replicas: Span
     sha256: dict[str, str]
-    provenance: tuple[RunsProvenance, ...] = msgspec.field(name="made")
+    provenance: tuple[RunsProvenance, ...]
     started: str
     finished: str
-
-    @property
-    def complete(self) -> bool:
-        """Whether all runs are present, not only those of a shard."""
-        return self.replicas == (0, self.runs, 1)
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sweep"):
@@ -103,7 +95,7 @@ def read_manifest(folder: Path) -> AnyManifest:
     except OSError as error:
         raise NoResults(
             f"{folder} holds no results: there is no readable {path}; pass a folder that "
-            "`bayescontrol run`, `merge` or `reproduce` has finished"
+            "`bayescontrol run` or `reproduce` has finished"
         ) from error
     try:
         return msgspec.json.decode(content, type=Manifest | Sweep | Reproduction)
@@ -135,10 +127,10 @@ def provenance_of_runs(
     The provenance of a run comes from the last of the `files` that contains the run, or else from
     `known`, the provenance in a manifest.
 
-    >>> first, second = Provenance({"numpy": "1.26"}, {}, ""), Provenance({"numpy": "2.0"}, {}, "")
-    >>> known = [RunsProvenance(((0, 4, 1),), first), RunsProvenance(((4, 6, 1),), second)]
-    >>> [part.runs for part in provenance_of_runs(range(1, 6), [], known)]
-    [((1, 4, 1),), ((4, 6, 1),)]
+    >>> first, second = Provenance({"numpy": "1.26"}, {}), Provenance({"numpy": "2.0"}, {})
+    >>> known = [RunsProvenance(((0, 4),), first), RunsProvenance(((4, 6),), second)]
+    >>> [str(part) for part in provenance_of_runs(range(1, 6), [], known)]
+    ['runs 1 to 3', 'runs 4 to 5']
     """
     by_run = {run: part.provenance for part in known for run in part.numbers()}
     for file in files:
@@ -146,8 +138,9 @@ def provenance_of_runs(
             by_run.update(dict.fromkeys(file.runs, file.header.provenance))
     groups: dict[bytes, tuple[Provenance, list[int]]] = {}
     for run in wanted:
-        one = by_run.get(run, Provenance({}, {}, ""))
+        one = by_run.get(run, Provenance({}, {}))
         groups.setdefault(msgspec.json.encode(one), (one, []))[1].append(run)
     return tuple(
-        RunsProvenance(tuple(map(span, progressions(runs))), one) for one, runs in groups.values()
+        RunsProvenance(tuple((r.start, r.stop) for r in ranges_of(runs)), one)
+        for one, runs in groups.values()
     )

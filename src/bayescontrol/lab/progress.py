@@ -14,15 +14,28 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
-
-from bayescontrol.lab.runner import Progress
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _BAR_INTERVAL: Final = 0.05  # seconds between two updates of a bar
-_COMPILING: Final = "compiling kernels for the first time; later runs load them from disk"
+
+
+class Progress(Protocol):
+    """Receives the progress of replicas.
+
+    `advance` is called with (0, total) at the start and whenever replicas are done. Replicas
+    already in a store are not counted.
+    """
+
+    def advance(self, done: int, total: int, /) -> None: ...
+
+
+class Silent:
+    """Ignores the progress."""
+
+    def advance(self, done: int, total: int, /) -> None: ...
 
 
 @contextmanager
@@ -116,10 +129,6 @@ class Lines:
             suffix = ""
         self._write(f"{done}/{total} runs{suffix}")
 
-    def compiling(self) -> None:
-        """Write that kernels are being compiled."""
-        self._write(_COMPILING)
-
     def _write(self, text: str) -> None:
         self._console.out(f"{self._label}: {text}", highlight=False)
 
@@ -140,9 +149,6 @@ class _Bar:
         speed = task.finished_speed or task.speed
         rate = "" if speed is None else f"{_format_rate(speed)} a second"
         self._bars.update(self._task, rate=rate)
-
-    def compiling(self) -> None:
-        self._bars.console.print(_COMPILING, style="dim", highlight=False)
 
 
 def _format_rate(rate: float) -> str:

@@ -11,9 +11,8 @@ read from the source, also those inside functions, and followed from module to m
 imported for this. Data files and modules that are imported by a computed name are not seen. The
 digests do not depend on the folder of a file: they are equal on all machines with the same files.
 
-`code` is the sha256 of the file that defines `run`. The commit is that of the repository of this
-file, if any; `dirty` is true if the repository has changes since. No name of a user or a host is
-stored.
+The commit is that of the repository of the file that defines `run`, if any; `dirty` is true if the
+repository has changes since. No name of a user or a host is stored.
 """
 
 import ast
@@ -61,14 +60,13 @@ class Provenance(msgspec.Struct, frozen=True):
 
     versions: dict[str, str]
     machine: dict[str, str]
-    code: str
     git: Git | None = None
     sources: dict[str, str] = {}
 
     def changed_modules(self, sources: dict[str, str]) -> list[str]:
         """Return the modules that differ from `sources`.
 
-        >>> Provenance({}, {}, "", sources={"study": "5e1f"}).changed_modules({"study": "c0de"})
+        >>> Provenance({}, {}, sources={"study": "5e1f"}).changed_modules({"study": "c0de"})
         ['study']
         """
         names = sorted({*self.sources, *sources})
@@ -96,9 +94,7 @@ def provenance_of(experiment: Experiment[Any]) -> Provenance:
 
 def provenance_here(run: Callable[..., Any]) -> Provenance:
     """Return the provenance of replicas run in this process, without the commit."""
-    module, sources = _module_of(run), _sources_of(run)
-    code = sources[_name_of(module)] if module else ""
-    return Provenance(versions(), _machine(), code, sources=sources)
+    return Provenance(versions(), _machine(), sources=_sources_of(run))
 
 
 def source_of(run: Callable[..., Any]) -> Path | None:
@@ -143,8 +139,8 @@ def _file_of(module: ModuleType) -> Path:
 
 
 def _name_of(module: ModuleType) -> str:
-    """Return the name of a module; a script is __main__ here, and __mp_main__ in a worker."""
-    if module.__name__ not in {"__main__", "__mp_main__"}:
+    """Return the name of a module; that of its file if it is a script."""
+    if module.__name__ != "__main__":
         return module.__name__
     return f"{module.__package__ or ''}.{_file_of(module).stem}".lstrip(".")
 

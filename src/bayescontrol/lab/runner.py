@@ -16,23 +16,25 @@ most fourfold at a time, and towards the end leaves runs for every worker.
 """
 
 import math
-import pickle
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from contextlib import contextmanager, nullcontext
+import traceback
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.columns import RowsInMemory, assemble, stack
-from bayescontrol.lab.executors import Dask, Processes, available_cores, notify_compilation
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed, Score, failures_of
 from bayescontrol.lab.manifest import RunsProvenance
+from bayescontrol.lab.parallel import unordered, worker_count
+from bayescontrol.lab.progress import Progress, Silent
 from bayescontrol.lab.provenance import Provenance, provenance_here
 from bayescontrol.lab.settings import InvalidSettings
-from bayescontrol.lab.store import ResultStore, Shard
+from bayescontrol.lab.store import ResultStore
 
 S = TypeVar("S")
 
@@ -40,27 +42,7 @@ S = TypeVar("S")
 _LEAST_SECONDS, _SHARE_OF_TIME, _MOST_SECONDS = 1.0, 0.01, 60.0
 _MOST_BYTES: Final = 1 << 25
 _GROWTH: Final = 4
-#: Our own executors: they know their width and report compilation.
-_OUR_KINDS: Final = (Processes, Dask)
 _CLOCK_STEP: Final = 1e-7  # seconds; used where a coarse clock measures 0
-
-
-class Progress(Protocol):
-    """Receives the progress of replicas.
-
-    `advance` is called with (0, total) at the start and whenever replicas are done; `compiling` is
-    called once if a kernel has to be compiled. Replicas already in a store are not counted.
-    """
-
-    def advance(self, done: int, total: int, /) -> None: ...
-    def compiling(self) -> None: ...
-
-
-class Silent:
-    """Ignores the progress."""
-
-    def advance(self, done: int, total: int, /) -> None: ...
-    def compiling(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -77,10 +59,9 @@ class Result:
 def conduct(
     experiment: Experiment[S],
     settings: S,
-    workers: int = 1,
+    workers: int | None = 1,
     progress: Progress | None = None,
     *,
-    executor: Executor | None = None,
     store: ResultStore | None = None,
 ) -> Result:
     """Run all replicas and score them: score(settings, stack_i run(settings, i)).
@@ -98,7 +79,7 @@ def conduct(
     >>> conduct(twice, Settings()).columns["y"].tolist()
     [0, 2, 4]
     """
-    columns = run_replicas(experiment, settings, workers, progress, executor=executor, store=store)
+    columns = run_replicas(experiment, settings, workers, progress, store=store)
     return score(experiment, settings, columns)
 
 
@@ -116,20 +97,17 @@ def score(experiment: Experiment[S], settings: S, columns: Columns) -> Result:
 def run_replicas(
     experiment: Experiment[S],
     settings: S,
-    workers: int = 1,
+    workers: int | None = 1,
     progress: Progress | None = None,
     *,
-    executor: Executor | None = None,
     store: ResultStore | None = None,
-    shard: Shard | None = None,
 ) -> Columns:
     """Run all replicas of an experiment and stack them: the first axis of a column is the run.
 
-    Replicas run one after the other, or in parallel: in `workers` processes if `workers` > 1, or
-    on any `executor`, which stays open. Runs already in the `store` are not run again. With a
-    `shard`, only its part of the runs is run.
+    Replicas run one after the other, or in `workers` processes. With `workers=None` they run on the
+    backend that `joblib.parallel_config` has set, such as Dask. Runs already in the `store` are not
+    run again.
 
-    >>> from concurrent.futures import ThreadPoolExecutor
     >>> @dataclass(frozen=True)
     ... class Settings:
     ...     seed: int = 0
@@ -142,49 +120,57 @@ def run_replicas(
     ... )
     >>> run_replicas(squares, Settings())["y"].tolist()
     [0, 1, 4]
-    >>> with ThreadPoolExecutor() as threads:
-    ...     run_replicas(squares, Settings(), executor=threads)["y"].tolist()
-    [0, 1, 4]
     """
-    wanted = wanted_runs(experiment, settings, shard)
-    if workers < 1:
+    wanted = wanted_runs(experiment, settings)
+    if workers is not None and workers < 1:
         raise InvalidSettings(f"workers={workers}: there must be at least one worker")
     job = Job(experiment.name, experiment.run, settings)
     sink = _Memory(experiment.name) if store is None else store
-    queue = RunQueue(sink.missing(wanted))
+    queue, sizer, done = RunQueue(sink.missing(wanted)), GroupSizer(), 0
     if queue.left:
         display = progress or Silent()
         display.advance(0, queue.left)
-        if executor is None and min(workers, queue.left) == 1:
-            _run_serially(job, queue, sink, display)
-        else:
-            _require_picklable(job, executor)
-            pool = nullcontext(executor) if executor else Processes(min(workers, queue.left))
-            with pool as active_executor:
-                _run_on_executor(active_executor, job, queue, sink, display)
+        if workers is not None:
+            workers = min(workers, queue.left)
+        size = partial(sizer.size, workers=worker_count(workers))
+        with closing(_run_groups(job, queue.groups(size), workers)) as groups:
+            for group in groups:
+                if group.runs:
+                    sink.put(group.runs, group.columns, group.provenance)
+                if group.error is not None:
+                    raise group.error from group.cause
+                sizer.record(len(group.runs), group.seconds, _nbytes(group.columns))
+                done += len(group.runs)
+                display.advance(done, queue.total)
     return sink.finish(wanted)
 
 
-def wanted_runs(experiment: Experiment[S], settings: S, shard: Shard | None = None) -> range:
-    """Return 0 .. runs - 1, or the shard's part of them.
+def wanted_runs(experiment: Experiment[S], settings: S) -> range:
+    """Return 0 .. runs - 1; raise if there are none.
 
     >>> from types import SimpleNamespace as Some
-    >>> wanted_runs(Some(name="chain"), Some(runs=10), Shard(2, 4))
-    range(1, 10, 4)
+    >>> wanted_runs(Some(name="chain"), Some(runs=10))
+    range(0, 10)
     """
     runs = int(getattr(settings, "runs", 0))
     if runs < 1:
         raise InvalidSettings(f"runs={runs}: {experiment.name} needs at least one run")
-    return range(runs) if shard is None else shard.of(runs)
+    return range(runs)
 
 
 class Group(NamedTuple):
-    """Replicas that were run together, and the seconds they took."""
+    """Replicas that were run together, the seconds they took, and the error that ended them."""
 
     runs: range
     columns: Columns
     seconds: float
     provenance: Provenance
+    error: BaseException | None = None
+    cause: BaseException | None = None
+
+
+class WorkerTraceback(Exception):
+    """The traceback of an error in a worker, as text: other exceptions may not be picklable."""
 
 
 @dataclass(frozen=True)
@@ -192,8 +178,8 @@ class Job(Generic[S]):
     """The part of an experiment that a worker needs; job(runs) runs some replicas.
 
     >>> job = Job("squares", lambda settings, i: {"y": np.array(i * i)}, None)
-    >>> job(range(1, 6, 2)).columns["y"].tolist()
-    [1, 9, 25]
+    >>> job(range(1, 4)).columns["y"].tolist()
+    [1, 4, 9]
     """
 
     name: str
@@ -201,11 +187,21 @@ class Job(Generic[S]):
     settings: S
 
     def __call__(self, runs: range) -> Group:
-        """Run some replicas, one after the other."""
-        provenance = provenance_here(self.run)
+        """Run some replicas, one after the other; keep those before an error or Ctrl-C."""
+        provenance, replicas = provenance_here(self.run), list[Columns]()
         start = time.perf_counter()
-        columns = stack(self.name, runs, [self.replica(i) for i in runs])
-        return Group(runs, columns, time.perf_counter() - start, provenance)
+        error = cause = None
+        try:
+            for i in runs:
+                replicas.append(self.replica(i))
+        except (ExperimentFailed, KeyboardInterrupt) as failure:
+            error = failure.with_traceback(None)
+            if failure.__cause__ is not None:
+                text = "".join(traceback.format_exception(failure.__cause__))
+                cause = WorkerTraceback(f"\n{text}")
+        runs = runs[: len(replicas)]
+        columns = stack(self.name, runs, replicas) if replicas else {}
+        return Group(runs, columns, time.perf_counter() - start, provenance, error, cause)
 
     def replica(self, i: int) -> Columns:
         """Run one replica; errors name the experiment and the run."""
@@ -249,25 +245,21 @@ class GroupSizer:
         if not self._largest:
             return 1
         by_time, by_size = self.target() / self._seconds, _MOST_BYTES / self._nbytes
-        largest = min(by_time, by_size, _GROWTH * self._largest, math.ceil(left / (2 * workers)))
-        return max(1, int(largest))
+        share = left if workers == 1 else math.ceil(left / (2 * workers))
+        return max(1, int(min(by_time, by_size, _GROWTH * self._largest, share)))
 
     def target(self) -> float:
         """Return the seconds that a group should take now."""
         elapsed = self._clock() - self._start
         return min(max(_LEAST_SECONDS, _SHARE_OF_TIME * elapsed), _MOST_SECONDS)
 
-    def is_full(self, seconds: float, nbytes: int) -> bool:
-        """Return whether a group of this duration and size is large enough."""
-        return seconds >= self.target() or nbytes >= _MOST_BYTES
-
 
 class RunQueue:
     """Runs that have not been started.
 
-    >>> queue = RunQueue([range(3), range(8, 20, 4)])
-    >>> queue.take(2), queue.take(2), queue.take(9), queue.left, queue.total
-    (range(0, 2), range(2, 3), range(8, 20, 4), 0, 6)
+    >>> queue = RunQueue([range(3), range(8, 20)])
+    >>> queue.take(2), queue.take(2), queue.take(99), queue.left, queue.total
+    (range(0, 2), range(2, 3), range(8, 20), 0, 15)
     """
 
     def __init__(self, runs: Sequence[range]) -> None:
@@ -275,12 +267,17 @@ class RunQueue:
         self.left = self.total = sum(map(len, runs))
 
     def take(self, count: int) -> range:
-        """Remove and return at most `count` runs, as one progression."""
+        """Remove and return at most `count` runs, without gaps."""
         first = self._runs.pop()
         if len(first) > count:
             self._runs.append(first[count:])
         self.left -= len(first[:count])
         return first[:count]
+
+    def groups(self, size: Callable[[int], int]) -> Iterator[range]:
+        """Take all runs in groups of size(left); each size is computed when it is needed."""
+        while self.left:
+            yield self.take(size(self.left))
 
 
 class _Memory:
@@ -300,96 +297,20 @@ class _Memory:
         return assemble(self._name, wanted, self._groups)
 
 
-_Sink: TypeAlias = _Memory | ResultStore
-
-
-def _run_serially(job: Job[S], queue: RunQueue, sink: _Sink, progress: Progress) -> None:
-    """Run all queued runs one after the other, and put them into `sink` in groups."""
-    sizer, provenance, done = GroupSizer(), provenance_here(job.run), 0
-    with notify_compilation(progress.compiling):
-        while queue.left:
-            runs = queue.take(queue.left)
-            while runs:
-                batch: list[Columns] = []
-                nbytes, start = 0, time.perf_counter()
-                try:
-                    for i in runs:
-                        batch.append(job.replica(i))
-                        done += 1
-                        progress.advance(done, queue.total)
-                        nbytes += _nbytes(batch[-1])
-                        if sizer.is_full(time.perf_counter() - start, nbytes):
-                            break
-                finally:  # keep finished replicas also after an error or Ctrl-C
-                    if batch:
-                        group = runs[: len(batch)]
-                        sink.put(group, stack(job.name, group, batch), provenance)
-                runs = runs[len(batch) :]
-
-
-def _run_on_executor(
-    executor: Executor, job: Job[S], queue: RunQueue, sink: _Sink, progress: Progress
-) -> None:
-    """Run all queued runs in groups on an executor, and put the results into `sink`."""
-    sizer, done, is_announced = GroupSizer(), 0, False
-    running: set[Future[Group]] = set()
-    try:
-        while queue.left or running:
-            with _named_errors(job):
-                # A cluster may grow, so the width is read each time.
-                width = executor.width if isinstance(executor, _OUR_KINDS) else available_cores()
-                while queue.left and len(running) < 2 * width:  # queue two groups per worker
-                    runs = queue.take(sizer.size(queue.left, width))
-                    running.add(executor.submit(job, runs))
-            ready, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
-            if not is_announced and isinstance(executor, _OUR_KINDS) and executor.compiling():
-                is_announced = True
-                progress.compiling()
-            # Store finished groups before an error ends the loop.
-            for future in sorted(ready, key=lambda f: f.cancelled() or f.exception() is not None):
-                with _named_errors(job):
-                    group = future.result()
-                sink.put(group.runs, group.columns, group.provenance)
-                sizer.record(len(group.runs), group.seconds, _nbytes(group.columns))
-                done += len(group.runs)
-                progress.advance(done, queue.total)
-    finally:
-        # `Processes` has already queued every group; cancelling would break its shutdown.
-        if not isinstance(executor, Processes):
-            for future in running:
-                future.cancel()
-
-
 def _nbytes(columns: Columns) -> int:
     return sum(array.nbytes for array in columns.values())
 
 
-@contextmanager
-def _named_errors(job: Job[S]) -> Iterator[None]:
-    """Name the experiment in errors of workers and executors."""
+def _run_groups(
+    job: Job[S], tasks: Iterator[range], workers: int | None
+) -> Generator[Group, None, None]:
+    """Run groups of runs; name the experiment in errors of the workers."""
     try:
-        yield
-    except ExperimentFailed:
+        yield from unordered(job, tasks, workers)
+    except BayesControlError:
         raise
-    except BrokenExecutor as error:
+    except Exception as error:  # joblib and its backends may raise anything
         raise ExperimentFailed(
-            f"{job.name}: a worker process died: killed, out of memory, or "
-            f"unable to import {job.run.__module__}; try one worker"
-        ) from error
-    except Exception as error:  # an executor may raise anything
-        raise ExperimentFailed(
-            f"{job.name}: the executor failed with {type(error).__name__}: {error}; "
-            f"its workers must be able to import {job.run.__module__}"
-        ) from error
-
-
-def _require_picklable(job: Job[S], executor: Executor | None) -> None:
-    if executor is not None and not isinstance(executor, _OUR_KINDS):
-        return  # other executors, such as threads, may not need to pickle
-    try:
-        pickle.dumps(job)
-    except Exception as error:  # pickle raises AttributeError and TypeError as well as its own
-        raise ExperimentFailed(
-            f"{job.name}: run or settings cannot be sent to another process ({error}); "
-            "define them at the top of a module, or use one worker"
+            f"{job.name}: a worker died ({type(error).__name__}: {error}). It was killed, ran out "
+            f"of memory, or cannot import {job.run.__module__}; try one worker"
         ) from error

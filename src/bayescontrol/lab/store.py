@@ -12,18 +12,9 @@ log, renamed, and its runs are run again.
 Every replica records the code that produced it (`Provenance.sources`). A replica of other code than
 today's, or of unknown code, is stale: it is run again, unless the store is opened with
 `keep_stale=True`. Stale files stay on disk until `finish` has replaced them.
-
-A job array splits a study into shards, each in its own folder, and merges them:
-
-    shard i of n:   runs i - 1, i - 1 + n, i - 1 + 2n, ...      i = 1 .. n
-
-If the number of runs grows, a shard keeps its runs and gets new ones. Merging requires that all
-shards have the same key and the same code, that no run is missing, and that a run found twice is
-the same byte for byte.
 """
 
 import logging
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -36,13 +27,22 @@ import msgspec
 from bayescontrol._support.files import create_folder, leftovers, lock_folder, writing_to
 from bayescontrol.errors import BayesControlError, counted
 from bayescontrol.lab import manifest as manifests
-from bayescontrol.lab import sealed_npz
-from bayescontrol.lab.columns import assemble, format_runs, progressions, require_same, span
+from bayescontrol.lab.columns import (
+    Damaged,
+    Header,
+    Layout,
+    SealedFile,
+    assemble,
+    layout_of,
+    open_sealed,
+    ranges_of,
+    require_same,
+    write_sealed,
+)
 from bayescontrol.lab.experiment import Columns, Experiment, ExperimentFailed
 from bayescontrol.lab.manifest import Manifest, NoResults, RunsProvenance, provenance_of_runs
-from bayescontrol.lab.provenance import Provenance, provenance_of
-from bayescontrol.lab.sealed_npz import Damaged, Header, Layout, SealedFile, open_sealed
-from bayescontrol.lab.settings import InvalidSettings, key, plain
+from bayescontrol.lab.provenance import Provenance, provenance_of, source_of
+from bayescontrol.lab.settings import key, plain
 
 _log = logging.getLogger(__name__)
 #: Packages whose versions may change results. Another version is reported, but not stale.
@@ -66,12 +66,14 @@ class Study:
     settings: dict[str, Any]
     key: str
     provenance: Provenance | None = None
+    is_in_file: bool = True  # otherwise changes of the code cannot be seen
 
     @classmethod
     def of(cls, experiment: Experiment[Any], settings: Any, found: str = "") -> Self:
         """Return the study of an experiment; pass `found` if it was loaded from a file."""
         name, digest = experiment.name, key(experiment.name, settings)  # validates the settings
-        return cls(name, found or name, plain(settings), digest, provenance_of(experiment))
+        is_in_file, provenance = source_of(experiment.run) is not None, provenance_of(experiment)
+        return cls(name, found or name, plain(settings), digest, provenance, is_in_file)
 
     @property
     def runs(self) -> int:
@@ -80,7 +82,7 @@ class Study:
 
     def provenance_of_all(self) -> tuple[RunsProvenance, ...]:
         """Return the provenance of all runs if they are run now."""
-        runs = ((0, self.runs, 1),)
+        runs = ((0, self.runs),)
         return (RunsProvenance(runs, self.provenance),) if self.provenance else ()
 
     def mismatch_hint(self) -> str:
@@ -146,7 +148,7 @@ class ResultStore:
 
     >>> import tempfile
     >>> import numpy as np
-    >>> study, here = Study("squares", "", {"runs": 3, "seed": 0}, "5e1f"), Provenance({}, {}, "")
+    >>> study, here = Study("squares", "", {"runs": 3, "seed": 0}, "5e1f"), Provenance({}, {})
     >>> with tempfile.TemporaryDirectory() as place:
     ...     with ResultStore(Path(place), study) as store:
     ...         store.put(range(2), {"y": np.array([0, 1])}, here)
@@ -185,9 +187,9 @@ class ResultStore:
             raise NoResults(f"{self.folder} is not finished: call finish first")
         return self._results
 
-    def missing(self, wanted: range, others: Sequence[SealedFile] = ()) -> list[range]:
-        """Return the wanted runs that are stale or not yet on disk, nor in `others`."""
-        return progressions(sorted(set(wanted) - self._valid_runs([*others, *self.files])))
+    def missing(self, wanted: range) -> list[range]:
+        """Return the wanted runs that are stale or not yet on disk."""
+        return ranges_of(set(wanted) - self._valid_runs(self.files))
 
     def discard(self) -> None:
         """Remove all results of the study from the folder."""
@@ -210,32 +212,23 @@ class ResultStore:
             )
         if self.files:
             self._layout = self._layout or self.files[0].layout()
-            found = (runs[0], sealed_npz.layout_of(columns))
+            found = (runs[0], layout_of(columns))
             require_same(self.study.name, (self.files[0].runs[0], self._layout), found)
         provenance = msgspec.structs.replace(provenance, git=now.git, sources=now.sources)
         self._write_pending(runs, columns, provenance)
 
-    def finish(
-        self,
-        wanted: range,
-        others: Sequence[SealedFile] = (),
-        provenance: Sequence[RunsProvenance] = (),
-    ) -> Columns:
-        """Join the wanted runs in columns.npz, write the manifest, and return the columns.
-
-        `others` are files of other folders with the same key, with their provenance.
-        """
-        files = [*others, *self.files]
-        columns = assemble(self.study.name, wanted, files)
-        previous = self._manifest
+    def finish(self, wanted: range) -> Columns:
+        """Join the wanted runs in columns.npz, write the manifest, and return the columns."""
+        columns = assemble(self.study.name, wanted, self.files)
+        files, previous = list(self.files), self._manifest
         if previous is not None and self._is_finished(previous, wanted):
             self._drop_pending(self.files[0])
             self._results = StoredResults(self.folder, previous, columns)
             return columns
-        known = [*provenance, *(previous.provenance if previous else ())]
+        known = previous.provenance if previous else ()
         self._keep_unwanted(wanted, known)
-        header = Header(self.study.key, span(wanted))
-        joined = sealed_npz.write_sealed(self._columns, columns, header)
+        header = Header(self.study.key, (wanted.start, wanted.stop))
+        joined = write_sealed(self._columns, columns, header)
         self._stale.pop(self._columns, None)
         starts = [file.header.written_at for file in files if file.header.written_at]
         self._manifest = Manifest(
@@ -245,7 +238,6 @@ class ResultStore:
             seed=self.study.settings.get("seed"),
             runs=self.study.runs,
             key=self.study.key,
-            replicas=span(wanted),
             sha256={self._columns.name: joined.sha256},
             provenance=provenance_of_runs(wanted, files, known),
             started=min([*starts, *([previous.started] if previous else [])], default=_now()),
@@ -318,7 +310,7 @@ class ResultStore:
                 self.folder,
                 ", ".join(sorted(packages)),
             )
-        if self.files and not now.code:
+        if self.files and not self.study.is_in_file:
             _log.warning("%s: run is in no file, changes of its code are not seen", self.folder)
         if self._keep_stale:
             # The last file that has a run is used.
@@ -336,7 +328,7 @@ class ResultStore:
             and not self._valid_runs(self.files[1:]).intersection(wanted)
             and manifest.settings == self.study.settings
             and manifest.found == self.study.found
-            and manifest.replicas == self.files[0].header.runs == span(wanted)
+            and self.files[0].runs == wanted
             and manifest.sha256 == {self.files[0].path.name: self.files[0].sha256}
         )
 
@@ -346,7 +338,7 @@ class ResultStore:
             pending = [other for other in self.files if other is not file]
             extra = self._valid_runs([file]) - self._valid_runs(pending) - set(wanted)
             for part in provenance_of_runs(sorted(extra), [file], known):
-                for runs in (range(*run_span) for run_span in part.runs):
+                for runs in (range(*span) for span in part.runs):
                     columns = assemble(self.study.name, runs, [file])
                     self._write_pending(runs, columns, part.provenance)
 
@@ -354,8 +346,8 @@ class ResultStore:
         with writing_to(self._pending):
             self._pending.mkdir(exist_ok=True)
         path = self._pending / f"runs-{runs[0]:08d}-{runs[-1]:08d}.npz"
-        header = Header(self.study.key, span(runs), provenance, _now())
-        self.files.append(sealed_npz.write_sealed(path, columns, header))
+        header = Header(self.study.key, (runs.start, runs.stop), provenance, _now())
+        self.files.append(write_sealed(path, columns, header))
         self._stale.pop(path, None)
 
     def _drop_pending(self, joined: SealedFile) -> None:
@@ -374,127 +366,3 @@ class ResultStore:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-# -- shards -----------------------------------------------------------------------------------
-
-
-class CannotMerge(BayesControlError, ValueError):
-    """Shards have different settings or code, contradict each other, or leave runs out."""
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Shard i of n, counted from 1.
-
-    >>> Shard.parse("2/3").of(10)
-    range(1, 10, 3)
-    """
-
-    i: int
-    n: int
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.i <= self.n:
-            raise InvalidSettings(f"shard {self}: it must be i/n with 1 <= i <= n, say 1/4")
-
-    def __str__(self) -> str:
-        return f"{self.i}/{self.n}"
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse i/n, as written on the command line."""
-        match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
-        if not match:
-            raise InvalidSettings(f"shard {text}: write i/n with 1 <= i <= n, say 1/4")
-        return cls(int(match[1]), int(match[2]))
-
-    def of(self, runs: int) -> range:
-        """Return the runs of this shard."""
-        if self.i > runs:
-            raise InvalidSettings(
-                f"shard {self}: with runs={runs} it has no runs; use at most {runs} shards"
-            )
-        return range(self.i - 1, runs, self.n)
-
-
-def merge(out: Path, folders: Sequence[Path], *, keep_stale: bool = False) -> Manifest:
-    """Merge the shards in `folders` with the runs already in `out`; write all runs to `out`.
-
-    Shards of different code are merged only with `keep_stale`. Runs in `out` of other code than
-    that of the shards are not used.
-
-    >>> merge(Path("out"), [Path("no-such-folder")])
-    Traceback (most recent call last):
-    bayescontrol.lab.manifest.NoResults: no-such-folder holds no results: ...
-    """
-    manifests = [_shard_manifest(folder) for folder in folders]
-    first, code = manifests[0], manifests[0].provenance[0].provenance
-    for folder, manifest in zip(folders, manifests, strict=True):
-        if manifest.key != first.key:
-            raise CannotMerge(
-                f"{folder} holds {manifest.experiment} with {manifest.settings}, {folders[0]} "
-                f"holds {first.experiment} with {first.settings}: merge shards of one experiment "
-                "with the same settings"
-            )
-        for part in () if keep_stale else manifest.provenance:
-            if changed := part.provenance.changed_modules(code.sources):
-                raise CannotMerge(
-                    f"{folder} was run with other code than {folders[0]} (different: "
-                    f"{', '.join(changed)}): run one of them again, or merge them as they are with "
-                    "--keep-stale"
-                )
-    runs = max(manifest.runs for manifest in manifests)
-    settings = {**first.settings, "runs": runs}
-    study = Study(first.experiment, first.found, settings, first.key, code)
-    with ResultStore(out, study, keep_stale=keep_stale) as store:
-        parts = [folder for folder in folders if folder.resolve() != out.resolve()]
-        files = [open_sealed(folder / "columns.npz") for folder in parts]
-        everything = [*files, *store.files]
-        gaps = store.missing(range(runs), files)
-        if gaps:
-            raise CannotMerge(
-                f"{sum(map(len, gaps))} of {runs} runs are missing: {format_runs(gaps[:5])}"
-                f"{' and more' * (len(gaps) > 5)}; "
-                "run the missing shards with the same settings"
-            )
-        for (one, other), shared in _overlaps(everything).items():
-            _require_equal(study.name, everything[one], everything[other], shared)
-        store.finish(range(runs), files, [part for m in manifests for part in m.provenance])
-    return store.results.manifest
-
-
-def _shard_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a finished shard."""
-    if (folder / "pending").is_dir():
-        raise CannotMerge(f"{folder} is not finished: repeat the command that writes it")
-    manifest = manifests.read_manifest(folder)
-    if not isinstance(manifest, Manifest):
-        raise CannotMerge(f"{folder} holds several results: pass the folders of single shards")
-    return manifest
-
-
-def _overlaps(files: Sequence[SealedFile]) -> dict[tuple[int, int], list[int]]:
-    """Return the runs that two files share, by the pair of their positions in `files`."""
-    latest: dict[int, int] = {}
-    shared: dict[tuple[int, int], list[int]] = {}
-    for number, file in enumerate(files):
-        for run in file.runs:
-            if run in latest:
-                shared.setdefault((latest[run], number), []).append(run)
-            latest[run] = number
-    return shared
-
-
-def _require_equal(name: str, one: SealedFile, other: SealedFile, shared: Sequence[int]) -> None:
-    """Raise unless two files hold the same bytes for the runs that they share."""
-    require_same(name, (one.runs[0], one.layout()), (other.runs[0], other.layout()))
-    for column in one.layout():
-        for runs in progressions(shared):
-            values = [assemble(name, runs, [file], only=column)[column] for file in (one, other)]
-            for run, a, b in zip(runs, *values, strict=True):
-                if a.tobytes() != b.tobytes():
-                    raise CannotMerge(
-                        f"{name}: run {run} differs in column {column!r} between {one.path} and "
-                        f"{other.path}: they were run with different code; run one of them again"
-                    )

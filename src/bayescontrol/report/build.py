@@ -2,41 +2,64 @@
 
     score = score(settings, columns),   charts = figures(settings, columns)
 
-Both are pure functions of the stored columns, so a report runs no replica. Each folder of a result
-gets a page and its figures. A sweep or a reproduction also gets an index with links to the pages; a
-sweep has a figure of its claims there.
+Both are pure functions of the stored columns, so a report runs no replica.
+
+    FOLDER/manifest.json       contents and provenance                 (bayescontrol.lab.store)
+    FOLDER/columns.npz         the replicas                            (bayescontrol.lab.store)
+    FOLDER/claims.json         the `--json` object with reasons and versions
+    FOLDER/FIGURE.png, .pdf    each figure
+    FOLDER/index.html          the page
+
+The folder of a sweep or a reproduction has an index.html with links to the pages, and a folder for
+each result. A sweep adds claims.csv, one row for each point and claim, and a figure of its claims.
+JSON has no NaN or infinities: they are written as the strings "NaN", "Infinity" and "-Infinity",
+which Python's `float` and JavaScript's `Number` read back.
 """
 
+import csv
+import io
+import json
 import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
+
+import numpy as np
 
 from bayescontrol._support.files import create_folder, write_file, writing_to
-from bayescontrol.lab.columns import format_runs
-from bayescontrol.lab.experiment import FILE_NAME, ExperimentFailed, failures_of
+from bayescontrol.lab.discovery import find
+from bayescontrol.lab.experiment import FILE_NAME, Claim, ExperimentFailed, Score, failures_of
 from bayescontrol.lab.manifest import (
     Manifest,
-    NoResults,
     Reproduction,
-    RunsProvenance,
     Sweep,
     read_manifest,
     results_in,
 )
 from bayescontrol.lab.provenance import Provenance, study_sources, versions
-from bayescontrol.lab.registry import find
 from bayescontrol.lab.runner import Result, score
-from bayescontrol.lab.settings import describe, plain, restore
+from bayescontrol.lab.settings import Point, describe, plain, restore
 from bayescontrol.lab.store import StoredResults, read
 from bayescontrol.plot import figures
-from bayescontrol.plot.chart import Chart
+from bayescontrol.plot.chart import Chart, Marker, Panel, Scale, Series
 from bayescontrol.report.page import Section, index, page
-from bayescontrol.report.sweep import sweep_charts
 
 _log = logging.getLogger(__name__)
 _PAGE: Final = "index.html"
+#: The fields of a claim in claims.json and claims.csv.
+_CLAIM_FIELDS: Final = (
+    "name", "claim", "source", "expected", "ours", "error", "holds", "verdict", "exact", "place",
+    "threshold_origin",
+)  # fmt: skip
+#: In the chart of a sweep: axes with positive values that span at least this factor are
+#: logarithmic, numbers with a smaller relative difference count as equal, the panels in a row, and
+#: the lines in a panel that can be told apart.
+_LOG_RATIO: Final = 30.0
+_ROUNDING: Final = 1e-9
+_COLUMNS: Final = 3
+_MOST_LINES: Final = 6
 
 
 def build(results: Path, out: Path | None = None) -> Path:
@@ -111,42 +134,36 @@ def write_index(
     charts = sweep_charts(sections)
     _save_charts(charts, folder)
     content = index(title, sections, versions(), broken or {}, charts).encode()
-    drawn = (folder / f"{name}.{kind}" for name in charts for kind in ("png", "pdf"))
-    return (write_file(folder / _PAGE, content), *drawn)
+    pictures = (folder / f"{name}.{kind}" for name in charts for kind in ("png", "pdf"))
+    return (write_file(folder / _PAGE, content), *pictures)
 
 
 def section_of(
     results: Path | StoredResults,
-    place: Path | None = None,
+    target: Path | None = None,
     name: str = "",
     swept: Iterable[str] = (),
 ) -> Section:
-    """Score and draw one result; write page and figures to `place`, by default its own folder.
+    """Score and draw one result; write page and figures to `target`, by default its own folder.
 
     `results` is a folder, or results already in memory. `name` is the folder relative to that of
     the index, empty if there is no index. `swept` names the settings that a sweep varies.
     """
     stored = read(results) if isinstance(results, Path) else results
-    folder, manifest = stored.folder, stored.manifest
-    if not manifest.complete:
-        raise NoResults(
-            f"{folder} holds {len(range(*manifest.replicas))} of {manifest.runs} runs, one shard: "
-            "merge the shards with `bayescontrol merge` first"
-        )
+    manifest, target = stored.manifest, target or stored.folder
     experiment = find(manifest.found)
     settings = restore(experiment.settings, manifest.settings)
-    place = place or folder
     result = score(experiment, settings, stored.columns)
-    drawn = section(replace(result, provenance=manifest.provenance), place)
+    bare = section(replace(result, provenance=manifest.provenance), target)
     done = replace(
-        drawn,
+        bare,
         folder=name,
-        swept={key: drawn.settings[key] for key in swept},
+        swept={key: bare.settings[key] for key in swept},
         meaning={field.name: field.description for field in describe(experiment.settings)},
         provenance=_provenance(manifest),
         warning=_describe_changes(manifest, study_sources(experiment)),
     )
-    write_page(done, place)
+    write_page(done, target)
     return done
 
 
@@ -165,7 +182,7 @@ def _provenance(manifest: Manifest) -> dict[str, Any]:
         "finished": manifest.finished,
         "key of the settings": manifest.key,
         **{f"sha256 of {name}": digest for name, digest in manifest.sha256.items()},
-        **{_format_runs(part): _describe(part.provenance) for part in manifest.provenance},
+        **{str(part): _describe(part.provenance) for part in manifest.provenance},
     }
 
 
@@ -175,19 +192,153 @@ def _describe_changes(manifest: Manifest, now: dict[str, str]) -> str:
     for part in manifest.provenance:
         if changed := part.provenance.changed_modules(now):
             names = ", ".join(changed) if part.provenance.sources else "the old code is unknown"
-            sentences.append(f"The code has changed since {_format_runs(part)}: {names}.")
+            sentences.append(f"The code has changed since {part}: {names}.")
     return " ".join(sentences)
-
-
-def _format_runs(part: RunsProvenance) -> str:
-    return f"runs {format_runs(range(*span) for span in part.runs)}"
 
 
 def _describe(provenance: Provenance) -> dict[str, Any]:
     git = provenance.git
     return {
         "commit": git.commit + ", and changes since" * git.dirty if git else "no repository",
-        "sha256 of the code": provenance.sources or provenance.code,
+        "sha256 of the code": provenance.sources,
         **provenance.machine,
         **provenance.versions,
     }
+
+
+# -- claims --------------------------------------------------------------------------------------
+
+
+def as_object(result: Result, artifacts: Sequence[Path] = ()) -> dict[str, Any]:
+    """Return {experiment, settings, claims, artifacts, code}, the output of `run --json`.
+
+    >>> from types import SimpleNamespace as Some
+    >>> result = Result(Some(name="chain"), {"runs": 4}, {}, Score(()))
+    >>> as_object(result, [Path("report/index.html")])["artifacts"]
+    ['report/index.html']
+    """
+    return {
+        "experiment": result.experiment.name,
+        "settings": plain(result.settings),
+        "claims": [
+            {key: plain(getattr(claim, key)) for key in _CLAIM_FIELDS}
+            for claim in result.score.claims
+        ],
+        "artifacts": [str(path) for path in artifacts],
+        "code": plain(result.provenance),
+    }
+
+
+def paths_of(folder: Path, figures: Sequence[str]) -> tuple[Path, ...]:
+    """Return the files of one result, its page last.
+
+    >>> [path.name for path in paths_of(Path("chain"), ["times"])]
+    ['manifest.json', 'columns.npz', 'claims.json', 'times.png', 'times.pdf', 'index.html']
+    """
+    drawn = [f"{name}.{kind}" for name in figures for kind in ("png", "pdf")]
+    names = ("manifest.json", "columns.npz", "claims.json", *drawn, "index.html")
+    return tuple(folder / name for name in names)
+
+
+def write_claims(result: Result, folder: Path) -> Path:
+    """Write claims.json: the `--json` object with reasons and versions."""
+    content = as_object(result)
+    del content["artifacts"], content["code"]  # the manifest states the code
+    for claim, entry in zip(result.score.claims, content["claims"], strict=True):
+        entry["reason"] = claim.reason
+    content["versions"] = versions()
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    return write_file(folder / "claims.json", f"{text}\n".encode())
+
+
+def write_sweep_claims(scores: Sequence[tuple[Point, Score]], folder: Path) -> Path:
+    """Write claims.csv, with one row for each point and claim.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_sweep_claims([(Point(None, {"C": 5}, "5e1f"), Score(()))], Path(folder))
+    ...     path.read_text().strip()
+    'C,name,claim,source,expected,ours,error,holds,verdict,exact,place,threshold_origin,folder'
+    """
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow((*(scores[0][0].swept if scores else ()), *_CLAIM_FIELDS, "folder"))
+    for point, scored in scores:
+        for claim in scored.claims:
+            values = (plain(getattr(claim, field)) for field in _CLAIM_FIELDS)
+            lines.writerow((*point.swept.values(), *values, point.folder))
+    return write_file(folder / "claims.csv", text.getvalue().encode())
+
+
+# -- the chart of a sweep --------------------------------------------------------------------------
+
+
+def sweep_charts(sections: Sequence[Section]) -> dict[str, Chart]:
+    """Return the chart of a sweep by file name; empty if no numbers can be drawn.
+
+    There is a panel for each claim. Its horizontal axis is the swept setting with the most numbers
+    as values; there is a line for each combination of the values of the other settings. A chart
+    needs a swept setting with two numbers or more, and at most six lines in a panel.
+    """
+    swept = {
+        name: {section.swept.get(name) for section in sections if _is_number(section.swept[name])}
+        for name in (sections[0].swept if sections else ())
+    }
+    axis = max(swept, key=lambda name: len(swept[name]), default="")
+    lines: dict[str, list[Section]] = {}
+    for section in sections:
+        if axis and _is_number(section.swept[axis]):
+            rest = (f", {name} = {value}" for name, value in section.swept.items() if name != axis)
+            lines.setdefault("".join(rest), []).append(section)
+    if len(swept.get(axis, ())) < 2 or len(lines) > _MOST_LINES:
+        return {}
+    names = dict.fromkeys(c.name for section in sections for c in section.result.score.claims)
+    panels = [panel for name in names if (panel := _panel(name, axis, lines)) is not None]
+    if not panels:
+        return {}
+    chart = Chart(
+        f"Our numbers against {axis}",
+        panels,
+        "Each panel shows the number of one claim; its sentence is on the page of each point. "
+        "A dotted line is the value that the claim expects, where it expects a number. Claims "
+        "with the same number at all points are only in the table.",
+        columns=min(_COLUMNS, len(panels)),
+        note="bands: ± 2 standard errors",
+    )
+    return {"sweep": chart}
+
+
+def _panel(name: str, axis: str, lines: Mapping[str, Sequence[Section]]) -> Panel | None:
+    """Return the panel of one claim; None unless it has different numbers at two points."""
+    series: list[Series] = []
+    for k, (label, sections) in enumerate(lines.items()):
+        found = {
+            float(str(section.swept[axis])): claim
+            for section in sections
+            for claim in section.result.score.claims
+            if claim.name == name and _is_number(claim.ours)
+        }
+        if len(found) > 1:
+            series += _series(sorted(found.items()), label, k)
+    ours = np.array([y for one in series if one.low is not None for y in one.y])
+    if not series or np.ptp(ours) <= _ROUNDING * np.abs(ours).max():
+        return None
+    x = np.concatenate([one.x for one in series])
+    scale: Scale = "log" if x.min() > 0 and x.max() >= _LOG_RATIO * x.min() else "linear"
+    return Panel(name, axis, "our number", series, xscale=scale, legend="below")
+
+
+def _series(found: Sequence[tuple[float, Claim]], label: str, k: int) -> list[Series]:
+    x = np.array([value for value, _ in found])
+    ours = np.array([float(claim.ours) for _, claim in found])
+    bar = 2 * np.array([0.0 if claim.exact else claim.error or 0.0 for _, claim in found])
+    group = f"ours{label}"  # a common group has a common colour
+    series = [Series(group, x, ours, ours - bar, ours + bar, marker=get_args(Marker)[k])]
+    if all(_is_number(claim.expected) for _, claim in found):
+        expected = np.array([float(claim.expected) for _, claim in found])
+        series.append(Series(f"expected{label}", x, expected, dash="dot", group=group))
+    return series
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -29,11 +29,11 @@ from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Panel, Region
 from bayescontrol.plot.legend import Entries, legends, with_distinct_lines
 from bayescontrol.plot.palette import style_sheet
-from bayescontrol.report.folder import merged_tables
 from bayescontrol.report.tables import (
     HEADINGS,
     columns_of,
     left_out,
+    merged_tables,
     number_and_verdict,
     numbers_of,
     summary,

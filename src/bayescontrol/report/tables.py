@@ -12,11 +12,13 @@ or failed, or is undecided. rich is imported when a table is printed.
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from bayescontrol.errors import needs_extra
-from bayescontrol.lab.experiment import Claim, ClaimSource, ClaimVerdict, Table, tally
+from bayescontrol.lab.experiment import Claim, ClaimSource, ClaimVerdict, Score, Table, tally
 from bayescontrol.lab.runner import Result
+from bayescontrol.lab.settings import Point
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,6 +37,8 @@ _WORDS: Final[Mapping[tuple[ClaimSource, ClaimVerdict], str]] = {
     ("ours", "holds"): "passed",
     ("ours", "fails"): "failed",
 }
+#: Points of a sweep in one table on a terminal.
+_POINTS: Final = 4
 #: A text that is a number, perhaps with its error.
 _NUMBER: Final = re.compile(r"[-−]?\d[\d.,]*(e[-+]?\d+)?( ?%| ± .*)?$")
 #: Heading of the claims of each source, and the name of the column of expected values.
@@ -181,6 +185,49 @@ def left_out(results: Iterable[Result]) -> str:
         if result.score.left_out
     )
     return names and f"Left out, because the quick size cannot decide them (use --full): {names}"
+
+
+def sweep_tables(scores: Sequence[tuple[Point, Score]]) -> list[Table]:
+    """Return the numbers of all claims, a column for each point of a sweep, and all tables.
+
+    >>> claim = Claim("x", "x is 1", "ours", 1.0, 1.0, None, True)
+    >>> sweep_tables([(Point(None, {"C": 5}, ""), Score((claim,)))])[0].header
+    ('claim', 'expected', 'C = 5')
+    """
+    names = ", ".join(scores[0][0].swept) if scores else ""
+    by_name = [{claim.name: claim for claim in score.claims} for _, score in scores]
+    expected: dict[str, str] = {}
+    for claim in (claim for _, score in scores for claim in score.claims):
+        text = number(claim.expected)
+        expected[claim.name] = text if expected.get(claim.name, text) == text else "varies"
+    tables = []
+    for start in range(0, len(scores) if expected else 0, _POINTS):
+        part = slice(start, start + _POINTS)
+        rows = (
+            (name, text, *(number_and_verdict(found.get(name)) for found in by_name[part]))
+            for name, text in expected.items()
+        )
+        header = ("claim", "expected", *(point.label for point, _ in scores[part]))
+        tables.append(Table(f"Our numbers over {names}", header, tuple(rows)))
+    return tables + merged_tables([(point.swept, score) for point, score in scores])
+
+
+def merged_tables(scores: Iterable[tuple[Mapping[str, object], Score]]) -> list[Table]:
+    """Merge equal tables of the points of a sweep; the swept values are the first columns.
+
+    >>> score = Score((), (Table("Regret", ("agent", "mean"), (("rule", 2.0),)),))
+    >>> merged_tables([({"k": 1}, score), ({"k": 2}, score)])[0].rows
+    ((1, 'rule', 2.0), (2, 'rule', 2.0))
+    """
+    found: dict[tuple[str, tuple[str, ...]], Table] = {}
+    for swept, score in scores:
+        values = tuple(v if isinstance(v, int | float) else str(v) for v in swept.values())
+        for table in score.tables:
+            header = (*swept, *table.header)
+            merged = found.setdefault((table.title, header), replace(table, header=header, rows=()))
+            rows = (*merged.rows, *((*values, *row) for row in table.rows))
+            found[table.title, header] = replace(merged, rows=rows)
+    return list(found.values())
 
 
 def claims_table(result: Result) -> "RenderableType":

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
+from bayescontrol import Stream
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
 from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 
@@ -123,14 +124,10 @@ def _deadly_run(settings: Settings, i: int) -> Columns:
 
 
 def _compiled_run(settings: Settings, i: int) -> Columns:
-    import numba  # late, as kernels load it
-
-    twice = numba.njit(lambda x: 2 * x)
-    return {"twice": np.array(twice(i))}
-
-
-def _ragged_run(settings: Settings, i: int) -> Columns:
-    return {"share": np.zeros(1 + i)}
+    return {
+        **run(settings, i),
+        "uniform": np.array(Stream.named(settings.seed, i, "coin").random()),
+    }
 
 
 false = replace(coin, name="false", score=_false_score)
@@ -141,5 +138,4 @@ slow = replace(coin, name="slow", run=_slow_run)
 uneven = replace(coin, name="uneven", run=_uneven_run)
 deadly = replace(coin, name="deadly", run=_deadly_run)
 compiled = replace(coin, name="compiled", run=_compiled_run, quick=Settings(runs=1))
-ragged = replace(coin, name="ragged", run=_ragged_run)
 not_an_experiment = 3

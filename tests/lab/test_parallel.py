@@ -1,4 +1,4 @@
-"""Processes, a Dask cluster and shards give the bytes of one core, and report their errors."""
+"""Processes and a Dask cluster give the bytes of one core, and report their errors."""
 
 import os
 import signal
@@ -15,37 +15,25 @@ from tests.interruptible import interruptible
 from tests.limits import TIMEOUT
 
 from bayescontrol.errors import MissingExtra
-from bayescontrol.lab.executors import ClusterUnavailable, Dask, Processes
+from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Experiment, ExperimentFailed
-from bayescontrol.lab.registry import find
+from bayescontrol.lab.parallel import ClusterUnavailable, dask_cluster, unordered
 from bayescontrol.lab.runner import run_replicas
-from bayescontrol.lab.store import ResultStore, Shard, Study, merge
+from bayescontrol.lab.store import ResultStore, Study
 
 STUDIES = Path(__file__).parent / "studies"
 PACED = f"{STUDIES / 'paced_study.py'}:paced"
 
 
 @pytest.fixture(scope="module")
-def dask() -> Iterator[Dask]:
+def dask() -> Iterator[None]:
     path = [*sys.path]
     sys.path.append(str(STUDIES))  # the workers of a local cluster use the same path
     try:
-        with Dask("local", workers=2) as executor:
-            yield executor
+        with dask_cluster("local", workers=2):
+            yield
     finally:
         sys.path[:] = path
-
-
-class RecordedProgress:
-    """Progress that counts its compilation messages."""
-
-    def __init__(self) -> None:
-        self.messages = 0
-
-    def advance(self, done: int, total: int, /) -> None: ...
-
-    def compiling(self) -> None:
-        self.messages += 1
 
 
 def stored(folder: Path, experiment: Experiment[Any], settings: Any, **how: Any) -> bytes:
@@ -54,72 +42,90 @@ def stored(folder: Path, experiment: Experiment[Any], settings: Any, **how: Any)
     return (folder / "columns.npz").read_bytes()
 
 
-def test_serial_processes_dask_and_merged_shards_leave_the_same_bytes(
-    dask: Dask, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("dask")
+def test_one_core_processes_threads_and_dask_leave_the_same_bytes(tmp_path: Path) -> None:
+    import joblib  # type: ignore[import-untyped]
+
     paced = find(PACED)
     settings = paced.settings(runs=41, steps=7)
     serial = stored(tmp_path / "serial", paced, settings)
     assert stored(tmp_path / "processes", paced, settings, workers=2) == serial
-    assert stored(tmp_path / "dask", paced, settings, executor=dask) == serial
-    parts = [tmp_path / "part-1", tmp_path / "part-2"]
-    stored(parts[0], paced, settings, shard=Shard(1, 2))
-    stored(parts[1], paced, settings, shard=Shard(2, 2), workers=2)
-    merge(tmp_path / "merged", parts)
-    assert (tmp_path / "merged" / "columns.npz").read_bytes() == serial
+    assert stored(tmp_path / "dask", paced, settings, workers=None) == serial
+    with joblib.parallel_config(backend="threading", n_jobs=3):
+        assert stored(tmp_path / "threads", paced, settings, workers=None) == serial
 
 
-def test_a_failed_replica_on_the_cluster_is_reported_with_its_cause(dask: Dask) -> None:
+@pytest.mark.usefixtures("dask")
+@pytest.mark.parametrize("workers", [2, None])
+def test_tasks_run_in_other_processes_and_the_rest_is_not_started_after_an_error(
+    workers: int | None,
+) -> None:
+    found = list(unordered(lambda i: (i, os.getpid()), range(9), workers))
+    assert sorted(i for i, _ in found) == list(range(9))
+    assert os.getpid() not in {process for _, process in found}
+    left = iter(range(999))
+    with pytest.raises(ZeroDivisionError):
+        list(unordered(lambda i: 1 / i, left, workers))
+    assert len(list(left)) > 900
+
+
+def test_a_cluster_with_one_thread_is_used() -> None:
+    with dask_cluster("local", workers=1):
+        assert os.getpid() not in set(unordered(lambda _: os.getpid(), range(3)))
+
+
+@pytest.mark.usefixtures("dask")
+def test_a_failed_replica_on_the_cluster_is_reported_with_its_traceback() -> None:
     faulty = find(f"{STUDIES / 'paced_study.py'}:faulty")
     with pytest.raises(ExperimentFailed, match="faulty: run 7 raised ValueError: seven") as caught:
-        run_replicas(faulty, faulty.quick, executor=dask)
-    assert isinstance(caught.value.__cause__, ValueError)
+        run_replicas(faulty, faulty.quick, None)
+    assert "in _faulty_run" in str(caught.value.__cause__)
 
 
-def test_the_cluster_reports_a_compilation_once(dask: Dask) -> None:
-    compiled, reported = find(f"{STUDIES / 'coin_study.py'}:compiled"), RecordedProgress()
-    run_replicas(compiled, compiled.settings(runs=3), executor=dask, progress=reported)
-    deadline = time.monotonic() + TIMEOUT
-    while not dask.compiling() and time.monotonic() < deadline:
-        time.sleep(0.05)  # the message is sent separately from the results
-    assert dask.compiling()
-    assert reported.messages <= 1
-
-
-def test_a_cluster_that_does_not_answer_is_reported() -> None:
-    with pytest.raises(
-        ClusterUnavailable, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:"
-    ):
-        Dask(f"tcp://127.0.0.1:{free_port()}", patience=0.2)
-    with pytest.raises(ClusterUnavailable, match="no Dask scheduler answers at nonsense"):
-        Dask("nonsense://", patience=0.2)
-
-
-def test_a_cluster_without_workers_is_reported() -> None:
+def test_a_cluster_that_does_not_answer_or_has_no_workers_is_reported() -> None:
     from distributed import LocalCluster
 
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty:  # type: ignore[no-untyped-call]
+        for address, problem in (
+            (f"tcp://127.0.0.1:{free_port()}", r"no Dask scheduler answers at tcp://127\.0\.0\.1:"),
+            ("nonsense://", "no Dask scheduler answers at nonsense"),
+            (empty.scheduler_address, r"the Dask cluster at tcp.* has no workers"),
+        ):
+            with (
+                pytest.raises(ClusterUnavailable, match=problem),
+                dask_cluster(address, patience=0.3),
+            ):
+                pass
+
+
+@pytest.mark.parametrize(("package", "extra"), [("distributed", "cluster"), ("joblib", "lab")])
+def test_without_dask_or_joblib_the_error_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, package: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
     with (
-        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as empty,  # type: ignore[no-untyped-call]
-        pytest.raises(ClusterUnavailable, match=r"the Dask cluster at tcp.* has no workers"),
+        pytest.raises(MissingExtra, match=rf"pip install 'bayescontrol\[{extra}\]'"),
+        dask_cluster(),
     ):
-        Dask(empty.scheduler_address, patience=0.3)
+        pass
 
 
-def test_without_dask_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'bayescontrol\[cluster\]'"):
-        Dask("local")
+@pytest.mark.parametrize("how", [{"workers": 2}, {"workers": None}])
+def test_a_worker_that_dies_is_reported(how: dict[str, Any], dask: None) -> None:
+    deadly = find(f"{STUDIES / 'coin_study.py'}:deadly")
+    with pytest.raises(ExperimentFailed, match="deadly: a worker died"):
+        run_replicas(deadly, deadly.settings(runs=2), **how)
 
 
-def test_processes_have_the_requested_width_and_stop_on_an_error() -> None:
-    begun = time.monotonic()
-    with pytest.raises(ZeroDivisionError), Processes(2) as pool:  # noqa: PT012 - it is the with
-        assert pool.width == 2
-        future = pool.submit(time.sleep, 60)
-        while not future.running():
-            time.sleep(0.01)
-        raise ZeroDivisionError
-    assert time.monotonic() - begun < 30
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_first_compilation_is_announced_once(workers: int, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bayescontrol.cli", "run", f"{STUDIES / 'coin_study.py'}:compiled",
+         "--runs", "8", "--workers", str(workers)],
+        capture_output=True, text=True, timeout=TIMEOUT, check=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stderr.count("compiling kernels that are used for the first time") == 1
 
 
 # -- a cluster without our files ----------------------------------------------------------------

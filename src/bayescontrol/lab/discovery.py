@@ -42,7 +42,7 @@ def find(name: str) -> Experiment[Any]:
 
     >>> find("no-such-study")
     Traceback (most recent call last):
-    bayescontrol.lab.registry.UnknownExperiment: no experiment is called 'no-such-study'...
+    bayescontrol.lab.discovery.UnknownExperiment: no experiment is called 'no-such-study'...
     """
     file = study_file(name)
     if file is not None:
