@@ -41,7 +41,7 @@ from bayescontrol.alarms import (
     RestartedAlarm,
     StudentPredictor,
 )
-from bayescontrol.bandits import LaplaceLogit
+from bayescontrol.bandits import Logit
 from bayescontrol.bank import PI, Bank, Bumpless, PlantMode, Supervisor
 from bayescontrol.baselines import (
     BanditPlan,
@@ -501,9 +501,7 @@ BELIEFS: dict[str, Case] = {
     "Bernoulli arms, held": Case(_named(lambda: BernoulliBandit(2).agent(schedule=Geometric(0.4)))),
     # contexts
     "linear": Case(_named(LinearBandit(["a", "b"], features=2, sd=0.3).agent), _context(2), _real),
-    "logistic": Case(
-        _named(lambda: LogisticBandit(["a", "b"], features=3).agent(laplace=True)), _context(3)
-    ),
+    "logistic": Case(_named(lambda: LogisticBandit(["a", "b"], features=3).agent()), _context(3)),
     "linear, held": Case(
         _named(lambda: LinearBandit(2, features=2).agent(schedule=doubling)), _context(2), _real
     ),
@@ -513,9 +511,7 @@ BELIEFS: dict[str, Case] = {
         _real,
     ),
     "shared, logit": Case(
-        _named(
-            SharedLinearBandit(2, lambda x, a: [x, a, 1.0], features=3, link=LaplaceLogit()).agent
-        ),
+        _named(SharedLinearBandit(2, lambda x, a: [x, a, 1.0], features=3, link=Logit()).agent),
         _fraction,
     ),
     # MDPs and plants

@@ -18,7 +18,7 @@ from bayescontrol.bandits.gamma import Exponential, ExponentialBandit, Poisson, 
 from bayescontrol.bandits.gaussian import GaussianBandit, GaussianRewards, NormalGamma
 from bayescontrol.bandits.joint import JointBandit, LogitNormalBandit
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights, SharedLinearBelief
-from bayescontrol.bandits.regression import GaussianNoise, LaplaceLogit, Logit, RewardAndContext
+from bayescontrol.bandits.regression import GaussianNoise, Logit, RewardAndContext
 
 __all__ = [
     "ArmsBelief",
@@ -36,7 +36,6 @@ __all__ = [
     "GaussianNoise",
     "GaussianRewards",
     "JointBandit",
-    "LaplaceLogit",
     "LinearBandit",
     "LinearBelief",
     "LinearEnvironment",

@@ -46,7 +46,6 @@ _BERNOULLI: Final = ModelKind(
     example={"arms": ["red", "blue"], "prior": [1, 1]},
     observation=1,
     feedback="0 or 1",
-    versions={1: {"split_ties": True}, 2: {}},
     outcomes=lambda _: 2,
 )
 

@@ -36,7 +36,6 @@ _POISSON: Final = ModelKind(
     example={"arms": ["short", "long"]},
     observation=3,
     feedback="a whole number, 0 or more",
-    versions={1: {"split_ties": True}, 2: {}},
 )
 _EXPONENTIAL: Final = ModelKind(
     "exponential-bandit",
@@ -48,7 +47,6 @@ _EXPONENTIAL: Final = ModelKind(
     example={"arms": ["short", "long"]},
     observation=0.7,
     feedback="a number, 0 or more",
-    versions={1: {"split_ties": True}, 2: {}},
 )
 
 

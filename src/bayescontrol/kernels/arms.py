@@ -22,8 +22,8 @@ logarithmic scale, with the same random numbers:
     EXPONENTIAL    ln m = ln b - ln G_a
 
 Otherwise doubles are compared. Two are equal with probability about 1e-16 (times the larger of α
-and β for a Bernoulli arm); then `largest_mean` chooses uniformly. Version 1 compared doubles for
-all parameters. Gaussian and categorical arms still do.
+and β for a Bernoulli arm); then `largest_mean` chooses uniformly. Gaussian and
+categorical arms are compared as doubles for all parameters.
 """
 
 import math
@@ -361,7 +361,6 @@ def interact(
     rows: FloatArray,
     active: IntArray,
     drawn: FloatArray,
-    always_by_doubles: bool,
     truth: FloatArray,
     p: UIntArray,
     q: UIntArray,
@@ -370,18 +369,16 @@ def interact(
 ) -> None:
     """Run the control rule over independent arms; fill `actions` and `rewards`.
 
-    With `always_by_doubles` the doubles are compared for all parameters, as in version 1.
-
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> rows, truth, drawn = np.ones((2, 2)), np.array([[0.0], [1.0]]), np.empty(2)
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
-    >>> interact(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, False, truth,
+    >>> interact(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, truth,
     ...          Stream(1).state, Stream(2).state, actions, rewards)
     >>> bool((rewards == actions).all())
     True
     """
-    by_doubles = always_by_doubles or not needs_logs(kind, rows, active)
+    by_doubles = not needs_logs(kind, rows, active)
     for t in range(actions.size):
         if by_doubles:
             a = largest_mean(kind, constants, rows, active, drawn, p)
