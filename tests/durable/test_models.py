@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.durable.named import two_levers
+from tests.durable.agents import levers
 from tests.durable.problems import PROBLEMS
 
 from bayescontrol import (
@@ -261,7 +261,7 @@ def test_the_private_state_of_a_mode_needs_observations_in_order() -> None:
             return 0.5
 
     assert not Driver(ControlRule(FiniteBelief([Counter()]))).accepts_late_feedback
-    assert Driver(ControlRule(FiniteBelief(two_levers()))).accepts_late_feedback
+    assert Driver(levers()).accepts_late_feedback
 
 
 def test_determinant_doubling_is_stored_only_for_linear_agents() -> None:

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats  # type: ignore[import-untyped]
 
 from bayescontrol import BernoulliBandit, GaussianBandit, LinearBandit
 from bayescontrol.durable import DurableAgent, open_agent, replay
-from bayescontrol.errors import BadSituation, UnknownDecision
+from bayescontrol.errors import BadSituation, QuadratureFailed, UnknownDecision
 from bayescontrol.mdp import GibbsMDP
 
 MEMORY = "sqlite:///:memory:"
@@ -59,3 +60,29 @@ def test_a_decision_id_may_be_given_as_a_number() -> None:
         assert agent.explain(n).observation == 1
         with pytest.raises(UnknownDecision):
             agent.observe(n + 5, 1)
+
+
+def test_an_agent_acts_before_its_probabilities_are_known() -> None:
+    """With unknown variance they are known for alpha >= 1/8; each reward adds 1/2 to alpha."""
+    bandit = GaussianBandit(2, sd=None, prior=(0, 1, 0.1, 1))
+    with pytest.raises(QuadratureFailed, match=r"arm 0: alpha = 0\.1"):
+        bandit.agent().action_probabilities()
+    with open_agent(MEMORY, "noise", bandit, seed=1) as agent:
+        for a in (0, 1):
+            first = agent.act()
+            assert first.probability is None
+            while first.action != a:
+                first = agent.act()
+            agent.observe(first, 1.0)
+        assert agent.act().probability is not None
+
+
+@pytest.mark.parametrize("prior", [[(0.1, 0.01), (0.2, 0.03)], [(1e-4, 0.1), (5e-4, 7)]])
+def test_decisions_under_tiny_priors_follow_the_logged_probabilities(prior: Any) -> None:
+    """Chi-square of 6,000 decisions, false alarm 1e-6: many drawn means are equal as doubles."""
+    with open_agent(MEMORY, "tiny", BernoulliBandit(2, prior=prior), seed=3) as agent:
+        actions = [agent.act().action for _ in range(6000)]
+        stated = agent.probabilities()
+        assert stated is not None
+        counts = [actions.count(a) for a in stated]
+        assert stats.chisquare(counts, 6000 * np.array(list(stated.values()))).pvalue > 1e-6
