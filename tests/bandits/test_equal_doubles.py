@@ -93,7 +93,7 @@ def test_actions_have_the_stated_probabilities(name: str, path: Callable[..., li
 @pytest.mark.parametrize("name", TINY)
 @pytest.mark.usefixtures("ties_are_split")
 def test_splitting_ties_evenly_is_detected(name: str, path: Callable[..., list[Any]]) -> None:
-    bandit = type(TINY[name])(len(TINY[name].labels), prior=TINY[name].prior)
+    bandit = Bandit(TINY[name].family, list(TINY[name].labels), TINY[name].prior)
     assert p_value(path(bandit), bandit) < 1e-6
 
 

@@ -11,6 +11,7 @@ folded instead.
 
 import os
 import re
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -98,118 +99,6 @@ def _digest(seq: int, state: bytes) -> bytes:
     return blake2b(state, digest_size=16, key=str(seq).encode()).digest()
 
 
-class Log(Protocol):
-    """The log of one agent. Its methods may be called from any thread.
-
-    >>> log: Log = open_store("sqlite:///:memory:").log("checkout")
-    >>> log.append([Row(1, "created", None, None, b"{}", 0)])
-    >>> log.head(), [row.kind for row in log.read()]
-    (1, ['created'])
-    """
-
-    @property
-    def name(self) -> str:
-        """The name of the agent."""
-
-    def head(self) -> int:
-        """Return the seq of the last row on disk, 0 for an empty log."""
-
-    def append(self, rows: Sequence[Row], /) -> None:
-        """Append all rows or none; the rows are on disk when the call returns.
-
-        Raises `HeadMoved` unless rows[0].seq is head + 1; ValueError if the rows have gaps;
-        `ConflictingFeedback` if a decision already has an observation; `ConflictingKey` if a key
-        already has a decision. After `StoreFailed` the rows may or may not be stored; after any
-        other error, `DiskFull` and `StoreBusy` included, they are not.
-        """
-
-    def turn(self) -> AbstractContextManager[None]:
-        """Return a context in which to read, decide and append.
-
-        If the appends of several processes conflict, the processes take turns in this context, so
-        that none computes a decision in vain. `append` is also correct outside of it.
-        """
-
-    def read(self, start: int = 1, stop: int | None = None, /) -> Iterator[Row]:
-        """Iterate over the rows start … stop, both included; without `stop`, to the head.
-
-        Reads lazily and does not block writers.
-        """
-
-    def find_observation(self, n: int, /) -> Row | None:
-        """Return the observation of decision n, if there is one."""
-
-    def find_key(self, key: str, /) -> Row | None:
-        """Return the decision with this key, if there is one."""
-
-    def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000, /) -> None:
-        """Store a snapshot durably and delete the snapshots that are no longer needed.
-
-        `snapshots_to_delete` chooses them; `spacing` is in events.
-        """
-
-    def snapshots(self, until: int | None = None, /) -> Iterator[Snapshot]:
-        """Iterate over the snapshots, newest first, at or before event `until`.
-
-        The list of snapshots is read immediately, each state when the iterator reaches it.
-        """
-
-    def close(self) -> None:
-        """Release the log. Every other method then raises `StoreFailed`."""
-
-
-class LogStore(Protocol):
-    """Logs by name: a SQLite file or a PostgreSQL schema.
-
-    >>> store: LogStore = open_store("sqlite:///:memory:")
-    >>> store.names(), store.shared
-    ([], False)
-    """
-
-    @property
-    def url(self) -> str:
-        """The address, without a password."""
-
-    @property
-    def shared(self) -> bool:
-        """Whether other processes may append to the same log."""
-
-    def names(self) -> list[str]:
-        """Return the names of the logs with at least one row, sorted."""
-
-    def log(self, name: str, /) -> Log:
-        """Open the log with this name; a new log is empty.
-
-        Raises `StoreBusy` if the log is already open, unless the store is shared.
-        """
-
-    def close(self) -> None:
-        """Close the store and its logs. Idempotent."""
-
-
-def open_store(url: str, *, durable: bool = True, create: bool = True) -> LogStore:
-    """Open the store at this address: "sqlite:///shop.db" or "postgresql://…".
-
-    Three slashes begin a relative path, four an absolute one. With `durable=False` writes do not
-    wait for the disk: a power cut may lose the last events. With `create=False`, raise
-    `UnknownStore` if there is no store at this address.
-
-    >>> open_store("mysql://localhost/shop")
-    Traceback (most recent call last):
-    bayescontrol.errors.UnknownStore: url='mysql://localhost/shop': write sqlite:///file.db ...
-    """
-    value: Any = url
-    scheme, colon, _ = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if not colon or scheme not in _MODULES:
-        raise errors.UnknownStore(
-            f"url={redacted(str(url))!r}: write sqlite:///file.db (four slashes for an absolute "
-            "path) or postgresql://user@host/database"
-        )
-    module = import_module(_MODULES[scheme])
-    store: LogStore = module.open_store(url, durable=durable, create=create)
-    return store
-
-
 # -- checks and errors that all stores share -----------------------------------------------------
 
 
@@ -267,15 +156,53 @@ def os_errors(
     return os_errors_as(errors.StoreFailed, path, advice)
 
 
-class StoredLog(ABC):
-    """The base class of the logs of all stores."""
+# -- stores and logs -------------------------------------------------------------------------------
+
+
+class Log(ABC):
+    """The log of one agent; the base class of the logs of all stores.
+
+    Its methods may be called from any thread. After `close` they raise `StoreFailed`.
+
+    >>> log: Log = open_store("sqlite:///:memory:").log("checkout")
+    >>> log.append([Row(1, "created", None, None, b"{}", 0)])
+    >>> log.head(), [row.kind for row in log.read()]
+    (1, ['created'])
+    """
 
     def __init__(self, name: str) -> None:
-        self.name, self._closed = require_name(name), False
+        #: The name of the agent.
+        self.name = require_name(name)
+        self._closed = False
 
     @abstractmethod
     def head(self) -> int:
-        """Return the seq of the last row."""
+        """Return the seq of the last row on disk, 0 for an empty log."""
+
+    @abstractmethod
+    def append(self, rows: Sequence[Row]) -> None:
+        """Append all rows or none; the rows are on disk when the call returns.
+
+        Raises `HeadMoved` unless rows[0].seq is head + 1; ValueError if the rows have gaps;
+        `ConflictingFeedback` if a decision already has an observation; `ConflictingKey` if a key
+        already has a decision. After `StoreFailed` the rows may or may not be stored; after any
+        other error, `DiskFull` and `StoreBusy` included, they are not.
+        """
+
+    @abstractmethod
+    def turn(self) -> AbstractContextManager[None]:
+        """Return a context in which to read, decide and append.
+
+        If the appends of several processes conflict, the processes take turns in this context, so
+        that none computes a decision in vain. `append` is also correct outside of it.
+        """
+
+    @abstractmethod
+    def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
+        """Store a snapshot durably and delete the snapshots that are no longer needed.
+
+        `snapshots_to_delete` chooses them; `spacing` is in events.
+        """
 
     @abstractmethod
     def _select(
@@ -288,7 +215,10 @@ class StoredLog(ABC):
         """
 
     def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        """Iterate over the rows start … stop, in chunks, so that writers wait only briefly."""
+        """Iterate over the rows start … stop, both included; without `stop`, to the head.
+
+        Reads lazily, in chunks, so that writers wait only briefly.
+        """
         self._require_open()
         start, last = max(start, 1), self.head() if stop is None else stop
         while start <= last:
@@ -332,7 +262,10 @@ class StoredLog(ABC):
         return errors.ConflictingFeedback(f"log {self.name!r}: the decision is observed already")
 
     def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
-        """Iterate over the snapshots at or before `until`, newest first."""
+        """Iterate over the snapshots, newest first, at or before event `until`.
+
+        The list of snapshots is read immediately, each state when the iterator reaches it.
+        """
         found = [seq for (seq,) in self._select("snapshots")]
         rows = (self._select("snapshot", seq) for seq in found if until is None or seq <= until)
         return (Snapshot._make(row[0]) for row in rows if row)  # no row: deleted meanwhile
@@ -350,6 +283,58 @@ class StoredLog(ABC):
         if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
             seqs = [row.seq for row in rows]
             raise ValueError(f"rows {seqs} are not consecutive: expected n, n + 1, …")
+
+
+class LogStore(Protocol):
+    """Logs by name: a SQLite file or a PostgreSQL schema.
+
+    >>> store: LogStore = open_store("sqlite:///:memory:")
+    >>> store.names(), store.shared
+    ([], False)
+    """
+
+    @property
+    def url(self) -> str:
+        """The address, without a password."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may append to the same log."""
+
+    def names(self) -> list[str]:
+        """Return the names of the logs with at least one row, sorted."""
+
+    def log(self, name: str, /) -> Log:
+        """Open the log with this name; a new log is empty.
+
+        Raises `StoreBusy` if the log is already open, unless the store is shared.
+        """
+
+    def close(self) -> None:
+        """Close the store and its logs. Idempotent."""
+
+
+def open_store(url: str, *, durable: bool = True, create: bool = True) -> LogStore:
+    """Open the store at this address: "sqlite:///shop.db" or "postgresql://…".
+
+    Three slashes begin a relative path, four an absolute one. With `durable=False` writes do not
+    wait for the disk: a power cut may lose the last events. With `create=False`, raise
+    `UnknownStore` if there is no store at this address.
+
+    >>> open_store("mysql://localhost/shop")
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownStore: url='mysql://localhost/shop': write sqlite:///file.db ...
+    """
+    value: Any = url
+    scheme, colon, _ = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if not colon or scheme not in _MODULES:
+        raise errors.UnknownStore(
+            f"url={redacted(str(url))!r}: write sqlite:///file.db (four slashes for an absolute "
+            "path) or postgresql://user@host/database"
+        )
+    module = import_module(_MODULES[scheme])
+    store: LogStore = module.open_store(url, durable=durable, create=create)
+    return store
 
 
 # -- snapshots -----------------------------------------------------------------------------------
@@ -398,3 +383,47 @@ def snapshots_to_delete(seqs: Iterable[int], spacing: int, size: int) -> list[in
             break
         deleted.append(remaining.pop(i))
     return deleted
+
+
+# -- points at which a test can kill the process -------------------------------------------------
+
+#     BAYESCONTROL_FAULT=after-commit:3     kill -9 when `after-commit` is reached the third time
+#
+# Without the variable, `fault_point` does nothing.
+
+#: Every point, in the order in which a decision passes them.
+FAULT_POINTS: Final = (
+    "before-compute",
+    "before-append",
+    "in-transaction",
+    "before-commit",
+    "after-commit",
+    "before-return",
+    "before-snapshot",
+    "in-snapshot",
+    "after-snapshot",
+    "before-close",
+)
+#: The chosen point, and how often it is still to be reached.
+_armed: dict[str, int] = {}
+
+
+def arm_fault(where: str) -> None:
+    """Choose where to kill the process: "name", "name:3" for the third time, or "" for nowhere."""
+    name, _, count = where.partition(":")
+    if name and name not in FAULT_POINTS:
+        raise ValueError(f"unknown fault point {name!r}: expected one of {', '.join(FAULT_POINTS)}")
+    _armed.clear()
+    if name:
+        _armed[name] = int(count or 1)
+
+
+def fault_point(name: str) -> None:
+    """Kill the process if this is the chosen point."""
+    if name in _armed:
+        _armed[name] -= 1
+        if _armed[name] <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+arm_fault(os.environ.get("BAYESCONTROL_FAULT", ""))

@@ -24,8 +24,14 @@ from uuid import UUID, uuid4
 from zlib import crc32
 
 from bayescontrol._support.files import close_on_error
-from bayescontrol.durable.faults import fault_point
-from bayescontrol.durable.log import Row, Snapshot, StoredLog, require_readable, snapshots_to_delete
+from bayescontrol.durable.log import (
+    Log,
+    Row,
+    Snapshot,
+    fault_point,
+    require_readable,
+    snapshots_to_delete,
+)
 from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
 
@@ -164,7 +170,7 @@ def _require_tables(connection: Connection, schema: str, place: str) -> None:
         )
 
 
-class PostgresLog(StoredLog):
+class PostgresLog(Log):
     """One log of a database. Other processes may append to it."""
 
     def __init__(self, server: PostgresServer, schema: str, name: str) -> None:
