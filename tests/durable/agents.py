@@ -28,6 +28,9 @@ Question: TypeAlias = Callable[[Stream], Any]
 Answer: TypeAlias = Callable[[Any, Stream], Any]
 
 
+MEMORY = "sqlite:///:memory:"
+
+
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'shop.db'}"
 

@@ -109,20 +109,6 @@ def drop_snapshots(tmp_path: Path) -> None:
     db.close()
 
 
-def test_an_old_key_returns_the_same_decision_with_plain_probabilities(
-    tmp_path: Path,
-) -> None:
-    with open_agent(url(tmp_path), "shop", SHOP, seed=5) as agent:
-        live(agent, 20, "bernoulli")
-        first = agent.act(key="visit-1")
-        live(agent, 20, "bernoulli", seed=1)
-    with open_agent(url(tmp_path), "shop", SHOP) as agent:
-        again = agent.act(key="visit-1")
-        assert again == first
-        assert type(again.probabilities) is dict  # so that any encoder accepts it
-        assert again.probabilities == first.probabilities
-
-
 @pytest.mark.parametrize("size", [100, 3_000_000])
 def test_old_snapshots_are_few_and_evenly_spaced(size: int) -> None:
     every, most = 10, MAX_OLDER if size == 100 else 2**26 // size
