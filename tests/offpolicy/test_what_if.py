@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.durable.fixed_logs import MEANS, fixed_log
+from tests.offpolicy.fixed_logs import MEANS, fixed_log
 
 from bayescontrol import BernoulliBandit, CategoricalBandit, LinearBandit
 from bayescontrol.durable import export_log, named_model, open_agent

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.durable.fixed_logs import MEANS, fixed_log
+from tests.offpolicy.fixed_logs import MEANS, fixed_log
 
 from bayescontrol import BernoulliBandit, GaussianBandit, JointBandit, LogisticBandit
 from bayescontrol.durable import named_model, open_agent

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import pytest
 from benchmarks.what_if import bandit_log
-from tests.durable.fixed_logs import MEANS, fixed_log
+from tests.offpolicy.fixed_logs import MEANS, fixed_log
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable.events import Decided, Event, Observed

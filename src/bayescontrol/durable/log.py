@@ -121,11 +121,11 @@ def require_name(name: object) -> str:
     )
 
 
-def require_readable(place: str, what: Literal["format", "layout"], found: int, last: int) -> None:
-    """Raise `NewerFormat` if `place` has a later format or layout than the last one we know."""
+def require_readable(source: str, what: Literal["format", "layout"], found: int, last: int) -> None:
+    """Raise `NewerFormat` if `source` has a later format or layout than the last one we know."""
     if found > last:
         raise errors.NewerFormat(
-            f"{place} has {what} {found}, this release reads {what}s up to {last}: install a "
+            f"{source} has {what} {found}, this release reads {what}s up to {last}: install a "
             "later release"
         )
 

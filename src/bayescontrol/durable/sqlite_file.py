@@ -85,13 +85,13 @@ _MOUNTS: Final = Path("/proc/self/mounts")
 
 def _file_system(path: Path, mounts: str) -> str | None:
     """Return the type of the file system of `path`, from a table of mounts."""
-    kinds = {}  # of two mounts at the same place, the later one covers the earlier one
+    kinds = {}  # of two mounts at the same path, the later one covers the earlier one
     for fields in (line.split(" ") for line in mounts.splitlines()):
         if len(fields) > 2:
             # Spaces are written as octal numbers.
             mount = Path(fields[1].encode("latin-1", "replace").decode("unicode_escape"))
             kinds[mount] = fields[2]
-    return next((kinds[place] for place in (path, *path.parents) if place in kinds), None)
+    return next((kinds[mount] for mount in (path, *path.parents) if mount in kinds), None)
 
 
 def require_local(path: Path, table: Path = _MOUNTS) -> None:
@@ -108,10 +108,10 @@ def require_local(path: Path, table: Path = _MOUNTS) -> None:
         )
 
 
-def _damaged_error(place: str, why: object) -> errors.DamagedLog:
+def _damaged_error(path: str, why: object) -> errors.DamagedLog:
     """Return the error for a damaged file."""
     return errors.DamagedLog(
-        f"{place} is not a store, or is damaged ({why}): restore a backup, or use another file; "
+        f"{path} is not a store, or is damaged ({why}): restore a backup, or use another file; "
         "nothing was changed"
     )
 
@@ -121,7 +121,7 @@ _OTHER_SCHEMA: Final = ("no such table", "no such column", "has no column", "mal
 
 
 @contextmanager
-def sqlite_errors(place: str) -> Iterator[None]:
+def sqlite_errors(path: str) -> Iterator[None]:
     """Raise our own errors in place of those of SQLite.
 
     After `StoreFailed` itself the last event may or may not be stored; after `DiskFull`,
@@ -131,21 +131,21 @@ def sqlite_errors(place: str) -> Iterator[None]:
         yield
     except apsw.FullError:
         raise errors.DiskFull(
-            f"{place}: the disk is full; nothing was written. Free disk space and retry"
+            f"{path}: the disk is full; nothing was written. Free disk space and retry"
         ) from None
     except (apsw.BusyError, apsw.LockedError):
         raise errors.StoreBusy(
-            f"{place} is open in another program: close it there; one process writes at a time"
+            f"{path} is open in another program: close it there; one process writes at a time"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
-        raise _damaged_error(place, error) from None
+        raise _damaged_error(path, error) from None
     except UnicodeDecodeError as error:
-        raise _damaged_error(place, f"it contains text that is not UTF-8: {error}") from None
+        raise _damaged_error(path, f"it contains text that is not UTF-8: {error}") from None
     except apsw.Error as error:
         if any(words in str(error) for words in _OTHER_SCHEMA):  # our statements are valid
-            raise _damaged_error(place, error) from None
+            raise _damaged_error(path, error) from None
         raise errors.StoreFailed(
-            f"{place}: {error}; acknowledged events are kept, the last event may or may not be "
+            f"{path}: {error}; acknowledged events are kept, the last event may or may not be "
             "stored: reopen the store"
         ) from error
 
@@ -158,25 +158,25 @@ def _schema() -> frozenset[Any]:
     return frozenset(db.execute(_SCHEMA))
 
 
-def _require_intact(db: apsw.Connection, place: str) -> None:
+def _require_intact(db: apsw.Connection, path: str) -> None:
     """Raise `DamagedLog` unless schema, pages and indexes are intact.
 
     The checksums of rows are verified when they are read.
     """
     schema = frozenset(db.execute(_SCHEMA))
     if db.pragma("user_version") != LAYOUT or not _schema() <= schema:
-        raise _damaged_error(place, "its header or its schema has changed")
+        raise _damaged_error(path, "its header or its schema has changed")
     added = ", ".join(f"{kind} {name!r}" for kind, name, *_ in sorted(schema - _schema()))
     if added:
         why = f"it contains {added}, which may change or hide events: DROP it"
-        raise _damaged_error(place, why)
+        raise _damaged_error(path, why)
     if db.readonly("main"):  # the file itself is writable
-        raise _damaged_error(place, "its header marks it as read-only")
+        raise _damaged_error(path, "its header marks it as read-only")
     found = db.pragma("integrity_check", 1)
     if found != "ok":
-        raise _damaged_error(place, found.replace("\n", " "))
+        raise _damaged_error(path, found.replace("\n", " "))
     for (log,) in db.execute(_ORPHANS):
-        raise _damaged_error(place, f"it has events of log number {log}, which does not exist")
+        raise _damaged_error(path, f"it has events of log number {log}, which does not exist")
 
 
 # -- damage in the write-ahead log, which SQLite takes for the end of the log --------------------

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from tests.durable.fixed_logs import fixed_log
+from tests.offpolicy.fixed_logs import fixed_log
 
 from bayescontrol._arrays import FloatArray
 from bayescontrol.durable.events import Decided, Observed
