@@ -1,8 +1,11 @@
 """One case for every kind of agent: a model, its situations and its observations."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import apsw
 
 from bayescontrol import (
     BernoulliBandit,
@@ -26,6 +29,12 @@ MEMORY = "sqlite:///:memory:"
 
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'shop.db'}"
+
+
+def run_sql(tmp_path: Path, statement: str) -> Any:
+    """Change the closed file; return the first value."""
+    with closing(apsw.Connection(str(tmp_path / "shop.db"))) as db:
+        return db.execute(statement).get
 
 
 def same_state(one: DurableAgent, two: Any) -> bool:

@@ -3,21 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import apsw
 import numpy as np
 import pytest
-from tests.durable.agents import MODELS, live, same_state, url
+from tests.durable.agents import MODELS, live, run_sql, same_state, url
 from tests.laws.test_copies import EXAMPLES
 
 from bayescontrol import ControlRule
 from bayescontrol.durable import Decided, named_model, open_agent, replay
 from bayescontrol.errors import MissingCapability
-
-
-def delete_snapshots(tmp_path: Path) -> None:
-    db = apsw.Connection(str(tmp_path / "shop.db"))
-    db.execute("DELETE FROM snapshots")
-    db.close()
 
 
 @pytest.mark.parametrize("case", MODELS)
@@ -33,7 +26,7 @@ class TestEveryKindOfAgent:
             assert same_state(agent, before)
             live(agent, 10, case, seed=1)
             before = agent.state()
-        delete_snapshots(tmp_path)
+        run_sql(tmp_path, "DELETE FROM snapshots")
         with open_agent(url(tmp_path), "shop", model) as agent:  # from the log alone
             assert same_state(agent, before)
             assert same_state(agent, replay(agent.log(), model).state)
@@ -100,8 +93,6 @@ def test_an_agent_of_every_class_continues_from_its_snapshots_and_its_log(
         before = agent.state()
         assert same_state(agent, replay(agent.log(), model).state)
     for condition in ("false", "seq = (SELECT max(seq) FROM snapshots)", "true"):
-        db = apsw.Connection(str(tmp_path / "shop.db"))
-        db.execute(f"DELETE FROM snapshots WHERE {condition}")
-        db.close()
+        run_sql(tmp_path, f"DELETE FROM snapshots WHERE {condition}")
         with open_agent(url(tmp_path), "shop", model) as agent:
             assert same_state(agent, before)

@@ -9,7 +9,7 @@ Two limits for 100 intervals at 95 %; seeds are fixed.
               ends in 100 have probability 5.2e-5 at most
 
 The intervals are conservative, so a level that is wrong by a factor of two is hardly visible here;
-`test_off_policy` tests the level exactly. Normal intervals, and a wrong probability in the log,
+`test_estimators` tests the level exactly. Normal intervals, and a wrong probability in the log,
 break even the first limit.
 """
 
