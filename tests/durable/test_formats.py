@@ -124,7 +124,8 @@ def test_the_files_hold_every_kind_and_late_and_missing_observations(tmp_path: P
             assert older < newest == log.head()
             log.close()
     assert models == {*KINDS, NAMED}
-    with closing(apsw.Connection(str(FOLDER / "kinds.db"), flags=1)) as db:
+    read_only = apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_READONLY
+    with closing(apsw.Connection(f"file:{FOLDER}/kinds.db?immutable=1", flags=read_only)) as db:
         assert db.pragma("user_version") == LAYOUT
 
 
