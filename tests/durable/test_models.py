@@ -23,7 +23,8 @@ from bayescontrol import (
     SharedLinearBandit,
     Stream,
 )
-from bayescontrol.bandits import ArmsBelief, Bandit, Bernoulli
+from bayescontrol.bandits import ArmsBelief, Bandit
+from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.durable import Model, named_model, open_agent, open_store
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, decode_row, encode_row

@@ -152,7 +152,7 @@ def test_the_bias_of_a_correlated_arm_is_that_of_the_particles() -> None:
     assert [one["name"] for one in result] == ["0", "1"]
     w, bias = agent.belief.posterior(), 1.0 / (1.0 + np.exp(-agent.belief.theta))
     for a, one in enumerate(result):
-        assert one["mean"] == pytest.approx(2.0 ** -agent.belief.surprise(None, a, 1))
+        assert one["mean"] == pytest.approx(np.exp(agent.belief.log_predictive(None, a, 1)))
         inside = w[(bias[:, a] >= one["low"]) & (bias[:, a] <= one["high"])].sum()
         assert inside == pytest.approx(0.95, abs=0.002)  # the interval ends at particles
 

@@ -284,7 +284,8 @@ def _event(kind: str, data: Any) -> bytes:
 
 def _surprise(agent: DurableAgent, d: Decision, o: Any) -> float:
     """Return -log2 P(o | past) of the observation that answers a decision."""
-    return agent.ask(lambda rule: float(rule.belief.surprise(d.situation, d.action, o)))
+    log_p = agent.ask(lambda rule: float(rule.belief.log_predictive(d.situation, d.action, o)))
+    return -log_p / math.log(2.0)
 
 
 # -- an agent in numbers -------------------------------------------------------------------------
