@@ -4,8 +4,7 @@
     bonus    a = arg max_a x·μ_a + √(xᵀ Σ_a x)                         LinUCB with a factor of 1
     mean     a = arg max_a x·μ_a                                       no exploration
 
-All three have the same Gaussian model w_a ~ N(0, I), written in NumPy. In the logistic worlds the
-two updates of `LogisticBandit` are compared: moment matching and Laplace's approximation. Run with
+All three have the same Gaussian model w_a ~ N(0, I), written in NumPy. Run with
 `python -m benchmarks.arena.bandit_ablation`, which takes some minutes.
 """
 
@@ -15,13 +14,12 @@ from typing import Any, Final
 
 import numpy as np
 from benchmarks.arena.bandit_contest import write_digits
-from benchmarks.peers.bandit_worlds import ARMS, Facts, Player, facts, make_run, play
-from benchmarks.peers.bayescontrol import WithContexts, gaussian, logistic
+from benchmarks.peers.bandit_worlds import ARMS, Player, facts, make_run, play
+from benchmarks.peers.bayescontrol import gaussian, logistic
 from rich.console import Console
 from rich.table import Table
 
 from bayescontrol._arrays import FloatArray
-from bayescontrol.bandits import LogisticBandit
 
 SEEDS: Final = (0, 1, 2)
 
@@ -51,11 +49,6 @@ class Linear:
         gain = direction / (float(direction @ x) + self.noise)
         self.mean[a] += gain * (r - float(self.mean[a] @ x))
         self.covariance[a] -= np.outer(gain, direction)
-
-
-def laplace(known: Facts, seed: int) -> Player:
-    """`LogisticBandit` with Laplace's approximation."""
-    return WithContexts(LogisticBandit(known.arms, known.features).agent(laplace=True), seed)
 
 
 class Narrowing:
@@ -134,7 +127,6 @@ def main() -> None:
     }.items():
         known = facts(world, steps)
         add(world, steps, 6, "LogisticBandit", partial(logistic, known))
-        add(world, steps, 6, "LogisticBandit, Laplace", partial(laplace, known))
     add("ten Gaussian arms", 1_000, 30, "deviation 1/√n", lambda s: Narrowing(s, 0.5))
     add("ten Gaussian arms", 1_000, 30, "deviation 1/n", lambda s: Narrowing(s, 1.0))
     console.print(table)

@@ -129,9 +129,7 @@ _LINEAR_REMARK: Final = (
 _LOGISTIC_REMARK: Final = (
     "LinUCB has the wrong model, but explores less: in the linear model a bonus of one "
     "posterior standard deviation in place of a draw lowers the regret from 141 to 96 with 10 "
-    "features and from 209 to 183 with 100. The approximation of the posterior matters too: "
-    "`LogisticBandit` matches moments, and its regret is 7 % lower with 10 features (1,000 steps) "
-    "and 13 % lower with 100 (1,500 steps) than with Laplace's approximation. "
+    "features and from 209 to 183 with 100. "
     "(`python -m benchmarks.arena.bandit_ablation`.)"
 )
 #: Why we lose, where we lose.
@@ -154,8 +152,7 @@ REMARKS: Final = {
     "logistic, 100 features": _LOGISTIC_REMARK,
     "digits": "Here too it is the draw: in the linear model a bonus of one posterior standard "
     "deviation in place of a draw raises the reward from 0.17 to 0.58 (500 steps). "
-    "`LogisticBandit`, which matches moments, earned 0.68, and 0.64 with Laplace's approximation "
-    "(1,500 steps). "
+    "`LogisticBandit` earned 0.68 (1,500 steps). "
     "(`python -m benchmarks.arena.bandit_ablation`.)",
 }
 

@@ -66,6 +66,9 @@ class ControlRule(Generic[M, X, A, O]):
     """
 
     format_name: ClassVar[str] = "ControlRule"
+    #: Whether `mode` is the mode that acted last. If not, the belief may draw an action directly,
+    #: from the same distribution, without a mode.
+    reveals_mode: bool = False
 
     def __init__(
         self,
@@ -119,15 +122,13 @@ class ControlRule(Generic[M, X, A, O]):
     # -- the rule as an agent ------------------------------------------------------------
 
     def act(self, rng: StreamLike) -> A:
-        """Return a_t: draw a mode if one is due, and do what it would do.
-
-        If no mode is held, the belief may draw the action directly, from the same distribution.
-        """
+        """Return a_t: draw a mode if one is due, and do what it would do."""
         if not isinstance(rng, Stream):
             rng = require_stream(rng)  # a NumPy Generator
         m = self.mode
         a: A
-        if self.schedule is every_step and self._offers(ActionDraws):
+        may_skip_mode = self.schedule is every_step and not self.reveals_mode
+        if may_skip_mode and self._offers(ActionDraws):
             self._begin()
             self.mode, a = None, self.belief.draw_action(self.x, rng)
             self._drawn_at, self._drawn_in = self._t, self.x

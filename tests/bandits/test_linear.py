@@ -287,16 +287,13 @@ def test_the_laws_of_acting_hold(kind: Any, schedule: Any) -> None:
 
 
 @pytest.mark.parametrize("contexts", ["normal", "sphere"])
-@pytest.mark.parametrize("laplace", [False, True])
 @pytest.mark.parametrize("kind", [LinearBandit, LogisticBandit])
 @pytest.mark.parametrize("steps", [1, 2, 300])
-def test_the_compiled_loop_equals_the_readable_one(
-    kind: Any, laplace: bool, contexts: Any, steps: int
-) -> None:
+def test_the_compiled_loop_equals_the_readable_one(kind: Any, contexts: Any, steps: int) -> None:
     bandit = kind(["red", "blue", "green"], 4)
     ends = []
     for compiled in (True, False):
-        agent = bandit.agent([1.0, 2.0, 0.0, -1.0], laplace=laplace)
+        agent = bandit.agent([1.0, 2.0, 0.0, -1.0])
         world = bandit.draw(3, contexts)
         agent.belief.retire("blue")
         p, q = both_streams(5, 0)

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import Decided, Observed, faults, open_agent, replay
+from bayescontrol.durable import Decided, Observed, open_agent, replay
+from bayescontrol.durable.log import FAULT_POINTS, arm_fault
 
 MODEL = BernoulliBandit(["red", "blue", "green"])
 #: Number of kills per log.
@@ -39,9 +40,9 @@ def work(url: str, moment: str, seed: int, doubt: list[list[str]], say: Any) -> 
     """Run the child: retry operations of unknown outcome, then run new ones in 1 or 3 threads."""
     rng = random.Random(seed)
     if moment != ANY:
-        faults.arm(f"{moment}:{rng.randint(1, 3 if 'snapshot' in moment else 8)}")
+        arm_fault(f"{moment}:{rng.randint(1, 3 if 'snapshot' in moment else 8)}")
     if moment == "before-close":
-        faults.arm(moment)
+        arm_fault(moment)
     agent = open_agent(url, "shop", MODEL, snapshot_every=rng.choice([3, 7, 10_000]))
     say("open")
 
@@ -190,7 +191,7 @@ def main(folder: Path, kills: int, seed: int) -> dict[str, Any]:
         agent.explain("2")
     hits: Counter[str] = Counter()
     acknowledged = doubted = number = 0
-    moments = [m for point in faults.POINTS for m in (point, ANY)]
+    moments = [m for point in FAULT_POINTS for m in (point, ANY)]
     while hits.total() < kills:
         history = History()
         doubt: list[list[str]] = []

@@ -1,20 +1,45 @@
-"""Seeds, the fields of a decision, agents that share a file, and closed agents."""
+"""A durable agent: seeds, decisions, feedback, keys, threads, shared files and backups."""
 
+import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from tests.durable.agents import SHOP, url
+from scipy import stats  # type: ignore[import-untyped]
+from tests.durable.agents import MEMORY, SHOP, live, same_state, url
 
-from bayescontrol import GaussianBandit
-from bayescontrol.durable import open_agent, open_store
-from bayescontrol.errors import StoreBusy, StoreFailed
+from bayescontrol import (
+    BernoulliBandit,
+    ControlRule,
+    DiscreteMode,
+    FiniteBelief,
+    GaussianBandit,
+    LinearBandit,
+)
+from bayescontrol.durable import SnapshotNotKept, named_model, open_agent, open_store, replay
+from bayescontrol.errors import (
+    BadEvidence,
+    BadSituation,
+    ConflictingFeedback,
+    ConflictingKey,
+    FeedbackDue,
+    QuadratureFailed,
+    StoreBusy,
+    StoreFailed,
+    UnknownDecision,
+)
+from bayescontrol.mdp import GibbsMDP
+from bayescontrol.schedules import Geometric
+from bayescontrol.seeding import Stream
 
 
-def test_the_same_seed_gives_the_same_decisions(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_decisions() -> None:
     actions = []
     for _ in range(2):
-        with open_agent("sqlite:///:memory:", "shop", SHOP, seed=9) as agent:
+        with open_agent(MEMORY, "shop", SHOP, seed=9) as agent:
             actions.append([agent.act().action for _ in range(20)])
     assert actions[0] == actions[1]
     assert len(set(actions[0])) == 2
@@ -23,13 +48,13 @@ def test_the_same_seed_gives_the_same_decisions(tmp_path: Path) -> None:
 def test_without_a_seed_every_agent_gets_a_separate_one() -> None:
     seeds = set()
     for _ in range(4):
-        with open_agent("sqlite:///:memory:", "shop", SHOP) as agent:
+        with open_agent(MEMORY, "shop", SHOP) as agent:
             seeds.add(agent.seed)
     assert len(seeds) == 4
 
 
-def test_a_decision_reports_its_evidence_and_its_probability(tmp_path: Path) -> None:
-    with open_agent(url(tmp_path), "shop", SHOP, seed=1) as agent:
+def test_a_decision_reports_its_evidence_and_its_probability() -> None:
+    with open_agent(MEMORY, "shop", SHOP, seed=1) as agent:
         d = agent.act()
         assert (d.id, d.basis, d.situation) == ("2", 1, None)
         assert d.probabilities == {"red": 0.5, "blue": 0.5}
@@ -40,6 +65,156 @@ def test_a_decision_reports_its_evidence_and_its_probability(tmp_path: Path) -> 
         assert e.probabilities is not None
         assert e.probabilities[d.action] == pytest.approx(2 / 3)
         assert e.probability == e.probabilities[e.action]
+
+
+def test_a_decision_id_may_be_given_as_a_number() -> None:
+    with open_agent(MEMORY, "shop", SHOP, seed=np.int64(3)) as agent:
+        n: Any = int(agent.act().id)
+        assert agent.observe(n, 1)
+        assert agent.explain(n).observation == 1
+        with pytest.raises(UnknownDecision):
+            agent.observe(n + 5, 1)
+
+
+def test_arms_with_equal_text_stay_distinct() -> None:
+    with open_agent(MEMORY, "shop", BernoulliBandit([1, "1", 2])) as agent:
+        assert list(agent.posterior()) == ["1", "'1'", "2"]
+
+
+# -- feedback and keys -----------------------------------------------------------------------------
+
+
+def test_repeated_feedback_changes_nothing_and_different_feedback_is_a_conflict(
+    tmp_path: Path,
+) -> None:
+    with open_agent(url(tmp_path), "shop", SHOP) as agent:
+        d = agent.act()
+        assert agent.observe(d.id, 1) is True
+        state, head = agent.state(), agent.head
+        assert agent.observe(d.id, 1) is False
+        assert agent.observe(d, 1.0) is False
+        with pytest.raises(ConflictingFeedback, match="already has the observation 1"):
+            agent.observe(d.id, 0)
+        assert same_state(agent, state)
+        assert agent.head == head
+    with open_agent(url(tmp_path), "shop", SHOP) as agent:
+        assert agent.observe(d.id, 1) is False
+
+
+def test_a_list_and_a_tuple_are_the_same_observation() -> None:
+    def build() -> Any:
+        mode: Any = DiscreteMode(
+            lambda x: {"go": 1.0}, lambda x, a: {(1, 2): 0.5, "t": 0.5}, name="m"
+        )
+        return ControlRule(FiniteBelief([mode]))
+
+    with open_agent(MEMORY, "shop", named_model("pairs", version=1, build=build)) as agent:
+        d = agent.act()
+        with pytest.raises(BadEvidence, match="is not hashable"):
+            agent.observe(d, [1, 2])
+        assert agent.observe(d, (1, 2))
+        assert not agent.observe(d, [1, 2])
+
+
+def test_a_repeated_key_returns_the_same_decision_also_after_reopening(tmp_path: Path) -> None:
+    model = LinearBandit(["a", "b"], features=2)
+    with open_agent(url(tmp_path), "shop", model) as agent:
+        d = agent.act([1.0, 2.0], key="visit-81")
+        assert agent.act([1.0, 2.0], key="visit-81") == d
+        assert agent.act([1.0, 2.0], key="visit-82").id != d.id
+        head = agent.head
+        with pytest.raises(ConflictingKey, match="visit-81"):
+            agent.act([1.0, 3.0], key="visit-81")
+        assert agent.head == head
+        for _ in range(5):
+            agent.observe(agent.act([1.0, 2.0]), 1.0)
+    with open_agent(url(tmp_path), "shop", model) as agent:
+        again = agent.act([1.0, 2.0], key="visit-81")
+        assert again == d
+        assert type(again.probabilities) is dict  # so that any encoder accepts it
+        assert again.probabilities == d.probabilities
+
+
+def test_a_sequential_agent_needs_feedback_before_its_next_decision(tmp_path: Path) -> None:
+    model = GibbsMDP(["left", "right"], start="home")
+    with open_agent(url(tmp_path), "maze", model, seed=1) as agent:
+        with pytest.raises(BadSituation, match="determine its situation, now 'home'"):
+            agent.act("kitchen")
+        d = agent.act(key="first")
+        assert d.situation == "home"
+        with pytest.raises(FeedbackDue, match="observe\\('2', o\\) first"):
+            agent.act()
+        assert agent.act(key="first") == d
+    with open_agent(url(tmp_path), "maze", model) as agent:
+        with pytest.raises(FeedbackDue):
+            agent.act()
+        assert agent.observe(d.id, (1.0, "away"))
+        assert agent.observe(d.id, (1.0, "away")) is False
+        with pytest.raises(ConflictingFeedback):
+            agent.observe(d.id, (2.0, "away"))
+        e = agent.act()
+        assert e.situation == "away"
+        agent.observe(e.id, (0.0, "home"))
+        assert agent.observe(d.id, (1.0, "away")) is False
+
+
+# -- action probabilities --------------------------------------------------------------------------
+
+
+def test_an_agent_continues_if_its_probabilities_cannot_be_computed() -> None:
+    with open_agent(MEMORY, "shop", GaussianBandit(["red", "blue"]), seed=1) as agent:
+        agent.observe(agent.act(), 1e20)
+        d = agent.act()
+        assert (d.probability, d.probabilities, agent.probabilities()) == (None, None, None)
+        assert agent.explain(d).decision.action == d.action
+        assert agent.observe(d, 2.0)
+        assert replay(agent).drawn == 2
+
+
+def test_probabilities_return_when_they_can_be_computed_again() -> None:
+    with open_agent(MEMORY, "shop", LinearBandit(["red", "blue"], features=2), seed=1) as agent:
+        agent.observe(agent.act([1e20, 1.0]), 1e20)
+        odd = [agent.act([1e20, 1.0]).probability for _ in range(3)]
+        assert None in odd
+        assert agent.act([0.0, 1.0]).probability is not None
+
+
+def test_an_agent_acts_before_its_probabilities_are_known() -> None:
+    """With unknown variance they are known for alpha >= 1/8; each reward adds 1/2 to alpha."""
+    bandit = GaussianBandit(2, sd=None, prior=(0, 1, 0.1, 1))
+    with pytest.raises(QuadratureFailed, match=r"arm 0: alpha = 0\.1"):
+        bandit.agent().action_probabilities()
+    with open_agent(MEMORY, "noise", bandit, seed=1) as agent:
+        for a in (0, 1):
+            first = agent.act()
+            assert first.probability is None
+            while first.action != a:
+                first = agent.act()
+            agent.observe(first, 1.0)
+        assert agent.act().probability is not None
+
+
+@pytest.mark.parametrize("prior", [[(0.1, 0.01), (0.2, 0.03)], [(1e-4, 0.1), (5e-4, 7)]])
+def test_decisions_under_tiny_priors_follow_the_logged_probabilities(prior: Any) -> None:
+    """Chi-square of 6,000 decisions, false alarm 1e-6: many drawn means are equal as doubles."""
+    with open_agent(MEMORY, "tiny", BernoulliBandit(2, prior=prior), seed=3) as agent:
+        actions = [agent.act().action for _ in range(6000)]
+        stated = agent.probabilities()
+        assert stated is not None
+        counts = [actions.count(a) for a in stated]
+        assert stats.chisquare(counts, 6000 * np.array(list(stated.values()))).pvalue > 1e-6
+
+
+# -- files and threads -----------------------------------------------------------------------------
+
+
+def test_an_agent_reopens_from_its_log_without_a_model(tmp_path: Path) -> None:
+    with open_agent(url(tmp_path), "shop", SHOP, seed=3, schedule=Geometric(0.5)) as agent:
+        live(agent, 10, "bernoulli")
+        before = agent.state()
+    with open_agent(url(tmp_path), "shop") as agent:
+        assert same_state(agent, before)
+        assert agent.model.settings["schedule"] == ["Geometric", 0.5]
 
 
 def test_two_agents_of_one_process_share_a_file(tmp_path: Path) -> None:
@@ -59,28 +234,85 @@ def test_two_agents_of_one_process_share_a_file(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_closed_agent_raises_on_every_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_removed_or_replaced_file_is_detected(tmp_path: Path, replaced: bool) -> None:
     agent = open_agent(url(tmp_path), "shop", SHOP)
-    d = agent.act()
-    agent.close()
-    agent.close()
-    for use in (
-        agent.act,
-        agent.posterior,
-        agent.probabilities,
-        agent.state,
-        agent.snapshot,
-        lambda: agent.observe(d, 1),
-        lambda: agent.explain(d),
-        lambda: list(agent.log()),
-    ):
-        with pytest.raises(StoreFailed, match="closed"):
-            use()
+    agent.act()
+    file = tmp_path / "shop.db"
+    os.rename(file, tmp_path / "moved.db")
+    if replaced:
+        file.write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(StoreFailed, match="removed or replaced"):
+            agent.act()
+    with pytest.warns(SnapshotNotKept, match="removed or replaced"):
+        agent.close()
 
 
-@pytest.mark.parametrize(
-    "options", [{"seed": -1}, {"seed": 1.5}, {"seed": 2**128}, {"snapshot_every": 0}]
-)
-def test_bad_settings_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(options))):
-        open_agent("sqlite:///:memory:", "shop", SHOP, **options)
+def test_a_backup_is_a_separate_store(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    with open_agent(url(tmp_path), "shop", SHOP, seed=1) as agent:
+        agent.observe(agent.act(), 1)
+        agent.backup(copy)
+        state = agent.state()
+        agent.act()
+        for taken in (copy, tmp_path / "shop.db"):
+            with pytest.raises(StoreFailed, match="new file"):
+                agent.backup(taken)
+        with pytest.raises(StoreFailed):
+            agent.backup(tmp_path / "none" / "copy.db")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.db", "shop.db"]
+    with open_agent(f"sqlite:///{copy}", "shop") as again:
+        assert again.head == 3
+        assert same_state(again, state)
+
+
+def run_threads(work: Callable[[int], None], count: int) -> None:
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(count)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def test_many_threads_lose_and_duplicate_nothing(tmp_path: Path) -> None:
+    threads, each = 16, 25
+    with open_agent(url(tmp_path), "shop", SHOP, seed=4) as agent:
+        answers: list[tuple[str, int]] = []
+
+        def work(i: int) -> None:
+            rng = Stream(i)
+            for k in range(each):
+                d = agent.act(key=f"{i}-{k}")
+                o = rng.integers(2)
+                assert agent.observe(d.id, o)
+                answers.append((d.id, o))
+                agent.posterior()
+                agent.probabilities()
+
+        run_threads(work, threads)
+        assert len(answers) == threads * each
+        assert agent.head == 1 + 2 * threads * each
+        for n, o in answers:
+            assert agent.observe(n, o) is False
+        assert same_state(agent, replay(agent.log()).state)
+
+
+def test_invalid_requests_of_one_thread_do_not_affect_the_others(tmp_path: Path) -> None:
+    with open_agent(url(tmp_path), "shop", SHOP, seed=4) as agent:
+        first = agent.act()
+        agent.observe(first, 1)
+        wrong: list[type] = []
+
+        def work(i: int) -> None:
+            for _ in range(15):
+                for d, o in ((agent.act(), 7 if i % 2 else 1), (first, 0)):
+                    try:
+                        agent.observe(d, o)
+                    except (BadEvidence, ConflictingFeedback) as error:
+                        wrong.append(type(error))
+
+        run_threads(work, 8)
+        assert (wrong.count(BadEvidence), wrong.count(ConflictingFeedback)) == (4 * 15, 8 * 15)
+        assert agent.head == 3 + 8 * 15 + 4 * 15
+        assert same_state(agent, replay(agent.log()).state)

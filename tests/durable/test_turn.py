@@ -7,7 +7,7 @@ import pytest
 
 from bayescontrol import BernoulliBandit, ControlRule, DiscreteMode, FiniteBelief, LinearBandit
 from bayescontrol.durable import Act, Observe, named_model, open_agent
-from bayescontrol.errors import BadEvidence, ConflictingFeedback, ConflictingKey, InvalidRequest
+from bayescontrol.errors import BadEvidence, ConflictingFeedback, ConflictingKey
 
 
 def test_changing_returned_probabilities_does_not_change_the_next_ones() -> None:
@@ -66,12 +66,6 @@ def test_the_message_of_a_lookup_error_is_passed_on_unchanged() -> None:
             shop.observe(d, 1)
         with pytest.raises(BadEvidence, match=r"observation \(1, \[2\]\).*is not hashable"):
             shop.observe(d, (1, [2]))
-
-
-@pytest.mark.parametrize("key", ["", "k" * 201, "a\nb", 3])
-def test_an_invalid_key_is_refused_when_the_request_is_created(key: Any) -> None:
-    with pytest.raises(InvalidRequest, match="a key is a string of 1 to 200"):
-        Act(None, key)
 
 
 @pytest.mark.parametrize("old", [True, False], ids=["from the log", "recent"])

@@ -19,7 +19,7 @@ from tests.durable.test_verify import verify
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Act, open_agent, sqlite_file
-from bayescontrol.durable.wal import require_intact_wal
+from bayescontrol.durable.sqlite_file import require_intact_wal
 from bayescontrol.errors import DamagedLog
 
 SHOP = BernoulliBandit(["red", "blue"])

@@ -247,7 +247,7 @@ def test_the_loop_equals_calling_the_kernels_in_turn() -> None:
     actions, rewards = np.empty(200, np.int64), np.empty(200)
     p, q = Stream(5), Stream(6)
     arms.interact(
-        BERNOULLI, NONE, rows, np.arange(3), np.empty(3), False, truth,
+        BERNOULLI, NONE, rows, np.arange(3), np.empty(3), truth,
         p.copy().state, q.copy().state, actions, rewards,
     )  # fmt: skip
     again, means = np.ones((3, 2)), np.empty(3)

@@ -64,7 +64,7 @@ def test_learning_by_moments_gives_the_score_its_exact_mean_and_variance(r: floa
     K.cholesky(A @ A.T + np.eye(d), R)
     z = rng.normal(size=d)
     s, q = K.score(R, z, x, v)
-    K.learn(K.MOMENTS, np.empty(0), R, z, x, r, v)
+    K.learn(K.LOGISTIC, np.empty(0), R, z, x, r, v)
     sign = 1.0 if r else -1.0
     mean, variance = moments(sign * s, q)
     np.testing.assert_allclose(K.score(R, z, x, v), (sign * mean, variance), rtol=1e-11)
@@ -80,29 +80,9 @@ def test_the_mode_of_a_score_solves_its_equation(s: float, q: float) -> None:
     assert abs(t - s - q * g) <= 1e-15 * (abs(s) + q * g + (1 + abs(t)) * (1 + q * g * (1 - g)))
 
 
-@pytest.mark.parametrize("r", [0.0, 1.0])
-@pytest.mark.parametrize("scale", [0.3, 5.0, 1e3])
-def test_learning_a_logistic_reward_moves_to_the_mode_and_its_curvature(
-    r: float, scale: float
-) -> None:
-    rng = np.random.default_rng(4)
-    d = 3
-    A = rng.normal(size=(d, d))
-    Lambda, mu, x = A @ A.T + np.eye(d), rng.normal(size=d), scale * rng.normal(size=d)
-    R, v, w = np.empty((d, d)), np.empty(d), np.empty(d)
-    kernels.regression.cholesky(Lambda, R)
-    z = R @ mu
-    K.learn(K.LAPLACE, np.empty(0), R, z, x, r, v)
-    kernels.regression.solve_upper(R, z, w)
-    p = K.sigmoid(float(x @ w))
-    gradient = (r - p) * x - Lambda @ (w - mu)  # of ln P(r | w) + ln N(w; μ, Λ⁻¹)
-    assert np.abs(gradient).max() <= 1e-9 * (1 + np.abs(Lambda @ mu).max() + np.abs(x).max())
-    np.testing.assert_allclose(R.T @ R, Lambda + p * (1 - p) * np.outer(x, x), rtol=1e-7, atol=1e-9)
-
-
 def test_an_almost_impossible_reward_leaves_finite_values() -> None:
     R, z, v = np.eye(1), np.array([-5000.0]), np.empty(1)
-    K.learn(K.LAPLACE, np.empty(0), R, z, np.ones(1), 1.0, v)
+    K.learn(K.LOGISTIC, np.empty(0), R, z, np.ones(1), 1.0, v)
     assert np.isfinite(R).all()
     assert z[0] / R[0, 0] == pytest.approx(-4999.0)
 
@@ -124,7 +104,7 @@ def test_rewards_follow_their_distribution() -> None:
     """Share of ones among 20,000, |z| ≤ 5: a false alarm in 6e-7 of seeds."""
     rng, w, x = Stream(8), np.array([1.0, -1.0]), np.array([0.5, -0.2])
     n, p = 20_000, K.sigmoid(0.7)
-    ones = sum(K.respond(K.LAPLACE, np.empty(0), w, x, rng.state) for _ in range(n))
+    ones = sum(K.respond(K.LOGISTIC, np.empty(0), w, x, rng.state) for _ in range(n))
     assert abs(ones / n - p) <= 5 * np.sqrt(p * (1 - p) / n)
     r = [K.respond(K.GAUSSIAN, np.array([2.0]), w, x, rng.state) for _ in range(n)]
     assert abs(np.mean(r) - 0.7) <= 5 * 2 / np.sqrt(n)

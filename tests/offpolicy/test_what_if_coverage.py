@@ -9,7 +9,7 @@ Two limits for 100 intervals at 95 %; seeds are fixed.
               ends in 100 have probability 5.2e-5 at most
 
 The intervals are conservative, so a level that is wrong by a factor of two is hardly visible here;
-`test_off_policy` tests the level exactly. Normal intervals, and a wrong probability in the log,
+`test_estimators` tests the level exactly. Normal intervals, and a wrong probability in the log,
 break even the first limit.
 """
 
@@ -19,7 +19,7 @@ from statistics import NormalDist, fmean
 from typing import Any, cast
 
 import pytest
-from tests.durable.fixed_logs import MEANS, fixed_log
+from tests.offpolicy.fixed_logs import MEANS, fixed_log
 from tests.offpolicy.logs import bandit_log
 
 from bayescontrol import BernoulliBandit

@@ -55,9 +55,8 @@ class ModelKind:
     #: What an observation is, in words.
     feedback: str
     situation: Any = None
-    #: Options of `agent()` for each stored version. New logs get the last version; logs of earlier
-    #: versions continue with the options of their version.
-    versions: Mapping[int, Mapping[str, Any]] = field(default_factory=lambda: {1: {}})
+    #: Stored in logs. A change to the update or to the random sequence of the agent raises it.
+    version: int = 1
     #: Whether actions never depend on a situation.
     context_free: bool = False
     #: If observations are 0, 1, …, n - 1: the function that returns n for given settings.
@@ -69,11 +68,6 @@ class ModelKind:
     limits: tuple[SizeLimit, ...] = ()
     #: Schedules that only agents of this kind can follow, by their stored names.
     schedules: Mapping[str, type] = field(default_factory=dict)
-
-    @property
-    def version(self) -> int:
-        """The version of new logs."""
-        return max(self.versions)
 
 
 def kind_of(problem: object) -> ModelKind | None:

@@ -24,7 +24,6 @@ from bayescontrol.bandits.linear_belief import LinearBelief as LinearBelief
 from bayescontrol.bandits.linear_belief import LinearWeights as LinearWeights
 from bayescontrol.bandits.linear_belief import SharedLinearBelief as SharedLinearBelief
 from bayescontrol.bandits.regression import GaussianNoise as GaussianNoise
-from bayescontrol.bandits.regression import LaplaceLogit as LaplaceLogit
 from bayescontrol.bandits.regression import Logit as Logit
 from bayescontrol.bandits.regression import RewardAndContext as RewardAndContext
 

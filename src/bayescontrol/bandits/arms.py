@@ -112,8 +112,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     same distribution of actions, with fewer draws. `chooses` tells which method is used and why.
 
     Under tiny parameters many means are equal as doubles, and are compared on a logarithmic scale
-    (`kernels.arms`). With `split_ties` they are split evenly instead, as in logs of version 1;
-    actions then do not have their exact probabilities.
+    (`kernels.arms`).
 
     >>> from bayescontrol.bandits.discrete import Bernoulli
     >>> belief = ArmsBelief(Bernoulli(), ["red", "blue"])
@@ -141,15 +140,12 @@ class ArmsBelief(HasArms[MeanRewards]):
         prior: ArrayLike | None = None,
         *,
         screening: bool = True,
-        split_ties: bool = False,
     ) -> None:
         self.family = family
         self._roster = Roster(arms)
         self._prior = family.prior(prior, len(self.labels))
         self._rows = self._prior.copy()
         self._screening = screening
-        #: Whether means that are equal as doubles are split evenly.
-        self.split_ties = split_ties
         self._last = None
         self._refresh()
 
@@ -159,9 +155,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._drawn, self._undrawn = np.full(size, np.nan), np.empty(size, np.int64)
         self._logs = np.empty(size)
         # Parameters never decrease: once no arm needs logarithms, none will.
-        self._needs_logs = not self.split_ties and kernels.arms.needs_logs(
-            self.family.kind, self._rows, np.arange(size)
-        )
+        self._needs_logs = kernels.arms.needs_logs(self.family.kind, self._rows, np.arange(size))
         self._cache: FloatArray | None = None
         if self._screening and self._why_not_screened() is None:
             self._cache = np.empty((kernels.screening.ROWS, size))
@@ -481,8 +475,8 @@ class ArmsBelief(HasArms[MeanRewards]):
             clone.__dict__.update(self.__dict__)
         # One by one: attributes of an object are found faster if nobody has read its `__dict__`.
         clone.family, clone._prior = self.family, self._prior  # never change in place
-        clone._screening, clone.split_ties = self._screening, self.split_ties
-        clone._needs_logs, clone._last = self._needs_logs, self._last
+        clone._screening, clone._needs_logs = self._screening, self._needs_logs
+        clone._last = self._last
         clone._roster, clone._rows = self._roster.copy(), self._rows.copy()
         clone._drawn, clone._undrawn = self._drawn.copy(), self._undrawn.copy()
         clone._logs = self._logs.copy()

@@ -103,27 +103,24 @@ class Bandit:
         self.prior = family.prior(prior, len(self.labels))
         #: The prior as the user gave it; None for the default of the family.
         self.stated = None if prior is None else np.array(prior)
-        self._prior_beliefs: dict[tuple[bool, bool], ArmsBelief] = {}
+        self._prior_beliefs: dict[bool, ArmsBelief] = {}
 
-    def belief(self, *, screening: bool = True, split_ties: bool = False) -> ArmsBelief:
-        """Return a copy of the prior belief; see `ArmsBelief` for `screening` and `split_ties`."""
-        options = screening, split_ties
-        if options not in self._prior_beliefs:  # building a belief is slower than a short run
-            self._prior_beliefs[options] = ArmsBelief(
-                self.family, list(self.labels), self.stated,
-                screening=screening, split_ties=split_ties,
-            )  # fmt: skip
-        return self._prior_beliefs[options].copy()
+    def belief(self, *, screening: bool = True) -> ArmsBelief:
+        """Return a copy of the prior belief; see `ArmsBelief` for `screening`."""
+        if screening not in self._prior_beliefs:  # building a belief is slower than a short run
+            self._prior_beliefs[screening] = ArmsBelief(
+                self.family, list(self.labels), self.stated, screening=screening
+            )
+        return self._prior_beliefs[screening].copy()
 
     def agent(
-        self, *, schedule: Schedule = every_step, screening: bool = True, split_ties: bool = False
+        self, *, schedule: Schedule = every_step, screening: bool = True
     ) -> ControlRule[MeanRewards, None, Any, float]:
         """Return an agent that acts by Thompson sampling: the control rule for this bandit.
 
-        `ArmsBelief` explains the last two options.
+        `ArmsBelief` explains `screening`.
         """
-        belief = self.belief(screening=screening, split_ties=split_ties)
-        return ControlRule(belief, schedule=schedule)
+        return ControlRule(self.belief(screening=screening), schedule=schedule)
 
     def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
         """Return the same problem for a world that changes; see `ChangePointBelief` for options.
@@ -181,8 +178,8 @@ def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Str
         )
     else:
         kernels.arms.interact(
-            family.kind, family.constants, rows, active, drawn, belief.split_ties,
-            environment.truth, p.state, q.state, actions, rewards,
+            family.kind, family.constants, rows, active, drawn, environment.truth, p.state, q.state,
+            actions, rewards,
         )  # fmt: skip
     belief.fast_forward(actions)
     agent.fast_forward(steps, agent.x, agent.x)

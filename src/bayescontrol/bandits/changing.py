@@ -469,12 +469,11 @@ class PerArmBelief(HasArms[Any]):
 def changing_problem(problem: Any, per_arm: bool, options: Mapping[str, Any]) -> Changing:
     """Return the changing version of a bandit."""
 
-    def together(laplace: bool = False, **options: Any) -> ChangingArmsBelief:
-        static = problem.belief(laplace=True) if laplace else problem.belief()
-        return ChangingArmsBelief(static, **options)
+    def together(**options: Any) -> ChangingArmsBelief:
+        return ChangingArmsBelief(problem.belief(), **options)
 
-    def separately(laplace: bool = False, **options: Any) -> PerArmBelief:
-        static = problem.belief(laplace=True) if laplace else problem.belief()
+    def separately(**options: Any) -> PerArmBelief:
+        static = problem.belief()
         return PerArmBelief([ChangingArmsBelief(static.only(a), **options) for a in static.labels])
 
     return Changing(problem, separately if per_arm else together, options, per_arm=per_arm)

@@ -40,7 +40,6 @@ from bayescontrol.bandits.regression import (
     next_context,
     pays_alike,
     scale_for_comparison,
-    with_laplace,
 )
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import BadEvidence, InvalidTable, counted
@@ -262,23 +261,17 @@ class ContextualBandit:
         self._priors = make_regressions(prior, len(self.labels), features)
         self.features = self._priors.features
 
-    def belief(self, *, laplace: bool = False) -> LinearBelief:
-        """Return the prior belief; see `agent` for `laplace`."""
-        link = with_laplace(self.link) if laplace else self.link
-        return LinearBelief(link, list(self.labels), self.features, self.prior)
+    def belief(self) -> LinearBelief:
+        """Return the prior belief."""
+        return LinearBelief(self.link, list(self.labels), self.features, self.prior)
 
     def agent(
-        self,
-        start: ArrayLike | None = None,
-        *,
-        schedule: Schedule = every_step,
-        laplace: bool = False,
+        self, start: ArrayLike | None = None, *, schedule: Schedule = every_step
     ) -> ControlRule[LinearWeights, Any, Any, Any]:
         """Return an agent that acts by Thompson sampling, in the context `start`.
 
         Without `start` use `decide(x, rng)` and `learn(x, a, o)`; `act` and `observe` raise
-        `NoContext`. For a simulated world use `start=world.start`. With `laplace`, rewards of a
-        logistic bandit are learned by Laplace's approximation, as in logs of version 1.
+        `NoContext`. For a simulated world use `start=world.start`.
 
         >>> from bayescontrol import LinearBandit
         >>> LinearBandit(["short", "long"], features=2).agent().observe("short", 5.0)
@@ -286,8 +279,7 @@ class ContextualBandit:
         bayescontrol.bandits.regression.NoContext: no context yet: use decide(x, rng) ...
         """
         x = None if start is None else as_context(start, self.features).copy()
-        belief = self.belief(laplace=True) if laplace else self.belief()
-        return ControlRule(belief, x, next_context, schedule)
+        return ControlRule(self.belief(), x, next_context, schedule)
 
     def changing(self, *, per_arm: bool = False, **options: Any) -> Changing:
         """Return the same problem for a world that changes; see `ChangePointBelief` for options.

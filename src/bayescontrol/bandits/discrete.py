@@ -48,7 +48,6 @@ _BERNOULLI: Final = FamilyKind(
     example={"arms": ["red", "blue"], "prior": [1, 1]},
     observation=1,
     feedback="0 or 1",
-    versions={1: {"split_ties": True}, 2: {}},
     outcomes=lambda _: 2,
     truth=[0.2, 0.7],
     refused=(2, -1, 0.5),

@@ -218,7 +218,6 @@ class LogitNormalBandit:
         example={"mean": [0.0, 0.0], "covariance": [[1.0, 0.9], [0.9, 1.0]]},
         observation=1,
         feedback="0 or 1",
-        versions={1: {"seed": 0}},
         context_free=True,
         arm_rewards=_arm_rewards,
         limits=(
@@ -264,7 +263,10 @@ class LogitNormalBandit:
     def agent(
         self, seed: SeedLike = 0, *, schedule: Schedule = every_step
     ) -> ControlRule[Particle, None, int, float]:
-        """Return the control rule for this bandit, with particles drawn with `seed`."""
+        """Return the control rule for this bandit, with particles drawn with `seed`.
+
+        Stored agents have the default seed.
+        """
         return ControlRule(self.belief(seed), schedule=schedule)
 
     def environment(self, biases: ArrayLike) -> ArmsEnvironment:

@@ -29,7 +29,6 @@ from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.regression import (
     LARGEST,
     FiniteLink,
-    LaplaceLogit,
     Link,
     NoContext,
     Prior,
@@ -309,12 +308,7 @@ class LinearBelief(HasArms[LinearWeights]):
         require_arrays(arrays, {"link", "drawn"})
         saved, ours = str(arrays["link"]), format_text(self.link)
         if saved != ours:
-            laplace = format_text(LaplaceLogit())
-            hint = ": continue it with agent(laplace=True) or link=LaplaceLogit()"
-            raise IncompatibleState(
-                f"the state was saved for {saved}, this belief has {ours}"
-                f"{hint if saved == laplace else ''}"
-            )
+            raise IncompatibleState(f"the state was saved for {saved}, this belief has {ours}")
         roster = Roster.from_arrays(arrays)
         posteriors = self._posteriors.from_arrays(arrays, len(roster.labels))
         # One row per arm; NaN marks an arm without drawn weights; no rows: nothing was drawn yet.

@@ -15,10 +15,6 @@ also called assumed density filtering):
 
     μ' = μ + Λ⁻¹x (r - E[σ(t) | r])        Λ' = Λ + h x xᵀ,   h = 1/Var[t | r] - 1/Var[t]
 
-`LaplaceLogit` takes the mode of that posterior and its curvature; Newton's method finds η:
-
-    μ' = μ + Λ⁻¹x (r - σ(η)),  η = x·μ'        Λ' = Λ + σ(η) σ(-η) x xᵀ
-
 The update equations are kernels (`kernels.regression`), selected by the number `kind` of the link.
 """
 
@@ -228,7 +224,6 @@ LOGISTIC_KIND: Final = ModelKind(
     observation=1,
     feedback="0 or 1",
     situation=[1.0, 0.2],
-    versions={1: {"laplace": True}, 2: {}},
     outcomes=lambda _: 2,
     limits=(LIMIT,),
 )
@@ -255,7 +250,7 @@ class Logit:
     """
 
     model_kind: ClassVar[ModelKind] = LOGISTIC_KIND
-    kind: int = 2
+    kind: int = 1
     additive: Final = False
     constants: Final = np.empty(0)
 
@@ -285,40 +280,14 @@ class Logit:
 
     def format_text(self) -> str:
         """The name of the link in stored data, which is part of the format."""
-        return "Logit(moments)"
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-class LaplaceLogit(Logit):
-    """The rewards of `Logit`, learned by Laplace's approximation at each reward.
-
-    It continues logs of version 1 and states that were saved before `Logit` matched moments.
-    Its error is two to five times that of `Logit`: a single weight is off by 0.1 to 0.2 posterior
-    standard deviations (at worst 0.8), towards 0, and five weights after 2,000 rewards by 0.6.
-
-    >>> from bayescontrol import LogisticBandit
-    >>> LogisticBandit(2, features=1).belief(laplace=True).link
-    LaplaceLogit()
-    """
-
-    kind = 1
-
-    def format_text(self) -> str:
-        """The name in stored data, as in states from before moment matching."""
         return "Logit()"
 
-
-def with_laplace(link: Link) -> Link:
-    """Return `LaplaceLogit` for `Logit`, and other links unchanged."""
-    return LaplaceLogit() if type(link) is Logit else link
+    __repr__ = format_text
 
 
 def pays_alike(one: Link, other: Link) -> bool:
-    """Whether two links have the same rewards; how rewards are learned may differ."""
-    same = repr(with_laplace(one)) == repr(with_laplace(other))
-    return same and np.array_equal(one.constants, other.constants)
+    """Whether two links have the same rewards."""
+    return repr(one) == repr(other) and np.array_equal(one.constants, other.constants)
 
 
 #: (mean, precision): numbers, or a vector and a matrix, for all arms or one per arm.

@@ -111,7 +111,6 @@ _KIND: Final = ModelKind(
     example={"problem": "bernoulli-bandit", "settings": {"dict": [["arms", ["red", "blue"]]]}},
     observation=1,
     feedback="as for the problem that changes",
-    versions={1: {"laplace": True}, 2: {}},
 )
 
 
@@ -138,21 +137,14 @@ class Changing:
         self.make_belief = belief
         self.belief()  # validates the options
 
-    def belief(self, *, laplace: bool = False) -> Any:
-        """Return the prior belief; see `agent` for `laplace`."""
-        if laplace and hasattr(self.problem, "link"):
-            return self.make_belief(laplace=True, **self.options)
+    def belief(self) -> Any:
+        """Return the prior belief."""
         return self.make_belief(**self.options)
 
-    def agent(self, *arguments: Any, laplace: bool = False, **options: Any) -> Rule:
-        """Return an agent; the arguments are those of the static problem.
-
-        With `laplace`, rewards of a logistic bandit are learned by Laplace's approximation, as in
-        logs of version 1. Other problems ignore it.
-        """
+    def agent(self, *arguments: Any, **options: Any) -> Rule:
+        """Return an agent; the arguments are those of the static problem."""
         static = self.problem.agent(*arguments, **options)
-        belief = self.belief(laplace=laplace)
-        return ControlRule(belief, static.x, static.advance, static.schedule)
+        return ControlRule(self.belief(), static.x, static.advance, static.schedule)
 
     def environment(
         self, truth: Any, *arguments: Any, changes: Mapping[int, Any] | None = None, **options: Any

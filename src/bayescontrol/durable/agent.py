@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, SupportsIndex, TypeVar
@@ -24,14 +24,20 @@ from bayescontrol import errors
 from bayescontrol._arrays import Arrays
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, copy_error
-from bayescontrol.durable.driver import posterior_summary
-from bayescontrol.durable.faults import fault_point
+from bayescontrol.durable.driver import ProbabilityCache, posterior_summary
 from bayescontrol.durable.fold import Decisions, Fold, fold_log, require_no_drift
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.durable.log import Log, LogStore, SnapshotNotKept, open_store, require_usable
+from bayescontrol.durable.log import (
+    Log,
+    LogStore,
+    SnapshotNotKept,
+    fault_point,
+    open_store,
+    require_usable,
+)
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored
-from bayescontrol.durable.turn import Act, Close, LiveFold, Observe
+from bayescontrol.durable.turn import Act, Close, Observe, Turn
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_seed
 
@@ -103,7 +109,12 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         driver = model.driver()
         #: Whether observations may come at any time; otherwise before the next `act`.
         self.accepts_late_feedback = driver.accepts_late_feedback
-        self._live = LiveFold(log, driver, created, shared=store.shared)
+        # The fold of the log up to its head. One thread writes at a time, any number may read.
+        self._guard = threading.RLock()
+        self._is_reading = False  # whether the thread with the guard is inside `_reading`
+        self._decisions = Decisions(log)
+        self._fold = fold_log(log, driver, created, self._decisions)
+        self._cache = ProbabilityCache(self._fold.driver.probabilities)
         self._last_snapshot = next((s.seq for s in log.snapshots(self.head)), 0)
         self._committer: Committer[Request] = Committer(self._write)
         self._writing = threading.Lock()
@@ -161,7 +172,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             try:
                 while not done:  # repeat if another process appended first
                     with self._log.turn():
-                        done = self._live.write(requests)
+                        done = self._take_turn(requests)
             except Exception as error:  # the caller of `close` does not get it
                 for request in requests:
                     request.error = request.error or copy_error(error)
@@ -180,6 +191,40 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                 except errors.StoreFailed as error:  # the other requests succeed
                     closing[0].error = error
 
+    def _take_turn(self, requests: Sequence[Request]) -> bool:
+        """Write a batch; return False if another process appended first: then call this again."""
+        fault_point("before-compute")
+        with self._guard:
+            self._catch_up()
+            turn = Turn(self.name, self._fold, self._decisions, self._cache)
+            turn.compute(requests)
+        if turn.rows:
+            fault_point("before-append")
+            try:
+                self._log.append(turn.rows)
+            except errors.HeadMoved:
+                if self._store.shared or self._log.head() > self.head:
+                    return False
+                raise
+            fault_point("after-commit")
+            with self._guard:
+                if turn.fold.seq > self.head:  # otherwise a reader has folded the rows already
+                    for decision in turn.decided:
+                        self._decisions.put(decision)
+                    for observed in turn.observations.values():
+                        self._decisions.put_observation(observed)
+                    self._fold, self._cache = turn.fold, turn.cache
+        turn.grant()
+        return True
+
+    def _catch_up(self) -> None:
+        """Fold the events that other processes have appended. The caller holds the guard."""
+        if self._log.head() > self.head:
+            # A copy: a turn may share the agent, and an interrupt may come halfway.
+            fold = self._fold.copy()
+            fold.take(events.read_events(self._log, fold.seq + 1), self._decisions)
+            self._fold, self._cache = fold, ProbabilityCache(fold.driver.probabilities)
+
     # -- reading ---------------------------------------------------------------------------------
 
     @property
@@ -188,7 +233,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
 
         It may grow between two calls: to read several values at the same event, use one `ask`.
         """
-        return self._live.fold.seq
+        return self._fold.seq
 
     def posterior(self) -> dict[str, dict[str, Any]]:
         """Return the posterior by arm or mode, in plain values.
@@ -225,10 +270,22 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         with self._reading() as fold:
             return fold.state()
 
-    def _reading(self) -> AbstractContextManager[Fold]:
-        """Return a context with the fold, up to date, that does not change inside the block."""
+    @contextmanager
+    def _reading(self) -> Iterator[Fold]:
+        """Yield the fold, up to date; it does not change inside the block.
+
+        A nested block yields the same fold.
+        """
         self._require_open()
-        return self._live.reading()
+        with self._guard:
+            nested = self._is_reading
+            try:
+                if not nested:
+                    self._catch_up()
+                    self._is_reading = True
+                yield self._fold
+            finally:
+                self._is_reading = nested
 
     def log(self, start: int = 1, stop: int | None = None) -> Iterator[events.Event]:
         """Iterate over the events start … stop; without `stop`, to the current head."""
@@ -264,7 +321,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     def snapshot(self) -> int:
         """Store a snapshot, so that the log opens faster; return the number of its last event."""
         self._require_open()
-        snapshot = self._live.save()
+        with self._guard:
+            snapshot = self._fold.save()
         fault_point("before-snapshot")
         self._log.save_snapshot(snapshot, self._snapshot_every)
         fault_point("after-snapshot")

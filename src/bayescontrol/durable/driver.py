@@ -87,6 +87,8 @@ class Driver:
         self.accepts_late_feedback = accepts_late_feedback
         if accepts_late_feedback and not isinstance(agent, ControlRule):
             raise MissingCapability(f"accepts_late_feedback=True: {agent!r} is not a ControlRule")
+        if isinstance(agent, ControlRule):
+            agent.reveals_mode = True  # `explain` shows it
         draws_each_step = getattr(agent, "schedule", every_step) is every_step
         is_plain = type(agent) is ControlRule and draws_each_step
         self.draws_change = not (is_plain and _declares(self.agent.belief, "stateless_draws"))
@@ -133,12 +135,6 @@ class Driver:
             return None, agent.act(rng)
         agent.x = x
         try:
-            if agent.schedule is every_step:
-                # Draw a mode even if the belief could draw the action directly: `explain` shows it.
-                mode, a = agent.decide(x, rng)
-                agent.mode = mode
-                agent.issue(a)
-                return mode, a
             a = agent.act(rng)
         except BadEvidence as error:
             raise _bad_situation(x, error) from error

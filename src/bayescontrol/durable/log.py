@@ -11,6 +11,7 @@ folded instead.
 
 import os
 import re
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -98,8 +99,70 @@ def _digest(seq: int, state: bytes) -> bytes:
     return blake2b(state, digest_size=16, key=str(seq).encode()).digest()
 
 
-class Log(Protocol):
-    """The log of one agent. Its methods may be called from any thread.
+# -- checks and errors that all stores share -----------------------------------------------------
+
+
+def redacted(url: str) -> str:
+    """Return an invalid address without what may be a user and a password, for messages.
+
+    >>> redacted("postgres://shop:secret@db/shop"), redacted("pg:a:b@c@db?password=secret")
+    ('postgres://***@db/shop', 'pg:***@db?password=***')
+    """
+    shown = re.sub(r"(password=)('[^']*'|[^&\s]*)", r"\1***", url, flags=re.IGNORECASE)
+    return re.sub(r"^(\w+:/*)?.*@", r"\1***@", shown, flags=re.DOTALL)
+
+
+def require_name(name: object) -> str:
+    """Return the name of a log; raise `UnknownStore` if it is invalid."""
+    if isinstance(name, str) and 1 <= len(name) <= _MAX_LENGTH and name.isprintable():
+        return name
+    raise errors.UnknownStore(
+        f"name={name!r}: the name of a log has 1 to {_MAX_LENGTH} printable characters"
+    )
+
+
+def require_readable(source: str, what: Literal["format", "layout"], found: int, last: int) -> None:
+    """Raise `NewerFormat` if `source` has a later format or layout than the last one we know."""
+    if found > last:
+        raise errors.NewerFormat(
+            f"{source} has {what} {found}, this release reads {what}s up to {last}: install a "
+            "later release"
+        )
+
+
+def damaged_error(log: str | None, why: str) -> errors.DamagedLog:
+    """Return the error for a damaged log; its name is None if it is not known."""
+    where = "" if log is None else f"log {log!r}: "
+    return errors.DamagedLog(f"{where}{why}: the log is damaged; restore a backup")
+
+
+def require_usable(what: str, *, closed: bool, process: int | None = None) -> None:
+    """Raise `StoreFailed` if `what` is closed, `StoreBusy` if a parent process opened it.
+
+    After a fork, locks may belong to threads that the child does not have.
+    """
+    if closed:
+        raise errors.StoreFailed(f"{what} is closed: open it again")
+    if process not in (None, os.getpid()):
+        raise errors.StoreBusy(
+            f"{what} was opened before this process was forked: open it again here"
+        )
+
+
+def os_errors(
+    path: str, advice: str = "choose a file in a folder that is writable"
+) -> AbstractContextManager[None]:
+    """Raise `StoreFailed` in place of errors of the operating system."""
+    return os_errors_as(errors.StoreFailed, path, advice)
+
+
+# -- stores and logs -------------------------------------------------------------------------------
+
+
+class Log(ABC):
+    """The log of one agent; the base class of the logs of all stores.
+
+    Its methods may be called from any thread. After `close` they raise `StoreFailed`.
 
     >>> log: Log = open_store("sqlite:///:memory:").log("checkout")
     >>> log.append([Row(1, "created", None, None, b"{}", 0)])
@@ -107,14 +170,17 @@ class Log(Protocol):
     (1, ['created'])
     """
 
-    @property
-    def name(self) -> str:
-        """The name of the agent."""
+    def __init__(self, name: str) -> None:
+        #: The name of the agent.
+        self.name = require_name(name)
+        self._closed = False
 
+    @abstractmethod
     def head(self) -> int:
         """Return the seq of the last row on disk, 0 for an empty log."""
 
-    def append(self, rows: Sequence[Row], /) -> None:
+    @abstractmethod
+    def append(self, rows: Sequence[Row]) -> None:
         """Append all rows or none; the rows are on disk when the call returns.
 
         Raises `HeadMoved` unless rows[0].seq is head + 1; ValueError if the rows have gaps;
@@ -123,6 +189,7 @@ class Log(Protocol):
         other error, `DiskFull` and `StoreBusy` included, they are not.
         """
 
+    @abstractmethod
     def turn(self) -> AbstractContextManager[None]:
         """Return a context in which to read, decide and append.
 
@@ -130,32 +197,92 @@ class Log(Protocol):
         that none computes a decision in vain. `append` is also correct outside of it.
         """
 
-    def read(self, start: int = 1, stop: int | None = None, /) -> Iterator[Row]:
-        """Iterate over the rows start … stop, both included; without `stop`, to the head.
-
-        Reads lazily and does not block writers.
-        """
-
-    def find_observation(self, n: int, /) -> Row | None:
-        """Return the observation of decision n, if there is one."""
-
-    def find_key(self, key: str, /) -> Row | None:
-        """Return the decision with this key, if there is one."""
-
-    def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000, /) -> None:
+    @abstractmethod
+    def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
         """Store a snapshot durably and delete the snapshots that are no longer needed.
 
         `snapshots_to_delete` chooses them; `spacing` is in events.
         """
 
-    def snapshots(self, until: int | None = None, /) -> Iterator[Snapshot]:
+    @abstractmethod
+    def _select(
+        self, what: Literal["rows", "n", "key", "snapshots", "snapshot"], *values: Any
+    ) -> Any:
+        """Query this log.
+
+        Return rows by their first and last seq, by n or by key, the seqs of the snapshots, or one
+        snapshot by seq.
+        """
+
+    def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
+        """Iterate over the rows start … stop, both included; without `stop`, to the head.
+
+        Reads lazily, in chunks, so that writers wait only briefly.
+        """
+        self._require_open()
+        start, last = max(start, 1), self.head() if stop is None else stop
+        while start <= last:
+            end = min(start + CHUNK - 1, last)
+            rows = self._select("rows", start, end)
+            yield from map(Row._make, rows)
+            if not rows and end > self.head():
+                return
+            start = end + 1
+
+    def find_observation(self, n: int) -> Row | None:
+        """Return the observation of decision n, if there is one."""
+        return self._single("n", n, self._select("n", n))
+
+    def find_key(self, key: str) -> Row | None:
+        """Return the decision with this key, if there is one."""
+        return self._single("key", key, self._select("key", key))
+
+    def _single(self, column: str, value: Any, found: Sequence[Sequence[Any]]) -> Row | None:
+        """Return the row that a lookup by key or n found, or None if it found nothing.
+
+        Raise `DamagedLog` if the row has another key or n than `value`, or if there are two rows:
+        then the index of the store is damaged.
+        """
+        rows = [Row._make(row) for row in found]
+        for row in rows:
+            if getattr(row, column) != value or len(rows) > 1:
+                raise self._damaged(
+                    f"the index leads from {column}={value!r} to event {row.seq}, which has "
+                    f"another {column}, or is not the only one"
+                )
+        return rows[0] if rows else None
+
+    def _damaged(self, why: str) -> errors.DamagedLog:
+        return damaged_error(self.name, why)
+
+    def _duplicate_error(self, column: str) -> errors.BayesControlError:
+        """Return the error for a key with two decisions, or a decision n with two observations."""
+        if column == "key":
+            return errors.ConflictingKey(f"log {self.name!r}: the key has a decision already")
+        return errors.ConflictingFeedback(f"log {self.name!r}: the decision is observed already")
+
+    def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
         """Iterate over the snapshots, newest first, at or before event `until`.
 
         The list of snapshots is read immediately, each state when the iterator reaches it.
         """
+        found = [seq for (seq,) in self._select("snapshots")]
+        rows = (self._select("snapshot", seq) for seq in found if until is None or seq <= until)
+        return (Snapshot._make(row[0]) for row in rows if row)  # no row: deleted meanwhile
 
     def close(self) -> None:
-        """Release the log. Every other method then raises `StoreFailed`."""
+        """Release the log. Idempotent."""
+        self._closed = True
+
+    def _require_open(self) -> None:
+        require_usable(f"log {self.name!r}", closed=self._closed)
+
+    def _require_appendable(self, rows: Sequence[Row]) -> None:
+        """Raise ValueError unless there is at least one row and the numbers are n, n + 1, …"""
+        self._require_open()
+        if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
+            seqs = [row.seq for row in rows]
+            raise ValueError(f"rows {seqs} are not consecutive: expected n, n + 1, …")
 
 
 class LogStore(Protocol):
@@ -210,148 +337,6 @@ def open_store(url: str, *, durable: bool = True, create: bool = True) -> LogSto
     return store
 
 
-# -- checks and errors that all stores share -----------------------------------------------------
-
-
-def redacted(url: str) -> str:
-    """Return an invalid address without what may be a user and a password, for messages.
-
-    >>> redacted("postgres://shop:secret@db/shop"), redacted("pg:a:b@c@db?password=secret")
-    ('postgres://***@db/shop', 'pg:***@db?password=***')
-    """
-    shown = re.sub(r"(password=)('[^']*'|[^&\s]*)", r"\1***", url, flags=re.IGNORECASE)
-    return re.sub(r"^(\w+:/*)?.*@", r"\1***@", shown, flags=re.DOTALL)
-
-
-def require_name(name: object) -> str:
-    """Return the name of a log; raise `UnknownStore` if it is invalid."""
-    if isinstance(name, str) and 1 <= len(name) <= _MAX_LENGTH and name.isprintable():
-        return name
-    raise errors.UnknownStore(
-        f"name={name!r}: the name of a log has 1 to {_MAX_LENGTH} printable characters"
-    )
-
-
-def require_readable(place: str, what: Literal["format", "layout"], found: int, last: int) -> None:
-    """Raise `NewerFormat` if `place` has a later format or layout than the last one we know."""
-    if found > last:
-        raise errors.NewerFormat(
-            f"{place} has {what} {found}, this release reads {what}s up to {last}: install a "
-            "later release"
-        )
-
-
-def damaged_error(log: str | None, why: str) -> errors.DamagedLog:
-    """Return the error for a damaged log; its name is None if it is not known."""
-    where = "" if log is None else f"log {log!r}: "
-    return errors.DamagedLog(f"{where}{why}: the log is damaged; restore a backup")
-
-
-def require_usable(what: str, *, closed: bool, process: int | None = None) -> None:
-    """Raise `StoreFailed` if `what` is closed, `StoreBusy` if a parent process opened it.
-
-    After a fork, locks may belong to threads that the child does not have.
-    """
-    if closed:
-        raise errors.StoreFailed(f"{what} is closed: open it again")
-    if process not in (None, os.getpid()):
-        raise errors.StoreBusy(
-            f"{what} was opened before this process was forked: open it again here"
-        )
-
-
-def os_errors(
-    path: str, advice: str = "choose a file in a folder that is writable"
-) -> AbstractContextManager[None]:
-    """Raise `StoreFailed` in place of errors of the operating system."""
-    return os_errors_as(errors.StoreFailed, path, advice)
-
-
-class StoredLog(ABC):
-    """The base class of the logs of all stores."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self._closed = require_name(name), False
-
-    @abstractmethod
-    def head(self) -> int:
-        """Return the seq of the last row."""
-
-    @abstractmethod
-    def _select(
-        self, what: Literal["rows", "n", "key", "snapshots", "snapshot"], *values: Any
-    ) -> Any:
-        """Query this log.
-
-        Return rows by their first and last seq, by n or by key, the seqs of the snapshots, or one
-        snapshot by seq.
-        """
-
-    def read(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        """Iterate over the rows start … stop, in chunks, so that writers wait only briefly."""
-        self._require_open()
-        start, last = max(start, 1), self.head() if stop is None else stop
-        while start <= last:
-            end = min(start + CHUNK - 1, last)
-            rows = self._select("rows", start, end)
-            yield from map(Row._make, rows)
-            if not rows and end > self.head():
-                return
-            start = end + 1
-
-    def find_observation(self, n: int) -> Row | None:
-        """Return the observation of decision n, if there is one."""
-        return self._single("n", n, self._select("n", n))
-
-    def find_key(self, key: str) -> Row | None:
-        """Return the decision with this key, if there is one."""
-        return self._single("key", key, self._select("key", key))
-
-    def _single(self, column: str, value: Any, found: Sequence[Sequence[Any]]) -> Row | None:
-        """Return the row that a lookup by key or n found, or None if it found nothing.
-
-        Raise `DamagedLog` if the row has another key or n than `value`, or if there are two rows:
-        then the index of the store is damaged.
-        """
-        rows = [Row._make(row) for row in found]
-        for row in rows:
-            if getattr(row, column) != value or len(rows) > 1:
-                raise self._damaged(
-                    f"the index leads from {column}={value!r} to event {row.seq}, which has "
-                    f"another {column}, or is not the only one"
-                )
-        return rows[0] if rows else None
-
-    def _damaged(self, why: str) -> errors.DamagedLog:
-        return damaged_error(self.name, why)
-
-    def _duplicate_error(self, column: str) -> errors.BayesControlError:
-        """Return the error for a key with two decisions, or a decision n with two observations."""
-        if column == "key":
-            return errors.ConflictingKey(f"log {self.name!r}: the key has a decision already")
-        return errors.ConflictingFeedback(f"log {self.name!r}: the decision is observed already")
-
-    def snapshots(self, until: int | None = None) -> Iterator[Snapshot]:
-        """Iterate over the snapshots at or before `until`, newest first."""
-        found = [seq for (seq,) in self._select("snapshots")]
-        rows = (self._select("snapshot", seq) for seq in found if until is None or seq <= until)
-        return (Snapshot._make(row[0]) for row in rows if row)  # no row: deleted meanwhile
-
-    def close(self) -> None:
-        """Release the log. Idempotent."""
-        self._closed = True
-
-    def _require_open(self) -> None:
-        require_usable(f"log {self.name!r}", closed=self._closed)
-
-    def _require_appendable(self, rows: Sequence[Row]) -> None:
-        """Raise ValueError unless there is at least one row and the numbers are n, n + 1, …"""
-        self._require_open()
-        if not rows or any(row.seq != rows[0].seq + i for i, row in enumerate(rows)):
-            seqs = [row.seq for row in rows]
-            raise ValueError(f"rows {seqs} are not consecutive: expected n, n + 1, …")
-
-
 # -- snapshots -----------------------------------------------------------------------------------
 
 
@@ -398,3 +383,47 @@ def snapshots_to_delete(seqs: Iterable[int], spacing: int, size: int) -> list[in
             break
         deleted.append(remaining.pop(i))
     return deleted
+
+
+# -- points at which a test can kill the process -------------------------------------------------
+
+#     BAYESCONTROL_FAULT=after-commit:3     kill -9 when `after-commit` is reached the third time
+#
+# Without the variable, `fault_point` does nothing.
+
+#: Every point, in the order in which a decision passes them.
+FAULT_POINTS: Final = (
+    "before-compute",
+    "before-append",
+    "in-transaction",
+    "before-commit",
+    "after-commit",
+    "before-return",
+    "before-snapshot",
+    "in-snapshot",
+    "after-snapshot",
+    "before-close",
+)
+#: The chosen point, and how often it is still to be reached.
+_armed: dict[str, int] = {}
+
+
+def arm_fault(where: str) -> None:
+    """Choose where to kill the process: "name", "name:3" for the third time, or "" for nowhere."""
+    name, _, count = where.partition(":")
+    if name and name not in FAULT_POINTS:
+        raise ValueError(f"unknown fault point {name!r}: expected one of {', '.join(FAULT_POINTS)}")
+    _armed.clear()
+    if name:
+        _armed[name] = int(count or 1)
+
+
+def fault_point(name: str) -> None:
+    """Kill the process if this is the chosen point."""
+    if name in _armed:
+        _armed[name] -= 1
+        if _armed[name] <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+arm_fault(os.environ.get("BAYESCONTROL_FAULT", ""))

@@ -1,11 +1,11 @@
 """Models by name, version and settings. A log stores these, never code.
 
-    log:     "bernoulli-bandit", version 2, {"arms": ["red", "blue"], "prior": [[1, 1], [1, 1]]}
+    log:     "bernoulli-bandit", version 1, {"arms": ["red", "blue"], "prior": [[1, 1], [1, 1]]}
     code:    a problem of this library describes itself; for your own class write
              named_model("my-modes", version=3, build=lambda: ControlRule(...))
 
 A log can only be opened with the model that wrote it. If you change what a model does, give it a
-new version. The library keeps the earlier versions of its problems, to continue old logs.
+new version.
 """
 
 from collections.abc import Callable, Mapping
@@ -95,21 +95,18 @@ def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
             'named_model("mine", version=1, build=lambda: the agent)'
         )
     settings = problem.settings() | {"schedule": stored_schedule(schedule, kind)}
-    return _built_in(kind.name, settings, kind.version, problem)
+    return _built_in(kind.name, settings, problem)
 
 
-def _built_in(name: str, settings: Mapping[str, Any], version: int, problem: Any = None) -> Model:
-    """Return the built-in model in this version, or in the current one if `version` is unknown."""
+def _built_in(name: str, settings: Mapping[str, Any], problem: Any = None) -> Model:
+    """Return the built-in model with these settings, or of a problem that has them."""
     kind = KINDS[name].model_kind
     settings = as_stored(dict(settings), f"a setting of {name}")
     schedule = restored_schedule(settings["schedule"], kind)
     if type(problem) is not KINDS[name]:  # None, or of a more general class
         problem = KINDS[name](**{s: v for s, v in settings.items() if s != "schedule"})
-    if version not in kind.versions:
-        version = kind.version
     return Model(
-        name, version, settings,
-        lambda: problem.agent(schedule=schedule, **kind.versions[version]),
+        name, kind.version, settings, lambda: problem.agent(schedule=schedule),
         context_free=kind.context_free,
     )  # fmt: skip
 
@@ -121,24 +118,17 @@ def model_of(created: Created) -> Model:
             f"the log has the model {created.model!r}, version {created.version}, which is not "
             "built in: open it with named_model(…)"
         )
-    return as_logged(created, _built_in(created.model, created.settings, created.version))
+    return as_logged(created, _built_in(created.model, created.settings))
 
 
 def as_logged(created: Created, model: Model) -> Model:
-    """Return the model in the version of this log; raise `ModelMismatch` if the models differ.
-
-    Only built-in models can be opened in more than one version.
-    """
-    same_kind = model.name in KINDS and created.model == model.name
-    if same_kind and created.version != model.version:
-        model = _built_in(model.name, model.settings, created.version)
+    """Return the model if the log was written with it; else raise `ModelMismatch`."""
     require_same(created, model)
     if created.fingerprint is not None and created.fingerprint != model.driver().fingerprint():
         raise ModelMismatch(
             f"model {model.name!r} version {model.version} has changed since the log was created: "
             "its modes, their names, their prior or their update differ; give the changed model a "
-            "new version and a new log. If you have not changed it, a default of the library has "
-            "changed: docs/durable.md names the option for the earlier one"
+            "new version and a new log"
         )
     return model
 

@@ -24,8 +24,14 @@ from uuid import UUID, uuid4
 from zlib import crc32
 
 from bayescontrol._support.files import close_on_error
-from bayescontrol.durable.faults import fault_point
-from bayescontrol.durable.log import Row, Snapshot, StoredLog, require_readable, snapshots_to_delete
+from bayescontrol.durable.log import (
+    Log,
+    Row,
+    Snapshot,
+    fault_point,
+    require_readable,
+    snapshots_to_delete,
+)
 from bayescontrol.durable.postgres_server import Connection, PostgresServer, parse_address, psycopg
 from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
 
@@ -33,9 +39,9 @@ from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
 _QUEUED_TURNS: Final = 32
 _HEAD: Final = "SELECT head FROM {s}.logs WHERE name = %s"
 _QUERIES: Final[Mapping[str, LiteralString]] = {
-    "rows": "{row} AND seq BETWEEN %s AND %s ORDER BY seq",
-    "n": "{row} AND n = %s",
-    "key": "{row} AND key = %s",
+    "rows": "{select_events} AND seq BETWEEN %s AND %s ORDER BY seq",
+    "n": "{select_events} AND n = %s",
+    "key": "{select_events} AND key = %s",
     "snapshots": "SELECT seq FROM {s}.snapshots WHERE log = {log} ORDER BY seq DESC",
     "snapshot": "SELECT seq, state, checksum FROM {s}.snapshots WHERE log = {log} AND seq = %s",
 }
@@ -107,20 +113,20 @@ UNION ALL SELECT 'rule ' || rulename FROM pg_catalog.pg_rules WHERE schemaname =
 
 @cache
 def _statement(text: LiteralString, schema: str) -> bytes:
-    """Fill in {s}, the schema; {log}, the id of a log by name; {row}, a SELECT of its rows."""
+    """Fill in {s}, the schema; {log}, the id of a log by name; {select_events}, for a log."""
     s = psycopg.sql.Identifier(schema)
     log = psycopg.sql.SQL("(SELECT id FROM {s}.logs WHERE name = %s)").format(s=s)
-    row = psycopg.sql.SQL(
+    select_events = psycopg.sql.SQL(
         "SELECT seq, kind, n, key, payload, checksum FROM {s}.events WHERE log = {log}"
-    )
-    return psycopg.sql.SQL(text).format(s=s, log=log, row=row.format(s=s, log=log)).as_bytes(None)
+    ).format(s=s, log=log)
+    return psycopg.sql.SQL(text).format(s=s, log=log, select_events=select_events).as_bytes(None)
 
 
-def _prepare(connection: Connection, schema: str, place: str, create: bool) -> None:
+def _prepare(connection: Connection, schema: str, url: str, create: bool) -> None:
     """Create the tables if the schema is new or empty; otherwise check that they are ours."""
     if not _relations(connection, schema):
         if not create:
-            raise UnknownStore(f"{place}: schema {schema!r} contains no store: check the address")
+            raise UnknownStore(f"{url}: schema {schema!r} contains no store: check the address")
         with connection.transaction():
             connection.execute(
                 "SELECT pg_advisory_xact_lock(%s, %s)", (_CREATING, crc32(schema.encode()) - 2**31)
@@ -129,7 +135,7 @@ def _prepare(connection: Connection, schema: str, place: str, create: bool) -> N
                 connection.execute(_statement(_TABLES, schema))
                 about = _statement("INSERT INTO {s}.about VALUES (%s, %s)", schema)
                 connection.execute(about, (_PROGRAM, LAYOUT))
-    _require_tables(connection, schema, place)
+    _require_tables(connection, schema, url)
 
 
 def _relations(connection: Connection, schema: str) -> set[str]:
@@ -137,7 +143,7 @@ def _relations(connection: Connection, schema: str) -> set[str]:
     return {name for (name,) in connection.execute(_RELATIONS, (schema,))}
 
 
-def _require_tables(connection: Connection, schema: str, place: str) -> None:
+def _require_tables(connection: Connection, schema: str, url: str) -> None:
     """Raise `NewerFormat` or `DamagedLog` unless the schema has our tables in a known layout."""
     found, rows = _relations(connection, schema), []
     if "about" in found:  # of another program, if its columns differ
@@ -147,24 +153,24 @@ def _require_tables(connection: Connection, schema: str, place: str) -> None:
     layouts = [layout for program, layout in rows if program == _PROGRAM]
     if not layouts:
         raise DamagedLog(
-            f"{place}: the schema {schema!r} contains tables of another program: use another "
+            f"{url}: the schema {schema!r} contains tables of another program: use another "
             "schema, …?schema=mine; nothing was changed"
         )
-    require_readable(place, "layout", layouts[0], LAYOUT)
+    require_readable(url, "layout", layouts[0], LAYOUT)
     if not found >= _TABLE_NAMES:
         raise DamagedLog(
-            f"{place}: the schema {schema!r} lacks {sorted(_TABLE_NAMES - found)}: restore a "
+            f"{url}: the schema {schema!r} lacks {sorted(_TABLE_NAMES - found)}: restore a "
             "backup, or use another schema"
         )
     added = ", ".join(sorted(name for (name,) in connection.execute(_ADDED, (schema, schema))))
     if added:
         raise DamagedLog(
-            f"{place}: the schema {schema!r} contains {added}, which may change or hide events: "
+            f"{url}: the schema {schema!r} contains {added}, which may change or hide events: "
             "DROP it; nothing was changed"
         )
 
 
-class PostgresLog(StoredLog):
+class PostgresLog(Log):
     """One log of a database. Other processes may append to it."""
 
     def __init__(self, server: PostgresServer, schema: str, name: str) -> None:

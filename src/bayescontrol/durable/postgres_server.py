@@ -120,7 +120,7 @@ def _without_password(parameters: dict[str, str], schema: str) -> str:
     return f"postgresql://{at}/{quote(parameters.get('dbname', ''))}{end}"
 
 
-def translate(error: psycopg.Error, place: str) -> errors.StoreFailed:
+def translate(error: psycopg.Error, url: str) -> errors.StoreFailed:
     """Return our error in place of an error of PostgreSQL.
 
     After `StoreFailed` itself the last event may or may not be stored; after its subclasses it is
@@ -130,28 +130,28 @@ def translate(error: psycopg.Error, place: str) -> errors.StoreFailed:
     match error.sqlstate:
         case "53100":  # disk_full
             return errors.DiskFull(
-                f"{place}: the disk is full ({text}); nothing was written. Free disk space on the "
+                f"{url}: the disk is full ({text}); nothing was written. Free disk space on the "
                 "server and retry"
             )
         case "42501":  # insufficient_privilege
-            return errors.NotPermitted(f"{place}: {text}; grant the role the missing privilege")
+            return errors.NotPermitted(f"{url}: {text}; grant the role the missing privilege")
         case "28000" | "28P01":  # invalid_authorization_specification, invalid_password
-            return errors.NotPermitted(f"{place}: {text}; check the role and its password")
+            return errors.NotPermitted(f"{url}: {text}; check the role and its password")
         case "25006":  # read_only_sql_transaction
             return errors.NotPermitted(
-                f"{place} is read-only ({text}); nothing was written. Use the primary server"
+                f"{url} is read-only ({text}); nothing was written. Use the primary server"
             )
         # lock_not_available, query_canceled, deadlock_detected, too_many_connections
         case "55P03" | "57014" | "40P01" | "53300":
-            return errors.StoreBusy(f"{place} is busy ({text}); nothing was written. Retry")
+            return errors.StoreBusy(f"{url} is busy ({text}); nothing was written. Retry")
         # undefined_table, undefined_column, invalid_schema_name, datatype_mismatch,
         # data_corrupted, index_corrupted
         case "42P01" | "42703" | "3F000" | "42804" | "XX001" | "XX002":
             return errors.DamagedLog(
-                f"{place}: the tables are damaged ({text}): restore a backup, or use another schema"
+                f"{url}: the tables are damaged ({text}): restore a backup, or use another schema"
             )
     return errors.StoreFailed(
-        f"{place}: {text}; acknowledged events are kept, the last event may or may not be stored: "
+        f"{url}: {text}; acknowledged events are kept, the last event may or may not be stored: "
         "retry with the same key"
     )
 
@@ -167,7 +167,7 @@ class PostgresServer:
     """The connections of one store; any thread may use them."""
 
     def __init__(self, address: Address, *, durable: bool = True, patience: float = 30.0) -> None:
-        self.place, self._conninfo = address.display, address.conninfo
+        self.url, self._conninfo = address.display, address.conninfo
         self._durable, self._patience = durable, patience
         self._process = os.getpid()
         self._guard = threading.Lock()
@@ -192,7 +192,7 @@ class PostgresServer:
                 now = time.monotonic()
                 deadline = deadline or now + self._patience
                 if now >= deadline:
-                    raise translate(lost.args[0], self.place) from lost.args[0]
+                    raise translate(lost.args[0], self.url) from lost.args[0]
             time.sleep(min(pause, deadline - now))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -252,7 +252,7 @@ class PostgresServer:
             return
         with self._connection_slots:
             with self._guard:
-                require_usable(self.place, closed=self._closed, process=self._process)
+                require_usable(self.url, closed=self._closed, process=self._process)
                 idle = self._idle.pop() if self._idle else None
             connection = idle or self._reconnect()
             try:
@@ -278,7 +278,7 @@ class PostgresServer:
             no_session = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
             is_lost = no_session or (error.sqlstate or "").startswith(_LOST)
             if not (is_lost or connection.closed):
-                raise translate(error, self.place) from error
+                raise translate(error, self.url) from error
             self._forget(connection)
             raise _Lost(error) from error
         except Exception:
@@ -326,11 +326,11 @@ class PostgresServer:
         needs_password = getattr(error.pgconn, "needs_password", False)
         if needs_password or re.search("authentication|permission|password", text):
             return errors.NotPermitted(
-                f"{self.place}: {text}; check the role, and its password in PGPASSWORD or ~/.pgpass"
+                f"{self.url}: {text}; check the role, and its password in PGPASSWORD or ~/.pgpass"
             )
         if error.sqlstate is None:
-            return errors.StoreFailed(f"{self.place}: no connection ({text}); check the address")
-        return translate(error, self.place)
+            return errors.StoreFailed(f"{self.url}: no connection ({text}); check the address")
+        return translate(error, self.url)
 
     def _connect(self) -> Connection:
         connection: Connection = psycopg.connect(self._conninfo, autocommit=True)
@@ -344,17 +344,15 @@ class PostgresServer:
         assert row is not None
         fsync, pages, synchronous, encoding, is_standby = row
         if is_standby:
-            raise errors.NotPermitted(
-                f"{self.place} is a read-only standby: use the primary server"
-            )
+            raise errors.NotPermitted(f"{self.url} is a read-only standby: use the primary server")
         if encoding != "UTF8":
             raise errors.StoreFailed(
-                f"{self.place} has the encoding {encoding}: create the database with encoding UTF8"
+                f"{self.url} has the encoding {encoding}: create the database with encoding UTF8"
             )
         unsafe = [name for name, v in (("fsync", fsync), ("full_page_writes", pages)) if v == "off"]
         if self._durable and unsafe:
             raise errors.NotDurable(
-                f"{self.place} runs with {' = off, '.join(unsafe)} = off, so a power cut may lose "
+                f"{self.url} runs with {' = off, '.join(unsafe)} = off, so a power cut may lose "
                 "acknowledged events: switch it on in postgresql.conf, or open with durable=False"
             )
         if not self._durable:

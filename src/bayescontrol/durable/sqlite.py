@@ -14,11 +14,11 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from bayescontrol.durable.faults import fault_point
 from bayescontrol.durable.log import (
+    Log,
     Row,
     Snapshot,
-    StoredLog,
+    fault_point,
     redacted,
     require_usable,
     snapshots_to_delete,
@@ -41,7 +41,7 @@ _QUERIES: Final = {
 }
 
 
-class SqliteLog(StoredLog):
+class SqliteLog(Log):
     """One log of a file. `siblings` are the open logs of the same store, by name."""
 
     def __init__(self, file: SqliteFile, name: str, siblings: dict[str, "SqliteLog"]) -> None:

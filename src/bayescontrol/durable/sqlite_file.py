@@ -9,8 +9,8 @@ Two connections that checkpoint at the same time can corrupt the write-ahead log
 
 Opening checks the whole file (`PRAGMA integrity_check`): every page, and every index against its
 table. An index that lost an entry would report "no such key" or "not yet observed", which no
-checksum of a row can detect. Before SQLite reads the write-ahead log, `durable.wal` looks for
-damage that SQLite would take for the end of that log.
+checksum of a row can detect. Before SQLite reads the write-ahead log, `require_intact_wal` looks
+for damage that SQLite would take for the end of that log.
 
 The file must be on a local file system: network file systems do not always honour locks and
 flushes.
@@ -24,6 +24,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bayescontrol import errors
 from bayescontrol._support.files import (
     FileLock,
@@ -34,7 +37,6 @@ from bayescontrol._support.files import (
 )
 from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.log import PRIVATE, os_errors, require_readable, require_usable
-from bayescontrol.durable.wal import require_intact_wal
 
 with errors.needs_extra("SQLite", "apsw", "durable"):
     import apsw as apsw
@@ -83,13 +85,13 @@ _MOUNTS: Final = Path("/proc/self/mounts")
 
 def _file_system(path: Path, mounts: str) -> str | None:
     """Return the type of the file system of `path`, from a table of mounts."""
-    kinds = {}  # of two mounts at the same place, the later one covers the earlier one
+    kinds = {}  # of two mounts at the same path, the later one covers the earlier one
     for fields in (line.split(" ") for line in mounts.splitlines()):
         if len(fields) > 2:
             # Spaces are written as octal numbers.
             mount = Path(fields[1].encode("latin-1", "replace").decode("unicode_escape"))
             kinds[mount] = fields[2]
-    return next((kinds[place] for place in (path, *path.parents) if place in kinds), None)
+    return next((kinds[mount] for mount in (path, *path.parents) if mount in kinds), None)
 
 
 def require_local(path: Path, table: Path = _MOUNTS) -> None:
@@ -106,10 +108,10 @@ def require_local(path: Path, table: Path = _MOUNTS) -> None:
         )
 
 
-def _damaged_error(place: str, why: object) -> errors.DamagedLog:
+def _damaged_error(path: str, why: object) -> errors.DamagedLog:
     """Return the error for a damaged file."""
     return errors.DamagedLog(
-        f"{place} is not a store, or is damaged ({why}): restore a backup, or use another file; "
+        f"{path} is not a store, or is damaged ({why}): restore a backup, or use another file; "
         "nothing was changed"
     )
 
@@ -119,7 +121,7 @@ _OTHER_SCHEMA: Final = ("no such table", "no such column", "has no column", "mal
 
 
 @contextmanager
-def sqlite_errors(place: str) -> Iterator[None]:
+def sqlite_errors(path: str) -> Iterator[None]:
     """Raise our own errors in place of those of SQLite.
 
     After `StoreFailed` itself the last event may or may not be stored; after `DiskFull`,
@@ -129,21 +131,21 @@ def sqlite_errors(place: str) -> Iterator[None]:
         yield
     except apsw.FullError:
         raise errors.DiskFull(
-            f"{place}: the disk is full; nothing was written. Free disk space and retry"
+            f"{path}: the disk is full; nothing was written. Free disk space and retry"
         ) from None
     except (apsw.BusyError, apsw.LockedError):
         raise errors.StoreBusy(
-            f"{place} is open in another program: close it there; one process writes at a time"
+            f"{path} is open in another program: close it there; one process writes at a time"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.FormatError) as error:
-        raise _damaged_error(place, error) from None
+        raise _damaged_error(path, error) from None
     except UnicodeDecodeError as error:
-        raise _damaged_error(place, f"it contains text that is not UTF-8: {error}") from None
+        raise _damaged_error(path, f"it contains text that is not UTF-8: {error}") from None
     except apsw.Error as error:
         if any(words in str(error) for words in _OTHER_SCHEMA):  # our statements are valid
-            raise _damaged_error(place, error) from None
+            raise _damaged_error(path, error) from None
         raise errors.StoreFailed(
-            f"{place}: {error}; acknowledged events are kept, the last event may or may not be "
+            f"{path}: {error}; acknowledged events are kept, the last event may or may not be "
             "stored: reopen the store"
         ) from error
 
@@ -156,25 +158,105 @@ def _schema() -> frozenset[Any]:
     return frozenset(db.execute(_SCHEMA))
 
 
-def _require_intact(db: apsw.Connection, place: str) -> None:
+def _require_intact(db: apsw.Connection, path: str) -> None:
     """Raise `DamagedLog` unless schema, pages and indexes are intact.
 
     The checksums of rows are verified when they are read.
     """
     schema = frozenset(db.execute(_SCHEMA))
     if db.pragma("user_version") != LAYOUT or not _schema() <= schema:
-        raise _damaged_error(place, "its header or its schema has changed")
+        raise _damaged_error(path, "its header or its schema has changed")
     added = ", ".join(f"{kind} {name!r}" for kind, name, *_ in sorted(schema - _schema()))
     if added:
         why = f"it contains {added}, which may change or hide events: DROP it"
-        raise _damaged_error(place, why)
+        raise _damaged_error(path, why)
     if db.readonly("main"):  # the file itself is writable
-        raise _damaged_error(place, "its header marks it as read-only")
+        raise _damaged_error(path, "its header marks it as read-only")
     found = db.pragma("integrity_check", 1)
     if found != "ok":
-        raise _damaged_error(place, found.replace("\n", " "))
+        raise _damaged_error(path, found.replace("\n", " "))
     for (log,) in db.execute(_ORPHANS):
-        raise _damaged_error(place, f"it has events of log number {log}, which does not exist")
+        raise _damaged_error(path, f"it has events of log number {log}, which does not exist")
+
+
+# -- damage in the write-ahead log, which SQLite takes for the end of the log --------------------
+
+#     header   magic, version, page size, checkpoint, 2 salts, 2 checksums          (32-bit words)
+#     frame    page number, pages after a commit (otherwise 0), 2 salts, 2 checksums, a page
+#
+#     s₁ ← s₁ + s₂ + x₀,   s₂ ← s₂ + s₁ + x₁   (mod 2³²)     for each pair of words of a frame
+#
+# The checksum of a frame starts from the checksum of the frame before. It is linear, so one product
+# of matrices shows for every frame whether it continues the frame before it.
+#
+# SQLite stops at the first frame that does not continue the log, and drops the rest. After a crash
+# this is the end of the log: then come frames of an earlier generation, which have other salts, or
+# the last transaction, of which a power cut may leave any part. But a commit is flushed before the
+# next transaction begins (`synchronous = FULL`). A commit frame that the next frame continues was
+# therefore on disk, with everything before it: if SQLite drops it, the log is damaged. The header
+# is flushed before the first frame, so a broken header with a commit after it is damage too. Damage
+# to the last transaction looks like a power cut and is not detected, nor is damage to the commit
+# frame before it if it hits the checksum, clears the commit mark, or the header is in two sectors.
+# A log that was cut off or removed, or that has the other byte order, is not checked.
+
+_HEADER: Final = 32
+_FRAME_HEADER: Final = 24
+#: The page size of SQLite, for a log whose header is damaged.
+_PAGE: Final = 4096
+#: A power cut leaves each sector either old or new.
+_SECTOR: Final = 512
+
+
+def require_intact_wal(database: Path) -> None:
+    """Raise `DamagedLog` if SQLite would drop commits that were on disk. Changes nothing."""
+    wal = Path(f"{database}-wal")
+    if not wal.exists() or wal.stat().st_size <= _HEADER:
+        return
+    content = np.fromfile(wal, np.uint8)
+    header = content[:_HEADER].view(">u4").astype(np.uint32)
+    weights, _ = _checksum_weights(3)
+    has_sum = (content[:24].view(np.uint32) @ weights == header[6:]).all()
+    is_valid = bool(has_sum and header.any())  # the checksum of zeros is 0
+    size = _FRAME_HEADER + (int(header[2]) if is_valid else _PAGE)
+    count = (len(content) - _HEADER) // size
+    frames = content[_HEADER : _HEADER + count * size].reshape(count, size)
+    fields = frames[:, :_FRAME_HEADER].copy().view(">u4").astype(np.uint32)
+    weights, start_weights = _checksum_weights(size // 8 - 2)
+    weights = np.insert(weights, [2] * 4, 0, axis=0)  # the salts and the checksum do not count
+    starts = np.vstack([header[6:], fields[:-1, 4:]])[:count]
+    sums = starts @ start_weights + frames.view(np.uint32) @ weights
+    continues = (sums == fields[:, 4:]).all(axis=1) & (fields[:, 0] != 0)
+    commits = fields[:, 1] != 0
+    if is_valid:
+        continues &= (fields[:, 2:4] == header[4:6]).all(axis=1)
+        broken = int(np.argmin(np.append(continues, False)))
+        # The header of a frame in one sector is from one write, even if its page is broken.
+        offsets = _HEADER + size * np.arange(count)
+        is_known = continues | (offsets % _SECTOR <= _SECTOR - _FRAME_HEADER)
+        dropped = commits & is_known & np.append(continues[1:], False)
+        lost = int(dropped[broken:].sum())
+        damage = f"at frame {broken + 1}: at least {errors.counted(lost, 'acknowledged commit')}"
+    else:
+        lost = int((commits & continues).sum())  # some may be of an earlier generation
+        damage = "at its header: all its commits"
+    if lost:
+        raise errors.DamagedLog(
+            f"{wal} is damaged {damage} cannot be read. Restore a backup and delete {wal}; or "
+            f"copy both files, then run sqlite3 {database} 'PRAGMA wal_checkpoint(TRUNCATE)' to "
+            "continue without these events; nothing was changed"
+        )
+
+
+def _checksum_weights(pairs: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return the weights of the words, and of the checksum that the sum starts from."""
+    power, weights = np.eye(2, dtype=np.uint32), []
+    for _ in range(pairs):  # from the last pair to the first
+        weights.append(np.array([[1, 1], [0, 1]], np.uint32) @ power)
+        power = np.array([[1, 1], [1, 2]], np.uint32) @ power
+    return np.vstack(weights[::-1]), power
+
+
+# -- the file -----------------------------------------------------------------------------------
 
 
 class _Work(Request):

@@ -9,19 +9,16 @@ becomes an event `observed`. If the agent accepts late feedback, decisions come 
 one posterior, so the action probabilities are computed once.
 """
 
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Final
 
 from bayescontrol import errors
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Request
-from bayescontrol.durable.driver import Driver, ProbabilityCache
-from bayescontrol.durable.faults import fault_point
-from bayescontrol.durable.fold import Decisions, Fold, fold_log
-from bayescontrol.durable.log import Log, Row, Snapshot, damaged_error
+from bayescontrol.durable.driver import ProbabilityCache
+from bayescontrol.durable.fold import Decisions, Fold
+from bayescontrol.durable.log import Row, damaged_error
 from bayescontrol.durable.plain import as_stored, same_observation, same_value, short_repr
 
 #: Errors in a request that are found before the agent draws or learns: nothing must be undone.
@@ -82,11 +79,11 @@ class Turn:
     """
 
     def __init__(
-        self, fold: Fold, log: Log, decisions: Decisions, cache: ProbabilityCache[Any]
+        self, name: str, fold: Fold, decisions: Decisions, cache: ProbabilityCache[Any]
     ) -> None:
-        self._before, self._decisions = fold, decisions
-        self._cache_before = cache
-        self._late_feedback, self._name = fold.driver.accepts_late_feedback, log.name
+        self._name, self._decisions = name, decisions
+        self._before, self._cache_before = fold, cache
+        self._late_feedback = fold.driver.accepts_late_feedback
 
     def compute(self, requests: Sequence[Request]) -> None:
         """Compute the rows of all requests except those that have an error."""
@@ -250,70 +247,3 @@ def _observation_error(error: Exception, n: int, o: Any) -> Exception:
             "number, a string or a tuple"
         )
     return error
-
-
-class LiveFold:
-    """The fold of a log up to its head. One thread writes at a time, any number may read."""
-
-    def __init__(self, log: Log, driver: Driver, created: events.Created, *, shared: bool) -> None:
-        self._log, self._shared = log, shared
-        self._guard = threading.RLock()
-        self._is_reading = False  # whether the thread with the guard is inside `reading`
-        self._decisions = Decisions(log)
-        self.fold = fold_log(log, driver, created, self._decisions)
-        self._cache = ProbabilityCache(self.fold.driver.probabilities)
-
-    def write(self, requests: Sequence[Request]) -> bool:
-        """Write a batch; return False if another process appended first: then call this again."""
-        fault_point("before-compute")
-        with self._guard:
-            self._catch_up()
-            turn = Turn(self.fold, self._log, self._decisions, self._cache)
-            turn.compute(requests)
-        if turn.rows:
-            fault_point("before-append")
-            try:
-                self._log.append(turn.rows)
-            except errors.HeadMoved:
-                if self._shared or self._log.head() > self.fold.seq:
-                    return False
-                raise
-            fault_point("after-commit")
-            with self._guard:
-                if turn.fold.seq > self.fold.seq:  # otherwise a reader has folded the rows already
-                    for decision in turn.decided:
-                        self._decisions.put(decision)
-                    for observed in turn.observations.values():
-                        self._decisions.put_observation(observed)
-                    self.fold, self._cache = turn.fold, turn.cache
-        turn.grant()
-        return True
-
-    def _catch_up(self) -> None:
-        """Fold the events that other processes have appended. The caller holds the guard."""
-        if self._log.head() > self.fold.seq:
-            # A copy: a turn may share the agent, and an interrupt may come halfway.
-            fold = self.fold.copy()
-            fold.take(events.read_events(self._log, fold.seq + 1), self._decisions)
-            self.fold, self._cache = fold, ProbabilityCache(fold.driver.probabilities)
-
-    @contextmanager
-    def reading(self) -> Iterator[Fold]:
-        """Yield the fold, up to date; it does not change inside the block.
-
-        A nested block yields the same fold.
-        """
-        with self._guard:
-            nested = self._is_reading
-            try:
-                if not nested:
-                    self._catch_up()
-                    self._is_reading = True
-                yield self.fold
-            finally:
-                self._is_reading = nested
-
-    def save(self) -> Snapshot:
-        """Return the fold as a snapshot, without reading the store."""
-        with self._guard:
-            return self.fold.save()

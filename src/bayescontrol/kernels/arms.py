@@ -246,7 +246,6 @@ def interact(
     rows: FloatArray,
     active: IntArray,
     drawn: FloatArray,
-    always_by_doubles: bool,
     truth: FloatArray,
     p: UIntArray,
     q: UIntArray,
@@ -255,18 +254,16 @@ def interact(
 ) -> None:
     """Run the control rule over independent arms; fill `actions` and `rewards`.
 
-    With `always_by_doubles` the doubles are compared for all parameters, as in version 1.
-
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> rows, truth, drawn = np.ones((2, 2)), np.array([[0.0], [1.0]]), np.empty(2)
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
-    >>> interact(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, False, truth,
+    >>> interact(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, truth,
     ...          Stream(1).state, Stream(2).state, actions, rewards)
     >>> bool((rewards == actions).all())
     True
     """
-    by_doubles = always_by_doubles or not needs_logs(kind, rows, active)
+    by_doubles = not needs_logs(kind, rows, active)
     for t in range(actions.size):
         if by_doubles:
             a = largest_mean(kind, constants, rows, active, drawn, p)

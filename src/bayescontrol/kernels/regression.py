@@ -262,14 +262,13 @@ def best(weights: FloatArray, x: FloatArray, rng_state: UIntArray) -> int:
 # The contextual bandit: draw scores, pull the best arm, learn from its reward.
 #
 #     GAUSSIAN    r = x·w_a + σ z                      exact posterior
-#     LAPLACE     r = 1 with probability σ(x·w_a)      Laplace's approximation at each reward
-#     MOMENTS     the same rewards                     moment matching at each reward
+#     LOGISTIC    r = 1 with probability σ(x·w_a)      moment matching at each reward
 #
 # R is (N, d, d) and z is (N, d) for N arms. The link is a number, because Numba cannot cache a
 # kernel that takes another as an argument; `constants` holds the standard deviation σ.
 
-#: How a reward depends on the score x·w, and how it is learned. The numbers never change.
-GAUSSIAN, LAPLACE, MOMENTS = range(3)
+#: How a reward depends on the score x·w, and how it is learned.
+GAUSSIAN, LOGISTIC = range(2)
 #: How contexts are drawn: each feature N(0, 1), or uniformly from the unit sphere.
 NORMAL, SPHERE = range(2)
 
@@ -433,7 +432,7 @@ def log_predictive(kind: int, constants: FloatArray, s: float, q: float, r: floa
     """Return ln P(r) for a score N(s, q); a density if rewards are continuous.
 
     >>> import numpy as np
-    >>> round(exp(log_predictive(MOMENTS, np.empty(0), 0.0, 1.0, 1.0)), 12)
+    >>> round(exp(log_predictive(LOGISTIC, np.empty(0), 0.0, 1.0, 1.0)), 12)
     0.5
     """
     if kind == GAUSSIAN:
@@ -454,9 +453,8 @@ def learn(
 ) -> None:
     """Update the posterior after reward r in context x.
 
-    LAPLACE: η is the mode of the score, h = σ(η) σ(-η) its curvature, and the reward counts as
-    a Gaussian one of η + (r - σ(η)) / h with variance 1/h, which has that mode and curvature.
-    MOMENTS: η and h are such that the score has the mean and the variance of `match_moments`.
+    LOGISTIC: the reward counts as a Gaussian one of η + (r - σ(η)) / h with variance 1/h; η and h
+    are such that the score has the mean and the variance of `match_moments`.
 
     >>> import numpy as np
     >>> R, z = np.eye(1), np.zeros(1)
@@ -470,12 +468,7 @@ def learn(
     else:
         s, q = score(R, z, x, v)
         sign = 1.0 if r > 0.5 else -1.0
-        if kind == LAPLACE:
-            t = margin(sign * s, q)
-            g = sigmoid(-t)
-            h = g * sigmoid(t)
-        else:
-            t, g, h = match_moments(sign * s, q)
+        t, g, h = match_moments(sign * s, q)
         root = math.sqrt(max(h, MIN_CURVATURE))
         absorb(R, z, x, root, sign * (root * t + g / root), v)
 
@@ -488,7 +481,7 @@ def respond(
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> respond(MOMENTS, np.empty(0), np.array([1000.0]), np.ones(1), Stream(1).state)
+    >>> respond(LOGISTIC, np.empty(0), np.array([1000.0]), np.ones(1), Stream(1).state)
     1.0
     """
     if kind == GAUSSIAN:

@@ -9,7 +9,7 @@ log. r̂_t, the mean reward of each action so far, does not depend on r_t, so bo
 unbiased for the mean of v_t = Σ_b π_t(b | x_t) E[r_t | x_t, b, past] over the decisions of the log,
 however bad r̂_t is.
 
-If the range of rewards is known, the intervals are those of `durable.off_policy`. Decisions
+If the range of rewards is known, the intervals are those of `offpolicy.estimators`. Decisions
 without an observation are left out. That is unbiased only if the presence of an observation
 depends neither on the action nor on the reward.
 """

@@ -16,12 +16,12 @@ from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, open_agent
-from bayescontrol.durable.faults import POINTS
+from bayescontrol.durable.log import FAULT_POINTS
 
 WRITERS = 3
 #: Timeout of a hanging test in seconds; no result depends on it.
 #: The server runs a transaction by itself, so this point is never reached in the writer.
-REACHED = [point for point in POINTS if point != "before-commit"]
+REACHED = [point for point in FAULT_POINTS if point != "before-commit"]
 
 
 class Writers:
