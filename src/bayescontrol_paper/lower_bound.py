@@ -23,7 +23,7 @@ which are valid for any number of runs: the false-alarm rate of all claims toget
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -38,12 +38,11 @@ from bayescontrol.convergence.boundedness import simulate_divergences, ville
 from bayescontrol.finite.examples import prize_or_frog
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.plot.chart import Colour, Dash, Guide, Panel, Series
 from bayescontrol.statistics import bernstein
-from bayescontrol_paper.chance import format_weight
-from bayescontrol_paper.curves import share_of_runs
-from bayescontrol_paper.diagrams import with_policy
-from bayescontrol_paper.settings import MINIMUM_RUNS, Seed
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._diagrams import with_policy
+from bayescontrol_paper._figures import Figure, Figures, share_of_runs
 
 #: Probability that a box shows what it contains.
 RELIABILITY: Final = 0.75
@@ -134,11 +133,10 @@ FEWEST: Final = 200
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Size of the experiment."""
 
-    seed: Seed = 0
-    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 4000
+    runs: Annotated[int, Meta(ge=FEWEST, description=claims.MINIMUM_RUNS)] = 4000
     steps: Annotated[int, Meta(ge=10, description="steps in a replica")] = 200
 
 
@@ -199,22 +197,21 @@ def floor(low: FloatArray, delta: float) -> float:
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and tables of the worlds and the shares."""
     low = lowest(columns)
-    tables = _world_table(), _share_table(settings, low)
-    if len(next(iter(low.values()))) < FEWEST:
-        return Score((), tables)
-    claims = (
-        _theorem_claim(settings, low),
-        *(_ville_claim(settings, world, low[world, "rule"]) for world in worlds()),
-        _ruin_claim(settings, low["prize or frog", "rule"]),
-        *(_naive_claim(world, low[world, "naive"]) for world in worlds()),
-    )
-    return Score(claims, tables)
+    table = claims.class_table(
+        "Three worlds", "world | modes | true mode m* | what a mode predicts and does",
+        {name: world[:3] for name, world in worlds().items()},
+        "A mode is a hypothesis with its policy; all have the same prior. The rule learns from its "
+        "observations, the naive agent also from its own actions.",
+    )  # fmt: skip
+    enough = len(next(iter(low.values()))) >= FEWEST
+    made = _claims(settings, low)
+    return claims.score_of(made, table, _share_table(settings, low), enough=enough)
 
 
-def _theorem_claim(settings: Settings, low: Lowest) -> Claim:
+def _claims(settings: Settings, low: Lowest) -> Iterator[Claim]:
     floors = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
     worst = min(floors, key=floors.__getitem__)
-    return Claim(
+    yield Claim(
         "lower-bound",
         "the posterior of the true mode m*, one of |M|, stays above λ/|M| at all times in "
         f"{100 * (1 - _DELTA):g} % of runs, for some λ > 0; λ in the worst world, {worst}",
@@ -225,6 +222,19 @@ def _theorem_claim(settings: Settings, low: Lowest) -> Claim:
         place="section 4.3, theorem 2",
         threshold_origin=f"theory: by Ville's inequality at most {_ABOVE:g} of runs fall so low",
     )  # fmt: skip
+    for world in worlds():
+        yield _ville_claim(settings, world, low[world, "rule"])
+    yield _ruin_claim(settings, low["prize or frog", "rule"])
+    for world in worlds():
+        share, error, limit = _fallen_share(low[world, "naive"])
+        yield Claim(
+            f"naive-{world.replace(' ', '-')}",
+            f"{world}: for an agent that takes its own actions for evidence the true mode falls "
+            f"below δ times its prior more often than the bound allows; δ = {_SHOWN:g}",
+            "ours", f"above {_SHOWN:g}", share, error, share > limit,
+            reason=f"chance alone would not go beyond {limit:.2g} (false alarms: 1 in 1000)",
+            threshold_origin="theory: above Ville's bound by more than Bernstein's margin",
+        )  # fmt: skip
 
 
 def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
@@ -244,66 +254,43 @@ def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
     )  # fmt: skip
 
 
+def _fallen_share(low: FloatArray) -> tuple[float, float, float]:
+    """Return the share of runs below δ = _SHOWN, its error, and what chance explains at most."""
+    result = ville(low, [_SHOWN])
+    margin = float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _ALARMS))
+    return float(result.share[0]), float(result.error[0]), _SHOWN + margin
+
+
 def _ruin_claim(settings: Settings, low: FloatArray) -> Claim:
     result = ville(low, _BETWEEN)
     exact = np.array([fallen(behind_by(delta), settings.steps) for delta in _BETWEEN])
     margin = bernstein(exact * (1.0 - exact), result.runs, _ALARMS)
-    k = _BETWEEN.index(_SHOWN)
-    gap = np.abs(result.share - exact)
-    z = float((gap / np.sqrt(exact * (1.0 - exact) / result.runs)).max())
+    k, gap = _BETWEEN.index(_SHOWN), np.abs(result.share - exact)
+    z, is_within = (gap / np.sqrt(exact * (1.0 - exact) / result.runs)).max(), (gap <= margin).all()
     return Claim(
         "gamblers-ruin",
         "prize or frog: each box that is opened is a step for the true mode or against it, odds 3 "
         f"to 1, so its fall is a gambler's ruin; here δ = {_SHOWN:g}, three steps behind",
-        "ours", float(exact[k]), float(result.share[k]), float(result.error[k]),
-        bool((gap <= margin).all()),
+        "ours", float(exact[k]), float(result.share[k]), float(result.error[k]), bool(is_within),
         reason=f"1, 2, 3 and 4 steps behind: at most z = {z:.1f} standard errors off, "
-        f"{'within' if (gap <= margin).all() else 'not within'} what chance allows (false alarms: "
-        "1 in 1000)",
+        f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",
         threshold_origin="theory: exact shares, Bernstein's margin",
     )  # fmt: skip
 
 
-def _naive_claim(world: str, low: FloatArray) -> Claim:
-    result = ville(low, [_SHOWN])
-    margin = float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _ALARMS))
-    share = float(result.share[0])
-    return Claim(
-        f"naive-{world.replace(' ', '-')}",
-        f"{world}: for an agent that takes its own actions for evidence the true mode falls below "
-        f"δ times its prior more often than the bound allows; δ = {_SHOWN:g}",
-        "ours", f"above {_SHOWN:g}", share, float(result.error[0]),
-        share > _SHOWN + margin,
-        reason=f"chance alone would not go beyond {_SHOWN + margin:.2g} (false alarms: 1 in 1000)",
-        threshold_origin="theory: above Ville's bound by more than Bernstein's margin",
-    )  # fmt: skip
-
-
-def _world_table() -> Table:
-    rows = tuple(
-        (name, len(world.modes), world.modes.name(world.true), world.about)
-        for name, world in worlds().items()
-    )
-    return Table(
-        "Three worlds", ("world", "modes", "true mode m*", "what a mode predicts and does"), rows,
-        "A mode is a hypothesis with its policy; all have the same prior. The rule learns from its "
-        "observations, the naive agent also from its own actions.",
-    )  # fmt: skip
-
-
 def _share_table(settings: Settings, low: Lowest) -> Table:
-    rows = tuple(
-        (*pair, *ville(runs, DELTAS).share.tolist(), format_weight(floor(runs, _DELTA)))
+    rows = (
+        (*pair, *ville(runs, DELTAS).share.tolist(), claims.format_weight(floor(runs, _DELTA)))
         for pair, runs in low.items()
     )
-    return Table(
+    deltas = " | ".join(f"δ = {delta:g}" for delta in DELTAS)
+    return claims.table(
         "How often the posterior of m* ever falls below δ times its prior",
-        ("world", "agent", *(f"δ = {delta:g}" for delta in DELTAS), f"λ at δ = {_DELTA:g}"),
-        rows,
-        f"Shares of {settings.runs} runs of {settings.steps} steps; at most δ for the "
-        "rule, by Ville's inequality. λ: the share of its prior that m* retains at all times, in "
+        f"world | agent | {deltas} | λ at δ = {_DELTA:g}", rows,
+        f"Shares of {settings.runs} runs of {settings.steps} steps; at most δ for the rule, by "
+        "Ville's inequality. λ: the share of its prior that m* retains at all times, in "
         f"{100 * (1 - _DELTA):g} % of the runs.",
-    )
+    )  # fmt: skip
 
 
 _COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
@@ -311,30 +298,22 @@ _COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
 _DRAWN_WORLD: Final = "three levers"
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw how far the true mode falls, how often, and when."""
+def _lower_bound(settings: Settings, columns: Columns) -> Figure:
+    """m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, prize
+    or frog and bias grid are three worlds. (a) counts the runs in which P(m*|·) ever fell below δ
+    P(m*). For the control rule that is at most a share δ of them, in every world: its lines stay
+    below the dotted one. (b) shows the inverse: λ, the share of its prior that m* retained in all
+    but a share δ of runs. (c) and (d) follow one world in time: the rule stays below the line for
+    ever and identifies m*; for the naive agent, which takes its own actions for evidence, m* loses
+    its weight for good in most runs.
+    """
     low = lowest(columns)
-    return {
-        "lower-bound": Chart(
-            "How rarely the true mode loses its weight",
-            [
-                _share_panel(settings, low),
-                _floor_panel(low),
-                _time_panel(settings, columns),
-                _posterior_panel(settings, columns),
-            ],
-            "m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, "
-            "prize or frog and bias grid are three worlds. (a) counts the runs in which P(m*|·) "
-            "ever fell below δ P(m*). For the control rule that is at most a share δ of them, in "
-            "every world: its lines stay below the dotted one. (b) shows the inverse: λ, the "
-            "share of its prior that m* retained in all but a share δ of runs. (c) and (d) follow "
-            "one world in time: the rule stays below the line for ever and identifies m*; for the "
-            "naive agent, which takes its own actions for evidence, m* loses its weight for good "
-            "in most runs.",
-            columns=2,
-            note=f"{settings.runs} runs of {settings.steps} steps; bands: two standard errors",
-        )
-    }
+    panels = [
+        _share_panel(settings, low), _floor_panel(low), _time_panel(settings, columns),
+        _posterior_panel(settings, columns),
+    ]  # fmt: skip
+    note = f"{settings.runs} runs of {settings.steps} steps; bands: two standard errors"
+    return Figure("How rarely the true mode loses its weight", panels, note)
 
 
 def _looks(world: str, agent: str) -> dict[str, Any]:
@@ -371,29 +350,24 @@ def _floor_panel(low: Lowest) -> Panel:
 
 
 def _time_panel(settings: Settings, columns: Columns) -> Panel:
-    series = []
-    for agent, colour in _COLOURS.items():
-        fell = columns[f"{_DRAWN_WORLD} {agent} low"] < _SHOWN
-        series.append(share_of_runs(agent, times(settings), fell, colour=colour))
+    t, fell = times(settings), {a: columns[f"{_DRAWN_WORLD} {a} low"] < _SHOWN for a in AGENTS}
     return Panel(
         f"(c) {_DRAWN_WORLD.capitalize()}: runs that ever fell below δ = {_SHOWN:g}",
-        "step t", "share of runs, by step t", series,
-        [Guide(f"Ville's bound: δ = {_SHOWN:g}", _SHOWN)], ylim=(-0.02, 1.02),
-        legend="upper left",
+        "step t", "share of runs, by step t",
+        [share_of_runs(agent, t, fell[agent], colour=_COLOURS[agent]) for agent in AGENTS],
+        [Guide(f"Ville's bound: δ = {_SHOWN:g}", _SHOWN)], ylim=(-0.02, 1.02), legend="upper left",
     )  # fmt: skip
 
 
 def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
-    world = worlds()[_DRAWN_WORLD]
+    world, t = worlds()[_DRAWN_WORLD], times(settings)
     prior = float(world.modes.prior[world.true])
-    series = []
-    for agent, colour in _COLOURS.items():
-        runs = columns[f"{_DRAWN_WORLD} {agent} posterior"] * prior
-        series.append(Series.of_runs(agent, times(settings), runs, colour=colour))
+    runs = {agent: columns[f"{_DRAWN_WORLD} {agent} posterior"] * prior for agent in AGENTS}
     return Panel(
         f"(d) {_DRAWN_WORLD.capitalize()}: belief in the true mode, on average", "step t",
-        "mean of P(m*|·)", series, [Guide("prior", prior, dash="dash")], ylim=(-0.02, 1.02),
-        legend="center right",
+        "mean of P(m*|·)",
+        [Series.of_runs(agent, t, runs[agent], colour=_COLOURS[agent]) for agent in AGENTS],
+        [Guide("prior", prior, dash="dash")], ylim=(-0.02, 1.02), legend="center right",
     )  # fmt: skip
 
 
@@ -401,5 +375,5 @@ experiment: Final = Experiment(
     name="lower-bound",
     summary="how rarely the true mode ever loses its weight, and a deluded agent for comparison",
     settings=Settings, quick=Settings(runs=1000, steps=100), full=Settings(runs=20_000),
-    run=run, score=score, figures=draw,
+    run=run, score=score, figures=Figures(_lower_bound),
 )  # fmt: skip
