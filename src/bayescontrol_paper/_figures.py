@@ -6,8 +6,8 @@
 
     experiment = Experiment(…, figures=Figures(regret))
 
-The docstring of such a function is the caption of the figure: how to read it. The name of the
-function, with dashes, is the name of the figure.
+The docstring of such a function is the caption of the figure: how to read it. Its name, with
+dashes and without the ending `_figure`, is the name of the figure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -53,11 +53,10 @@ class Figures:
 
     def __call__(self, settings: object, columns: Columns) -> dict[str, Chart]:
         """Draw all figures."""
+        drawn = {draw.__name__: (draw(settings, columns), draw.__doc__) for draw in self.functions}
         return {
-            draw.__name__.strip("_").replace("_", "-"): draw(settings, columns).chart(
-                draw.__doc__ or ""
-            )
-            for draw in self.functions
+            name.strip("_").removesuffix("_figure").replace("_", "-"): figure.chart(caption or "")
+            for name, (figure, caption) in drawn.items()
         }
 
 

@@ -60,7 +60,7 @@ from bayescontrol.plot.chart import Chart, Panel, Series
 from bayescontrol.statistics import Comparison, compare_pairs
 from bayescontrol_paper import chance
 from bayescontrol_paper.curves import by_name, by_names, sorted_runs, without_nan
-from bayescontrol_paper.motor import RATE, interacting_agent, motor_cost
+from bayescontrol_paper._motor import RATE, interacting_agent, motor_cost
 from bayescontrol_paper.settings import Runs, Seed, named_streams
 
 RULE: Final = "control rule, changing"
