@@ -29,7 +29,7 @@ There 30 of 40 runs of the rule are within the bound, and 27 of 40 of the lazy o
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -52,11 +52,11 @@ from bayescontrol.lqr import (
     LinearSystem,
     SystemPrior,
 )
-from bayescontrol.plot.chart import Chart, Panel, Region, Series
+from bayescontrol.plot.chart import Panel, Region, Series
 from bayescontrol.report.tables import with_error
-from bayescontrol_paper.chance import least_successes, share_and_error
-from bayescontrol_paper.curves import by_name
-from bayescontrol_paper.settings import Runs, Seed, named_streams
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._claims import Runs, by_name, named_streams, table
+from bayescontrol_paper._figures import Figure, Figures
 
 RULE: Final = "control rule"
 #: LQR Thompson sampling as in the literature.
@@ -68,10 +68,9 @@ EXPLORING: Final = "certainty equivalence, exploring"
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Settings of `lqr`."""
 
-    seed: Seed = 0
     runs: Runs = 10
     steps: Annotated[int, Meta(ge=64, description="steps of a run")] = 10_000
     warm_up: Annotated[int, Meta(ge=0, description="initial steps of noise")] = 20
@@ -296,21 +295,31 @@ _ALARMS: Final = 0.01
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and a table for each plant."""
     results = Results(settings, columns)
-    names = {RULE: "near-optimal-gain", LAZY: "near-optimal-gain-lazy"}
-    near_optimal = (_near_optimal_claim(results, agent, name) for agent, name in names.items())
-    claims = (_posterior_claim(results), *near_optimal, _sqrt_regret_claim(results))
     tables = (*(_table(results, plant) for plant in PLANTS), _comparison_table(results))
-    return Score(claims, tables)
+    return claims.score_of(_claims(results), *tables)
 
 
-def _posterior_claim(results: Results) -> Claim:
+def _claims(results: Results) -> Iterator[Claim]:
     gap = float(results.columns["gap"].max())
-    return Claim(
+    yield Claim(
         "posterior-is-regression",
         "after a run the posterior mean of [A B] equals the regression estimate from the whole "
         "run; measured: the largest relative difference over all plants and runs",
         "ours", "<= 1e-9", gap, None, gap <= 1e-9,
         threshold_origin="theory, 1e-9 allowed for rounding",
+    )  # fmt: skip
+    yield _near_optimal_claim(results, RULE, "near-optimal-gain")
+    yield _near_optimal_claim(results, LAZY, "near-optimal-gain-lazy")
+    pairs = product(PLANTS, (RULE, LAZY, WARM))
+    found = {(plant, agent): exponent(results.octaves(plant, agent)) for plant, agent in pairs}
+    worst = max(found, key=lambda pair: found[pair][0])
+    yield Claim(
+        "sqrt-regret",
+        "the regret of the rule grows like √T or slower, at every plant and under every schedule: "
+        f"its exponent over the last {OCTAVES} octaves; here the worst, {worst[0]}: {worst[1]}",
+        "ours", "<= 0.5", *found[worst], all(p <= 0.5 + 2 * error for p, error in found.values()),
+        threshold_origin="theory: 1/2, and two standard errors; pilot on seed 1000, 40 runs: "
+        "0.34 ± 0.07 at worst",
     )  # fmt: skip
 
 
@@ -321,7 +330,7 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
     worst = max(STABLE, key=lambda plant: (-within[plant], results.gain(plant, agent)))
     gain, (low, high) = results.gain(worst, agent), results.gain_interval(worst, agent)
     within_pilot, of_pilot = _PILOT[agent]
-    by_chance = least_successes(results.runs, _PILOT[agent], _ALARMS)
+    by_chance = claims.least_successes(results.runs, _PILOT[agent], _ALARMS)
     least, rate = max(1, by_chance), "1 in 100" if by_chance else "more than 1 in 100"
     return Claim(
         name,
@@ -338,22 +347,6 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
     )  # fmt: skip
 
 
-def _sqrt_regret_claim(results: Results) -> Claim:
-    pairs = product(PLANTS, (RULE, LAZY, WARM))
-    found = {(plant, agent): exponent(results.octaves(plant, agent)) for plant, agent in pairs}
-    worst = max(found, key=lambda pair: found[pair][0])
-    return Claim(
-        "sqrt-regret",
-        "the regret of the rule grows like √T or slower, at every plant and under every schedule: "
-        f"its exponent over the last {OCTAVES} octaves; here the worst, "
-        f"{worst[0]}: {worst[1]}",
-        "ours", "<= 0.5", *found[worst],
-        all(p <= 0.5 + 2 * error for p, error in found.values()),
-        threshold_origin="theory: 1/2, and two standard errors; pilot on seed 1000, 40 runs: "
-        "0.34 ± 0.07 at worst",
-    )  # fmt: skip
-
-
 def _comparison_table(results: Results) -> Table:
     """Compare the rule with certainty equivalence, both after the same steps of noise."""
     rows: list[tuple[str | float | int, ...]] = []
@@ -362,14 +355,13 @@ def _comparison_table(results: Results) -> Table:
         low, high = wilson((ours < theirs).sum(), results.runs)
         verdict = "less" if low > 0.5 else "more" if high < 0.5 else "not significant"
         cells = (_format_cells(results, plant, agent) for agent in (WARM, baseline))
-        share = with_error(*share_and_error(ours < theirs))
+        share = with_error(*claims.share_and_error(ours < theirs))
         rows.append((baseline, plant, share, verdict, *map(" / ".join, zip(*cells, strict=True))))
-    return Table(
+    return table(
         f"After {results.settings.warm_up} steps of noise: the regret of the rule and of certainty "
         "equivalence",
-        ("compared with", "plant", "runs with less regret", "regret", "regret / J*",
-         "late exponent", "J(K) above J*"),
-        tuple(rows),
+        "compared with | plant | runs with less regret | regret | regret / J* | late exponent | "
+        "J(K) above J*", rows,
         f"share of {results.runs} runs of {results.settings.steps:,} steps, with the same noise; "
         "the last three columns: the rule / the other; regret and J(K) are medians. The paper "
         "makes no claim about this",
@@ -394,11 +386,11 @@ def _table(results: Results, plant: str) -> Table:
         return agent, *excesses, total, high_regret, *slopes, int(redrawn)
 
     s = system(plant)
-    head = "controller", "J(K) above J*", "quartiles", "regret / J*", "its 90 % quantile"
-    return Table(
+    return table(
         f"{plant}: {s.states} states, {s.inputs} inputs, |λ(A)| up to {s.radius:.3f}, "
         f"J* = {s.best_cost:.4g}",
-        (*head, "exponent", "late exponent", "redrawn"), tuple(row(agent) for agent in AGENTS),
+        "controller | J(K) above J* | quartiles | regret / J* | its 90 % quantile | exponent | "
+        "late exponent | redrawn", map(row, AGENTS),
         f"after {results.settings.steps:,} steps, medians of {results.runs} runs; redrawn: sum",
     )  # fmt: skip
 
@@ -409,35 +401,38 @@ _RADIUS: Final = 2.4477468306808166
 _SHADES: Final = (0.12, 0.3, 0.55, 0.9)
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the gains, the regret and the posterior."""
+def _note(results: Results) -> str:
+    return f"{counted(results.runs, 'run')}: medians, and the middle half of them"
+
+
+def _gains(settings: Settings, columns: Columns) -> Figure:
+    """Lower is better: the extra cost per step of the gain in use, compared with the best gain,
+    computed from the true plant. A line begins where half of the runs have a gain that stabilises
+    the plant. The agent that explores most has the best gain in the end, and has paid for it: see
+    the regret.
+    """
     results = Results(settings, columns)
-    note = f"{counted(results.runs, 'run')}: medians, and the middle half of them"
-    return {
-        "gains": Chart(
-            "Cost of the gain in use", [_gain_panel(results, name) for name in PLANTS],
-            "Lower is better: the extra cost per step of the gain in use, compared with the best "
-            "gain, computed from the true plant. A line begins where half of the runs have a gain "
-            "that stabilises the plant. The agent that explores most has the best gain in the end, "
-            "and has paid for it: see the regret.",
-            columns=3, note=note,
-        ),
-        "regret": Chart(
-            "Regret", [_regret_panel(results, name) for name in PLANTS],
-            "Lower is better: total cost minus that of the best controller with the same noise. A "
-            "line no steeper than the dotted one grows like √t or slower. The rule without a warm "
-            "start pays for its first draws, before it has learned anything, and little later.",
-            columns=3, note=f"{note}; negative regret is not shown",
-        ),
-        "posterior": Chart(
-            "The posterior shrinks to the true coefficients",
-            [_posterior_panel(results, name) for name in PAIRS],
-            "Each ellipse contains 95 % of the posterior of two coefficients of the plant; the "
-            "stronger its colour, the later it is. The star is the truth, which 95 % of all "
-            "ellipses should contain.",
-            columns=2, note=f"run {_EXAMPLE} of the {WARM}",
-        ),
-    }  # fmt: skip
+    panels = [_gain_panel(results, name) for name in PLANTS]
+    return Figure("Cost of the gain in use", panels, _note(results))
+
+
+def _regret(settings: Settings, columns: Columns) -> Figure:
+    """Lower is better: total cost minus that of the best controller with the same noise. A line no
+    steeper than the dotted one grows like √t or slower. The rule without a warm start pays for its
+    first draws, before it has learned anything, and little later.
+    """
+    results = Results(settings, columns)
+    panels = [_regret_panel(results, name) for name in PLANTS]
+    return Figure("Regret", panels, f"{_note(results)}; negative regret is not shown")
+
+
+def _posterior(settings: Settings, columns: Columns) -> Figure:
+    """Each ellipse contains 95 % of the posterior of two coefficients of the plant; the stronger
+    its colour, the later it is. The star is the truth, which 95 % of all ellipses should contain.
+    """
+    panels = [_posterior_panel(Results(settings, columns), name) for name in PAIRS]
+    title = "The posterior shrinks to the true coefficients"
+    return Figure(title, panels, f"run {_EXAMPLE} of the {WARM}")
 
 
 #: Both axes are logarithmic.
@@ -491,6 +486,6 @@ experiment = Experiment(
     name="lqr",
     summary="unknown linear plants, quadratic costs: the control rule and certainty equivalence",
     settings=Settings, quick=Settings(runs=8, steps=2500), full=Settings(runs=50),
-    run=run, score=score, figures=draw,
+    run=run, score=score, figures=Figures(_gains, _regret, _posterior),
     full_only=("near-optimal-gain", "near-optimal-gain-lazy"),
 )  # fmt: skip

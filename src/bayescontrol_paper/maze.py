@@ -45,12 +45,12 @@ from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.plot import mazes
-from bayescontrol.plot.chart import Chart, Guide, Panel, Series
+from bayescontrol.plot.chart import Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol.statistics import Comparison, compare_pair, holm
-from bayescontrol_paper.chance import Pilot, longest_pilot, share_and_error
-from bayescontrol_paper.curves import by_name, window_means
-from bayescontrol_paper.settings import Runs, Seed, named_streams
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._claims import Pilot, Runs, by_name, named_streams
+from bayescontrol_paper._figures import Figure, Figures
 
 #: The control rule under both readings of the prior.
 RULES: Final = ("control rule, prior A", "control rule, prior B")
@@ -69,10 +69,9 @@ Layout: TypeAlias = Literal["three-cups", "no-cups", "four-cups", "four-rooms", 
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Settings of `maze`."""
 
-    seed: Seed = 0
     runs: Runs = 8
     steps: Annotated[int, Meta(ge=BLOCK, description="steps of a run")] = 150_000
     window: Annotated[int, Meta(ge=1, description="steps of the late average")] = 10_000
@@ -230,25 +229,25 @@ _ENOUGH: Final = 7
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and a table with ours and the paper's rewards."""
     results = Results(settings, columns)
-    claims: list[Claim] = []
-    defaults = replace(Settings(), seed=settings.seed, runs=settings.runs, steps=settings.steps)
-    if settings == defaults:
-        claims.append(_optimum_claim(results))
-        if settings.steps >= min(_PILOT):
-            claims += [_near_optimal_claim(results), *_beats_claims(results), _cup_cycle(results)]
-            claims += [_order_claim(results), _crossing_claim(results)]
-    return Score(tuple(claims), (performance(results),))
+    usual = replace(Settings(), seed=settings.seed, runs=settings.runs, steps=settings.steps)
+    return claims.score_of(_claims(results), performance(results), enough=settings == usual)
 
 
-def _optimum_claim(results: Results) -> Claim:
+def _claims(results: Results) -> Iterator[Claim]:
     plan = results.world.plan
-    return Claim(
+    yield Claim(
         "optimum",
         f"the best policy of three-cups earns ρ* per step; bounds certified to "
         f"{plan.upper - plan.lower:.0e}",
         "ours", f"{_REFERENCE_OPTIMUM:.10f}", f"{plan.gain:.10f}", None,
         plan.lower - 5e-11 <= _REFERENCE_OPTIMUM <= plan.upper + 5e-11, exact=True,
     )  # fmt: skip
+    if results.settings.steps >= min(_PILOT):
+        yield _near_optimal_claim(results)
+        yield from _beats_claims(results)
+        yield _cup_cycle(results)
+        yield _order_claim(results)
+        yield _crossing_claim(results)
 
 
 def _near_optimal_claim(results: Results) -> Claim:
@@ -259,7 +258,7 @@ def _near_optimal_claim(results: Results) -> Claim:
     error = float(mean_and_error(results.late[worst])[1]) / results.optimum
     reason = "; ".join(f"{name}: {share:.2%}" for name, share in shares.items())
     if steps < full_steps:
-        pilot, pilot_text = longest_pilot(_PILOT, steps)
+        pilot, pilot_text = claims.longest_pilot(_PILOT, steps)
         least = pilot.mean - pilot.margin(results.settings.runs, _ALARMS)
         origin = f"{pilot_text}: {pilot.mean:.1%} (false alarms: 1 in 1000)"
         reason += f"; {_FULL[1]:.0%} is required at {full_steps:,} steps"
@@ -312,7 +311,7 @@ def _cup_cycle(results: Results) -> Claim:
         "R5-cup-cycle",
         f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± {_NEAR_CYCLE} per step, in "
         "most runs: share of the runs",
-        "ours", "> 0.5", *share_and_error(caught), bool(2 * caught.sum() > caught.size),
+        "ours", "> 0.5", *claims.share_and_error(caught), bool(2 * caught.sum() > caught.size),
         f"{caught.sum()} of {caught.size} runs; mean reward of all runs "
         f"{with_error(float(mean), float(error) if late.size > 1 else None)}; if the goal paid "
         f"nothing, the best policy would earn {results.cup_cycle:.4f} from the cups",
@@ -386,10 +385,10 @@ def performance(results: Results) -> Table:
         printed = _with_sd(*PAPER[name]) if name in PAPER else ""
         rows.append((name, ours, printed, *shares, passes))
     settings = results.settings
-    return Table(
+    return claims.table(
         f"Average reward over the last {settings.window:,} of {settings.steps:,} steps",
-        ("agent", "ours", "Table 1 of the paper", f"of ρ* = {results.optimum:.5f}",
-         "worst run", "best run", f"passes C = {CONSTANTS[1]}"), tuple(rows),
+        f"agent | ours | Table 1 of the paper | of ρ* = {results.optimum:.5f} | worst run | best "
+        f"run | passes C = {CONSTANTS[1]}", rows,
         f"{settings.runs} runs on {settings.layout}, ten in the paper, on its own map, of which "
         "our source has no image; ± standard deviation over runs, in both; passes: the step from "
         f"which its mean cumulative reward is above. {_PRIORS}",
@@ -408,68 +407,55 @@ _POINTS: Final = 60
 _WINDOWS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the map, the behaviour of every agent, and learning curves."""
-    charts = {"setup": _setup_chart, "behaviour": _behaviour_chart, "learning": _learning_chart}
-    return {name: chart(Results(settings, columns)) for name, chart in charts.items()}
-
-
-def _setup_chart(results: Results) -> Chart:
-    maze, mdp, plan = results.world.maze, results.world.mdp, results.world.plan
+def _setup(settings: Settings, columns: Columns) -> Figure:
+    """A move leads to the intended neighbour with probability 0.9, else to another. A cup is
+    entered through its membranes, for a reward of 1, and left only below; going round through one
+    cup for ever is the trap. From the goal the agent moves to a random cell. The map of the best
+    policy shows where it spends its time, and its actions.
+    """
+    maze, mdp, plan = world(settings.layout)
     (best,) = stationary_distribution(mdp, plan.policy)
     visits = np.zeros(mdp.allowed.shape)
     visits[np.arange(len(visits)), plan.policy] = best.probability
-    layout, origin = results.settings.layout, "ours: our source of the paper has no images"
+    layout, origin = settings.layout, "ours: our source of the paper has no images"
     exact = f"exact: {plan.gain:.4f} per step"
-    return Chart(
-        f"The maze {layout}",
-        [
-            mazes.setup(maze, f"The map {layout}", [origin]),
-            mazes.behaviour(maze, visits, "The best policy", [exact]),
-        ],
-        "A move leads to the intended neighbour with probability 0.9, else to another. "
-        "A cup is entered through its membranes, for a reward of 1, and left only below; going "
-        "round through one cup for ever is the trap. From the goal the agent moves to a random "
-        "cell. The map of the best policy shows where it spends its time, and its actions.",
-        columns=2,
-        paper={11: "panel a"},
-    )
+    panels = [
+        mazes.setup(maze, f"The map {layout}", [origin]),
+        mazes.behaviour(maze, visits, "The best policy", [exact]),
+    ]
+    return Figure(f"The maze {layout}", panels, paper={11: "panel a"})
 
 
-def _behaviour_chart(results: Results) -> Chart:
-    shown = results.settings.shown
-    panels = []
+def _behaviour(settings: Settings, columns: Columns) -> Figure:
+    """The stronger the colour of a cell, the more steps were spent there; an arrow is the most
+    frequent action. At first the control rule tries everything, because its modes disagree; in the
+    end it goes straight to the goal. R-learning may stop exploring before it has reached the goal
+    often enough, and then goes round through one cup for ever.
+    """
+    results, panels = Results(settings, columns), []
     for last in (False, True):
-        note = f"{'last' if last else 'first'} {min(shown, results.settings.steps):,} steps"
+        note = f"{'last' if last else 'first'} {min(settings.shown, settings.steps):,} steps"
         for name, counts in results.visits.items():
             visits, title = counts[_EXAMPLE, int(last)], name[0].upper() + name[1:]
             shares = visits / visits.sum()
             panels.append(mazes.behaviour(results.world.maze, shares, title, [note]))
-    return Chart(
+    return Figure(
         "Behaviour of every agent, at first and in the end", panels,
-        "The stronger the colour of a cell, the more steps were spent there; an arrow is the most "
-        "frequent action. At first the control rule tries everything, because its modes disagree; "
-        "in the end it goes straight to the goal. R-learning may stop exploring before it has "
-        f"reached the goal often enough, and then goes round through one cup for ever. {_PRIORS}",
-        columns=len(AGENTS),
-        note=f"one run of each agent, with the same start and random numbers: run {_EXAMPLE}",
-        paper={11: "columns b to e"},
+        f"one run of each agent, with the same start and random numbers: run {_EXAMPLE}",
+        {11: "columns b to e"}, len(AGENTS), _PRIORS,
     )  # fmt: skip
 
 
-def _learning_chart(results: Results) -> Chart:
-    runs = results.settings.runs
-    return Chart(
-        "Learning curves", [_window_panel(results), _cumulative_panel(results)],
-        "Higher is better; no policy earns more than the dotted line. R-learning is ahead at "
-        "first, and stays where it stops exploring; the control rule explores for longer, less "
-        "and less, and ends at the top. Where the curves since the start cross, the "
-        f"cost of exploration has been recovered. {_PRIORS}",
-        columns=2,
-        note=f"{runs} run{'s' * (runs > 1)} on {results.settings.layout}; bands: ± 2 standard "
-        "errors",
-        paper={11: "panel f"},
-    )  # fmt: skip
+def _learning(settings: Settings, columns: Columns) -> Figure:
+    """Higher is better; no policy earns more than the dotted line. R-learning is ahead at first,
+    and stays where it stops exploring; the control rule explores for longer, less and less, and
+    ends at the top. Where the curves since the start cross, the cost of exploration has been
+    recovered.
+    """
+    results, runs = Results(settings, columns), settings.runs
+    note = f"{runs} run{'s' * (runs > 1)} on {settings.layout}; bands: ± 2 standard errors"
+    panels = [_window_panel(results), _cumulative_panel(results)]
+    return Figure("Learning curves", panels, note, {11: "panel f"}, more=_PRIORS)
 
 
 def _window_panel(results: Results) -> Panel:
@@ -477,7 +463,7 @@ def _window_panel(results: Results) -> Panel:
     count = next(n for n in _WINDOWS if blocks <= n * _POINTS)
     series = []
     for name in AGENTS:
-        runs = window_means(results.reward[name], count)
+        runs = claims.window_means(results.reward[name], count)
         t = (np.arange(runs.shape[1]) + 0.5) * count * BLOCK
         series.append(Series.of_runs(name, t, runs))
     label = f"the best policy: {results.optimum:.4f}"
@@ -508,5 +494,5 @@ experiment = Experiment(
     name="maze",
     summary="a grid-world with one-way membranes: the control rule's Gibbs agent and R-learning",
     settings=Settings, quick=Settings(), full=Settings(runs=10, steps=500_000),
-    run=run, score=score, figures=draw,
+    run=run, score=score, figures=Figures(_setup, _behaviour, _learning),
 )  # fmt: skip
