@@ -20,8 +20,9 @@ the origin of its threshold. An experiment whose claims need a minimum number of
 `runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000`.
 """
 
+import inspect
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -31,7 +32,7 @@ from msgspec import Meta
 
 from bayescontrol import TabularModes
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol.lab import Claim, Score, Table, mean_and_error, wilson
+from bayescontrol.lab import Claim, Columns, Score, Table, mean_and_error, wilson
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
 from bayescontrol.statistics import bernstein
@@ -390,9 +391,51 @@ def vanishes(
 # -- scores and tables -------------------------------------------------------------------------
 
 
-def score_of(claims: Iterable[Claim], *tables: Table, enough: bool = True) -> Score:
-    """Return the tables, and the claims if there are enough runs, or usual settings, for them."""
-    return Score(tuple(claims) if enough else (), tables)
+def paragraphs(function: Callable[..., object], **values: object) -> list[str]:
+    """Return the paragraphs of a docstring, each as one line; names in braces become values."""
+    text = inspect.cleandoc(function.__doc__ or "").format(**values)
+    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+
+
+class Rows(NamedTuple):
+    """A table without its title and note; the cells of the header are separated by " | ".
+
+    `values` are the values of names in the title and the note, besides settings and runs.
+    """
+
+    header: str
+    rows: Iterable[Sequence[str | float | int]]
+    values: Mapping[str, object] = {}
+    paper: int = 0
+
+
+@dataclass(frozen=True, init=False)
+class Scored:
+    """The claims of an experiment, if there are at least `fewest` runs, and its tables.
+
+    The docstring of a function for a table is the title of the table and its note.
+    """
+
+    claims: Callable[[Any, Columns], Iterable[Claim]]
+    tables: tuple[Callable[[Any, Columns], Rows], ...]
+    fewest: int
+
+    def __init__(
+        self, claims: Callable[[Any, Columns], Iterable[Claim]],
+        *tables: Callable[[Any, Columns], Rows], fewest: int = 1,
+    ) -> None:  # fmt: skip
+        for name, value in (("claims", claims), ("tables", tables), ("fewest", fewest)):
+            object.__setattr__(self, name, value)
+
+    def __call__(self, settings: object, columns: Columns) -> Score:
+        """Make the claims and the tables."""
+        tables, runs = [], len(next(iter(columns.values())))
+        for make in self.tables:
+            header, rows, values, paper = make(settings, columns)
+            title, *note = paragraphs(make, settings=settings, runs=runs, **values)
+            tables.append(table(title, header, rows, "".join(note), paper))
+        claims = self.claims(settings, columns) if runs >= self.fewest else ()
+        return Score(tuple(claims), tuple(tables))
 
 
 def table(
@@ -407,9 +450,7 @@ def table(
     return Table(title, tuple(header.split(" | ")), tuple(map(tuple, rows)), note, paper)
 
 
-def class_table(
-    title: str, header: str, classes: Mapping[str, tuple[TabularModes, int, str]], note: str
-) -> Table:
-    """Tabulate classes of modes: number of modes, the true one, and what the class is about."""
+def class_rows(header: str, classes: Mapping[str, tuple[TabularModes, int, str]]) -> Rows:
+    """List classes of modes: number of modes, the true one, and what the class is about."""
     rows = ((k, len(modes), modes.name(true), about) for k, (modes, true, about) in classes.items())
-    return table(title, header, rows, note)
+    return Rows(header, rows)

@@ -73,7 +73,9 @@ def state_path(modes: TabularModes, record: Record) -> IntArray:
 
 
 def interaction(settings: object, columns: Columns) -> Figure:
-    """The agent P chooses an action aₜ, the environment Q answers with an observation oₜ, and so on
+    """The interaction system
+
+    The agent P chooses an action aₜ, the environment Q answers with an observation oₜ, and so on
     without end. Each may depend on all that came before it in the stream, and on nothing else of
     the other system. Together P and Q are a probability distribution over streams.
     """
@@ -86,7 +88,7 @@ def interaction(settings: object, columns: Columns) -> Figure:
     areas = [Area("agent", ["P"], "blue"), Area("environment", ["Q"], "orange", side="below")]
     graph = Graph("an agent and an environment make a stream", [agent, *row, world], edges, areas)
     panel = Panel("", "time", "systems", [], graphs=[graph])
-    return Figure("The interaction system", [panel], paper={1: ""})
+    return Figure([panel], paper={1: ""})
 
 
 def nodes(

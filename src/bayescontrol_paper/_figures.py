@@ -1,13 +1,19 @@
-"""What the figures of the experiments share: captions, and series over the runs.
+"""What the figures of the experiments share: titles, captions, and series over the runs.
 
     def regret(settings: Settings, columns: Columns) -> Figure:
-        \"\"\"Lower is better.\"\"\"
-        return Figure("Regret", [_regret_panel(settings, columns)])
+        \"\"\"Regret
+
+        Lower is better.
+
+        {settings.runs} runs
+        \"\"\"
+        return Figure([_regret_panel(settings, columns)])
 
     experiment = Experiment(…, figures=Figures(regret))
 
-The docstring of such a function is the caption of the figure: how to read it. Its name, with
-dashes and without the ending `_figure`, is the name of the figure.
+The docstring of such a function is what a reader sees: the title of the figure, the caption, which
+says how to read it, and possibly a note. The name of the function, with dashes and without the
+ending `_figure`, is the name of the figure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,27 +25,27 @@ import numpy as np
 from bayescontrol._arrays import FloatArray
 from bayescontrol.lab import Columns, wilson
 from bayescontrol.plot.chart import Chart, Colour, Dash, Marker, Panel, Series
+from bayescontrol_paper._claims import paragraphs
 
 
 class Figure(NamedTuple):
-    """A chart without its caption.
+    """A chart without its title and caption, and without its note if that is in the docstring.
 
     `columns` is the number of panels in a row, by default three, or two for two or four panels.
     `more` is added to the caption.
     """
 
-    title: str
     panels: Sequence[Panel]
     note: str = ""
     paper: Mapping[int, str] = {}
     columns: int = 0
     more: str = ""
 
-    def chart(self, caption: str) -> Chart:
-        """Return the chart with its caption."""
-        n, text = len(self.panels), f"{' '.join(caption.split())} {self.more}".rstrip()
+    def chart(self, title: str, caption: str, note: str = "") -> Chart:
+        """Return the chart with its title, its caption and its note."""
+        n, text = len(self.panels), f"{caption} {self.more}".rstrip()
         columns = self.columns or (2 if n in (2, 4) else min(n, 3))
-        return Chart(self.title, self.panels, text, columns, self.note, self.paper)
+        return Chart(title, self.panels, text, columns, self.note or note, self.paper)
 
 
 @dataclass(frozen=True, init=False)
@@ -53,11 +59,11 @@ class Figures:
 
     def __call__(self, settings: object, columns: Columns) -> dict[str, Chart]:
         """Draw all figures."""
-        drawn = {draw.__name__: (draw(settings, columns), draw.__doc__) for draw in self.functions}
-        return {
-            name.strip("_").removesuffix("_figure").replace("_", "-"): figure.chart(caption or "")
-            for name, (figure, caption) in drawn.items()
-        }
+        drawn = {}
+        for draw in self.functions:
+            name = draw.__name__.strip("_").removesuffix("_figure").replace("_", "-")
+            drawn[name] = draw(settings, columns).chart(*paragraphs(draw, settings=settings))
+        return drawn
 
 
 def spread_of_runs(

@@ -50,7 +50,7 @@ from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines import EpsilonGreedy, GittinsAgent, GittinsTable
 from bayescontrol.baselines.bandits import CountingAgent, counting_loop
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
+from bayescontrol.lab import Claim, Columns, Experiment, mean_and_error
 from bayescontrol.plot.chart import Colour, Guide, Panel, Region, Series, Word
 from bayescontrol.statistics import bernstein, compare_pair
 from bayescontrol_paper import _claims as claims
@@ -200,18 +200,14 @@ _REFERENCE: Final = (
 )
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the performance and the indices."""
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make all claims; those about the reference and the paper only at the default settings."""
     results = Results(settings, columns)
-    made = [*_general_claims(results)]
     if settings == replace(Settings(), seed=settings.seed, runs=settings.runs):
-        made = [
-            *_reference_claims(results),
-            *_paper_claims(results),
-            *_printed_claims(results),
-            *made,
-        ]
-    return claims.score_of(made, performance(results), index_tables(settings))
+        yield from _reference_claims(results)
+        yield from _paper_claims(results)
+        yield from _printed_claims(results)
+    yield from _general_claims(results)
 
 
 def _reference_claims(results: Results) -> Iterator[Claim]:
@@ -362,8 +358,11 @@ def lookahead_cost(settings: Settings, pulls: int | None = None) -> float:
     return float((unlimited.nu - limited.nu)[: (n + 1) * (n + 2) // 2].max())
 
 
-def index_tables(settings: Settings) -> Table:
-    """Tabulate the computation of the indices."""
+def _indices(settings: Settings, columns: Columns) -> claims.Rows:
+    """Gittins indices, discount {settings.discount:g}, up to {settings.lookahead:,} pulls
+
+    seconds of one core, measured while scoring, with compiled kernels; the paper: several hours
+    """
     rows = []
     for lookahead in (settings.lookahead, None):
         table, seconds = timed(settings, lookahead)
@@ -371,25 +370,19 @@ def index_tables(settings: Settings) -> Table:
         range_text = f"{lookahead:,} pulls" if lookahead else "unlimited"
         cost = f"{lookahead_cost(settings):.1e}" if lookahead else ""
         rows.append((name, range_text, table.states, f"{table.error:.1e}", f"{seconds:.2g}", cost))
-    return claims.table(
-        f"Gittins indices, discount {settings.discount:g}, up to {settings.lookahead:,} pulls",
-        "table | look-ahead | indices | certified error | seconds | too low by up to", rows,
-        "seconds of one core, measured while scoring, with compiled kernels; the paper: several "
-        "hours",
-    )  # fmt: skip
+    header = "table | look-ahead | indices | certified error | seconds | too low by up to"
+    return claims.Rows(header, rows)
 
 
-def performance(results: Results) -> Table:
-    """Tabulate reward, best lever and regret of every agent."""
-    window = results.settings.window
-    return claims.table(
-        f"{results.settings.levers} levers, {results.settings.steps:,} steps",
-        f"agent | reward, first {window} | reward, last {window} | best lever, last {window} "
-        "| regret",
-        [(agent, *map(claims.mean_with_error, results.summaries(agent))) for agent in AGENTS],
-        f"means of {results.settings.runs:,} runs with their standard errors; all agents met the "
-        "same bandits",
-    )  # fmt: skip
+def _rewards(settings: Settings, columns: Columns) -> claims.Rows:
+    """{settings.levers} levers, {settings.steps:,} steps
+
+    means of {settings.runs:,} runs with their standard errors; all agents met the same bandits
+    """
+    results, window = Results(settings, columns), settings.window
+    rows = [(agent, *map(claims.mean_with_error, results.summaries(agent))) for agent in AGENTS]
+    late = f"reward, last {window} | best lever, last {window}"
+    return claims.Rows(f"agent | reward, first {window} | {late} | regret", rows)
 
 
 #: The agents in the figures, in the order in which they are drawn.
@@ -408,7 +401,9 @@ def lai(levers: int) -> float:
 
 
 def _performance(settings: Settings, columns: Columns) -> Figure:
-    """Higher is better. All agents play the same bandits. Gittins' strategy learns fastest, and the
+    """{settings.levers} levers with uniform biases
+
+    Higher is better. All agents play the same bandits. Gittins' strategy learns fastest, and the
     control rule reaches the same level; ε-greedy stops exploring too early and stalls. Limiting the
     look-ahead of the indices makes no visible difference.
     """
@@ -424,7 +419,7 @@ def _performance(settings: Settings, columns: Columns) -> Figure:
         legend="below",
     )  # fmt: skip
     return Figure(
-        f"{n} levers with uniform biases", [rewards, best_levers],
+        [rewards, best_levers],
         f"{settings.runs:,} runs; means over blocks of {_block(settings)} steps; bands: ± 2 "
         f"standard errors.\nGittins: discount {settings.discount:g}; look-ahead cut at "
         f"{settings.lookahead:,} pulls as printed, which makes indices up to "
@@ -434,13 +429,16 @@ def _performance(settings: Settings, columns: Columns) -> Figure:
 
 
 def _regret(settings: Settings, columns: Columns) -> Figure:
-    """Lower is better. Time is logarithmic: regret that grows as ln t is a straight line. The slope
+    """Regret
+
+    Lower is better. Time is logarithmic: regret that grows as ln t is a straight line. The slope
     of an agent that learns in every world cannot stay below that of Lai and Robbins. The bounds are
     asymptotic and concern slopes, so an agent may lie below them for long.
+
+    {settings.runs:,} runs; bands: ± 2 standard errors
     """
     results = Results(settings, columns)
-    panels = [_regret_panel(results, even=even) for even in (False, True)]
-    return Figure("Regret", panels, f"{settings.runs:,} runs; bands: ± 2 standard errors")
+    return Figure([_regret_panel(results, even=even) for even in (False, True)])
 
 
 def _block(settings: Settings) -> int:
@@ -508,7 +506,9 @@ _ON_PYRAMIDS: Final = {
 
 
 def _best_lever_regions(settings: Settings, columns: Columns) -> Figure:
-    """Each point is a bandit, each colour its best lever: knowing the best lever means knowing the
+    """The space of biases, by best lever
+
+    Each point is a bandit, each colour its best lever: knowing the best lever means knowing the
     region, and no more. With three levers each region is a pyramid over one face of the cube, and
     all meet where the levers are equal.
     """
@@ -518,7 +518,7 @@ def _best_lever_regions(settings: Settings, columns: Columns) -> Figure:
         _three_levers("Three levers, apart", _APART, _ON_PYRAMIDS),
     ]
     places = {9: "panel a: two levers; panel b: three levers"}
-    return Figure("The space of biases, by best lever", panels, paper=places)
+    return Figure(panels, paper=places)
 
 
 def project(m: object) -> FloatArray:
@@ -560,5 +560,6 @@ experiment = Experiment(
     name="bandit",
     summary="control rule, ε-greedy and Gittins at ten levers: reward, best lever, regret",
     settings=Settings, quick=Settings(), full=Settings(),
-    run=run, score=score, figures=Figures(_performance, _regret, _best_lever_regions),
+    run=run, score=claims.Scored(_claims, _rewards, _indices),
+    figures=Figures(_performance, _regret, _best_lever_regions),
 )  # fmt: skip

@@ -40,7 +40,7 @@ from bayescontrol import Stream, interact
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.bank import PI, Bank, PlantMode, check_bank
 from bayescontrol.bank.state_space import sampled
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.lqr import LinearQuadratic, LinearSystem
 from bayescontrol.plot.chart import Panel
 from bayescontrol_paper import _claims as claims
@@ -261,14 +261,11 @@ def predicted_times() -> Mapping[str, float]:
     }
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make the claims, which hold for the default lengths only, and the tables."""
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims, which hold for the default lengths only."""
     results, usual = Results(columns), Settings()
-    is_usual = (settings.steps, settings.unit_steps) == (usual.steps, usual.unit_steps)
-    return claims.score_of(_claims(results), *_tables(results), enough=is_usual)
-
-
-def _claims(results: Results) -> Iterator[Claim]:
+    if (settings.steps, settings.unit_steps) != (usual.steps, usual.unit_steps):
+        return
     fixed = results.cost["fixed"]
     others = ", ".join(
         f"{agent} {claims.ratio_and_error(fixed[agent], fixed[ORACLE])[0]:.3g}"
@@ -314,44 +311,53 @@ def _claims(results: Results) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _tables(results: Results) -> Iterator[Table]:
-    runs, runs_in_units = len(results.p_true["fixed"]), len(results.units["motor"]["excess"])
-    yield claims.table(
-        "Cost on the motor, relative to the true plant's controller",
-        f"agent | {' | '.join(MOTORS)}",
-        [
-            (a, *(format_mean(c[a] / c[ORACLE].mean()) for c in results.cost.values()))
-            for a in AGENTS
-        ],
-        f"means of {runs} runs with their standard errors; all agents met the same motors",
-    )
-    yield claims.table(
-        "Plants in SI units",
-        "plant | excess of the final gain, median | largest | average cost / optimum | steps until "
-        "the scale was known, median",
-        [
-            (name, f"{np.median(v['excess']):.2%}", f"{v['excess'].max():.2%}",
-             format_mean(v["average"]), f"{np.median(v['search']):.0f}")
-            for name, v in results.units.items()
-        ],
-        f"{runs_in_units} runs",
-    )  # fmt: skip
-    yield claims.table(
-        "Steps to distinguish two plants", "bank | predicted | simulated",
-        [(k, f"{predicted_times()[k]:.1f}", format_mean(t)) for k, t in results.times.items()],
-        "until the true plant, whose controller is in charge, is 99 times as probable",
-    )  # fmt: skip
+def _motor_costs(settings: Settings, columns: Columns) -> claims.Rows:
+    """Cost on the motor, relative to the true plant's controller
+
+    means of {runs} runs with their standard errors; all agents met the same motors
+    """
+    cost = Results(columns).cost.values()
+    rows = [(a, *(format_mean(c[a] / c[ORACLE].mean()) for c in cost)) for a in AGENTS]
+    return claims.Rows(f"agent | {' | '.join(MOTORS)}", rows)
+
+
+def _si_plants(settings: Settings, columns: Columns) -> claims.Rows:
+    """Plants in SI units
+
+    {measured} runs
+    """
+    units = Results(columns).units
+    rows = [
+        (name, f"{np.median(v['excess']):.2%}", f"{v['excess'].max():.2%}",
+         format_mean(v["average"]), f"{np.median(v['search']):.0f}")
+        for name, v in units.items()
+    ]  # fmt: skip
+    header = "plant | excess of the final gain, median | largest | average cost / optimum"
+    measured = {"measured": len(units["motor"]["excess"])}
+    return claims.Rows(f"{header} | steps until the scale was known, median", rows, measured)
+
+
+def _times(settings: Settings, columns: Columns) -> claims.Rows:
+    """Steps to distinguish two plants
+
+    until the true plant, whose controller is in charge, is 99 times as probable
+    """
+    simulated = Results(columns).times.items()
+    rows = [(name, f"{predicted_times()[name]:.1f}", format_mean(t)) for name, t in simulated]
+    return claims.Rows("bank | predicted | simulated", rows)
 
 
 def _cost(settings: Settings, columns: Columns) -> Figure:
-    """Lower is better; 1 is the controller of the true plant. Each point is a run; the runs of each
+    """A motor with an unknown load and wiring
+
+    Lower is better; 1 is the controller of the true plant. Each point is a run; the runs of each
     agent are sorted. The mean of the inputs of all modes is no controller of any plant until one
     mode is almost certain.
+
+    {settings.runs} runs of {settings.steps} steps
     """
     cost = Results(columns).cost
-    panels = [_cost_panel(cost[name], noise) for name, noise in MOTORS.items()]
-    note = f"{settings.runs} runs of {settings.steps} steps"
-    return Figure("A motor with an unknown load and wiring", panels, note)
+    return Figure([_cost_panel(cost[name], noise) for name, noise in MOTORS.items()])
 
 
 def _cost_panel(cost: Mapping[str, FloatArray], noise: float) -> Panel:
@@ -365,6 +371,7 @@ experiment = Experiment(
     summary="a bank of experts on a plant: costs on a motor, plants in SI units, predicted times",
     settings=Settings, quick=Settings(runs=8, unit_runs=1, times=10),
     full=Settings(runs=200, unit_runs=50, times=20),
-    run=run, score=score, figures=Figures(_cost),
+    run=run, score=claims.Scored(_claims, _motor_costs, _si_plants, _times),
+    figures=Figures(_cost),
     full_only=("drawn-cost", "plant-units", "predicted-times"),
 )  # fmt: skip

@@ -36,12 +36,12 @@ from bayescontrol.baselines import BayesOptimal, BayesPlan
 from bayescontrol.finite import chain as chains
 from bayescontrol.finite.chain import GrowingChain, Waiting, first_reward_time
 from bayescontrol.interaction import both_streams, interact, play
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Marker, Panel, Series
 from bayescontrol.plot.runs import line_dash
 from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
-from bayescontrol_paper._claims import Runs, Size, by_name, equality, score_of, table
+from bayescontrol_paper._claims import Rows, Runs, Scored, Size, by_name, equality
 from bayescontrol_paper._figures import Figure, Figures, share_of_runs
 
 #: The rule as printed in the paper.
@@ -236,13 +236,7 @@ def growing_distribution(scale: int, schedule: str) -> FloatArray:
     return chains.identification_probabilities(required, holds, _FAR * scale**2)
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the times and of the growing chain."""
-    claims = [*_chain_claims(settings, columns), *_growing_claims(settings, columns)]
-    return score_of(claims, _time_table(settings, columns), _growing_table(settings, columns))
-
-
-def _chain_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     k_max, n = settings.k_max, settings.runs
     longest, mean = longest_chain(settings, RULE), exact(RULE, k_max).mean
     planned, held = longest_chain(settings, BAYES_OPTIMAL), longest_chain(settings, "Every(k)")
@@ -311,6 +305,7 @@ def _chain_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         all(_is_close(reward_time[:, k - 1], first_reward_time(k)) for k in lengths),
         threshold_origin=_MEAN_ORIGIN,
     )  # fmt: skip
+    yield from _growing_claims(settings, columns)
 
 
 def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
@@ -385,25 +380,30 @@ def _slowest(time: FloatArray, agent: str, k: int) -> float:
     return float(time[:, AGENTS.index(agent), k - 1].max())
 
 
-def _time_table(settings: Settings, columns: Columns) -> Table:
+def _times(settings: Settings, columns: Columns) -> Rows:
+    """Steps to identification of a k-step chain
+
+    exact means; simulated: mean of {settings.runs} runs and its standard error
+    """
+
     def simulation(k: int) -> str:
         if not simulated(settings, RULE, k):
             return "not simulated"
         error = exact(RULE, k).sd / math.sqrt(settings.runs)
         return with_error(float(columns["time"][:, 0, k - 1].mean()), error)
 
-    others = " | ".join(AGENTS[1:])
-    return table(
-        "Steps to identification of a k-step chain", f"k | every step | simulated | {others}",
-        [
-            (k, exact(RULE, k).mean, simulation(k), *(exact(name, k).mean for name in AGENTS[1:]))
-            for k in range(1, settings.k_max + 1)
-        ],
-        f"exact means; simulated: mean of {settings.runs} runs and its standard error",
-    )  # fmt: skip
+    rows = [
+        (k, exact(RULE, k).mean, simulation(k), *(exact(name, k).mean for name in AGENTS[1:]))
+        for k in range(1, settings.k_max + 1)
+    ]
+    return Rows(f"k | every step | simulated | {' | '.join(AGENTS[1:])}", rows)
 
 
-def _growing_table(settings: Settings, columns: Columns) -> Table:
+def _growing_times(settings: Settings, columns: Columns) -> Rows:
+    """The growing chain, k = ⌈{settings.scale} √t⌉: probability that it has been identified
+
+    exact; beyond t = {far} an upper bound is added
+    """
     scale, until = settings.scale, settings.growing_steps
     identified = np.mean(columns["growing"] <= until, axis=0)
     rows: list[tuple[str | float, ...]] = []
@@ -412,11 +412,8 @@ def _growing_table(settings: Settings, columns: Columns) -> Table:
         shares = float(p[: scale**2].sum()), float(p[:until].sum())
         rows.append((label, *shares, float(share), _probability_ever(scale, name)))
     rows.append((BAYES_OPTIMAL, 1.0, float(until >= scale**2), float(identified[-1]), 1.0))
-    return table(
-        f"The growing chain, k = ⌈{scale} √t⌉: probability that it has been identified",
-        f"schedule | by t = {scale**2} | by t = {until} | simulated | ever, at most", rows,
-        f"exact; beyond t = {_FAR * scale**2} an upper bound is added",
-    )  # fmt: skip
+    header = f"schedule | by t = {scale**2} | by t = {until} | simulated | ever, at most"
+    return Rows(header, rows, {"far": _FAR * scale**2})
 
 
 #: Labels of the agents whose mean has a simple closed form.
@@ -430,20 +427,24 @@ _EXAMPLE: Final = 1
 
 
 def _identification_time_figure(settings: Settings, columns: Columns) -> Figure:
-    """Lower is better: the agent identifies its world sooner. The rule that draws a mode at each
+    """Steps to identify a chain of length k
+
+    Lower is better: the agent identifies its world sooner. The rule that draws a mode at each
     step needs twice as long for every further link (a straight line on this logarithmic axis);
     agents that hold a mode, or plan, stay near k steps.
     """
-    return Figure("Steps to identify a chain of length k", [_time_panel(settings, columns)])
+    return Figure([_time_panel(settings, columns)])
 
 
 def _growing_chain_figure(settings: Settings, columns: Columns) -> Figure:
-    """An agent identifies its world when its number of equal actions in a row reaches the required
+    """The growing chain
+
+    An agent identifies its world when its number of equal actions in a row reaches the required
     number, which grows with time. The share of runs that have identified the world stays near zero
     for the rule and for modes held for a fixed, short time, and reaches one for modes held for
     increasing times.
     """
-    return Figure("The growing chain", [_example_panel(settings), _share_panel(settings, columns)])
+    return Figure([_example_panel(settings), _share_panel(settings, columns)])
 
 
 def _time_panel(settings: Settings, columns: Columns) -> Panel:
@@ -519,6 +520,6 @@ experiment = Experiment(
     name="chain",
     summary="time to identify a k-step chain: control rule, Bayes-optimal, held modes",
     settings=Settings, quick=Settings(runs=400), full=Settings(runs=4000, steps=200_000),
-    run=run, score=score,
+    run=run, score=Scored(_claims, _times, _growing_times),
     figures=Figures(_identification_time_figure, _growing_chain_figure),
 )  # fmt: skip

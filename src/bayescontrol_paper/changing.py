@@ -54,7 +54,7 @@ from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.baselines import KLUCB, ForgettingLinearBelief, ForgettingSystemBelief
 from bayescontrol.beliefs.changing_problem import ChangingEnvironment
 from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction, counted
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.lqr import LinearPlant, LinearQuadratic, LinearSystem, SystemPrior
 from bayescontrol.plot.chart import Panel, Series
 from bayescontrol.statistics import Comparison, compare_pairs
@@ -282,16 +282,12 @@ _PILOT: Final = (196, 200)
 _ALARMS: Final = 0.01
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make the claims, which hold for the default lengths only, and the tables."""
-    results, usual = Results(settings, columns), Settings()
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims, which hold for the default lengths only."""
     sizes = ("seed", "runs", "linear_runs", "motor_runs")
-    is_usual = settings == replace(usual, **{name: getattr(settings, name) for name in sizes})
-    return claims.score_of(_claims(results), *_tables(results), enough=is_usual)
-
-
-def _claims(results: Results) -> Iterator[Claim]:
-    steps = results.settings.steps
+    if settings != replace(Settings(), **{name: getattr(settings, name) for name in sizes}):
+        return
+    results, steps = Results(settings, columns), settings.steps
     for name, (world, limit, others) in _LIMITS.items():
         yield claims.at_most(
             name, limit, results.total(world, RULE), None,
@@ -350,46 +346,55 @@ def _hazard_claim(results: Results) -> Claim:
     )  # fmt: skip
 
 
-def _tables(results: Results) -> Iterator[Table]:
-    settings, linear = results.settings, results.linear
-    factors = {FORGETTING: ", ".join(f"{factor:g}" for factor in FACTORS.values())}
+def _regret_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Bandits: regret at the end
+
+    means of {settings.runs:,} runs with their standard errors; all agents met the same worlds
+    """
+    total = Results(settings, columns).total
+    rows = [(a, *(format_mean(total(name, a)) for name in BANDITS)) for a in AGENTS]
     steps = " | ".join(f"{name}, {settings.steps(name):,} steps" for name in BANDITS)
-    yield claims.table(
-        "Bandits: regret at the end", f"agent | {steps}",
-        [(a, *(format_mean(results.total(name, a)) for name in BANDITS)) for a in AGENTS],
-        f"means of {settings.runs:,} runs with their standard errors; all agents met the same "
-        "worlds",
-    )  # fmt: skip
-    yield claims.table(
-        "Linear worlds that jump",
-        "agent | contexts: regret | plant: log₁₀ of cost / optimum | forgetting factors",
-        [
-            (a, *(format_mean(linear[name][a]) for name in LINEAR), factors.get(a, ""))
-            for a in LINEAR_AGENTS
-        ],
-        f"means of {len(linear[PLANT][RULE]):,} runs with their standard errors",
-    )
+    return claims.Rows(f"agent | {steps}", rows)
+
+
+def _linear_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Linear worlds that jump
+
+    means of {measured:,} runs with their standard errors
+    """
+    linear = Results(settings, columns).linear
+    factors = {FORGETTING: ", ".join(f"{factor:g}" for factor in FACTORS.values())}
+    rows = [
+        (a, *(format_mean(linear[name][a]) for name in LINEAR), factors.get(a, ""))
+        for a in LINEAR_AGENTS
+    ]
+    header = "agent | contexts: regret | plant: log₁₀ of cost / optimum | forgetting factors"
+    return claims.Rows(header, rows, {"measured": len(linear[PLANT][RULE])})
 
 
 # -- figures -----------------------------------------------------------------------------------
 
 
 def _regret(settings: Settings, columns: Columns) -> Figure:
-    """Lower is better. All agents play the same bandits. The rule that expects changes learns anew
+    """Bandits that change
+
+    Lower is better. All agents play the same bandits. The rule that expects changes learns anew
     after each change, and pays a small price where nothing changes. The static rule averages over
     the past: the longer it has learned, the longer it needs to unlearn.
+
+    {settings.runs:,} runs; bands: ± 2 standard errors
     """
     titles = {name: f"Changes with probability {RATES[name]:g} per step" for name in (FAST, SLOW)}
     titles[STILL] = "No change"
     titles[COLLAPSE] = f"The best arm collapses at step {settings.collapse_steps // 2:,}"
     results = Results(settings, columns)
-    panels = [_regrets(results, name, title) for name, title in titles.items()]
-    note = f"{settings.runs:,} runs; bands: ± 2 standard errors"
-    return Figure("Bandits that change", panels, note)
+    return Figure([_regrets(results, name, title) for name, title in titles.items()])
 
 
 def _linear(settings: Settings, columns: Columns) -> Figure:
-    """Lower is better. Each point is a run; the runs of each agent are sorted. The static rule is
+    """Linear worlds that jump
+
+    Lower is better. Each point is a run; the runs of each agent are sorted. The static rule is
     as good in the worlds that happen not to change.
     """
     linear = Results(settings, columns).linear
@@ -399,7 +404,7 @@ def _linear(settings: Settings, columns: Columns) -> Figure:
     ]
     factors = f"{FACTORS[CONTEXTS]:g} and {FACTORS[PLANT]:g}, the best on other seeds"
     note = f"{len(linear[PLANT][RULE]):,} runs; forgetting factors {factors}"
-    return Figure("Linear worlds that jump", panels, note)
+    return Figure(panels, note)
 
 
 def _regrets(results: Results, name: str, title: str) -> Panel:
@@ -413,6 +418,7 @@ experiment = Experiment(
     summary="worlds that change: regret of the rule with change points, static rule, KL-UCB",
     settings=Settings, quick=Settings(runs=40, linear_runs=12, motor_runs=2),
     full=Settings(runs=2000, linear_runs=200, motor_runs=20),
-    run=run, score=score, figures=Figures(_regret, _linear),
+    run=run, score=claims.Scored(_claims, _regret_table, _linear_table),
+    figures=Figures(_regret, _linear),
     full_only=("fast-changes", "no-change-price"),
 )  # fmt: skip

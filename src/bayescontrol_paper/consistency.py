@@ -30,7 +30,7 @@ from msgspec import Meta
 from bayescontrol import TabularModes, interact
 from bayescontrol.convergence import Verdict, check, core, divergences
 from bayescontrol.finite.examples import consistency_diagram, consistency_repaired
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Panel, Place, Series
 from bayescontrol.plot.runs import line_dash
 from bayescontrol_paper import _claims as claims
@@ -94,12 +94,6 @@ _VERDICTS: Final = {
     REPAIRED: ("verdict-repaired", "THEOREM"),
     VISITS: ("verdict-with-a-look", "THEOREM"),
 }
-
-
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and a table of the three classes."""
-    enough = len(columns["weight"]) >= FEWEST
-    return claims.score_of(_claims(settings, columns), _table(settings, columns), enough=enough)
 
 
 def _modes_of(settings: Settings, name: str) -> TabularModes:
@@ -186,7 +180,15 @@ def _repaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )
 
 
-def _table(settings: Settings, columns: Columns) -> Table:
+def _classes(settings: Settings, columns: Columns) -> claims.Rows:
+    """Three classes, m1 true, after {settings.steps} steps
+
+    Original: the modes have different policies for region A, where both predict the same;
+    repaired: one policy for A; with visits: original, but each policy visits B now and then. P(m1):
+    posterior of the true mode. Distance: total variation between the actions of the agent and those
+    of m1, 0 to 1. Wrong actions: share of all steps with an action that m1 never takes there. One
+    number if all runs agree.
+    """
     rows = []
     for k, name in enumerate(NAMES):
         verdict = check(_modes_of(settings, name))
@@ -194,15 +196,8 @@ def _table(settings: Settings, columns: Columns) -> Table:
         means = weight, distance, columns["strange"][:, k].mean(axis=1)
         why = verdict.pairs[TRUE].reason.value
         rows.append((name, _outcome_text(verdict), why, *map(claims.format_mean, means)))
-    return claims.table(
-        f"Three classes, m1 true, after {settings.steps} steps",
-        "class | the agent | why: m1 against m2 | P(m1) | distance | wrong actions", rows,
-        "Original: the modes have different policies for region A, where both predict the same; "
-        "repaired: one policy for A; with visits: original, but each policy visits B now and "
-        "then. P(m1): posterior of the true mode. Distance: total variation between the actions of "
-        "the agent and those of m1, 0 to 1. Wrong actions: share of all steps with an action that "
-        "m1 never takes there. One number if all runs agree.",
-    )  # fmt: skip
+    header = "class | the agent | why: m1 against m2 | P(m1) | distance | wrong actions"
+    return claims.Rows(header, rows)
 
 
 _PLACES: Final[diagrams.Places] = {
@@ -211,7 +206,9 @@ _PLACES: Final[diagrams.Places] = {
 
 
 def _modes(settings: Settings, _: Columns) -> Figure:
-    """Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise.
+    """Two modes that agree on their predictions but not on their actions
+
+    Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise.
     The stronger the colour of a state, the more probable a 1 is there: H1 and H2 agree in region A
     and differ in region B. Coloured arrows are the transitions of a policy, the outline is where it
     stays; grey arrows are the other transitions. P1 and P2 both stay in A, where nothing can tell
@@ -227,16 +224,19 @@ def _modes(settings: Settings, _: Columns) -> Figure:
         panel(was, 1, colour="vermillion", dash="dash", note="stays in A, by A2"),
         replace(fixed, title="H2, repaired"),
     ]
-    title = "Two modes that agree on their predictions but not on their actions"
-    return Figure(title, diagrams.same_frame(panels), paper={8: "H1 and H2"})
+    return Figure(diagrams.same_frame(panels), paper={8: "H1 and H2"})
 
 
 def _settling(settings: Settings, columns: Columns) -> Figure:
-    """Total variation: 0 if the agent acts exactly as the true mode m1, 1 if the two never act
+    """Does the agent come to act as the true mode, m1?
+
+    Total variation: 0 if the agent acts exactly as the true mode m1, 1 if the two never act
     alike. (a) Originally it keeps its first value for ever, in every run: the prior mixes the two
     policies. Repaired, it is zero at once, and (b) the agent never learns which mode is true, and
     does not need to. If the policies visit B now and then, the modes are told apart after some
     time.
+
+    {settings.runs} runs of {settings.steps} steps; means, and 90 % of the runs
     """
     distance, weight = columns["distance"], columns["weight"]
     panels = [
@@ -245,8 +245,7 @@ def _settling(settings: Settings, columns: Columns) -> Figure:
         ),
         _panel("(b) What it believes", "weight of m1, the true mode", weight),
     ]
-    note = f"{settings.runs} runs of {settings.steps} steps; means, and 90 % of the runs"
-    return Figure("Does the agent come to act as the true mode, m1?", panels, note)
+    return Figure(panels)
 
 
 def _panel(title: str, ylabel: str, values: Any) -> Panel:
@@ -266,5 +265,5 @@ experiment: Final = Experiment(
     name="consistency",
     summary="two modes that cannot be told apart and act differently, and their repair",
     settings=Settings, quick=Settings(runs=400), full=Settings(runs=5000, steps=1000),
-    run=run, score=score, figures=Figures(_modes, _settling),
+    run=run, score=claims.Scored(_claims, _classes, fewest=FEWEST), figures=Figures(_modes, _settling),
 )  # fmt: skip

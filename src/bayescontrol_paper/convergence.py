@@ -43,7 +43,7 @@ from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence import Outcome, check, divergences
 from bayescontrol.finite.chain import chain, identification_probabilities
 from bayescontrol.finite.examples import consistency_diagram, trap
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.mdp.modes import goal_worlds
 from bayescontrol.plot.chart import Panel, Series
 from bayescontrol.schedules import every_step
@@ -180,16 +180,13 @@ def chain_distance(t: IntArray) -> FloatArray:
     return np.asarray(0.5 * (1.0 - identified[t - 1]))
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Return tables of the classes and the distances, and with at least FEWEST runs the claims."""
-    table = claims.class_table(
-        "Six classes of modes", "class | modes | true mode | description",
-        {name: (case.modes, case.true, case.about) for name, case in cases().items()},
-        "A mode is a hypothesis about the world with a policy that suits it; one is true.",
-    )  # fmt: skip
-    enough = len(columns["trap"]) >= FEWEST  # every column has one row per run
-    made = _claims(settings, columns)
-    return claims.score_of(made, table, _distance_table(columns), enough=enough)
+def _classes(settings: Settings, columns: Columns) -> claims.Rows:
+    """Six classes of modes
+
+    A mode is a hypothesis about the world with a policy that suits it; one is true.
+    """
+    about = {name: (case.modes, case.true, case.about) for name, case in cases().items()}
+    return claims.class_rows("class | modes | true mode | description", about)
 
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
@@ -256,30 +253,31 @@ def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     )  # fmt: skip
 
 
-def _distance_table(columns: Columns) -> Table:
+def _distances(settings: Settings, columns: Columns) -> claims.Rows:
+    """How far the agent is from acting as the true mode does
+
+    Distance: total variation, 0 if the agent acts exactly as the true mode, 1 if the two never act
+    alike. Last tenth: the largest distance in the last tenth of the steps, mean ± standard error
+    over runs, one number if all agree; last column: the share of runs in which it is larger.
+    """
     rows = []
     for name, case in cases().items():
         first, late = columns[name][:, 0], columns[f"{name} late"]
         verdict, share = WORDS[case.exact_outcome()], float((late > NEAR).mean())
         rows.append((name, verdict, float(f"{first.mean():.3g}"), format_mean(late), share))
-    return claims.table(
-        "How far the agent is from acting as the true mode does",
-        f"class | verdict | first step | last tenth | runs above {NEAR:g}", rows,
-        "Distance: total variation, 0 if the agent acts exactly as the true mode, 1 if the two "
-        "never act alike. Last tenth: the largest distance in the last tenth of the steps, mean ± "
-        "standard error over runs, one number if all agree; last column: the share of runs in "
-        "which it is larger.",
-    )  # fmt: skip
+    header = f"class | verdict | first step | last tenth | runs above {NEAR:g}"
+    return claims.Rows(header, rows)
 
 
 def _convergence(settings: Settings, columns: Columns) -> Figure:
-    """The distance (total variation) is 0 if the agent acts exactly as the true mode, 1 if the two
+    """Does the agent come to act as the true mode does?
+
+    The distance (total variation) is 0 if the agent acts exactly as the true mode, 1 if the two
     never act alike. Each panel states the verdict of the exact check. (a), (b), (c): the
     convergence theorem covers the class. (d): it does not, and yet the agent settles. (e) and (f):
     two modes that act differently cannot be told apart, always or once the agent is in a trap.
     """
     return Figure(
-        "Does the agent come to act as the true mode does?",
         [_panel(settings, columns, k, name) for k, name in enumerate(cases())],
         f"{settings.runs} runs; lines are means, bands contain 90 % of the runs, dotted: the share "
         f"of runs above {NEAR:g}",
@@ -304,5 +302,5 @@ experiment: Final = Experiment(
     name="convergence",
     summary="does the agent come to act as the true mode does? six classes, each with its verdict",
     settings=Settings, quick=Settings(runs=250, steps=400), full=Settings(runs=2000, steps=2000),
-    run=run, score=score, figures=Figures(_convergence),
+    run=run, score=claims.Scored(_claims, _classes, _distances, fewest=FEWEST), figures=Figures(_convergence),
 )  # fmt: skip

@@ -34,7 +34,7 @@ from bayescontrol.convergence.worlds import World, mean_rates
 from bayescontrol.finite.examples import core_diagram
 from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Guide, Panel, Series
 from bayescontrol.schedules import Every, Schedule, every_step
 from bayescontrol_paper import _claims as claims
@@ -184,13 +184,6 @@ _CORES: Final = (
 )
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims and three tables."""
-    tables = _mode_table(), _rate_table(columns), _weight_table(settings, columns)
-    enough = len(columns["spells"]) >= FEWEST
-    return claims.score_of(_claims(settings, columns), *tables, enough=enough)
-
-
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     for m, (expected, explanation) in enumerate(_CORES):
         yield claims.equality(
@@ -302,25 +295,30 @@ def _rule_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _mode_table() -> Table:
+def _mode_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """The three modes
+
+    Mode m1 is the hypothesis H1 (the probability of a 1 in each region) with the policy P1; m2 and
+    m3 likewise. m1 is true. The core of a mode: the modes that cannot be distinguished from it
+    while its policy acts.
+    """
     names = modes().labels.situations
     inside = [[name[0] == region for name in names].index(True) for region in "AB"]
     rows = []
     for m, note in enumerate(_POLICY_NOTES):
         expected = (f"{modes().hypothesis[m, x, 0, 1]:g}" for x in inside)
         rows.append((modes().name(m), *expected, f"P{m + 1}: {note}", _members(m)))
-    return claims.table(
-        "The three modes",
-        "mode | P(1) in region A | P(1) in region B | its policy | its core", rows,
-        "Mode m1 is the hypothesis H1 (the probability of a 1 in each region) with the policy P1; "
-        "m2 and m3 likewise. m1 is true. The core of a mode: the modes that cannot be "
-        "distinguished from it while its policy acts.",
-    )  # fmt: skip
+    header = "mode | P(1) in region A | P(1) in region B | its policy | its core"
+    return claims.Rows(header, rows)
 
 
-def _rate_table(columns: Columns) -> Table:
-    """Tabulate the evidence per step, exact and simulated, by agent and for spells of P1."""
-    T, d = columns["divergence"].shape[2] - 1, columns["divergence"]
+def _rate_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Evidence against H2 and H3 when H1 is true, in nats per step
+
+    Evidence against H: ln P(o|H1)/P(o|H), summed over the observations. Simulated: {runs} runs of
+    {settings.watched} steps, mean ± standard error; one number if all runs agree.
+    """
+    T, d = settings.watched, columns["divergence"]
     acting = [
         (agent, class_of(agent), m, d[:, k, -1, j])
         for k, agent in enumerate(AGENTS[:2])
@@ -333,16 +331,16 @@ def _rate_table(columns: Columns) -> Table:
          claims.format_mean(evidence / T))
         for who, of, m, evidence in acting
     )  # fmt: skip
-    return claims.table(
-        "Evidence against H2 and H3 when H1 is true, in nats per step",
-        f"who acts | against | exact, in the long run | exact, {T} steps | simulated", rows,
-        "Evidence against H: ln P(o|H1)/P(o|H), summed over the observations. Simulated: "
-        f"{len(columns['spells'])} runs of {T} steps, mean ± standard error; one number if all "
-        "runs agree.",
-    )  # fmt: skip
+    header = f"who acts | against | exact, in the long run | exact, {T} steps | simulated"
+    return claims.Rows(header, rows)
 
 
-def _weight_table(settings: Settings, columns: Columns) -> Table:
+def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """The control rule: mean weights, and how often H2 is nearly refuted
+
+    H1, H2, H3: posterior probabilities, mean ± standard error of {runs} runs. Last column: share of
+    the runs in which H2 has less than 1 %.
+    """
     rows: list[tuple[str | float, ...]] = []
     for name, last in (("weights", settings.steps), ("held", settings.held_steps)):
         v = columns[name]
@@ -352,12 +350,7 @@ def _weight_table(settings: Settings, columns: Columns) -> Table:
                 share = float((v[:, k, 1] < _BELOW).mean())
                 simulated = (claims.format_mean(v[:, k, m]) for m in range(len(modes())))
                 rows.append((who, int(times(last)[k]), *simulated, f"{share:.1%}"))
-    return claims.table(
-        "The control rule: mean weights, and how often H2 is nearly refuted",
-        "modes are | step | H1 | H2 | H3 | H2 below 1 %", rows,
-        f"H1, H2, H3: posterior probabilities, mean ± standard error of {len(v)} runs. Last "
-        "column: share of the runs in which H2 has less than 1 %.",
-    )  # fmt: skip
+    return claims.Rows("modes are | step | H1 | H2 | H3 | H2 below 1 %", rows)
 
 
 _LOOKS: Final = look("blue"), look("vermillion", "dash"), look("green", "dashdot")
@@ -368,7 +361,9 @@ _PLACES: Final[diagrams.Places] = {
 
 
 def _hypotheses(settings: Settings, columns: Columns) -> Figure:
-    """Circles A0 … B1 are states. The stronger the colour of a state, the more probable a 1 is
+    """Three hypotheses, and where their policies go
+
+    Circles A0 … B1 are states. The stronger the colour of a state, the more probable a 1 is
     there under the hypothesis: H1 and H2 agree in region A and differ in region B, H3 differs
     everywhere. Coloured arrows are the transitions of the policy, the outline is where it stays;
     grey arrows are the other transitions. If H1 is true, P2 can refute H3 but never H2: only P1
@@ -378,21 +373,24 @@ def _hypotheses(settings: Settings, columns: Columns) -> Figure:
         diagrams.mode_panel(modes(), m, _PLACES, note=_POLICY_NOTES[m], **_LOOKS[m])
         for m in range(len(modes()))
     ]
-    title = "Three hypotheses, and where their policies go"
-    return Figure(title, diagrams.same_frame(panels), paper={7: ""})
+    return Figure(diagrams.same_frame(panels), paper={7: ""})
 
 
 def _evidence(settings: Settings, columns: Columns) -> Figure:
-    """Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over the
+    """Evidence when H1 is true
+
+    Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over the
     observations. (a) While P2 acts, evidence against H3 grows, and evidence against H2 stays at
     zero. (b) P1 enters region B and refutes both. (c) P1 must act for at least three steps at a
     time; shorter spells give no evidence, however often they occur. (d) The control rule draws a
     mode from its posterior at every step and acts by its policy: H3 is refuted first, then H2,
     slowly, because P1 must be drawn three times in a row.
+
+    {settings.runs} runs
     """
     panels = [_only(1, columns), _only(0, columns), _spells(columns), _rule(settings, columns)]
     more = f"Holding a drawn mode for {HELD} steps makes it faster."
-    return Figure("Evidence when H1 is true", panels, f"{settings.runs} runs", more=more)
+    return Figure(panels, more=more)
 
 
 def _only(who: int, columns: Columns) -> Panel:
@@ -451,5 +449,7 @@ def _rule(settings: Settings, columns: Columns) -> Panel:
 experiment: Final = Experiment(
     name="core", summary="three hypotheses: what each policy can refute, and how long it must act",
     settings=Settings, quick=Settings(runs=300), full=Settings(runs=2000, steps=10_000),
-    run=run, score=score, figures=Figures(_hypotheses, _evidence),
+    run=run,
+    score=claims.Scored(_claims, _mode_table, _rate_table, _weight_table, fewest=FEWEST),
+    figures=Figures(_hypotheses, _evidence),
 )  # fmt: skip

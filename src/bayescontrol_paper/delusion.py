@@ -492,14 +492,16 @@ _LOOKS: Final = {
 
 
 def _delusion(settings: Settings, columns: Columns) -> Figure:
-    """The causal agent is right as often as it believes (a), keeps the prior on average (b) and
+    """The beliefs of an agent that takes its own actions for evidence
+
+    The causal agent is right as often as it believes (a), keeps the prior on average (b) and
     stays below the bound (d); the naive agent does none of this. (c) counts the false bits in the
     actions of each agent; only the naive agent uses them as evidence.
     """
     runs = all_trajectories(settings, columns)
     panels = [_trust(columns, runs), _mean(settings, runs), _bits(columns), _ville(runs)]
     note = f"means of {settings.runs} replicas, bands of two standard errors"
-    return Figure("The beliefs of an agent that takes its own actions for evidence", panels, note)
+    return Figure(panels, note)
 
 
 def _trust(columns: Columns, runs: AllTrajectories) -> Panel:

@@ -34,7 +34,7 @@ from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
 from bayescontrol.convergence.core import core
 from bayescontrol.convergence.worlds import World, mean_rates
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Dash, Guide, Panel, Series
 from bayescontrol.statistics.intervals import normal_quantile
 from bayescontrol_paper import _claims as claims
@@ -167,14 +167,7 @@ _BOUNDED: Final = 1.2
 _BAND: Final = (4.0, 0.02)
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the modes and the rates."""
-    growth = _growth(settings, columns)
-    made, enough = _claims(settings, columns, growth), len(growth) >= FEWEST
-    return claims.score_of(made, _mode_table(), _rate_table(growth), enough=enough)
-
-
-def _claims(settings: Settings, columns: Columns, growth: FloatArray) -> Iterator[Claim]:
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     n = len(columns["violations"])
     members = core(five_modes(), TRUE)
     inside, outside = ([m for m in _OTHERS if (m in members) is within] for within in (True, False))
@@ -205,7 +198,7 @@ def _claims(settings: Settings, columns: Columns, growth: FloatArray) -> Iterato
         f"in half of the runs they end with a weight of {weight_inside:.2f} or more",
         place="section 4.2, figure 3", exact=True,
     )  # fmt: skip
-    yield from _part_claims(growth, columns)
+    yield from _part_claims(settings, columns)
     yield from _band_claims(settings, columns)
 
 
@@ -216,8 +209,8 @@ def _growth(settings: Settings, columns: Columns) -> FloatArray:
     return np.asarray((d[:, :, -1] - d[:, :, half]) / (t[-1] - t[half]))
 
 
-def _part_claims(growth: FloatArray, columns: Columns) -> Iterator[Claim]:
-    exact = np.array([rate(policy, SHOWN) for policy in POLICIES])
+def _part_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    growth, exact = _growth(settings, columns), np.array([rate(p, SHOWN) for p in POLICIES])
     fastest = int(np.argmax(exact))
     yield claims.means_claim(
         "rates-by-policy",
@@ -280,7 +273,12 @@ def _band_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _mode_table() -> Table:
+def _mode_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """The five modes
+
+    P(win) of the {levers} lever. A win leads to room 1, a loss to room 0. m* is true. The core of
+    m*: the modes that the policy of m* cannot tell from it.
+    """
     modes, members = five_modes(), core(five_modes(), TRUE)
     levers = modes.labels.actions
     rows = []
@@ -289,25 +287,23 @@ def _mode_table() -> Table:
         pulls = levers[int(np.argmax(modes.policy[m, 0]))]
         where = "inside" if m in members else "outside"
         rows.append((name, f"the {pulls}", *wins, "the true mode" if m == TRUE else where))
-    return claims.table(
-        "The five modes", "mode | pulls | P(win) in room 0 | P(win) in room 1 | core of m*", rows,
-        f"P(win) of the {', '.join(levers)} lever. A win leads to room 1, a loss to room 0. m* is "
-        "true. The core of m*: the modes that the policy of m* cannot tell from it.",
-    )  # fmt: skip
+    header = "mode | pulls | P(win) in room 0 | P(win) in room 1 | core of m*"
+    return claims.Rows(header, rows, {"levers": ", ".join(levers)})
 
 
-def _rate_table(growth: FloatArray) -> Table:
+def _rate_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Growth rate of the evidence d(m*‖m) against each mode, in nats per step, by who acts
+
+    d(m*‖m) is the sum of ln P(o|m*)/P(o|m) over the observations. Simulated: second halves of
+    {runs} runs, mean ± standard error; one number if all runs agree.
+    """
+    growth = _growth(settings, columns)
     rows = (
         (MODES[policy], *(rate(policy, m) for m in _OTHERS), claims.format_mean(growth[:, k]))
         for k, policy in enumerate(POLICIES)
     )
     exact = " | ".join(f"{MODES[m]}, exact" for m in _OTHERS)
-    return claims.table(
-        "Growth rate of the evidence d(m*‖m) against each mode, in nats per step, by who acts",
-        f"who acts | {exact} | {MODES[SHOWN]}, simulated", rows,
-        "d(m*‖m) is the sum of ln P(o|m*)/P(o|m) over the observations. Simulated: second halves "
-        f"of {len(growth)} runs, mean ± standard error; one number if all runs agree.",
-    )  # fmt: skip
+    return claims.Rows(f"who acts | {exact} | {MODES[SHOWN]}, simulated", rows)
 
 
 _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dot")
@@ -315,42 +311,48 @@ _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dot")
 _EXAMPLES: Final = (0, 1, 2)
 
 
-def _note(settings: Settings) -> str:
-    return f"{settings.runs} runs of {settings.steps} steps"
-
-
 def _processes(settings: Settings, columns: Columns) -> Figure:
-    """Five modes: m* is true; m1 and m2 are wrong about the lever that m* pulls, m3 and m4 only
+    """Evidence against four other modes
+
+    Five modes: m* is true; m1 and m2 are wrong about the lever that m* pulls, m3 and m4 only
     about the levers of m1 and m2. d(m*‖m) is the evidence for m* against m, the sum of ln
     P(o|m*)/P(o|m) over the observations; a line in (a) is one run. Against m1 and m2 it grows
     without end, so their posteriors vanish, see (b). Against m3 and m4 it stops growing once nobody
     pulls the levers that would refute them, and their posteriors stay.
+
+    {settings.runs} runs of {settings.steps} steps
     """
     panels = [_evidence_panel(settings, columns), _posterior_panel(settings, columns)]
-    return Figure("Evidence against four other modes", panels, _note(settings), {3: "here (a)"})
+    return Figure(panels, paper={3: "here (a)"})
 
 
 def _policies(settings: Settings, columns: Columns) -> Figure:
-    """d(m*‖m) is the evidence for the true mode m* against m. (a) Against m3 it grows fast, slowly
+    """One process, several policies
+
+    d(m*‖m) is the evidence for the true mode m* against m. (a) Against m3 it grows fast, slowly
     or not at all, depending on which mode acts. (b) Under the rule the modes take turns. Each step
     of d counts for the mode in charge, whose policy acts; the parts g add up to d, and each
     fluctuates about its mean G. In this run the first observations favoured m2, so it stayed in
     charge for long.
+
+    {settings.runs} runs of {settings.steps} steps
     """
     panels = [_policy_panel(settings, columns), _parts_panel(settings)]
-    places = {4: "here (a)", 5: "here (b)"}
-    return Figure("One process, several policies", panels, _note(settings), places)
+    return Figure(panels, paper={4: "here (a)", 5: "here (b)"})
 
 
 def _bands(settings: Settings, columns: Columns) -> Figure:
-    """g is the evidence collected while a mode is in charge, G its mean. (a) Runs of g against m1
+    """How far evidence deviates from its mean
+
+    g is the evidence collected while a mode is in charge, G its mean. (a) Runs of g against m1
     while m* acts, around G. (b) C, the half-width of a band around G that contains 95 % of the runs
     up to step t; σ is the spread of a single step of g. While m* acts, C grows like √t, so no band
     is wide enough for all times; for m2, which the rule soon stops drawing, it levels off.
+
+    {settings.runs} runs of {settings.steps} steps
     """
     panels = [_mean_panel(settings, columns), _widths_panel(settings, columns)]
-    title = "How far evidence deviates from its mean"
-    return Figure(title, panels, _note(settings), {6: "here (a)"})
+    return Figure(panels, paper={6: "here (a)"})
 
 
 def _evidence_panel(settings: Settings, columns: Columns) -> Panel:
@@ -456,5 +458,6 @@ experiment: Final = Experiment(
     summary="evidence against wrong modes: which processes diverge, under which policy, "
     "and how far they deviate from their mean",
     settings=Settings, quick=Settings(runs=240), full=Settings(runs=2000, steps=1600),
-    run=run, score=score, figures=Figures(_processes, _policies, _bands),
+    run=run, score=claims.Scored(_claims, _mode_table, _rate_table, fewest=FEWEST),
+    figures=Figures(_processes, _policies, _bands),
 )  # fmt: skip

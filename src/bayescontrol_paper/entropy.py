@@ -22,11 +22,11 @@ from bayescontrol.baselines import NaiveMixture, UniformSystem
 from bayescontrol.entropy import InteractionTree, entropy_of, mutual_information, weigh
 from bayescontrol.entropy import relative_entropy as entropy_on
 from bayescontrol.finite.tabular import random_modes
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Guide, Marker, Panel, Series
 from bayescontrol.seeding import Stream
 from bayescontrol.systems import AgentSystem
-from bayescontrol_paper._claims import Size, equality, score_of, table, zero_claim
+from bayescontrol_paper._claims import Rows, Scored, Size, equality, zero_claim
 from bayescontrol_paper._figures import Figure, Figures
 
 #: The agents, in the order of the columns D and C.
@@ -162,11 +162,6 @@ def _draw_conditional(
     return target, edges
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Check that no competitor beats the minimisers, and that D and C are information."""
-    return score_of(_claims(settings, columns), *_tables(settings, columns))
-
-
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     D_naive, H = columns["D"][:, 0], columns["H"]
     headroom = float((H[:, None] - D_naive).min())
@@ -205,42 +200,49 @@ def _minimum_claim(name: str, claim: str, margins: FloatArray, place: str) -> Cl
     return equality(name, claim, margins.size, wins, least, place=place, origin=_ORIGIN)
 
 
-def _tables(settings: Settings, columns: Columns) -> Iterator[Table]:
+def _by_agent(settings: Settings, columns: Columns) -> Rows:
+    """D and C in bits
+
+    means over {settings.runs} random systems; H(prior) is {entropy:.4g} bits on average;
+    interventions weighted uniformly, or as the control rule would act
+    """
     D, C = columns["D"].mean(axis=0), columns["C"].mean(axis=0)
     shown = sorted({1, (settings.steps + 1) // 2, settings.steps})
     kinds = {"D": D, f"C, {WEIGHTINGS[0]}": C[0], f"C, {WEIGHTINGS[1]}": C[1]}
-    yield table(
-        "D and C in bits", " | ".join(("entropy | agent", *(f"t = {t}" for t in shown))),
-        [
-            (kind, label, *(float(y[t - 1]) for t in shown))
-            for kind, curves in kinds.items()
-            for label, y in zip(LABELS, curves, strict=True)
-        ],
-        f"means over {settings.runs} random systems; H(prior) is {columns['H'].mean():.4g} bits on "
-        "average; interventions weighted uniformly, or as the control rule would act",
-    )  # fmt: skip
+    rows = [
+        (kind, label, *(float(y[t - 1]) for t in shown))
+        for kind, curves in kinds.items()
+        for label, y in zip(LABELS, curves, strict=True)
+    ]
+    header = " | ".join(("entropy", "agent", *(f"t = {t}" for t in shown)))
+    return Rows(header, rows, {"entropy": columns["H"].mean()})
+
+
+def _by_weighting(settings: Settings, columns: Columns) -> Rows:
+    """C depends on the weights of the interventions, its minimiser does not: horizon {t}
+
+    bits, in the first of the random systems; printed: weight one, the unweighted sum
+    """
     t = min(4, settings.steps)
     first = columns["C"][0, :, :2, t - 1]
-    yield table(
-        f"C depends on the weights of the interventions, its minimiser does not: horizon {t}",
-        f"interventions weighted | {' | '.join(LABELS[:2])}",
-        [(name, *(float(c) for c in first[w])) for w, name in enumerate(WEIGHTINGS)],
-        "bits, in the first of the random systems; printed: weight one, the unweighted sum",
-    )
+    rows = [(name, *(float(c) for c in first[w])) for w, name in enumerate(WEIGHTINGS)]
+    return Rows(f"interventions weighted | {' | '.join(LABELS[:2])}", rows, {"t": t})
 
 
 def _entropy(settings: Settings, columns: Columns) -> Figure:
-    """Lower means closer to the system. Among the agents that do not know m, the naive mixture has
+    """Relative entropy of each agent from the system it is designed for
+
+    Lower means closer to the system. Among the agents that do not know m, the naive mixture has
     the least D and stays below the entropy of the prior; the control rule has the least C.
+
+    means over {settings.runs} random systems, bands of two standard errors
     """
     guides = [Guide("H(prior)", float(columns["H"].mean()))]
     panels = [
         _panel("D", columns["D"], "actions are evidence", guides),
         _panel("C", columns["C"][:, 1], "actions are interventions (closed loop)"),
     ]
-    title = "Relative entropy of each agent from the system it is designed for"
-    note = f"means over {settings.runs} random systems, bands of two standard errors"
-    return Figure(title, panels, note)
+    return Figure(panels)
 
 
 def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guide] = ()) -> Panel:
@@ -260,5 +262,5 @@ experiment = Experiment(
     name="entropy",
     summary="D and C in bits: the naive mixture minimises the one, the control rule the other",
     settings=Settings, quick=Settings(runs=120), full=Settings(runs=1000, steps=6, competitors=60),
-    run=run, score=score, figures=Figures(_entropy),
+    run=run, score=Scored(_claims, _by_agent, _by_weighting), figures=Figures(_entropy),
 )  # fmt: skip

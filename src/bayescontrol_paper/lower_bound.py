@@ -37,7 +37,7 @@ from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence.boundedness import simulate_divergences, ville
 from bayescontrol.finite.examples import prize_or_frog
 from bayescontrol.finite.tabular import TabularModes
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Colour, Dash, Guide, Panel, Series
 from bayescontrol.statistics import bernstein
 from bayescontrol_paper import _claims as claims
@@ -194,21 +194,18 @@ def floor(low: FloatArray, delta: float) -> float:
     return float(np.sort(low)[int(np.floor(delta * len(low) + 1e-9))])
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the worlds and the shares."""
+def _world_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Three worlds
+
+    A mode is a hypothesis with its policy; all have the same prior. The rule learns from its
+    observations, the naive agent also from its own actions.
+    """
+    about = {name: world[:3] for name, world in worlds().items()}
+    return claims.class_rows("world | modes | true mode m* | what a mode predicts and does", about)
+
+
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     low = lowest(columns)
-    table = claims.class_table(
-        "Three worlds", "world | modes | true mode m* | what a mode predicts and does",
-        {name: world[:3] for name, world in worlds().items()},
-        "A mode is a hypothesis with its policy; all have the same prior. The rule learns from its "
-        "observations, the naive agent also from its own actions.",
-    )  # fmt: skip
-    enough = len(next(iter(low.values()))) >= FEWEST
-    made = _claims(settings, low)
-    return claims.score_of(made, table, _share_table(settings, low), enough=enough)
-
-
-def _claims(settings: Settings, low: Lowest) -> Iterator[Claim]:
     floors = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
     worst = min(floors, key=floors.__getitem__)
     yield Claim(
@@ -278,19 +275,20 @@ def _ruin_claim(settings: Settings, low: FloatArray) -> Claim:
     )  # fmt: skip
 
 
-def _share_table(settings: Settings, low: Lowest) -> Table:
+def _share_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """How often the posterior of m* ever falls below δ times its prior
+
+    Shares of {settings.runs} runs of {settings.steps} steps; at most δ for the rule, by Ville's
+    inequality. λ: the share of its prior that m* retains at all times, in {retained:g} % of the
+    runs.
+    """
     rows = (
         (*pair, *ville(runs, DELTAS).share.tolist(), claims.format_weight(floor(runs, _DELTA)))
-        for pair, runs in low.items()
+        for pair, runs in lowest(columns).items()
     )
     deltas = " | ".join(f"δ = {delta:g}" for delta in DELTAS)
-    return claims.table(
-        "How often the posterior of m* ever falls below δ times its prior",
-        f"world | agent | {deltas} | λ at δ = {_DELTA:g}", rows,
-        f"Shares of {settings.runs} runs of {settings.steps} steps; at most δ for the rule, by "
-        "Ville's inequality. λ: the share of its prior that m* retains at all times, in "
-        f"{100 * (1 - _DELTA):g} % of the runs.",
-    )  # fmt: skip
+    header = f"world | agent | {deltas} | λ at δ = {_DELTA:g}"
+    return claims.Rows(header, rows, {"retained": 100 * (1 - _DELTA)})
 
 
 _COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
@@ -299,21 +297,24 @@ _DRAWN_WORLD: Final = "three levers"
 
 
 def _lower_bound(settings: Settings, columns: Columns) -> Figure:
-    """m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, prize
+    """How rarely the true mode loses its weight
+
+    m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, prize
     or frog and bias grid are three worlds. (a) counts the runs in which P(m*|·) ever fell below δ
     P(m*). For the control rule that is at most a share δ of them, in every world: its lines stay
     below the dotted one. (b) shows the inverse: λ, the share of its prior that m* retained in all
     but a share δ of runs. (c) and (d) follow one world in time: the rule stays below the line for
     ever and identifies m*; for the naive agent, which takes its own actions for evidence, m* loses
     its weight for good in most runs.
+
+    {settings.runs} runs of {settings.steps} steps; bands: two standard errors
     """
     low = lowest(columns)
     panels = [
         _share_panel(settings, low), _floor_panel(low), _time_panel(settings, columns),
         _posterior_panel(settings, columns),
     ]  # fmt: skip
-    note = f"{settings.runs} runs of {settings.steps} steps; bands: two standard errors"
-    return Figure("How rarely the true mode loses its weight", panels, note)
+    return Figure(panels)
 
 
 def _looks(world: str, agent: str) -> dict[str, Any]:
@@ -375,5 +376,5 @@ experiment: Final = Experiment(
     name="lower-bound",
     summary="how rarely the true mode ever loses its weight, and a deluded agent for comparison",
     settings=Settings, quick=Settings(runs=1000, steps=100), full=Settings(runs=20_000),
-    run=run, score=score, figures=Figures(_lower_bound),
+    run=run, score=claims.Scored(_claims, _world_table, _share_table, fewest=FEWEST), figures=Figures(_lower_bound),
 )  # fmt: skip

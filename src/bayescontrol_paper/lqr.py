@@ -296,7 +296,7 @@ def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and a table for each plant."""
     results = Results(settings, columns)
     tables = (*(_table(results, plant) for plant in PLANTS), _comparison_table(results))
-    return claims.score_of(_claims(results), *tables)
+    return Score(tuple(_claims(results)), tables)
 
 
 def _claims(results: Results) -> Iterator[Claim]:
@@ -406,33 +406,38 @@ def _note(results: Results) -> str:
 
 
 def _gains(settings: Settings, columns: Columns) -> Figure:
-    """Lower is better: the extra cost per step of the gain in use, compared with the best gain,
+    """Cost of the gain in use
+
+    Lower is better: the extra cost per step of the gain in use, compared with the best gain,
     computed from the true plant. A line begins where half of the runs have a gain that stabilises
     the plant. The agent that explores most has the best gain in the end, and has paid for it: see
     the regret.
     """
     results = Results(settings, columns)
     panels = [_gain_panel(results, name) for name in PLANTS]
-    return Figure("Cost of the gain in use", panels, _note(results))
+    return Figure(panels, _note(results))
 
 
 def _regret(settings: Settings, columns: Columns) -> Figure:
-    """Lower is better: total cost minus that of the best controller with the same noise. A line no
+    """Regret
+
+    Lower is better: total cost minus that of the best controller with the same noise. A line no
     steeper than the dotted one grows like √t or slower. The rule without a warm start pays for its
     first draws, before it has learned anything, and little later.
     """
     results = Results(settings, columns)
     panels = [_regret_panel(results, name) for name in PLANTS]
-    return Figure("Regret", panels, f"{_note(results)}; negative regret is not shown")
+    return Figure(panels, f"{_note(results)}; negative regret is not shown")
 
 
 def _posterior(settings: Settings, columns: Columns) -> Figure:
-    """Each ellipse contains 95 % of the posterior of two coefficients of the plant; the stronger
+    """The posterior shrinks to the true coefficients
+
+    Each ellipse contains 95 % of the posterior of two coefficients of the plant; the stronger
     its colour, the later it is. The star is the truth, which 95 % of all ellipses should contain.
     """
     panels = [_posterior_panel(Results(settings, columns), name) for name in PAIRS]
-    title = "The posterior shrinks to the true coefficients"
-    return Figure(title, panels, f"run {_EXAMPLE} of the {WARM}")
+    return Figure(panels, f"run {_EXAMPLE} of the {WARM}")
 
 
 #: Both axes are logarithmic.

@@ -41,7 +41,7 @@ from msgspec import Meta
 from bayescontrol import Record, Stream, interact
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
+from bayescontrol.lab import Claim, Columns, Experiment, mean_and_error
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.plot import mazes
@@ -226,15 +226,12 @@ _OTHER_MAP: Final = (
 _ENOUGH: Final = 7
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and a table with ours and the paper's rewards."""
-    results = Results(settings, columns)
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims, at the default settings only; those about learning for long runs only."""
     usual = replace(Settings(), seed=settings.seed, runs=settings.runs, steps=settings.steps)
-    return claims.score_of(_claims(results), performance(results), enough=settings == usual)
-
-
-def _claims(results: Results) -> Iterator[Claim]:
-    plan = results.world.plan
+    if settings != usual:
+        return
+    results, plan = Results(settings, columns), world(settings.layout).plan
     yield Claim(
         "optimum",
         f"the best policy of three-cups earns ρ* per step; bounds certified to "
@@ -373,9 +370,14 @@ PAPER: Final[Mapping[str, tuple[float, float]]] = {
 }
 
 
-def performance(results: Results) -> Table:
-    """Tabulate late rewards, the paper's numbers, and when the rule passes C = 30."""
-    rows = []
+def _performance(settings: Settings, columns: Columns) -> claims.Rows:
+    """Average reward over the last {settings.window:,} of {settings.steps:,} steps
+
+    {settings.runs} runs on {settings.layout}, ten in the paper, on its own map, of which our source
+    has no image; ± standard deviation over runs, in both; passes: the step from which its mean
+    cumulative reward is above. {priors}
+    """
+    results, rows = Results(settings, columns), []
     for name, late in results.late.items():
         passes = ""
         if name in RULES:
@@ -384,16 +386,9 @@ def performance(results: Results) -> Table:
         shares = (f"{r / results.optimum:.1%}" for r in (late.mean(), late.min(), late.max()))
         printed = _with_sd(*PAPER[name]) if name in PAPER else ""
         rows.append((name, ours, printed, *shares, passes))
-    settings = results.settings
-    return claims.table(
-        f"Average reward over the last {settings.window:,} of {settings.steps:,} steps",
-        f"agent | ours | Table 1 of the paper | of ρ* = {results.optimum:.5f} | worst run | best "
-        f"run | passes C = {CONSTANTS[1]}", rows,
-        f"{settings.runs} runs on {settings.layout}, ten in the paper, on its own map, of which "
-        "our source has no image; ± standard deviation over runs, in both; passes: the step from "
-        f"which its mean cumulative reward is above. {_PRIORS}",
-        paper=1,
-    )  # fmt: skip
+    shares_text = f"of ρ* = {results.optimum:.5f} | worst run | best run"
+    header = f"agent | ours | Table 1 of the paper | {shares_text} | passes C = {CONSTANTS[1]}"
+    return claims.Rows(header, rows, {"priors": _PRIORS}, paper=1)
 
 
 def _with_sd(mean: float, sd: float | None) -> str:
@@ -408,7 +403,9 @@ _WINDOWS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
 
 
 def _setup(settings: Settings, columns: Columns) -> Figure:
-    """A move leads to the intended neighbour with probability 0.9, else to another. A cup is
+    """The maze {settings.layout}
+
+    A move leads to the intended neighbour with probability 0.9, else to another. A cup is
     entered through its membranes, for a reward of 1, and left only below; going round through one
     cup for ever is the trap. From the goal the agent moves to a random cell. The map of the best
     policy shows where it spends its time, and its actions.
@@ -423,11 +420,13 @@ def _setup(settings: Settings, columns: Columns) -> Figure:
         mazes.setup(maze, f"The map {layout}", [origin]),
         mazes.behaviour(maze, visits, "The best policy", [exact]),
     ]
-    return Figure(f"The maze {layout}", panels, paper={11: "panel a"})
+    return Figure(panels, paper={11: "panel a"})
 
 
 def _behaviour(settings: Settings, columns: Columns) -> Figure:
-    """The stronger the colour of a cell, the more steps were spent there; an arrow is the most
+    """Behaviour of every agent, at first and in the end
+
+    The stronger the colour of a cell, the more steps were spent there; an arrow is the most
     frequent action. At first the control rule tries everything, because its modes disagree; in the
     end it goes straight to the goal. R-learning may stop exploring before it has reached the goal
     often enough, and then goes round through one cup for ever.
@@ -440,14 +439,16 @@ def _behaviour(settings: Settings, columns: Columns) -> Figure:
             shares = visits / visits.sum()
             panels.append(mazes.behaviour(results.world.maze, shares, title, [note]))
     return Figure(
-        "Behaviour of every agent, at first and in the end", panels,
+        panels,
         f"one run of each agent, with the same start and random numbers: run {_EXAMPLE}",
         {11: "columns b to e"}, len(AGENTS), _PRIORS,
     )  # fmt: skip
 
 
 def _learning(settings: Settings, columns: Columns) -> Figure:
-    """Higher is better; no policy earns more than the dotted line. R-learning is ahead at first,
+    """Learning curves
+
+    Higher is better; no policy earns more than the dotted line. R-learning is ahead at first,
     and stays where it stops exploring; the control rule explores for longer, less and less, and
     ends at the top. Where the curves since the start cross, the cost of exploration has been
     recovered.
@@ -455,7 +456,7 @@ def _learning(settings: Settings, columns: Columns) -> Figure:
     results, runs = Results(settings, columns), settings.runs
     note = f"{runs} run{'s' * (runs > 1)} on {settings.layout}; bands: ± 2 standard errors"
     panels = [_window_panel(results), _cumulative_panel(results)]
-    return Figure("Learning curves", panels, note, {11: "panel f"}, more=_PRIORS)
+    return Figure(panels, note, {11: "panel f"}, more=_PRIORS)
 
 
 def _window_panel(results: Results) -> Panel:
@@ -494,5 +495,6 @@ experiment = Experiment(
     name="maze",
     summary="a grid-world with one-way membranes: the control rule's Gibbs agent and R-learning",
     settings=Settings, quick=Settings(), full=Settings(runs=10, steps=500_000),
-    run=run, score=score, figures=Figures(_setup, _behaviour, _learning),
+    run=run, score=claims.Scored(_claims, _performance),
+    figures=Figures(_setup, _behaviour, _learning),
 )  # fmt: skip

@@ -46,7 +46,7 @@ from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov, alarm_eviden
 from bayescontrol.convergence.worlds import World, mean_rates
 from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
+from bayescontrol.lab import Claim, Columns, Experiment, wilson
 from bayescontrol.plot.chart import Guide, Panel, Series
 from bayescontrol.plot.legend import COLOUR_MARKERS
 from bayescontrol.report.tables import with_error
@@ -194,13 +194,6 @@ def detectable(settings: Settings) -> list[int]:
     return [k for k in worn if settings.steps * distances()[WORLDS[k]] >= needed]
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the worlds and the alarms."""
-    tables = _world_table(), _alarm_table(settings, columns)
-    enough = len(columns["step"]) >= FEWEST
-    return claims.score_of(_claims(settings, columns), *tables, enough=enough)
-
-
 def _alarm_shares(columns: Columns) -> FloatArray:
     """Return the share of runs with an alarm, for each world."""
     return np.asarray(np.isfinite(columns["step"]).mean(axis=0), np.float64)
@@ -310,7 +303,13 @@ def _mean(values: FloatArray) -> tuple[float, float]:
     return mean, error or 0.0
 
 
-def _world_table() -> Table:
+def _world_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Eight machines
+
+    A machine has three levers; a win pays 1, a miss 0, a loss costs 3. The first three are the
+    modes: mode k predicts that lever k is good and the others poor (.2, .4, .4), and pulls it. In
+    the others no mode predicts lever 0 correctly. Resting is always safe and earns 0.
+    """
     rows = []
     for k, world in enumerate(WORLDS):
         by_situation = all_worlds().hypothesis[k, :, k if world in INSIDE else 0]
@@ -320,17 +319,18 @@ def _world_table() -> Table:
         probabilities = by_situation[0] + (by_situation[1] - by_situation[0]) * share
         win, miss, loss = (float(f"{p:.6g}") for p in probabilities)
         rows.append((world, ABOUT[world], win, miss, loss, float(f"{probabilities @ REWARD:.3g}")))
-    return claims.table(
-        "Eight machines",
-        "world | its good lever | P(win) | P(miss) | P(loss) | reward a pull", rows,
-        "A machine has three levers; a win pays 1, a miss 0, a loss costs 3. The first three are "
-        "the modes: mode k predicts that lever k is good and the others poor (.2, .4, .4), and "
-        "pulls it. In the others no mode predicts lever 0 correctly. Resting is always safe and "
-        "earns 0.",
-    )  # fmt: skip
+    header = "world | its good lever | P(win) | P(miss) | P(loss) | reward a pull"
+    return claims.Rows(header, rows)
 
 
-def _alarm_table(settings: Settings, columns: Columns) -> Table:
+def _alarm_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned per step
+
+    δ: allowed rate of false alarms. D: distance of the world from the nearest mode, nats a step (0:
+    it is a mode). ln(1/δ) / D: no alarm is quicker on average, whatever it knows of the world. Last
+    columns: reward per step of an agent that ignores the alarm, and of one that pulls no lever
+    after it.
+    """
     share, distance = _alarm_shares(columns), distances()
     rows = []
     for k, world in enumerate(WORLDS):
@@ -340,15 +340,8 @@ def _alarm_table(settings: Settings, columns: Columns) -> Table:
         least = f"{math.log(1.0 / settings.delta) / D:.1f}" if D else "never"
         earned = (claims.format_mean(columns[agent][:, k]) for agent in ("blind", "guarded"))
         rows.append((world, f"{D:.4f}" if D else "0", alarms, median_text, least, *earned))
-    return claims.table(
-        f"Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned per step",
-        "world | D | runs with an alarm | median step | ln(1/δ) / D | ignores the alarm | rests "
-        "after the alarm", rows,
-        "δ: allowed rate of false alarms. D: distance of the world from the nearest mode, nats a "
-        "step (0: it is a mode). ln(1/δ) / D: no alarm is quicker on average, whatever it knows of "
-        "the world. Last columns: reward per step of an agent that ignores the alarm, and of one "
-        "that pulls no lever after it.",
-    )  # fmt: skip
+    header = "world | D | runs with an alarm | median step | ln(1/δ) / D"
+    return claims.Rows(f"{header} | ignores the alarm | rests after the alarm", rows)
 
 
 _LOOKS: Final = {
@@ -361,7 +354,9 @@ _Y_LIMITS: Final = (-8.0, 12.0)
 
 
 def _evidence(settings: Settings, columns: Columns) -> Figure:
-    """Eₜ compares a predictor that assumes nothing with the best of the modes: the ratio of the
+    """The evidence that no mode fits, along single runs
+
+    Eₜ compares a predictor that assumes nothing with the best of the modes: the ratio of the
     probabilities they give to the observations up to step t. The alarm is raised where a line
     reaches the dotted one, Eₜ = 1/δ. Inside the class (lever 0 is as a mode predicts) the evidence
     falls; outside it rises (worn 0.5: half of the misses of lever 0 have become losses; streaks:
@@ -370,11 +365,13 @@ def _evidence(settings: Settings, columns: Columns) -> Figure:
     shown = min(PATHS, settings.runs)
     panels = [_paths(settings, columns, k) for k in range(len(PLOTTED_WORLDS))]
     note = f"{shown} run{'s' * (shown > 1)} of each world; δ = {settings.delta:g}"
-    return Figure("The evidence that no mode fits, along single runs", panels, note)
+    return Figure(panels, note)
 
 
 def _alarms(settings: Settings, columns: Columns) -> Figure:
-    """δ is the allowed rate of false alarms. Lever 0, 1, 2: worlds that one of three modes
+    """False alarms, power, delay, and the value of the fallback
+
+    δ is the allowed rate of false alarms. Lever 0, 1, 2: worlds that one of three modes
     predicts. Worn θ: a share θ of the misses of the good lever have become losses. Streaks: losses
     come in streaks. (a) The share of false alarms stays below δ at all times. (b) True alarms are
     raised with certainty. (c) The farther the world is from the nearest mode, D nats per step, the
@@ -392,7 +389,7 @@ def _alarms(settings: Settings, columns: Columns) -> Figure:
         f"{settings.runs} run{'s' * (settings.runs > 1)}; bands of (a) and (b): Wilson's at two "
         "standard errors"
     )
-    return Figure("False alarms, power, delay, and the value of the fallback", panels, note)
+    return Figure(panels, note)
 
 
 def _paths(settings: Settings, columns: Columns, k: int) -> Panel:
@@ -454,5 +451,6 @@ experiment: Final = Experiment(
     name="misspecified",
     summary="an alarm for worlds that no mode describes: false alarms, power, and a fallback",
     settings=Settings, quick=Settings(), full=Settings(runs=5000),
-    run=run, score=score, figures=Figures(_evidence, _alarms),
+    run=run, score=claims.Scored(_claims, _world_table, _alarm_table, fewest=FEWEST),
+    figures=Figures(_evidence, _alarms),
 )  # fmt: skip

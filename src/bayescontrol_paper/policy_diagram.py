@@ -24,7 +24,7 @@ from msgspec import Meta
 from bayescontrol import Stream, TabularModes, interact
 from bayescontrol._arrays import FloatArray
 from bayescontrol.finite.examples import policy_diagram
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Colour, Dash, Panel, Series
 from bayescontrol.plot.graph import Area, Edge, Graph
 from bayescontrol.statistics.intervals import normal_quantile
@@ -124,12 +124,6 @@ def run(settings: Settings, i: int) -> Columns:
 _ALARMS: Final = 1e-3 / 4
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and the table of time shares."""
-    enough = len(columns["visits"]) >= FEWEST
-    return claims.score_of(_claims(columns), _share_table(columns), enough=enough)
-
-
 def inside_after(who: str, steps: int) -> FloatArray:
     """Return P(inside the subset after t steps | start) as an array [t, start], t = 0 … steps.
 
@@ -157,7 +151,7 @@ def _names(states: Iterable[int]) -> str:
     return " ".join(modes().labels.situations[x] for x in states)
 
 
-def _claims(columns: Columns) -> Iterator[Claim]:
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     deviation = max(float(np.abs(chain(who).sum(-1) - 1.0).max()) for who in POLICIES)
     yield Claim(
         "transitions-sum-to-1",
@@ -241,7 +235,13 @@ def _entering_claims(columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _share_table(columns: Columns) -> Table:
+def _share_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Share of the time in each state
+
+    P1: always action a. P2: always action b. By turns: either, with probability 1/2 at every step.
+    Exact: the limit of the share. Simulated: second halves of {runs} runs, mean ± standard error;
+    one number if all runs agree.
+    """
     runs = _time_in_states(columns)
     rows = [
         (name, *(cell for k, who in enumerate(POLICIES)
@@ -249,12 +249,7 @@ def _share_table(columns: Columns) -> Table:
         for x, name in enumerate(modes().labels.situations)
     ]  # fmt: skip
     header = " | ".join(f"{who}, exact | {who}, simulated" for who in POLICIES)
-    return claims.table(
-        "Share of the time in each state", f"state | {header}", rows,
-        "P1: always action a. P2: always action b. By turns: either, with probability 1/2 at every "
-        "step. Exact: the limit of the share. Simulated: second halves of "
-        f"{len(runs)} runs, mean ± standard error; one number if all runs agree.",
-    )  # fmt: skip
+    return claims.Rows(f"state | {header}", rows)
 
 
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
@@ -276,27 +271,30 @@ _LABELS: Final = {
 
 
 def _diagram(settings: Settings, columns: Columns) -> Figure:
-    """A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: after
+    """A policy diagram: states, transitions, and what each policy selects
+
+    A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: after
     action a and observation 0. The first graph shows all transitions of the world, the others those
     that remain once a policy has chosen the actions. The stronger the colour of a state, the more
     time is spent there. The outline encloses the states that the policy visits for ever: choosing a
     policy means choosing this subset.
     """
     panels = diagrams.same_frame([_world_panel(), _policy_panel("P1"), _policy_panel("P2")])
-    title = "A policy diagram: states, transitions, and what each policy selects"
-    return Figure(title, panels, paper={2: ""})
+    return Figure(panels, paper={2: ""})
 
 
 def _time(settings: Settings, columns: Columns) -> Figure:
-    """P1 always takes action a, P2 always action b; alternating, either with probability 1/2 at
+    """Time spent in each state
+
+    P1 always takes action a, P2 always action b; alternating, either with probability 1/2 at
     every step. Inside the subset: the probability of being inside the subset that a policy selects,
     after t steps. From every start a run is soon inside, and it never leaves. Time in each state:
     the share of the time in s0 … s7, exact and simulated. P1 and P2 do not visit the states outside
     their subsets; both in alternation visit all states, even s7, which neither visits by itself.
+
+    {settings.runs} runs of {settings.steps} steps, from states at random
     """
-    note = f"{settings.runs} runs of {settings.steps} steps, from states at random"
-    panels = [_inside_panel(columns), _state_panel(columns)]
-    return Figure("Time spent in each state", panels, note)
+    return Figure([_inside_panel(columns), _state_panel(columns)])
 
 
 def _world_panel() -> Panel:
@@ -383,5 +381,6 @@ experiment: Final = Experiment(
     name="policy-diagram",
     summary="states and transitions as a graph, and the subset that each policy selects",
     settings=Settings, quick=Settings(runs=400), full=Settings(runs=2000, steps=10_000),
-    run=run, score=score, figures=Figures(diagrams.interaction, _diagram, _time),
+    run=run, score=claims.Scored(_claims, _share_table, fewest=FEWEST),
+    figures=Figures(diagrams.interaction, _diagram, _time),
 )  # fmt: skip

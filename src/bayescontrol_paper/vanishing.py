@@ -42,7 +42,7 @@ from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence import Outcome, PairVerdict, check, simulate_divergences
 from bayescontrol.finite.examples import core_diagram
 from bayescontrol.finite.tabular import TabularModes
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Colour, Panel, Series
 from bayescontrol_paper import _claims as claims
 from bayescontrol_paper._claims import Pilot, format_weight, longest_pilot
@@ -139,16 +139,13 @@ def exponents(settings: Settings, columns: Columns) -> FloatArray:
     return np.asarray(np.log(v[:, -1] / v[:, early]) / math.log(t[-1] / t[early]))
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the classes and the final weights."""
-    table = claims.class_table(
-        "Three classes of modes", "class | modes | true mode m* | what it is",
-        {name: (class_of(name), true, ABOUT[name]) for name, true in CLASSES.items()},
-        "The core of m*: the modes that its policy cannot tell from it.",
-    )  # fmt: skip
-    enough = len(columns[f"{FIVE} posterior"]) >= FEWEST
-    made = _claims(settings, columns)
-    return claims.score_of(made, table, _weight_table(columns), enough=enough)
+def _class_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Three classes of modes
+
+    The core of m*: the modes that its policy cannot tell from it.
+    """
+    about = {name: (class_of(name), true, ABOUT[name]) for name, true in CLASSES.items()}
+    return claims.class_rows("class | modes | true mode m* | what it is", about)
 
 
 def others(name: str, inside: bool) -> list[int]:
@@ -230,7 +227,15 @@ def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _weight_table(columns: Columns) -> Table:
+def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Posterior weights at the end, inside and outside the core
+
+    Core: a mode is inside the core of the true mode m* if the policy of m* never produces
+    observations that distinguish the two, and outside otherwise. Acts: whether the mode's policy
+    equals that of m* wherever the agent can be late (alike) or not (differently). Both columns are
+    exact. Weights are quantiles over {runs} runs. (.8, .5) is a bandit whose arms win with
+    probability .8 and .5.
+    """
     rows = []
     for name, true_mode in CLASSES.items():
         v = columns[f"{name} posterior"][:, -1]
@@ -242,15 +247,8 @@ def _weight_table(columns: Columns) -> Table:
             acts_text = "differently" if found.act_differently else "alike"
             interval = low if low == high else f"{low} … {high}"
             rows.append((name, class_of(name).name(m), core_text, acts_text, middle, interval))
-    return claims.table(
-        "Posterior weights at the end, inside and outside the core",
-        "class | mode | core of m* | acts | median weight | 5 % to 95 % quantile", rows,
-        "Core: a mode is inside the core of the true mode m* if the policy of m* never produces "
-        "observations that distinguish the two, and outside otherwise. Acts: whether the mode's "
-        "policy equals that of m* wherever the agent can be late (alike) or not (differently). "
-        f"Both columns are exact. Weights are quantiles over {len(v)} runs. (.8, .5) is a bandit "
-        "whose arms win with probability .8 and .5.",
-    )  # fmt: skip
+    header = "class | mode | core of m* | acts | median weight | 5 % to 95 % quantile"
+    return claims.Rows(header, rows)
 
 
 #: (.5, .5), outside the core.
@@ -258,7 +256,9 @@ _STRANGER: Final = 4
 
 
 def _vanishing(settings: Settings, columns: Columns) -> Figure:
-    """m* is the true mode. Its core contains the modes that its policy cannot tell from it; d is
+    """Whose weight vanishes, and how fast
+
+    m* is the true mode. Its core contains the modes that its policy cannot tell from it; d is
     the evidence for m* against a mode; (.8, .5) is a bandit whose two arms win with probability .8
     and .5. Modes outside the core lose weight exponentially, a straight line in (a) and (b), and
     never exceed the dashed bound. Inside, m3 and m4 act as m* does and keep their weight. In (c) a
@@ -266,6 +266,8 @@ def _vanishing(settings: Settings, columns: Columns) -> Figure:
     often it acts: it falls like 1/t, a straight line on these axes. (d) Vanishing almost surely may
     take long: in the core diagram m2 is refuted only in states that m* reaches with three steps in
     a row, and while m2 has most of the weight, m* is rarely drawn three times in a row.
+
+    {settings.runs} runs; lines are medians, bands contain 90 % of the runs
     """
     panels = [
         _falls(settings, columns, FIVE, "(a) Five modes: two outside the core of m*", 1e-8),
@@ -273,8 +275,7 @@ def _vanishing(settings: Settings, columns: Columns) -> Figure:
         _bias_grid_panel(settings, columns),
         _left_panel(settings, columns),
     ]
-    note = f"{settings.runs} runs; lines are medians, bands contain 90 % of the runs"
-    return Figure("Whose weight vanishes, and how fast", panels, note)
+    return Figure(panels)
 
 
 def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: float) -> Panel:
@@ -337,5 +338,5 @@ experiment: Final = Experiment(
     name="vanishing",
     summary="whose weight vanishes, how fast, and who keeps it: outside the core and inside",
     settings=Settings, quick=Settings(runs=250), full=Settings(runs=2000, long_steps=10_000),
-    run=run, score=score, figures=Figures(_vanishing),
+    run=run, score=claims.Scored(_claims, _class_table, _weight_table, fewest=FEWEST), figures=Figures(_vanishing),
 )  # fmt: skip
