@@ -409,23 +409,17 @@ class Rows(NamedTuple):
     paper: int = 0
 
 
-@dataclass(frozen=True, init=False)
 class Scored:
     """The claims of an experiment, if there are at least `fewest` runs, and its tables.
 
     The docstring of a function for a table is the title of the table and its note.
     """
 
-    claims: Callable[[Any, Columns], Iterable[Claim]]
-    tables: tuple[Callable[[Any, Columns], Rows], ...]
-    fewest: int
-
     def __init__(
         self, claims: Callable[[Any, Columns], Iterable[Claim]],
         *tables: Callable[[Any, Columns], Rows], fewest: int = 1,
     ) -> None:  # fmt: skip
-        for name, value in (("claims", claims), ("tables", tables), ("fewest", fewest)):
-            object.__setattr__(self, name, value)
+        self.claims, self.tables, self.fewest = claims, tables, fewest
 
     def __call__(self, settings: object, columns: Columns) -> Score:
         """Make the claims and the tables."""

@@ -17,7 +17,6 @@ ending `_figure`, is the name of the figure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -48,14 +47,11 @@ class Figure(NamedTuple):
         return Chart(title, self.panels, text, columns, self.note or note, self.paper)
 
 
-@dataclass(frozen=True, init=False)
 class Figures:
     """The figures of an experiment, one for each of the functions."""
 
-    functions: tuple[Callable[[Any, Columns], Figure], ...]
-
     def __init__(self, *functions: Callable[[Any, Columns], Figure]) -> None:
-        object.__setattr__(self, "functions", functions)
+        self.functions = functions
 
     def __call__(self, settings: object, columns: Columns) -> dict[str, Chart]:
         """Draw all figures."""

@@ -54,7 +54,6 @@ from bayescontrol.lab import Claim, Columns, Experiment, mean_and_error
 from bayescontrol.plot.chart import Colour, Guide, Panel, Region, Series, Word
 from bayescontrol.statistics import bernstein, compare_pair
 from bayescontrol_paper import _claims as claims
-from bayescontrol_paper._claims import Runs, by_name, named_streams
 from bayescontrol_paper._figures import Figure, Figures
 
 #: The agents of the paper's figure, as printed or as we read them (docs/errata.md).
@@ -70,7 +69,7 @@ PRINTED: Final = "ε-greedy as printed, ε α⁻ᵗ"
 class Settings(claims.Size):
     """Settings of `bandit`."""
 
-    runs: Runs = 1000
+    runs: claims.Runs = 1000
     steps: Annotated[int, Meta(ge=1, le=5000, description="pulls in a run")] = 1000
     levers: Annotated[int, Meta(ge=2, le=256, description="number of levers, N")] = 10
     window: Annotated[int, Meta(ge=1, description="steps of the early and late averages")] = 100
@@ -131,7 +130,7 @@ def run(settings: Settings, run: int) -> Columns:
     for name, biases in worlds.items():
         for label, make in AGENTS.items():
             stream_names = f"{name}: {_CHANCE.get(label, label)}", f"{name}: environment"
-            streams = named_streams(settings.seed, run, *stream_names)
+            streams = claims.named_streams(settings.seed, run, *stream_names)
             world = bandit.environment(biases)
             records[name, label] = interact(make(settings), world, settings.steps, streams=streams)
     return {
@@ -160,18 +159,18 @@ class Results:
 
     def reward(self, agent: str) -> FloatArray:
         """Return o_t for every run and step."""
-        return by_name(AGENTS, self.columns["reward"])[agent].astype(np.float64)
+        return claims.by_name(AGENTS, self.columns["reward"])[agent].astype(np.float64)
 
     def best(self, agent: str) -> FloatArray:
         """Return 1 where the best lever was pulled, else 0."""
         best = self.columns["bias"].argmax(axis=1)
-        pulled = by_name(AGENTS, self.columns["action"])[agent]
+        pulled = claims.by_name(AGENTS, self.columns["action"])[agent]
         return np.asarray(pulled == best[:, None], np.float64)
 
     def regret(self, agent: str, *, even: bool = False) -> FloatArray:
         """Return R_t for the drawn biases, or for the evenly spaced ones."""
         bias = evenly_spaced(self.columns["bias"]) if even else self.columns["bias"]
-        pulled = by_name(AGENTS, self.columns["even_action" if even else "action"])[agent]
+        pulled = claims.by_name(AGENTS, self.columns["even_action" if even else "action"])[agent]
         step_regret = bias.max(axis=1, keepdims=True) - np.take_along_axis(bias, pulled, axis=1)
         return np.asarray(step_regret.cumsum(axis=1))
 
@@ -556,10 +555,9 @@ def _three_levers(title: str, apart: float, words: Mapping[str, tuple[float, ...
     )  # fmt: skip
 
 
-experiment = Experiment(
-    name="bandit",
-    summary="control rule, ε-greedy and Gittins at ten levers: reward, best lever, regret",
-    settings=Settings, quick=Settings(), full=Settings(),
-    run=run, score=claims.Scored(_claims, _rewards, _indices),
+experiment: Final = Experiment(
+    "bandit", "control rule, ε-greedy and Gittins at ten levers: reward, best lever, regret",
+    Settings, quick=Settings(), full=Settings(), run=run,
+    score=claims.Scored(_claims, _rewards, _indices),
     figures=Figures(_performance, _regret, _best_lever_regions),
 )  # fmt: skip

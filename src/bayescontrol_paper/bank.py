@@ -45,7 +45,6 @@ from bayescontrol.lqr import LinearQuadratic, LinearSystem
 from bayescontrol.plot.chart import Panel
 from bayescontrol_paper import _claims as claims
 from bayescontrol_paper import _motor as motors
-from bayescontrol_paper._claims import Runs, by_name, by_names, format_mean, without_nan
 from bayescontrol_paper._figures import Figure, Figures, sorted_runs
 from bayescontrol_paper._motor import Motor, motor_bank
 
@@ -78,7 +77,7 @@ ENOUGH: Final = 20
 class Settings(claims.Size):
     """Settings of `bank`."""
 
-    runs: Runs = 50
+    runs: claims.Runs = 50
     steps: Annotated[int, Meta(ge=2, description="steps of the motor")] = 400
     unit_steps: Annotated[int, Meta(ge=100, description="steps of the plants in SI units")] = 10_000
     unit_runs: Annotated[int, Meta(ge=1, description="replicas of the plants in SI units")] = 50
@@ -245,10 +244,12 @@ class Results:
     """The columns by scenario, agent and plant; the first axis of every array is the run."""
 
     def __init__(self, columns: Columns) -> None:
-        self.cost = by_names(MOTORS, AGENTS, columns["cost"])
-        self.p_true = by_name(MOTORS, columns["p_true"])
-        self.units = by_names(plants(), Controlled._fields, without_nan(columns["units"]))
-        times = by_name(timed_banks(), columns["times"])
+        self.cost = claims.by_names(MOTORS, AGENTS, columns["cost"])
+        self.p_true = claims.by_name(MOTORS, columns["p_true"])
+        self.units = claims.by_names(
+            plants(), Controlled._fields, claims.without_nan(columns["units"])
+        )
+        times = claims.by_name(timed_banks(), columns["times"])
         self.times = {name: v.ravel() for name, v in times.items()}
 
 
@@ -317,7 +318,7 @@ def _motor_costs(settings: Settings, columns: Columns) -> claims.Rows:
     means of {runs} runs with their standard errors; all agents met the same motors
     """
     cost = Results(columns).cost.values()
-    rows = [(a, *(format_mean(c[a] / c[ORACLE].mean()) for c in cost)) for a in AGENTS]
+    rows = [(a, *(claims.format_mean(c[a] / c[ORACLE].mean()) for c in cost)) for a in AGENTS]
     return claims.Rows(f"agent | {' | '.join(MOTORS)}", rows)
 
 
@@ -329,7 +330,7 @@ def _si_plants(settings: Settings, columns: Columns) -> claims.Rows:
     units = Results(columns).units
     rows = [
         (name, f"{np.median(v['excess']):.2%}", f"{v['excess'].max():.2%}",
-         format_mean(v["average"]), f"{np.median(v['search']):.0f}")
+         claims.format_mean(v["average"]), f"{np.median(v['search']):.0f}")
         for name, v in units.items()
     ]  # fmt: skip
     header = "plant | excess of the final gain, median | largest | average cost / optimum"
@@ -343,7 +344,9 @@ def _times(settings: Settings, columns: Columns) -> claims.Rows:
     until the true plant, whose controller is in charge, is 99 times as probable
     """
     simulated = Results(columns).times.items()
-    rows = [(name, f"{predicted_times()[name]:.1f}", format_mean(t)) for name, t in simulated]
+    rows = [
+        (name, f"{predicted_times()[name]:.1f}", claims.format_mean(t)) for name, t in simulated
+    ]
     return claims.Rows("bank | predicted | simulated", rows)
 
 
@@ -366,12 +369,10 @@ def _cost_panel(cost: Mapping[str, FloatArray], noise: float) -> Panel:
     return sorted_runs(ratios, title, ylabel, yscale="log2")
 
 
-experiment = Experiment(
-    name="bank",
-    summary="a bank of experts on a plant: costs on a motor, plants in SI units, predicted times",
-    settings=Settings, quick=Settings(runs=8, unit_runs=1, times=10),
-    full=Settings(runs=200, unit_runs=50, times=20),
-    run=run, score=claims.Scored(_claims, _motor_costs, _si_plants, _times),
-    figures=Figures(_cost),
+experiment: Final = Experiment(
+    "bank", "a bank of experts on a plant: costs on a motor, plants in SI units, predicted times",
+    Settings, quick=Settings(runs=8, unit_runs=1, times=10),
+    full=Settings(runs=200, unit_runs=50, times=20), run=run,
+    score=claims.Scored(_claims, _motor_costs, _si_plants, _times), figures=Figures(_cost),
     full_only=("drawn-cost", "plant-units", "predicted-times"),
 )  # fmt: skip

@@ -516,10 +516,9 @@ def _share_panel(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-experiment = Experiment(
-    name="chain",
-    summary="time to identify a k-step chain: control rule, Bayes-optimal, held modes",
-    settings=Settings, quick=Settings(runs=400), full=Settings(runs=4000, steps=200_000),
-    run=run, score=Scored(_claims, _times, _growing_times),
+experiment: Final = Experiment(
+    "chain", "time to identify a k-step chain: control rule, Bayes-optimal, held modes", Settings,
+    quick=Settings(runs=400), full=Settings(runs=4000, steps=200_000), run=run,
+    score=Scored(_claims, _times, _growing_times),
     figures=Figures(_identification_time_figure, _growing_chain_figure),
 )  # fmt: skip

@@ -59,7 +59,6 @@ from bayescontrol.lqr import LinearPlant, LinearQuadratic, LinearSystem, SystemP
 from bayescontrol.plot.chart import Panel, Series
 from bayescontrol.statistics import Comparison, compare_pairs
 from bayescontrol_paper import _claims as claims
-from bayescontrol_paper._claims import Runs, by_name, by_names, format_mean, named_streams
 from bayescontrol_paper._figures import Figure, Figures, sorted_runs
 from bayescontrol_paper._motor import RATE, interacting_agent, motor_cost
 
@@ -85,7 +84,7 @@ FACTORS: Final = {CONTEXTS: 0.98, PLANT: 0.98}
 class Settings(claims.Size):
     """Settings of `changing`."""
 
-    runs: Runs = 200
+    runs: claims.Runs = 200
     fast_steps: Annotated[int, Meta(ge=2, description="pulls with fast changes")] = 2_500
     slow_steps: Annotated[int, Meta(ge=2, description="pulls with slow changes")] = 20_000
     still_steps: Annotated[int, Meta(ge=2, description="pulls without a change")] = 1_000
@@ -145,7 +144,9 @@ def play(settings: Settings, run: int, name: str, makers: Mapping[str, Maker]) -
     (bandit, world), steps, played = draw_bandit(settings, run, name), settings.steps(name), {}
     for label, make in makers.items():
         agent, copied = make(bandit, steps), deepcopy(world)
-        streams = named_streams(settings.seed, run, f"{name}: {label}", f"{name}: environment")
+        streams = claims.named_streams(
+            settings.seed, run, f"{name}: {label}", f"{name}: environment"
+        )
         regret = metrics.regret(interact(agent, copied, steps, streams=streams), copied)
         played[label] = Played(regret[checkpoints(steps) - 1], agent)
     return played
@@ -187,7 +188,7 @@ def play_contexts(settings: Settings, run: int, label: str, factor: float) -> fl
     steps, stream = settings.context_steps, Stream.named(settings.seed, run, "contexts: world")
     world = _CONTEXTUAL.changing().draw(stream, rate=RATES[CONTEXTS], steps=steps)
     start = world.start
-    streams = named_streams(settings.seed, run, "contexts: agent", "contexts: environment")
+    streams = claims.named_streams(settings.seed, run, "contexts: agent", "contexts: environment")
     agent = linear_agent(_CONTEXTUAL, label, factor, start)
     record = interact(agent, world, steps, streams=streams)
     return float(metrics.regret(record, world, start)[-1])
@@ -211,7 +212,7 @@ def play_plant(settings: Settings, run: int, label: str, factor: float) -> float
     """Return the cost of an agent on a plant that jumps, relative to the optimum."""
     systems, agent = draw_systems(settings, run), linear_agent(_QUADRATIC, label, factor)
     plant = ChangingEnvironment({t: LinearPlant(system) for t, system in systems.items()})
-    streams = named_streams(settings.seed, run, "plant: agent", "plant: environment")
+    streams = claims.named_streams(settings.seed, run, "plant: agent", "plant: environment")
     optimum = float(np.mean([system.best_cost for system in systems.values()]))
     try:
         record = interact(agent, plant, settings.plant_steps, streams=streams)
@@ -252,10 +253,10 @@ class Results:
     def __init__(self, settings: Settings, columns: Columns) -> None:
         self.settings = settings
         #: The regret at the checkpoints.
-        self.regret = by_names(BANDITS, AGENTS, columns["regret"])
-        self.log_hazard = by_name((FAST, SLOW), columns["log_hazard"])
+        self.regret = claims.by_names(BANDITS, AGENTS, columns["regret"])
+        self.log_hazard = claims.by_name((FAST, SLOW), columns["log_hazard"])
         #: The regret with contexts, and log₁₀ of the cost of the plant.
-        self.linear = by_names(LINEAR, LINEAR_AGENTS, claims.without_nan(columns["linear"]))
+        self.linear = claims.by_names(LINEAR, LINEAR_AGENTS, claims.without_nan(columns["linear"]))
         self.linear[PLANT] = {a: np.log10(cost) for a, cost in self.linear[PLANT].items()}
         #: The cost of the motor by the rule, and by interacting models that know the rate.
         self.motor = claims.without_nan(columns["motor"]).T
@@ -277,7 +278,7 @@ _SHARES: Final = {
 }
 #: The largest cost of the motor relative to that of interacting models with the known rate.
 _MOTOR_LIMIT: Final = 1.05
-#: Runs of the pilot in which both hazards were within a factor of ten, and all its runs.
+#: claims.Runs of the pilot in which both hazards were within a factor of ten, and all its runs.
 _PILOT: Final = (196, 200)
 _ALARMS: Final = 0.01
 
@@ -300,7 +301,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         yield claims.at_most(
             name, share, rule, static, f"mean regret {when}, after {steps(world):,} steps, as a "
             "multiple of that of the static rule",
-            f"{format_mean(rule)}, static rule {format_mean(static)}",
+            f"{claims.format_mean(rule)}, static rule {claims.format_mean(static)}",
         )  # fmt: skip
     yield _linear_claim(results)
     yield _hazard_claim(results)
@@ -341,7 +342,7 @@ def _hazard_claim(results: Results) -> Claim:
         "rate, after fast and after slow changes",
         "ours", f">= {least / near.size:.3g}", *claims.share_and_error(near),
         bool(near.sum() >= least),
-        ", ".join(f"{name}: log₁₀ h = {format_mean(v)}" for name, v in means.items()),
+        ", ".join(f"{name}: log₁₀ h = {claims.format_mean(v)}" for name, v in means.items()),
         threshold_origin=f"pilot on seed 1000: {hits} of {runs} runs (false alarms: 1 in 100)",
     )  # fmt: skip
 
@@ -352,7 +353,7 @@ def _regret_table(settings: Settings, columns: Columns) -> claims.Rows:
     means of {settings.runs:,} runs with their standard errors; all agents met the same worlds
     """
     total = Results(settings, columns).total
-    rows = [(a, *(format_mean(total(name, a)) for name in BANDITS)) for a in AGENTS]
+    rows = [(a, *(claims.format_mean(total(name, a)) for name in BANDITS)) for a in AGENTS]
     steps = " | ".join(f"{name}, {settings.steps(name):,} steps" for name in BANDITS)
     return claims.Rows(f"agent | {steps}", rows)
 
@@ -365,7 +366,7 @@ def _linear_table(settings: Settings, columns: Columns) -> claims.Rows:
     linear = Results(settings, columns).linear
     factors = {FORGETTING: ", ".join(f"{factor:g}" for factor in FACTORS.values())}
     rows = [
-        (a, *(format_mean(linear[name][a]) for name in LINEAR), factors.get(a, ""))
+        (a, *(claims.format_mean(linear[name][a]) for name in LINEAR), factors.get(a, ""))
         for a in LINEAR_AGENTS
     ]
     header = "agent | contexts: regret | plant: log₁₀ of cost / optimum | forgetting factors"
@@ -413,12 +414,10 @@ def _regrets(results: Results, name: str, title: str) -> Panel:
     return Panel(title, "step t", "regret Rₜ", series, legend="below")
 
 
-experiment = Experiment(
-    name="changing",
-    summary="worlds that change: regret of the rule with change points, static rule, KL-UCB",
-    settings=Settings, quick=Settings(runs=40, linear_runs=12, motor_runs=2),
-    full=Settings(runs=2000, linear_runs=200, motor_runs=20),
-    run=run, score=claims.Scored(_claims, _regret_table, _linear_table),
-    figures=Figures(_regret, _linear),
+experiment: Final = Experiment(
+    "changing", "worlds that change: regret of the rule with change points, static rule, KL-UCB",
+    Settings, quick=Settings(runs=40, linear_runs=12, motor_runs=2),
+    full=Settings(runs=2000, linear_runs=200, motor_runs=20), run=run,
+    score=claims.Scored(_claims, _regret_table, _linear_table), figures=Figures(_regret, _linear),
     full_only=("fast-changes", "no-change-price"),
 )  # fmt: skip

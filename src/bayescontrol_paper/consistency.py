@@ -262,8 +262,7 @@ def _panel(title: str, ylabel: str, values: Any) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="consistency",
-    summary="two modes that cannot be told apart and act differently, and their repair",
-    settings=Settings, quick=Settings(runs=400), full=Settings(runs=5000, steps=1000),
-    run=run, score=claims.Scored(_claims, _classes, fewest=FEWEST), figures=Figures(_modes, _settling),
+    "consistency", "two modes that cannot be told apart and act differently, and their repair",
+    Settings, quick=Settings(runs=400), full=Settings(runs=5000, steps=1000), run=run,
+    score=claims.Scored(_claims, _classes, fewest=FEWEST), figures=Figures(_modes, _settling),
 )  # fmt: skip

@@ -49,7 +49,6 @@ from bayescontrol.plot.chart import Panel, Series
 from bayescontrol.schedules import every_step
 from bayescontrol.statistics import bernstein
 from bayescontrol_paper import _claims as claims
-from bayescontrol_paper._claims import Pilot, format_mean
 from bayescontrol_paper._diagrams import state_path
 from bayescontrol_paper._figures import Figure, Figures, mean_of_runs
 from bayescontrol_paper._five_modes import TRUE, five_modes
@@ -162,10 +161,10 @@ def run(settings: Settings, i: int) -> Columns:
 NEAR: Final = 0.05
 _ALARMS: Final = 1e-3
 _PILOT: Final = {
-    "five modes": Pilot(0.0174, 0.103, 1000),
-    "goal worlds": Pilot(0.0, 0.0, 1000),
-    "chain": Pilot(0.0, 0.0, 1000),
-    "bias grid": Pilot(0.0184, 0.0387, 1000),
+    "five modes": claims.Pilot(0.0174, 0.103, 1000),
+    "goal worlds": claims.Pilot(0.0, 0.0, 1000),
+    "chain": claims.Pilot(0.0, 0.0, 1000),
+    "bias grid": claims.Pilot(0.0184, 0.0387, 1000),
 }
 
 
@@ -264,7 +263,7 @@ def _distances(settings: Settings, columns: Columns) -> claims.Rows:
     for name, case in cases().items():
         first, late = columns[name][:, 0], columns[f"{name} late"]
         verdict, share = WORDS[case.exact_outcome()], float((late > NEAR).mean())
-        rows.append((name, verdict, float(f"{first.mean():.3g}"), format_mean(late), share))
+        rows.append((name, verdict, float(f"{first.mean():.3g}"), claims.format_mean(late), share))
     header = f"class | verdict | first step | last tenth | runs above {NEAR:g}"
     return claims.Rows(header, rows)
 
@@ -299,8 +298,9 @@ def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="convergence",
-    summary="does the agent come to act as the true mode does? six classes, each with its verdict",
-    settings=Settings, quick=Settings(runs=250, steps=400), full=Settings(runs=2000, steps=2000),
-    run=run, score=claims.Scored(_claims, _classes, _distances, fewest=FEWEST), figures=Figures(_convergence),
+    "convergence",
+    "does the agent come to act as the true mode does? six classes, each with its verdict",
+    Settings, quick=Settings(runs=250, steps=400), full=Settings(runs=2000, steps=2000), run=run,
+    score=claims.Scored(_claims, _classes, _distances, fewest=FEWEST),
+    figures=Figures(_convergence),
 )  # fmt: skip

@@ -27,13 +27,13 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import TabularModes, interact
 from bayescontrol._arrays import FloatArray, IntArray
-from bayescontrol.convergence import core
-from bayescontrol.convergence.divergence import Divergences, divergences
+from bayescontrol.convergence import core, divergences
+from bayescontrol.convergence.divergence import Divergences
 from bayescontrol.convergence.worlds import World, mean_rates
 from bayescontrol.finite.examples import core_diagram
-from bayescontrol.finite.tabular import Labels, TabularModes
-from bayescontrol.interaction import interact
+from bayescontrol.finite.tabular import Labels
 from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Guide, Panel, Series
 from bayescontrol.schedules import Every, Schedule, every_step
@@ -447,9 +447,8 @@ def _rule(settings: Settings, columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="core", summary="three hypotheses: what each policy can refute, and how long it must act",
-    settings=Settings, quick=Settings(runs=300), full=Settings(runs=2000, steps=10_000),
-    run=run,
+    "core", "three hypotheses: what each policy can refute, and how long it must act", Settings,
+    quick=Settings(runs=300), full=Settings(runs=2000, steps=10_000), run=run,
     score=claims.Scored(_claims, _mode_table, _rate_table, _weight_table, fewest=FEWEST),
     figures=Figures(_hypotheses, _evidence),
 )  # fmt: skip

@@ -295,24 +295,18 @@ class Identity(NamedTuple):
 
 IDENTITIES: Final = (
     Identity(
-        "prior-preserved",
-        "causal agent: E[posterior] = prior, after every step",
+        "prior-preserved", "causal agent: E[posterior] = prior, after every step",
         "naive agent: E[posterior] differs from the prior",
     ),
     Identity(
-        "match-rate",
-        "causal agent: P(drawn mode = m*) = E[Σ posterior²], at every draw",
+        "match-rate", "causal agent: P(drawn mode = m*) = E[Σ posterior²], at every draw",
         "naive agent: P(drawn mode = m*) is below E[Σ posterior²]",
     ),
     Identity(
-        "ville",
-        "causal agent: P(posterior(m*) < δ prior(m*) at some t) ≤ δ",
-        "naive agent: P(posterior(m*) < δ prior(m*) at some t) > δ",
-        bound=True,
+        "ville", "causal agent: P(posterior(m*) < δ prior(m*) at some t) ≤ δ",
+        "naive agent: P(posterior(m*) < δ prior(m*) at some t) > δ", bound=True,
     ),
-)
-
-
+)  # fmt: skip
 #: An identity fails if its exact values differ by more than this.
 _CLEAR_GAP: Final = 0.01
 _ORIGIN: Final = (
@@ -497,11 +491,11 @@ def _delusion(settings: Settings, columns: Columns) -> Figure:
     The causal agent is right as often as it believes (a), keeps the prior on average (b) and
     stays below the bound (d); the naive agent does none of this. (c) counts the false bits in the
     actions of each agent; only the naive agent uses them as evidence.
+
+    means of {settings.runs} replicas, bands of two standard errors
     """
     runs = all_trajectories(settings, columns)
-    panels = [_trust(columns, runs), _mean(settings, runs), _bits(columns), _ville(runs)]
-    note = f"means of {settings.runs} replicas, bands of two standard errors"
-    return Figure(panels, note)
+    return Figure([_trust(columns, runs), _mean(settings, runs), _bits(columns), _ville(runs)])
 
 
 def _trust(columns: Columns, runs: AllTrajectories) -> Panel:
@@ -564,8 +558,7 @@ def _ville(runs: AllTrajectories) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="delusion",
-    summary="an agent that takes its own actions for evidence, against the control rule",
-    settings=Settings, quick=Settings(runs=600), full=Settings(runs=10_000, steps=100),
-    run=run, score=score, figures=Figures(_delusion),
+    "delusion", "an agent that takes its own actions for evidence, against the control rule",
+    Settings, quick=Settings(runs=600), full=Settings(runs=10_000, steps=100), run=run, score=score,
+    figures=Figures(_delusion),
 )  # fmt: skip

@@ -31,8 +31,8 @@ from msgspec import Meta
 
 from bayescontrol import TabularModes, kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
-from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
-from bayescontrol.convergence.core import core
+from bayescontrol.convergence import core, simulate_divergences
+from bayescontrol.convergence.boundedness import Ensemble
 from bayescontrol.convergence.worlds import World, mean_rates
 from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Dash, Guide, Panel, Series
@@ -454,10 +454,9 @@ def _widths_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="divergence",
-    summary="evidence against wrong modes: which processes diverge, under which policy, "
-    "and how far they deviate from their mean",
-    settings=Settings, quick=Settings(runs=240), full=Settings(runs=2000, steps=1600),
-    run=run, score=claims.Scored(_claims, _mode_table, _rate_table, fewest=FEWEST),
+    "divergence",
+    "evidence against wrong modes: which processes diverge, under which policy, " "and how far they deviate from their mean",
+    Settings, quick=Settings(runs=240), full=Settings(runs=2000, steps=1600), run=run,
+    score=claims.Scored(_claims, _mode_table, _rate_table, fewest=FEWEST),
     figures=Figures(_processes, _policies, _bands),
 )  # fmt: skip

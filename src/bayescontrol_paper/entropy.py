@@ -258,9 +258,8 @@ def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guid
     )  # fmt: skip
 
 
-experiment = Experiment(
-    name="entropy",
-    summary="D and C in bits: the naive mixture minimises the one, the control rule the other",
-    settings=Settings, quick=Settings(runs=120), full=Settings(runs=1000, steps=6, competitors=60),
-    run=run, score=Scored(_claims, _by_agent, _by_weighting), figures=Figures(_entropy),
+experiment: Final = Experiment(
+    "entropy", "D and C in bits: the naive mixture minimises the one, the control rule the other",
+    Settings, quick=Settings(runs=120), full=Settings(runs=1000, steps=6, competitors=60), run=run,
+    score=Scored(_claims, _by_agent, _by_weighting), figures=Figures(_entropy),
 )  # fmt: skip

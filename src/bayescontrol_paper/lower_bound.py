@@ -373,8 +373,9 @@ def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="lower-bound",
-    summary="how rarely the true mode ever loses its weight, and a deluded agent for comparison",
-    settings=Settings, quick=Settings(runs=1000, steps=100), full=Settings(runs=20_000),
-    run=run, score=claims.Scored(_claims, _world_table, _share_table, fewest=FEWEST), figures=Figures(_lower_bound),
+    "lower-bound",
+    "how rarely the true mode ever loses its weight, and a deluded agent for comparison", Settings,
+    quick=Settings(runs=1000, steps=100), full=Settings(runs=20_000), run=run,
+    score=claims.Scored(_claims, _world_table, _share_table, fewest=FEWEST),
+    figures=Figures(_lower_bound),
 )  # fmt: skip

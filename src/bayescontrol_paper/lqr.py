@@ -55,7 +55,6 @@ from bayescontrol.lqr import (
 from bayescontrol.plot.chart import Panel, Region, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol_paper import _claims as claims
-from bayescontrol_paper._claims import Runs, by_name, named_streams, table
 from bayescontrol_paper._figures import Figure, Figures
 
 RULE: Final = "control rule"
@@ -71,7 +70,7 @@ EXPLORING: Final = "certainty equivalence, exploring"
 class Settings(claims.Size):
     """Settings of `lqr`."""
 
-    runs: Runs = 10
+    runs: claims.Runs = 10
     steps: Annotated[int, Meta(ge=64, description="steps of a run")] = 10_000
     warm_up: Annotated[int, Meta(ge=0, description="initial steps of noise")] = 20
     exploration: Annotated[float, Meta(ge=0, description="first deviation of the input")] = 1.0
@@ -159,7 +158,7 @@ def _play(
     at, plant = checkpoints(settings), system(name)
     agent, world = AGENTS[agent_name](settings, plant), LinearPlant(plant)
     names = f"{name}: {agent_name}", f"{name}: environment"
-    streams = named_streams(settings.seed, run, *names)
+    streams = claims.named_streams(settings.seed, run, *names)
     costs, coefficients = np.full((2, at.size), np.inf), np.zeros((at.size, 5))
     records, spent, done = [], 0.0, 0
     for c, t in enumerate(at):
@@ -184,7 +183,7 @@ def _play(
 def _best_total_cost(settings: Settings, run: int, name: str) -> FloatArray:
     """Return the total cost of the best controller up to each step, with the same noise."""
     plant, world = system(name), LinearPlant(system(name))
-    streams = named_streams(settings.seed, run, name, f"{name}: environment")
+    streams = claims.named_streams(settings.seed, run, name, f"{name}: environment")
     record = interact(OptimalController(plant), world, settings.steps, streams=streams)
     return np.asarray(world.costs(record).cumsum())
 
@@ -241,7 +240,7 @@ class Results:
 
     def column(self, name: str, plant: str, agent: str) -> FloatArray:
         """Return a column, by run."""
-        return by_name(AGENTS, by_name(PLANTS, self.columns[name])[plant])[agent]
+        return claims.by_name(AGENTS, claims.by_name(PLANTS, self.columns[name])[plant])[agent]
 
 
 def exponent(regret: FloatArray) -> tuple[float, float]:
@@ -287,13 +286,13 @@ def _slopes(curves: FloatArray) -> FloatArray:
 #: Plants that are stable without control.
 STABLE: Final = tuple(name for name in PLANTS if system(name).radius < 1.0 - 1e-9)
 
-#: Runs within the bound and runs of the pilot; the false-alarm rate.
+#: claims.Runs within the bound and runs of the pilot; the false-alarm rate.
 _PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
 _ALARMS: Final = 0.01
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and a table for each plant."""
+    """Make all claims, and a claims.table for each plant."""
     results = Results(settings, columns)
     tables = (*(_table(results, plant) for plant in PLANTS), _comparison_table(results))
     return Score(tuple(_claims(results)), tables)
@@ -357,7 +356,7 @@ def _comparison_table(results: Results) -> Table:
         cells = (_format_cells(results, plant, agent) for agent in (WARM, baseline))
         share = with_error(*claims.share_and_error(ours < theirs))
         rows.append((baseline, plant, share, verdict, *map(" / ".join, zip(*cells, strict=True))))
-    return table(
+    return claims.table(
         f"After {results.settings.warm_up} steps of noise: the regret of the rule and of certainty "
         "equivalence",
         "compared with | plant | runs with less regret | regret | regret / J* | late exponent | "
@@ -386,7 +385,7 @@ def _table(results: Results, plant: str) -> Table:
         return agent, *excesses, total, high_regret, *slopes, int(redrawn)
 
     s = system(plant)
-    return table(
+    return claims.table(
         f"{plant}: {s.states} states, {s.inputs} inputs, |λ(A)| up to {s.radius:.3f}, "
         f"J* = {s.best_cost:.4g}",
         "controller | J(K) above J* | quartiles | regret / J* | its 90 % quantile | exponent | "
@@ -468,7 +467,10 @@ def _regret_panel(results: Results, plant: str) -> Panel:
 
 def _posterior_panel(results: Results, plant: str) -> Panel:
     settings, (row, j, k, x_name, y_name) = results.settings, PAIRS[plant]
-    t, coefficients = checkpoints(settings), by_name(PAIRS, results.columns["posterior"])[plant]
+    t, coefficients = (
+        checkpoints(settings),
+        claims.by_name(PAIRS, results.columns["posterior"])[plant],
+    )
     first = min(max(4, settings.warm_up), settings.steps)
     wanted_times = np.geomspace(first, settings.steps, len(_SHADES))
     angle = np.linspace(0.0, 2 * np.pi, 120, endpoint=False)
@@ -487,10 +489,9 @@ def _posterior_panel(results: Results, plant: str) -> Panel:
     )  # fmt: skip
 
 
-experiment = Experiment(
-    name="lqr",
-    summary="unknown linear plants, quadratic costs: the control rule and certainty equivalence",
-    settings=Settings, quick=Settings(runs=8, steps=2500), full=Settings(runs=50),
-    run=run, score=score, figures=Figures(_gains, _regret, _posterior),
+experiment: Final = Experiment(
+    "lqr", "unknown linear plants, quadratic costs: the control rule and certainty equivalence",
+    Settings, quick=Settings(runs=8, steps=2500), full=Settings(runs=50), run=run, score=score,
+    figures=Figures(_gains, _regret, _posterior),
     full_only=("near-optimal-gain", "near-optimal-gain-lazy"),
 )  # fmt: skip

@@ -42,14 +42,20 @@ from bayescontrol import Record, Stream, interact
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
 from bayescontrol.lab import Claim, Columns, Experiment, mean_and_error
-from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
-from bayescontrol.mdp.gibbs import GibbsPrior
+from bayescontrol.mdp import (
+    MDP,
+    GibbsMDP,
+    GibbsPrior,
+    Maze,
+    Plan,
+    policy_iteration,
+    stationary_distribution,
+)
 from bayescontrol.plot import mazes
 from bayescontrol.plot.chart import Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol.statistics import Comparison, compare_pair, holm
 from bayescontrol_paper import _claims as claims
-from bayescontrol_paper._claims import Pilot, Runs, by_name, named_streams
 from bayescontrol_paper._figures import Figure, Figures
 
 #: The control rule under both readings of the prior.
@@ -72,7 +78,7 @@ Layout: TypeAlias = Literal["three-cups", "no-cups", "four-cups", "four-rooms", 
 class Settings(claims.Size):
     """Settings of `maze`."""
 
-    runs: Runs = 8
+    runs: claims.Runs = 8
     steps: Annotated[int, Meta(ge=BLOCK, description="steps of a run")] = 150_000
     window: Annotated[int, Meta(ge=1, description="steps of the late average")] = 10_000
     shown: Annotated[int, Meta(ge=1, description="first and last steps in figures")] = 5_000
@@ -133,7 +139,7 @@ def run(settings: Settings, run: int) -> Columns:
     reward, late = np.empty((len(AGENTS), blocks)), np.empty(len(AGENTS))
     counts = np.empty((len(AGENTS), 2, len(mdp.states), len(mdp.actions)), np.int32)
     for i, (name, make) in enumerate(AGENTS.items()):
-        streams = named_streams(settings.seed, run, name, "environment")
+        streams = claims.named_streams(settings.seed, run, name, "environment")
         agent, environment = make(settings, mdp, start), mdp.environment(start)
         record = interact(agent, environment, settings.steps, streams=streams)
         rewards: FloatArray = record.observations["reward"]
@@ -185,9 +191,11 @@ class Results:
         #: ρ* of the maze.
         self.optimum = self.world.plan.gain
         #: The mean reward of every block, and over the last window.
-        self.reward, self.late = (by_name(AGENTS, columns[name]) for name in ("reward", "late"))
+        self.reward, self.late = (
+            claims.by_name(AGENTS, columns[name]) for name in ("reward", "late")
+        )
         #: How often action a was taken in cell x, as [run, first or last steps, x, a].
-        self.visits = by_name(AGENTS, columns["visits"])
+        self.visits = claims.by_name(AGENTS, columns["visits"])
 
     @property
     def cup_cycle(self) -> float:
@@ -213,7 +221,7 @@ _CUP_CYCLE: Final = 0.221
 #: A run is in the cup cycle if its reward differs by at most this.
 _NEAR_CYCLE: Final = 0.01
 #: The share of ρ* that prior A earned in the pilot, by the number of steps.
-_PILOT: Final = {100_000: Pilot(0.958, 0.0117, 20), 150_000: Pilot(0.971, 0.0133, 20)}
+_PILOT: Final = {100_000: claims.Pilot(0.958, 0.0117, 20), 150_000: claims.Pilot(0.971, 0.0133, 20)}
 _ALARMS: Final = 1e-3
 #: At full size both priors earned 99.4 % or more, with standard errors of 0.3 %.
 _FULL: Final = (500_000, 0.98)
@@ -491,10 +499,8 @@ def _cumulative_panel(results: Results) -> Panel:
     )  # fmt: skip
 
 
-experiment = Experiment(
-    name="maze",
-    summary="a grid-world with one-way membranes: the control rule's Gibbs agent and R-learning",
-    settings=Settings, quick=Settings(), full=Settings(runs=10, steps=500_000),
-    run=run, score=claims.Scored(_claims, _performance),
-    figures=Figures(_setup, _behaviour, _learning),
+experiment: Final = Experiment(
+    "maze", "a grid-world with one-way membranes: the control rule's Gibbs agent and R-learning",
+    Settings, quick=Settings(), full=Settings(runs=10, steps=500_000), run=run,
+    score=claims.Scored(_claims, _performance), figures=Figures(_setup, _behaviour, _learning),
 )  # fmt: skip

@@ -448,9 +448,9 @@ def _earned(columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="misspecified",
-    summary="an alarm for worlds that no mode describes: false alarms, power, and a fallback",
-    settings=Settings, quick=Settings(), full=Settings(runs=5000),
-    run=run, score=claims.Scored(_claims, _world_table, _alarm_table, fewest=FEWEST),
+    "misspecified",
+    "an alarm for worlds that no mode describes: false alarms, power, and a fallback", Settings,
+    quick=Settings(), full=Settings(runs=5000), run=run,
+    score=claims.Scored(_claims, _world_table, _alarm_table, fewest=FEWEST),
     figures=Figures(_evidence, _alarms),
 )  # fmt: skip

@@ -30,7 +30,6 @@ from bayescontrol.plot.graph import Area, Edge, Graph
 from bayescontrol.statistics.intervals import normal_quantile
 from bayescontrol_paper import _claims as claims
 from bayescontrol_paper import _diagrams as diagrams
-from bayescontrol_paper._claims import ROUNDING
 from bayescontrol_paper._figures import Figure, Figures, share_of_runs
 
 ALTERNATING: Final = "alternating"
@@ -143,7 +142,7 @@ def entered_by(who: str) -> int:
     >>> entered_by("P1"), entered_by("P2")
     (2, 2)
     """
-    sure = inside_after(who, len(modes().labels.situations)).min(axis=1) >= 1 - ROUNDING
+    sure = inside_after(who, len(modes().labels.situations)).min(axis=1) >= 1 - claims.ROUNDING
     return int(np.argmax(sure))
 
 
@@ -157,7 +156,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         "transitions-sum-to-1",
         "from every state s, the probabilities P(s'|m,s) of the next state s' under the policy of "
         "m sum to 1; the largest deviation",
-        "ours", 0.0, deviation, None, deviation <= ROUNDING, exact=True,
+        "ours", 0.0, deviation, None, deviation <= claims.ROUNDING, exact=True,
     )  # fmt: skip
     for k, who in enumerate(POLICIES[:2]):
         visited = tuple(np.flatnonzero(columns["visits"][:, k].sum(axis=0)).tolist())
@@ -378,9 +377,8 @@ def _state_panel(columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="policy-diagram",
-    summary="states and transitions as a graph, and the subset that each policy selects",
-    settings=Settings, quick=Settings(runs=400), full=Settings(runs=2000, steps=10_000),
-    run=run, score=claims.Scored(_claims, _share_table, fewest=FEWEST),
+    "policy-diagram", "states and transitions as a graph, and the subset that each policy selects",
+    Settings, quick=Settings(runs=400), full=Settings(runs=2000, steps=10_000), run=run,
+    score=claims.Scored(_claims, _share_table, fewest=FEWEST),
     figures=Figures(diagrams.interaction, _diagram, _time),
 )  # fmt: skip

@@ -45,7 +45,6 @@ from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Colour, Panel, Series
 from bayescontrol_paper import _claims as claims
-from bayescontrol_paper._claims import Pilot, format_weight, longest_pilot
 from bayescontrol_paper._figures import Figure, Figures, look, share_of_runs, spread_of_runs
 from bayescontrol_paper._five_modes import COLOURS, OUTSIDE, TRUE, five_modes
 from bayescontrol_paper.divergence import ROUNDING, bound
@@ -111,12 +110,12 @@ TWIN: Final = 6
 #: A weight below this counts as vanished.
 GONE: Final = 0.01
 #: The weights outside the core and the power of t in the pilots, by their number of steps.
-_OUTSIDE: Final[Mapping[str, Mapping[int, Pilot]]] = {
+_OUTSIDE: Final[Mapping[str, Mapping[int, claims.Pilot]]] = {
     FIVE: OUTSIDE,
-    CORE: {500: Pilot(0.118, 0.295, 1000), 4000: Pilot(0.0554, 0.222, 1000)},
-    BIASES: {500: Pilot(0.0, 0.0, 1000)},
+    CORE: {500: claims.Pilot(0.118, 0.295, 1000), 4000: claims.Pilot(0.0554, 0.222, 1000)},
+    BIASES: {500: claims.Pilot(0.0, 0.0, 1000)},
 }
-_POWER: Final = {500: Pilot(-0.870, 0.996, 1000), 4000: Pilot(-0.905, 0.965, 1000)}
+_POWER: Final = {500: claims.Pilot(-0.870, 0.996, 1000), 4000: claims.Pilot(-0.905, 0.965, 1000)}
 _ALARMS: Final = 1e-3
 
 
@@ -160,7 +159,7 @@ def others(name: str, inside: bool) -> list[int]:
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     for name in CLASSES:
-        pilot, called = longest_pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
+        pilot, called = claims.longest_pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
         outside = others(name, inside=False)
         weights = columns[f"{name} posterior"][:, -1, outside].sum(-1)
         left = float((weights > GONE).mean())
@@ -169,7 +168,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
             f"{name}: the weight of all {len(outside)} modes outside the core of the true one "
             "vanishes almost surely; its mean at the end",
             class_of(name).prior[outside].sum(), weights, pilot,
-            f"{called}: {format_weight(pilot.mean)}",
+            f"{called}: {claims.format_weight(pilot.mean)}",
             f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
             + ": m* is rarely in charge for long while its weight is small" * (left > 0.02),
             place="section 4.4, theorem 3", small_as_text=True,
@@ -214,7 +213,7 @@ def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         "fifth of the prior (false alarms: below 1e-9)",
     )  # fmt: skip
     mean, error = claims.measured(powers)
-    pilot, called = longest_pilot(_POWER, settings.long_steps)
+    pilot, called = claims.longest_pilot(_POWER, settings.long_steps)
     slack = abs(pilot.mean + 1.0) + pilot.margin(len(powers), _ALARMS)
     yield Claim(
         "slower-like-one-over-t",
@@ -242,7 +241,7 @@ def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
         for m in np.delete(np.arange(len(class_of(name))), true_mode).tolist():
             found = pair(name, m)
             quantiles = np.quantile(v[:, m], (0.05, 0.5, 0.95), method="inverted_cdf")
-            low, middle, high = (format_weight(float(q)) for q in quantiles)
+            low, middle, high = (claims.format_weight(float(q)) for q in quantiles)
             core_text = "inside" if found.in_core else "outside"
             acts_text = "differently" if found.act_differently else "alike"
             interval = low if low == high else f"{low} … {high}"
@@ -335,8 +334,8 @@ def _left_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="vanishing",
-    summary="whose weight vanishes, how fast, and who keeps it: outside the core and inside",
-    settings=Settings, quick=Settings(runs=250), full=Settings(runs=2000, long_steps=10_000),
-    run=run, score=claims.Scored(_claims, _class_table, _weight_table, fewest=FEWEST), figures=Figures(_vanishing),
+    "vanishing", "whose weight vanishes, how fast, and who keeps it: outside the core and inside",
+    Settings, quick=Settings(runs=250), full=Settings(runs=2000, long_steps=10_000), run=run,
+    score=claims.Scored(_claims, _class_table, _weight_table, fewest=FEWEST),
+    figures=Figures(_vanishing),
 )  # fmt: skip
