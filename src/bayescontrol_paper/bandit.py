@@ -244,12 +244,11 @@ def _paper_claims(results: Results) -> Iterator[Claim]:
     )  # fmt: skip
     early, early_error = mean_and_error(gittins.early_reward - rule.early_reward)
     yield Claim(
-        "gittins-better-early",
-        "in the initial transient phase Gittins significantly outperforms the control rule: "
-        f"difference in reward over the first {window} steps",
+        "gittins-better-early", "in the initial transient phase Gittins significantly outperforms "
+        f"the control rule: difference in reward over the first {window} steps",
         "paper", "> 0", float(early), float(early_error), bool(early > _ERRORS * early_error),
-        _compare_text(gittins.early_reward, rule.early_reward, names),
-        place=_PLACE, threshold_origin="paper: \"significantly\" is four standard errors",
+        _compare_text(gittins.early_reward, rule.early_reward, names), place=_PLACE,
+        threshold_origin="paper: \"significantly\" is four standard errors",
         undecided=not abs(early) > _ERRORS * early_error,
     )  # fmt: skip
     slack = _tolerance(0.49, results.settings.runs, _PAPER_RUNS)
@@ -270,9 +269,8 @@ def _printed_claims(results: Results) -> Iterator[Claim]:
     settings, values = results.settings, results.summaries(PRINTED).late_best
     chance = 1 / settings.levers
     yield claims.near(
-        "epsilon-as-printed",
-        f"with ε α⁻ᵗ as printed, play becomes random: best lever over the last {settings.window} "
-        "steps",
+        "epsilon-as-printed", "with ε α⁻ᵗ as printed, play becomes random: best lever over the "
+        f"last {settings.window} steps",
         chance, values, float(bernstein(chance, values.size, _ALPHA)),
         f"ε α⁻ᵗ reaches 1 at t = {math.ceil(math.log(settings.epsilon, settings.alpha))}",
         origin=_BERNSTEIN,
@@ -299,17 +297,15 @@ def _general_claims(results: Results) -> Iterator[Claim]:
     total = baselines.expected_total(_best_arm, arms=2, horizon=plays)
     bayes = baselines.BanditPlan(2, plays).value()
     yield Claim(
-        "two-lever-totals",
-        f"two levers, {plays} plays: the rule's expected total, by enumeration; Bayes-optimal "
-        f"play: {optimal}",
+        "two-lever-totals", f"two levers, {plays} plays: the rule's expected total, by "
+        f"enumeration; Bayes-optimal play: {optimal}",
         "ours", rule, total, 1e-8, abs(total - rule) <= 1e-8 and abs(bayes - optimal) <= 1e-8,
         f"Bayes-optimal play: {bayes:.8f}", exact=True,
     )  # fmt: skip
     table, seconds = timed(results.settings, None)
     yield Claim(
-        "gittins-table-time",
-        f"all indices up to {table.pulls:,} pulls, certified to {table.error:.1e}, in seconds; the "
-        "paper: several hours",
+        "gittins-table-time", f"all indices up to {table.pulls:,} pulls, certified to "
+        f"{table.error:.1e}, in seconds; the paper: several hours",
         "ours", f"< {_TIME_LIMIT:.0f}", f"{seconds:.2g}", None, seconds < _TIME_LIMIT,
         "measured while scoring, with compiled kernels and without the cache; times vary",
         exact=True, threshold_origin="paper: several hours; we allow one minute",
@@ -418,10 +414,9 @@ def _performance(settings: Settings, columns: Columns) -> Figure:
         legend="below",
     )  # fmt: skip
     return Figure(
-        [rewards, best_levers],
-        f"{settings.runs:,} runs; means over blocks of {_block(settings)} steps; bands: ± 2 "
-        f"standard errors.\nGittins: discount {settings.discount:g}; look-ahead cut at "
-        f"{settings.lookahead:,} pulls as printed, which makes indices up to "
+        [rewards, best_levers], f"{settings.runs:,} runs; means over blocks of {_block(settings)} "
+        f"steps; bands: ± 2 standard errors.\nGittins: discount {settings.discount:g}; look-ahead "
+        f"cut at {settings.lookahead:,} pulls as printed, which makes indices up to "
         f"{lookahead_cost(settings):.2g} too low, or unlimited",
         {10: "top panel: reward; bottom panel: best lever"},
     )  # fmt: skip

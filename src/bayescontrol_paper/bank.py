@@ -274,16 +274,14 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )
     for name, agent in (("most-probable-cost", PROBABLE), ("drawn-cost", DRAWN)):
         yield claims.at_most(
-            name, LIMITS[agent], fixed[agent], fixed[ORACLE],
-            f"a motor with one of 24 loads and wirings: cost with the {agent} mode, as a multiple "
-            "of that of the true plant's controller",
-            f"others: {others}",
+            name, LIMITS[agent], fixed[agent], fixed[ORACLE], "a motor with one of 24 loads and "
+            f"wirings: cost with the {agent} mode, as a multiple of that of the true plant's "
+            "controller", f"others: {others}",
         )  # fmt: skip
     identified = results.p_true["noisy"] > 0.5
     yield Claim(
-        "noisy-identified",
-        "a motor with a noisy sensor: share of runs in which the true plant has more than half of "
-        "the probability at the end",
+        "noisy-identified", "a motor with a noisy sensor: share of runs in which the true plant "
+        "has more than half of the probability at the end",
         "ours", ">= 0.95", *claims.share_and_error(identified), bool(identified.mean() >= 0.95),
         f"{int(identified.sum())} of {identified.size} runs", threshold_origin="requirement",
     )  # fmt: skip
@@ -291,9 +289,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     falls = int((results.units["cart-pole"]["largest"] > FALL).sum())
     worst = max(medians.values())
     yield Claim(
-        "plant-units",
-        "three plants in SI units, default settings: median excess of the cost of the final gain "
-        "over the optimum, the worst of the three, without a fall",
+        "plant-units", "three plants in SI units, default settings: median excess of the cost of "
+        "the final gain over the optimum, the worst of the three, without a fall",
         "ours", f"<= {EXCESS:g}", worst, None, worst <= EXCESS and falls == 0,
         ", ".join(f"{name} {v:.2%}" for name, v in medians.items()) + f"; {falls} falls",
         undecided=falls == 0 and len(results.units["motor"]["excess"]) < ENOUGH,
@@ -303,9 +300,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     largest = max(map(abs, errors.values()))
     spread = max(t.std() / t.mean() / math.sqrt(t.size) for t in results.times.values())
     yield Claim(
-        "predicted-times",
-        "linear banks: largest relative difference between the predicted and the simulated mean "
-        "time to distinguish two plants",
+        "predicted-times", "linear banks: largest relative difference between the predicted and "
+        "the simulated mean time to distinguish two plants",
         "ours", f"<= {TIME_ERROR:g}", largest, float(spread), largest <= TIME_ERROR,
         ", ".join(f"{name} {v:+.1%}" for name, v in errors.items()),
         undecided=abs(largest - TIME_ERROR) < 2.0 * spread, threshold_origin="requirement",

@@ -247,9 +247,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         for name, times in by_name(AGENTS, time).items()
     }
     yield equality(
-        "identification-time",
-        f"the rule identifies a chain in 2^k - 1 steps on average, k = 1 .. {k_max}; here k = "
-        f"{k_max}",
+        "identification-time", "the rule identifies a chain in 2^k - 1 steps on average, k = 1 .. "
+        f"{k_max}; here k = {k_max}",
         2**k_max - 1, mean, exact=True,
         also=all(exact(RULE, k).mean == 2**k - 1 for k in range(1, k_max + 1)),
     )  # fmt: skip
@@ -260,9 +259,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         place=_PLACE, exact=True, threshold_origin="paper: \"about\" is within a factor of 2",
     )  # fmt: skip
     yield Claim(
-        "simulated-times",
-        "in simulation every agent needs its exact mean time, for each k; here the rule, k = "
-        f"{longest}",
+        "simulated-times", "in simulation every agent needs its exact mean time, for each k; here "
+        f"the rule, k = {longest}",
         "ours", rule.mean, float(time[:, 0, longest - 1].mean()), rule.sd / math.sqrt(n),
         all(agree.values()), threshold_origin=_MEAN_ORIGIN,
     )  # fmt: skip
@@ -283,12 +281,10 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     for _ in range(k_max):  # k times B without a reward
         observer.observe(1, 0)
     yield equality(
-        "uniform-until-reward",
-        "the posterior stays uniform until a reward: probability of the environment that rewards "
-        f"B, after {k_max} B's in a row without a reward",
-        0.5, float(observer.belief.posterior()[1]),
-        "k B's in a row without a reward refute the environment that rewards B",
-        place=_PLACE, exact=True,
+        "uniform-until-reward", "the posterior stays uniform until a reward: probability of the "
+        f"environment that rewards B, after {k_max} B's in a row without a reward",
+        0.5, float(observer.belief.posterior()[1]), "k B's in a row without a reward refute the "
+        "environment that rewards B", place=_PLACE, exact=True,
     )  # fmt: skip
     silent = columns["silent"][:, :longest]
     share = float(silent.mean())
@@ -322,12 +318,11 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         place=_PLACE, threshold_origin="paper: 100 steps, in every run",
     )  # fmt: skip
     yield Claim(
-        "growing-chain",
-        "on the growing chain the rule does not converge at all in most realizations: P(it ever "
-        "converges)",
+        "growing-chain", "on the growing chain the rule does not converge at all in most "
+        "realizations: P(it ever converges)",
         "paper", "< 0.5", rule, None, None if note else rule < 0.5,
-        note or f"exact for {_FAR * scale**2} steps, bounded from above beyond",
-        place=_PLACE, exact=True, threshold_origin="paper: \"most\" is more than half",
+        note or f"exact for {_FAR * scale**2} steps, bounded from above beyond", place=_PLACE,
+        exact=True, threshold_origin="paper: \"most\" is more than half",
     )  # fmt: skip
     yield Claim(
         "growing-chain-held",
@@ -339,12 +334,11 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
     p = growing_distribution(scale, "doubling")
     yield Claim(
-        "growing-chain-doubling",
-        "modes held for doubling times converge: P(the rule ever converges)",
+        "growing-chain-doubling", "modes held for doubling times converge: P(the rule ever "
+        "converges)",
         "ours", 1.0, float(p.sum()), None, bool(abs(p.sum() - 1.0) < 1e-12),
-        f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, "
-        f"after {float(np.arange(1, p.size + 1) @ p):.1f} on average",
-        exact=True,
+        f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, after "
+        f"{float(np.arange(1, p.size + 1) @ p):.1f} on average", exact=True,
     )  # fmt: skip
     expected = {name: float(growing_distribution(scale, name)[:until].sum()) for name in GROWING}
     shares = np.isfinite(columns["growing"]).mean(axis=0)
@@ -352,9 +346,8 @@ def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     gaps = {name: abs(found[name] - expected[name]) for name in GROWING}
     worst = max(gaps, key=gaps.__getitem__)
     yield Claim(
-        "growing-chain-simulated",
-        f"every schedule converges within {until} steps as often as computed; here the worst, "
-        f"{growing_label(scale, worst)}",
+        "growing-chain-simulated", f"every schedule converges within {until} steps as often as "
+        f"computed; here the worst, {growing_label(scale, worst)}",
         "ours", expected[worst], found[worst],
         math.sqrt(expected[worst] * (1.0 - min(1.0, expected[worst])) / n),
         all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),

@@ -278,7 +278,7 @@ _SHARES: Final = {
 }
 #: The largest cost of the motor relative to that of interacting models with the known rate.
 _MOTOR_LIMIT: Final = 1.05
-#: claims.Runs of the pilot in which both hazards were within a factor of ten, and all its runs.
+#: Runs of the pilot in which both hazards were within a factor of ten, and all its runs.
 _PILOT: Final = (196, 200)
 _ALARMS: Final = 0.01
 
@@ -291,10 +291,9 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     results, steps = Results(settings, columns), settings.steps
     for name, (world, limit, others) in _LIMITS.items():
         yield claims.at_most(
-            name, limit, results.total(world, RULE), None,
-            f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: mean "
-            f"regret after {steps(world):,} steps", f"other programs: {others}",
-            "requirement, set below the means of other programs",
+            name, limit, results.total(world, RULE), None, "10 arms, all biases drawn anew with "
+            f"probability {RATES[world]:g} per step: mean regret after {steps(world):,} steps",
+            f"other programs: {others}", "requirement, set below the means of other programs",
         )  # fmt: skip
     for name, (world, share, when) in _SHARES.items():
         rule, static = results.total(world, RULE), results.total(world, STATIC)
@@ -337,9 +336,8 @@ def _hazard_claim(results: Results) -> Claim:
     errors = [np.abs(v - math.log10(RATES[name])) for name, v in means.items()]
     near = np.max(errors, axis=0) <= 1.0
     return Claim(
-        "hazard-learned",
-        "share of runs in which the posterior mean of ln h is within a factor of ten of the true "
-        "rate, after fast and after slow changes",
+        "hazard-learned", "share of runs in which the posterior mean of ln h is within a factor of "
+        "ten of the true rate, after fast and after slow changes",
         "ours", f">= {least / near.size:.3g}", *claims.share_and_error(near),
         bool(near.sum() >= least),
         ", ".join(f"{name}: log₁₀ h = {claims.format_mean(v)}" for name, v in means.items()),

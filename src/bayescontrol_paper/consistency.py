@@ -115,9 +115,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     for name, (claim, expected) in _VERDICTS.items():
         verdict = check(_modes_of(settings, name))
         yield claims.equality(
-            claim,
-            f"{name}: does the agent come to act as the true mode does? Result of the exact check, "
-            "without simulation",
+            claim, f"{name}: does the agent come to act as the true mode does? Result of the exact "
+            "check, without simulation",
             _WORDS[expected], _outcome_text(verdict),
             "; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)), exact=True,
         )  # fmt: skip
@@ -126,9 +125,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     d = columns["distance"][:, 2]
     if settings.steps * rate(_modes_of(settings, VISITS), TRUE, 1 - TRUE) >= _ENOUGH:
         yield claims.positive(
-            "a-look-tells-them-apart",
-            f"visiting B in {settings.look:.0%} of the steps, the agent comes to act as m1 does; "
-            f"mean distance after {settings.steps} steps",
+            "a-look-tells-them-apart", f"visiting B in {settings.look:.0%} of the steps, the agent "
+            f"comes to act as m1 does; mean distance after {settings.steps} steps",
             f"below {d[:, 0].mean():.3g}, that of the start", d[:, -1], d[:, 0] - d[:, -1],
             "in B the hypotheses differ, so a visit gives evidence", decided=True,
         )  # fmt: skip
@@ -167,9 +165,8 @@ def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
 def _repaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     """Claim that the repaired class acts correctly at once, and learns nothing."""
     yield claims.zero_claim(
-        "repaired-settles-at-once",
-        "repaired: the agent acts as m1 does from the first step on; the largest distance, all "
-        "runs and steps",
+        "repaired-settles-at-once", "repaired: the agent acts as m1 does from the first step on; "
+        "the largest distance, all runs and steps",
         columns["distance"][:, 1], "modes that agree on A and stay in A must act alike there",
     )  # fmt: skip
     yield claims.zero_claim(

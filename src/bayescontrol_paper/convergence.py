@@ -191,9 +191,8 @@ def _classes(settings: Settings, columns: Columns) -> claims.Rows:
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     for name, case in cases().items():
         yield claims.equality(
-            f"verdict-{name.replace(' ', '-')}",
-            f"{name}, {case.modes.name(case.true)} is true: the exact verdict, without simulation, "
-            "is the one derived by hand",
+            f"verdict-{name.replace(' ', '-')}", f"{name}, {case.modes.name(case.true)} is true: "
+            "the exact verdict, without simulation, is the one derived by hand",
             case.outcome.name.lower(), case.exact_outcome().name.lower(), WORDS[case.outcome],
             exact=True,
         )  # fmt: skip
@@ -222,14 +221,12 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     late = columns["trap late"]
     share = float((late > NEAR).mean())
     yield Claim(
-        "trap-with-positive-probability",
-        "trap: some runs are caught before they identify the true mode, and never act as it does; "
-        "their share",
+        "trap-with-positive-probability", "trap: some runs are caught before they identify the "
+        "true mode, and never act as it does; their share",
         "ours", "between 0 and 1", share, float(np.sqrt(share * (1 - share) / len(late))),
-        0.0 < share < 1.0,
-        reason="the verdict “never” means with positive probability; the other runs settle",
-        threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with 100 runs: below "
-        "1e-7)",
+        0.0 < share < 1.0, reason="the verdict “never” means with positive probability; the other "
+        "runs settle", threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with "
+        "100 runs: below 1e-7)",
     )  # fmt: skip
 
 
@@ -242,9 +239,8 @@ def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     shown = int(np.argmin(np.abs(exact - 0.25)))
     is_within = bool((gap <= margin).all())
     return Claim(
-        "chain-as-computed",
-        f"chain of {LENGTH}: the mean distance is half the probability that the chain is not "
-        f"identified, at every step; here t = {t[shown]}",
+        "chain-as-computed", f"chain of {LENGTH}: the mean distance is half the probability that "
+        f"the chain is not identified, at every step; here t = {t[shown]}",
         "ours", float(exact[shown]), *claims.measured(runs[:, shown]), is_within,
         reason=f"at {t.size} steps the mean is off by {gap.max():.2g} at most, "
         f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",

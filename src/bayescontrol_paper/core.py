@@ -187,9 +187,8 @@ _CORES: Final = (
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     for m, (expected, explanation) in enumerate(_CORES):
         yield claims.equality(
-            f"core-of-m{m + 1}",
-            f"the core of m{m + 1}: the modes that cannot be distinguished from m{m + 1} while its "
-            f"policy P{m + 1} acts; {explanation}",
+            f"core-of-m{m + 1}", f"the core of m{m + 1}: the modes that cannot be distinguished "
+            f"from m{m + 1} while its policy P{m + 1} acts; {explanation}",
             expected, _members(m), "from the graph of situations", exact=True,
         )  # fmt: skip
     yield from _policy_claims(columns)
@@ -205,23 +204,21 @@ def _policy_claims(columns: Columns) -> Iterator[Claim]:
     d = columns["divergence"]
     T, largest = d.shape[2] - 1, float(np.abs(d[:, 1, :, 0]).max())
     yield claims.equality(
-        "p2-spares-h2",
-        "as long as P2 acts, no evidence against H2 is accumulated; the largest magnitude in all "
-        "runs and steps [nats]",
-        0.0, largest, "it never leaves region A, where H1 and H2 agree",
-        place=_PLACE, origin=_NO_EVIDENCE, also=rate(class_of(AGENTS[1]), TRUE, OTHERS[0]) == 0.0,
+        "p2-spares-h2", "as long as P2 acts, no evidence against H2 is accumulated; the largest "
+        "magnitude in all runs and steps [nats]",
+        0.0, largest, "it never leaves region A, where H1 and H2 agree", place=_PLACE,
+        origin=_NO_EVIDENCE, also=rate(class_of(AGENTS[1]), TRUE, OTHERS[0]) == 0.0,
     )  # fmt: skip
     pairs = ((1, 1), (0, 0), (0, 1))
     for who, other in pairs:
         evidence = d[:, who, -1, other]
         grows = claims.clearly_positive(evidence)
         yield claims.positive(
-            f"p{who + 1}-refutes-h{OTHERS[other] + 1}",
-            f"{AGENTS[who]} acts: evidence for H1 against H{OTHERS[other] + 1} accumulates; its "
-            f"mean at step {T} [nats]",
+            f"p{who + 1}-refutes-h{OTHERS[other] + 1}", f"{AGENTS[who]} acts: evidence for H1 "
+            f"against H{OTHERS[other] + 1} accumulates; its mean at step {T} [nats]",
             "> 0", evidence, evidence, "" if grows else "it is not above 0 by two standard errors",
-            place="" if (who, other) == (0, 1) else _PLACE,
-            origin="theory: two standard errors above 0",
+            place="" if (who, other) == (0, 1) else _PLACE, origin="theory: two standard errors "
+            "above 0",
         )  # fmt: skip
     yield claims.means_claim(
         "evidence-as-computed",
@@ -246,18 +243,16 @@ def _spell_claims(columns: Columns) -> Iterator[Claim]:
     short = [i for i, k in enumerate(SPELLS) if k < 3]
     long = [i for i, k in enumerate(SPELLS) if k >= 3]
     yield claims.equality(
-        "short-spells-are-in-vain",
-        "P1 for one or two steps at a time, P2 for one in between, never tells H2 from H1; the "
-        "largest magnitude of the evidence in all runs [nats]",
-        0.0, float(np.abs(runs[:, short]).max()),
-        "although P1 acts in half or two thirds of all steps", place=_PLACE, origin=_NO_EVIDENCE,
+        "short-spells-are-in-vain", "P1 for one or two steps at a time, P2 for one in between, "
+        "never tells H2 from H1; the largest magnitude of the evidence in all runs [nats]",
+        0.0, float(np.abs(runs[:, short]).max()), "although P1 acts in half or two thirds of all "
+        "steps", place=_PLACE, origin=_NO_EVIDENCE,
         also=all(rate(spell_class(SPELLS[i]), TRUE, OTHERS[0]) == 0.0 for i in short),
     )  # fmt: skip
     exact = np.array([_expected_at_end(spell_class(SPELLS[i]), T)[OTHERS[0]] for i in long])
     yield claims.means_claim(
-        "longer-spells-tell",
-        "P1 for three steps or more at a time tells H2 from H1; mean evidence against H2 at step "
-        f"{T} for spells of three [nats]",
+        "longer-spells-tell", "P1 for three steps or more at a time tells H2 from H1; mean "
+        f"evidence against H2 at step {T} for spells of three [nats]",
         runs[:, long], exact, _ALARMS, also=bool((exact > 0).all()),
         about=f"spells of {', '.join(str(SPELLS[i]) for i in long)}: ",
     )  # fmt: skip
@@ -267,31 +262,26 @@ def _rule_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     h2, h3 = columns["weights"][:, :, 1], columns["weights"][:, :, 2]
     t, after = times(settings.steps), times(settings.held_steps)[-1]
     yield claims.equality(
-        "rule-refutes-h3",
-        f"the control rule: H3 has less than 1 % of the weight after {settings.steps} steps; share "
-        "of the runs",
+        "rule-refutes-h3", "the control rule: H3 has less than 1 % of the weight after "
+        f"{settings.steps} steps; share of the runs",
         1.0, float((h3[:, -1] < _BELOW).mean()), origin=_H3_PILOT,
     )  # fmt: skip
     early = int(np.argmin(np.abs(t - _EARLY)))
     yield claims.positive(
-        "rule-refutes-h2",
-        "the control rule: the weight of H2 vanishes, for m2 is outside the core of m1; its mean "
-        f"after {settings.steps} steps",
-        f"below {h2[:, early].mean():.3g}, that of step {t[early]}",
-        h2[:, -1], h2[:, early] - h2[:, -1],
-        "slow, because P1 must be drawn three times in a row to find out: in "
-        f"{(h2[:, -1] < _BELOW).mean():.1%} of the runs less than 1 % is left",
+        "rule-refutes-h2", "the control rule: the weight of H2 vanishes, for m2 is outside the "
+        f"core of m1; its mean after {settings.steps} steps",
+        f"below {h2[:, early].mean():.3g}, that of step {t[early]}", h2[:, -1],
+        h2[:, early] - h2[:, -1], "slow, because P1 must be drawn three times in a row to find "
+        f"out: in {(h2[:, -1] < _BELOW).mean():.1%} of the runs less than 1 % is left",
         place="section 4.4, theorem 3",
     )  # fmt: skip
     k = int(np.searchsorted(t, after))  # the rule runs at least as long
     held, rule = columns["held"][:, -1, 1], h2[:, k]
     yield claims.positive(
-        "holding-helps",
-        f"holding each drawn mode for {HELD} steps refutes H2 sooner; mean weight of H2 after "
-        f"{after} steps",
-        f"below {rule.mean():.3g}", held, rule - held,
-        "one draw then gives three steps of P1 in a row; expected: the rule that draws at "
-        f"every step, after {t[k]}", decided=True,
+        "holding-helps", f"holding each drawn mode for {HELD} steps refutes H2 sooner; mean weight "
+        f"of H2 after {after} steps",
+        f"below {rule.mean():.3g}", held, rule - held, "one draw then gives three steps of P1 in a "
+        f"row; expected: the rule that draws at every step, after {t[k]}", decided=True,
     )  # fmt: skip
 
 

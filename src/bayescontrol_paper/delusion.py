@@ -30,7 +30,6 @@ with the exact value. The false-alarm rate of all claims together is below 1e-3 
 runs; the margins are about five of the largest standard errors.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -43,13 +42,13 @@ from bayescontrol import ControlRule, NaiveMixture, Stream, interact
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.finite.examples import PRIZE, THREE_MODES_PRIOR, prize_or_frog, three_modes
 from bayescontrol.finite.tabular import TabularModes, random_modes
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
+from bayescontrol.lab import Claim, Columns, Experiment, mean_and_error
 from bayescontrol.metrics import delusion
 from bayescontrol.plot.chart import Colour, Dash, Guide, Panel, Series
 from bayescontrol.record import Probe, Record, drawn_mode, posterior
 from bayescontrol.statistics import bernstein
 from bayescontrol.systems import AgentSystem
-from bayescontrol_paper._claims import ROUNDING, Runs, Size, equality, mean_with_error, table
+from bayescontrol_paper._claims import ROUNDING, Rows, Runs, Scored, Size, equality, mean_with_error
 from bayescontrol_paper._figures import Figure, Figures, look, share_of_runs
 
 AGENTS: Final[Mapping[str, type[Any]]] = {"naive": NaiveMixture, "causal": ControlRule}
@@ -317,14 +316,14 @@ _ORIGIN: Final = (
 _SHOWN: Final = "three modes"
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, two for each identity, and the tables."""
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make all claims, two for each identity."""
     runs = all_trajectories(settings, columns)
-    claims = [*_prize_claims(settings)]
+    yield from _prize_claims(settings)
     for identity in IDENTITIES:
-        claims += [_holds(identity, settings, runs), _fails(identity, settings, runs)]
-    claims += _intervention_claims(settings, columns)
-    return Score(tuple(claims), tuple(tables(settings, columns, runs)))
+        yield _holds(identity, settings, runs)
+        yield _fails(identity, settings, runs)
+    yield from _intervention_claims(settings, columns)
 
 
 def _prize_claims(settings: Settings) -> Iterator[Claim]:
@@ -353,12 +352,11 @@ def _holds(identity: Identity, settings: Settings, runs: AllTrajectories) -> Cla
     off = _exact_gap(identity, settings, "causal")
     expected, ours, error = _shown_sides(identity, settings, runs, "causal")
     return Claim(
-        identity.name, identity.holds, "ours",
-        f"at most {expected:.4g}" if identity.bound else expected, ours, error,
-        holds=off <= ROUNDING and max(ratios) <= 1.0,
-        reason=f"exact deviation {max(off, 0.0):.2g} up to step {HORIZON}; in simulation, up to "
-        f"step {settings.steps}, {max(0.0, *ratios):.2f} of the margin for chance",
-        threshold_origin=_ORIGIN,
+        identity.name, identity.holds,
+        "ours", f"at most {expected:.4g}" if identity.bound else expected, ours, error,
+        holds=off <= ROUNDING and max(ratios) <= 1.0, reason=f"exact deviation {max(off, 0.0):.2g} "
+        f"up to step {HORIZON}; in simulation, up to step {settings.steps}, "
+        f"{max(0.0, *ratios):.2f} of the margin for chance", threshold_origin=_ORIGIN,
     )  # fmt: skip
 
 
@@ -373,12 +371,11 @@ def _fails(identity: Identity, settings: Settings, runs: AllTrajectories) -> Cla
     expected, ours, error = _shown_sides(identity, settings, runs, "naive")
     gap_text = f"{abs(ours - expected) / error:.0f}" if error > 0 else "many"
     return Claim(
-        f"{identity.name}-naive-fails", identity.fails, "ours",
-        f"{'above' if identity.bound else 'not'} {expected:.4g}", ours, error,
-        holds=off > _CLEAR_GAP and max(ratios) <= 1.0,
-        reason=f"exact deviation {off:.3f} up to step {HORIZON}; in simulation {gap_text} standard "
-        f"errors at step {settings.steps}; it differs from the exact values by {max(ratios):.2f} "
-        "of the margin for chance",
+        f"{identity.name}-naive-fails", identity.fails,
+        "ours", f"{'above' if identity.bound else 'not'} {expected:.4g}", ours, error,
+        holds=off > _CLEAR_GAP and max(ratios) <= 1.0, reason=f"exact deviation {off:.3f} up to "
+        f"step {HORIZON}; in simulation {gap_text} standard errors at step {settings.steps}; it "
+        f"differs from the exact values by {max(ratios):.2f} of the margin for chance",
         threshold_origin=_ORIGIN,
     )  # fmt: skip
 
@@ -409,12 +406,10 @@ def _intervention_claims(settings: Settings, columns: Columns) -> Iterator[Claim
     }
     histories = 2 * len(columns["prize truth"])
     yield equality(
-        "intervention-law",
-        "causal agent: other policies with the same hypotheses give the same posterior for the "
-        "same history, bit for bit; histories that differ",
-        0, sum(changed["causal"]),
-        f"{histories} histories of {settings.steps} steps, random policies for each",
-        origin="theory, bit for bit",
+        "intervention-law", "causal agent: other policies with the same hypotheses give the same "
+        "posterior for the same history, bit for bit; histories that differ",
+        0, sum(changed["causal"]), f"{histories} histories of {settings.steps} steps, random "
+        "policies for each", origin="theory, bit for bit",
     )  # fmt: skip
     yield Claim(
         "intervention-law-naive-fails",
@@ -424,57 +419,82 @@ def _intervention_claims(settings: Settings, columns: Columns) -> Iterator[Claim
     )  # fmt: skip
 
 
-def tables(settings: Settings, columns: Columns, all_runs: AllTrajectories) -> Iterator[Table]:
-    """Tabulate trust, E[posterior], match rate, Ville's bound and delusion in bits."""
-    exact, all_processes = exact_expectations(settings.reliability), processes(settings.reliability)
-    rows: defaultdict[str, list[tuple[str | float | int, ...]]] = defaultdict(list)
-    kinds = ("trust", "step bits", "total bits")
-    for (name, agent), runs in all_runs.items():
-        process, expected = all_processes[name], exact[name, agent]
-        believed, step, total = (columns[f"{name} {agent} {kind}"] for kind in kinds)
-        match_text = mean_with_error(runs.matched[:, -1])
-        trust_text = mean_with_error(believed[:, 0]), mean_with_error(believed[:, -1])
-        rows["trust"].append((name, agent, *trust_text, match_text))
+def _trust_table(settings: Settings, columns: Columns) -> Rows:
+    """Trust in the mode just drawn, before the answer
+
+    In prize or frog the drawn mode predicts that the prize is in the picked box.
+    """
+    rows = []
+    for (name, agent), runs in all_trajectories(settings, columns).items():
+        believed = columns[f"{name} {agent} trust"]
+        cells = map(mean_with_error, (believed[:, 0], believed[:, -1], runs.matched[:, -1]))
+        rows.append((name, agent, *cells))
+    last = f"step {settings.steps}"
+    return Rows(f"process | agent | step 1, believed | {last}, believed | {last}, right", rows)
+
+
+def _mean_table(settings: Settings, columns: Columns) -> Rows:
+    """E[posterior], m* drawn from the prior
+
+    In prize or frog the naive agent keeps the prior only by symmetry.
+    """
+    rows: list[tuple[str | float, ...]] = []
+    for (name, agent), runs in all_trajectories(settings, columns).items():
+        process, exact = _exact_values(settings, name, agent)
         for m, p in enumerate(process.prior):
             simulated = mean_with_error(runs.posterior[:, -1, m])
-            row = process.modes[m].name, float(p), float(expected.mean[-1, m]), simulated
-            rows["mean"].append((name, agent, *row))
-        sides = float(expected.match[-1]), float(expected.squares[-1]), match_text
-        rows["match"].append((name, agent, *sides, mean_with_error(runs.squares[:, -1])))
-        for k, delta in enumerate(DELTAS):
-            fell = mean_with_error(runs.lowest[:, -1] < delta)
-            rows["ville"].append((name, agent, delta, float(expected.ville[-1, k]), fell))
+            row = process.modes[m].name, float(p), float(exact.mean[-1, m]), simulated
+            rows.append((name, agent, *row))
+    header = f"mode | prior | exact, step {HORIZON} | simulated, step {settings.steps}"
+    return Rows(f"process | agent | {header}", rows)
+
+
+def _match_table(settings: Settings, columns: Columns) -> Rows:
+    """Match, P(drawn mode = m*) against E[Σ posterior²]"""
+    rows = []
+    for (name, agent), runs in all_trajectories(settings, columns).items():
+        _, exact = _exact_values(settings, name, agent)
+        simulated = map(mean_with_error, (runs.matched[:, -1], runs.squares[:, -1]))
+        rows.append((name, agent, float(exact.match[-1]), float(exact.squares[-1]), *simulated))
+    times = (f"exact, step {HORIZON}", f"step {settings.steps}")
+    header = " | ".join(f"P, {t} | E, {t}" for t in times)
+    return Rows(f"process | agent | {header}", rows)
+
+
+def _ville_table(settings: Settings, columns: Columns) -> Rows:
+    """Ville's bound, P(posterior(m*) < δ prior(m*) at some t) against δ"""
+    rows = [
+        (name, agent, delta, float(_exact_values(settings, name, agent)[1].ville[-1, k]),
+         mean_with_error(runs.lowest[:, -1] < delta))
+        for (name, agent), runs in all_trajectories(settings, columns).items()
+        for k, delta in enumerate(DELTAS)
+    ]  # fmt: skip
+    header = f"δ | exact, step {HORIZON} | simulated, to step {settings.steps}"
+    return Rows(f"process | agent | {header}", rows)
+
+
+def _bits_table(settings: Settings, columns: Columns) -> Rows:
+    """Delusion in bits, on the records of either agent
+
+    Conditioned on single actions, then on all of them. Contradictions: runs in which no mode
+    explains all actions; their infinite bits are left out of the mean.
+    """
+    rows = []
+    for name, agent in exact_expectations(settings.reliability):
+        step, total = (columns[f"{name} {agent} {kind} bits"] for kind in ("step", "total"))
         finite_bits = total[np.isfinite(total[:, -1]), -1]
         total_text = mean_with_error(finite_bits) if finite_bits.size else "none finite"
         contradicted = f"{np.isinf(total[:, -1]).mean():.1%}"
         step_text = mean_with_error(step[:, 0]), mean_with_error(step.sum(1))
-        rows["bits"].append((name, agent, *step_text, total_text, contradicted))
-    key, first, last = "process | agent", "step 1", f"step {settings.steps}"
-    horizon = f"exact, step {HORIZON}"
-    yield table(
-        "Trust in the mode just drawn, before the answer",
-        f"{key} | {first}, believed | {last}, believed | {last}, right", rows["trust"],
-        "In prize or frog the drawn mode predicts that the prize is in the picked box.",
-    )  # fmt: skip
-    yield table(
-        "E[posterior], m* drawn from the prior",
-        f"{key} | mode | prior | {horizon} | simulated, {last}", rows["mean"],
-        "In prize or frog the naive agent keeps the prior only by symmetry.",
-    )  # fmt: skip
-    yield table(
-        "Match, P(drawn mode = m*) against E[Σ posterior²]",
-        f"{key} | P, {horizon} | E, {horizon} | P, {last} | E, {last}", rows["match"],
-    )  # fmt: skip
-    yield table(
-        "Ville's bound, P(posterior(m*) < δ prior(m*) at some t) against δ",
-        f"{key} | δ | {horizon} | simulated, to {last}", rows["ville"],
-    )  # fmt: skip
-    yield table(
-        "Delusion in bits, on the records of either agent",
-        f"{key} | {first} | summed to {last} | all actions, {last} | contradictions", rows["bits"],
-        "Conditioned on single actions, then on all of them. Contradictions: runs in which no mode "
-        "explains all actions; their infinite bits are left out of the mean.",
-    )  # fmt: skip
+        rows.append((name, agent, *step_text, total_text, contradicted))
+    last = f"step {settings.steps}"
+    header = f"step 1 | summed to {last} | all actions, {last} | contradictions"
+    return Rows(f"process | agent | {header}", rows)
+
+
+def _exact_values(settings: Settings, process: str, agent: str) -> tuple[Process, Exact]:
+    exact = exact_expectations(settings.reliability)[process, agent]
+    return processes(settings.reliability)[process], exact
 
 
 _COLOUR: Final[Mapping[str, Colour]] = {"naive": "vermillion", "causal": "blue"}
@@ -559,6 +579,7 @@ def _ville(runs: AllTrajectories) -> Panel:
 
 experiment: Final = Experiment(
     "delusion", "an agent that takes its own actions for evidence, against the control rule",
-    Settings, quick=Settings(runs=600), full=Settings(runs=10_000, steps=100), run=run, score=score,
+    Settings, quick=Settings(runs=600), full=Settings(runs=10_000, steps=100), run=run,
+    score=Scored(_claims, _trust_table, _mean_table, _match_table, _ville_table, _bits_table),
     figures=Figures(_delusion),
 )  # fmt: skip

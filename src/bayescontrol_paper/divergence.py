@@ -173,30 +173,25 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     inside, outside = ([m for m in _OTHERS if (m in members) is within] for within in (True, False))
     stay, vanish = (" and ".join(MODES[m] for m in group) for group in (inside, outside))
     yield claims.equality(
-        "posterior-bound",
-        "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d = d(m*‖m) is the "
-        "evidence for m* against m; violations in all runs, steps and modes",
-        0, int(columns["violations"].sum()),
-        f"{n * (settings.steps + 1) * len(MODES)} comparisons, {ROUNDING:g} allowed for rounding; "
-        "the ln that the paper prints before the bound is a misprint",
-        place="section 4.2", origin="paper: no violation, in any run",
+        "posterior-bound", "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d = "
+        "d(m*‖m) is the evidence for m* against m; violations in all runs, steps and modes",
+        0, int(columns["violations"].sum()), f"{n * (settings.steps + 1) * len(MODES)} "
+        f"comparisons, {ROUNDING:g} allowed for rounding; the ln that the paper prints before the "
+        "bound is a misprint", place="section 4.2", origin="paper: no violation, in any run",
     )  # fmt: skip
     pilot, called = claims.longest_pilot(five.OUTSIDE, settings.steps)
     yield claims.vanishes(
-        "two-diverge",
-        f"the evidence against {vanish} grows without end, so their posteriors vanish; mean of "
-        "their weight at the end",
+        "two-diverge", f"the evidence against {vanish} grows without end, so their posteriors "
+        "vanish; mean of their weight at the end",
         0.4, columns["posterior"][:, -1, outside].sum(-1), pilot, f"{called}: {pilot.mean:.2g}",
         place="section 4.2, figure 3",
     )  # fmt: skip
     weight_inside = float(np.median(columns["posterior"][:, -1, inside].sum(-1)))
     yield claims.equality(
-        "two-stay",
-        f"the evidence against {stay} stays bounded: once the others are refuted, nothing tells "
-        "them from m*; its rate under the policy of m*, nats per step",
-        0.0, max(rate(TRUE, m) for m in inside),
-        f"in half of the runs they end with a weight of {weight_inside:.2f} or more",
-        place="section 4.2, figure 3", exact=True,
+        "two-stay", f"the evidence against {stay} stays bounded: once the others are refuted, "
+        "nothing tells them from m*; its rate under the policy of m*, nats per step",
+        0.0, max(rate(TRUE, m) for m in inside), "in half of the runs they end with a weight of "
+        f"{weight_inside:.2f} or more", place="section 4.2, figure 3", exact=True,
     )  # fmt: skip
     yield from _part_claims(settings, columns)
     yield from _band_claims(settings, columns)
@@ -249,27 +244,24 @@ def _band_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     width_error, quarter_error = (band_error(s, TRUE, 1, n) for s in t)
     gap, (errors, share) = abs(float(C[-1]) - width), _BAND
     yield Claim(
-        "band-grows-like-root-t",
-        "C, the half-width of the band that contains |g - G| up to step t in 95 % of runs, is "
-        "σ (2.24 √t - 0.58), where σ is the spread of a term; here t = "
+        "band-grows-like-root-t", "C, the half-width of the band that contains |g - G| up to step "
+        "t in 95 % of runs, is σ (2.24 √t - 0.58), where σ is the spread of a term; here t = "
         f"{settings.steps}, in nats",
         "ours", width, float(C[-1]), width_error, gap <= errors * width_error + share * width,
-        reason=f"m* is always in charge; z = {gap / width_error:.1f} standard errors off; "
-        f"allowed are {errors:g}, and {share:.0%} of C because the steps are few",
+        reason=f"m* is always in charge; z = {gap / width_error:.1f} standard errors off; allowed "
+        f"are {errors:g}, and {share:.0%} of C because the steps are few",
         threshold_origin="theory: the quantile of a random walk, and its standard error",
     )  # fmt: skip
     ratio, growth = float(C[-1] / C[quarter]), width / quarter_width
     growth_error = growth * math.hypot(width_error / width, quarter_error / quarter_width)
     yield Claim(
-        "no-band-for-all-times",
-        "boundedness, which the theorems of the paper assume, would need one C for all times; "
-        "here C grows: C up to step t, divided by C up to t/4",
-        "ours", growth, ratio, growth_error, ratio > _BOUNDED,
-        reason="while m* acts, the terms of g - G are independent given the room, so g - G is a "
-        "random walk: C doubles when t is multiplied by four. The posterior of m* is bounded from "
-        "below without boundedness (experiment lower-bound)",
-        threshold_origin=f"theory: a bounded process has 1; {_BOUNDED} is "
-        f"{(growth - _BOUNDED) / growth_error:.1f} standard errors below a random walk",
+        "no-band-for-all-times", "boundedness, which the theorems of the paper assume, would need "
+        "one C for all times; here C grows: C up to step t, divided by C up to t/4",
+        "ours", growth, ratio, growth_error, ratio > _BOUNDED, reason="while m* acts, the terms of "
+        "g - G are independent given the room, so g - G is a random walk: C doubles when t is "
+        "multiplied by four. The posterior of m* is bounded from below without boundedness "
+        "(experiment lower-bound)", threshold_origin=f"theory: a bounded process has 1; {_BOUNDED} "
+        f"is {(growth - _BOUNDED) / growth_error:.1f} standard errors below a random walk",
     )  # fmt: skip
 
 
@@ -455,7 +447,8 @@ def _widths_panel(settings: Settings, columns: Columns) -> Panel:
 
 experiment: Final = Experiment(
     "divergence",
-    "evidence against wrong modes: which processes diverge, under which policy, " "and how far they deviate from their mean",
+    "evidence against wrong modes: which processes diverge, under which policy, "
+    "and how far they deviate from their mean",
     Settings, quick=Settings(runs=240), full=Settings(runs=2000, steps=1600), run=run,
     score=claims.Scored(_claims, _mode_table, _rate_table, fewest=FEWEST),
     figures=Figures(_processes, _policies, _bands),

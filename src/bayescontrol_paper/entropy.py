@@ -179,18 +179,16 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         columns["C_margin"], "section 3.3, theorem 1; appendix A.1",
     )  # fmt: skip
     yield zero_claim(
-        "D-is-information",
-        "D of the naive mixture is I(m; history) and at most H(prior) at every horizon: largest "
-        "|D - I| in bits",
+        "D-is-information", "D of the naive mixture is I(m; history) and at most H(prior) at every "
+        "horizon: largest |D - I| in bits",
         D_naive - columns["information"], f"D stays at least {headroom:.3g} bits below H(prior)",
         origin=_ORIGIN, error=TOLERANCE, also=headroom >= -TOLERANCE,
     )  # fmt: skip
     yield zero_claim(
-        "C-is-information",
-        "the observations' part of the rule's closed-loop C is I(m; history) under intervened "
-        "actions: largest gap in bits",
-        columns["C_observations"] - columns["intervened_information"],
-        origin=_ORIGIN, error=TOLERANCE,
+        "C-is-information", "the observations' part of the rule's closed-loop C is I(m; history) "
+        "under intervened actions: largest gap in bits",
+        columns["C_observations"] - columns["intervened_information"], origin=_ORIGIN,
+        error=TOLERANCE,
     )  # fmt: skip
 
 

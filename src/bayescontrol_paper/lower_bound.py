@@ -209,21 +209,21 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     floors = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
     worst = min(floors, key=floors.__getitem__)
     yield Claim(
-        "lower-bound",
-        "the posterior of the true mode m*, one of |M|, stays above λ/|M| at all times in "
-        f"{100 * (1 - _DELTA):g} % of runs, for some λ > 0; λ in the worst world, {worst}",
+        "lower-bound", "the posterior of the true mode m*, one of |M|, stays above λ/|M| at all "
+        f"times in {100 * (1 - _DELTA):g} % of runs, for some λ > 0; λ in the worst world, {worst}",
         "paper", "above 0", floors[worst], None, floors[worst] > _ABOVE,
         reason=f"λ is the share of its prior 1/|M| that m* retains up to step {settings.steps}; "
         f"Ville's inequality gives λ ≥ {_DELTA:g} for all times, whether divergences are bounded "
-        f"or not; below {_ABOVE:g} the claim would be refuted",
-        place="section 4.3, theorem 2",
+        f"or not; below {_ABOVE:g} the claim would be refuted", place="section 4.3, theorem 2",
         threshold_origin=f"theory: by Ville's inequality at most {_ABOVE:g} of runs fall so low",
     )  # fmt: skip
     for world in worlds():
         yield _ville_claim(settings, world, low[world, "rule"])
     yield _ruin_claim(settings, low["prize or frog", "rule"])
     for world in worlds():
-        share, error, limit = _fallen_share(low[world, "naive"])
+        result = ville(low[world, "naive"], [_SHOWN])
+        share, error = float(result.share[0]), float(result.error[0])
+        limit = _SHOWN + float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _ALARMS))
         yield Claim(
             f"naive-{world.replace(' ', '-')}",
             f"{world}: for an agent that takes its own actions for evidence the true mode falls "
@@ -240,22 +240,14 @@ def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
     k = DELTAS.index(_SHOWN)
     ratio = float((result.share / result.deltas).max())
     return Claim(
-        f"ville-{world.replace(' ', '-')}",
-        f"{world}, control rule: the true mode ever falls below δ times its prior in at most a "
-        f"share δ of the runs; here δ = {_SHOWN:g}",
+        f"ville-{world.replace(' ', '-')}", f"{world}, control rule: the true mode ever falls "
+        f"below δ times its prior in at most a share δ of the runs; here δ = {_SHOWN:g}",
         "ours", f"at most {_SHOWN:g}", float(result.share[k]), float(result.error[k]),
         bool((result.share <= result.deltas + margin).all()),
         reason=f"for δ = {', '.join(f'{d:g}' for d in DELTAS)} the share is at most {ratio:.2f} "
         f"times δ, in {result.runs} runs of {settings.steps} steps",
         threshold_origin="theory: Ville's inequality, Bernstein's margin",
     )  # fmt: skip
-
-
-def _fallen_share(low: FloatArray) -> tuple[float, float, float]:
-    """Return the share of runs below δ = _SHOWN, its error, and what chance explains at most."""
-    result = ville(low, [_SHOWN])
-    margin = float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _ALARMS))
-    return float(result.share[0]), float(result.error[0]), _SHOWN + margin
 
 
 def _ruin_claim(settings: Settings, low: FloatArray) -> Claim:
@@ -333,8 +325,7 @@ def _share_panel(settings: Settings, low: Lowest) -> Panel:
     return Panel(
         "(a) How often does m* ever fall below δ of its prior?", "δ", "share of runs", series,
         [Guide("Ville's bound: δ", direction="diagonal", in_legend=False)], xscale="log",
-        yscale="log", ylim=(0.001, 1.3),
-        notes=["Dotted: Ville's bound, δ"],
+        yscale="log", ylim=(0.001, 1.3), notes=["Dotted: Ville's bound, δ"],
     )  # fmt: skip
 
 
@@ -343,10 +334,9 @@ def _floor_panel(low: Lowest) -> Panel:
     floors = {pair: np.quantile(runs, delta, method="inverted_cdf") for pair, runs in low.items()}
     series = [Series(", ".join(pair), delta, y, **_looks(*pair)) for pair, y in floors.items()]
     return Panel(
-        "(b) What does m* retain, in all but a share δ of runs?", "δ",
-        "λ, lowest P(m*|·) / P(m*) over time", series,
-        [Guide("Ville's bound: λ = δ", direction="diagonal", in_legend=False)], xlim=(0.0, 1.0),
-        ylim=(-0.02, 1.02), notes=["Dotted: Ville's bound, λ = δ"],
+        "(b) What does m* retain, in all but a share δ of runs?", "δ", "λ, lowest P(m*|·) / P(m*) "
+        "over time", series, [Guide("Ville's bound: λ = δ", direction="diagonal", in_legend=False)],
+        xlim=(0.0, 1.0), ylim=(-0.02, 1.02), notes=["Dotted: Ville's bound, λ = δ"],
     )  # fmt: skip
 
 

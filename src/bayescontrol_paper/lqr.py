@@ -38,20 +38,11 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
-from bayescontrol import Record, Stream, interact
+from bayescontrol import Record, Stream, interact, lqr
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.baselines import CertaintyEquivalence, OptimalController
 from bayescontrol.errors import BadEvidence, counted
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
-from bayescontrol.lqr import (
-    PLANTS,
-    DeterminantDoubling,
-    LinearAgent,
-    LinearPlant,
-    LinearQuadratic,
-    LinearSystem,
-    SystemPrior,
-)
 from bayescontrol.plot.chart import Panel, Region, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol_paper import _claims as claims
@@ -77,28 +68,28 @@ class Settings(claims.Size):
 
 
 @cache
-def system(name: str) -> LinearSystem:
+def system(name: str) -> lqr.LinearSystem:
     """Return the plant of that name."""
-    return PLANTS[name]()
+    return lqr.PLANTS[name]()
 
 
-def prior(plant: LinearSystem) -> SystemPrior:
+def prior(plant: lqr.LinearSystem) -> lqr.SystemPrior:
     """Return the prior with mean zero and deviation max |[A B]_ij|, in units of the noise."""
-    return SystemPrior(precision=1.0 / float(np.abs(np.hstack([plant.A, plant.B])).max()) ** 2)
+    return lqr.SystemPrior(precision=1.0 / float(np.abs(np.hstack([plant.A, plant.B])).max()) ** 2)
 
 
-def _rule(plant: LinearSystem, **options: Any) -> Any:
-    return LinearQuadratic.on(plant, prior=prior(plant)).agent(**options)
+def _rule(plant: lqr.LinearSystem, **options: Any) -> Any:
+    return lqr.LinearQuadratic.on(plant, prior=prior(plant)).agent(**options)
 
 
-def _certainty(plant: LinearSystem, **options: Any) -> Any:
+def _certainty(plant: lqr.LinearSystem, **options: Any) -> Any:
     return CertaintyEquivalence.on(plant, prior=prior(plant), **options)
 
 
 #: The constructor of each learner, in the order of the columns.
-AGENTS: Final[Mapping[str, Callable[[Settings, LinearSystem], Any]]] = {
+AGENTS: Final[Mapping[str, Callable[[Settings, lqr.LinearSystem], Any]]] = {
     RULE: lambda _, plant: _rule(plant),
-    LAZY: lambda _, plant: _rule(plant, schedule=DeterminantDoubling()),
+    LAZY: lambda _, plant: _rule(plant, schedule=lqr.DeterminantDoubling()),
     # The rule takes over after the steps of noise.
     WARM: lambda s, plant: _certainty(plant, warm_up=s.warm_up),
     CERTAIN: lambda s, plant: _certainty(plant, warm_up=s.warm_up),
@@ -131,11 +122,11 @@ def octaves(settings: Settings) -> IntArray:
 def run(settings: Settings, run: int) -> Columns:
     """Record exact costs and regret at the checkpoints, by plant and learner."""
     steps = checkpoints(settings)
-    shape = len(PLANTS), len(AGENTS), steps.size
+    shape = len(lqr.PLANTS), len(AGENTS), steps.size
     cost, regret = np.empty(shape), np.empty(shape)
-    redrawn, gap = np.zeros(shape[:2], np.int64), np.zeros(len(PLANTS))
+    redrawn, gap = np.zeros(shape[:2], np.int64), np.zeros(len(lqr.PLANTS))
     shown = np.zeros((len(PAIRS), steps.size, 5))
-    for k, name in enumerate(PLANTS):
+    for k, name in enumerate(lqr.PLANTS):
         best_total = _best_total_cost(settings, run, name)[steps - 1]
         for i, agent_name in enumerate(AGENTS):
             belief, records, (costs, total), coefficients = _play(settings, run, name, agent_name)
@@ -156,14 +147,14 @@ def _play(
     their covariance.
     """
     at, plant = checkpoints(settings), system(name)
-    agent, world = AGENTS[agent_name](settings, plant), LinearPlant(plant)
+    agent, world = AGENTS[agent_name](settings, plant), lqr.LinearPlant(plant)
     names = f"{name}: {agent_name}", f"{name}: environment"
     streams = claims.named_streams(settings.seed, run, *names)
     costs, coefficients = np.full((2, at.size), np.inf), np.zeros((at.size, 5))
     records, spent, done = [], 0.0, 0
     for c, t in enumerate(at):
         if agent_name == WARM and done == settings.warm_up:
-            agent = LinearAgent(agent.belief, world.x)
+            agent = lqr.LinearAgent(agent.belief, world.x)
         start = world.x
         try:
             record = interact(agent, world, int(t) - done, streams=streams)
@@ -182,13 +173,13 @@ def _play(
 
 def _best_total_cost(settings: Settings, run: int, name: str) -> FloatArray:
     """Return the total cost of the best controller up to each step, with the same noise."""
-    plant, world = system(name), LinearPlant(system(name))
+    plant, world = system(name), lqr.LinearPlant(system(name))
     streams = claims.named_streams(settings.seed, run, name, f"{name}: environment")
     record = interact(OptimalController(plant), world, settings.steps, streams=streams)
     return np.asarray(world.costs(record).cumsum())
 
 
-def _regression_gap(belief: Any, records: list[Record], prior: SystemPrior) -> float:
+def _regression_gap(belief: Any, records: list[Record], prior: lqr.SystemPrior) -> float:
     """Return the relative difference of the posterior mean from a regression on the whole run."""
     Y = np.vstack([record.observations for record in records])
     X = np.vstack([np.zeros_like(Y[:1]), Y[:-1]])
@@ -240,7 +231,7 @@ class Results:
 
     def column(self, name: str, plant: str, agent: str) -> FloatArray:
         """Return a column, by run."""
-        return claims.by_name(AGENTS, claims.by_name(PLANTS, self.columns[name])[plant])[agent]
+        return claims.by_name(AGENTS, claims.by_name(lqr.PLANTS, self.columns[name])[plant])[agent]
 
 
 def exponent(regret: FloatArray) -> tuple[float, float]:
@@ -284,17 +275,17 @@ def _slopes(curves: FloatArray) -> FloatArray:
 
 
 #: Plants that are stable without control.
-STABLE: Final = tuple(name for name in PLANTS if system(name).radius < 1.0 - 1e-9)
+STABLE: Final = tuple(name for name in lqr.PLANTS if system(name).radius < 1.0 - 1e-9)
 
-#: claims.Runs within the bound and runs of the pilot; the false-alarm rate.
+#: Runs within the bound and runs of the pilot; the false-alarm rate.
 _PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
 _ALARMS: Final = 0.01
 
 
 def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and a claims.table for each plant."""
+    """Make all claims, and a table for each plant."""
     results = Results(settings, columns)
-    tables = (*(_table(results, plant) for plant in PLANTS), _comparison_table(results))
+    tables = (*(_table(results, plant) for plant in lqr.PLANTS), _comparison_table(results))
     return Score(tuple(_claims(results)), tables)
 
 
@@ -309,7 +300,7 @@ def _claims(results: Results) -> Iterator[Claim]:
     )  # fmt: skip
     yield _near_optimal_claim(results, RULE, "near-optimal-gain")
     yield _near_optimal_claim(results, LAZY, "near-optimal-gain-lazy")
-    pairs = product(PLANTS, (RULE, LAZY, WARM))
+    pairs = product(lqr.PLANTS, (RULE, LAZY, WARM))
     found = {(plant, agent): exponent(results.octaves(plant, agent)) for plant, agent in pairs}
     worst = max(found, key=lambda pair: found[pair][0])
     yield Claim(
@@ -332,12 +323,10 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
     by_chance = claims.least_successes(results.runs, _PILOT[agent], _ALARMS)
     least, rate = max(1, by_chance), "1 in 100" if by_chance else "more than 1 in 100"
     return Claim(
-        name,
-        f"after {steps:,} steps the gain in use costs at most {100 * allowed:.3g} % more than the "
-        f"best one, median of {results.runs} runs, at each stable plant; here the worst, {worst}: "
-        f"{agent}",
-        "ours", f"<= {allowed:.3g}", gain, None,
-        within[worst] >= least,
+        name, f"after {steps:,} steps the gain in use costs at most {100 * allowed:.3g} % more "
+        f"than the best one, median of {results.runs} runs, at each stable plant; here the worst, "
+        f"{worst}: {agent}",
+        "ours", f"<= {allowed:.3g}", gain, None, within[worst] >= least,
         f"{within[worst]} of {results.runs} runs are within it; 95 % interval of the median: "
         f"{100 * low:.2g} … {100 * high:.2g} %",
         threshold_origin=f"pilot on seed 1000: {within_pilot} of {of_pilot} runs within the bound, "
@@ -349,7 +338,7 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
 def _comparison_table(results: Results) -> Table:
     """Compare the rule with certainty equivalence, both after the same steps of noise."""
     rows: list[tuple[str | float | int, ...]] = []
-    for baseline, plant in product((CERTAIN, EXPLORING), PLANTS):
+    for baseline, plant in product((CERTAIN, EXPLORING), lqr.PLANTS):
         ours, theirs = (results.regret(plant, agent)[:, -1] for agent in (WARM, baseline))
         low, high = wilson((ours < theirs).sum(), results.runs)
         verdict = "less" if low > 0.5 else "more" if high < 0.5 else "not significant"
@@ -358,12 +347,10 @@ def _comparison_table(results: Results) -> Table:
         rows.append((baseline, plant, share, verdict, *map(" / ".join, zip(*cells, strict=True))))
     return claims.table(
         f"After {results.settings.warm_up} steps of noise: the regret of the rule and of certainty "
-        "equivalence",
-        "compared with | plant | runs with less regret | regret | regret / J* | late exponent | "
-        "J(K) above J*", rows,
-        f"share of {results.runs} runs of {results.settings.steps:,} steps, with the same noise; "
-        "the last three columns: the rule / the other; regret and J(K) are medians. The paper "
-        "makes no claim about this",
+        "equivalence", "compared with | plant | runs with less regret | regret | regret / J* | "
+        "late exponent | J(K) above J*", rows, f"share of {results.runs} runs of "
+        f"{results.settings.steps:,} steps, with the same noise; the last three columns: the rule "
+        "/ the other; regret and J(K) are medians. The paper makes no claim about this",
     )  # fmt: skip
 
 
@@ -386,10 +373,9 @@ def _table(results: Results, plant: str) -> Table:
 
     s = system(plant)
     return claims.table(
-        f"{plant}: {s.states} states, {s.inputs} inputs, |λ(A)| up to {s.radius:.3f}, "
-        f"J* = {s.best_cost:.4g}",
-        "controller | J(K) above J* | quartiles | regret / J* | its 90 % quantile | exponent | "
-        "late exponent | redrawn", map(row, AGENTS),
+        f"{plant}: {s.states} states, {s.inputs} inputs, |λ(A)| up to {s.radius:.3f}, J* = "
+        f"{s.best_cost:.4g}", "controller | J(K) above J* | quartiles | regret / J* | its 90 % "
+        "quantile | exponent | late exponent | redrawn", map(row, AGENTS),
         f"after {results.settings.steps:,} steps, medians of {results.runs} runs; redrawn: sum",
     )  # fmt: skip
 
@@ -413,7 +399,7 @@ def _gains(settings: Settings, columns: Columns) -> Figure:
     the regret.
     """
     results = Results(settings, columns)
-    panels = [_gain_panel(results, name) for name in PLANTS]
+    panels = [_gain_panel(results, name) for name in lqr.PLANTS]
     return Figure(panels, _note(results))
 
 
@@ -425,7 +411,7 @@ def _regret(settings: Settings, columns: Columns) -> Figure:
     first draws, before it has learned anything, and little later.
     """
     results = Results(settings, columns)
-    panels = [_regret_panel(results, name) for name in PLANTS]
+    panels = [_regret_panel(results, name) for name in lqr.PLANTS]
     return Figure(panels, f"{_note(results)}; negative regret is not shown")
 
 

@@ -42,15 +42,8 @@ from bayescontrol import Record, Stream, interact
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
 from bayescontrol.lab import Claim, Columns, Experiment, mean_and_error
-from bayescontrol.mdp import (
-    MDP,
-    GibbsMDP,
-    GibbsPrior,
-    Maze,
-    Plan,
-    policy_iteration,
-    stationary_distribution,
-)
+from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
+from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.plot import mazes
 from bayescontrol.plot.chart import Guide, Panel, Series
 from bayescontrol.report.tables import with_error
@@ -241,8 +234,7 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         return
     results, plan = Results(settings, columns), world(settings.layout).plan
     yield Claim(
-        "optimum",
-        f"the best policy of three-cups earns ρ* per step; bounds certified to "
+        "optimum", "the best policy of three-cups earns ρ* per step; bounds certified to "
         f"{plan.upper - plan.lower:.0e}",
         "ours", f"{_REFERENCE_OPTIMUM:.10f}", f"{plan.gain:.10f}", None,
         plan.lower - 5e-11 <= _REFERENCE_OPTIMUM <= plan.upper + 5e-11, exact=True,
@@ -268,9 +260,8 @@ def _near_optimal_claim(results: Results) -> Claim:
         origin = f"{pilot_text}: {pilot.mean:.1%} (false alarms: 1 in 1000)"
         reason += f"; {_FULL[1]:.0%} is required at {full_steps:,} steps"
     return Claim(
-        "rule-near-optimal",
-        f"under either prior the control rule earns at least {least:.1%} of ρ* over the last "
-        f"{results.settings.window:,} of {steps:,} steps; here {worst}",
+        "rule-near-optimal", f"under either prior the control rule earns at least {least:.1%} of "
+        f"ρ* over the last {results.settings.window:,} of {steps:,} steps; here {worst}",
         "ours", f"≥ {least:.3g}", shares[worst], error, shares[worst] >= least, reason,
         threshold_origin=origin,
     )  # fmt: skip
@@ -297,11 +288,9 @@ def _beats_claims(results: Results) -> Iterator[Claim]:
         mean, error = gaps[smaller]
         verdicts = [pairs[C].verdict for pairs in judged]
         yield Claim(
-            f"rule-beats-R{C}",
-            f"under either prior the control rule earns more than R-learning with C = {C}, "
-            f"run by run, significantly: the smaller difference, {RULES[smaller]}",
-            "ours", "> 0", float(mean), float(error),
-            all(v == "better" for v in verdicts),
+            f"rule-beats-R{C}", "under either prior the control rule earns more than R-learning "
+            f"with C = {C}, run by run, significantly: the smaller difference, {RULES[smaller]}",
+            "ours", "> 0", float(mean), float(error), all(v == "better" for v in verdicts),
             judged[smaller][C].sentence if judged else "one run cannot show a difference",
             threshold_origin="theory: a paired test of sign flips at 5 %, corrected by Holm",
             undecided=results.settings.runs < _ENOUGH,
@@ -313,15 +302,14 @@ def _cup_cycle(results: Results) -> Claim:
     caught = np.abs(late - _CUP_CYCLE) <= _NEAR_CYCLE
     mean, error = mean_and_error(late)
     return Claim(
-        "R5-cup-cycle",
-        f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± {_NEAR_CYCLE} per step, in "
-        "most runs: share of the runs",
+        "R5-cup-cycle", f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± "
+        f"{_NEAR_CYCLE} per step, in most runs: share of the runs",
         "ours", "> 0.5", *claims.share_and_error(caught), bool(2 * caught.sum() > caught.size),
         f"{caught.sum()} of {caught.size} runs; mean reward of all runs "
         f"{with_error(float(mean), float(error) if late.size > 1 else None)}; if the goal paid "
         f"nothing, the best policy would earn {results.cup_cycle:.4f} from the cups",
-        threshold_origin="pilot on seed 1000: 20 of 20 runs; most is more than half (false "
-        "alarms with 8 runs: 3 in 1000)",
+        threshold_origin="pilot on seed 1000: 20 of 20 runs; most is more than half (false alarms "
+        "with 8 runs: 3 in 1000)",
     )  # fmt: skip
 
 
@@ -337,14 +325,12 @@ def _order_claim(results: Results) -> Claim:
         if not differs:
             ties.append(f"{names[above]} and {names[below]} do not differ significantly")
     return Claim(
-        "paper-order",
-        "average reward falls in this order (prior A; ≈: no significant difference in a paired "
-        "test)",
+        "paper-order", "average reward falls in this order (prior A; ≈: no significant difference "
+        "in a paired test)",
         "paper", " > ".join(names[name] for name in printed), order, None, None,
         f"{_OTHER_MAP}on ours the order of the means is "
         f"{'the same' if ours == printed else 'different'}; "
-        f"{', '.join(ties) or 'all differences are significant'}",
-        place="section 5.2, table 1",
+        f"{', '.join(ties) or 'all differences are significant'}", place="section 5.2, table 1",
     )  # fmt: skip
 
 
@@ -352,14 +338,11 @@ def _crossing_claim(results: Results) -> Claim:
     ours, error = results.crossing(RULES[0], learner(30))
     step_b, _ = results.crossing(RULES[1], learner(30))
     return Claim(
-        "crossing-step",
-        "R-learning with C = 30 is ahead at first; from about this step on the cumulative reward "
-        "of the control rule (prior A) is higher",
+        "crossing-step", "R-learning with C = 30 is ahead at first; from about this step on the "
+        "cumulative reward of the control rule (prior A) is higher",
         "paper", _CROSSING, ours if np.isfinite(ours) else "not yet",
-        error if np.isfinite(error) else None, None,
-        f"{_OTHER_MAP}prior B: {_step_text(step_b)}; cumulative reward, mean of "
-        f"{results.settings.runs} runs",
-        place="section 5.2, figure 11",
+        error if np.isfinite(error) else None, None, f"{_OTHER_MAP}prior B: {_step_text(step_b)}; "
+        f"cumulative reward, mean of {results.settings.runs} runs", place="section 5.2, figure 11",
     )  # fmt: skip
 
 
@@ -447,8 +430,7 @@ def _behaviour(settings: Settings, columns: Columns) -> Figure:
             shares = visits / visits.sum()
             panels.append(mazes.behaviour(results.world.maze, shares, title, [note]))
     return Figure(
-        panels,
-        f"one run of each agent, with the same start and random numbers: run {_EXAMPLE}",
+        panels, f"one run of each agent, with the same start and random numbers: run {_EXAMPLE}",
         {11: "columns b to e"}, len(AGENTS), _PRIORS,
     )  # fmt: skip
 

@@ -215,19 +215,17 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     cost = columns["blind"] - columns["guarded"]
     share = float(shares[: len(INSIDE)].max())
     yield Claim(
-        "false-alarms",
-        f"under every mode the alarm is raised by step {settings.steps} in at most a share δ of "
-        "the runs; here the worst mode",
+        "false-alarms", f"under every mode the alarm is raised by step {settings.steps} in at most "
+        "a share δ of the runs; here the worst mode",
         "ours", f"at most {delta:g}", share, _error(share, n), share <= delta + _slack(delta, n),
         "by Ville's inequality, even if it is checked after every step; chance explains up to "
-        f"{delta + _slack(delta, n):.2g}",
-        threshold_origin="theory: Ville's inequality, three standard errors and one run",
+        f"{delta + _slack(delta, n):.2g}", threshold_origin="theory: Ville's inequality, three "
+        "standard errors and one run",
     )  # fmt: skip
     mean, error = _mean(cost[:, : len(INSIDE)].mean(axis=1))
     yield Claim(
-        "false-alarm-cost",
-        "inside the class, where the alarm is false, resting after it costs at most δ times the "
-        "reward of the good lever per step",
+        "false-alarm-cost", "inside the class, where the alarm is false, resting after it costs at "
+        "most δ times the reward of the good lever per step",
         "ours", f"at most {delta * _BEST:.3g}", mean, error,
         mean <= delta * _BEST + 3.0 * error + _BEST / n,
         threshold_origin="theory: Ville's inequality, three standard errors and one run",
@@ -237,12 +235,11 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     if settings.steps * distances()[WORLDS[_STREAKS]] >= _PRICE / 2 + math.log(1 / delta):
         share = float(shares[_STREAKS])
         yield Claim(
-            "streaks-found",
-            "losses in streaks are detected, though every lever wins and loses as often as its "
-            f"mode predicts; share of alarms by step {settings.steps}",
+            "streaks-found", "losses in streaks are detected, though every lever wins and loses as "
+            f"often as its mode predicts; share of alarms by step {settings.steps}",
             "ours", f"above {delta:g}", share, _error(share, n),
-            share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n),
-            "the alarm shows that the modes are wrong, not that they do harm: here resting costs "
+            share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n), "the alarm shows that the "
+            "modes are wrong, not that they do harm: here resting costs "
             f"{_mean(cost[:, _STREAKS])[0]:.2g} per step",
             threshold_origin="theory: above the rate of false alarms by three standard errors",
         )  # fmt: skip
@@ -253,13 +250,11 @@ def _outside_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     names = ", ".join(WORLDS[k] for k in found)
     share = float(_alarm_shares(columns)[found].min())
     yield Claim(
-        "power",
-        f"outside the class the alarm is raised by step {settings.steps}; here the worst of "
-        f"{names}",
+        "power", f"outside the class the alarm is raised by step {settings.steps}; here the worst "
+        f"of {names}",
         "ours", f"at least {_POWER:g}", share, _error(share, n),
-        share >= _POWER - _slack(_POWER, n),
-        threshold_origin="pilot on seed 1000: all of 400 runs in each world; three standard errors "
-        "and one run",
+        share >= _POWER - _slack(_POWER, n), threshold_origin="pilot on seed 1000: all of 400 runs "
+        "in each world; three standard errors and one run",
     )  # fmt: skip
     # Runs without an alarm count all steps.
     delays = {k: _mean(np.minimum(columns["step"][:, k], settings.steps)) for k in found}
@@ -267,9 +262,8 @@ def _outside_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     nats = {k: (mean * D[WORLDS[k]], error * D[WORLDS[k]]) for k, (mean, error) in delays.items()}
     quickest = min(found, key=lambda k: nats[k][0])
     yield Claim(
-        "delay-bound",
-        "every alarm needs at least ln 1/δ nats of evidence on average (steps times D); here the "
-        f"quickest, in {WORLDS[quickest]}",
+        "delay-bound", "every alarm needs at least ln 1/δ nats of evidence on average (steps times "
+        f"D); here the quickest, in {WORLDS[quickest]}",
         "ours", f"at least {bound:.3g}", *nats[quickest],
         all(mean >= bound - 3.0 * error for mean, error in nats.values()),
         f"D is the evidence of one step; the rest of the {nats[quickest][0]:.3g} is the cost of "
@@ -278,9 +272,8 @@ def _outside_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )  # fmt: skip
     in_order = pairwise(delays.values())
     yield Claim(
-        "delay-order",
-        "the farther the world is from the nearest mode, the sooner the alarm; mean steps in "
-        f"{names}",
+        "delay-order", "the farther the world is from the nearest mode, the sooner the alarm; mean "
+        f"steps in {names}",
         "ours", "falling", ", ".join(f"{mean:.4g}" for mean, _ in delays.values()), None,
         all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in in_order),
         threshold_origin="theory: the order of D, three standard errors",
@@ -289,9 +282,8 @@ def _outside_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     smallest = min(found, key=lambda k: gains[k][0])
     gain, error = gains[smallest]
     yield Claim(
-        "fallback-gain",
-        "where ignoring the alarm loses, resting after it earns more per step; here the smallest "
-        f"gain, {WORLDS[smallest]}",
+        "fallback-gain", "where ignoring the alarm loses, resting after it earns more per step; "
+        f"here the smallest gain, {WORLDS[smallest]}",
         "ours", "above 0", gain, error, gain > 3.0 * error,
         threshold_origin="theory: above 0 by three standard errors",
     )  # fmt: skip

@@ -153,21 +153,19 @@ def _names(states: Iterable[int]) -> str:
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     deviation = max(float(np.abs(chain(who).sum(-1) - 1.0).max()) for who in POLICIES)
     yield Claim(
-        "transitions-sum-to-1",
-        "from every state s, the probabilities P(s'|m,s) of the next state s' under the policy of "
-        "m sum to 1; the largest deviation",
+        "transitions-sum-to-1", "from every state s, the probabilities P(s'|m,s) of the next state "
+        "s' under the policy of m sum to 1; the largest deviation",
         "ours", 0.0, deviation, None, deviation <= claims.ROUNDING, exact=True,
     )  # fmt: skip
     for k, who in enumerate(POLICIES[:2]):
         visited = tuple(np.flatnonzero(columns["visits"][:, k].sum(axis=0)).tolist())
         yield claims.equality(
-            f"subset-{who.lower()}",
-            f"applying {who} means choosing a subset of the states: exactly these are visited for "
-            "ever",
-            _names(selected(who)), _names(visited),
-            "expected: where the exact stationary distribution is positive; ours: visited in the "
-            f"second halves of {len(columns['visits'])} runs",
-            place="section 4.1, figure 2", origin="theory: the exact stationary distribution",
+            f"subset-{who.lower()}", f"applying {who} means choosing a subset of the states: "
+            "exactly these are visited for ever",
+            _names(selected(who)), _names(visited), "expected: where the exact stationary "
+            "distribution is positive; ours: visited in the second halves of "
+            f"{len(columns['visits'])} runs", place="section 4.1, figure 2",
+            origin="theory: the exact stationary distribution",
             undecided=set(visited) < set(selected(who)),
         )  # fmt: skip
     for k, who in enumerate(POLICIES):
@@ -205,9 +203,8 @@ def _frequency_claim(columns: Columns) -> Claim:
         agreeing += int((gap <= np.where(P * (1 - P) > 0, margin, 0.0)).sum())
         pairs += P.size
     return claims.equality(
-        "transition-frequencies",
-        "every transition is taken as often as P(s'|m,s) says, and those of probability 0 never; "
-        "number of pairs (s, s') that agree, for three policies",
+        "transition-frequencies", "every transition is taken as often as P(s'|m,s) says, and those "
+        "of probability 0 never; number of pairs (s, s') that agree, for three policies",
         pairs, agreeing, "within binomial margins, with one false alarm in 1,000 seeds",
         origin="theory: exact probabilities, binomial margin",
     )  # fmt: skip
@@ -217,11 +214,10 @@ def _entering_claims(columns: Columns) -> Iterator[Claim]:
     latest = max(entered_by(who) for who in POLICIES)
     early = min(latest, columns["inside"].shape[-1] - 1)
     yield claims.equality(
-        "wherever-it-starts",
-        f"from every state, each policy is inside its subset after {latest} steps and stays there; "
-        "share of the runs and steps from then on",
-        1.0, float(columns["inside"][:, :2, early:].mean()),
-        origin="theory: by then the exact chain is inside with probability 1",
+        "wherever-it-starts", f"from every state, each policy is inside its subset after {latest} "
+        "steps and stays there; share of the runs and steps from then on",
+        1.0, float(columns["inside"][:, :2, early:].mean()), origin="theory: by then the exact "
+        "chain is inside with probability 1",
     )  # fmt: skip
     either = {*selected("P1"), *selected("P2")}
     new = [x for x in selected(ALTERNATING) if x not in either]
@@ -352,9 +348,8 @@ def _inside_panel(columns: Columns) -> Panel:
         style |= {"kind": "points", "marker": _MARKERS[k]}
         markers.append(share_of_runs(who, t, columns["inside"][:, k], z=1.96, **style))
     return Panel(
-        "Inside the subset", "step t", "P(inside the subset)", [*lines, *markers],
-        ylim=(0.0, 1.05), notes=["Lines: exact. Markers: runs, 95 % intervals"],
-        legend="lower right",
+        "Inside the subset", "step t", "P(inside the subset)", [*lines, *markers], ylim=(0.0, 1.05),
+        notes=["Lines: exact. Markers: runs, 95 % intervals"], legend="lower right",
     )  # fmt: skip
 
 

@@ -174,9 +174,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
             place="section 4.4, theorem 3", small_as_text=True,
         )  # fmt: skip
     yield claims.equality(
-        "never-above-the-bound",
-        "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d is the evidence for the "
-        "true mode m* against m; violations",
+        "never-above-the-bound", "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where "
+        "d is the evidence for the true mode m* against m; violations",
         0, sum(int(columns[f"{name} violations"].sum()) for name in CLASSES),
         f"{sum(columns[f'{name} bound'].size for name in CLASSES)} comparisons",
         origin="theory: no violation, up to rounding",
@@ -186,9 +185,8 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     median = float(np.median(columns[f"{FIVE} posterior"][:, -1, inside].sum(-1)))
     prior = float(modes.prior[inside].sum())
     yield Claim(
-        "inside-the-core-stays",
-        f"{FIVE}: modes inside the core that act as m* does need not vanish "
-        f"({', '.join(modes.name(m) for m in inside)}); median of their weight at the end",
+        "inside-the-core-stays", f"{FIVE}: modes inside the core that act as m* does need not "
+        f"vanish ({', '.join(modes.name(m) for m in inside)}); median of their weight at the end",
         "ours", f"about {prior:g}", median, None, alike and median > prior / 2,
         reason="no remaining mode takes the actions that would refute them; they do no harm",
         threshold_origin="pilot on seed 1000, 1,000 runs: nine in ten are above half of the prior "
@@ -203,22 +201,19 @@ def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     median = float(np.median(columns[f"{BIASES} posterior"][:, -1, RIVAL]))
     prior = float(class_of(BIASES).prior[RIVAL])
     yield Claim(
-        "refuted-by-its-own-policy",
-        "bias grid: the mode (.8, .8) is in the core of the true one, (.8, .5), acts differently, "
-        "and vanishes nevertheless; median of its weight at the end",
+        "refuted-by-its-own-policy", "bias grid: the mode (.8, .8) is in the core of the true one, "
+        "(.8, .5), acts differently, and vanishes nevertheless; median of its weight at the end",
         "ours", f"→ 0, from {prior:.3g}", median, None, exact and median < prior / 5,
         reason="it predicts that the second arm wins with .8, pulls it half of the time, and is "
-        "refuted by the observations",
-        threshold_origin="pilot on seed 1000, 1,000 runs of 500 steps: eight in ten are below a "
-        "fifth of the prior (false alarms: below 1e-9)",
+        "refuted by the observations", threshold_origin="pilot on seed 1000, 1,000 runs of 500 "
+        "steps: eight in ten are below a fifth of the prior (false alarms: below 1e-9)",
     )  # fmt: skip
     mean, error = claims.measured(powers)
     pilot, called = claims.longest_pilot(_POWER, settings.long_steps)
     slack = abs(pilot.mean + 1.0) + pilot.margin(len(powers), _ALARMS)
     yield Claim(
-        "slower-like-one-over-t",
-        "the weight w of (.8, .8) falls like 1/t, not exponentially: the power of t, over the last "
-        "three quarters of the steps",
+        "slower-like-one-over-t", "the weight w of (.8, .8) falls like 1/t, not exponentially: the "
+        "power of t, over the last three quarters of the steps",
         "ours", -1.0, mean, error, abs(mean + 1.0) <= slack,
         reason="its arm is pulled in proportion to its weight, so dw/dt ∝ -w²",
         threshold_origin=f"{called}: {pilot.mean:.2g} at a finite time; within {slack:.2g} of -1 "
