@@ -17,7 +17,7 @@ from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapabili
 from bayescontrol.lqr import LinearSystem, OutputMode
 from bayescontrol.protocols import MISSING, StateMixing
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save, same_bits
-from bayescontrol_paper.motor import PLANTS, Motor, motor_bank
+from bayescontrol_paper._motor import PLANTS, Motor, motor_bank
 
 
 class Echo:

@@ -23,7 +23,7 @@ from bayescontrol_paper.bank import (
     time_to_distinguish,
     timed_banks,
 )
-from bayescontrol_paper.plant_units import Controlled
+from bayescontrol_paper.bank import Controlled
 
 #: Short runs, for what does not depend on the length.
 SMALL = Settings(runs=2, steps=20, unit_steps=300, unit_runs=1, times=2)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.arena.maze_sensitivity import PRIORS, VARIANTS, edges, maze_plan
 from benchmarks.arena.maze_sensitivity import experiment as sensitivity
 
-from bayescontrol_paper.chance import Pilot, least_successes
+from bayescontrol_paper._claims import Pilot, least_successes
 
 
 def test_the_mean_of_new_runs_is_beyond_the_margin_at_the_stated_rate() -> None:

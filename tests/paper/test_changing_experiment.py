@@ -10,7 +10,7 @@ from bayescontrol import ControlRule
 from bayescontrol.lab import Claim, Columns, run_replicas
 from bayescontrol.plot import figures as printed
 from bayescontrol_paper import changing
-from bayescontrol_paper.chance import ratio_and_error
+from bayescontrol_paper._claims import ratio_and_error
 from bayescontrol_paper.changing import (
     AGENTS,
     BANDITS,

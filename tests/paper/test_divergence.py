@@ -25,7 +25,7 @@ from bayescontrol_paper.divergence import (
     step_std,
     times,
 )
-from bayescontrol_paper.five_modes import MODES, TRUE, five_modes, under_policy
+from bayescontrol_paper._five_modes import MODES, TRUE, five_modes, under_policy
 
 SMALL = Settings(runs=300, steps=400)
 

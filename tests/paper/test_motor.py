@@ -8,7 +8,7 @@ from benchmarks.motor import KnownRateIMM, MotorOracle, prediction_bits
 
 from bayescontrol import Stream, interact
 from bayescontrol.bank import Bank
-from bayescontrol_paper.motor import (
+from bayescontrol_paper._motor import (
     PLANTS,
     RATE,
     RATES,

@@ -14,8 +14,8 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, conduct
 from bayescontrol.lab.runner import Result
 from bayescontrol.lab.settings import InvalidSettings, parse
-from bayescontrol_paper.chance import clearly_positive, compare_means, format_mean, measured
-from bayescontrol_paper.diagrams import (
+from bayescontrol_paper._claims import clearly_positive, compare_means, format_mean, measured
+from bayescontrol_paper._diagrams import (
     chain_edges,
     markov_chain,
     state_path,
