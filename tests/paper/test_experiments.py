@@ -3,14 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
+from tests.paper.cases import CASES, claims, columns, settings
 
 from bayescontrol.lab import conduct
 from bayescontrol.lab.registry import find, names
 from bayescontrol.lab.settings import InvalidSettings, parse
 from bayescontrol.report.folder import as_object
-from tests.paper.cases import CASES, claims, columns, settings
 
 JUDGED = [name for name, case in CASES.items() if case.claims]
 #: The experiments that make no claims from fewer runs, with their limits.
@@ -105,9 +104,9 @@ def test_every_claim_holds_at_the_smallest_size_and_under_another_prior(
     assert {claim.verdict for claim in result.score.claims} == {"holds"}
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ("bandit", "chain", "lqr")])
-def test_notes_explain_the_tables_and_exact_values_have_no_error(name: str) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_notes_explain_the_tables(name: str) -> None:
     tables = find(name).score(settings(name), columns(name)).tables
-    assert sum(bool(table.note) for table in tables) >= len(tables) - 2
-    cells = {name: np.array([row[1:] for row in table.rows]) for table in tables[:1]}
-    assert all(len(rows) for rows in cells.values())
+    silent = [table.title for table in tables if not table.note]
+    assert len(silent) == (2 if name == "delusion" else 0), silent
+    assert all(table.rows for table in tables)

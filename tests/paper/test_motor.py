@@ -8,36 +8,25 @@ from benchmarks.motor import KnownRateIMM, MotorOracle, prediction_bits
 
 from bayescontrol import Stream, interact
 from bayescontrol.bank import Bank
-from bayescontrol_paper._motor import (
-    PLANTS,
-    RATE,
-    RATES,
-    SCENARIOS,
-    Motor,
-    draw_motor,
-    interacting_agent,
-    motor_bank,
-    motor_cost,
-    setpoint,
-)
+from bayescontrol_paper import _motor as motors
 
 
-def known(motor: Motor) -> KnownRateIMM:
+def known(motor: motors.Motor) -> KnownRateIMM:
     return KnownRateIMM(noise=motor.noise)
 
 
 def relative_cost(scenario: str, runs: int, steps: int, **options: int) -> float:
     """Return the cost of the rule, divided by that of interacting models with a known rate."""
     ours, imm = (
-        sum(motor_cost(make, scenario, run, steps, **options) for run in range(runs))
-        for make in (interacting_agent, known)
+        sum(motors.motor_cost(make, scenario, run, steps, **options) for run in range(runs))
+        for make in (motors.interacting_agent, known)
     )
     return ours / imm
 
 
 def test_the_plants_are_sampled_from_the_differential_equation() -> None:
     """J dw/dt = -(b + K²/R) w + K/R u with constant u, by small Euler steps."""
-    for plant in PLANTS:
+    for plant in motors.PLANTS:
         w, u, steps = 3.0, 2.0, 20_000
         for _ in range(steps):
             torque = -(plant.friction + 0.05**2) * w + plant.sign * 0.05 * u
@@ -48,23 +37,23 @@ def test_the_plants_are_sampled_from_the_differential_equation() -> None:
 
 def single(plant: Any, noise: float = 1.0) -> Any:
     """Return the agent with the filter and the controller of one plant."""
-    return Bank([plant.mode(noise)], setpoint=setpoint).agent()
+    return Bank([plant.mode(noise)], setpoint=motors.setpoint).agent()
 
 
 def test_every_controller_brings_its_plant_to_the_setpoint() -> None:
-    for plant in PLANTS:
-        motor, agent = Motor({0: plant}), single(plant)
+    for plant in motors.PLANTS:
+        motor, agent = motors.Motor({0: plant}), single(plant)
         for _ in range(99):
             u = agent.act(Stream(0))
             a, g = plant.coefficients
             motor.speed, motor.k = a * motor.speed + g * u, motor.k + 1
             agent.observe(u, motor.speed)
-        assert motor.speed == pytest.approx(setpoint(99), abs=0.3), plant
+        assert motor.speed == pytest.approx(motors.setpoint(99), abs=0.3), plant
 
 
 def test_the_filter_knows_the_speed_better_than_the_sensor() -> None:
-    plant, rng = PLANTS[0], Stream(1)
-    motor, agent, errors = Motor({0: plant}, noise=5.0), single(plant, 5.0), []
+    plant, rng = motors.PLANTS[0], Stream(1)
+    motor, agent, errors = motors.Motor({0: plant}, noise=5.0), single(plant, 5.0), []
     for _ in range(500):
         agent.observe(1.0, motor.respond(1.0, rng))
         *_, speed, variance = agent.belief.save()["state/0"][0]
@@ -90,9 +79,9 @@ def test_learning_the_rate_costs_few_bits_when_the_load_changes() -> None:
     learned rate, at least 0.06 with fading 0.96, at least 0.42 with a belief without changes.
     """
     makers: dict[str, Any] = {
-        "known": motor_bank(hazard=RATE).belief,
-        "learned": motor_bank(hazard=RATES).belief,
-        "static": motor_bank().belief,
+        "known": motors.motor_bank(hazard=motors.RATE).belief,
+        "learned": motors.motor_bank(hazard=motors.RATES).belief,
+        "static": motors.motor_bank().belief,
     }
     bits = prediction_bits(makers, "load", 0, 600, every=200)
     assert bits["learned"] < bits["known"] + 0.02 < bits["static"] - 0.1
@@ -100,10 +89,10 @@ def test_learning_the_rate_costs_few_bits_when_the_load_changes() -> None:
 
 def test_a_low_cost_does_not_show_that_an_agent_follows_the_load() -> None:
     """A single controller for a heavy load is cheaper than the controller of the true plant."""
-    true, heavy = PLANTS[3], PLANTS[10]
+    true, heavy = motors.PLANTS[3], motors.PLANTS[10]
 
     def cost(plant: Any) -> float:
-        motor = Motor({0: true})
+        motor = motors.Motor({0: true})
         interact(single(plant), motor, 1000, seed=7)
         return motor.cost
 
@@ -112,12 +101,12 @@ def test_a_low_cost_does_not_show_that_an_agent_follows_the_load() -> None:
 
 
 def test_worlds_depend_on_the_run_and_not_on_the_agent() -> None:
-    first, again = (draw_motor("load", 3, 50, every=20, seed=2) for _ in range(2))
-    assert first.plants == again.plants != draw_motor("load", 2, 50, every=20, seed=2).plants
-    costs = [motor_cost(MotorOracle, "load", 3, 50, every=20, seed=2) for _ in range(2)]
+    first, again = (motors.draw_motor("load", 3, 50, every=20, seed=2) for _ in range(2))
+    assert first.plants == again.plants != motors.draw_motor("load", 2, 50, every=20, seed=2).plants
+    costs = [motors.motor_cost(MotorOracle, "load", 3, 50, every=20, seed=2) for _ in range(2)]
     assert costs[0] == costs[1]
-    with pytest.raises(ValueError, match=", ".join(SCENARIOS)):
-        motor_cost(MotorOracle, "lod", 0, 10)
+    with pytest.raises(ValueError, match=", ".join(motors.SCENARIOS)):
+        motors.motor_cost(MotorOracle, "lod", 0, 10)
 
 
 @pytest.mark.slow
