@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.paper.cases import columns as columns_of
 
 from bayescontrol import interact
 from bayescontrol.convergence import check
@@ -12,12 +13,11 @@ from bayescontrol_paper import convergence as paper
 
 #: The fewest runs for which claims are made; every planted error must still be detected.
 SMALL = paper.Settings(runs=paper.FEWEST, steps=300)
-SETTLING = ["five-modes", "goal-worlds", "chain", "bias-grid"]
 
 
 @pytest.fixture(scope="module")
 def columns() -> Columns:
-    return paper.cases.columns("convergence")
+    return columns_of("convergence")
 
 
 @pytest.mark.parametrize("name", list(paper.cases()))
