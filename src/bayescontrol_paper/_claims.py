@@ -39,6 +39,8 @@ from bayescontrol.statistics import bernstein
 from bayescontrol.statistics.intervals import t_quantile
 
 Seed: TypeAlias = Annotated[int, Meta(ge=0, description="seed of all random numbers")]
+#: The cells of a row of a table.
+Row: TypeAlias = Sequence[str | float | int]
 Runs: TypeAlias = Annotated[int, Meta(ge=1, description="number of replicas")]
 
 MINIMUM_RUNS: Final = "number of replicas; with fewer, chance could explain every claim"
@@ -404,7 +406,7 @@ class Rows(NamedTuple):
     """
 
     header: str
-    rows: Iterable[Sequence[str | float | int]]
+    rows: Iterable[Row]
     values: Mapping[str, object] = {}
     paper: int = 0
 
@@ -433,7 +435,7 @@ class Scored:
 
 
 def table(
-    title: str, header: str, rows: Iterable[Sequence[str | float | int]], note: str = "",
+    title: str, header: str, rows: Iterable[Row], note: str = "",
     paper: int = 0,
 ) -> Table:  # fmt: skip
     """Make a table; the cells of its header are separated by " | ".

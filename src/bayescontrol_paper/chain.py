@@ -41,7 +41,7 @@ from bayescontrol.plot.chart import Marker, Panel, Series
 from bayescontrol.plot.runs import line_dash
 from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
-from bayescontrol_paper._claims import Rows, Runs, Scored, Size, by_name, equality
+from bayescontrol_paper._claims import Row, Rows, Runs, Scored, Size, by_name, equality
 from bayescontrol_paper._figures import Figure, Figures, share_of_runs
 
 #: The rule as printed in the paper.
@@ -385,7 +385,7 @@ def _times(settings: Settings, columns: Columns) -> Rows:
         error = exact(RULE, k).sd / math.sqrt(settings.runs)
         return with_error(float(columns["time"][:, 0, k - 1].mean()), error)
 
-    rows = [
+    rows: list[Row] = [
         (k, exact(RULE, k).mean, simulation(k), *(exact(name, k).mean for name in AGENTS[1:]))
         for k in range(1, settings.k_max + 1)
     ]
@@ -399,7 +399,7 @@ def _growing_times(settings: Settings, columns: Columns) -> Rows:
     """
     scale, until = settings.scale, settings.growing_steps
     identified = np.mean(columns["growing"] <= until, axis=0)
-    rows: list[tuple[str | float, ...]] = []
+    rows: list[Row] = []
     for name, share in zip(GROWING, identified, strict=False):
         p, label = growing_distribution(scale, name), growing_label(scale, name)
         shares = float(p[: scale**2].sum()), float(p[:until].sum())

@@ -451,7 +451,7 @@ def _mean_table(settings: Settings, columns: Columns) -> Rows:
 
 def _match_table(settings: Settings, columns: Columns) -> Rows:
     """Match, P(drawn mode = m*) against E[Σ posterior²]"""
-    rows = []
+    rows: list[tuple[str | float, ...]] = []
     for (name, agent), runs in all_trajectories(settings, columns).items():
         _, exact = _exact_values(settings, name, agent)
         simulated = map(mean_with_error, (runs.matched[:, -1], runs.squares[:, -1]))
@@ -463,7 +463,7 @@ def _match_table(settings: Settings, columns: Columns) -> Rows:
 
 def _ville_table(settings: Settings, columns: Columns) -> Rows:
     """Ville's bound, P(posterior(m*) < δ prior(m*) at some t) against δ"""
-    rows = [
+    rows: list[tuple[str | float, ...]] = [
         (name, agent, delta, float(_exact_values(settings, name, agent)[1].ville[-1, k]),
          mean_with_error(runs.lowest[:, -1] < delta))
         for (name, agent), runs in all_trajectories(settings, columns).items()

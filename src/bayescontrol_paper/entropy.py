@@ -26,7 +26,7 @@ from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Guide, Marker, Panel, Series
 from bayescontrol.seeding import Stream
 from bayescontrol.systems import AgentSystem
-from bayescontrol_paper._claims import Rows, Scored, Size, equality, zero_claim
+from bayescontrol_paper._claims import Row, Rows, Scored, Size, equality, zero_claim
 from bayescontrol_paper._figures import Figure, Figures
 
 #: The agents, in the order of the columns D and C.
@@ -207,7 +207,7 @@ def _by_agent(settings: Settings, columns: Columns) -> Rows:
     D, C = columns["D"].mean(axis=0), columns["C"].mean(axis=0)
     shown = sorted({1, (settings.steps + 1) // 2, settings.steps})
     kinds = {"D": D, f"C, {WEIGHTINGS[0]}": C[0], f"C, {WEIGHTINGS[1]}": C[1]}
-    rows = [
+    rows: list[Row] = [
         (kind, label, *(float(y[t - 1]) for t in shown))
         for kind, curves in kinds.items()
         for label, y in zip(LABELS, curves, strict=True)
@@ -223,7 +223,7 @@ def _by_weighting(settings: Settings, columns: Columns) -> Rows:
     """
     t = min(4, settings.steps)
     first = columns["C"][0, :, :2, t - 1]
-    rows = [(name, *(float(c) for c in first[w])) for w, name in enumerate(WEIGHTINGS)]
+    rows: list[Row] = [(name, *(float(c) for c in first[w])) for w, name in enumerate(WEIGHTINGS)]
     return Rows(f"interventions weighted | {' | '.join(LABELS[:2])}", rows, {"t": t})
 
 
