@@ -135,15 +135,15 @@ class Weights:
         base = ONE if before is None else before._blocks
         return float(kernels.finite.log_ratio(self._blocks, base))
 
-    def surprise(self, evidence: FloatArray, log: bool = False) -> float:
-        """Return -log2 Σ_m P(m | ·) ℓ_m, in bits; ∞ if every mode gives 0. Does not learn."""
+    def log_predictive(self, evidence: FloatArray, log: bool = False) -> float:
+        """Return ln Σ_m P(m | ·) ℓ_m; -∞ if every mode gives 0. Does not learn."""
         after = self.copy()
         after.on_impossible = "raise"
         try:
             after.condition(evidence, log)
         except ImpossibleObservation:
-            return math.inf
-        return -after.log_total(self) / LN2 + 0.0
+            return -math.inf
+        return after.log_total(self)
 
     def copy(self) -> "Weights":
         """Return an independent copy."""
