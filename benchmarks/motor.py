@@ -18,7 +18,7 @@ from bayescontrol.beliefs import FadingBelief
 from bayescontrol.interaction import both_streams
 from bayescontrol.protocols import SituatedState
 from bayescontrol.seeding import StreamLike
-from bayescontrol_paper.motor import (
+from bayescontrol_paper._motor import (
     LIMIT,
     PLANTS,
     RATE,

@@ -10,7 +10,7 @@ import argparse
 
 import numpy as np
 
-from bayescontrol_paper.plant_units import control, plants
+from bayescontrol_paper.bank import control, plants
 
 __all__ = ["print_results"]
 

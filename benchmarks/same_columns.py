@@ -3,8 +3,10 @@
     make same-columns BASE=v0.1.0
 
 Runs all experiments at quick size, once from a checkout of BASE and once from this tree, in
-separate processes on one machine. Only arrays are compared: name, dtype, shape and bytes.
-Headers and manifests may differ. Exits with 1 if an array differs or an experiment is missing.
+separate processes on one machine. Experiments are found by name, so their modules may have moved.
+Only arrays are compared: name, dtype, shape and bytes. Headers and manifests may differ. Exits
+with 1 if an array differs or an experiment is missing; `--dropped NAME` names one that was removed
+on purpose.
 """
 
 import argparse
@@ -90,6 +92,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.same_columns")
     parser.add_argument("base", help="commit or tag to compare with")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="compare only these experiments")
+    parser.add_argument(
+        "--dropped", nargs="+", default=(), metavar="NAME", help="removed since BASE, on purpose"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--base-out", type=Path, help="keep and reuse the results of BASE here")
     args = parser.parse_args()
@@ -103,7 +108,11 @@ def main() -> int:
         ).stdout
         subprocess.run(["tar", "-x", "-C", str(base_tree)], input=archive, check=True)
         old, new = experiments(base_tree), experiments(ROOT)
-        names = args.only or sorted(old.keys() | new.keys())
+        for name in args.dropped:
+            if name not in old or name in new:
+                parser.error(f"--dropped {name}: it must be in BASE, and not in this tree")
+            print(f"{name:20} dropped", flush=True)
+        names = args.only or sorted((old.keys() | new.keys()) - set(args.dropped))
         run_all(base_tree, old_out, {n: old[n] for n in names if n in old}, args.workers)
         for name in names:
             if name not in old or name not in new:

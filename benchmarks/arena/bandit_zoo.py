@@ -51,7 +51,7 @@ from bayescontrol.plot.chart import Chart, Colour, Dash, Panel, Series
 from bayescontrol.seeding import Stream
 from bayescontrol.statistics import Comparison, compare_pair, holm, mean_interval
 from bayescontrol.statistics.intervals import format_interval
-from bayescontrol_paper.settings import Runs, Seed
+from bayescontrol_paper._claims import Runs, Seed
 
 RULE: Final = "control rule"
 UCB: Final = "UCB1"

@@ -23,7 +23,7 @@ from bayescontrol.baselines import CertaintyEquivalence, OptimalController
 from bayescontrol.interaction import interact
 from bayescontrol.lab.progress import Progress
 from bayescontrol.lqr import LinearPlant, LinearQuadratic, LinearSystem, SystemPrior
-from bayescontrol_paper.motor import (
+from bayescontrol_paper._motor import (
     RATES,
     Motor,
     SelfTuning,
@@ -32,7 +32,7 @@ from bayescontrol_paper.motor import (
     motor_bank,
     motor_cost,
 )
-from bayescontrol_paper.plant_units import plants
+from bayescontrol_paper.bank import plants
 
 __all__ = ["WORLDS", "contests", "prepare"]
 

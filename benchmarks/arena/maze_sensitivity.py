@@ -54,8 +54,7 @@ from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Marker, Panel, Scale, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
-from bayescontrol_paper.chance import Pilot
-from bayescontrol_paper.settings import Runs, Seed
+from bayescontrol_paper._claims import Pilot, Runs, Seed
 
 _LAKE: Final = ("SFFF", "FHFH", "FFFH", "HFFG")
 #: (row, column) added by each action: left, down, right, up.

@@ -48,7 +48,7 @@ from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol.seeding import Stream
 from bayescontrol.statistics.intervals import t_quantile
-from bayescontrol_paper.settings import Runs, Seed
+from bayescontrol_paper._claims import Runs, Seed
 
 RULE: Final = "control rule"
 UNKNOWN: Final = "control rule, p unknown"

@@ -23,6 +23,15 @@ Claims compare our means with 4,000 runs of other programs,
 
 which fails by chance with probability 6e-5. The reference and the paper use the default settings;
 at other settings only claims that are valid everywhere are made.
+
+A figure shows the space of biases [0, 1]^N, divided into N regions by the best lever:
+
+    region i   {m : m_i = max_j m_j}        two levers: a triangle;  three: a pyramid over the
+                                            face m_i = 1, with its apex at the origin
+    drawn      u = (m_1 - m_2) cos 30°,  v = (m_1 + m_2) / 2 + m_3
+
+The cube is viewed from the origin and from above: the faces m_1 = 0, m_2 = 0 and m_3 = 1 are
+visible, and the third pyramid is nearest.
 """
 
 import math
@@ -41,13 +50,11 @@ from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.bandits.best_arm import beta_best
 from bayescontrol.baselines import EpsilonGreedy, GittinsAgent, GittinsTable
 from bayescontrol.baselines.bandits import CountingAgent, counting_loop
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
-from bayescontrol.plot.chart import Chart, Guide, Panel, Series
+from bayescontrol.lab import Claim, Columns, Experiment, mean_and_error
+from bayescontrol.plot.chart import Colour, Guide, Panel, Region, Series, Word
 from bayescontrol.statistics import bernstein, compare_pair
-from bayescontrol_paper import best_lever_regions
-from bayescontrol_paper.chance import mean_with_error
-from bayescontrol_paper.curves import by_name, window_means
-from bayescontrol_paper.settings import Runs, Seed, named_streams
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._figures import Figure, Figures
 
 #: The agents of the paper's figure, as printed or as we read them (docs/errata.md).
 RULE: Final = "control rule"
@@ -59,11 +66,10 @@ PRINTED: Final = "ε-greedy as printed, ε α⁻ᵗ"
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Settings of `bandit`."""
 
-    seed: Seed = 0
-    runs: Runs = 1000
+    runs: claims.Runs = 1000
     steps: Annotated[int, Meta(ge=1, le=5000, description="pulls in a run")] = 1000
     levers: Annotated[int, Meta(ge=2, le=256, description="number of levers, N")] = 10
     window: Annotated[int, Meta(ge=1, description="steps of the early and late averages")] = 100
@@ -124,7 +130,7 @@ def run(settings: Settings, run: int) -> Columns:
     for name, biases in worlds.items():
         for label, make in AGENTS.items():
             stream_names = f"{name}: {_CHANCE.get(label, label)}", f"{name}: environment"
-            streams = named_streams(settings.seed, run, *stream_names)
+            streams = claims.named_streams(settings.seed, run, *stream_names)
             world = bandit.environment(biases)
             records[name, label] = interact(make(settings), world, settings.steps, streams=streams)
     return {
@@ -153,18 +159,18 @@ class Results:
 
     def reward(self, agent: str) -> FloatArray:
         """Return o_t for every run and step."""
-        return by_name(AGENTS, self.columns["reward"])[agent].astype(np.float64)
+        return claims.by_name(AGENTS, self.columns["reward"])[agent].astype(np.float64)
 
     def best(self, agent: str) -> FloatArray:
         """Return 1 where the best lever was pulled, else 0."""
         best = self.columns["bias"].argmax(axis=1)
-        pulled = by_name(AGENTS, self.columns["action"])[agent]
+        pulled = claims.by_name(AGENTS, self.columns["action"])[agent]
         return np.asarray(pulled == best[:, None], np.float64)
 
     def regret(self, agent: str, *, even: bool = False) -> FloatArray:
         """Return R_t for the drawn biases, or for the evenly spaced ones."""
         bias = evenly_spaced(self.columns["bias"]) if even else self.columns["bias"]
-        pulled = by_name(AGENTS, self.columns["even_action" if even else "action"])[agent]
+        pulled = claims.by_name(AGENTS, self.columns["even_action" if even else "action"])[agent]
         step_regret = bias.max(axis=1, keepdims=True) - np.take_along_axis(bias, pulled, axis=1)
         return np.asarray(step_regret.cumsum(axis=1))
 
@@ -193,14 +199,14 @@ _REFERENCE: Final = (
 )
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the performance and the indices."""
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make all claims; those about the reference and the paper only at the default settings."""
     results = Results(settings, columns)
-    claims: list[Claim] = []
     if settings == replace(Settings(), seed=settings.seed, runs=settings.runs):
-        claims += [*_reference_claims(results), *_paper_claims(results), *_printed_claims(results)]
-    claims += _general_claims(results)
-    return Score(tuple(claims), (performance(results), index_tables(settings)))
+        yield from _reference_claims(results)
+        yield from _paper_claims(results)
+        yield from _printed_claims(results)
+    yield from _general_claims(results)
 
 
 def _reference_claims(results: Results) -> Iterator[Claim]:
@@ -218,56 +224,43 @@ def _reference_claims(results: Results) -> Iterator[Claim]:
         ("epsilon-regret", "regret of ε-greedy", 51.0, 76.0, epsilon.regret),
     )
     for name, claim, reference, sd, values in rows:
-        ours, error = mean_and_error(values)
         slack = _tolerance(sd, len(values), _REFERENCE_RUNS)
-        yield Claim(
-            name, f"{claim}; within {slack:.2g} of {_REFERENCE_RUNS:,} reference runs",
-            "ours", reference, float(ours), float(error), abs(float(ours) - reference) <= slack,
-            threshold_origin=_REFERENCE,
-        )  # fmt: skip
+        text = f"{claim}; within {slack:.2g} of {_REFERENCE_RUNS:,} reference runs"
+        yield claims.near(name, text, reference, values, slack, origin=_REFERENCE)
 
 
-def _paper_claims(results: Results) -> tuple[Claim, ...]:
-    window = results.settings.window
-    names = ("Gittins", "the control rule")
+def _paper_claims(results: Results) -> Iterator[Claim]:
+    window, names = results.settings.window, ("Gittins", "the control rule")
     rule, gittins, epsilon = (results.summaries(agent) for agent in (RULE, GITTINS, EPSILON))
     late, late_error = mean_and_error(gittins.late_reward - rule.late_reward)
+    yield claims.near(
+        "same-asymptote",
+        "Gittins and the control rule have essentially the same asymptotic performance: difference "
+        f"in reward over the last {window} steps, within {_SAME_REWARD} by four standard errors",
+        0.0, gittins.late_reward - rule.late_reward, _SAME_REWARD,
+        _compare_text(gittins.late_reward, rule.late_reward, names),
+        place=_PLACE, origin=f"paper: \"essentially\" is read as {_SAME_REWARD}",
+        undecided=not abs(abs(late) - _SAME_REWARD) > _ERRORS * late_error,
+    )  # fmt: skip
     early, early_error = mean_and_error(gittins.early_reward - rule.early_reward)
-    share, share_error = mean_and_error(epsilon.late_best)
+    yield Claim(
+        "gittins-better-early", "in the initial transient phase Gittins significantly outperforms "
+        f"the control rule: difference in reward over the first {window} steps",
+        "paper", "> 0", float(early), float(early_error), bool(early > _ERRORS * early_error),
+        _compare_text(gittins.early_reward, rule.early_reward, names), place=_PLACE,
+        threshold_origin="paper: \"significantly\" is four standard errors",
+        undecided=not abs(early) > _ERRORS * early_error,
+    )  # fmt: skip
     slack = _tolerance(0.49, results.settings.runs, _PAPER_RUNS)
-    return (
-        Claim(
-            "same-asymptote",
-            "Gittins and the control rule have essentially the same asymptotic performance: "
-            f"difference in reward over the last {window} steps, within {_SAME_REWARD} "
-            "by four standard errors",
-            "paper", 0.0, float(late), float(late_error), bool(abs(late) <= _SAME_REWARD),
-            _compare_text(gittins.late_reward, rule.late_reward, names),
-            place=_PLACE, threshold_origin=f"paper: \"essentially\" is read as {_SAME_REWARD}",
-            undecided=not abs(abs(late) - _SAME_REWARD) > _ERRORS * late_error,
-        ),
-        Claim(
-            "gittins-better-early",
-            "in the initial transient phase Gittins significantly outperforms the control rule: "
-            f"difference in reward over the first {window} steps",
-            "paper", "> 0", float(early), float(early_error),
-            bool(early > _ERRORS * early_error),
-            _compare_text(gittins.early_reward, rule.early_reward, names),
-            place=_PLACE, threshold_origin="paper: \"significantly\" is four standard errors",
-            undecided=not abs(early) > _ERRORS * early_error,
-        ),
-        Claim(
-            "epsilon-stalls",
-            "ε-greedy stalls and pulls the best lever only 60 % of the time: share over the last "
-            f"{window} steps, within {slack:.2g}",
-            "paper", 0.6, float(share), float(share_error),
-            abs(float(share) - 0.6) <= slack,
-            "with ε αᵗ and untried levers valued 1/2; 0.614 in the reference runs",
-            place=_PLACE,
-            threshold_origin=f"paper: 0.6; four standard errors of {_PAPER_RUNS:,} runs and ours",
-            # So few runs would also accept the share of the control rule.
-            undecided=bool(abs(rule.late_best.mean() - 0.6) <= slack),
-        ),
+    yield claims.near(
+        "epsilon-stalls",
+        "ε-greedy stalls and pulls the best lever only 60 % of the time: share over the last "
+        f"{window} steps, within {slack:.2g}",
+        0.6, epsilon.late_best, slack,
+        "with ε αᵗ and untried levers valued 1/2; 0.614 in the reference runs", place=_PLACE,
+        origin=f"paper: 0.6; four standard errors of {_PAPER_RUNS:,} runs and ours",
+        # So few runs would also accept the share of the control rule.
+        undecided=bool(abs(rule.late_best.mean() - 0.6) <= slack),
     )  # fmt: skip
 
 
@@ -275,15 +268,12 @@ def _printed_claims(results: Results) -> Iterator[Claim]:
     """Make the claims about ε-greedy as printed and about the limited look-ahead."""
     settings, values = results.settings, results.summaries(PRINTED).late_best
     chance = 1 / settings.levers
-    ours, error = mean_and_error(values)
-    yield Claim(
-        "epsilon-as-printed",
-        f"with ε α⁻ᵗ as printed, play becomes random: best lever over the last {settings.window} "
-        "steps",
-        "ours", chance, float(ours), float(error),
-        bool(abs(ours - chance) <= bernstein(chance, values.size, _ALPHA)),
+    yield claims.near(
+        "epsilon-as-printed", "with ε α⁻ᵗ as printed, play becomes random: best lever over the "
+        f"last {settings.window} steps",
+        chance, values, float(bernstein(chance, values.size, _ALPHA)),
         f"ε α⁻ᵗ reaches 1 at t = {math.ceil(math.log(settings.epsilon, settings.alpha))}",
-        threshold_origin=_BERNSTEIN,
+        origin=_BERNSTEIN,
     )  # fmt: skip
     cost = lookahead_cost(settings)
     certified = sum(timed(settings, pulls).table.error for pulls in (None, settings.lookahead))
@@ -300,29 +290,22 @@ def _printed_claims(results: Results) -> Iterator[Claim]:
 def _general_claims(results: Results) -> Iterator[Claim]:
     levers, best = results.settings.levers, results.columns["bias"].max(axis=1)
     mean, variance = levers / (levers + 1), levers / ((levers + 1) ** 2 * (levers + 2))
-    ours, error = mean_and_error(best)
-    yield Claim(
-        "oracle-reward",
-        f"the best of {levers} uniform biases is {levers}/{levers + 1} on average",
-        "ours", mean, float(ours), float(error),
-        bool(abs(ours - mean) <= bernstein(variance, best.size, _ALPHA)),
-        threshold_origin=_BERNSTEIN,
-    )  # fmt: skip
+    margin = float(bernstein(variance, best.size, _ALPHA))
+    text = f"the best of {levers} uniform biases is {levers}/{levers + 1} on average"
+    yield claims.near("oracle-reward", text, mean, best, margin, origin=_BERNSTEIN)
     plays, rule, optimal = 5, 2.71637963, 2.88888889
     total = baselines.expected_total(_best_arm, arms=2, horizon=plays)
     bayes = baselines.BanditPlan(2, plays).value()
     yield Claim(
-        "two-lever-totals",
-        f"two levers, {plays} plays: the rule's expected total, by enumeration; "
-        f"Bayes-optimal play: {optimal}",
+        "two-lever-totals", f"two levers, {plays} plays: the rule's expected total, by "
+        f"enumeration; Bayes-optimal play: {optimal}",
         "ours", rule, total, 1e-8, abs(total - rule) <= 1e-8 and abs(bayes - optimal) <= 1e-8,
         f"Bayes-optimal play: {bayes:.8f}", exact=True,
     )  # fmt: skip
     table, seconds = timed(results.settings, None)
     yield Claim(
-        "gittins-table-time",
-        f"all indices up to {table.pulls:,} pulls, certified to {table.error:.1e}, in seconds; "
-        "the paper: several hours",
+        "gittins-table-time", f"all indices up to {table.pulls:,} pulls, certified to "
+        f"{table.error:.1e}, in seconds; the paper: several hours",
         "ours", f"< {_TIME_LIMIT:.0f}", f"{seconds:.2g}", None, seconds < _TIME_LIMIT,
         "measured while scoring, with compiled kernels and without the cache; times vary",
         exact=True, threshold_origin="paper: several hours; we allow one minute",
@@ -370,8 +353,11 @@ def lookahead_cost(settings: Settings, pulls: int | None = None) -> float:
     return float((unlimited.nu - limited.nu)[: (n + 1) * (n + 2) // 2].max())
 
 
-def index_tables(settings: Settings) -> Table:
-    """Tabulate the computation of the indices."""
+def _indices(settings: Settings, columns: Columns) -> claims.Rows:
+    """Gittins indices, discount {settings.discount:g}, up to {settings.lookahead:,} pulls
+
+    seconds of one core, measured while scoring, with compiled kernels; the paper: several hours
+    """
     rows = []
     for lookahead in (settings.lookahead, None):
         table, seconds = timed(settings, lookahead)
@@ -379,26 +365,19 @@ def index_tables(settings: Settings) -> Table:
         range_text = f"{lookahead:,} pulls" if lookahead else "unlimited"
         cost = f"{lookahead_cost(settings):.1e}" if lookahead else ""
         rows.append((name, range_text, table.states, f"{table.error:.1e}", f"{seconds:.2g}", cost))
-    return Table(
-        f"Gittins indices, discount {settings.discount:g}, up to {settings.lookahead:,} pulls",
-        ("table", "look-ahead", "indices", "certified error", "seconds", "too low by up to"),
-        tuple(rows),
-        "seconds of one core, measured while scoring, with compiled kernels; the paper: several "
-        "hours",
-    )
+    header = "table | look-ahead | indices | certified error | seconds | too low by up to"
+    return claims.Rows(header, rows)
 
 
-def performance(results: Results) -> Table:
-    """Tabulate reward, best lever and regret of every agent."""
-    window = results.settings.window
-    return Table(
-        f"{results.settings.levers} levers, {results.settings.steps:,} steps",
-        ("agent", f"reward, first {window}", f"reward, last {window}",
-         f"best lever, last {window}", "regret"),
-        tuple((agent, *map(mean_with_error, results.summaries(agent))) for agent in AGENTS),
-        f"means of {results.settings.runs:,} runs with their standard errors; all agents met the "
-        "same bandits",
-    )  # fmt: skip
+def _rewards(settings: Settings, columns: Columns) -> claims.Rows:
+    """{settings.levers} levers, {settings.steps:,} steps
+
+    means of {settings.runs:,} runs with their standard errors; all agents met the same bandits
+    """
+    results, window = Results(settings, columns), settings.window
+    rows = [(agent, *map(claims.mean_with_error, results.summaries(agent))) for agent in AGENTS]
+    late = f"reward, last {window} | best lever, last {window}"
+    return claims.Rows(f"agent | reward, first {window} | {late} | regret", rows)
 
 
 #: The agents in the figures, in the order in which they are drawn.
@@ -416,52 +395,44 @@ def lai(levers: int) -> float:
     return 0.5 * (levers - 1) / (levers + 1)
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the performance, the regret, and the regions of best levers."""
-    results = Results(settings, columns)
-    return {
-        "performance": Chart(
-            f"{settings.levers} levers with uniform biases",
-            [_rewards(results), _best_levers(results)],
-            "Higher is better. All agents play the same bandits. Gittins' strategy learns fastest, "
-            "and the control rule reaches the same level; ε-greedy stops exploring too early and "
-            "stalls. Limiting the look-ahead of the indices makes no visible difference.",
-            columns=2,
-            note=f"{settings.runs:,} runs; means over blocks of {_block(settings)} steps; "
-            f"bands: ± 2 standard errors.\nGittins: discount {settings.discount:g}; look-ahead cut "
-            f"at {settings.lookahead:,} pulls as printed, which makes indices up to "
-            f"{lookahead_cost(settings):.2g} too low, or unlimited",
-            paper={10: "top panel: reward; bottom panel: best lever"},
-        ),
-        "regret": Chart(
-            "Regret",
-            [_regret_panel(results, even=even) for even in (False, True)],
-            "Lower is better. Time is logarithmic: regret that grows as ln t is a straight line. "
-            "The slope of an agent that learns in every world cannot stay below that of Lai and "
-            "Robbins. The bounds are asymptotic and concern slopes, so an agent may lie below them "
-            "for long.",
-            columns=2,
-            note=f"{settings.runs:,} runs; bands: ± 2 standard errors",
-        ),
-        "best-lever-regions": best_lever_regions.chart(),
-    }
+def _performance(settings: Settings, columns: Columns) -> Figure:
+    """{settings.levers} levers with uniform biases
 
-
-def _rewards(results: Results) -> Panel:
-    n = results.settings.levers
-    return Panel(
+    Higher is better. All agents play the same bandits. Gittins' strategy learns fastest, and the
+    control rule reaches the same level; ε-greedy stops exploring too early and stalls. Limiting the
+    look-ahead of the indices makes no visible difference.
+    """
+    results, n = Results(settings, columns), settings.levers
+    rewards = Panel(
         "Average reward", "step t", "reward per step",
         [_curve(results, name, results.reward(name)) for name in _DRAWN],
         [Guide(f"oracle, {n}/{n + 1}", n / (n + 1))], legend="below",
     )  # fmt: skip
-
-
-def _best_levers(results: Results) -> Panel:
-    return Panel(
+    best_levers = Panel(
         "Best lever", "step t", "share of runs that pull the best lever",
         [_curve(results, name, results.best(name)) for name in _DRAWN], ylim=(0.0, 1.0),
         legend="below",
     )  # fmt: skip
+    return Figure(
+        [rewards, best_levers], f"{settings.runs:,} runs; means over blocks of {_block(settings)} "
+        f"steps; bands: ± 2 standard errors.\nGittins: discount {settings.discount:g}; look-ahead "
+        f"cut at {settings.lookahead:,} pulls as printed, which makes indices up to "
+        f"{lookahead_cost(settings):.2g} too low, or unlimited",
+        {10: "top panel: reward; bottom panel: best lever"},
+    )  # fmt: skip
+
+
+def _regret(settings: Settings, columns: Columns) -> Figure:
+    """Regret
+
+    Lower is better. Time is logarithmic: regret that grows as ln t is a straight line. The slope
+    of an agent that learns in every world cannot stay below that of Lai and Robbins. The bounds are
+    asymptotic and concern slopes, so an agent may lie below them for long.
+
+    {settings.runs:,} runs; bands: ± 2 standard errors
+    """
+    results = Results(settings, columns)
+    return Figure([_regret_panel(results, even=even) for even in (False, True)])
 
 
 def _block(settings: Settings) -> int:
@@ -471,7 +442,7 @@ def _block(settings: Settings) -> int:
 def _curve(results: Results, agent: str, values: FloatArray) -> Series:
     """Make a series of means over blocks of steps; values[run, t] belong to the agent."""
     width = _block(results.settings)
-    blocks = window_means(values, width)
+    blocks = claims.window_means(values, width)
     t = np.arange(blocks.shape[1]) * width + (width + 1) / 2
     return Series.of_runs(agent, t, blocks)
 
@@ -496,9 +467,92 @@ def _regret_panel(results: Results, *, even: bool) -> Panel:
     )
 
 
-experiment = Experiment(
-    name="bandit",
-    summary="control rule, ε-greedy and Gittins at ten levers: reward, best lever, regret",
-    settings=Settings, quick=Settings(), full=Settings(),
-    run=run, score=score, figures=draw,
+# -- the space of biases -----------------------------------------------------------------------
+
+_COLOURS: Final[tuple[Colour, ...]] = ("blue", "orange", "green")
+#: The visible faces of the pyramids: number of the pyramid, shade, corners.
+_FACES: Final[tuple[tuple[int, float, tuple[tuple[float, ...], ...]], ...]] = (
+    (0, 0.30, ((0, 0, 0), (1, 0, 1), (1, 1, 1))),  # m_1 = m_3, visible when the pyramids are apart
+    (0, 0.62, ((0, 0, 0), (1, 0, 0), (1, 0, 1))),
+    (1, 0.30, ((0, 0, 0), (0, 1, 1), (1, 1, 1))),
+    (1, 0.62, ((0, 0, 0), (0, 1, 0), (0, 1, 1))),
+    (2, 0.62, ((0, 0, 0), (1, 0, 1), (0, 0, 1))),
+    (2, 0.48, ((0, 0, 0), (0, 1, 1), (0, 0, 1))),
+    (2, 0.30, ((0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))),
+)
+#: Distance by which each pyramid is moved along its axis.
+_APART: Final = 0.42
+_NAMES: Final = ("m₁ ≥ m₂, m₃", "m₂ ≥ m₁, m₃", "m₃ ≥ m₁, m₂")
+#: Positions of labels: on the edges and regions of the cube, and beside the pyramids.
+_ON_CUBE: Final = {
+    "m₁": (0.55, 0.0, -0.09),
+    "m₂": (0.0, 0.55, -0.09),
+    "m₃": (0.09, 0.0, 0.62),
+    "lever 1": (0.7, 0.0, 0.3),
+    "lever 2": (0.0, 0.7, 0.3),
+    "lever 3": (0.5, 0.5, 1.0),
+}
+_ON_PYRAMIDS: Final = {
+    _NAMES[0]: (1.15, 0.0, -0.36),
+    _NAMES[1]: (0.0, 1.15, -0.36),
+    _NAMES[2]: (0.5, 0.5, 1.0 + _APART),
+}
+
+
+def _best_lever_regions(settings: Settings, columns: Columns) -> Figure:
+    """The space of biases, by best lever
+
+    Each point is a bandit, each colour its best lever: knowing the best lever means knowing the
+    region, and no more. With three levers each region is a pyramid over one face of the cube, and
+    all meet where the levers are equal.
+    """
+    panels = [
+        _two_levers(),
+        _three_levers("Three levers", 0.0, _ON_CUBE),
+        _three_levers("Three levers, apart", _APART, _ON_PYRAMIDS),
+    ]
+    places = {9: "panel a: two levers; panel b: three levers"}
+    return Figure(panels, paper=places)
+
+
+def project(m: object) -> FloatArray:
+    """Return (u, v) of the point m, or of an array of points: an isometric projection."""
+    m1, m2, m3 = np.moveaxis(np.asarray(m, np.float64), -1, 0)
+    return np.stack([(m1 - m2) * np.sqrt(0.75), (m1 + m2) / 2 + m3], axis=-1)
+
+
+def _two_levers() -> Panel:
+    triangles = np.array([[[0, 1, 1], [0, 0, 1]], [[0, 1, 0], [0, 1, 1]]])
+    return Panel(
+        "Two levers", "bias of lever 1, m₁", "bias of lever 2, m₂",
+        [Series("m₁ = m₂", np.array([0, 1]), np.array([0, 1]), colour="ink", in_legend=False)],
+        xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1],
+        regions=[
+            Region(f"lever {i + 1} is best", x, y, colour, 0.45, in_legend=False)
+            for i, ((x, y), colour) in enumerate(zip(triangles, _COLOURS, strict=False))
+        ],
+        words=[Word("m₁ ≥ m₂", 0.68, 0.32), Word("m₂ ≥ m₁", 0.32, 0.68)], equal=True,
+    )  # fmt: skip
+
+
+def _three_levers(title: str, apart: float, words: Mapping[str, tuple[float, ...]]) -> Panel:
+    shift = apart * np.eye(3)
+    regions = []
+    for i, shade, corners in _FACES:
+        u, v = project(np.array(corners) + shift[i]).T
+        name = f"lever {i + 1} is best: {_NAMES[i]}"
+        regions.append(Region(name, u, v, _COLOURS[i], shade, in_legend=False))
+    return Panel(
+        title, "(m₁ − m₂) cos 30°", "(m₁ + m₂) / 2 + m₃", [],
+        xlim=(-1.5, 1.5) if apart else (-1.1, 1.1), regions=regions,
+        words=[Word(text, *project(place)) for text, place in words.items()], equal=True,
+        framed=False,
+    )  # fmt: skip
+
+
+experiment: Final = Experiment(
+    "bandit", "control rule, ε-greedy and Gittins at ten levers: reward, best lever, regret",
+    Settings, quick=Settings(), full=Settings(), run=run,
+    score=claims.Scored(_claims, _rewards, _indices),
+    figures=Figures(_performance, _regret, _best_lever_regions),
 )  # fmt: skip

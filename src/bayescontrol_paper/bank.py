@@ -10,8 +10,20 @@ draws a mode at each step. `most probable` puts the most probable mode in charge
 the mean input of all modes, weighted by their probabilities, as classical multiple-model control
 does. `self-tuning` is recursive least squares with the same tuning rule.
 
-`plant_units` has the plants in SI units, `bank.check_bank` predicts the time
-to distinguish two plants. The limits are requirements, set before the measurements.
+`bank.check_bank` predicts the time to distinguish two plants. The limits are requirements, set
+before the measurements. Three plants in SI units are controlled with default settings:
+
+    motor          position, speed and current of a DC motor, every 10 ms; marginally stable
+    cart-pole      linearised about the upright position, every 20 ms; unstable, |u| ≤ 20 N
+    three masses   in a row, joined by springs, with two forces, every 50 ms; lightly damped
+
+The parameters are those of common textbook models in SI units. Noise deviations are between 0.001
+and 0.1, so a prior of unit noise is wrong by up to six orders of magnitude in the variance. The
+agent knows Q and R; for the cart-pole also the limits of the force and a backup gain, the optimal
+gain of a cart-pole whose masses and length are 30 % too large. A fall is |angle| > 0.5 rad.
+
+    excess     J(K)/J* - 1 of the gain that the agent applies at the last step, exact
+    of_mean    the same of the gain of the posterior mean
 """
 
 import math
@@ -19,22 +31,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
 from bayescontrol import Stream, interact
-from bayescontrol._arrays import FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.bank import PI, Bank, PlantMode, check_bank
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Panel
-from bayescontrol_paper import motor as motors
-from bayescontrol_paper.chance import at_most, format_mean, ratio_and_error, share_and_error
-from bayescontrol_paper.curves import by_name, by_names, sorted_runs, without_nan
-from bayescontrol_paper.motor import Motor, motor_bank
-from bayescontrol_paper.plant_units import FALL, Controlled, control, plants
-from bayescontrol_paper.settings import Runs, Seed
+from bayescontrol.bank.state_space import sampled
+from bayescontrol.lab import Claim, Columns, Experiment
+from bayescontrol.lqr import LinearQuadratic, LinearSystem
+from bayescontrol.plot.chart import Panel
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper import _motor as motors
+from bayescontrol_paper._figures import Figure, Figures, sorted_runs
+from bayescontrol_paper._motor import Motor, motor_bank
 
 ORACLE: Final = "true plant"
 PROBABLE: Final = "most probable"
@@ -62,15 +74,106 @@ ENOUGH: Final = 20
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Settings of `bank`."""
 
-    seed: Seed = 0
-    runs: Runs = 50
+    runs: claims.Runs = 50
     steps: Annotated[int, Meta(ge=2, description="steps of the motor")] = 400
     unit_steps: Annotated[int, Meta(ge=100, description="steps of the plants in SI units")] = 10_000
     unit_runs: Annotated[int, Meta(ge=1, description="replicas of the plants in SI units")] = 50
     times: Annotated[int, Meta(ge=2, description="simulated times per pair and replica")] = 20
+
+
+# -- plants in SI units ------------------------------------------------------------------------
+
+#: The angle of the pole in rad that counts as a fall.
+FALL: Final = 0.5
+#: The largest force on the cart, in N.
+FORCE: Final = 20.0
+
+
+def _sampled(A: ArrayLike, B: ArrayLike, period: float) -> list[FloatArray]:
+    """Return A and B in discrete time, for an input that is constant between samples."""
+    n, m = np.shape(B)
+    return sampled((np.array(A), np.array(B), np.eye(n), np.zeros((n, m))), period)[:2]
+
+
+def motor() -> LinearSystem:
+    """Return the motor: rad, rad/s, A and V."""
+    A, B = _sampled([[0, 1, 0], [0, -2, 20], [0, -5, -50]], [[0], [0], [50]], 0.01)
+    Q, W = np.diag([10, 0.1, 0.01]), np.diag([1e-4, 1e-2, 1e-2])
+    return LinearSystem(A, B, Q, [[0.1]], W, name="motor")
+
+
+def cart_pole(scale: float = 1.0) -> LinearSystem:
+    """Return the cart-pole, m, m/s, rad, rad/s and N; `scale` multiplies masses and length."""
+    g, length, cart, pole, friction = 9.81, 0.5 * scale, 1.0 * scale, 0.2 * scale, 0.1
+    dynamics = np.eye(4, k=1)  # position and angle are the integrals of the speeds
+    dynamics[1] = 0, -friction / cart, pole * g / cart, 0
+    dynamics[3] = 0, -friction / (cart * length), (cart + pole) * g / (cart * length), 0
+    A, B = _sampled(dynamics, [[0.0], [1 / cart], [0.0], [1 / (cart * length)]], 0.02)
+    Q, W = np.diag([1, 0.1, 10, 0.1]), np.diag([1e-6, 1e-4, 1e-6, 1e-4])
+    return LinearSystem(A, B, Q, [[0.1]], W, name="cart-pole")
+
+
+def three_masses() -> LinearSystem:
+    """Return three masses of 1 kg: m, m/s and N."""
+    springs = 50.0 * np.array([[2, -1, 0], [-1, 2, -1], [0, -1, 1]])
+    B = np.zeros((6, 2))
+    B[3, 0] = B[5, 1] = 1.0
+    dynamics = np.block([[np.zeros((3, 3)), np.eye(3)], [-springs, -0.01 * springs]])
+    A, B = _sampled(dynamics, B, 0.05)
+    W = np.diag([1e-5] * 3 + [1e-2] * 3)
+    return LinearSystem(A, B, np.eye(6), 0.1 * np.eye(2), W, name="three masses")
+
+
+@cache
+def plants() -> Mapping[str, tuple[LinearSystem, dict[str, Any]]]:
+    """Return each plant with the settings of its agent besides Q and R."""
+    balanced = {"backup": cart_pole(1.3).K, "limits": (-FORCE, FORCE)}
+    return {
+        "motor": (motor(), {}),
+        "cart-pole": (cart_pole(), balanced),
+        "three masses": (three_masses(), {}),
+    }
+
+
+class Controlled(NamedTuple):
+    """The result of one run."""
+
+    excess: float  #: J(K)/J* - 1 of the gain that is applied at the last step
+    of_mean: float  #: the same of the gain of the posterior mean; ∞ if it has none
+    average: float  #: average cost per step of the whole run, divided by J*
+    search: int  #: the number of steps until the scale was known
+    refused: int  #: how often a drawn gain was replaced
+    largest: float  #: the largest |angle| of the cart-pole, 0 for the other plants
+
+    @property
+    def fell(self) -> bool:
+        """Whether the pole fell."""
+        return self.largest > FALL
+
+
+def control(name: str, run: int, steps: int = 10_000, seed: int = 0) -> Controlled:
+    """Control the plant of this name for some steps, with default settings.
+
+    >>> control("motor", run=0, steps=500).excess < 1.0
+    True
+    """
+    system, settings = plants()[name]
+    problem = LinearQuadratic(system.Q, system.R, **settings)
+    agent, plant = problem.agent(), problem.environment(system)
+    record = interact(agent, plant, steps, seed=seed, run=run)
+    mean = agent.belief.certain()
+    angles = record.observations[:, 2] if name == "cart-pole" else np.zeros(1)
+    return Controlled(
+        system.cost(agent.gain) / system.best_cost - 1.0,
+        np.inf if mean is None else system.cost(mean.K) / system.best_cost - 1.0,
+        float(plant.costs(record).mean()) / system.best_cost,
+        agent.belief.search_steps,
+        agent.belief.refused,
+        float(np.abs(angles).max()),
+    )
 
 
 # -- times to distinguish two plants -----------------------------------------------------------
@@ -141,10 +244,12 @@ class Results:
     """The columns by scenario, agent and plant; the first axis of every array is the run."""
 
     def __init__(self, columns: Columns) -> None:
-        self.cost = by_names(MOTORS, AGENTS, columns["cost"])
-        self.p_true = by_name(MOTORS, columns["p_true"])
-        self.units = by_names(plants(), Controlled._fields, without_nan(columns["units"]))
-        times = by_name(timed_banks(), columns["times"])
+        self.cost = claims.by_names(MOTORS, AGENTS, columns["cost"])
+        self.p_true = claims.by_name(MOTORS, columns["p_true"])
+        self.units = claims.by_names(
+            plants(), Controlled._fields, claims.without_nan(columns["units"])
+        )
+        times = claims.by_name(timed_banks(), columns["times"])
         self.times = {name: v.ravel() for name, v in times.items()}
 
 
@@ -157,41 +262,35 @@ def predicted_times() -> Mapping[str, float]:
     }
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make the claims, which hold for the default lengths only, and the tables."""
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims, which hold for the default lengths only."""
     results, usual = Results(columns), Settings()
-    is_usual = (settings.steps, settings.unit_steps) == (usual.steps, usual.unit_steps)
-    return Score(tuple(_claims(results)) if is_usual else (), _tables(results))
-
-
-def _claims(results: Results) -> Iterator[Claim]:
+    if (settings.steps, settings.unit_steps) != (usual.steps, usual.unit_steps):
+        return
     fixed = results.cost["fixed"]
     others = ", ".join(
-        f"{agent} {ratio_and_error(fixed[agent], fixed[ORACLE])[0]:.3g}"
+        f"{agent} {claims.ratio_and_error(fixed[agent], fixed[ORACLE])[0]:.3g}"
         for agent in (WEIGHTED, TUNING)
     )
     for name, agent in (("most-probable-cost", PROBABLE), ("drawn-cost", DRAWN)):
-        yield at_most(
-            name, LIMITS[agent], fixed[agent], fixed[ORACLE],
-            f"a motor with one of 24 loads and wirings: cost with the {agent} mode, as a multiple "
-            "of that of the true plant's controller",
-            f"others: {others}",
+        yield claims.at_most(
+            name, LIMITS[agent], fixed[agent], fixed[ORACLE], "a motor with one of 24 loads and "
+            f"wirings: cost with the {agent} mode, as a multiple of that of the true plant's "
+            "controller", f"others: {others}",
         )  # fmt: skip
     identified = results.p_true["noisy"] > 0.5
     yield Claim(
-        "noisy-identified",
-        "a motor with a noisy sensor: share of runs in which the true plant has more than half of "
-        "the probability at the end",
-        "ours", ">= 0.95", *share_and_error(identified), bool(identified.mean() >= 0.95),
+        "noisy-identified", "a motor with a noisy sensor: share of runs in which the true plant "
+        "has more than half of the probability at the end",
+        "ours", ">= 0.95", *claims.share_and_error(identified), bool(identified.mean() >= 0.95),
         f"{int(identified.sum())} of {identified.size} runs", threshold_origin="requirement",
     )  # fmt: skip
     medians = {name: float(np.median(v["excess"])) for name, v in results.units.items()}
     falls = int((results.units["cart-pole"]["largest"] > FALL).sum())
     worst = max(medians.values())
     yield Claim(
-        "plant-units",
-        "three plants in SI units, default settings: median excess of the cost of the final gain "
-        "over the optimum, the worst of the three, without a fall",
+        "plant-units", "three plants in SI units, default settings: median excess of the cost of "
+        "the final gain over the optimum, the worst of the three, without a fall",
         "ours", f"<= {EXCESS:g}", worst, None, worst <= EXCESS and falls == 0,
         ", ".join(f"{name} {v:.2%}" for name, v in medians.items()) + f"; {falls} falls",
         undecided=falls == 0 and len(results.units["motor"]["excess"]) < ENOUGH,
@@ -201,66 +300,63 @@ def _claims(results: Results) -> Iterator[Claim]:
     largest = max(map(abs, errors.values()))
     spread = max(t.std() / t.mean() / math.sqrt(t.size) for t in results.times.values())
     yield Claim(
-        "predicted-times",
-        "linear banks: largest relative difference between the predicted and the simulated mean "
-        "time to distinguish two plants",
+        "predicted-times", "linear banks: largest relative difference between the predicted and "
+        "the simulated mean time to distinguish two plants",
         "ours", f"<= {TIME_ERROR:g}", largest, float(spread), largest <= TIME_ERROR,
         ", ".join(f"{name} {v:+.1%}" for name, v in errors.items()),
         undecided=abs(largest - TIME_ERROR) < 2.0 * spread, threshold_origin="requirement",
     )  # fmt: skip
 
 
-def _tables(results: Results) -> tuple[Table, ...]:
-    runs, runs_in_units = len(results.p_true["fixed"]), len(results.units["motor"]["excess"])
-    return (
-        Table(
-            "Cost on the motor, relative to the true plant's controller",
-            ("agent", *MOTORS),
-            tuple(
-                (a, *(format_mean(c[a] / c[ORACLE].mean()) for c in results.cost.values()))
-                for a in AGENTS
-            ),
-            f"means of {runs} runs with their standard errors; all agents met the same motors",
-        ),
-        Table(
-            "Plants in SI units",
-            ("plant", "excess of the final gain, median", "largest", "average cost / optimum",
-             "steps until the scale was known, median"),
-            tuple(
-                (name, f"{np.median(v['excess']):.2%}", f"{v['excess'].max():.2%}",
-                 format_mean(v["average"]), f"{np.median(v['search']):.0f}")
-                for name, v in results.units.items()
-            ),
-            f"{runs_in_units} runs",
-        ),
-        Table(
-            "Steps to distinguish two plants",
-            ("bank", "predicted", "simulated"),
-            tuple(
-                (name, f"{predicted_times()[name]:.1f}", format_mean(t))
-                for name, t in results.times.items()
-            ),
-            "until the true plant, whose controller is in charge, is 99 times as probable",
-        ),
-    )  # fmt: skip
+def _motor_costs(settings: Settings, columns: Columns) -> claims.Rows:
+    """Cost on the motor, relative to the true plant's controller
+
+    means of {runs} runs with their standard errors; all agents met the same motors
+    """
+    cost = Results(columns).cost.values()
+    rows = [(a, *(claims.format_mean(c[a] / c[ORACLE].mean()) for c in cost)) for a in AGENTS]
+    return claims.Rows(f"agent | {' | '.join(MOTORS)}", rows)
 
 
-# -- figures -----------------------------------------------------------------------------------
+def _si_plants(settings: Settings, columns: Columns) -> claims.Rows:
+    """Plants in SI units
+
+    {measured} runs
+    """
+    units = Results(columns).units
+    rows = [
+        (name, f"{np.median(v['excess']):.2%}", f"{v['excess'].max():.2%}",
+         claims.format_mean(v["average"]), f"{np.median(v['search']):.0f}")
+        for name, v in units.items()
+    ]  # fmt: skip
+    header = "plant | excess of the final gain, median | largest | average cost / optimum"
+    measured = {"measured": len(units["motor"]["excess"])}
+    return claims.Rows(f"{header} | steps until the scale was known, median", rows, measured)
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the costs of all runs on both motors."""
-    results = Results(columns)
-    return {
-        "cost": Chart(
-            "A motor with an unknown load and wiring",
-            [_cost_panel(results.cost[name], noise) for name, noise in MOTORS.items()],
-            "Lower is better; 1 is the controller of the true plant. Each point is a run; the runs "
-            "of each agent are sorted. The mean of the inputs of all modes is no controller of any "
-            "plant until one mode is almost certain.",
-            columns=2, note=f"{settings.runs} runs of {settings.steps} steps",
-        )
-    }  # fmt: skip
+def _times(settings: Settings, columns: Columns) -> claims.Rows:
+    """Steps to distinguish two plants
+
+    until the true plant, whose controller is in charge, is 99 times as probable
+    """
+    simulated = Results(columns).times.items()
+    rows = [
+        (name, f"{predicted_times()[name]:.1f}", claims.format_mean(t)) for name, t in simulated
+    ]
+    return claims.Rows("bank | predicted | simulated", rows)
+
+
+def _cost(settings: Settings, columns: Columns) -> Figure:
+    """A motor with an unknown load and wiring
+
+    Lower is better; 1 is the controller of the true plant. Each point is a run; the runs of each
+    agent are sorted. The mean of the inputs of all modes is no controller of any plant until one
+    mode is almost certain.
+
+    {settings.runs} runs of {settings.steps} steps
+    """
+    cost = Results(columns).cost
+    return Figure([_cost_panel(cost[name], noise) for name, noise in MOTORS.items()])
 
 
 def _cost_panel(cost: Mapping[str, FloatArray], noise: float) -> Panel:
@@ -269,11 +365,10 @@ def _cost_panel(cost: Mapping[str, FloatArray], noise: float) -> Panel:
     return sorted_runs(ratios, title, ylabel, yscale="log2")
 
 
-experiment = Experiment(
-    name="bank",
-    summary="a bank of experts on a plant: costs on a motor, plants in SI units, predicted times",
-    settings=Settings, quick=Settings(runs=8, unit_runs=1, times=10),
-    full=Settings(runs=200, unit_runs=50, times=20),
-    run=run, score=score, figures=draw,
+experiment: Final = Experiment(
+    "bank", "a bank of experts on a plant: costs on a motor, plants in SI units, predicted times",
+    Settings, quick=Settings(runs=8, unit_runs=1, times=10),
+    full=Settings(runs=200, unit_runs=50, times=20), run=run,
+    score=claims.Scored(_claims, _motor_costs, _si_plants, _times), figures=Figures(_cost),
     full_only=("drawn-cost", "plant-units", "predicted-times"),
 )  # fmt: skip

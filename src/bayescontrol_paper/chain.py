@@ -21,7 +21,7 @@ any number of runs, all of them together below 1e-5.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -36,13 +36,13 @@ from bayescontrol.baselines import BayesOptimal, BayesPlan
 from bayescontrol.finite import chain as chains
 from bayescontrol.finite.chain import GrowingChain, Waiting, first_reward_time
 from bayescontrol.interaction import both_streams, interact, play
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Marker, Panel, Series
+from bayescontrol.lab import Claim, Columns, Experiment
+from bayescontrol.plot.chart import Marker, Panel, Series
 from bayescontrol.plot.runs import line_dash
 from bayescontrol.report.tables import with_error
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling, every_step
-from bayescontrol_paper.curves import by_name, share_of_runs
-from bayescontrol_paper.settings import Runs, Seed
+from bayescontrol_paper._claims import Row, Rows, Runs, Scored, Size, by_name, equality
+from bayescontrol_paper._figures import Figure, Figures, share_of_runs
 
 #: The rule as printed in the paper.
 RULE: Final = "every step"
@@ -77,10 +77,9 @@ _RATIO: Final = 32
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Size):
     """Settings of `chain`."""
 
-    seed: Seed = 0
     runs: Runs = 300
     steps: Annotated[int, Meta(ge=_RATIO, description=f"limit of a run, ≥ {_RATIO} E T")] = 40_000
     k_max: Annotated[int, Meta(ge=1, le=16, description="chains of k = 1 .. k_max")] = 12
@@ -237,17 +236,9 @@ def growing_distribution(scale: int, schedule: str) -> FloatArray:
     return chains.identification_probabilities(required, holds, _FAR * scale**2)
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the times and of the growing chain."""
-    return Score(
-        (*_chain_claims(settings, columns), *_growing_claims(settings, columns)),
-        (_time_table(settings, columns), _growing_table(settings, columns)),
-    )
-
-
-def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     k_max, n = settings.k_max, settings.runs
-    longest = longest_chain(settings, RULE)
+    longest, mean = longest_chain(settings, RULE), exact(RULE, k_max).mean
     planned, held = longest_chain(settings, BAYES_OPTIMAL), longest_chain(settings, "Every(k)")
     rule, first = exact(RULE, longest), first_reward_time(longest)
     time, reward_time = columns["time"], columns["reward_time"]
@@ -255,128 +246,112 @@ def _chain_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
         name: all(_is_close(times[:, k - 1], exact(name, k)) for k in _lengths(settings, name))
         for name, times in by_name(AGENTS, time).items()
     }
-    silent = columns["silent"][:, :longest]
-    share = float(silent.mean())
+    yield equality(
+        "identification-time", "the rule identifies a chain in 2^k - 1 steps on average, k = 1 .. "
+        f"{k_max}; here k = {k_max}",
+        2**k_max - 1, mean, exact=True,
+        also=all(exact(RULE, k).mean == 2**k - 1 for k in range(1, k_max + 1)),
+    )  # fmt: skip
+    yield Claim(
+        "about-2^k", f"the rule needs about 2^k steps; here k = {k_max}",
+        "paper", 2**k_max, mean, None, 0.5 <= mean / 2**k_max <= 1.0,
+        "2^k - 1 exactly: k equal actions identify the chain, whether they are rewarded or not",
+        place=_PLACE, exact=True, threshold_origin="paper: \"about\" is within a factor of 2",
+    )  # fmt: skip
+    yield Claim(
+        "simulated-times", "in simulation every agent needs its exact mean time, for each k; here "
+        f"the rule, k = {longest}",
+        "ours", rule.mean, float(time[:, 0, longest - 1].mean()), rule.sd / math.sqrt(n),
+        all(agree.values()), threshold_origin=_MEAN_ORIGIN,
+    )  # fmt: skip
+    yield Claim(
+        "bayes-optimal-time",
+        f"a Bayes-optimal controller identifies in k actions; here k = {planned}",
+        "paper", planned, _slowest(time, BAYES_OPTIMAL, planned), None, agree[BAYES_OPTIMAL],
+        "" if agree[BAYES_OPTIMAL] else "some run took a different number of actions",
+        place=_PLACE, threshold_origin="paper: k, in every run",
+    )  # fmt: skip
+    yield Claim(
+        "held-mode-time",
+        f"the rule with modes held for k steps identifies in exactly k; here k = {held}",
+        "ours", held, _slowest(time, "Every(k)", held), None, agree["Every(k)"],
+        threshold_origin="theory: k, in every run",
+    )  # fmt: skip
     observer: Any = _chain(k_max).agent()
     for _ in range(k_max):  # k times B without a reward
         observer.observe(1, 0)
-    p_unrewarded = float(observer.belief.posterior()[1])
-    return (
-        Claim(
-            "identification-time",
-            f"the rule identifies a chain in 2^k - 1 steps on average, k = 1 .. {k_max}; "
-            f"here k = {k_max}",
-            "ours", 2**k_max - 1, exact(RULE, k_max).mean, None,
-            all(exact(RULE, k).mean == 2**k - 1 for k in range(1, k_max + 1)), exact=True,
-        ),
-        Claim(
-            "about-2^k",
-            f"the rule needs about 2^k steps; here k = {k_max}",
-            "paper", 2**k_max, exact(RULE, k_max).mean, None,
-            0.5 <= exact(RULE, k_max).mean / 2**k_max <= 1.0,
-            "2^k - 1 exactly: k equal actions identify the chain, whether they are rewarded or not",
-            place=_PLACE, exact=True, threshold_origin="paper: \"about\" is within a factor of 2",
-        ),
-        Claim(
-            "simulated-times",
-            "in simulation every agent needs its exact mean time, for each k; here the rule, k = "
-            f"{longest}",
-            "ours", rule.mean, float(time[:, 0, longest - 1].mean()), rule.sd / math.sqrt(n),
-            all(agree.values()), threshold_origin=_MEAN_ORIGIN,
-        ),
-        Claim(
-            "bayes-optimal-time",
-            f"a Bayes-optimal controller identifies in k actions; here k = {planned}",
-            "paper", planned, _slowest(time, BAYES_OPTIMAL, planned), None, agree[BAYES_OPTIMAL],
-            "" if agree[BAYES_OPTIMAL] else "some run took a different number of actions",
-            place=_PLACE, threshold_origin="paper: k, in every run",
-        ),
-        Claim(
-            "held-mode-time",
-            f"the rule with modes held for k steps identifies in exactly k; here k = {held}",
-            "ours", held, _slowest(time, "Every(k)", held), None, agree["Every(k)"],
-            threshold_origin="theory: k, in every run",
-        ),
-        Claim(
-            "uniform-until-reward",
-            "the posterior stays uniform until a reward: probability of the environment that "
-            f"rewards B, after {k_max} B's in a row without a reward",
-            "paper", 0.5, p_unrewarded, None, p_unrewarded == 0.5,
-            "k B's in a row without a reward refute the environment that rewards B",
-            place=_PLACE, exact=True,
-        ),
-        Claim(
-            "identified-without-reward",
-            "half of the runs identify without a reward",
-            "ours", 0.5, share, 0.5 / math.sqrt(silent.size),
-            abs(share - 0.5) <= math.sqrt(_X / (2 * silent.size)), threshold_origin=_SHARE_ORIGIN,
-        ),
-        Claim(
-            "first-reward-time",
-            f"the rule is first rewarded after 2^k - 1 + k/2 steps on average; here k = {longest}",
-            "ours", first.mean, float(reward_time[:, longest - 1].mean()), first.sd / math.sqrt(n),
-            all(_is_close(reward_time[:, k - 1], first_reward_time(k))
-                for k in _lengths(settings, RULE)),
-            threshold_origin=_MEAN_ORIGIN,
-        ),
+    yield equality(
+        "uniform-until-reward", "the posterior stays uniform until a reward: probability of the "
+        f"environment that rewards B, after {k_max} B's in a row without a reward",
+        0.5, float(observer.belief.posterior()[1]), "k B's in a row without a reward refute the "
+        "environment that rewards B", place=_PLACE, exact=True,
     )  # fmt: skip
+    silent = columns["silent"][:, :longest]
+    share = float(silent.mean())
+    yield Claim(
+        "identified-without-reward", "half of the runs identify without a reward",
+        "ours", 0.5, share, 0.5 / math.sqrt(silent.size),
+        abs(share - 0.5) <= math.sqrt(_X / (2 * silent.size)), threshold_origin=_SHARE_ORIGIN,
+    )  # fmt: skip
+    lengths = _lengths(settings, RULE)
+    yield Claim(
+        "first-reward-time",
+        f"the rule is first rewarded after 2^k - 1 + k/2 steps on average; here k = {longest}",
+        "ours", first.mean, float(reward_time[:, longest - 1].mean()), first.sd / math.sqrt(n),
+        all(_is_close(reward_time[:, k - 1], first_reward_time(k)) for k in lengths),
+        threshold_origin=_MEAN_ORIGIN,
+    )  # fmt: skip
+    yield from _growing_claims(settings, columns)
 
 
-def _growing_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
+def _growing_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     scale, n, until = settings.scale, settings.runs, settings.growing_steps
-    earliest = scale**2
-    optimal = columns["growing"][:, -1]
+    earliest, optimal = scale**2, columns["growing"][:, -1]
     rule, held = _probability_ever(scale, RULE), _probability_ever(scale, "Every(s)")
-    p = growing_distribution(scale, "doubling")
-    exact_share = {name: float(growing_distribution(scale, name)[:until].sum()) for name in GROWING}
-    shares = np.isfinite(columns["growing"]).mean(axis=0)
-    simulated_share = dict(zip(GROWING_AGENTS, shares.tolist(), strict=True))
-    gaps = {name: abs(simulated_share[name] - exact_share[name]) for name in GROWING}
-    worst = max(gaps, key=gaps.__getitem__)
     note = "" if scale == _SCALE else f"the paper's chain grows as ⌈{_SCALE} √t⌉, not {scale} √t"
-    return (
-        Claim(
-            "growing-chain-optimal",
-            f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {earliest} steps",
-            "paper", earliest, float(optimal.max()), None,
-            None if note else bool(np.all(optimal == earliest)),
-            note or ("" if np.all(optimal == earliest) else "some run took more or fewer steps"),
-            place=_PLACE, threshold_origin="paper: 100 steps, in every run",
-        ),
-        Claim(
-            "growing-chain",
-            "on the growing chain the rule does not converge at all in most realizations: P(it "
-            "ever converges)",
-            "paper", "< 0.5", rule, None, None if note else rule < 0.5,
-            note or f"exact for {_FAR * scale**2} steps, bounded from above beyond",
-            place=_PLACE, exact=True, threshold_origin="paper: \"most\" is more than half",
-        ),
-        Claim(
-            "growing-chain-held",
-            f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} "
-            "steps",
-            "paper", "< 0.5", held, None, None if note else held < 0.5,
-            note or f"any fixed time below the {earliest} steps that are required first may fail "
-            "for ever",
-            place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at every step",
-        ),
-        Claim(
-            "growing-chain-doubling",
-            "modes held for doubling times converge: P(the rule ever converges)",
-            "ours", 1.0, float(p.sum()), None, bool(abs(p.sum() - 1.0) < 1e-12),
-            f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, "
-            f"after {float(np.arange(1, p.size + 1) @ p):.1f} on average",
-            exact=True,
-        ),
-        Claim(
-            "growing-chain-simulated",
-            f"every schedule converges within {until} steps as often as computed; "
-            f"here the worst, {growing_label(scale, worst)}",
-            "ours", exact_share[worst], simulated_share[worst],
-            math.sqrt(exact_share[worst] * (1.0 - min(1.0, exact_share[worst])) / n),
-            all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),
-            threshold_origin=_SHARE_ORIGIN,
-        ),
+    in_time = bool(np.all(optimal == earliest))
+    yield Claim(
+        "growing-chain-optimal",
+        f"with k = ceil({scale} sqrt t) Bayes-optimal control converges in {earliest} steps",
+        "paper", earliest, float(optimal.max()), None, None if note else in_time,
+        note or ("" if in_time else "some run took more or fewer steps"),
+        place=_PLACE, threshold_origin="paper: 100 steps, in every run",
+    )  # fmt: skip
+    yield Claim(
+        "growing-chain", "on the growing chain the rule does not converge at all in most "
+        "realizations: P(it ever converges)",
+        "paper", "< 0.5", rule, None, None if note else rule < 0.5,
+        note or f"exact for {_FAR * scale**2} steps, bounded from above beyond", place=_PLACE,
+        exact=True, threshold_origin="paper: \"most\" is more than half",
+    )  # fmt: skip
+    yield Claim(
+        "growing-chain-held",
+        f"holding a mode can fail too: P(the rule ever converges), modes held for {scale} steps",
+        "paper", "< 0.5", held, None, None if note else held < 0.5,
+        note or f"any fixed time below the {earliest} steps that are required first may fail for "
+        "ever",
+        place=_PLACE, exact=True, threshold_origin="paper: as for modes drawn at every step",
+    )  # fmt: skip
+    p = growing_distribution(scale, "doubling")
+    yield Claim(
+        "growing-chain-doubling", "modes held for doubling times converge: P(the rule ever "
+        "converges)",
+        "ours", 1.0, float(p.sum()), None, bool(abs(p.sum() - 1.0) < 1e-12),
+        f"with certainty by step {int(np.flatnonzero(p)[-1]) + 1}, after "
+        f"{float(np.arange(1, p.size + 1) @ p):.1f} on average", exact=True,
+    )  # fmt: skip
+    expected = {name: float(growing_distribution(scale, name)[:until].sum()) for name in GROWING}
+    shares = np.isfinite(columns["growing"]).mean(axis=0)
+    found = dict(zip(GROWING_AGENTS, shares.tolist(), strict=True))
+    gaps = {name: abs(found[name] - expected[name]) for name in GROWING}
+    worst = max(gaps, key=gaps.__getitem__)
+    yield Claim(
+        "growing-chain-simulated", f"every schedule converges within {until} steps as often as "
+        f"computed; here the worst, {growing_label(scale, worst)}",
+        "ours", expected[worst], found[worst],
+        math.sqrt(expected[worst] * (1.0 - min(1.0, expected[worst])) / n),
+        all(gap <= math.sqrt(_X / (2 * n)) for gap in gaps.values()),
+        threshold_origin=_SHARE_ORIGIN,
     )  # fmt: skip
 
 
@@ -398,37 +373,40 @@ def _slowest(time: FloatArray, agent: str, k: int) -> float:
     return float(time[:, AGENTS.index(agent), k - 1].max())
 
 
-def _time_table(settings: Settings, columns: Columns) -> Table:
+def _times(settings: Settings, columns: Columns) -> Rows:
+    """Steps to identification of a k-step chain
+
+    exact means; simulated: mean of {settings.runs} runs and its standard error
+    """
+
     def simulation(k: int) -> str:
         if not simulated(settings, RULE, k):
             return "not simulated"
         error = exact(RULE, k).sd / math.sqrt(settings.runs)
         return with_error(float(columns["time"][:, 0, k - 1].mean()), error)
 
-    rows: tuple[tuple[str | float | int, ...], ...] = tuple(
+    rows: list[Row] = [
         (k, exact(RULE, k).mean, simulation(k), *(exact(name, k).mean for name in AGENTS[1:]))
         for k in range(1, settings.k_max + 1)
-    )
-    return Table(
-        "Steps to identification of a k-step chain", ("k", "every step", "simulated", *AGENTS[1:]),
-        rows, f"exact means; simulated: mean of {settings.runs} runs and its standard error",
-    )  # fmt: skip
+    ]
+    return Rows(f"k | every step | simulated | {' | '.join(AGENTS[1:])}", rows)
 
 
-def _growing_table(settings: Settings, columns: Columns) -> Table:
+def _growing_times(settings: Settings, columns: Columns) -> Rows:
+    """The growing chain, k = ⌈{settings.scale} √t⌉: probability that it has been identified
+
+    exact; beyond t = {far} an upper bound is added
+    """
     scale, until = settings.scale, settings.growing_steps
     identified = np.mean(columns["growing"] <= until, axis=0)
-    rows: list[tuple[str | float, ...]] = []
+    rows: list[Row] = []
     for name, share in zip(GROWING, identified, strict=False):
         p, label = growing_distribution(scale, name), growing_label(scale, name)
         shares = float(p[: scale**2].sum()), float(p[:until].sum())
         rows.append((label, *shares, float(share), _probability_ever(scale, name)))
     rows.append((BAYES_OPTIMAL, 1.0, float(until >= scale**2), float(identified[-1]), 1.0))
-    return Table(
-        f"The growing chain, k = ⌈{scale} √t⌉: probability that it has been identified",
-        ("schedule", f"by t = {scale**2}", f"by t = {until}", "simulated", "ever, at most"),
-        tuple(rows), f"exact; beyond t = {_FAR * scale**2} an upper bound is added",
-    )  # fmt: skip
+    header = f"schedule | by t = {scale**2} | by t = {until} | simulated | ever, at most"
+    return Rows(header, rows, {"far": _FAR * scale**2})
 
 
 #: Labels of the agents whose mean has a simple closed form.
@@ -441,26 +419,25 @@ _FORMULAS: Final = {
 _EXAMPLE: Final = 1
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the identification times and the growing chain."""
-    return {
-        "identification-time": Chart(
-            "Steps to identify a chain of length k",
-            [_time_panel(settings, columns)],
-            "Lower is better: the agent identifies its world sooner. The rule that draws a mode at "
-            "each step needs twice as long for every further link (a straight line on this "
-            "logarithmic axis); agents that hold a mode, or plan, stay near k steps.",
-        ),
-        "growing-chain": Chart(
-            "The growing chain",
-            [_example_panel(settings), _probability_panel(settings, columns)],
-            "An agent identifies its world when its number of equal actions in a row reaches the "
-            "required number, which grows with time. The share of runs that have identified the "
-            "world stays near zero for the rule and for modes held for a fixed, "
-            "short time, and reaches one for modes held for increasing times.",
-            columns=2,
-        ),
-    }
+def _identification_time_figure(settings: Settings, columns: Columns) -> Figure:
+    """Steps to identify a chain of length k
+
+    Lower is better: the agent identifies its world sooner. The rule that draws a mode at each
+    step needs twice as long for every further link (a straight line on this logarithmic axis);
+    agents that hold a mode, or plan, stay near k steps.
+    """
+    return Figure([_time_panel(settings, columns)])
+
+
+def _growing_chain_figure(settings: Settings, columns: Columns) -> Figure:
+    """The growing chain
+
+    An agent identifies its world when its number of equal actions in a row reaches the required
+    number, which grows with time. The share of runs that have identified the world stays near zero
+    for the rule and for modes held for a fixed, short time, and reaches one for modes held for
+    increasing times.
+    """
+    return Figure([_example_panel(settings), _share_panel(settings, columns)])
 
 
 def _time_panel(settings: Settings, columns: Columns) -> Panel:
@@ -512,7 +489,7 @@ def _example_panel(settings: Settings) -> Panel:
     )  # fmt: skip
 
 
-def _probability_panel(settings: Settings, columns: Columns) -> Panel:
+def _share_panel(settings: Settings, columns: Columns) -> Panel:
     scale, until = settings.scale, settings.growing_steps
     t = np.arange(1, until + 1)
     at = np.unique(np.linspace(1, until, 9).astype(int))
@@ -532,9 +509,9 @@ def _probability_panel(settings: Settings, columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-experiment = Experiment(
-    name="chain",
-    summary="time to identify a k-step chain: control rule, Bayes-optimal, held modes",
-    settings=Settings, quick=Settings(runs=400), full=Settings(runs=4000, steps=200_000),
-    run=run, score=score, figures=draw,
+experiment: Final = Experiment(
+    "chain", "time to identify a k-step chain: control rule, Bayes-optimal, held modes", Settings,
+    quick=Settings(runs=400), full=Settings(runs=4000, steps=200_000), run=run,
+    score=Scored(_claims, _times, _growing_times),
+    figures=Figures(_identification_time_figure, _growing_chain_figure),
 )  # fmt: skip

@@ -54,14 +54,13 @@ from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.baselines import KLUCB, ForgettingLinearBelief, ForgettingSystemBelief
 from bayescontrol.beliefs.changing_problem import ChangingEnvironment
 from bayescontrol.errors import BadEvidence, NotStabilisable, UnknownAction, counted
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.lqr import LinearPlant, LinearQuadratic, LinearSystem, SystemPrior
-from bayescontrol.plot.chart import Chart, Panel, Series
+from bayescontrol.plot.chart import Panel, Series
 from bayescontrol.statistics import Comparison, compare_pairs
-from bayescontrol_paper import chance
-from bayescontrol_paper.curves import by_name, by_names, sorted_runs, without_nan
-from bayescontrol_paper.motor import RATE, interacting_agent, motor_cost
-from bayescontrol_paper.settings import Runs, Seed, named_streams
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._figures import Figure, Figures, sorted_runs
+from bayescontrol_paper._motor import RATE, interacting_agent, motor_cost
 
 RULE: Final = "control rule, changing"
 STATIC: Final = "control rule, static"
@@ -82,11 +81,10 @@ FACTORS: Final = {CONTEXTS: 0.98, PLANT: 0.98}
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Settings of `changing`."""
 
-    seed: Seed = 0
-    runs: Runs = 200
+    runs: claims.Runs = 200
     fast_steps: Annotated[int, Meta(ge=2, description="pulls with fast changes")] = 2_500
     slow_steps: Annotated[int, Meta(ge=2, description="pulls with slow changes")] = 20_000
     still_steps: Annotated[int, Meta(ge=2, description="pulls without a change")] = 1_000
@@ -146,7 +144,9 @@ def play(settings: Settings, run: int, name: str, makers: Mapping[str, Maker]) -
     (bandit, world), steps, played = draw_bandit(settings, run, name), settings.steps(name), {}
     for label, make in makers.items():
         agent, copied = make(bandit, steps), deepcopy(world)
-        streams = named_streams(settings.seed, run, f"{name}: {label}", f"{name}: environment")
+        streams = claims.named_streams(
+            settings.seed, run, f"{name}: {label}", f"{name}: environment"
+        )
         regret = metrics.regret(interact(agent, copied, steps, streams=streams), copied)
         played[label] = Played(regret[checkpoints(steps) - 1], agent)
     return played
@@ -188,7 +188,7 @@ def play_contexts(settings: Settings, run: int, label: str, factor: float) -> fl
     steps, stream = settings.context_steps, Stream.named(settings.seed, run, "contexts: world")
     world = _CONTEXTUAL.changing().draw(stream, rate=RATES[CONTEXTS], steps=steps)
     start = world.start
-    streams = named_streams(settings.seed, run, "contexts: agent", "contexts: environment")
+    streams = claims.named_streams(settings.seed, run, "contexts: agent", "contexts: environment")
     agent = linear_agent(_CONTEXTUAL, label, factor, start)
     record = interact(agent, world, steps, streams=streams)
     return float(metrics.regret(record, world, start)[-1])
@@ -212,7 +212,7 @@ def play_plant(settings: Settings, run: int, label: str, factor: float) -> float
     """Return the cost of an agent on a plant that jumps, relative to the optimum."""
     systems, agent = draw_systems(settings, run), linear_agent(_QUADRATIC, label, factor)
     plant = ChangingEnvironment({t: LinearPlant(system) for t, system in systems.items()})
-    streams = named_streams(settings.seed, run, "plant: agent", "plant: environment")
+    streams = claims.named_streams(settings.seed, run, "plant: agent", "plant: environment")
     optimum = float(np.mean([system.best_cost for system in systems.values()]))
     try:
         record = interact(agent, plant, settings.plant_steps, streams=streams)
@@ -253,13 +253,13 @@ class Results:
     def __init__(self, settings: Settings, columns: Columns) -> None:
         self.settings = settings
         #: The regret at the checkpoints.
-        self.regret = by_names(BANDITS, AGENTS, columns["regret"])
-        self.log_hazard = by_name((FAST, SLOW), columns["log_hazard"])
+        self.regret = claims.by_names(BANDITS, AGENTS, columns["regret"])
+        self.log_hazard = claims.by_name((FAST, SLOW), columns["log_hazard"])
         #: The regret with contexts, and log₁₀ of the cost of the plant.
-        self.linear = by_names(LINEAR, LINEAR_AGENTS, without_nan(columns["linear"]))
+        self.linear = claims.by_names(LINEAR, LINEAR_AGENTS, claims.without_nan(columns["linear"]))
         self.linear[PLANT] = {a: np.log10(cost) for a, cost in self.linear[PLANT].items()}
         #: The cost of the motor by the rule, and by interacting models that know the rate.
-        self.motor = without_nan(columns["motor"]).T
+        self.motor = claims.without_nan(columns["motor"]).T
 
     def total(self, world: str, agent: str) -> FloatArray:
         """Return the regret at the end."""
@@ -283,34 +283,29 @@ _PILOT: Final = (196, 200)
 _ALARMS: Final = 0.01
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make the claims, which hold for the default lengths only, and the tables."""
-    results, usual = Results(settings, columns), Settings()
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims, which hold for the default lengths only."""
     sizes = ("seed", "runs", "linear_runs", "motor_runs")
-    is_usual = settings == replace(usual, **{name: getattr(settings, name) for name in sizes})
-    return Score(tuple(_claims(results)) if is_usual else (), _tables(results))
-
-
-def _claims(results: Results) -> Iterator[Claim]:
-    steps = results.settings.steps
+    if settings != replace(Settings(), **{name: getattr(settings, name) for name in sizes}):
+        return
+    results, steps = Results(settings, columns), settings.steps
     for name, (world, limit, others) in _LIMITS.items():
-        yield chance.at_most(
-            name, limit, results.total(world, RULE), None,
-            f"10 arms, all biases drawn anew with probability {RATES[world]:g} per step: mean "
-            f"regret after {steps(world):,} steps", f"other programs: {others}",
-            "requirement, set below the means of other programs",
+        yield claims.at_most(
+            name, limit, results.total(world, RULE), None, "10 arms, all biases drawn anew with "
+            f"probability {RATES[world]:g} per step: mean regret after {steps(world):,} steps",
+            f"other programs: {others}", "requirement, set below the means of other programs",
         )  # fmt: skip
     for name, (world, share, when) in _SHARES.items():
         rule, static = results.total(world, RULE), results.total(world, STATIC)
-        yield chance.at_most(
+        yield claims.at_most(
             name, share, rule, static, f"mean regret {when}, after {steps(world):,} steps, as a "
             "multiple of that of the static rule",
-            f"{chance.format_mean(rule)}, static rule {chance.format_mean(static)}",
+            f"{claims.format_mean(rule)}, static rule {claims.format_mean(static)}",
         )  # fmt: skip
     yield _linear_claim(results)
     yield _hazard_claim(results)
     rule, known = results.motor
-    yield chance.at_most(
+    yield claims.at_most(
         "motor", _MOTOR_LIMIT, rule, known, "a motor whose load and wiring change: cost of the "
         "rule with an unknown rate, as a multiple of the cost of interacting models that know the "
         "rate", f"{counted(rule.size, 'run')} of {steps('motor'):,} steps",
@@ -337,78 +332,78 @@ def _linear_claim(results: Results) -> Claim:
 
 def _hazard_claim(results: Results) -> Claim:
     means, (hits, runs) = results.log_hazard, _PILOT
+    least = claims.least_successes(results.settings.runs, _PILOT, _ALARMS)
     errors = [np.abs(v - math.log10(RATES[name])) for name, v in means.items()]
     near = np.max(errors, axis=0) <= 1.0
     return Claim(
-        "hazard-learned",
-        "share of runs in which the posterior mean of ln h is within a factor of ten of the true "
-        "rate, after fast and after slow changes",
-        "ours", *chance.success_test(near, _PILOT, _ALARMS),
-        ", ".join(f"{name}: log₁₀ h = {chance.format_mean(v)}" for name, v in means.items()),
+        "hazard-learned", "share of runs in which the posterior mean of ln h is within a factor of "
+        "ten of the true rate, after fast and after slow changes",
+        "ours", f">= {least / near.size:.3g}", *claims.share_and_error(near),
+        bool(near.sum() >= least),
+        ", ".join(f"{name}: log₁₀ h = {claims.format_mean(v)}" for name, v in means.items()),
         threshold_origin=f"pilot on seed 1000: {hits} of {runs} runs (false alarms: 1 in 100)",
     )  # fmt: skip
 
 
-def _tables(results: Results) -> tuple[Table, Table]:
-    settings, linear = results.settings, results.linear
-    regrets = {a: [chance.format_mean(results.total(name, a)) for name in BANDITS] for a in AGENTS}
-    linear_means = {
-        a: [chance.format_mean(linear[name][a]) for name in LINEAR] for a in LINEAR_AGENTS
-    }
+def _regret_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Bandits: regret at the end
+
+    means of {settings.runs:,} runs with their standard errors; all agents met the same worlds
+    """
+    total = Results(settings, columns).total
+    rows = [(a, *(claims.format_mean(total(name, a)) for name in BANDITS)) for a in AGENTS]
+    steps = " | ".join(f"{name}, {settings.steps(name):,} steps" for name in BANDITS)
+    return claims.Rows(f"agent | {steps}", rows)
+
+
+def _linear_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Linear worlds that jump
+
+    means of {measured:,} runs with their standard errors
+    """
+    linear = Results(settings, columns).linear
     factors = {FORGETTING: ", ".join(f"{factor:g}" for factor in FACTORS.values())}
-    return (
-        Table(
-            "Bandits: regret at the end",
-            ("agent", *(f"{name}, {settings.steps(name):,} steps" for name in BANDITS)),
-            tuple((agent, *means) for agent, means in regrets.items()),
-            f"means of {settings.runs:,} runs with their standard errors; all agents met the same "
-            "worlds",
-        ),
-        Table(
-            "Linear worlds that jump",
-            ("agent", "contexts: regret", "plant: log₁₀ of cost / optimum", "forgetting factors"),
-            tuple((a, *means, factors.get(a, "")) for a, means in linear_means.items()),
-            f"means of {len(linear[PLANT][RULE]):,} runs with their standard errors",
-        ),
-    )
+    rows = [
+        (a, *(claims.format_mean(linear[name][a]) for name in LINEAR), factors.get(a, ""))
+        for a in LINEAR_AGENTS
+    ]
+    header = "agent | contexts: regret | plant: log₁₀ of cost / optimum | forgetting factors"
+    return claims.Rows(header, rows, {"measured": len(linear[PLANT][RULE])})
 
 
 # -- figures -----------------------------------------------------------------------------------
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the regret over time in four bandits, and the linear worlds."""
+def _regret(settings: Settings, columns: Columns) -> Figure:
+    """Bandits that change
+
+    Lower is better. All agents play the same bandits. The rule that expects changes learns anew
+    after each change, and pays a small price where nothing changes. The static rule averages over
+    the past: the longer it has learned, the longer it needs to unlearn.
+
+    {settings.runs:,} runs; bands: ± 2 standard errors
+    """
+    titles = {name: f"Changes with probability {RATES[name]:g} per step" for name in (FAST, SLOW)}
+    titles[STILL] = "No change"
+    titles[COLLAPSE] = f"The best arm collapses at step {settings.collapse_steps // 2:,}"
     results = Results(settings, columns)
-    titles = {
-        FAST: f"Changes with probability {RATES[FAST]:g} per step",
-        SLOW: f"Changes with probability {RATES[SLOW]:g} per step",
-        STILL: "No change",
-        COLLAPSE: f"The best arm collapses at step {settings.collapse_steps // 2:,}",
-    }
-    labels = {
-        CONTEXTS: ("Contexts whose weights jump", "regret at the end"),
-        PLANT: ("A plant that jumps", "log₁₀ of cost / optimum"),
-    }
-    return {
-        "regret": Chart(
-            "Bandits that change",
-            [_regrets(results, name, title) for name, title in titles.items()],
-            "Lower is better. All agents play the same bandits. The rule that expects changes "
-            "learns anew after each change, and pays a small price where nothing changes. The "
-            "static rule averages over the past: the longer it has learned, the longer it needs to "
-            "unlearn.",
-            columns=2, note=f"{settings.runs:,} runs; bands: ± 2 standard errors",
-        ),
-        "linear": Chart(
-            "Linear worlds that jump",
-            [sorted_runs(results.linear[name], *labels[name]) for name in LINEAR],
-            "Lower is better. Each point is a run; the runs of each agent are sorted. The static "
-            "rule is as good in the worlds that happen not to change.",
-            columns=2,
-            note=f"{len(results.linear[PLANT][RULE]):,} runs; forgetting factors "
-            f"{FACTORS[CONTEXTS]:g} and {FACTORS[PLANT]:g}, the best on other seeds",
-        ),
-    }  # fmt: skip
+    return Figure([_regrets(results, name, title) for name, title in titles.items()])
+
+
+def _linear(settings: Settings, columns: Columns) -> Figure:
+    """Linear worlds that jump
+
+    Lower is better. Each point is a run; the runs of each agent are sorted. The static rule is
+    as good in the worlds that happen not to change.
+    """
+    linear = Results(settings, columns).linear
+    panels = [
+        sorted_runs(linear[CONTEXTS], "Contexts whose weights jump", "regret at the end"),
+        sorted_runs(linear[PLANT], "A plant that jumps", "log₁₀ of cost / optimum"),
+    ]
+    factors = f"{FACTORS[CONTEXTS]:g} and {FACTORS[PLANT]:g}, the best on other seeds"
+    note = f"{len(linear[PLANT][RULE]):,} runs; forgetting factors {factors}"
+    return Figure(panels, note)
 
 
 def _regrets(results: Results, name: str, title: str) -> Panel:
@@ -417,11 +412,10 @@ def _regrets(results: Results, name: str, title: str) -> Panel:
     return Panel(title, "step t", "regret Rₜ", series, legend="below")
 
 
-experiment = Experiment(
-    name="changing",
-    summary="worlds that change: regret of the rule with change points, static rule, KL-UCB",
-    settings=Settings, quick=Settings(runs=40, linear_runs=12, motor_runs=2),
-    full=Settings(runs=2000, linear_runs=200, motor_runs=20),
-    run=run, score=score, figures=draw,
+experiment: Final = Experiment(
+    "changing", "worlds that change: regret of the rule with change points, static rule, KL-UCB",
+    Settings, quick=Settings(runs=40, linear_runs=12, motor_runs=2),
+    full=Settings(runs=2000, linear_runs=200, motor_runs=20), run=run,
+    score=claims.Scored(_claims, _regret_table, _linear_table), figures=Figures(_regret, _linear),
     full_only=("fast-changes", "no-change-price"),
 )  # fmt: skip

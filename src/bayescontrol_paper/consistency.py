@@ -19,7 +19,7 @@ Where nothing can be learned, the claims hold to 1e-12. The other two claims hav
 of at most 1e-3 together.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Annotated, Any, Final
@@ -30,12 +30,13 @@ from msgspec import Meta
 from bayescontrol import TabularModes, interact
 from bayescontrol.convergence import Verdict, check, core, divergences
 from bayescontrol.finite.examples import consistency_diagram, consistency_repaired
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Panel, Place, Series
+from bayescontrol.lab import Claim, Columns, Experiment
+from bayescontrol.plot.chart import Panel, Place, Series
 from bayescontrol.plot.runs import line_dash
-from bayescontrol_paper import chance, diagrams
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper import _diagrams as diagrams
+from bayescontrol_paper._figures import Figure, Figures
 from bayescontrol_paper.core import rate
-from bayescontrol_paper.settings import MINIMUM_RUNS, Seed
 
 #: With fewer runs no claims are made.
 FEWEST: Final = 20
@@ -47,11 +48,10 @@ NAMES: Final = (ORIGINAL, REPAIRED, VISITS)
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Size of the experiment, the prior, and how often region B is visited."""
 
-    seed: Seed = 0
-    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    runs: Annotated[int, Meta(ge=FEWEST, description=claims.MINIMUM_RUNS)] = 1000
     steps: Annotated[int, Meta(ge=10, description="steps in a replica")] = 200
     weight: Annotated[float, Meta(gt=0, lt=1, description="prior of m1, the true mode")] = 0.5
     look: Annotated[float, Meta(gt=0, lt=1, description="share of the steps that visit B")] = 0.1
@@ -96,52 +96,40 @@ _VERDICTS: Final = {
 }
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and a table of the three classes."""
-    table = _table(settings, columns)
-    if len(columns["weight"]) < FEWEST:
-        return Score((), (table,))
-    claims = [
-        _core_claim(settings),
-        *(_verdict_claim(settings, name) for name in NAMES),
-        *_unrepaired_claims(settings, columns),
-        *_repaired_claims(settings, columns),
-    ]
-    if settings.steps * rate(_modes_of(settings, VISITS), TRUE, 1 - TRUE) >= _ENOUGH:
-        claims.append(_look_claim(settings, columns))
-    return Score(tuple(claims), (table,))
-
-
 def _modes_of(settings: Settings, name: str) -> TabularModes:
     return modes(name, settings.weight, settings.look)
 
 
-def _core_claim(settings: Settings) -> Claim:
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     both = _modes_of(settings, ORIGINAL)
     found = "; ".join(
         f"[m{m + 1}] = {{{', '.join(both.name(i) for i in core(both, m))}}}" for m in range(2)
     )
-    expected = "[m1] = {m1, m2}; [m2] = {m1, m2}"
-    return Claim(
+    yield claims.equality(
         "each-in-the-core-of-the-other",
         "both policies stay in A, where the hypotheses H1 and H2 agree: neither policy can "
         "distinguish the modes, and each mode is in the core of the other",
-        "paper", expected, found, None, found == expected,
-        reason="from the graph of situations",
+        "[m1] = {m1, m2}; [m2] = {m1, m2}", found, "from the graph of situations",
         place="section 4.5, figure 8", exact=True,
     )  # fmt: skip
-
-
-def _verdict_claim(settings: Settings, name: str) -> Claim:
-    verdict, (claim, expected) = check(_modes_of(settings, name)), _VERDICTS[name]
-    return Claim(
-        claim,
-        f"{name}: does the agent come to act as the true mode does? Result of the exact check, "
-        "without simulation",
-        "ours", _WORDS[expected], _outcome_text(verdict), None, verdict.outcome.name == expected,
-        reason="; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)),
-        exact=True,
-    )  # fmt: skip
+    for name, (claim, expected) in _VERDICTS.items():
+        verdict = check(_modes_of(settings, name))
+        yield claims.equality(
+            claim, f"{name}: does the agent come to act as the true mode does? Result of the exact "
+            "check, without simulation",
+            _WORDS[expected], _outcome_text(verdict),
+            "; ".join(dict.fromkeys(pair.reason.value for pair in verdict.pairs)), exact=True,
+        )  # fmt: skip
+    yield from _unrepaired_claims(settings, columns)
+    yield from _repaired_claims(settings, columns)
+    d = columns["distance"][:, 2]
+    if settings.steps * rate(_modes_of(settings, VISITS), TRUE, 1 - TRUE) >= _ENOUGH:
+        yield claims.positive(
+            "a-look-tells-them-apart", f"visiting B in {settings.look:.0%} of the steps, the agent "
+            f"comes to act as m1 does; mean distance after {settings.steps} steps",
+            f"below {d[:, 0].mean():.3g}, that of the start", d[:, -1], d[:, 0] - d[:, -1],
+            "in B the hypotheses differ, so a visit gives evidence", decided=True,
+        )  # fmt: skip
 
 
 def _outcome_text(verdict: Verdict) -> str:
@@ -151,7 +139,7 @@ def _outcome_text(verdict: Verdict) -> str:
 def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     """Claim that the unrepaired class never settles: posterior, distance and actions stay mixed."""
     prior_m2, distance = 1 - settings.weight, columns["distance"][:, 0]
-    yield chance.zero_claim(
+    yield claims.zero_claim(
         "posterior-frozen",
         f"{ORIGINAL}: the posterior equals the prior; largest deviation over all runs and steps",
         columns["weight"][:, 0] - settings.weight,
@@ -161,31 +149,27 @@ def _unrepaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         "law-stays-apart",
         f"{ORIGINAL}: the total variation distance between the actions of the agent and of m1 is "
         "the prior weight of m2, at every step of every run; smallest distance",
-        "ours", prior_m2, float(distance.min()), None, deviation <= chance.ROUNDING,
+        "ours", prior_m2, float(distance.min()), None, deviation <= claims.ROUNDING,
         reason=("the same in every run" if deviation == 0.0 else f"off by {deviation:.1g} at most")
         + ": an agent that mixes the two policies over time never distinguishes the modes; the "
         "paper (section 4.5) leaves open whether it does",
-        threshold_origin=chance.ROUNDING_ORIGIN,
+        threshold_origin=claims.ROUNDING_ORIGIN,
     )  # fmt: skip
-    yield chance.means_claim(
+    yield claims.means_claim(
         "wrong-actions-for-ever",
         f"{ORIGINAL}: share of the steps in which the agent takes an action that m1 never takes",
-        columns["strange"][:, 0].mean(axis=1)[:, None],
-        np.array([prior_m2]),
-        _ALARMS,
-    )
+        columns["strange"][:, 0].mean(axis=1)[:, None], np.array([prior_m2]), _ALARMS,
+    )  # fmt: skip
 
 
 def _repaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     """Claim that the repaired class acts correctly at once, and learns nothing."""
-    yield chance.zero_claim(
-        "repaired-settles-at-once",
-        "repaired: the agent acts as m1 does from the first step on; the largest distance, all "
-        "runs and steps",
-        columns["distance"][:, 1],
-        "modes that agree on A and stay in A must act alike there",
-    )
-    yield chance.zero_claim(
+    yield claims.zero_claim(
+        "repaired-settles-at-once", "repaired: the agent acts as m1 does from the first step on; "
+        "the largest distance, all runs and steps",
+        columns["distance"][:, 1], "modes that agree on A and stay in A must act alike there",
+    )  # fmt: skip
+    yield claims.zero_claim(
         "repaired-need-not-know",
         "repaired: the agent never learns which mode is true, and does not need to; the largest "
         "change of its posterior",
@@ -193,37 +177,24 @@ def _repaired_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     )
 
 
-def _look_claim(settings: Settings, columns: Columns) -> Claim:
-    d = columns["distance"][:, 2]
-    return Claim(
-        "a-look-tells-them-apart",
-        f"visiting B in {settings.look:.0%} of the steps, the agent comes to act as m1 does; "
-        f"mean distance after {settings.steps} steps",
-        "ours", f"below {d[:, 0].mean():.3g}, that of the start",
-        *chance.measured(d[:, -1]), chance.clearly_positive(d[:, 0] - d[:, -1]),
-        reason="in B the hypotheses differ, so a visit gives evidence",
-        threshold_origin="theory: two standard errors of the differences, run by run",
-    )  # fmt: skip
+def _classes(settings: Settings, columns: Columns) -> claims.Rows:
+    """Three classes, m1 true, after {settings.steps} steps
 
-
-def _table(settings: Settings, columns: Columns) -> Table:
+    Original: the modes have different policies for region A, where both predict the same;
+    repaired: one policy for A; with visits: original, but each policy visits B now and then. P(m1):
+    posterior of the true mode. Distance: total variation between the actions of the agent and those
+    of m1, 0 to 1. Wrong actions: share of all steps with an action that m1 never takes there. One
+    number if all runs agree.
+    """
     rows = []
     for k, name in enumerate(NAMES):
         verdict = check(_modes_of(settings, name))
         weight, distance = (columns[column][:, k, -1] for column in ("weight", "distance"))
         means = weight, distance, columns["strange"][:, k].mean(axis=1)
         why = verdict.pairs[TRUE].reason.value
-        rows.append((name, _outcome_text(verdict), why, *map(chance.format_mean, means)))
-    return Table(
-        f"Three classes, m1 true, after {settings.steps} steps",
-        ("class", "the agent", "why: m1 against m2", "P(m1)", "distance", "wrong actions"),
-        tuple(rows),
-        "Original: the modes have different policies for region A, where both predict the same; "
-        "repaired: one policy for A; with visits: original, but each policy visits B now and "
-        "then. P(m1): posterior of the true mode. Distance: total variation between the actions of "
-        "the agent and those of m1, 0 to 1. Wrong actions: share of all steps with an action that "
-        "m1 never takes there. One number if all runs agree.",
-    )
+        rows.append((name, _outcome_text(verdict), why, *map(claims.format_mean, means)))
+    header = "class | the agent | why: m1 against m2 | P(m1) | distance | wrong actions"
+    return claims.Rows(header, rows)
 
 
 _PLACES: Final[diagrams.Places] = {
@@ -231,47 +202,47 @@ _PLACES: Final[diagrams.Places] = {
 }  # fmt: skip
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the modes and how the agent settles."""
+def _modes(settings: Settings, _: Columns) -> Figure:
+    """Two modes that agree on their predictions but not on their actions
+
+    Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 likewise.
+    The stronger the colour of a state, the more probable a 1 is there: H1 and H2 agree in region A
+    and differ in region B. Coloured arrows are the transitions of a policy, the outline is where it
+    stays; grey arrows are the other transitions. P1 and P2 both stay in A, where nothing can tell
+    H1 from H2, and act differently there. The repair: modes that agree on A and stay in A get one
+    policy for it.
+    """
     was, repaired = _modes_of(settings, ORIGINAL), _modes_of(settings, REPAIRED)
     panel = partial(diagrams.mode_panel, places=_PLACES)
     alike = "as P1 in A, where H1 and H2 agree"
+    fixed = panel(repaired, 1, colour="green", dash="dashdot", note=alike)
     panels = [
         panel(was, 0, colour="blue", dash="solid", note="stays in A, by A1"),
         panel(was, 1, colour="vermillion", dash="dash", note="stays in A, by A2"),
-        replace(
-            panel(repaired, 1, colour="green", dash="dashdot", note=alike), title="H2, repaired"
-        ),
+        replace(fixed, title="H2, repaired"),
     ]
-    return {
-        "modes": Chart(
-            "Two modes that agree on their predictions but not on their actions",
-            diagrams.same_frame(panels),
-            "Circles A0 … B0 are states; mode m1 is the hypothesis H1 with the policy P1, m2 "
-            "likewise. The stronger the colour of a state, the more probable a 1 is there: H1 and "
-            "H2 agree in region A and differ in region B. Coloured arrows are the transitions of a "
-            "policy, the outline is where it stays; grey arrows are the other transitions. P1 and "
-            "P2 both stay in A, where nothing can tell H1 from H2, and act differently there. The "
-            "repair: modes that agree on A and stay in A get one policy for it.",
-            columns=3,
-            paper={8: "H1 and H2"},
+    return Figure(diagrams.same_frame(panels), paper={8: "H1 and H2"})
+
+
+def _settling(settings: Settings, columns: Columns) -> Figure:
+    """Does the agent come to act as the true mode, m1?
+
+    Total variation: 0 if the agent acts exactly as the true mode m1, 1 if the two never act
+    alike. (a) Originally it keeps its first value for ever, in every run: the prior mixes the two
+    policies. Repaired, it is zero at once, and (b) the agent never learns which mode is true, and
+    does not need to. If the policies visit B now and then, the modes are told apart after some
+    time.
+
+    {settings.runs} runs of {settings.steps} steps; means, and 90 % of the runs
+    """
+    distance, weight = columns["distance"], columns["weight"]
+    panels = [
+        _panel(
+            "(a) Distance of its actions from those of m1", "total variation distance", distance
         ),
-        "settling": Chart(
-            "Does the agent come to act as the true mode, m1?",
-            [
-                _panel("(a) Distance of its actions from those of m1",
-                       "total variation distance", columns["distance"]),
-                _panel("(b) What it believes", "weight of m1, the true mode", columns["weight"]),
-            ],
-            "Total variation: 0 if the agent acts exactly as the true mode m1, 1 if the two never "
-            "act alike. (a) Originally it keeps its first value for ever, in every run: the prior "
-            "mixes the two policies. Repaired, it is zero at once, and (b) the agent never learns "
-            "which mode is true, and does not need to. If the policies visit B now and then, the "
-            "modes are told apart after some time.",
-            columns=2,
-            note=f"{settings.runs} runs of {settings.steps} steps; means, and 90 % of the runs",
-        ),
-    }  # fmt: skip
+        _panel("(b) What it believes", "weight of m1, the true mode", weight),
+    ]
+    return Figure(panels)
 
 
 def _panel(title: str, ylabel: str, values: Any) -> Panel:
@@ -288,8 +259,7 @@ def _panel(title: str, ylabel: str, values: Any) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="consistency",
-    summary="two modes that cannot be told apart and act differently, and their repair",
-    settings=Settings, quick=Settings(runs=400), full=Settings(runs=5000, steps=1000),
-    run=run, score=score, figures=draw,
+    "consistency", "two modes that cannot be told apart and act differently, and their repair",
+    Settings, quick=Settings(runs=400), full=Settings(runs=5000, steps=1000), run=run,
+    score=claims.Scored(_claims, _classes, fewest=FEWEST), figures=Figures(_modes, _settling),
 )  # fmt: skip

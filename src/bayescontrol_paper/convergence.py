@@ -29,7 +29,7 @@ another seed, at the smallest size,
 in which the trap caught 156 runs. The claims also state how many runs are above 0.05.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Final, NamedTuple
@@ -43,16 +43,15 @@ from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence import Outcome, check, divergences
 from bayescontrol.finite.chain import chain, identification_probabilities
 from bayescontrol.finite.examples import consistency_diagram, trap
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
+from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.mdp.modes import goal_worlds
-from bayescontrol.plot.chart import Chart, Panel, Series
+from bayescontrol.plot.chart import Panel, Series
 from bayescontrol.schedules import every_step
 from bayescontrol.statistics import bernstein
-from bayescontrol_paper.chance import Pilot, format_mean, measured, zero_claim
-from bayescontrol_paper.curves import mean_of_runs
-from bayescontrol_paper.diagrams import state_path
-from bayescontrol_paper.five_modes import TRUE, five_modes
-from bayescontrol_paper.settings import MINIMUM_RUNS, Seed
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._diagrams import state_path
+from bayescontrol_paper._figures import Figure, Figures, mean_of_runs
+from bayescontrol_paper._five_modes import TRUE, five_modes
 
 #: The length of the chain.
 LENGTH: Final = 5
@@ -121,11 +120,10 @@ FEWEST: Final = 100
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Size of the experiment."""
 
-    seed: Seed = 0
-    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    runs: Annotated[int, Meta(ge=FEWEST, description=claims.MINIMUM_RUNS)] = 1000
     steps: Annotated[int, Meta(ge=300, description="steps in a replica")] = 1000
 
 
@@ -163,10 +161,10 @@ def run(settings: Settings, i: int) -> Columns:
 NEAR: Final = 0.05
 _ALARMS: Final = 1e-3
 _PILOT: Final = {
-    "five modes": Pilot(0.0174, 0.103, 1000),
-    "goal worlds": Pilot(0.0, 0.0, 1000),
-    "chain": Pilot(0.0, 0.0, 1000),
-    "bias grid": Pilot(0.0184, 0.0387, 1000),
+    "five modes": claims.Pilot(0.0174, 0.103, 1000),
+    "goal worlds": claims.Pilot(0.0, 0.0, 1000),
+    "chain": claims.Pilot(0.0, 0.0, 1000),
+    "bias grid": claims.Pilot(0.0184, 0.0387, 1000),
 }
 
 
@@ -181,48 +179,54 @@ def chain_distance(t: IntArray) -> FloatArray:
     return np.asarray(0.5 * (1.0 - identified[t - 1]))
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Return tables of the classes and the distances, and with at least FEWEST runs the claims."""
-    tables = _class_table(), _distance_table(columns)
-    if len(columns["trap"]) < FEWEST:  # every column has one row per run
-        return Score((), tables)
-    claims = (
-        *(_verdict_claim(name, case) for name, case in cases().items()),
-        *(_convergence_claim(name, columns) for name in _PILOT),
-        _chain_claim(settings, columns),
-        *_non_convergence_claims(columns),
+def _classes(settings: Settings, columns: Columns) -> claims.Rows:
+    """Six classes of modes
+
+    A mode is a hypothesis about the world with a policy that suits it; one is true.
+    """
+    about = {name: (case.modes, case.true, case.about) for name, case in cases().items()}
+    return claims.class_rows("class | modes | true mode | description", about)
+
+
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    for name, case in cases().items():
+        yield claims.equality(
+            f"verdict-{name.replace(' ', '-')}", f"{name}, {case.modes.name(case.true)} is true: "
+            "the exact verdict, without simulation, is the one derived by hand",
+            case.outcome.name.lower(), case.exact_outcome().name.lower(), WORDS[case.outcome],
+            exact=True,
+        )  # fmt: skip
+    for name, pilot in _PILOT.items():
+        late, by_theorem = columns[f"{name} late"], cases()[name].outcome is Outcome.THEOREM
+        yield claims.vanishes(
+            f"settles-{name.replace(' ', '-')}",
+            f"{name}: the agent's action probabilities P(a|past) converge to the true mode's policy"
+            + ("" if by_theorem else ", though the theorem does not cover it")
+            + "; largest distance in the last tenth of the steps, mean",
+            columns[name][:, 0].mean(), late, pilot,
+            f"pilot on seed 1000, 1,000 runs of 300 steps: {pilot.mean:.2g}",
+            f"the distance, 0 to 1, is above {NEAR:g} in {100 * (late > NEAR).mean():.3g} % of the "
+            "runs",
+            place="section 4.5, theorem 4" if by_theorem else "",
+        )  # fmt: skip
+    yield _chain_claim(settings, columns)
+    yield claims.zero_claim(
+        "two-policies-never-settle",
+        "two policies: the distance from the true mode's policy is constant in every run; largest "
+        "change",
+        columns["two policies"] - 0.5,
+        "no action of either mode tells them apart: the posterior stays at the prior, and the "
+        "agent mixes the two policies for ever",
     )
-    return Score(claims, tables)
-
-
-def _verdict_claim(name: str, case: Case) -> Claim:
-    found = case.exact_outcome()
-    return Claim(
-        f"verdict-{name.replace(' ', '-')}",
-        f"{name}, {case.modes.name(case.true)} is true: the exact verdict, without simulation, is "
-        "the one derived by hand",
-        "ours", case.outcome.name.lower(), found.name.lower(), None, found is case.outcome,
-        reason=WORDS[case.outcome], exact=True,
-    )  # fmt: skip
-
-
-def _convergence_claim(name: str, columns: Columns) -> Claim:
-    late = columns[f"{name} late"]
-    mean, error = measured(late)
-    by_theorem, pilot = cases()[name].outcome is Outcome.THEOREM, _PILOT[name]
-    limit = pilot.mean + pilot.bernstein_margin(len(late), _ALARMS)
-    return Claim(
-        f"settles-{name.replace(' ', '-')}",
-        f"{name}: the agent's action probabilities P(a|past) converge to the true mode's policy"
-        + ("" if by_theorem else ", though the theorem does not cover it")
-        + "; largest distance in the last tenth of the steps, mean",
-        "paper" if by_theorem else "ours", f"→ 0, from {columns[name][:, 0].mean():.3g}",
-        mean, error, mean <= limit,
-        reason=f"the distance, 0 to 1, is above {NEAR:g} in {100 * (late > NEAR).mean():.3g} % of "
-        "the runs",
-        place="section 4.5, theorem 4" if by_theorem else "",
-        threshold_origin="pilot on seed 1000, 1,000 runs of 300 steps: "
-        f"{pilot.mean:.2g}; at most {limit:.2g} (false alarms: 1 in 1000)",
+    late = columns["trap late"]
+    share = float((late > NEAR).mean())
+    yield Claim(
+        "trap-with-positive-probability", "trap: some runs are caught before they identify the "
+        "true mode, and never act as it does; their share",
+        "ours", "between 0 and 1", share, float(np.sqrt(share * (1 - share) / len(late))),
+        0.0 < share < 1.0, reason="the verdict “never” means with positive probability; the other "
+        "runs settle", threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with "
+        "100 runs: below 1e-7)",
     )  # fmt: skip
 
 
@@ -235,84 +239,44 @@ def _chain_claim(settings: Settings, columns: Columns) -> Claim:
     shown = int(np.argmin(np.abs(exact - 0.25)))
     is_within = bool((gap <= margin).all())
     return Claim(
-        "chain-as-computed",
-        f"chain of {LENGTH}: the mean distance is half the probability that the chain is not "
-        f"identified, at every step; here t = {t[shown]}",
-        "ours", float(exact[shown]), *measured(runs[:, shown]), is_within,
+        "chain-as-computed", f"chain of {LENGTH}: the mean distance is half the probability that "
+        f"the chain is not identified, at every step; here t = {t[shown]}",
+        "ours", float(exact[shown]), *claims.measured(runs[:, shown]), is_within,
         reason=f"at {t.size} steps the mean is off by {gap.max():.2g} at most, "
         f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",
         threshold_origin="theory: exact probabilities, Bernstein's margin",
     )  # fmt: skip
 
 
-def _non_convergence_claims(columns: Columns) -> tuple[Claim, Claim]:
-    late = columns["trap late"]
-    share = float((late > NEAR).mean())
-    return (
-        zero_claim(
-            "two-policies-never-settle",
-            "two policies: the distance from the true mode's policy is constant in every run; "
-            "largest change",
-            columns["two policies"] - 0.5,
-            "no action of either mode tells them apart: the posterior stays at the prior, and "
-            "the agent mixes the two policies for ever",
-        ),
-        Claim(
-            "trap-with-positive-probability",
-            "trap: some runs are caught before they identify the true mode, and never act as it "
-            "does; their share",
-            "ours", "between 0 and 1", share, float(np.sqrt(share * (1 - share) / len(late))),
-            0.0 < share < 1.0,
-            reason="the verdict “never” means with positive probability; the other runs settle",
-            threshold_origin="pilot on seed 1000: 156 of 1,000 runs (false alarms with 100 runs: "
-            "below 1e-7)",
-        ),
-    )  # fmt: skip
+def _distances(settings: Settings, columns: Columns) -> claims.Rows:
+    """How far the agent is from acting as the true mode does
 
-
-def _class_table() -> Table:
-    rows = tuple(
-        (name, len(case.modes), case.modes.name(case.true), case.about)
-        for name, case in cases().items()
-    )
-    return Table(
-        "Six classes of modes", ("class", "modes", "true mode", "description"), rows,
-        "A mode is a hypothesis about the world with a policy that suits it; one is true.",
-    )  # fmt: skip
-
-
-def _distance_table(columns: Columns) -> Table:
+    Distance: total variation, 0 if the agent acts exactly as the true mode, 1 if the two never act
+    alike. Last tenth: the largest distance in the last tenth of the steps, mean ± standard error
+    over runs, one number if all agree; last column: the share of runs in which it is larger.
+    """
     rows = []
     for name, case in cases().items():
         first, late = columns[name][:, 0], columns[f"{name} late"]
         verdict, share = WORDS[case.exact_outcome()], float((late > NEAR).mean())
-        rows.append((name, verdict, float(f"{first.mean():.3g}"), format_mean(late), share))
-    return Table(
-        "How far the agent is from acting as the true mode does",
-        ("class", "verdict", "first step", "last tenth", f"runs above {NEAR:g}"), tuple(rows),
-        "Distance: total variation, 0 if the agent acts exactly as the true mode, 1 if the two "
-        "never act alike. Last tenth: the largest distance in the last tenth of the steps, mean ± "
-        "standard error over runs, one number if all agree; last column: the share of runs in "
-        "which it is larger.",
-    )  # fmt: skip
+        rows.append((name, verdict, float(f"{first.mean():.3g}"), claims.format_mean(late), share))
+    header = f"class | verdict | first step | last tenth | runs above {NEAR:g}"
+    return claims.Rows(header, rows)
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw a panel for each class, with its verdict."""
-    return {
-        "convergence": Chart(
-            "Does the agent come to act as the true mode does?",
-            [_panel(settings, columns, k, name) for k, name in enumerate(cases())],
-            "The distance (total variation) is 0 if the agent acts exactly as the true mode, 1 if "
-            "the two never act alike. Each panel states the verdict of the exact check. (a), (b), "
-            "(c): the convergence theorem covers the class. (d): it does not, and yet the agent "
-            "settles. (e) and (f): two modes that act differently cannot be told apart, always or "
-            "once the agent is in a trap.",
-            columns=3,
-            note=f"{settings.runs} runs; lines are means, bands contain 90 % of the runs, dotted: "
-            f"the share of runs above {NEAR:g}",
-        )
-    }
+def _convergence(settings: Settings, columns: Columns) -> Figure:
+    """Does the agent come to act as the true mode does?
+
+    The distance (total variation) is 0 if the agent acts exactly as the true mode, 1 if the two
+    never act alike. Each panel states the verdict of the exact check. (a), (b), (c): the
+    convergence theorem covers the class. (d): it does not, and yet the agent settles. (e) and (f):
+    two modes that act differently cannot be told apart, always or once the agent is in a trap.
+    """
+    return Figure(
+        [_panel(settings, columns, k, name) for k, name in enumerate(cases())],
+        f"{settings.runs} runs; lines are means, bands contain 90 % of the runs, dotted: the share "
+        f"of runs above {NEAR:g}",
+    )
 
 
 def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
@@ -330,8 +294,9 @@ def _panel(settings: Settings, columns: Columns, k: int, name: str) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="convergence",
-    summary="does the agent come to act as the true mode does? six classes, each with its verdict",
-    settings=Settings, quick=Settings(runs=250, steps=400), full=Settings(runs=2000, steps=2000),
-    run=run, score=score, figures=draw,
+    "convergence",
+    "does the agent come to act as the true mode does? six classes, each with its verdict",
+    Settings, quick=Settings(runs=250, steps=400), full=Settings(runs=2000, steps=2000), run=run,
+    score=claims.Scored(_claims, _classes, _distances, fewest=FEWEST),
+    figures=Figures(_convergence),
 )  # fmt: skip

@@ -19,7 +19,7 @@ The false-alarm rate of all claims together is at most 1e-3. The pilot on anothe
 `bayescontrol run core --seed 1000`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final
@@ -27,19 +27,19 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
+from bayescontrol import TabularModes, interact
 from bayescontrol._arrays import FloatArray, IntArray
-from bayescontrol.convergence import core
-from bayescontrol.convergence.divergence import Divergences, divergences
+from bayescontrol.convergence import core, divergences
+from bayescontrol.convergence.divergence import Divergences
 from bayescontrol.convergence.worlds import World, mean_rates
 from bayescontrol.finite.examples import core_diagram
-from bayescontrol.finite.tabular import Labels, TabularModes
-from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Guide, Panel, Series
+from bayescontrol.finite.tabular import Labels
+from bayescontrol.lab import Claim, Columns, Experiment
+from bayescontrol.plot.chart import Guide, Panel, Series
 from bayescontrol.schedules import Every, Schedule, every_step
-from bayescontrol_paper import chance, diagrams
-from bayescontrol_paper.curves import mean_of_runs
-from bayescontrol_paper.settings import MINIMUM_RUNS, Seed
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper import _diagrams as diagrams
+from bayescontrol_paper._figures import Figure, Figures, look, mean_of_runs
 
 #: With fewer runs no claims are made: the gain from holding a mode is small compared with its
 #: standard deviation.
@@ -57,11 +57,10 @@ HELD: Final = 4
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Size of the experiment."""
 
-    seed: Seed = 0
-    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    runs: Annotated[int, Meta(ge=FEWEST, description=claims.MINIMUM_RUNS)] = 1000
     steps: Annotated[int, Meta(ge=300, description="steps of the control rule")] = 3000
     watched: Annotated[int, Meta(ge=12, description="steps with all divergences")] = 60
     held_steps: Annotated[int, Meta(ge=150, le=300, description="steps with held modes")] = 200
@@ -172,7 +171,6 @@ _BELOW: Final = 0.01
 _PLACE: Final = "section 4.4, figure 7"
 _H3_PILOT: Final = "pilot on seed 1000, 1,000 runs: below 1e-16 in every run after 276 steps"
 _NO_EVIDENCE: Final = "paper: no evidence, in any run"
-_DIFFERENCES: Final = "theory: two standard errors of the differences, run by run"
 #: What each policy does.
 _POLICY_NOTES: Final = (
     "always climbs, and so enters B",
@@ -186,31 +184,16 @@ _CORES: Final = (
 )
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims and three tables."""
-    tables = _mode_table(), _rate_table(columns), _weight_table(settings, columns)
-    if len(columns["spells"]) < FEWEST:
-        return Score((), tables)
-    claims = (
-        *(_core_claim(m) for m in range(len(modes()))),
-        *_policy_claims(columns),
-        *_spell_claims(columns),
-        *_rule_claims(settings, columns),
-    )
-    return Score(claims, tables)
-
-
-def _core_claim(m: int) -> Claim:
-    """Claim that the core of mode m, computed from the graph of situations, is as expected."""
-    expected, explanation = _CORES[m]
-    found = _members(m)
-    return Claim(
-        f"core-of-m{m + 1}",
-        f"the core of m{m + 1}: the modes that cannot be distinguished from m{m + 1} while its "
-        f"policy P{m + 1} acts; {explanation}",
-        "ours", expected, found, None, found == expected,
-        reason="from the graph of situations", exact=True,
-    )  # fmt: skip
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    for m, (expected, explanation) in enumerate(_CORES):
+        yield claims.equality(
+            f"core-of-m{m + 1}", f"the core of m{m + 1}: the modes that cannot be distinguished "
+            f"from m{m + 1} while its policy P{m + 1} acts; {explanation}",
+            expected, _members(m), "from the graph of situations", exact=True,
+        )  # fmt: skip
+    yield from _policy_claims(columns)
+    yield from _spell_claims(columns)
+    yield from _rule_claims(settings, columns)
 
 
 def _members(m: int) -> str:
@@ -220,29 +203,24 @@ def _members(m: int) -> str:
 def _policy_claims(columns: Columns) -> Iterator[Claim]:
     d = columns["divergence"]
     T, largest = d.shape[2] - 1, float(np.abs(d[:, 1, :, 0]).max())
-    exact = rate(class_of(AGENTS[1]), TRUE, OTHERS[0])
-    yield Claim(
-        "p2-spares-h2",
-        "as long as P2 acts, no evidence against H2 is accumulated; the largest magnitude in all "
-        "runs and steps [nats]",
-        "paper", 0.0, largest, None, largest == 0.0 and exact == 0.0,
-        reason="it never leaves region A, where H1 and H2 agree",
-        place=_PLACE, threshold_origin=_NO_EVIDENCE,
+    yield claims.equality(
+        "p2-spares-h2", "as long as P2 acts, no evidence against H2 is accumulated; the largest "
+        "magnitude in all runs and steps [nats]",
+        0.0, largest, "it never leaves region A, where H1 and H2 agree", place=_PLACE,
+        origin=_NO_EVIDENCE, also=rate(class_of(AGENTS[1]), TRUE, OTHERS[0]) == 0.0,
     )  # fmt: skip
     pairs = ((1, 1), (0, 0), (0, 1))
     for who, other in pairs:
-        grows = chance.clearly_positive(d[:, who, -1, other])
-        is_ours = (who, other) == (0, 1)
-        yield Claim(
-            f"p{who + 1}-refutes-h{OTHERS[other] + 1}",
-            f"{AGENTS[who]} acts: evidence for H1 against H{OTHERS[other] + 1} accumulates; its "
-            f"mean at step {T} [nats]",
-            "ours" if is_ours else "paper", "> 0", *chance.measured(d[:, who, -1, other]), grows,
-            reason="" if grows else "it is not above 0 by two standard errors",
-            place="" if is_ours else _PLACE, threshold_origin="theory: two standard errors above 0",
-            undecided=chance.is_unclear(d[:, who, -1, other]),
+        evidence = d[:, who, -1, other]
+        grows = claims.clearly_positive(evidence)
+        yield claims.positive(
+            f"p{who + 1}-refutes-h{OTHERS[other] + 1}", f"{AGENTS[who]} acts: evidence for H1 "
+            f"against H{OTHERS[other] + 1} accumulates; its mean at step {T} [nats]",
+            "> 0", evidence, evidence, "" if grows else "it is not above 0 by two standard errors",
+            place="" if (who, other) == (0, 1) else _PLACE, origin="theory: two standard errors "
+            "above 0",
         )  # fmt: skip
-    yield chance.means_claim(
+    yield claims.means_claim(
         "evidence-as-computed",
         "evidence grows as fast as computed, P1 against H2 and H3, P2 against H3; shown: P2 "
         f"against H3, its mean at step {T} [nats]",
@@ -252,13 +230,11 @@ def _policy_claims(columns: Columns) -> Iterator[Claim]:
     )
     has_evidence = d[:, 0, :, 0] != 0
     step = np.where(has_evidence.any(axis=1), has_evidence.argmax(axis=1), T + 1)
-    yield Claim(
+    yield claims.equality(
         "long-enough",
         "P1 must act for long enough: the first step that gives evidence about H2, in every run",
-        "ours", 4, f"{step.min()} to {step.max()}" if np.ptp(step) else int(step[0]),
-        None, bool((step == 4).all()),
-        reason="three steps lead into B, and the fourth observes there",
-        threshold_origin="theory: in every run",
+        4, f"{step.min()} to {step.max()}" if np.ptp(step) else int(step[0]),
+        "three steps lead into B, and the fourth observes there", origin="theory: in every run",
     )  # fmt: skip
 
 
@@ -266,107 +242,95 @@ def _spell_claims(columns: Columns) -> Iterator[Claim]:
     T, runs = columns["divergence"].shape[2] - 1, columns["spells"]
     short = [i for i, k in enumerate(SPELLS) if k < 3]
     long = [i for i, k in enumerate(SPELLS) if k >= 3]
-    largest = float(np.abs(runs[:, short]).max())
-    yield Claim(
-        "short-spells-are-in-vain",
-        "P1 for one or two steps at a time, P2 for one in between, never tells H2 from H1; the "
-        "largest magnitude of the evidence in all runs [nats]",
-        "paper", 0.0, largest, None,
-        largest == 0.0 and all(rate(spell_class(SPELLS[i]), TRUE, OTHERS[0]) == 0.0 for i in short),
-        reason="although P1 acts in half or two thirds of all steps",
-        place=_PLACE, threshold_origin=_NO_EVIDENCE,
+    yield claims.equality(
+        "short-spells-are-in-vain", "P1 for one or two steps at a time, P2 for one in between, "
+        "never tells H2 from H1; the largest magnitude of the evidence in all runs [nats]",
+        0.0, float(np.abs(runs[:, short]).max()), "although P1 acts in half or two thirds of all "
+        "steps", place=_PLACE, origin=_NO_EVIDENCE,
+        also=all(rate(spell_class(SPELLS[i]), TRUE, OTHERS[0]) == 0.0 for i in short),
     )  # fmt: skip
     exact = np.array([_expected_at_end(spell_class(SPELLS[i]), T)[OTHERS[0]] for i in long])
-    yield chance.means_claim(
-        "longer-spells-tell",
-        "P1 for three steps or more at a time tells H2 from H1; mean evidence against H2 at step "
-        f"{T} for spells of three [nats]",
-        runs[:, long],
-        exact,
-        _ALARMS,
+    yield claims.means_claim(
+        "longer-spells-tell", "P1 for three steps or more at a time tells H2 from H1; mean "
+        f"evidence against H2 at step {T} for spells of three [nats]",
+        runs[:, long], exact, _ALARMS, also=bool((exact > 0).all()),
         about=f"spells of {', '.join(str(SPELLS[i]) for i in long)}: ",
-        also=bool((exact > 0).all()),
-    )
+    )  # fmt: skip
 
 
 def _rule_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     h2, h3 = columns["weights"][:, :, 1], columns["weights"][:, :, 2]
     t, after = times(settings.steps), times(settings.held_steps)[-1]
-    share = float((h3[:, -1] < _BELOW).mean())
-    yield Claim(
-        "rule-refutes-h3",
-        f"the control rule: H3 has less than 1 % of the weight after {settings.steps} steps; share "
-        "of the runs",
-        "ours", 1.0, share, None, share == 1.0, threshold_origin=_H3_PILOT,
+    yield claims.equality(
+        "rule-refutes-h3", "the control rule: H3 has less than 1 % of the weight after "
+        f"{settings.steps} steps; share of the runs",
+        1.0, float((h3[:, -1] < _BELOW).mean()), origin=_H3_PILOT,
     )  # fmt: skip
     early = int(np.argmin(np.abs(t - _EARLY)))
-    yield Claim(
-        "rule-refutes-h2",
-        "the control rule: the weight of H2 vanishes, for m2 is outside the core of m1; its mean "
-        f"after {settings.steps} steps",
-        "paper", f"below {h2[:, early].mean():.3g}, that of step {t[early]}",
-        *chance.measured(h2[:, -1]), chance.clearly_positive(h2[:, early] - h2[:, -1]),
-        reason="slow, because P1 must be drawn three times in a row to find out: in "
-        f"{(h2[:, -1] < _BELOW).mean():.1%} of the runs less than 1 % is left",
-        place="section 4.4, theorem 3", threshold_origin=_DIFFERENCES,
-        undecided=chance.is_unclear(h2[:, early] - h2[:, -1]),
+    yield claims.positive(
+        "rule-refutes-h2", "the control rule: the weight of H2 vanishes, for m2 is outside the "
+        f"core of m1; its mean after {settings.steps} steps",
+        f"below {h2[:, early].mean():.3g}, that of step {t[early]}", h2[:, -1],
+        h2[:, early] - h2[:, -1], "slow, because P1 must be drawn three times in a row to find "
+        f"out: in {(h2[:, -1] < _BELOW).mean():.1%} of the runs less than 1 % is left",
+        place="section 4.4, theorem 3",
     )  # fmt: skip
     k = int(np.searchsorted(t, after))  # the rule runs at least as long
     held, rule = columns["held"][:, -1, 1], h2[:, k]
-    yield Claim(
-        "holding-helps",
-        f"holding each drawn mode for {HELD} steps refutes H2 sooner; mean weight of H2 after "
-        f"{after} steps",
-        "ours", f"below {rule.mean():.3g}",
-        *chance.measured(held), chance.clearly_positive(rule - held),
-        reason="one draw then gives three steps of P1 in a row; expected: the rule that draws at "
-        f"every step, after {t[k]}",
-        threshold_origin=_DIFFERENCES,
+    yield claims.positive(
+        "holding-helps", f"holding each drawn mode for {HELD} steps refutes H2 sooner; mean weight "
+        f"of H2 after {after} steps",
+        f"below {rule.mean():.3g}", held, rule - held, "one draw then gives three steps of P1 in a "
+        f"row; expected: the rule that draws at every step, after {t[k]}", decided=True,
     )  # fmt: skip
 
 
-def _mode_table() -> Table:
+def _mode_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """The three modes
+
+    Mode m1 is the hypothesis H1 (the probability of a 1 in each region) with the policy P1; m2 and
+    m3 likewise. m1 is true. The core of a mode: the modes that cannot be distinguished from it
+    while its policy acts.
+    """
     names = modes().labels.situations
     inside = [[name[0] == region for name in names].index(True) for region in "AB"]
     rows = []
     for m, note in enumerate(_POLICY_NOTES):
         expected = (f"{modes().hypothesis[m, x, 0, 1]:g}" for x in inside)
         rows.append((modes().name(m), *expected, f"P{m + 1}: {note}", _members(m)))
-    return Table(
-        "The three modes",
-        ("mode", "P(1) in region A", "P(1) in region B", "its policy", "its core"), tuple(rows),
-        "Mode m1 is the hypothesis H1 (the probability of a 1 in each region) with the policy P1; "
-        "m2 and m3 likewise. m1 is true. The core of a mode: the modes that cannot be "
-        "distinguished from it while its policy acts.",
-    )  # fmt: skip
+    header = "mode | P(1) in region A | P(1) in region B | its policy | its core"
+    return claims.Rows(header, rows)
 
 
-def _rate_table(columns: Columns) -> Table:
-    """Tabulate the evidence per step, exact and simulated, by agent and for spells of P1."""
-    T = columns["divergence"].shape[2] - 1
-    rows: list[tuple[str | float, ...]] = []
-    for k, agent in enumerate(AGENTS[:2]):
-        exact = _expected_at_end(class_of(agent), T) / T
-        for j, m in enumerate(OTHERS):
-            simulated = chance.format_mean(columns["divergence"][:, k, -1, j] / T)
-            long_run = rate(class_of(agent), TRUE, m)
-            rows.append((agent, f"H{m + 1}", long_run, float(exact[m]), simulated))
+def _rate_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Evidence against H2 and H3 when H1 is true, in nats per step
+
+    Evidence against H: ln P(o|H1)/P(o|H), summed over the observations. Simulated: {runs} runs of
+    {settings.watched} steps, mean ± standard error; one number if all runs agree.
+    """
+    T, d = settings.watched, columns["divergence"]
+    acting = [
+        (agent, class_of(agent), m, d[:, k, -1, j])
+        for k, agent in enumerate(AGENTS[:2])
+        for j, m in enumerate(OTHERS)
+    ]
     for i, k in enumerate(SPELLS):
-        exact = _expected_at_end(spell_class(k), T) / T
-        long_run = rate(spell_class(k), TRUE, OTHERS[0])
-        simulated = chance.format_mean(columns["spells"][:, i] / T)
-        rows.append((f"P1 for {k}, P2 for 1", "H2", long_run, float(exact[OTHERS[0]]), simulated))
-    return Table(
-        "Evidence against H2 and H3 when H1 is true, in nats per step",
-        ("who acts", "against", "exact, in the long run", f"exact, {T} steps", "simulated"),
-        tuple(rows),
-        "Evidence against H: ln P(o|H1)/P(o|H), summed over the observations. Simulated: "
-        f"{len(columns['spells'])} runs of {T} steps, mean ± standard error; one number if all "
-        "runs agree.",
-    )
+        acting.append((f"P1 for {k}, P2 for 1", spell_class(k), OTHERS[0], columns["spells"][:, i]))
+    rows = (
+        (who, f"H{m + 1}", rate(of, TRUE, m), float(_expected_at_end(of, T)[m] / T),
+         claims.format_mean(evidence / T))
+        for who, of, m, evidence in acting
+    )  # fmt: skip
+    header = f"who acts | against | exact, in the long run | exact, {T} steps | simulated"
+    return claims.Rows(header, rows)
 
 
-def _weight_table(settings: Settings, columns: Columns) -> Table:
+def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """The control rule: mean weights, and how often H2 is nearly refuted
+
+    H1, H2, H3: posterior probabilities, mean ± standard error of {runs} runs. Last column: share of
+    the runs in which H2 has less than 1 %.
+    """
     rows: list[tuple[str | float, ...]] = []
     for name, last in (("weights", settings.steps), ("held", settings.held_steps)):
         v = columns[name]
@@ -374,57 +338,49 @@ def _weight_table(settings: Settings, columns: Columns) -> Table:
         for k in np.unique(np.searchsorted(times(last), [10, 100, 1000, last])):
             if k < len(times(last)):
                 share = float((v[:, k, 1] < _BELOW).mean())
-                simulated = (chance.format_mean(v[:, k, m]) for m in range(len(modes())))
+                simulated = (claims.format_mean(v[:, k, m]) for m in range(len(modes())))
                 rows.append((who, int(times(last)[k]), *simulated, f"{share:.1%}"))
-    return Table(
-        "The control rule: mean weights, and how often H2 is nearly refuted",
-        ("modes are", "step", "H1", "H2", "H3", "H2 below 1 %"), tuple(rows),
-        f"H1, H2, H3: posterior probabilities, mean ± standard error of {len(v)} runs. Last "
-        "column: share of the runs in which H2 has less than 1 %.",
-    )  # fmt: skip
+    return claims.Rows("modes are | step | H1 | H2 | H3 | H2 below 1 %", rows)
 
 
-_LOOKS: Final[Sequence[Any]] = (
-    {"colour": "blue", "dash": "solid"},
-    {"colour": "vermillion", "dash": "dash"},
-    {"colour": "green", "dash": "dashdot"},
-)
+_LOOKS: Final = look("blue"), look("vermillion", "dash"), look("green", "dashdot")
 _PLACES: Final[diagrams.Places] = {
     "A0": (0.2, 0.0), "A1": (0.5, 1.5), "A2": (2.0, 1.6), "A3": (0.2, -1.5), "B0": (4.3, 1.4),
     "B1": (4.3, -0.4),
 }  # fmt: skip
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the hypotheses and the evidence."""
+def _hypotheses(settings: Settings, columns: Columns) -> Figure:
+    """Three hypotheses, and where their policies go
+
+    Circles A0 … B1 are states. The stronger the colour of a state, the more probable a 1 is
+    there under the hypothesis: H1 and H2 agree in region A and differ in region B, H3 differs
+    everywhere. Coloured arrows are the transitions of the policy, the outline is where it stays;
+    grey arrows are the other transitions. If H1 is true, P2 can refute H3 but never H2: only P1
+    enters B.
+    """
     panels = [
         diagrams.mode_panel(modes(), m, _PLACES, note=_POLICY_NOTES[m], **_LOOKS[m])
         for m in range(len(modes()))
     ]
-    return {
-        "hypotheses": Chart(
-            "Three hypotheses, and where their policies go", diagrams.same_frame(panels),
-            "Circles A0 … B1 are states. The stronger the colour of a state, the more probable a 1 "
-            "is there under the hypothesis: H1 and H2 agree in region A and differ in region B, H3 "
-            "differs everywhere. Coloured arrows are the transitions of the policy, the outline is "
-            "where it stays; grey arrows are the other transitions. If H1 is true, P2 can refute "
-            "H3 but never H2: only P1 enters B.",
-            columns=3,
-            paper={7: ""},
-        ),
-        "evidence": Chart(
-            "Evidence when H1 is true",
-            [_only(1, columns), _only(0, columns), _spells(columns), _rule(settings, columns)],
-            "Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over the "
-            "observations. (a) While P2 acts, evidence against H3 grows, and evidence against H2 "
-            "stays at zero. (b) P1 enters region B and refutes both. (c) P1 must act for at least "
-            "three steps at a time; shorter spells give no evidence, however often they occur. (d) "
-            "The control rule draws a mode from its posterior at every step and acts by its "
-            "policy: H3 is refuted first, then H2, slowly, because P1 must be drawn three times in "
-            f"a row. Holding a drawn mode for {HELD} steps makes it faster.",
-            columns=2, note=f"{settings.runs} runs",
-        ),
-    }  # fmt: skip
+    return Figure(diagrams.same_frame(panels), paper={7: ""})
+
+
+def _evidence(settings: Settings, columns: Columns) -> Figure:
+    """Evidence when H1 is true
+
+    Evidence for H1 against another hypothesis H is the sum of ln P(o|H1)/P(o|H) over the
+    observations. (a) While P2 acts, evidence against H3 grows, and evidence against H2 stays at
+    zero. (b) P1 enters region B and refutes both. (c) P1 must act for at least three steps at a
+    time; shorter spells give no evidence, however often they occur. (d) The control rule draws a
+    mode from its posterior at every step and acts by its policy: H3 is refuted first, then H2,
+    slowly, because P1 must be drawn three times in a row.
+
+    {settings.runs} runs
+    """
+    panels = [_only(1, columns), _only(0, columns), _spells(columns), _rule(settings, columns)]
+    more = f"Holding a drawn mode for {HELD} steps makes it faster."
+    return Figure(panels, more=more)
 
 
 def _only(who: int, columns: Columns) -> Panel:
@@ -481,7 +437,8 @@ def _rule(settings: Settings, columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="core", summary="three hypotheses: what each policy can refute, and how long it must act",
-    settings=Settings, quick=Settings(runs=300), full=Settings(runs=2000, steps=10_000),
-    run=run, score=score, figures=draw,
+    "core", "three hypotheses: what each policy can refute, and how long it must act", Settings,
+    quick=Settings(runs=300), full=Settings(runs=2000, steps=10_000), run=run,
+    score=claims.Scored(_claims, _mode_table, _rate_table, _weight_table, fewest=FEWEST),
+    figures=Figures(_hypotheses, _evidence),
 )  # fmt: skip

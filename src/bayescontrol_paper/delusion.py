@@ -1,11 +1,28 @@
 """Delusion: what goes wrong when an agent takes its own actions for evidence.
 
+    m* ~ P(m)        o_t ~ P(o_t | m*, x_t, a_t)
     naive    P(m | ao_≤t)  ∝ P(m) Π_τ P(a_τ | m, x_τ) P(o_τ | m, x_τ, a_τ)
     causal   P(m | âo_≤t)  ∝ P(m) Π_τ P(o_τ | m, x_τ, a_τ)
 
-Both agents meet prize-or-frog and a process of three modes, with m* drawn from the prior. Four
-identities hold for the causal agent and fail for the naive one: those of `delusion_replica`, and
-that other policies with the same hypotheses do not change the posterior of a history.
+Both agents meet prize-or-frog and a process of three modes, with the same m*, drawn from the prior,
+and the same random numbers. Four identities hold for the causal agent and fail for the naive one:
+other policies with the same hypotheses do not change the posterior of a history, and after any
+number of steps t
+
+    prior-preserved    E[posterior(m)] = prior(m)
+    match-rate         P(drawn mode = m*) = E[Σ_m posterior(m)²]
+    ville              P(∃τ ≤ t: posterior(m*) < δ prior(m*)) ≤ δ
+
+Up to a horizon both sides are computed exactly, as sums over all histories:
+
+    P(m*, ao_≤t) = P(m*) Π_τ P(a_τ | ao_<τ) P(o_τ | m*, x_τ, a_τ)        agent coupled with Q_m*
+
+In simulation the left side is a mean of n independent variables in [0, 1]. With expectation μ and
+variance at most σ² it obeys Bernstein's inequality,
+
+    P(|mean - μ| ≥ ε) ≤ 2 exp(-n ε² / (2 σ² + 2 ε / 3)),
+
+for every n, even where a rate is near 0 or 1. Where only μ is known, σ² ≤ μ (1 - μ).
 
 An identity *holds* if it does so exactly, to 1e-12 up to the horizon, and in simulation within
 Bernstein's margin. It *fails* if it is off by more than 0.01 exactly, and the simulation agrees
@@ -13,22 +30,282 @@ with the exact value. The false-alarm rate of all claims together is below 1e-3 
 runs; the margins are about five of the largest standard errors.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Meta
 
-from bayescontrol.finite.examples import PRIZE
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
+from bayescontrol import ControlRule, NaiveMixture, Stream, interact
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol.finite.examples import PRIZE, THREE_MODES_PRIOR, prize_or_frog, three_modes
+from bayescontrol.finite.tabular import TabularModes, random_modes
+from bayescontrol.lab import Claim, Columns, Experiment, mean_and_error
 from bayescontrol.metrics import delusion
-from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
-from bayescontrol.record import Record, posterior
-from bayescontrol_paper import delusion_replica as replica
-from bayescontrol_paper.chance import ROUNDING, mean_with_error
-from bayescontrol_paper.curves import share_of_runs
-from bayescontrol_paper.delusion_replica import AGENTS, HORIZON, Settings
+from bayescontrol.plot.chart import Colour, Dash, Guide, Panel, Series
+from bayescontrol.record import Probe, Record, drawn_mode, posterior
+from bayescontrol.statistics import bernstein
+from bayescontrol.systems import AgentSystem
+from bayescontrol_paper._claims import ROUNDING, Rows, Runs, Scored, Size, equality, mean_with_error
+from bayescontrol_paper._figures import Figure, Figures, look, share_of_runs
 
+AGENTS: Final[Mapping[str, type[Any]]] = {"naive": NaiveMixture, "causal": ControlRule}
+
+
+@dataclass(frozen=True)
+class Settings(Size):
+    """Size of the experiment, and r = P(a box shows what it contains)."""
+
+    runs: Runs = 1000
+    steps: Annotated[int, Meta(ge=1, description="steps in a replica")] = 40
+    reliability: Annotated[float, Meta(gt=0.5, lt=1, description="P(a box tells the truth)")] = 0.8
+
+
+class Process(NamedTuple):
+    """A class of modes with its prior P(m)."""
+
+    modes: TabularModes
+    prior: FloatArray
+
+    def agent(self, name: str) -> ControlRule[Any, int, int, int]:
+        """Return the naive or the causal agent over this class."""
+        return self.modes.agent(self.prior, kind=AGENTS[name])
+
+
+def processes(reliability: float) -> dict[str, Process]:
+    """Return prize or frog, with a uniform prior, and the process of three modes."""
+    return {
+        "prize": Process(prize_or_frog(reliability), np.array([0.5, 0.5])),
+        "three modes": Process(three_modes(), np.array(THREE_MODES_PRIOR)),
+    }
+
+
+#: P(m_t | ·) of the drawn mode m_t, after its action and before the observation.
+_TRUST = Probe(lambda agent, _a, _o: agent.belief.posterior()[agent.belief.drawn], "before")
+_PROBES = {"posterior": posterior, "drawn": drawn_mode, "trust": _TRUST}
+
+
+def run(settings: Settings, i: int) -> Columns:
+    """Run both agents in both processes, and measure delusion on every record."""
+    truth = Stream.named(settings.seed, i, "truth")
+    columns: dict[str, Any] = {}
+    for name, process in processes(settings.reliability).items():
+        m = truth.categorical(process.prior)
+        columns[f"{name} truth"] = np.array(m)
+        # The same hypotheses with other policies, for the claims about interventions.
+        policies = random_modes(len(process.modes), seed=Stream.named(settings.seed, i, "policies"))
+        other = Process(TabularModes(policies.policy, process.modes.hypothesis), process.prior)
+        for agent in AGENTS:
+            pair = process.agent(agent), process.modes.environment(m)
+            record = interact(*pair, settings.steps, seed=settings.seed, run=i, probes=_PROBES)
+            measured = delusion(record, process.agent("causal"))
+            other_posterior = _replay(record, other.agent(agent))
+            changed = other_posterior.tobytes() != record["posterior"][-1].tobytes()
+            values = {probe: record[probe] for probe in _PROBES} | {"changed": np.array(changed)}
+            values |= {"step bits": measured.step_bits, "total bits": measured.total_bits}
+            columns |= {f"{name} {agent} {column}": x for column, x in values.items()}
+    return columns
+
+
+def _replay(record: Record, agent: ControlRule[Any, int, int, int]) -> FloatArray:
+    """Return the posterior of an agent after it acts and observes as in this record."""
+    for a, o in record:
+        agent.issue(a)
+        agent.observe(a, o)
+    return np.asarray(posterior.measure(agent, None, None))
+
+
+HORIZON: Final = 6
+DELTAS: Final = (0.5, 0.2, 0.1, 0.05, 0.01)
+
+#: The agent, P(m*, history) and the lowest P(m* | ·) / P(m*) so far; both arrays by m*.
+Node: TypeAlias = tuple[Any, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """Expectations over m* ~ P(m) and all histories, after t = 0 … horizon steps.
+
+    >>> exact_expectations(0.8)["prize", "causal"].mean[6].round(12)
+    array([0.5, 0.5])
+    """
+
+    #: E[P(m | ·)]; shape (horizon + 1, modes).
+    mean: FloatArray
+    #: P(the mode drawn next is m*); shape (horizon + 1,).
+    match: FloatArray
+    #: E[Σ_m P(m | ·)²]; shape (horizon + 1,).
+    squares: FloatArray
+    #: P(P(m* | ·) < δ P(m*) at some time up to t); shape (horizon + 1, deltas).
+    ville: FloatArray
+
+    def sides(self, prior: FloatArray) -> Mapping[str, tuple[FloatArray, FloatArray]]:
+        """Return both sides of each identity; shape (times, components)."""
+        return {
+            "prior-preserved": (self.mean, np.broadcast_to(prior, self.mean.shape)),
+            "match-rate": (self.match[:, None], self.squares[:, None]),
+            "ville": (self.ville, np.broadcast_to(DELTAS, self.ville.shape)),
+        }
+
+
+def expectations(
+    process: Process, agent: str, horizon: int = HORIZON, deltas: Sequence[float] = DELTAS
+) -> Exact:
+    """Sum over all histories, weighted by P(m*, ao_≤t).
+
+    >>> expectations(processes(0.8)["prize"], "naive", horizon=1).match
+    array([0.5, 0.5])
+    """
+    modes, prior = process
+    system = AgentSystem(process.agent(agent))
+    nodes: list[Node] = [(system.start(), prior, np.ones(len(prior)))]
+
+    def children(s: Any, p: FloatArray, low: FloatArray) -> Iterator[Node]:
+        for a, p_a in system.action_probabilities(s).items():
+            for o, p_o in modes.observation_probabilities(s.x, a).items() if p_a > 0.0 else ():
+                after: Any = system.advance(s, a, o)
+                yield after, p * p_a * p_o, np.minimum(low, after.belief.posterior() / prior)
+
+    rows: list[tuple[Any, ...]] = []
+    for t in range(horizon + 1):
+        parts = ((s.belief.posterior(), p, low) for s, p, low in nodes)
+        v, p, low = (np.stack(part) for part in zip(*parts, strict=True))
+        total = p.sum(1)
+        ville = [p[low < delta].sum() for delta in deltas]
+        rows.append((total @ v, (p * v).sum(), total @ (v * v).sum(1), ville))
+        if t < horizon:
+            nodes = [child for node in nodes for child in children(*node)]
+    return Exact(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+@cache
+def exact_expectations(reliability: float) -> dict[tuple[str, str], Exact]:
+    """Return the exact expectations by (process, agent), for example ("prize", "causal")."""
+    return {
+        (name, agent): expectations(process, agent)
+        for name, process in processes(reliability).items()
+        for agent in AGENTS
+    }
+
+
+#: The rate of false alarms of all statistical claims together.
+FALSE_ALARMS: Final = 1e-3
+# Three identities, each for two agents in two processes.
+_FAMILIES: Final = 12
+
+
+class Sides(NamedTuple):
+    """Both sides of an identity, and a bound on the variance of one run's left side if it holds."""
+
+    left: FloatArray  #: shape (runs, times, components)
+    right: FloatArray  #: shape (times, components)
+    variance: FloatArray  #: shape (times, components)
+
+
+def _sides(left: FloatArray, right: ArrayLike) -> Sides:
+    """Return both sides with the variance bound μ (1 - μ), where μ is the right side."""
+    right = np.broadcast_to(right, left.shape[1:])
+    return Sides(left, right, right * (1 - right))
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """One agent in one process, in all replicas; index t is after t steps."""
+
+    #: P(m | ·), the prior first; shape (runs, steps + 1, modes).
+    posterior: FloatArray
+    #: 1 where the mode drawn next is m*; shape (runs, steps).
+    matched: FloatArray
+    #: Σ_m P(m | ·)² when that mode is drawn; shape (runs, steps).
+    squares: FloatArray
+    #: The lowest P(m* | ·) / P(m*) so far; shape (runs, steps + 1).
+    lowest: FloatArray
+
+    def sides(self, prior: FloatArray) -> Mapping[str, Sides]:
+        """Return both sides of each identity."""
+        fell = np.asarray(self.lowest[:, :, None] < np.array(DELTAS), np.float64)
+        # If the identity holds, a match has probability q given the history: variance q (1 - q).
+        q = self.squares[:, :, None]
+        return {
+            "prior-preserved": _sides(self.posterior, prior),
+            "match-rate": Sides(self.matched[:, :, None], q.mean(0), (q * (1 - q)).mean(0)),
+            "ville": _sides(fell, DELTAS),
+        }
+
+
+#: The trajectories by process and agent.
+AllTrajectories: TypeAlias = Mapping[tuple[str, str], Trajectories]
+
+
+def all_trajectories(settings: Settings, columns: Columns) -> AllTrajectories:
+    """Collect the trajectories of both agents in both processes."""
+    trajectories = {}
+    for name, (_, prior) in processes(settings.reliability).items():
+        truth = columns[f"{name} truth"]
+        runs = np.arange(len(truth))
+        for agent in AGENTS:
+            first = np.broadcast_to(prior, (len(runs), 1, len(prior)))
+            v = np.concatenate([first, columns[f"{name} {agent} posterior"]], axis=1)
+            matched = columns[f"{name} {agent} drawn"] == truth[:, None]
+            trajectories[name, agent] = Trajectories(
+                posterior=v,
+                matched=np.asarray(matched, np.float64),
+                squares=(v * v).sum(-1)[:, :-1],
+                lowest=np.minimum.accumulate(v[runs, :, truth] / prior[truth, None], axis=1),
+            )
+    return trajectories
+
+
+def margin(variance: ArrayLike, runs: int, tests: int) -> FloatArray:
+    """Return ε of Bernstein's inequality: how far a mean over the runs may deviate by chance.
+
+    FALSE_ALARMS is split equally among all families and the `tests` of a family (Bonferroni).
+
+    >>> print(f"{margin(0.25, runs=1000, tests=1):.4f}")
+    0.0745
+    """
+    return bernstein(variance, runs, FALSE_ALARMS / (_FAMILIES * tests))
+
+
+def margin_ratio(gap: FloatArray, variance: FloatArray, runs: int) -> float:
+    """Return the largest gap as a multiple of its margin; above 1, chance does not explain it.
+
+    >>> some = np.array([0.25, 0.25])
+    >>> [round(margin_ratio(np.array([0.0, gap]), some, runs=1000), 2) for gap in (0.02, 0.1)]
+    [0.26, 1.3]
+    """
+    return float(np.max(gap / margin(variance, runs, gap.size)))
+
+
+class Identity(NamedTuple):
+    """An identity: the claim that it holds for the causal agent and fails for the naive agent."""
+
+    name: str
+    holds: str
+    fails: str
+    bound: bool = False  #: left ≤ right instead of left = right
+
+    def gap(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return |left - right|, or left - right if right is a bound."""
+        return left - right if self.bound else np.abs(left - right)
+
+
+IDENTITIES: Final = (
+    Identity(
+        "prior-preserved", "causal agent: E[posterior] = prior, after every step",
+        "naive agent: E[posterior] differs from the prior",
+    ),
+    Identity(
+        "match-rate", "causal agent: P(drawn mode = m*) = E[Σ posterior²], at every draw",
+        "naive agent: P(drawn mode = m*) is below E[Σ posterior²]",
+    ),
+    Identity(
+        "ville", "causal agent: P(posterior(m*) < δ prior(m*) at some t) ≤ δ",
+        "naive agent: P(posterior(m*) < δ prior(m*) at some t) > δ", bound=True,
+    ),
+)  # fmt: skip
 #: An identity fails if its exact values differ by more than this.
 _CLEAR_GAP: Final = 0.01
 _ORIGIN: Final = (
@@ -39,19 +316,18 @@ _ORIGIN: Final = (
 _SHOWN: Final = "three modes"
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, two for each identity, and the tables."""
-    runs = replica.all_trajectories(settings, columns)
-    claims = [*_prize_claims(settings)]
-    for identity in replica.IDENTITIES:
-        claims += [_holds(identity, settings, runs), _fails(identity, settings, runs)]
-    claims += _intervention_claims(settings, columns)
-    return Score(tuple(claims), tables(settings, columns, runs))
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make all claims, two for each identity."""
+    runs = all_trajectories(settings, columns)
+    yield from _prize_claims(settings)
+    for identity in IDENTITIES:
+        yield _holds(identity, settings, runs)
+        yield _fails(identity, settings, runs)
+    yield from _intervention_claims(settings, columns)
 
 
 def _prize_claims(settings: Settings) -> Iterator[Claim]:
-    process = replica.processes(settings.reliability)["prize"]
-    beliefs = {}
+    process, beliefs = processes(settings.reliability)["prize"], {}
     for name in AGENTS:
         agent = process.agent(name)
         agent.issue(0)
@@ -67,183 +343,182 @@ def _prize_claims(settings: Settings) -> Iterator[Claim]:
         yield Claim(name, text, "ours", expected, ours, None, holds, exact=True)
 
 
-def _holds(identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories) -> Claim:
+def _holds(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
     """Claim that an identity holds for the causal agent."""
     ratios = []
-    for process, (_, prior) in replica.processes(settings.reliability).items():
+    for process, (_, prior) in processes(settings.reliability).items():
         left, right, variance = runs[process, "causal"].sides(prior)[identity.name]
-        ratios.append(replica.margin_ratio(identity.gap(left.mean(0), right), variance, len(left)))
+        ratios.append(margin_ratio(identity.gap(left.mean(0), right), variance, len(left)))
     off = _exact_gap(identity, settings, "causal")
     expected, ours, error = _shown_sides(identity, settings, runs, "causal")
     return Claim(
-        name=identity.name, claim=identity.holds, source="ours",
-        expected=f"at most {expected:.4g}" if identity.bound else expected, ours=ours, error=error,
-        holds=off <= ROUNDING and max(ratios) <= 1.0,
-        reason=f"exact deviation {max(off, 0.0):.2g} up to step {HORIZON}; in simulation, up to "
-        f"step {settings.steps}, {max(0.0, *ratios):.2f} of the margin for chance",
-        threshold_origin=_ORIGIN,
+        identity.name, identity.holds,
+        "ours", f"at most {expected:.4g}" if identity.bound else expected, ours, error,
+        holds=off <= ROUNDING and max(ratios) <= 1.0, reason=f"exact deviation {max(off, 0.0):.2g} "
+        f"up to step {HORIZON}; in simulation, up to step {settings.steps}, "
+        f"{max(0.0, *ratios):.2f} of the margin for chance", threshold_origin=_ORIGIN,
     )  # fmt: skip
 
 
-def _fails(identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories) -> Claim:
+def _fails(identity: Identity, settings: Settings, runs: AllTrajectories) -> Claim:
     """Claim that an identity fails for the naive agent."""
-    ratios = []
-    exact = replica.exact_expectations(settings.reliability)
-    for process, (_, prior) in replica.processes(settings.reliability).items():
+    exact, ratios = exact_expectations(settings.reliability), []
+    for process, (_, prior) in processes(settings.reliability).items():
         left = runs[process, "naive"].sides(prior)[identity.name].left[:, : HORIZON + 1]
         mu = exact[process, "naive"].sides(prior)[identity.name][0][: left.shape[1]]
-        ratios.append(replica.margin_ratio(np.abs(left.mean(0) - mu), mu * (1 - mu), len(left)))
+        ratios.append(margin_ratio(np.abs(left.mean(0) - mu), mu * (1 - mu), len(left)))
     off = _exact_gap(identity, settings, "naive")
     expected, ours, error = _shown_sides(identity, settings, runs, "naive")
     gap_text = f"{abs(ours - expected) / error:.0f}" if error > 0 else "many"
     return Claim(
-        name=f"{identity.name}-naive-fails", claim=identity.fails, source="ours",
-        expected=f"{'above' if identity.bound else 'not'} {expected:.4g}", ours=ours, error=error,
-        holds=off > _CLEAR_GAP and max(ratios) <= 1.0,
-        reason=f"exact deviation {off:.3f} up to step {HORIZON}; in simulation {gap_text} "
-        f"standard errors at step {settings.steps}; it differs from the exact values by "
-        f"{max(ratios):.2f} of the margin for chance",
+        f"{identity.name}-naive-fails", identity.fails,
+        "ours", f"{'above' if identity.bound else 'not'} {expected:.4g}", ours, error,
+        holds=off > _CLEAR_GAP and max(ratios) <= 1.0, reason=f"exact deviation {off:.3f} up to "
+        f"step {HORIZON}; in simulation {gap_text} standard errors at step {settings.steps}; it "
+        f"differs from the exact values by {max(ratios):.2f} of the margin for chance",
         threshold_origin=_ORIGIN,
     )  # fmt: skip
 
 
-def _exact_gap(identity: replica.Identity, settings: Settings, agent: str) -> float:
-    exact = replica.exact_expectations(settings.reliability)
+def _exact_gap(identity: Identity, settings: Settings, agent: str) -> float:
+    exact = exact_expectations(settings.reliability)
     return max(
         float(identity.gap(*exact[process, agent].sides(prior)[identity.name]).max())
-        for process, (_, prior) in replica.processes(settings.reliability).items()
+        for process, (_, prior) in processes(settings.reliability).items()
     )
 
 
 def _shown_sides(
-    identity: replica.Identity, settings: Settings, runs: replica.AllTrajectories, agent: str
+    identity: Identity, settings: Settings, runs: AllTrajectories, agent: str
 ) -> tuple[float, float, float]:
     """Return right side, left side and its error at the end, where the gap is largest."""
-    prior = replica.processes(settings.reliability)[_SHOWN].prior
+    prior = processes(settings.reliability)[_SHOWN].prior
     left, right, _ = runs[_SHOWN, agent].sides(prior)[identity.name]
     mean, error = mean_and_error(left[:, -1])
     k = int(np.argmax(identity.gap(mean, right[-1])))
     return float(right[-1, k]), float(mean[k]), float(error[k])
 
 
-def _intervention_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
+def _intervention_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     changed = {
         agent: [int(columns[f"{process} {agent} changed"].sum()) for process in ("prize", _SHOWN)]
         for agent in AGENTS
     }
     histories = 2 * len(columns["prize truth"])
-    return (
-        Claim(
-            "intervention-law",
-            "causal agent: other policies with the same hypotheses give the same posterior for the "
-            "same history, bit for bit; histories that differ",
-            "ours", 0, sum(changed["causal"]), None, not any(changed["causal"]),
-            f"{histories} histories of {settings.steps} steps, random policies for each",
-            threshold_origin="theory, bit for bit",
-        ),
-        Claim(
-            "intervention-law-naive-fails",
-            "naive agent: other policies change its posterior; histories that differ",
-            "ours", "above 0", sum(changed["naive"]), None, all(changed["naive"]),
-            f"of {histories}",
-            threshold_origin="theory: both processes have histories that differ",
-        ),
+    yield equality(
+        "intervention-law", "causal agent: other policies with the same hypotheses give the same "
+        "posterior for the same history, bit for bit; histories that differ",
+        0, sum(changed["causal"]), f"{histories} histories of {settings.steps} steps, random "
+        "policies for each", origin="theory, bit for bit",
+    )  # fmt: skip
+    yield Claim(
+        "intervention-law-naive-fails",
+        "naive agent: other policies change its posterior; histories that differ",
+        "ours", "above 0", sum(changed["naive"]), None, all(changed["naive"]), f"of {histories}",
+        threshold_origin="theory: both processes have histories that differ",
     )  # fmt: skip
 
 
-Rows: TypeAlias = list[tuple[str | float | int, ...]]
+def _trust_table(settings: Settings, columns: Columns) -> Rows:
+    """Trust in the mode just drawn, before the answer
+
+    In prize or frog the drawn mode predicts that the prize is in the picked box.
+    """
+    rows = []
+    for (name, agent), runs in all_trajectories(settings, columns).items():
+        believed = columns[f"{name} {agent} trust"]
+        cells = map(mean_with_error, (believed[:, 0], believed[:, -1], runs.matched[:, -1]))
+        rows.append((name, agent, *cells))
+    last = f"step {settings.steps}"
+    return Rows(f"process | agent | step 1, believed | {last}, believed | {last}, right", rows)
 
 
-def tables(
-    settings: Settings, columns: Columns, all_runs: replica.AllTrajectories
-) -> tuple[Table, ...]:
-    """Tabulate trust, E[posterior], match rate, Ville's bound and delusion in bits."""
-    exact = replica.exact_expectations(settings.reliability)
-    first, last = "step 1", f"step {settings.steps}"
-    horizon = f"exact, step {HORIZON}"
-    rows: defaultdict[str, Rows] = defaultdict(list)
-    kinds = ("trust", "step bits", "total bits")
-    for (name, agent), runs in all_runs.items():
-        process, expected = replica.processes(settings.reliability)[name], exact[name, agent]
-        believed, step, total = (columns[f"{name} {agent} {kind}"] for kind in kinds)
-        match_text = mean_with_error(runs.matched[:, -1])
-        trust_text = mean_with_error(believed[:, 0]), mean_with_error(believed[:, -1])
-        rows["trust"].append((name, agent, *trust_text, match_text))
+def _mean_table(settings: Settings, columns: Columns) -> Rows:
+    """E[posterior], m* drawn from the prior
+
+    In prize or frog the naive agent keeps the prior only by symmetry.
+    """
+    rows: list[tuple[str | float, ...]] = []
+    for (name, agent), runs in all_trajectories(settings, columns).items():
+        process, exact = _exact_values(settings, name, agent)
         for m, p in enumerate(process.prior):
             simulated = mean_with_error(runs.posterior[:, -1, m])
-            row = process.modes[m].name, float(p), float(expected.mean[-1, m]), simulated
-            rows["mean"].append((name, agent, *row))
-        sides = float(expected.match[-1]), float(expected.squares[-1])
-        rows["match"].append(
-            (name, agent, *sides, match_text, mean_with_error(runs.squares[:, -1]))
-        )
-        for k, delta in enumerate(replica.DELTAS):
-            fell = mean_with_error(runs.lowest[:, -1] < delta)
-            rows["ville"].append((name, agent, delta, float(expected.ville[-1, k]), fell))
+            row = process.modes[m].name, float(p), float(exact.mean[-1, m]), simulated
+            rows.append((name, agent, *row))
+    header = f"mode | prior | exact, step {HORIZON} | simulated, step {settings.steps}"
+    return Rows(f"process | agent | {header}", rows)
+
+
+def _match_table(settings: Settings, columns: Columns) -> Rows:
+    """Match, P(drawn mode = m*) against E[Σ posterior²]"""
+    rows: list[tuple[str | float, ...]] = []
+    for (name, agent), runs in all_trajectories(settings, columns).items():
+        _, exact = _exact_values(settings, name, agent)
+        simulated = map(mean_with_error, (runs.matched[:, -1], runs.squares[:, -1]))
+        rows.append((name, agent, float(exact.match[-1]), float(exact.squares[-1]), *simulated))
+    times = (f"exact, step {HORIZON}", f"step {settings.steps}")
+    header = " | ".join(f"P, {t} | E, {t}" for t in times)
+    return Rows(f"process | agent | {header}", rows)
+
+
+def _ville_table(settings: Settings, columns: Columns) -> Rows:
+    """Ville's bound, P(posterior(m*) < δ prior(m*) at some t) against δ"""
+    rows: list[tuple[str | float, ...]] = [
+        (name, agent, delta, float(_exact_values(settings, name, agent)[1].ville[-1, k]),
+         mean_with_error(runs.lowest[:, -1] < delta))
+        for (name, agent), runs in all_trajectories(settings, columns).items()
+        for k, delta in enumerate(DELTAS)
+    ]  # fmt: skip
+    header = f"δ | exact, step {HORIZON} | simulated, to step {settings.steps}"
+    return Rows(f"process | agent | {header}", rows)
+
+
+def _bits_table(settings: Settings, columns: Columns) -> Rows:
+    """Delusion in bits, on the records of either agent
+
+    Conditioned on single actions, then on all of them. Contradictions: runs in which no mode
+    explains all actions; their infinite bits are left out of the mean.
+    """
+    rows = []
+    for name, agent in exact_expectations(settings.reliability):
+        step, total = (columns[f"{name} {agent} {kind} bits"] for kind in ("step", "total"))
         finite_bits = total[np.isfinite(total[:, -1]), -1]
         total_text = mean_with_error(finite_bits) if finite_bits.size else "none finite"
         contradicted = f"{np.isinf(total[:, -1]).mean():.1%}"
         step_text = mean_with_error(step[:, 0]), mean_with_error(step.sum(1))
-        rows["bits"].append((name, agent, *step_text, total_text, contradicted))
-    key_header = ("process", "agent")
-    return (
-        Table(
-            "Trust in the mode just drawn, before the answer",
-            (*key_header, f"{first}, believed", f"{last}, believed", f"{last}, right"),
-            tuple(rows["trust"]),
-            "In prize or frog the drawn mode predicts that the prize is in the picked box.",
-        ),
-        Table(
-            "E[posterior], m* drawn from the prior",
-            (*key_header, "mode", "prior", horizon, f"simulated, {last}"),
-            tuple(rows["mean"]),
-            "In prize or frog the naive agent keeps the prior only by symmetry.",
-        ),
-        Table(
-            "Match, P(drawn mode = m*) against E[Σ posterior²]",
-            (*key_header, f"P, {horizon}", f"E, {horizon}", f"P, {last}", f"E, {last}"),
-            tuple(rows["match"]),
-        ),
-        Table(
-            "Ville's bound, P(posterior(m*) < δ prior(m*) at some t) against δ",
-            (*key_header, "δ", f"{horizon}", f"simulated, to {last}"),
-            tuple(rows["ville"]),
-        ),
-        Table(
-            "Delusion in bits, on the records of either agent",
-            (*key_header, first, f"summed to {last}", f"all actions, {last}", "contradictions"),
-            tuple(rows["bits"]),
-            "Conditioned on single actions, then on all of them. Contradictions: runs in which no "
-            "mode explains all actions; their infinite bits are left out of the mean.",
-        ),
-    )
+        rows.append((name, agent, *step_text, total_text, contradicted))
+    last = f"step {settings.steps}"
+    header = f"step 1 | summed to {last} | all actions, {last} | contradictions"
+    return Rows(f"process | agent | {header}", rows)
+
+
+def _exact_values(settings: Settings, process: str, agent: str) -> tuple[Process, Exact]:
+    exact = exact_expectations(settings.reliability)[process, agent]
+    return processes(settings.reliability)[process], exact
 
 
 _COLOUR: Final[Mapping[str, Colour]] = {"naive": "vermillion", "causal": "blue"}
-_LOOKS: Final[Mapping[tuple[str, str], Any]] = {
-    (process, agent): {"colour": _COLOUR[agent], "dash": dash}
-    for process, dash in (("prize", "solid"), ("three modes", "dash"))
+_LOOKS: Final = {
+    (process, agent): look(_COLOUR[agent], "solid" if process == "prize" else "dash")
+    for process in ("prize", "three modes")
     for agent in AGENTS
 }
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw trust, E[posterior], injected bits and Ville's bound."""
-    runs = replica.all_trajectories(settings, columns)
-    return {
-        "delusion": Chart(
-            "The beliefs of an agent that takes its own actions for evidence",
-            [_trust(columns, runs), _mean(settings, runs), _bits(columns), _ville(runs)],
-            "The causal agent is right as often as it believes (a), keeps the prior on average "
-            "(b) and stays below the bound (d); the naive agent does none of this. (c) counts the "
-            "false bits in the actions of each agent; only the naive agent uses them as evidence.",
-            columns=2,
-            note=f"means of {settings.runs} replicas, bands of two standard errors",
-        )
-    }
+def _delusion(settings: Settings, columns: Columns) -> Figure:
+    """The beliefs of an agent that takes its own actions for evidence
+
+    The causal agent is right as often as it believes (a), keeps the prior on average (b) and
+    stays below the bound (d); the naive agent does none of this. (c) counts the false bits in the
+    actions of each agent; only the naive agent uses them as evidence.
+
+    means of {settings.runs} replicas, bands of two standard errors
+    """
+    runs = all_trajectories(settings, columns)
+    return Figure([_trust(columns, runs), _mean(settings, runs), _bits(columns), _ville(runs)])
 
 
-def _trust(columns: Columns, runs: replica.AllTrajectories) -> Panel:
+def _trust(columns: Columns, runs: AllTrajectories) -> Panel:
     series = []
     for agent, colour in _COLOUR.items():
         believed, matched = columns[f"prize {agent} trust"], runs["prize", agent].matched
@@ -258,8 +533,8 @@ def _trust(columns: Columns, runs: replica.AllTrajectories) -> Panel:
     )  # fmt: skip
 
 
-def _mean(settings: Settings, runs: replica.AllTrajectories) -> Panel:
-    process = replica.processes(settings.reliability)["three modes"]
+def _mean(settings: Settings, runs: AllTrajectories) -> Panel:
+    process = processes(settings.reliability)["three modes"]
     dashes: tuple[Dash, ...] = ("solid", "dash", "dot")
     series = []
     for agent, colour in _COLOUR.items():
@@ -289,7 +564,7 @@ def _bits(columns: Columns) -> Panel:
     )  # fmt: skip
 
 
-def _ville(runs: replica.AllTrajectories) -> Panel:
+def _ville(runs: AllTrajectories) -> Panel:
     delta = np.linspace(0.0, 1.0, 101)
     series = [
         share_of_runs(", ".join(pair), delta, runs[pair].lowest[:, -1:] < delta, **style)
@@ -303,8 +578,8 @@ def _ville(runs: replica.AllTrajectories) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="delusion",
-    summary="an agent that takes its own actions for evidence, against the control rule",
-    settings=Settings, quick=Settings(runs=600), full=Settings(runs=10_000, steps=100),
-    run=replica.run, score=score, figures=draw,
+    "delusion", "an agent that takes its own actions for evidence, against the control rule",
+    Settings, quick=Settings(runs=600), full=Settings(runs=10_000, steps=100), run=run,
+    score=Scored(_claims, _trust_table, _mean_table, _match_table, _ville_table, _bits_table),
+    figures=Figures(_delusion),
 )  # fmt: skip

@@ -21,7 +21,7 @@ four standard errors: the false-alarm rate of all claims together is 1e-3.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final
@@ -31,18 +31,17 @@ from msgspec import Meta
 
 from bayescontrol import TabularModes, kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
-from bayescontrol.convergence.boundedness import Ensemble, simulate_divergences
-from bayescontrol.convergence.core import core
+from bayescontrol.convergence import core, simulate_divergences
+from bayescontrol.convergence.boundedness import Ensemble
 from bayescontrol.convergence.worlds import World, mean_rates
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab import Claim, Columns, Experiment
+from bayescontrol.plot.chart import Dash, Guide, Panel, Series
 from bayescontrol.statistics.intervals import normal_quantile
-from bayescontrol_paper import five_modes as five
-from bayescontrol_paper.chance import format_mean, longest_pilot, means_claim, measured
-from bayescontrol_paper.curves import spread_of_runs
-from bayescontrol_paper.diagrams import markov_chain, stationary_shares
-from bayescontrol_paper.five_modes import MODES, TRUE, five_modes
-from bayescontrol_paper.settings import MINIMUM_RUNS, Seed
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper import _five_modes as five
+from bayescontrol_paper._diagrams import markov_chain, stationary_shares
+from bayescontrol_paper._figures import Figure, Figures, spread_of_runs
+from bayescontrol_paper._five_modes import COLOURS, MODES, TRUE, five_modes
 
 #: With fewer runs no claims are made.
 FEWEST: Final = 50
@@ -57,11 +56,10 @@ ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Size of the experiment."""
 
-    seed: Seed = 0
-    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    runs: Annotated[int, Meta(ge=FEWEST, description=claims.MINIMUM_RUNS)] = 1000
     steps: Annotated[int, Meta(ge=200, description="steps in a replica")] = 400
 
 
@@ -162,7 +160,6 @@ def band_error(t: float, policy: int, other: int, runs: int) -> float:
 
 #: False-alarm rate of each of two claims; the rest of 1e-3 is for the band.
 _ALARMS: Final = 1e-3 / 2.2
-_VANISH: Final = 1e-3
 _OTHERS: Final = range(1, len(MODES))
 #: A ratio of C up to t to C up to t/4 above this shows that no C holds for all times.
 _BOUNDED: Final = 1.2
@@ -170,59 +167,34 @@ _BOUNDED: Final = 1.2
 _BAND: Final = (4.0, 0.02)
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the modes and the rates."""
-    growth = _growth(settings, columns)
-    tables = _mode_table(), _rate_table(growth)
-    if len(growth) < FEWEST:
-        return Score((), tables)
-    claims = (
-        *_posterior_claims(settings, columns),
-        *_part_claims(growth, columns),
-        *_band_claims(settings, columns),
-    )
-    return Score(claims, tables)
-
-
-def _posterior_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
-    number, n = int(columns["violations"].sum()), len(columns["violations"])
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    n = len(columns["violations"])
     members = core(five_modes(), TRUE)
     inside, outside = ([m for m in _OTHERS if (m in members) is within] for within in (True, False))
     stay, vanish = (" and ".join(MODES[m] for m in group) for group in (inside, outside))
-    weight, error = measured(columns["posterior"][:, -1, outside].sum(-1))
-    pilot, called = longest_pilot(five.OUTSIDE, settings.steps)
-    limit = pilot.mean + pilot.bernstein_margin(n, _VANISH)
-    fastest = max(rate(TRUE, m) for m in inside)
-    weight_inside = float(np.median(columns["posterior"][:, -1, inside].sum(-1)))
-    return (
-        Claim(
-            "posterior-bound",
-            "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d = d(m*‖m) is the "
-            "evidence for m* against m; violations in all runs, steps and modes",
-            "paper", 0, number, None, number == 0,
-            reason=f"{n * (settings.steps + 1) * len(MODES)} comparisons, {ROUNDING:g} allowed for "
-            "rounding; the ln that the paper prints before the bound is a misprint",
-            place="section 4.2", threshold_origin="paper: no violation, in any run",
-        ),
-        Claim(
-            "two-diverge",
-            f"the evidence against {vanish} grows without end, so their posteriors vanish; mean of "
-            "their weight at the end",
-            "paper", "→ 0, from 0.4", weight, error, weight <= limit,
-            reason="" if weight <= limit else f"it is above {limit:.2g}",
-            place="section 4.2, figure 3",
-            threshold_origin=f"{called}: {pilot.mean:.2g}; at most {limit:.2g} (false alarms: 1 in "
-            "1000)",
-        ),
-        Claim(
-            "two-stay",
-            f"the evidence against {stay} stays bounded: once the others are refuted, nothing "
-            "tells them from m*; its rate under the policy of m*, nats per step",
-            "paper", 0.0, fastest, None, fastest == 0.0,
-            reason=f"in half of the runs they end with a weight of {weight_inside:.2f} or more",
-            place="section 4.2, figure 3", exact=True,
-        ),
+    yield claims.equality(
+        "posterior-bound", "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d = "
+        "d(m*‖m) is the evidence for m* against m; violations in all runs, steps and modes",
+        0, int(columns["violations"].sum()), f"{n * (settings.steps + 1) * len(MODES)} "
+        f"comparisons, {ROUNDING:g} allowed for rounding; the ln that the paper prints before the "
+        "bound is a misprint", place="section 4.2", origin="paper: no violation, in any run",
     )  # fmt: skip
+    pilot, called = claims.longest_pilot(five.OUTSIDE, settings.steps)
+    yield claims.vanishes(
+        "two-diverge", f"the evidence against {vanish} grows without end, so their posteriors "
+        "vanish; mean of their weight at the end",
+        0.4, columns["posterior"][:, -1, outside].sum(-1), pilot, f"{called}: {pilot.mean:.2g}",
+        place="section 4.2, figure 3",
+    )  # fmt: skip
+    weight_inside = float(np.median(columns["posterior"][:, -1, inside].sum(-1)))
+    yield claims.equality(
+        "two-stay", f"the evidence against {stay} stays bounded: once the others are refuted, "
+        "nothing tells them from m*; its rate under the policy of m*, nats per step",
+        0.0, max(rate(TRUE, m) for m in inside), "in half of the runs they end with a weight of "
+        f"{weight_inside:.2f} or more", place="section 4.2, figure 3", exact=True,
+    )  # fmt: skip
+    yield from _part_claims(settings, columns)
+    yield from _band_claims(settings, columns)
 
 
 def _growth(settings: Settings, columns: Columns) -> FloatArray:
@@ -232,19 +204,15 @@ def _growth(settings: Settings, columns: Columns) -> FloatArray:
     return np.asarray((d[:, :, -1] - d[:, :, half]) / (t[-1] - t[half]))
 
 
-def _part_claims(growth: FloatArray, columns: Columns) -> Iterator[Claim]:
-    exact = np.array([rate(policy, SHOWN) for policy in POLICIES])
+def _part_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    growth, exact = _growth(settings, columns), np.array([rate(p, SHOWN) for p in POLICIES])
     fastest = int(np.argmax(exact))
-    yield means_claim(
+    yield claims.means_claim(
         "rates-by-policy",
         f"the growth rate of evidence against {MODES[SHOWN]} depends on who acts: three policies, "
         f"three rates; shown: that of {MODES[POLICIES[fastest]]}, nats per step",
-        growth,
-        exact,
-        _ALARMS,
-        shown=fastest,
-        also=len(set(exact.round(6))) == len(exact),
-    )
+        growth, exact, _ALARMS, shown=fastest, also=len(set(exact.round(6))) == len(exact),
+    )  # fmt: skip
     worst = float(columns["unsplit"].max())
     yield Claim(
         "parts-add-up",
@@ -256,14 +224,12 @@ def _part_claims(growth: FloatArray, columns: Columns) -> Iterator[Claim]:
         place="section 4.2, figure 5", threshold_origin="paper: an identity, up to rounding",
     )  # fmt: skip
     excess = columns["excess"][:, :, 1:].reshape(len(growth), -1)
-    yield means_claim(
+    yield claims.means_claim(
         "centred-on-its-mean",
         "G is g with every term replaced by its mean: g - G has mean zero, for every mode in "
         "charge and every other mode; shown: m* in charge, evidence against m1, at the end, nats",
-        excess,
-        np.zeros(excess.shape[1]),
-        _ALARMS,
-    )
+        excess, np.zeros(excess.shape[1]), _ALARMS,
+    )  # fmt: skip
 
 
 def _widths(far: FloatArray) -> FloatArray:
@@ -271,41 +237,40 @@ def _widths(far: FloatArray) -> FloatArray:
     return np.asarray(np.quantile(far, 1.0 - DELTA, axis=0, method="inverted_cdf"))
 
 
-def _band_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
+def _band_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     C, t, n = _widths(columns["far"]), (settings.steps, settings.steps / 4), len(columns["far"])
     quarter = int(np.argmin(np.abs(far_times(settings) - t[1])))
     width, quarter_width = (float(band(s, TRUE, 1)) for s in t)
     width_error, quarter_error = (band_error(s, TRUE, 1, n) for s in t)
     gap, (errors, share) = abs(float(C[-1]) - width), _BAND
+    yield Claim(
+        "band-grows-like-root-t", "C, the half-width of the band that contains |g - G| up to step "
+        "t in 95 % of runs, is σ (2.24 √t - 0.58), where σ is the spread of a term; here t = "
+        f"{settings.steps}, in nats",
+        "ours", width, float(C[-1]), width_error, gap <= errors * width_error + share * width,
+        reason=f"m* is always in charge; z = {gap / width_error:.1f} standard errors off; allowed "
+        f"are {errors:g}, and {share:.0%} of C because the steps are few",
+        threshold_origin="theory: the quantile of a random walk, and its standard error",
+    )  # fmt: skip
     ratio, growth = float(C[-1] / C[quarter]), width / quarter_width
     growth_error = growth * math.hypot(width_error / width, quarter_error / quarter_width)
-    return (
-        Claim(
-            "band-grows-like-root-t",
-            "C, the half-width of the band that contains |g - G| up to step t in 95 % of runs, is "
-            "σ (2.24 √t - 0.58), where σ is the spread of a term; here t = "
-            f"{settings.steps}, in nats",
-            "ours", width, float(C[-1]), width_error,
-            gap <= errors * width_error + share * width,
-            reason=f"m* is always in charge; z = {gap / width_error:.1f} standard errors off; "
-            f"allowed are {errors:g}, and {share:.0%} of C because the steps are few",
-            threshold_origin="theory: the quantile of a random walk, and its standard error",
-        ),
-        Claim(
-            "no-band-for-all-times",
-            "boundedness, which the theorems of the paper assume, would need one C for all times; "
-            "here C grows: C up to step t, divided by C up to t/4",
-            "ours", growth, ratio, growth_error, ratio > _BOUNDED,
-            reason="while m* acts, the terms of g - G are independent given the room, so g - G is "
-            "a random walk: C doubles when t is multiplied by four. The posterior of m* is bounded "
-            "from below without boundedness (experiment lower-bound)",
-            threshold_origin=f"theory: a bounded process has 1; {_BOUNDED} is "
-            f"{(growth - _BOUNDED) / growth_error:.1f} standard errors below a random walk",
-        ),
+    yield Claim(
+        "no-band-for-all-times", "boundedness, which the theorems of the paper assume, would need "
+        "one C for all times; here C grows: C up to step t, divided by C up to t/4",
+        "ours", growth, ratio, growth_error, ratio > _BOUNDED, reason="while m* acts, the terms of "
+        "g - G are independent given the room, so g - G is a random walk: C doubles when t is "
+        "multiplied by four. The posterior of m* is bounded from below without boundedness "
+        "(experiment lower-bound)", threshold_origin=f"theory: a bounded process has 1; {_BOUNDED} "
+        f"is {(growth - _BOUNDED) / growth_error:.1f} standard errors below a random walk",
     )  # fmt: skip
 
 
-def _mode_table() -> Table:
+def _mode_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """The five modes
+
+    P(win) of the {levers} lever. A win leads to room 1, a loss to room 0. m* is true. The core of
+    m*: the modes that the policy of m* cannot tell from it.
+    """
     modes, members = five_modes(), core(five_modes(), TRUE)
     levers = modes.labels.actions
     rows = []
@@ -314,75 +279,72 @@ def _mode_table() -> Table:
         pulls = levers[int(np.argmax(modes.policy[m, 0]))]
         where = "inside" if m in members else "outside"
         rows.append((name, f"the {pulls}", *wins, "the true mode" if m == TRUE else where))
-    return Table(
-        "The five modes", ("mode", "pulls", "P(win) in room 0", "P(win) in room 1", "core of m*"),
-        tuple(rows),
-        f"P(win) of the {', '.join(levers)} lever. A win leads to room 1, a loss to room 0. m* is "
-        "true. The core of m*: the modes that the policy of m* cannot tell from it.",
-    )  # fmt: skip
+    header = "mode | pulls | P(win) in room 0 | P(win) in room 1 | core of m*"
+    return claims.Rows(header, rows, {"levers": ", ".join(levers)})
 
 
-def _rate_table(growth: FloatArray) -> Table:
-    rows = tuple(
-        (MODES[policy], *(rate(policy, m) for m in _OTHERS), format_mean(growth[:, k]))
+def _rate_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Growth rate of the evidence d(m*‖m) against each mode, in nats per step, by who acts
+
+    d(m*‖m) is the sum of ln P(o|m*)/P(o|m) over the observations. Simulated: second halves of
+    {runs} runs, mean ± standard error; one number if all runs agree.
+    """
+    growth = _growth(settings, columns)
+    rows = (
+        (MODES[policy], *(rate(policy, m) for m in _OTHERS), claims.format_mean(growth[:, k]))
         for k, policy in enumerate(POLICIES)
     )
-    return Table(
-        "Growth rate of the evidence d(m*‖m) against each mode, in nats per step, by who acts",
-        ("who acts", *(f"{MODES[m]}, exact" for m in _OTHERS), f"{MODES[SHOWN]}, simulated"), rows,
-        "d(m*‖m) is the sum of ln P(o|m*)/P(o|m) over the observations. Simulated: second halves "
-        f"of {len(growth)} runs, mean ± standard error; one number if all runs agree.",
-    )  # fmt: skip
+    exact = " | ".join(f"{MODES[m]}, exact" for m in _OTHERS)
+    return claims.Rows(f"who acts | {exact} | {MODES[SHOWN]}, simulated", rows)
 
 
-_COLOURS: Final[tuple[Colour, ...]] = ("ink", "vermillion", "orange", "blue", "green")
 _DASHES: Final[tuple[Dash, ...]] = ("solid", "dash", "dot")
 #: The runs that are drawn individually.
 _EXAMPLES: Final = (0, 1, 2)
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the processes, the policies and the bands."""
-    note = f"{settings.runs} runs of {settings.steps} steps"
-    return {
-        "processes": Chart(
-            "Evidence against four other modes",
-            [_evidence_panel(settings, columns), _posterior_panel(settings, columns)],
-            "Five modes: m* is true; m1 and m2 are wrong about the lever that m* pulls, m3 and m4 "
-            "only about the levers of m1 and m2. d(m*‖m) is the evidence for m* against m, the sum "
-            "of ln P(o|m*)/P(o|m) over the observations; a line in (a) is one run. Against m1 and "
-            "m2 it grows without end, so their posteriors vanish, see (b). Against m3 and m4 it "
-            "stops growing once nobody pulls the levers that would refute them, and their "
-            "posteriors stay.",
-            columns=2,
-            note=note,
-            paper={3: "here (a)"},
-        ),
-        "policies": Chart(
-            "One process, several policies",
-            [_policy_panel(settings, columns), _parts_panel(settings)],
-            "d(m*‖m) is the evidence for the true mode m* against m. (a) Against m3 it grows "
-            "fast, slowly or not at all, depending on which mode acts. (b) Under the rule the "
-            "modes take turns. Each step of d counts for the mode in charge, whose policy acts; "
-            "the parts g add up to d, and each fluctuates about its mean G. In this run the first "
-            "observations favoured m2, so it stayed in charge for long.",
-            columns=2,
-            note=note,
-            paper={4: "here (a)", 5: "here (b)"},
-        ),
-        "bands": Chart(
-            "How far evidence deviates from its mean",
-            [_mean_panel(settings, columns), _widths_panel(settings, columns)],
-            "g is the evidence collected while a mode is in charge, G its mean. (a) Runs of g "
-            "against m1 while m* acts, around G. (b) C, the half-width of a band around G that "
-            "contains 95 % of the runs up to step t; σ is the spread of a single step of g. While "
-            "m* acts, C grows like √t, so no band is wide enough for all times; for m2, which the "
-            "rule soon stops drawing, it levels off.",
-            columns=2,
-            note=note,
-            paper={6: "here (a)"},
-        ),
-    }
+def _processes(settings: Settings, columns: Columns) -> Figure:
+    """Evidence against four other modes
+
+    Five modes: m* is true; m1 and m2 are wrong about the lever that m* pulls, m3 and m4 only
+    about the levers of m1 and m2. d(m*‖m) is the evidence for m* against m, the sum of ln
+    P(o|m*)/P(o|m) over the observations; a line in (a) is one run. Against m1 and m2 it grows
+    without end, so their posteriors vanish, see (b). Against m3 and m4 it stops growing once nobody
+    pulls the levers that would refute them, and their posteriors stay.
+
+    {settings.runs} runs of {settings.steps} steps
+    """
+    panels = [_evidence_panel(settings, columns), _posterior_panel(settings, columns)]
+    return Figure(panels, paper={3: "here (a)"})
+
+
+def _policies(settings: Settings, columns: Columns) -> Figure:
+    """One process, several policies
+
+    d(m*‖m) is the evidence for the true mode m* against m. (a) Against m3 it grows fast, slowly
+    or not at all, depending on which mode acts. (b) Under the rule the modes take turns. Each step
+    of d counts for the mode in charge, whose policy acts; the parts g add up to d, and each
+    fluctuates about its mean G. In this run the first observations favoured m2, so it stayed in
+    charge for long.
+
+    {settings.runs} runs of {settings.steps} steps
+    """
+    panels = [_policy_panel(settings, columns), _parts_panel(settings)]
+    return Figure(panels, paper={4: "here (a)", 5: "here (b)"})
+
+
+def _bands(settings: Settings, columns: Columns) -> Figure:
+    """How far evidence deviates from its mean
+
+    g is the evidence collected while a mode is in charge, G its mean. (a) Runs of g against m1
+    while m* acts, around G. (b) C, the half-width of a band around G that contains 95 % of the runs
+    up to step t; σ is the spread of a single step of g. While m* acts, C grows like √t, so no band
+    is wide enough for all times; for m2, which the rule soon stops drawing, it levels off.
+
+    {settings.runs} runs of {settings.steps} steps
+    """
+    panels = [_mean_panel(settings, columns), _widths_panel(settings, columns)]
+    return Figure(panels, paper={6: "here (a)"})
 
 
 def _evidence_panel(settings: Settings, columns: Columns) -> Panel:
@@ -391,7 +353,7 @@ def _evidence_panel(settings: Settings, columns: Columns) -> Panel:
     for i, dash in zip(_EXAMPLES, _DASHES, strict=True):
         d = whole(settings, five_modes(), i).d[0]
         style: Any = {"dash": dash, "in_legend": i == 0}
-        series += [Series(MODES[m], t, d[:, m], colour=_COLOURS[m], **style) for m in _OTHERS]
+        series += [Series(MODES[m], t, d[:, m], colour=COLOURS[m], **style) for m in _OTHERS]
     level = float(np.quantile(columns["d"][:, :, 3:].max((1, 2)), 0.95))
     return Panel(
         "(a) Two diverge, two stay", "step t", "evidence d(m*‖m) [nats]", series,
@@ -405,7 +367,7 @@ def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
     return Panel(
         "(b) Two posteriors vanish", "step t", "posterior probability of the mode",
         [
-            spread_of_runs(MODES[m], times(settings), v[:, :, m], share=0.5, colour=_COLOURS[m])
+            spread_of_runs(MODES[m], times(settings), v[:, :, m], share=0.5, colour=COLOURS[m])
             for m in _OTHERS
         ],
         ylim=(0.0, 0.65), notes=["Lines: medians. Bands: half of the runs"], legend="upper right",
@@ -484,9 +446,10 @@ def _widths_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="divergence",
-    summary="evidence against wrong modes: which processes diverge, under which policy, "
+    "divergence",
+    "evidence against wrong modes: which processes diverge, under which policy, "
     "and how far they deviate from their mean",
-    settings=Settings, quick=Settings(runs=240), full=Settings(runs=2000, steps=1600),
-    run=run, score=score, figures=draw,
+    Settings, quick=Settings(runs=240), full=Settings(runs=2000, steps=1600), run=run,
+    score=claims.Scored(_claims, _mode_table, _rate_table, fewest=FEWEST),
+    figures=Figures(_processes, _policies, _bands),
 )  # fmt: skip

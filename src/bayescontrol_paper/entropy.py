@@ -9,7 +9,7 @@ minimisers: random systems, blends of the minimiser with random systems, and the
 in a single conditional.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, get_args
 
@@ -22,11 +22,12 @@ from bayescontrol.baselines import NaiveMixture, UniformSystem
 from bayescontrol.entropy import InteractionTree, entropy_of, mutual_information, weigh
 from bayescontrol.entropy import relative_entropy as entropy_on
 from bayescontrol.finite.tabular import random_modes
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Guide, Marker, Panel, Series
+from bayescontrol.lab import Claim, Columns, Experiment
+from bayescontrol.plot.chart import Guide, Marker, Panel, Series
 from bayescontrol.seeding import Stream
 from bayescontrol.systems import AgentSystem
-from bayescontrol_paper.settings import Seed
+from bayescontrol_paper._claims import Row, Rows, Scored, Size, equality, zero_claim
+from bayescontrol_paper._figures import Figure, Figures
 
 #: The agents, in the order of the columns D and C.
 LABELS: Final = ("naive mixture", "control rule", "oracle (knows m)", "uniform")
@@ -45,10 +46,9 @@ MOST_HISTORIES: Final = 200_000
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Size):
     """Sizes of the random systems, and the number of competitors."""
 
-    seed: Seed = 0
     runs: Annotated[int, Meta(ge=1, description="random systems")] = 60
     steps: Annotated[int, Meta(ge=1, description="horizon T of D and C")] = 5
     competitors: Annotated[int, Meta(ge=1, description="competitors in each system")] = 24
@@ -69,13 +69,8 @@ class Settings:
 def run(settings: Settings, i: int) -> Columns:
     """Compute D and C of all agents on one random system, and the margins of the competitors."""
     rng = Stream.named(settings.seed, i, "system")
-    modes = random_modes(
-        settings.modes,
-        situations=settings.situations,
-        actions=settings.actions,
-        observations=settings.observations,
-        seed=rng,
-    )
+    symbols = {name: getattr(settings, name) for name in ("situations", "actions", "observations")}
+    modes = random_modes(settings.modes, **symbols, seed=rng)
     gammas = rng.gamma(1.0, size=settings.modes)
     prior = gammas / gammas.sum()
     tree = InteractionTree(modes.systems(), prior, settings.steps, actions=modes.actions)
@@ -167,105 +162,85 @@ def _draw_conditional(
     return target, edges
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Check that no competitor beats the minimisers, and that D and C are information."""
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     D_naive, H = columns["D"][:, 0], columns["H"]
     headroom = float((H[:, None] - D_naive).min())
-    return Score(
-        (
-            _minimum_claim(
-                "naive-minimises-D",
-                f"the naive mixture has the least D: comparisons it wins, {settings.runs} random "
-                f"systems × {settings.competitors} competitors and the control rule",
-                columns["D_margin"],
-                "section 3.1, equations 3 and 4",
-            ),
-            _minimum_claim(
-                "rule-minimises-C",
-                f"the control rule has the least C for any weights of the interventions: "
-                f"comparisons it wins, {settings.runs} random systems × {len(WEIGHTINGS)} "
-                f"weightings × {settings.competitors} competitors and the naive mixture",
-                columns["C_margin"],
-                "section 3.3, theorem 1; appendix A.1",
-            ),
-            _equal(
-                "D-is-information",
-                "D of the naive mixture is I(m; history) and at most H(prior) at every horizon: "
-                "largest |D - I| in bits",
-                np.abs(D_naive - columns["information"]),
-                headroom >= -TOLERANCE,
-                f"D stays at least {headroom:.3g} bits below H(prior)",
-            ),
-            _equal(
-                "C-is-information",
-                "the observations' part of the rule's closed-loop C is I(m; history) under "
-                "intervened actions: largest gap in bits",
-                np.abs(columns["C_observations"] - columns["intervened_information"]),
-            ),
-        ),
-        (*_tables(settings, columns),),
-    )
-
-
-def _minimum_claim(name: str, claim: str, margins: FloatArray, place: str) -> Claim:
-    wins = int((margins > TOLERANCE).sum())
-    return Claim(
-        name=name, claim=claim, source="paper", expected=margins.size, ours=wins, error=None,
-        holds=wins == margins.size,
-        reason=f"exact by enumeration; the smallest margin is {margins.min():.3g} bits",
-        place=place, threshold_origin=_ORIGIN,
+    yield _minimum_claim(
+        "naive-minimises-D",
+        f"the naive mixture has the least D: comparisons it wins, {settings.runs} random systems × "
+        f"{settings.competitors} competitors and the control rule",
+        columns["D_margin"], "section 3.1, equations 3 and 4",
+    )  # fmt: skip
+    yield _minimum_claim(
+        "rule-minimises-C",
+        "the control rule has the least C for any weights of the interventions: comparisons it "
+        f"wins, {settings.runs} random systems × {len(WEIGHTINGS)} weightings × "
+        f"{settings.competitors} competitors and the naive mixture",
+        columns["C_margin"], "section 3.3, theorem 1; appendix A.1",
+    )  # fmt: skip
+    yield zero_claim(
+        "D-is-information", "D of the naive mixture is I(m; history) and at most H(prior) at every "
+        "horizon: largest |D - I| in bits",
+        D_naive - columns["information"], f"D stays at least {headroom:.3g} bits below H(prior)",
+        origin=_ORIGIN, error=TOLERANCE, also=headroom >= -TOLERANCE,
+    )  # fmt: skip
+    yield zero_claim(
+        "C-is-information", "the observations' part of the rule's closed-loop C is I(m; history) "
+        "under intervened actions: largest gap in bits",
+        columns["C_observations"] - columns["intervened_information"], origin=_ORIGIN,
+        error=TOLERANCE,
     )  # fmt: skip
 
 
-def _equal(name: str, claim: str, gaps: FloatArray, also: bool = True, reason: str = "") -> Claim:
-    """Claim that all gaps are zero, except for rounding; it holds only if `also` is true."""
-    gap = float(gaps.max())
-    holds = gap <= TOLERANCE and also
-    return Claim(name, claim, "ours", 0.0, gap, TOLERANCE, holds, reason, threshold_origin=_ORIGIN)
+def _minimum_claim(name: str, claim: str, margins: FloatArray, place: str) -> Claim:
+    least = f"exact by enumeration; the smallest margin is {margins.min():.3g} bits"
+    wins = int((margins > TOLERANCE).sum())
+    return equality(name, claim, margins.size, wins, least, place=place, origin=_ORIGIN)
 
 
-def _tables(settings: Settings, columns: Columns) -> Iterator[Table]:
+def _by_agent(settings: Settings, columns: Columns) -> Rows:
+    """D and C in bits
+
+    means over {settings.runs} random systems; H(prior) is {entropy:.4g} bits on average;
+    interventions weighted uniformly, or as the control rule would act
+    """
     D, C = columns["D"].mean(axis=0), columns["C"].mean(axis=0)
     shown = sorted({1, (settings.steps + 1) // 2, settings.steps})
     kinds = {"D": D, f"C, {WEIGHTINGS[0]}": C[0], f"C, {WEIGHTINGS[1]}": C[1]}
-    yield Table(
-        "D and C in bits",
-        ("entropy", "agent", *(f"t = {t}" for t in shown)),
-        tuple(
-            (kind, label, *(float(y[t - 1]) for t in shown))
-            for kind, curves in kinds.items()
-            for label, y in zip(LABELS, curves, strict=True)
-        ),
-        f"means over {settings.runs} random systems; H(prior) is {columns['H'].mean():.4g} bits on "
-        "average; interventions weighted uniformly, or as the control rule would act",
-    )
+    rows: list[Row] = [
+        (kind, label, *(float(y[t - 1]) for t in shown))
+        for kind, curves in kinds.items()
+        for label, y in zip(LABELS, curves, strict=True)
+    ]
+    header = " | ".join(("entropy", "agent", *(f"t = {t}" for t in shown)))
+    return Rows(header, rows, {"entropy": columns["H"].mean()})
+
+
+def _by_weighting(settings: Settings, columns: Columns) -> Rows:
+    """C depends on the weights of the interventions, its minimiser does not: horizon {t}
+
+    bits, in the first of the random systems; printed: weight one, the unweighted sum
+    """
     t = min(4, settings.steps)
     first = columns["C"][0, :, :2, t - 1]
-    yield Table(
-        f"C depends on the weights of the interventions, its minimiser does not: horizon {t}",
-        ("interventions weighted", *LABELS[:2]),
-        tuple((name, *(float(c) for c in first[w])) for w, name in enumerate(WEIGHTINGS)),
-        "bits, in the first of the random systems; printed: weight one, the unweighted sum",
-    )
+    rows: list[Row] = [(name, *(float(c) for c in first[w])) for w, name in enumerate(WEIGHTINGS)]
+    return Rows(f"interventions weighted | {' | '.join(LABELS[:2])}", rows, {"t": t})
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw D with the entropy of the prior, and C under closed-loop weights."""
-    H = float(columns["H"].mean())
-    return {
-        "entropy": Chart(
-            "Relative entropy of each agent from the system it is designed for",
-            [
-                _panel("D", columns["D"], "actions are evidence", [Guide("H(prior)", H)]),
-                _panel("C", columns["C"][:, 1], "actions are interventions (closed loop)"),
-            ],
-            "Lower means closer to the system. Among the agents that do not know m, the naive "
-            "mixture has the least D and stays below the entropy of the prior; the control rule "
-            "has the least C.",
-            columns=2,
-            note=f"means over {settings.runs} random systems, bands of two standard errors",
-        )
-    }
+def _entropy(settings: Settings, columns: Columns) -> Figure:
+    """Relative entropy of each agent from the system it is designed for
+
+    Lower means closer to the system. Among the agents that do not know m, the naive mixture has
+    the least D and stays below the entropy of the prior; the control rule has the least C.
+
+    means over {settings.runs} random systems, bands of two standard errors
+    """
+    guides = [Guide("H(prior)", float(columns["H"].mean()))]
+    panels = [
+        _panel("D", columns["D"], "actions are evidence", guides),
+        _panel("C", columns["C"][:, 1], "actions are interventions (closed loop)"),
+    ]
+    return Figure(panels)
 
 
 def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guide] = ()) -> Panel:
@@ -281,9 +256,8 @@ def _panel(symbol: str, curves: FloatArray, subtitle: str, guides: Sequence[Guid
     )  # fmt: skip
 
 
-experiment = Experiment(
-    name="entropy",
-    summary="D and C in bits: the naive mixture minimises the one, the control rule the other",
-    settings=Settings, quick=Settings(runs=120), full=Settings(runs=1000, steps=6, competitors=60),
-    run=run, score=score, figures=draw,
+experiment: Final = Experiment(
+    "entropy", "D and C in bits: the naive mixture minimises the one, the control rule the other",
+    Settings, quick=Settings(runs=120), full=Settings(runs=1000, steps=6, competitors=60), run=run,
+    score=Scored(_claims, _by_agent, _by_weighting), figures=Figures(_entropy),
 )  # fmt: skip

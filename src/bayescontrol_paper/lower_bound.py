@@ -23,7 +23,7 @@ which are valid for any number of runs: the false-alarm rate of all claims toget
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -37,13 +37,12 @@ from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence.boundedness import simulate_divergences, ville
 from bayescontrol.finite.examples import prize_or_frog
 from bayescontrol.finite.tabular import TabularModes
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab import Claim, Columns, Experiment
+from bayescontrol.plot.chart import Colour, Dash, Guide, Panel, Series
 from bayescontrol.statistics import bernstein
-from bayescontrol_paper.chance import format_weight
-from bayescontrol_paper.curves import share_of_runs
-from bayescontrol_paper.diagrams import with_policy
-from bayescontrol_paper.settings import MINIMUM_RUNS, Seed
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._diagrams import with_policy
+from bayescontrol_paper._figures import Figure, Figures, share_of_runs
 
 #: Probability that a box shows what it contains.
 RELIABILITY: Final = 0.75
@@ -134,11 +133,10 @@ FEWEST: Final = 200
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Size of the experiment."""
 
-    seed: Seed = 0
-    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 4000
+    runs: Annotated[int, Meta(ge=FEWEST, description=claims.MINIMUM_RUNS)] = 4000
     steps: Annotated[int, Meta(ge=10, description="steps in a replica")] = 200
 
 
@@ -196,35 +194,44 @@ def floor(low: FloatArray, delta: float) -> float:
     return float(np.sort(low)[int(np.floor(delta * len(low) + 1e-9))])
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the worlds and the shares."""
+def _world_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Three worlds
+
+    A mode is a hypothesis with its policy; all have the same prior. The rule learns from its
+    observations, the naive agent also from its own actions.
+    """
+    about = {name: world[:3] for name, world in worlds().items()}
+    return claims.class_rows("world | modes | true mode m* | what a mode predicts and does", about)
+
+
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     low = lowest(columns)
-    tables = _world_table(), _share_table(settings, low)
-    if len(next(iter(low.values()))) < FEWEST:
-        return Score((), tables)
-    claims = (
-        _theorem_claim(settings, low),
-        *(_ville_claim(settings, world, low[world, "rule"]) for world in worlds()),
-        _ruin_claim(settings, low["prize or frog", "rule"]),
-        *(_naive_claim(world, low[world, "naive"]) for world in worlds()),
-    )
-    return Score(claims, tables)
-
-
-def _theorem_claim(settings: Settings, low: Lowest) -> Claim:
     floors = {world: floor(low[world, "rule"], _DELTA) for world in worlds()}
     worst = min(floors, key=floors.__getitem__)
-    return Claim(
-        "lower-bound",
-        "the posterior of the true mode m*, one of |M|, stays above λ/|M| at all times in "
-        f"{100 * (1 - _DELTA):g} % of runs, for some λ > 0; λ in the worst world, {worst}",
+    yield Claim(
+        "lower-bound", "the posterior of the true mode m*, one of |M|, stays above λ/|M| at all "
+        f"times in {100 * (1 - _DELTA):g} % of runs, for some λ > 0; λ in the worst world, {worst}",
         "paper", "above 0", floors[worst], None, floors[worst] > _ABOVE,
         reason=f"λ is the share of its prior 1/|M| that m* retains up to step {settings.steps}; "
         f"Ville's inequality gives λ ≥ {_DELTA:g} for all times, whether divergences are bounded "
-        f"or not; below {_ABOVE:g} the claim would be refuted",
-        place="section 4.3, theorem 2",
+        f"or not; below {_ABOVE:g} the claim would be refuted", place="section 4.3, theorem 2",
         threshold_origin=f"theory: by Ville's inequality at most {_ABOVE:g} of runs fall so low",
     )  # fmt: skip
+    for world in worlds():
+        yield _ville_claim(settings, world, low[world, "rule"])
+    yield _ruin_claim(settings, low["prize or frog", "rule"])
+    for world in worlds():
+        result = ville(low[world, "naive"], [_SHOWN])
+        share, error = float(result.share[0]), float(result.error[0])
+        limit = _SHOWN + float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _ALARMS))
+        yield Claim(
+            f"naive-{world.replace(' ', '-')}",
+            f"{world}: for an agent that takes its own actions for evidence the true mode falls "
+            f"below δ times its prior more often than the bound allows; δ = {_SHOWN:g}",
+            "ours", f"above {_SHOWN:g}", share, error, share > limit,
+            reason=f"chance alone would not go beyond {limit:.2g} (false alarms: 1 in 1000)",
+            threshold_origin="theory: above Ville's bound by more than Bernstein's margin",
+        )  # fmt: skip
 
 
 def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
@@ -233,9 +240,8 @@ def _ville_claim(settings: Settings, world: str, low: FloatArray) -> Claim:
     k = DELTAS.index(_SHOWN)
     ratio = float((result.share / result.deltas).max())
     return Claim(
-        f"ville-{world.replace(' ', '-')}",
-        f"{world}, control rule: the true mode ever falls below δ times its prior in at most a "
-        f"share δ of the runs; here δ = {_SHOWN:g}",
+        f"ville-{world.replace(' ', '-')}", f"{world}, control rule: the true mode ever falls "
+        f"below δ times its prior in at most a share δ of the runs; here δ = {_SHOWN:g}",
         "ours", f"at most {_SHOWN:g}", float(result.share[k]), float(result.error[k]),
         bool((result.share <= result.deltas + margin).all()),
         reason=f"for δ = {', '.join(f'{d:g}' for d in DELTAS)} the share is at most {ratio:.2f} "
@@ -248,62 +254,33 @@ def _ruin_claim(settings: Settings, low: FloatArray) -> Claim:
     result = ville(low, _BETWEEN)
     exact = np.array([fallen(behind_by(delta), settings.steps) for delta in _BETWEEN])
     margin = bernstein(exact * (1.0 - exact), result.runs, _ALARMS)
-    k = _BETWEEN.index(_SHOWN)
-    gap = np.abs(result.share - exact)
-    z = float((gap / np.sqrt(exact * (1.0 - exact) / result.runs)).max())
+    k, gap = _BETWEEN.index(_SHOWN), np.abs(result.share - exact)
+    z, is_within = (gap / np.sqrt(exact * (1.0 - exact) / result.runs)).max(), (gap <= margin).all()
     return Claim(
         "gamblers-ruin",
         "prize or frog: each box that is opened is a step for the true mode or against it, odds 3 "
         f"to 1, so its fall is a gambler's ruin; here δ = {_SHOWN:g}, three steps behind",
-        "ours", float(exact[k]), float(result.share[k]), float(result.error[k]),
-        bool((gap <= margin).all()),
+        "ours", float(exact[k]), float(result.share[k]), float(result.error[k]), bool(is_within),
         reason=f"1, 2, 3 and 4 steps behind: at most z = {z:.1f} standard errors off, "
-        f"{'within' if (gap <= margin).all() else 'not within'} what chance allows (false alarms: "
-        "1 in 1000)",
+        f"{'within' if is_within else 'not within'} what chance allows (false alarms: 1 in 1000)",
         threshold_origin="theory: exact shares, Bernstein's margin",
     )  # fmt: skip
 
 
-def _naive_claim(world: str, low: FloatArray) -> Claim:
-    result = ville(low, [_SHOWN])
-    margin = float(bernstein(_SHOWN * (1.0 - _SHOWN), result.runs, _ALARMS))
-    share = float(result.share[0])
-    return Claim(
-        f"naive-{world.replace(' ', '-')}",
-        f"{world}: for an agent that takes its own actions for evidence the true mode falls below "
-        f"δ times its prior more often than the bound allows; δ = {_SHOWN:g}",
-        "ours", f"above {_SHOWN:g}", share, float(result.error[0]),
-        share > _SHOWN + margin,
-        reason=f"chance alone would not go beyond {_SHOWN + margin:.2g} (false alarms: 1 in 1000)",
-        threshold_origin="theory: above Ville's bound by more than Bernstein's margin",
-    )  # fmt: skip
+def _share_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """How often the posterior of m* ever falls below δ times its prior
 
-
-def _world_table() -> Table:
-    rows = tuple(
-        (name, len(world.modes), world.modes.name(world.true), world.about)
-        for name, world in worlds().items()
+    Shares of {settings.runs} runs of {settings.steps} steps; at most δ for the rule, by Ville's
+    inequality. λ: the share of its prior that m* retains at all times, in {retained:g} % of the
+    runs.
+    """
+    rows = (
+        (*pair, *ville(runs, DELTAS).share.tolist(), claims.format_weight(floor(runs, _DELTA)))
+        for pair, runs in lowest(columns).items()
     )
-    return Table(
-        "Three worlds", ("world", "modes", "true mode m*", "what a mode predicts and does"), rows,
-        "A mode is a hypothesis with its policy; all have the same prior. The rule learns from its "
-        "observations, the naive agent also from its own actions.",
-    )  # fmt: skip
-
-
-def _share_table(settings: Settings, low: Lowest) -> Table:
-    rows = tuple(
-        (*pair, *ville(runs, DELTAS).share.tolist(), format_weight(floor(runs, _DELTA)))
-        for pair, runs in low.items()
-    )
-    return Table(
-        "How often the posterior of m* ever falls below δ times its prior",
-        ("world", "agent", *(f"δ = {delta:g}" for delta in DELTAS), f"λ at δ = {_DELTA:g}"),
-        rows,
-        f"Shares of {settings.runs} runs of {settings.steps} steps; at most δ for the "
-        "rule, by Ville's inequality. λ: the share of its prior that m* retains at all times, in "
-        f"{100 * (1 - _DELTA):g} % of the runs.",
-    )
+    deltas = " | ".join(f"δ = {delta:g}" for delta in DELTAS)
+    header = f"world | agent | {deltas} | λ at δ = {_DELTA:g}"
+    return claims.Rows(header, rows, {"retained": 100 * (1 - _DELTA)})
 
 
 _COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
@@ -311,30 +288,25 @@ _COLOURS: Final[Mapping[str, Colour]] = {"rule": "blue", "naive": "vermillion"}
 _DRAWN_WORLD: Final = "three levers"
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw how far the true mode falls, how often, and when."""
+def _lower_bound(settings: Settings, columns: Columns) -> Figure:
+    """How rarely the true mode loses its weight
+
+    m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, prize
+    or frog and bias grid are three worlds. (a) counts the runs in which P(m*|·) ever fell below δ
+    P(m*). For the control rule that is at most a share δ of them, in every world: its lines stay
+    below the dotted one. (b) shows the inverse: λ, the share of its prior that m* retained in all
+    but a share δ of runs. (c) and (d) follow one world in time: the rule stays below the line for
+    ever and identifies m*; for the naive agent, which takes its own actions for evidence, m* loses
+    its weight for good in most runs.
+
+    {settings.runs} runs of {settings.steps} steps; bands: two standard errors
+    """
     low = lowest(columns)
-    return {
-        "lower-bound": Chart(
-            "How rarely the true mode loses its weight",
-            [
-                _share_panel(settings, low),
-                _floor_panel(low),
-                _time_panel(settings, columns),
-                _posterior_panel(settings, columns),
-            ],
-            "m* is the true mode of a world, P(m*) its prior, P(m*|·) its posterior; three levers, "
-            "prize or frog and bias grid are three worlds. (a) counts the runs in which P(m*|·) "
-            "ever fell below δ P(m*). For the control rule that is at most a share δ of them, in "
-            "every world: its lines stay below the dotted one. (b) shows the inverse: λ, the "
-            "share of its prior that m* retained in all but a share δ of runs. (c) and (d) follow "
-            "one world in time: the rule stays below the line for ever and identifies m*; for the "
-            "naive agent, which takes its own actions for evidence, m* loses its weight for good "
-            "in most runs.",
-            columns=2,
-            note=f"{settings.runs} runs of {settings.steps} steps; bands: two standard errors",
-        )
-    }
+    panels = [
+        _share_panel(settings, low), _floor_panel(low), _time_panel(settings, columns),
+        _posterior_panel(settings, columns),
+    ]  # fmt: skip
+    return Figure(panels)
 
 
 def _looks(world: str, agent: str) -> dict[str, Any]:
@@ -353,8 +325,7 @@ def _share_panel(settings: Settings, low: Lowest) -> Panel:
     return Panel(
         "(a) How often does m* ever fall below δ of its prior?", "δ", "share of runs", series,
         [Guide("Ville's bound: δ", direction="diagonal", in_legend=False)], xscale="log",
-        yscale="log", ylim=(0.001, 1.3),
-        notes=["Dotted: Ville's bound, δ"],
+        yscale="log", ylim=(0.001, 1.3), notes=["Dotted: Ville's bound, δ"],
     )  # fmt: skip
 
 
@@ -363,43 +334,38 @@ def _floor_panel(low: Lowest) -> Panel:
     floors = {pair: np.quantile(runs, delta, method="inverted_cdf") for pair, runs in low.items()}
     series = [Series(", ".join(pair), delta, y, **_looks(*pair)) for pair, y in floors.items()]
     return Panel(
-        "(b) What does m* retain, in all but a share δ of runs?", "δ",
-        "λ, lowest P(m*|·) / P(m*) over time", series,
-        [Guide("Ville's bound: λ = δ", direction="diagonal", in_legend=False)], xlim=(0.0, 1.0),
-        ylim=(-0.02, 1.02), notes=["Dotted: Ville's bound, λ = δ"],
+        "(b) What does m* retain, in all but a share δ of runs?", "δ", "λ, lowest P(m*|·) / P(m*) "
+        "over time", series, [Guide("Ville's bound: λ = δ", direction="diagonal", in_legend=False)],
+        xlim=(0.0, 1.0), ylim=(-0.02, 1.02), notes=["Dotted: Ville's bound, λ = δ"],
     )  # fmt: skip
 
 
 def _time_panel(settings: Settings, columns: Columns) -> Panel:
-    series = []
-    for agent, colour in _COLOURS.items():
-        fell = columns[f"{_DRAWN_WORLD} {agent} low"] < _SHOWN
-        series.append(share_of_runs(agent, times(settings), fell, colour=colour))
+    t, fell = times(settings), {a: columns[f"{_DRAWN_WORLD} {a} low"] < _SHOWN for a in AGENTS}
     return Panel(
         f"(c) {_DRAWN_WORLD.capitalize()}: runs that ever fell below δ = {_SHOWN:g}",
-        "step t", "share of runs, by step t", series,
-        [Guide(f"Ville's bound: δ = {_SHOWN:g}", _SHOWN)], ylim=(-0.02, 1.02),
-        legend="upper left",
+        "step t", "share of runs, by step t",
+        [share_of_runs(agent, t, fell[agent], colour=_COLOURS[agent]) for agent in AGENTS],
+        [Guide(f"Ville's bound: δ = {_SHOWN:g}", _SHOWN)], ylim=(-0.02, 1.02), legend="upper left",
     )  # fmt: skip
 
 
 def _posterior_panel(settings: Settings, columns: Columns) -> Panel:
-    world = worlds()[_DRAWN_WORLD]
+    world, t = worlds()[_DRAWN_WORLD], times(settings)
     prior = float(world.modes.prior[world.true])
-    series = []
-    for agent, colour in _COLOURS.items():
-        runs = columns[f"{_DRAWN_WORLD} {agent} posterior"] * prior
-        series.append(Series.of_runs(agent, times(settings), runs, colour=colour))
+    runs = {agent: columns[f"{_DRAWN_WORLD} {agent} posterior"] * prior for agent in AGENTS}
     return Panel(
         f"(d) {_DRAWN_WORLD.capitalize()}: belief in the true mode, on average", "step t",
-        "mean of P(m*|·)", series, [Guide("prior", prior, dash="dash")], ylim=(-0.02, 1.02),
-        legend="center right",
+        "mean of P(m*|·)",
+        [Series.of_runs(agent, t, runs[agent], colour=_COLOURS[agent]) for agent in AGENTS],
+        [Guide("prior", prior, dash="dash")], ylim=(-0.02, 1.02), legend="center right",
     )  # fmt: skip
 
 
 experiment: Final = Experiment(
-    name="lower-bound",
-    summary="how rarely the true mode ever loses its weight, and a deluded agent for comparison",
-    settings=Settings, quick=Settings(runs=1000, steps=100), full=Settings(runs=20_000),
-    run=run, score=score, figures=draw,
+    "lower-bound",
+    "how rarely the true mode ever loses its weight, and a deluded agent for comparison", Settings,
+    quick=Settings(runs=1000, steps=100), full=Settings(runs=20_000), run=run,
+    score=claims.Scored(_claims, _world_table, _share_table, fewest=FEWEST),
+    figures=Figures(_lower_bound),
 )  # fmt: skip

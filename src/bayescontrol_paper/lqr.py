@@ -29,7 +29,7 @@ There 30 of 40 runs of the rule are within the bound, and 27 of 40 of the lazy o
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -38,25 +38,15 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
-from bayescontrol import Record, Stream, interact
+from bayescontrol import Record, Stream, interact, lqr
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.baselines import CertaintyEquivalence, OptimalController
 from bayescontrol.errors import BadEvidence, counted
 from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
-from bayescontrol.lqr import (
-    PLANTS,
-    DeterminantDoubling,
-    LinearAgent,
-    LinearPlant,
-    LinearQuadratic,
-    LinearSystem,
-    SystemPrior,
-)
-from bayescontrol.plot.chart import Chart, Panel, Region, Series
+from bayescontrol.plot.chart import Panel, Region, Series
 from bayescontrol.report.tables import with_error
-from bayescontrol_paper.chance import least_successes, share_and_error
-from bayescontrol_paper.curves import by_name
-from bayescontrol_paper.settings import Runs, Seed, named_streams
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._figures import Figure, Figures
 
 RULE: Final = "control rule"
 #: LQR Thompson sampling as in the literature.
@@ -68,39 +58,38 @@ EXPLORING: Final = "certainty equivalence, exploring"
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Settings of `lqr`."""
 
-    seed: Seed = 0
-    runs: Runs = 10
+    runs: claims.Runs = 10
     steps: Annotated[int, Meta(ge=64, description="steps of a run")] = 10_000
     warm_up: Annotated[int, Meta(ge=0, description="initial steps of noise")] = 20
     exploration: Annotated[float, Meta(ge=0, description="first deviation of the input")] = 1.0
 
 
 @cache
-def system(name: str) -> LinearSystem:
+def system(name: str) -> lqr.LinearSystem:
     """Return the plant of that name."""
-    return PLANTS[name]()
+    return lqr.PLANTS[name]()
 
 
-def prior(plant: LinearSystem) -> SystemPrior:
+def prior(plant: lqr.LinearSystem) -> lqr.SystemPrior:
     """Return the prior with mean zero and deviation max |[A B]_ij|, in units of the noise."""
-    return SystemPrior(precision=1.0 / float(np.abs(np.hstack([plant.A, plant.B])).max()) ** 2)
+    return lqr.SystemPrior(precision=1.0 / float(np.abs(np.hstack([plant.A, plant.B])).max()) ** 2)
 
 
-def _rule(plant: LinearSystem, **options: Any) -> Any:
-    return LinearQuadratic.on(plant, prior=prior(plant)).agent(**options)
+def _rule(plant: lqr.LinearSystem, **options: Any) -> Any:
+    return lqr.LinearQuadratic.on(plant, prior=prior(plant)).agent(**options)
 
 
-def _certainty(plant: LinearSystem, **options: Any) -> Any:
+def _certainty(plant: lqr.LinearSystem, **options: Any) -> Any:
     return CertaintyEquivalence.on(plant, prior=prior(plant), **options)
 
 
 #: The constructor of each learner, in the order of the columns.
-AGENTS: Final[Mapping[str, Callable[[Settings, LinearSystem], Any]]] = {
+AGENTS: Final[Mapping[str, Callable[[Settings, lqr.LinearSystem], Any]]] = {
     RULE: lambda _, plant: _rule(plant),
-    LAZY: lambda _, plant: _rule(plant, schedule=DeterminantDoubling()),
+    LAZY: lambda _, plant: _rule(plant, schedule=lqr.DeterminantDoubling()),
     # The rule takes over after the steps of noise.
     WARM: lambda s, plant: _certainty(plant, warm_up=s.warm_up),
     CERTAIN: lambda s, plant: _certainty(plant, warm_up=s.warm_up),
@@ -133,11 +122,11 @@ def octaves(settings: Settings) -> IntArray:
 def run(settings: Settings, run: int) -> Columns:
     """Record exact costs and regret at the checkpoints, by plant and learner."""
     steps = checkpoints(settings)
-    shape = len(PLANTS), len(AGENTS), steps.size
+    shape = len(lqr.PLANTS), len(AGENTS), steps.size
     cost, regret = np.empty(shape), np.empty(shape)
-    redrawn, gap = np.zeros(shape[:2], np.int64), np.zeros(len(PLANTS))
+    redrawn, gap = np.zeros(shape[:2], np.int64), np.zeros(len(lqr.PLANTS))
     shown = np.zeros((len(PAIRS), steps.size, 5))
-    for k, name in enumerate(PLANTS):
+    for k, name in enumerate(lqr.PLANTS):
         best_total = _best_total_cost(settings, run, name)[steps - 1]
         for i, agent_name in enumerate(AGENTS):
             belief, records, (costs, total), coefficients = _play(settings, run, name, agent_name)
@@ -158,14 +147,14 @@ def _play(
     their covariance.
     """
     at, plant = checkpoints(settings), system(name)
-    agent, world = AGENTS[agent_name](settings, plant), LinearPlant(plant)
+    agent, world = AGENTS[agent_name](settings, plant), lqr.LinearPlant(plant)
     names = f"{name}: {agent_name}", f"{name}: environment"
-    streams = named_streams(settings.seed, run, *names)
+    streams = claims.named_streams(settings.seed, run, *names)
     costs, coefficients = np.full((2, at.size), np.inf), np.zeros((at.size, 5))
     records, spent, done = [], 0.0, 0
     for c, t in enumerate(at):
         if agent_name == WARM and done == settings.warm_up:
-            agent = LinearAgent(agent.belief, world.x)
+            agent = lqr.LinearAgent(agent.belief, world.x)
         start = world.x
         try:
             record = interact(agent, world, int(t) - done, streams=streams)
@@ -184,13 +173,13 @@ def _play(
 
 def _best_total_cost(settings: Settings, run: int, name: str) -> FloatArray:
     """Return the total cost of the best controller up to each step, with the same noise."""
-    plant, world = system(name), LinearPlant(system(name))
-    streams = named_streams(settings.seed, run, name, f"{name}: environment")
+    plant, world = system(name), lqr.LinearPlant(system(name))
+    streams = claims.named_streams(settings.seed, run, name, f"{name}: environment")
     record = interact(OptimalController(plant), world, settings.steps, streams=streams)
     return np.asarray(world.costs(record).cumsum())
 
 
-def _regression_gap(belief: Any, records: list[Record], prior: SystemPrior) -> float:
+def _regression_gap(belief: Any, records: list[Record], prior: lqr.SystemPrior) -> float:
     """Return the relative difference of the posterior mean from a regression on the whole run."""
     Y = np.vstack([record.observations for record in records])
     X = np.vstack([np.zeros_like(Y[:1]), Y[:-1]])
@@ -242,7 +231,7 @@ class Results:
 
     def column(self, name: str, plant: str, agent: str) -> FloatArray:
         """Return a column, by run."""
-        return by_name(AGENTS, by_name(PLANTS, self.columns[name])[plant])[agent]
+        return claims.by_name(AGENTS, claims.by_name(lqr.PLANTS, self.columns[name])[plant])[agent]
 
 
 def exponent(regret: FloatArray) -> tuple[float, float]:
@@ -286,7 +275,7 @@ def _slopes(curves: FloatArray) -> FloatArray:
 
 
 #: Plants that are stable without control.
-STABLE: Final = tuple(name for name in PLANTS if system(name).radius < 1.0 - 1e-9)
+STABLE: Final = tuple(name for name in lqr.PLANTS if system(name).radius < 1.0 - 1e-9)
 
 #: Runs within the bound and runs of the pilot; the false-alarm rate.
 _PILOT: Final = {RULE: (30, 40), LAZY: (27, 40)}
@@ -296,21 +285,31 @@ _ALARMS: Final = 0.01
 def score(settings: Settings, columns: Columns) -> Score:
     """Make all claims, and a table for each plant."""
     results = Results(settings, columns)
-    names = {RULE: "near-optimal-gain", LAZY: "near-optimal-gain-lazy"}
-    near_optimal = (_near_optimal_claim(results, agent, name) for agent, name in names.items())
-    claims = (_posterior_claim(results), *near_optimal, _sqrt_regret_claim(results))
-    tables = (*(_table(results, plant) for plant in PLANTS), _comparison_table(results))
-    return Score(claims, tables)
+    tables = (*(_table(results, plant) for plant in lqr.PLANTS), _comparison_table(results))
+    return Score(tuple(_claims(results)), tables)
 
 
-def _posterior_claim(results: Results) -> Claim:
+def _claims(results: Results) -> Iterator[Claim]:
     gap = float(results.columns["gap"].max())
-    return Claim(
+    yield Claim(
         "posterior-is-regression",
         "after a run the posterior mean of [A B] equals the regression estimate from the whole "
         "run; measured: the largest relative difference over all plants and runs",
         "ours", "<= 1e-9", gap, None, gap <= 1e-9,
         threshold_origin="theory, 1e-9 allowed for rounding",
+    )  # fmt: skip
+    yield _near_optimal_claim(results, RULE, "near-optimal-gain")
+    yield _near_optimal_claim(results, LAZY, "near-optimal-gain-lazy")
+    pairs = product(lqr.PLANTS, (RULE, LAZY, WARM))
+    found = {(plant, agent): exponent(results.octaves(plant, agent)) for plant, agent in pairs}
+    worst = max(found, key=lambda pair: found[pair][0])
+    yield Claim(
+        "sqrt-regret",
+        "the regret of the rule grows like √T or slower, at every plant and under every schedule: "
+        f"its exponent over the last {OCTAVES} octaves; here the worst, {worst[0]}: {worst[1]}",
+        "ours", "<= 0.5", *found[worst], all(p <= 0.5 + 2 * error for p, error in found.values()),
+        threshold_origin="theory: 1/2, and two standard errors; pilot on seed 1000, 40 runs: "
+        "0.34 ± 0.07 at worst",
     )  # fmt: skip
 
 
@@ -321,15 +320,13 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
     worst = max(STABLE, key=lambda plant: (-within[plant], results.gain(plant, agent)))
     gain, (low, high) = results.gain(worst, agent), results.gain_interval(worst, agent)
     within_pilot, of_pilot = _PILOT[agent]
-    by_chance = least_successes(results.runs, _PILOT[agent], _ALARMS)
+    by_chance = claims.least_successes(results.runs, _PILOT[agent], _ALARMS)
     least, rate = max(1, by_chance), "1 in 100" if by_chance else "more than 1 in 100"
     return Claim(
-        name,
-        f"after {steps:,} steps the gain in use costs at most {100 * allowed:.3g} % more than the "
-        f"best one, median of {results.runs} runs, at each stable plant; here the worst, {worst}: "
-        f"{agent}",
-        "ours", f"<= {allowed:.3g}", gain, None,
-        within[worst] >= least,
+        name, f"after {steps:,} steps the gain in use costs at most {100 * allowed:.3g} % more "
+        f"than the best one, median of {results.runs} runs, at each stable plant; here the worst, "
+        f"{worst}: {agent}",
+        "ours", f"<= {allowed:.3g}", gain, None, within[worst] >= least,
         f"{within[worst]} of {results.runs} runs are within it; 95 % interval of the median: "
         f"{100 * low:.2g} … {100 * high:.2g} %",
         threshold_origin=f"pilot on seed 1000: {within_pilot} of {of_pilot} runs within the bound, "
@@ -338,41 +335,22 @@ def _near_optimal_claim(results: Results, agent: str, name: str) -> Claim:
     )  # fmt: skip
 
 
-def _sqrt_regret_claim(results: Results) -> Claim:
-    pairs = product(PLANTS, (RULE, LAZY, WARM))
-    found = {(plant, agent): exponent(results.octaves(plant, agent)) for plant, agent in pairs}
-    worst = max(found, key=lambda pair: found[pair][0])
-    return Claim(
-        "sqrt-regret",
-        "the regret of the rule grows like √T or slower, at every plant and under every schedule: "
-        f"its exponent over the last {OCTAVES} octaves; here the worst, "
-        f"{worst[0]}: {worst[1]}",
-        "ours", "<= 0.5", *found[worst],
-        all(p <= 0.5 + 2 * error for p, error in found.values()),
-        threshold_origin="theory: 1/2, and two standard errors; pilot on seed 1000, 40 runs: "
-        "0.34 ± 0.07 at worst",
-    )  # fmt: skip
-
-
 def _comparison_table(results: Results) -> Table:
     """Compare the rule with certainty equivalence, both after the same steps of noise."""
     rows: list[tuple[str | float | int, ...]] = []
-    for baseline, plant in product((CERTAIN, EXPLORING), PLANTS):
+    for baseline, plant in product((CERTAIN, EXPLORING), lqr.PLANTS):
         ours, theirs = (results.regret(plant, agent)[:, -1] for agent in (WARM, baseline))
         low, high = wilson((ours < theirs).sum(), results.runs)
         verdict = "less" if low > 0.5 else "more" if high < 0.5 else "not significant"
         cells = (_format_cells(results, plant, agent) for agent in (WARM, baseline))
-        share = with_error(*share_and_error(ours < theirs))
+        share = with_error(*claims.share_and_error(ours < theirs))
         rows.append((baseline, plant, share, verdict, *map(" / ".join, zip(*cells, strict=True))))
-    return Table(
+    return claims.table(
         f"After {results.settings.warm_up} steps of noise: the regret of the rule and of certainty "
-        "equivalence",
-        ("compared with", "plant", "runs with less regret", "regret", "regret / J*",
-         "late exponent", "J(K) above J*"),
-        tuple(rows),
-        f"share of {results.runs} runs of {results.settings.steps:,} steps, with the same noise; "
-        "the last three columns: the rule / the other; regret and J(K) are medians. The paper "
-        "makes no claim about this",
+        "equivalence", "compared with | plant | runs with less regret | regret | regret / J* | "
+        "late exponent | J(K) above J*", rows, f"share of {results.runs} runs of "
+        f"{results.settings.steps:,} steps, with the same noise; the last three columns: the rule "
+        "/ the other; regret and J(K) are medians. The paper makes no claim about this",
     )  # fmt: skip
 
 
@@ -394,11 +372,10 @@ def _table(results: Results, plant: str) -> Table:
         return agent, *excesses, total, high_regret, *slopes, int(redrawn)
 
     s = system(plant)
-    head = "controller", "J(K) above J*", "quartiles", "regret / J*", "its 90 % quantile"
-    return Table(
-        f"{plant}: {s.states} states, {s.inputs} inputs, |λ(A)| up to {s.radius:.3f}, "
-        f"J* = {s.best_cost:.4g}",
-        (*head, "exponent", "late exponent", "redrawn"), tuple(row(agent) for agent in AGENTS),
+    return claims.table(
+        f"{plant}: {s.states} states, {s.inputs} inputs, |λ(A)| up to {s.radius:.3f}, J* = "
+        f"{s.best_cost:.4g}", "controller | J(K) above J* | quartiles | regret / J* | its 90 % "
+        "quantile | exponent | late exponent | redrawn", map(row, AGENTS),
         f"after {results.settings.steps:,} steps, medians of {results.runs} runs; redrawn: sum",
     )  # fmt: skip
 
@@ -409,35 +386,43 @@ _RADIUS: Final = 2.4477468306808166
 _SHADES: Final = (0.12, 0.3, 0.55, 0.9)
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the gains, the regret and the posterior."""
+def _note(results: Results) -> str:
+    return f"{counted(results.runs, 'run')}: medians, and the middle half of them"
+
+
+def _gains(settings: Settings, columns: Columns) -> Figure:
+    """Cost of the gain in use
+
+    Lower is better: the extra cost per step of the gain in use, compared with the best gain,
+    computed from the true plant. A line begins where half of the runs have a gain that stabilises
+    the plant. The agent that explores most has the best gain in the end, and has paid for it: see
+    the regret.
+    """
     results = Results(settings, columns)
-    note = f"{counted(results.runs, 'run')}: medians, and the middle half of them"
-    return {
-        "gains": Chart(
-            "Cost of the gain in use", [_gain_panel(results, name) for name in PLANTS],
-            "Lower is better: the extra cost per step of the gain in use, compared with the best "
-            "gain, computed from the true plant. A line begins where half of the runs have a gain "
-            "that stabilises the plant. The agent that explores most has the best gain in the end, "
-            "and has paid for it: see the regret.",
-            columns=3, note=note,
-        ),
-        "regret": Chart(
-            "Regret", [_regret_panel(results, name) for name in PLANTS],
-            "Lower is better: total cost minus that of the best controller with the same noise. A "
-            "line no steeper than the dotted one grows like √t or slower. The rule without a warm "
-            "start pays for its first draws, before it has learned anything, and little later.",
-            columns=3, note=f"{note}; negative regret is not shown",
-        ),
-        "posterior": Chart(
-            "The posterior shrinks to the true coefficients",
-            [_posterior_panel(results, name) for name in PAIRS],
-            "Each ellipse contains 95 % of the posterior of two coefficients of the plant; the "
-            "stronger its colour, the later it is. The star is the truth, which 95 % of all "
-            "ellipses should contain.",
-            columns=2, note=f"run {_EXAMPLE} of the {WARM}",
-        ),
-    }  # fmt: skip
+    panels = [_gain_panel(results, name) for name in lqr.PLANTS]
+    return Figure(panels, _note(results))
+
+
+def _regret(settings: Settings, columns: Columns) -> Figure:
+    """Regret
+
+    Lower is better: total cost minus that of the best controller with the same noise. A line no
+    steeper than the dotted one grows like √t or slower. The rule without a warm start pays for its
+    first draws, before it has learned anything, and little later.
+    """
+    results = Results(settings, columns)
+    panels = [_regret_panel(results, name) for name in lqr.PLANTS]
+    return Figure(panels, f"{_note(results)}; negative regret is not shown")
+
+
+def _posterior(settings: Settings, columns: Columns) -> Figure:
+    """The posterior shrinks to the true coefficients
+
+    Each ellipse contains 95 % of the posterior of two coefficients of the plant; the stronger
+    its colour, the later it is. The star is the truth, which 95 % of all ellipses should contain.
+    """
+    panels = [_posterior_panel(Results(settings, columns), name) for name in PAIRS]
+    return Figure(panels, f"run {_EXAMPLE} of the {WARM}")
 
 
 #: Both axes are logarithmic.
@@ -468,7 +453,10 @@ def _regret_panel(results: Results, plant: str) -> Panel:
 
 def _posterior_panel(results: Results, plant: str) -> Panel:
     settings, (row, j, k, x_name, y_name) = results.settings, PAIRS[plant]
-    t, coefficients = checkpoints(settings), by_name(PAIRS, results.columns["posterior"])[plant]
+    t, coefficients = (
+        checkpoints(settings),
+        claims.by_name(PAIRS, results.columns["posterior"])[plant],
+    )
     first = min(max(4, settings.warm_up), settings.steps)
     wanted_times = np.geomspace(first, settings.steps, len(_SHADES))
     angle = np.linspace(0.0, 2 * np.pi, 120, endpoint=False)
@@ -487,10 +475,9 @@ def _posterior_panel(results: Results, plant: str) -> Panel:
     )  # fmt: skip
 
 
-experiment = Experiment(
-    name="lqr",
-    summary="unknown linear plants, quadratic costs: the control rule and certainty equivalence",
-    settings=Settings, quick=Settings(runs=8, steps=2500), full=Settings(runs=50),
-    run=run, score=score, figures=draw,
+experiment: Final = Experiment(
+    "lqr", "unknown linear plants, quadratic costs: the control rule and certainty equivalence",
+    Settings, quick=Settings(runs=8, steps=2500), full=Settings(runs=50), run=run, score=score,
+    figures=Figures(_gains, _regret, _posterior),
     full_only=("near-optimal-gain", "near-optimal-gain-lazy"),
 )  # fmt: skip

@@ -41,16 +41,15 @@ from msgspec import Meta
 from bayescontrol import Record, Stream, interact
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, mean_and_error
+from bayescontrol.lab import Claim, Columns, Experiment, mean_and_error
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior
 from bayescontrol.plot import mazes
-from bayescontrol.plot.chart import Chart, Guide, Panel, Series
+from bayescontrol.plot.chart import Guide, Panel, Series
 from bayescontrol.report.tables import with_error
 from bayescontrol.statistics import Comparison, compare_pair, holm
-from bayescontrol_paper.chance import Pilot, longest_pilot, share_and_error
-from bayescontrol_paper.curves import by_name, window_means
-from bayescontrol_paper.settings import Runs, Seed, named_streams
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._figures import Figure, Figures
 
 #: The control rule under both readings of the prior.
 RULES: Final = ("control rule, prior A", "control rule, prior B")
@@ -69,11 +68,10 @@ Layout: TypeAlias = Literal["three-cups", "no-cups", "four-cups", "four-rooms", 
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Settings of `maze`."""
 
-    seed: Seed = 0
-    runs: Runs = 8
+    runs: claims.Runs = 8
     steps: Annotated[int, Meta(ge=BLOCK, description="steps of a run")] = 150_000
     window: Annotated[int, Meta(ge=1, description="steps of the late average")] = 10_000
     shown: Annotated[int, Meta(ge=1, description="first and last steps in figures")] = 5_000
@@ -134,7 +132,7 @@ def run(settings: Settings, run: int) -> Columns:
     reward, late = np.empty((len(AGENTS), blocks)), np.empty(len(AGENTS))
     counts = np.empty((len(AGENTS), 2, len(mdp.states), len(mdp.actions)), np.int32)
     for i, (name, make) in enumerate(AGENTS.items()):
-        streams = named_streams(settings.seed, run, name, "environment")
+        streams = claims.named_streams(settings.seed, run, name, "environment")
         agent, environment = make(settings, mdp, start), mdp.environment(start)
         record = interact(agent, environment, settings.steps, streams=streams)
         rewards: FloatArray = record.observations["reward"]
@@ -186,9 +184,11 @@ class Results:
         #: ρ* of the maze.
         self.optimum = self.world.plan.gain
         #: The mean reward of every block, and over the last window.
-        self.reward, self.late = (by_name(AGENTS, columns[name]) for name in ("reward", "late"))
+        self.reward, self.late = (
+            claims.by_name(AGENTS, columns[name]) for name in ("reward", "late")
+        )
         #: How often action a was taken in cell x, as [run, first or last steps, x, a].
-        self.visits = by_name(AGENTS, columns["visits"])
+        self.visits = claims.by_name(AGENTS, columns["visits"])
 
     @property
     def cup_cycle(self) -> float:
@@ -214,7 +214,7 @@ _CUP_CYCLE: Final = 0.221
 #: A run is in the cup cycle if its reward differs by at most this.
 _NEAR_CYCLE: Final = 0.01
 #: The share of ρ* that prior A earned in the pilot, by the number of steps.
-_PILOT: Final = {100_000: Pilot(0.958, 0.0117, 20), 150_000: Pilot(0.971, 0.0133, 20)}
+_PILOT: Final = {100_000: claims.Pilot(0.958, 0.0117, 20), 150_000: claims.Pilot(0.971, 0.0133, 20)}
 _ALARMS: Final = 1e-3
 #: At full size both priors earned 99.4 % or more, with standard errors of 0.3 %.
 _FULL: Final = (500_000, 0.98)
@@ -227,28 +227,24 @@ _OTHER_MAP: Final = (
 _ENOUGH: Final = 7
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and a table with ours and the paper's rewards."""
-    results = Results(settings, columns)
-    claims: list[Claim] = []
-    defaults = replace(Settings(), seed=settings.seed, runs=settings.runs, steps=settings.steps)
-    if settings == defaults:
-        claims.append(_optimum_claim(results))
-        if settings.steps >= min(_PILOT):
-            claims += [_near_optimal_claim(results), *_beats_claims(results), _cup_cycle(results)]
-            claims += [_order_claim(results), _crossing_claim(results)]
-    return Score(tuple(claims), (performance(results),))
-
-
-def _optimum_claim(results: Results) -> Claim:
-    plan = results.world.plan
-    return Claim(
-        "optimum",
-        f"the best policy of three-cups earns ρ* per step; bounds certified to "
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    """Make the claims, at the default settings only; those about learning for long runs only."""
+    usual = replace(Settings(), seed=settings.seed, runs=settings.runs, steps=settings.steps)
+    if settings != usual:
+        return
+    results, plan = Results(settings, columns), world(settings.layout).plan
+    yield Claim(
+        "optimum", "the best policy of three-cups earns ρ* per step; bounds certified to "
         f"{plan.upper - plan.lower:.0e}",
         "ours", f"{_REFERENCE_OPTIMUM:.10f}", f"{plan.gain:.10f}", None,
         plan.lower - 5e-11 <= _REFERENCE_OPTIMUM <= plan.upper + 5e-11, exact=True,
     )  # fmt: skip
+    if results.settings.steps >= min(_PILOT):
+        yield _near_optimal_claim(results)
+        yield from _beats_claims(results)
+        yield _cup_cycle(results)
+        yield _order_claim(results)
+        yield _crossing_claim(results)
 
 
 def _near_optimal_claim(results: Results) -> Claim:
@@ -259,14 +255,13 @@ def _near_optimal_claim(results: Results) -> Claim:
     error = float(mean_and_error(results.late[worst])[1]) / results.optimum
     reason = "; ".join(f"{name}: {share:.2%}" for name, share in shares.items())
     if steps < full_steps:
-        pilot, pilot_text = longest_pilot(_PILOT, steps)
+        pilot, pilot_text = claims.longest_pilot(_PILOT, steps)
         least = pilot.mean - pilot.margin(results.settings.runs, _ALARMS)
         origin = f"{pilot_text}: {pilot.mean:.1%} (false alarms: 1 in 1000)"
         reason += f"; {_FULL[1]:.0%} is required at {full_steps:,} steps"
     return Claim(
-        "rule-near-optimal",
-        f"under either prior the control rule earns at least {least:.1%} of ρ* over the last "
-        f"{results.settings.window:,} of {steps:,} steps; here {worst}",
+        "rule-near-optimal", f"under either prior the control rule earns at least {least:.1%} of "
+        f"ρ* over the last {results.settings.window:,} of {steps:,} steps; here {worst}",
         "ours", f"≥ {least:.3g}", shares[worst], error, shares[worst] >= least, reason,
         threshold_origin=origin,
     )  # fmt: skip
@@ -293,11 +288,9 @@ def _beats_claims(results: Results) -> Iterator[Claim]:
         mean, error = gaps[smaller]
         verdicts = [pairs[C].verdict for pairs in judged]
         yield Claim(
-            f"rule-beats-R{C}",
-            f"under either prior the control rule earns more than R-learning with C = {C}, "
-            f"run by run, significantly: the smaller difference, {RULES[smaller]}",
-            "ours", "> 0", float(mean), float(error),
-            all(v == "better" for v in verdicts),
+            f"rule-beats-R{C}", "under either prior the control rule earns more than R-learning "
+            f"with C = {C}, run by run, significantly: the smaller difference, {RULES[smaller]}",
+            "ours", "> 0", float(mean), float(error), all(v == "better" for v in verdicts),
             judged[smaller][C].sentence if judged else "one run cannot show a difference",
             threshold_origin="theory: a paired test of sign flips at 5 %, corrected by Holm",
             undecided=results.settings.runs < _ENOUGH,
@@ -309,15 +302,14 @@ def _cup_cycle(results: Results) -> Claim:
     caught = np.abs(late - _CUP_CYCLE) <= _NEAR_CYCLE
     mean, error = mean_and_error(late)
     return Claim(
-        "R5-cup-cycle",
-        f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± {_NEAR_CYCLE} per step, in "
-        "most runs: share of the runs",
-        "ours", "> 0.5", *share_and_error(caught), bool(2 * caught.sum() > caught.size),
+        "R5-cup-cycle", f"R-learning with C = 5 ends in the cup cycle, {_CUP_CYCLE} ± "
+        f"{_NEAR_CYCLE} per step, in most runs: share of the runs",
+        "ours", "> 0.5", *claims.share_and_error(caught), bool(2 * caught.sum() > caught.size),
         f"{caught.sum()} of {caught.size} runs; mean reward of all runs "
         f"{with_error(float(mean), float(error) if late.size > 1 else None)}; if the goal paid "
         f"nothing, the best policy would earn {results.cup_cycle:.4f} from the cups",
-        threshold_origin="pilot on seed 1000: 20 of 20 runs; most is more than half (false "
-        "alarms with 8 runs: 3 in 1000)",
+        threshold_origin="pilot on seed 1000: 20 of 20 runs; most is more than half (false alarms "
+        "with 8 runs: 3 in 1000)",
     )  # fmt: skip
 
 
@@ -333,14 +325,12 @@ def _order_claim(results: Results) -> Claim:
         if not differs:
             ties.append(f"{names[above]} and {names[below]} do not differ significantly")
     return Claim(
-        "paper-order",
-        "average reward falls in this order (prior A; ≈: no significant difference in a paired "
-        "test)",
+        "paper-order", "average reward falls in this order (prior A; ≈: no significant difference "
+        "in a paired test)",
         "paper", " > ".join(names[name] for name in printed), order, None, None,
         f"{_OTHER_MAP}on ours the order of the means is "
         f"{'the same' if ours == printed else 'different'}; "
-        f"{', '.join(ties) or 'all differences are significant'}",
-        place="section 5.2, table 1",
+        f"{', '.join(ties) or 'all differences are significant'}", place="section 5.2, table 1",
     )  # fmt: skip
 
 
@@ -348,14 +338,11 @@ def _crossing_claim(results: Results) -> Claim:
     ours, error = results.crossing(RULES[0], learner(30))
     step_b, _ = results.crossing(RULES[1], learner(30))
     return Claim(
-        "crossing-step",
-        "R-learning with C = 30 is ahead at first; from about this step on the cumulative reward "
-        "of the control rule (prior A) is higher",
+        "crossing-step", "R-learning with C = 30 is ahead at first; from about this step on the "
+        "cumulative reward of the control rule (prior A) is higher",
         "paper", _CROSSING, ours if np.isfinite(ours) else "not yet",
-        error if np.isfinite(error) else None, None,
-        f"{_OTHER_MAP}prior B: {_step_text(step_b)}; cumulative reward, mean of "
-        f"{results.settings.runs} runs",
-        place="section 5.2, figure 11",
+        error if np.isfinite(error) else None, None, f"{_OTHER_MAP}prior B: {_step_text(step_b)}; "
+        f"cumulative reward, mean of {results.settings.runs} runs", place="section 5.2, figure 11",
     )  # fmt: skip
 
 
@@ -374,9 +361,14 @@ PAPER: Final[Mapping[str, tuple[float, float]]] = {
 }
 
 
-def performance(results: Results) -> Table:
-    """Tabulate late rewards, the paper's numbers, and when the rule passes C = 30."""
-    rows = []
+def _performance(settings: Settings, columns: Columns) -> claims.Rows:
+    """Average reward over the last {settings.window:,} of {settings.steps:,} steps
+
+    {settings.runs} runs on {settings.layout}, ten in the paper, on its own map, of which our source
+    has no image; ± standard deviation over runs, in both; passes: the step from which its mean
+    cumulative reward is above. {priors}
+    """
+    results, rows = Results(settings, columns), []
     for name, late in results.late.items():
         passes = ""
         if name in RULES:
@@ -385,16 +377,9 @@ def performance(results: Results) -> Table:
         shares = (f"{r / results.optimum:.1%}" for r in (late.mean(), late.min(), late.max()))
         printed = _with_sd(*PAPER[name]) if name in PAPER else ""
         rows.append((name, ours, printed, *shares, passes))
-    settings = results.settings
-    return Table(
-        f"Average reward over the last {settings.window:,} of {settings.steps:,} steps",
-        ("agent", "ours", "Table 1 of the paper", f"of ρ* = {results.optimum:.5f}",
-         "worst run", "best run", f"passes C = {CONSTANTS[1]}"), tuple(rows),
-        f"{settings.runs} runs on {settings.layout}, ten in the paper, on its own map, of which "
-        "our source has no image; ± standard deviation over runs, in both; passes: the step from "
-        f"which its mean cumulative reward is above. {_PRIORS}",
-        paper=1,
-    )  # fmt: skip
+    shares_text = f"of ρ* = {results.optimum:.5f} | worst run | best run"
+    header = f"agent | ours | Table 1 of the paper | {shares_text} | passes C = {CONSTANTS[1]}"
+    return claims.Rows(header, rows, {"priors": _PRIORS}, paper=1)
 
 
 def _with_sd(mean: float, sd: float | None) -> str:
@@ -408,68 +393,60 @@ _POINTS: Final = 60
 _WINDOWS: Final = tuple(n * 10**k for k in range(7) for n in (1, 2, 5))
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the map, the behaviour of every agent, and learning curves."""
-    charts = {"setup": _setup_chart, "behaviour": _behaviour_chart, "learning": _learning_chart}
-    return {name: chart(Results(settings, columns)) for name, chart in charts.items()}
+def _setup(settings: Settings, columns: Columns) -> Figure:
+    """The maze {settings.layout}
 
-
-def _setup_chart(results: Results) -> Chart:
-    maze, mdp, plan = results.world.maze, results.world.mdp, results.world.plan
+    A move leads to the intended neighbour with probability 0.9, else to another. A cup is
+    entered through its membranes, for a reward of 1, and left only below; going round through one
+    cup for ever is the trap. From the goal the agent moves to a random cell. The map of the best
+    policy shows where it spends its time, and its actions.
+    """
+    maze, mdp, plan = world(settings.layout)
     (best,) = stationary_distribution(mdp, plan.policy)
     visits = np.zeros(mdp.allowed.shape)
     visits[np.arange(len(visits)), plan.policy] = best.probability
-    layout, origin = results.settings.layout, "ours: our source of the paper has no images"
+    layout, origin = settings.layout, "ours: our source of the paper has no images"
     exact = f"exact: {plan.gain:.4f} per step"
-    return Chart(
-        f"The maze {layout}",
-        [
-            mazes.setup(maze, f"The map {layout}", [origin]),
-            mazes.behaviour(maze, visits, "The best policy", [exact]),
-        ],
-        "A move leads to the intended neighbour with probability 0.9, else to another. "
-        "A cup is entered through its membranes, for a reward of 1, and left only below; going "
-        "round through one cup for ever is the trap. From the goal the agent moves to a random "
-        "cell. The map of the best policy shows where it spends its time, and its actions.",
-        columns=2,
-        paper={11: "panel a"},
-    )
+    panels = [
+        mazes.setup(maze, f"The map {layout}", [origin]),
+        mazes.behaviour(maze, visits, "The best policy", [exact]),
+    ]
+    return Figure(panels, paper={11: "panel a"})
 
 
-def _behaviour_chart(results: Results) -> Chart:
-    shown = results.settings.shown
-    panels = []
+def _behaviour(settings: Settings, columns: Columns) -> Figure:
+    """Behaviour of every agent, at first and in the end
+
+    The stronger the colour of a cell, the more steps were spent there; an arrow is the most
+    frequent action. At first the control rule tries everything, because its modes disagree; in the
+    end it goes straight to the goal. R-learning may stop exploring before it has reached the goal
+    often enough, and then goes round through one cup for ever.
+    """
+    results, panels = Results(settings, columns), []
     for last in (False, True):
-        note = f"{'last' if last else 'first'} {min(shown, results.settings.steps):,} steps"
+        note = f"{'last' if last else 'first'} {min(settings.shown, settings.steps):,} steps"
         for name, counts in results.visits.items():
             visits, title = counts[_EXAMPLE, int(last)], name[0].upper() + name[1:]
             shares = visits / visits.sum()
             panels.append(mazes.behaviour(results.world.maze, shares, title, [note]))
-    return Chart(
-        "Behaviour of every agent, at first and in the end", panels,
-        "The stronger the colour of a cell, the more steps were spent there; an arrow is the most "
-        "frequent action. At first the control rule tries everything, because its modes disagree; "
-        "in the end it goes straight to the goal. R-learning may stop exploring before it has "
-        f"reached the goal often enough, and then goes round through one cup for ever. {_PRIORS}",
-        columns=len(AGENTS),
-        note=f"one run of each agent, with the same start and random numbers: run {_EXAMPLE}",
-        paper={11: "columns b to e"},
+    return Figure(
+        panels, f"one run of each agent, with the same start and random numbers: run {_EXAMPLE}",
+        {11: "columns b to e"}, len(AGENTS), _PRIORS,
     )  # fmt: skip
 
 
-def _learning_chart(results: Results) -> Chart:
-    runs = results.settings.runs
-    return Chart(
-        "Learning curves", [_window_panel(results), _cumulative_panel(results)],
-        "Higher is better; no policy earns more than the dotted line. R-learning is ahead at "
-        "first, and stays where it stops exploring; the control rule explores for longer, less "
-        "and less, and ends at the top. Where the curves since the start cross, the "
-        f"cost of exploration has been recovered. {_PRIORS}",
-        columns=2,
-        note=f"{runs} run{'s' * (runs > 1)} on {results.settings.layout}; bands: ± 2 standard "
-        "errors",
-        paper={11: "panel f"},
-    )  # fmt: skip
+def _learning(settings: Settings, columns: Columns) -> Figure:
+    """Learning curves
+
+    Higher is better; no policy earns more than the dotted line. R-learning is ahead at first,
+    and stays where it stops exploring; the control rule explores for longer, less and less, and
+    ends at the top. Where the curves since the start cross, the cost of exploration has been
+    recovered.
+    """
+    results, runs = Results(settings, columns), settings.runs
+    note = f"{runs} run{'s' * (runs > 1)} on {settings.layout}; bands: ± 2 standard errors"
+    panels = [_window_panel(results), _cumulative_panel(results)]
+    return Figure(panels, note, {11: "panel f"}, more=_PRIORS)
 
 
 def _window_panel(results: Results) -> Panel:
@@ -477,7 +454,7 @@ def _window_panel(results: Results) -> Panel:
     count = next(n for n in _WINDOWS if blocks <= n * _POINTS)
     series = []
     for name in AGENTS:
-        runs = window_means(results.reward[name], count)
+        runs = claims.window_means(results.reward[name], count)
         t = (np.arange(runs.shape[1]) + 0.5) * count * BLOCK
         series.append(Series.of_runs(name, t, runs))
     label = f"the best policy: {results.optimum:.4f}"
@@ -504,9 +481,8 @@ def _cumulative_panel(results: Results) -> Panel:
     )  # fmt: skip
 
 
-experiment = Experiment(
-    name="maze",
-    summary="a grid-world with one-way membranes: the control rule's Gibbs agent and R-learning",
-    settings=Settings, quick=Settings(), full=Settings(runs=10, steps=500_000),
-    run=run, score=score, figures=draw,
+experiment: Final = Experiment(
+    "maze", "a grid-world with one-way membranes: the control rule's Gibbs agent and R-learning",
+    Settings, quick=Settings(), full=Settings(runs=10, steps=500_000), run=run,
+    score=claims.Scored(_claims, _performance), figures=Figures(_setup, _behaviour, _learning),
 )  # fmt: skip

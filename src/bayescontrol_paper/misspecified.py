@@ -32,7 +32,7 @@ a pilot on another seed, `bayescontrol run misspecified --seed 1000`, the alarm 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
@@ -46,14 +46,13 @@ from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov, alarm_eviden
 from bayescontrol.convergence.worlds import World, mean_rates
 from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table, wilson
-from bayescontrol.plot.chart import Chart, Colour, Dash, Guide, Panel, Series
+from bayescontrol.lab import Claim, Columns, Experiment, wilson
+from bayescontrol.plot.chart import Guide, Panel, Series
 from bayescontrol.plot.legend import COLOUR_MARKERS
 from bayescontrol.report.tables import with_error
-from bayescontrol_paper.chance import format_mean, measured
-from bayescontrol_paper.curves import share_of_runs
-from bayescontrol_paper.diagrams import with_policy
-from bayescontrol_paper.settings import MINIMUM_RUNS, Seed
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._diagrams import with_policy
+from bayescontrol_paper._figures import Figure, Figures, look, share_of_runs
 
 #: The action that is always safe, and earns nothing.
 REST: Final = 3
@@ -74,11 +73,8 @@ _GOOD: Final = np.array([0.6, 0.3, 0.1])
 _POOR: Final = np.array([0.2, 0.4, 0.4])
 #: P(loss | the last pull lost). The rate after other pulls is such that a tenth of all lose.
 _STREAK: Final = 0.4
-_LABELS: Final = Labels(
-    ("after no loss", "after a loss"),
-    ("pull 0", "pull 1", "pull 2", "rest"),
-    ("win", "miss", "loss"),
-)
+_ACTIONS: Final = ("pull 0", "pull 1", "pull 2", "rest")
+_LABELS: Final = Labels(("after no loss", "after a loss"), _ACTIONS, ("win", "miss", "loss"))
 
 
 def _worn(theta: float) -> FloatArray:
@@ -140,11 +136,10 @@ _LOG10_2: Final = 0.3010299956639812
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Size of the experiment, and the allowed rate of false alarms."""
 
-    seed: Seed = 0
-    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 400
+    runs: Annotated[int, Meta(ge=FEWEST, description=claims.MINIMUM_RUNS)] = 400
     steps: Annotated[int, Meta(ge=1, description="steps in a replica")] = 1000
     delta: Annotated[float, Meta(gt=0, lt=1, description="rate of false alarms")] = 0.05
 
@@ -199,19 +194,6 @@ def detectable(settings: Settings) -> list[int]:
     return [k for k in worn if settings.steps * distances()[WORLDS[k]] >= needed]
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the worlds and the alarms."""
-    tables = _world_table(), _alarm_table(settings, columns)
-    if len(columns["step"]) < FEWEST:
-        return Score((), tables)
-    claims = [*_inside_claims(settings, columns)]
-    if detectable(settings):
-        claims += _outside_claims(settings, columns)
-    if settings.steps * distances()[WORLDS[_STREAKS]] >= _PRICE / 2 + math.log(1 / settings.delta):
-        claims.append(_streaks_claim(settings, columns))
-    return Score(tuple(claims), tables)
-
-
 def _alarm_shares(columns: Columns) -> FloatArray:
     """Return the share of runs with an alarm, for each world."""
     return np.asarray(np.isfinite(columns["step"]).mean(axis=0), np.float64)
@@ -228,107 +210,98 @@ def _error(share: float, runs: int) -> float:
     return float(high - low) / 2.0
 
 
-def _inside_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
-    n, delta = settings.runs, settings.delta
-    share = float(_alarm_shares(columns)[: len(INSIDE)].max())
-    mean, error = _mean((columns["blind"] - columns["guarded"])[:, : len(INSIDE)].mean(axis=1))
-    return (
-        Claim(
-            "false-alarms",
-            f"under every mode the alarm is raised by step {settings.steps} in at most a share δ "
-            "of the runs; here the worst mode",
-            "ours", f"at most {delta:g}", share, _error(share, n),
-            share <= delta + _slack(delta, n),
-            "by Ville's inequality, even if it is checked after every step; chance explains up to "
-            f"{delta + _slack(delta, n):.2g}",
-            threshold_origin="theory: Ville's inequality, three standard errors and one run",
-        ),
-        Claim(
-            "false-alarm-cost",
-            "inside the class, where the alarm is false, resting after it costs at most δ times "
-            "the reward of the good lever per step",
-            "ours", f"at most {delta * _BEST:.3g}", mean, error,
-            mean <= delta * _BEST + 3.0 * error + _BEST / n,
-            threshold_origin="theory: Ville's inequality, three standard errors and one run",
-        ),
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    n, delta, shares = settings.runs, settings.delta, _alarm_shares(columns)
+    cost = columns["blind"] - columns["guarded"]
+    share = float(shares[: len(INSIDE)].max())
+    yield Claim(
+        "false-alarms", f"under every mode the alarm is raised by step {settings.steps} in at most "
+        "a share δ of the runs; here the worst mode",
+        "ours", f"at most {delta:g}", share, _error(share, n), share <= delta + _slack(delta, n),
+        "by Ville's inequality, even if it is checked after every step; chance explains up to "
+        f"{delta + _slack(delta, n):.2g}", threshold_origin="theory: Ville's inequality, three "
+        "standard errors and one run",
     )  # fmt: skip
+    mean, error = _mean(cost[:, : len(INSIDE)].mean(axis=1))
+    yield Claim(
+        "false-alarm-cost", "inside the class, where the alarm is false, resting after it costs at "
+        "most δ times the reward of the good lever per step",
+        "ours", f"at most {delta * _BEST:.3g}", mean, error,
+        mean <= delta * _BEST + 3.0 * error + _BEST / n,
+        threshold_origin="theory: Ville's inequality, three standard errors and one run",
+    )  # fmt: skip
+    if detectable(settings):
+        yield from _outside_claims(settings, columns)
+    if settings.steps * distances()[WORLDS[_STREAKS]] >= _PRICE / 2 + math.log(1 / delta):
+        share = float(shares[_STREAKS])
+        yield Claim(
+            "streaks-found", "losses in streaks are detected, though every lever wins and loses as "
+            f"often as its mode predicts; share of alarms by step {settings.steps}",
+            "ours", f"above {delta:g}", share, _error(share, n),
+            share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n), "the alarm shows that the "
+            "modes are wrong, not that they do harm: here resting costs "
+            f"{_mean(cost[:, _STREAKS])[0]:.2g} per step",
+            threshold_origin="theory: above the rate of false alarms by three standard errors",
+        )  # fmt: skip
 
 
-def _outside_claims(settings: Settings, columns: Columns) -> tuple[Claim, ...]:
-    n, found, distance = settings.runs, detectable(settings), distances()
+def _outside_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    n, found = settings.runs, detectable(settings)
     names = ", ".join(WORLDS[k] for k in found)
     share = float(_alarm_shares(columns)[found].min())
-    # Runs without an alarm count all steps.
-    steps = np.minimum(columns["step"], settings.steps)
-    delays = [_mean(steps[:, k]) for k in found]
-    bound = math.log(1.0 / settings.delta)
-    D = [distance[WORLDS[k]] for k in found]
-    nats = [(mean * d, error * d) for d, (mean, error) in zip(D, delays, strict=True)]
-    quickest = min(range(len(found)), key=lambda i: nats[i][0])
-    gains = [_mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in found]
-    smallest = min(range(len(found)), key=lambda i: gains[i][0])
-    gain, gain_error = gains[smallest]
-    return (
-        Claim(
-            "power",
-            f"outside the class the alarm is raised by step {settings.steps}; here the worst of "
-            f"{names}",
-            "ours", f"at least {_POWER:g}", share, _error(share, n),
-            share >= _POWER - _slack(_POWER, n),
-            threshold_origin="pilot on seed 1000: all of 400 runs in each world; three standard "
-            "errors and one run",
-        ),
-        Claim(
-            "delay-bound",
-            "every alarm needs at least ln 1/δ nats of evidence on average (steps times D); here "
-            f"the quickest, in {WORLDS[found[quickest]]}",
-            "ours", f"at least {bound:.3g}", *nats[quickest],
-            all(mean >= bound - 3.0 * error for mean, error in nats),
-            f"D is the evidence of one step; the rest of the {nats[quickest][0]:.3g} is the cost "
-            "of learning the world, about which the alarm assumes nothing",
-            threshold_origin="theory: no alarm is quicker; three standard errors",
-        ),
-        Claim(
-            "delay-order",
-            "the farther the world is from the nearest mode, the sooner the alarm; mean steps in "
-            f"{names}",
-            "ours", "falling", ", ".join(f"{mean:.4g}" for mean, _ in delays), None,
-            all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in pairwise(delays)),
-            threshold_origin="theory: the order of D, three standard errors",
-        ),
-        Claim(
-            "fallback-gain",
-            "where ignoring the alarm loses, resting after it earns more per step; here the "
-            f"smallest gain, {WORLDS[found[smallest]]}",
-            "ours", "above 0", gain, gain_error, gain > 3.0 * gain_error,
-            threshold_origin="theory: above 0 by three standard errors",
-        ),
+    yield Claim(
+        "power", f"outside the class the alarm is raised by step {settings.steps}; here the worst "
+        f"of {names}",
+        "ours", f"at least {_POWER:g}", share, _error(share, n),
+        share >= _POWER - _slack(_POWER, n), threshold_origin="pilot on seed 1000: all of 400 runs "
+        "in each world; three standard errors and one run",
     )  # fmt: skip
-
-
-def _streaks_claim(settings: Settings, columns: Columns) -> Claim:
-    n, delta = settings.runs, settings.delta
-    share = float(_alarm_shares(columns)[_STREAKS])
-    cost, _ = _mean((columns["blind"] - columns["guarded"])[:, _STREAKS])
-    return Claim(
-        "streaks-found",
-        "losses in streaks are detected, though every lever wins and loses as often as its mode "
-        f"predicts; share of alarms by step {settings.steps}",
-        "ours", f"above {delta:g}", share, _error(share, n),
-        share > delta + 3.0 * math.sqrt(delta * (1.0 - delta) / n),
-        "the alarm shows that the modes are wrong, not that they do harm: here resting costs "
-        f"{cost:.2g} per step",
-        threshold_origin="theory: above the rate of false alarms by three standard errors",
+    # Runs without an alarm count all steps.
+    delays = {k: _mean(np.minimum(columns["step"][:, k], settings.steps)) for k in found}
+    D, bound = distances(), math.log(1.0 / settings.delta)
+    nats = {k: (mean * D[WORLDS[k]], error * D[WORLDS[k]]) for k, (mean, error) in delays.items()}
+    quickest = min(found, key=lambda k: nats[k][0])
+    yield Claim(
+        "delay-bound", "every alarm needs at least ln 1/δ nats of evidence on average (steps times "
+        f"D); here the quickest, in {WORLDS[quickest]}",
+        "ours", f"at least {bound:.3g}", *nats[quickest],
+        all(mean >= bound - 3.0 * error for mean, error in nats.values()),
+        f"D is the evidence of one step; the rest of the {nats[quickest][0]:.3g} is the cost of "
+        "learning the world, about which the alarm assumes nothing",
+        threshold_origin="theory: no alarm is quicker; three standard errors",
+    )  # fmt: skip
+    in_order = pairwise(delays.values())
+    yield Claim(
+        "delay-order", "the farther the world is from the nearest mode, the sooner the alarm; mean "
+        f"steps in {names}",
+        "ours", "falling", ", ".join(f"{mean:.4g}" for mean, _ in delays.values()), None,
+        all(near >= far - 3.0 * math.hypot(e, f) for (near, e), (far, f) in in_order),
+        threshold_origin="theory: the order of D, three standard errors",
+    )  # fmt: skip
+    gains = {k: _mean(columns["guarded"][:, k] - columns["blind"][:, k]) for k in found}
+    smallest = min(found, key=lambda k: gains[k][0])
+    gain, error = gains[smallest]
+    yield Claim(
+        "fallback-gain", "where ignoring the alarm loses, resting after it earns more per step; "
+        f"here the smallest gain, {WORLDS[smallest]}",
+        "ours", "above 0", gain, error, gain > 3.0 * error,
+        threshold_origin="theory: above 0 by three standard errors",
     )  # fmt: skip
 
 
 def _mean(values: FloatArray) -> tuple[float, float]:
     """Return mean and standard error; the error is 0 if all runs agree."""
-    mean, error = measured(values)
+    mean, error = claims.measured(values)
     return mean, error or 0.0
 
 
-def _world_table() -> Table:
+def _world_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Eight machines
+
+    A machine has three levers; a win pays 1, a miss 0, a loss costs 3. The first three are the
+    modes: mode k predicts that lever k is good and the others poor (.2, .4, .4), and pulls it. In
+    the others no mode predicts lever 0 correctly. Resting is always safe and earns 0.
+    """
     rows = []
     for k, world in enumerate(WORLDS):
         by_situation = all_worlds().hypothesis[k, :, k if world in INSIDE else 0]
@@ -338,17 +311,18 @@ def _world_table() -> Table:
         probabilities = by_situation[0] + (by_situation[1] - by_situation[0]) * share
         win, miss, loss = (float(f"{p:.6g}") for p in probabilities)
         rows.append((world, ABOUT[world], win, miss, loss, float(f"{probabilities @ REWARD:.3g}")))
-    return Table(
-        "Eight machines",
-        ("world", "its good lever", "P(win)", "P(miss)", "P(loss)", "reward a pull"), tuple(rows),
-        "A machine has three levers; a win pays 1, a miss 0, a loss costs 3. The first three are "
-        "the modes: mode k predicts that lever k is good and the others poor (.2, .4, .4), and "
-        "pulls it. In the others no mode predicts lever 0 correctly. Resting is always safe and "
-        "earns 0.",
-    )  # fmt: skip
+    header = "world | its good lever | P(win) | P(miss) | P(loss) | reward a pull"
+    return claims.Rows(header, rows)
 
 
-def _alarm_table(settings: Settings, columns: Columns) -> Table:
+def _alarm_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned per step
+
+    δ: allowed rate of false alarms. D: distance of the world from the nearest mode, nats a step (0:
+    it is a mode). ln(1/δ) / D: no alarm is quicker on average, whatever it knows of the world. Last
+    columns: reward per step of an agent that ignores the alarm, and of one that pulls no lever
+    after it.
+    """
     share, distance = _alarm_shares(columns), distances()
     rows = []
     for k, world in enumerate(WORLDS):
@@ -356,90 +330,77 @@ def _alarm_table(settings: Settings, columns: Columns) -> Table:
         alarms = with_error(float(share[k]), _error(float(share[k]), len(columns["step"])))
         median_text = f"{median_step:.0f}" if math.isfinite(median_step) else "none"
         least = f"{math.log(1.0 / settings.delta) / D:.1f}" if D else "never"
-        earned = (format_mean(columns[agent][:, k]) for agent in ("blind", "guarded"))
+        earned = (claims.format_mean(columns[agent][:, k]) for agent in ("blind", "guarded"))
         rows.append((world, f"{D:.4f}" if D else "0", alarms, median_text, least, *earned))
-    return Table(
-        f"Alarms by step {settings.steps} at δ = {settings.delta:g}, and what was earned per step",
-        ("world", "D", "runs with an alarm", "median step", "ln(1/δ) / D", "ignores the alarm",
-         "rests after the alarm"), tuple(rows),
-        "δ: allowed rate of false alarms. D: distance of the world from the nearest mode, nats a "
-        "step (0: it is a mode). ln(1/δ) / D: no alarm is quicker on average, whatever it knows of "
-        "the world. Last columns: reward per step of an agent that ignores the alarm, and of one "
-        "that pulls no lever after it.",
-    )  # fmt: skip
+    header = "world | D | runs with an alarm | median step | ln(1/δ) / D"
+    return claims.Rows(f"{header} | ignores the alarm | rests after the alarm", rows)
 
 
-_LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
-    "lever 0": ("blue", "solid"), "lever 1": ("blue", "dash"), "lever 2": ("blue", "dot"),
-    "worn 0.25": ("sky", "solid"), "worn 0.5": ("orange", "solid"),
-    "worn 0.75": ("green", "solid"), "worn 1": ("vermillion", "solid"),
-    "streaks": ("purple", "solid"),
+_LOOKS: Final = {
+    "lever 0": look("blue"), "lever 1": look("blue", "dash"), "lever 2": look("blue", "dot"),
+    "worn 0.25": look("sky"), "worn 0.5": look("orange"), "worn 0.75": look("green"),
+    "worn 1": look("vermillion"), "streaks": look("purple"),
 }  # fmt: skip
 #: Limits of log10 E in the figure.
 _Y_LIMITS: Final = (-8.0, 12.0)
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw paths of the evidence, and the alarms."""
+def _evidence(settings: Settings, columns: Columns) -> Figure:
+    """The evidence that no mode fits, along single runs
+
+    Eₜ compares a predictor that assumes nothing with the best of the modes: the ratio of the
+    probabilities they give to the observations up to step t. The alarm is raised where a line
+    reaches the dotted one, Eₜ = 1/δ. Inside the class (lever 0 is as a mode predicts) the evidence
+    falls; outside it rises (worn 0.5: half of the misses of lever 0 have become losses; streaks:
+    losses come in streaks). Here the agent ignores the alarm.
+    """
     shown = min(PATHS, settings.runs)
-    return {
-        "evidence": Chart(
-            "The evidence that no mode fits, along single runs",
-            [_paths(settings, columns, k) for k in range(len(PLOTTED_WORLDS))],
-            "Eₜ compares a predictor that assumes nothing with the best of the modes: the ratio of "
-            "the probabilities they give to the observations up to step t. The alarm is raised "
-            "where a line reaches the dotted one, Eₜ = 1/δ. Inside the class (lever 0 is as a mode "
-            "predicts) the evidence falls; outside it rises (worn 0.5: half of the misses of lever "
-            "0 have become losses; streaks: losses come in streaks). Here the agent ignores the "
-            "alarm.",
-            columns=len(PLOTTED_WORLDS),
-            note=f"{shown} run{'s' * (shown > 1)} of each world; δ = {settings.delta:g}",
-        ),
-        "alarms": Chart(
-            "False alarms, power, delay, and the value of the fallback",
-            [
-                _shares(settings, columns, INSIDE, "(a) Inside the class: false alarms"),
-                _shares(settings, columns, OUTSIDE, "(b) Outside the class: power"),
-                _delay(settings, columns),
-                _earned(columns),
-            ],
-            "δ is the allowed rate of false alarms. Lever 0, 1, 2: worlds that one of three modes "
-            "predicts. Worn θ: a share θ of the misses of the good lever have become losses. "
-            "Streaks: losses come in streaks. (a) The share of false alarms stays below δ at all "
-            "times. (b) True alarms are raised with certainty. (c) The farther the world is from "
-            "the nearest mode, D nats per step, the sooner the alarm; on average none can be below "
-            "the dashed line. (d) The blind agent ignores the alarm, the other rests: it pulls no "
-            "lever and earns 0 from then on. That pays where the lever does harm, and costs where "
-            "it does not.",
-            columns=2,
-            note=f"{settings.runs} run{'s' * (settings.runs > 1)}; bands of (a) and (b): Wilson's "
-            "at two standard errors",
-        ),
-    }
+    panels = [_paths(settings, columns, k) for k in range(len(PLOTTED_WORLDS))]
+    note = f"{shown} run{'s' * (shown > 1)} of each world; δ = {settings.delta:g}"
+    return Figure(panels, note)
+
+
+def _alarms(settings: Settings, columns: Columns) -> Figure:
+    """False alarms, power, delay, and the value of the fallback
+
+    δ is the allowed rate of false alarms. Lever 0, 1, 2: worlds that one of three modes
+    predicts. Worn θ: a share θ of the misses of the good lever have become losses. Streaks: losses
+    come in streaks. (a) The share of false alarms stays below δ at all times. (b) True alarms are
+    raised with certainty. (c) The farther the world is from the nearest mode, D nats per step, the
+    sooner the alarm; on average none can be below the dashed line. (d) The blind agent ignores the
+    alarm, the other rests: it pulls no lever and earns 0 from then on. That pays where the lever
+    does harm, and costs where it does not.
+    """
+    panels = [
+        _shares(settings, columns, INSIDE, "(a) Inside the class: false alarms"),
+        _shares(settings, columns, OUTSIDE, "(b) Outside the class: power"),
+        _delay(settings, columns),
+        _earned(columns),
+    ]
+    note = (
+        f"{settings.runs} run{'s' * (settings.runs > 1)}; bands of (a) and (b): Wilson's at two "
+        "standard errors"
+    )
+    return Figure(panels, note)
 
 
 def _paths(settings: Settings, columns: Columns, k: int) -> Panel:
     world, t = PLOTTED_WORLDS[k], checkpoints(settings)
-    colour, _ = _LOOKS[world]
     paths = columns["path"][: min(PATHS, settings.runs), k]
-    series = [Series(world, t, path, colour=colour, in_legend=False) for path in paths]
     where = "inside the class" if world in INSIDE else "outside"
     alarm, (low, high) = -math.log10(settings.delta), _Y_LIMITS
     return Panel(
-        f"{world}: {where}", "step t", "log₁₀ Eₜ", series,
-        [Guide("alarm: 1/δ", alarm)],
-        ylim=(low, max(high, 2.0 * alarm)), legend="upper right",
+        f"{world}: {where}", "step t", "log₁₀ Eₜ",
+        [Series(world, t, path, in_legend=False, **_LOOKS[world]) for path in paths],
+        [Guide("alarm: 1/δ", alarm)], ylim=(low, max(high, 2.0 * alarm)), legend="upper right",
     )  # fmt: skip
 
 
 def _shares(settings: Settings, columns: Columns, worlds: tuple[str, ...], title: str) -> Panel:
     inside = worlds is INSIDE
     t = np.unique(np.append(checkpoints(settings), settings.steps))
-    series = []
-    for world in worlds:
-        colour, dash = _LOOKS[world]
-        raised = columns["step"][:, WORLDS.index(world), None] <= t
-        series.append(share_of_runs(world, t, raised, colour=colour, dash=dash))
+    raised = {world: columns["step"][:, WORLDS.index(world), None] <= t for world in worlds}
+    series = [share_of_runs(world, t, runs, **_LOOKS[world]) for world, runs in raised.items()]
     top = max(1.9 * settings.delta, float(max(s.high.max() for s in series if s.high is not None)))
     return Panel(
         title, "step t", "share of runs with an alarm", series,
@@ -451,7 +412,7 @@ def _shares(settings: Settings, columns: Columns, worlds: tuple[str, ...], title
 def _delay(settings: Settings, columns: Columns) -> Panel:
     far, series = distances(), []
     for world in OUTSIDE:
-        colour, _ = _LOOKS[world]
+        colour = _LOOKS[world]["colour"]
         step = np.minimum(columns["step"][:, WORLDS.index(world)], settings.steps)
         low, middle, high = np.quantile(step, [[0.25], [0.5], [0.75]])
         style: Any = {"kind": "points", "colour": colour, "marker": COLOUR_MARKERS[colour]}
@@ -479,8 +440,9 @@ def _earned(columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="misspecified",
-    summary="an alarm for worlds that no mode describes: false alarms, power, and a fallback",
-    settings=Settings, quick=Settings(), full=Settings(runs=5000),
-    run=run, score=score, figures=draw,
+    "misspecified",
+    "an alarm for worlds that no mode describes: false alarms, power, and a fallback", Settings,
+    quick=Settings(), full=Settings(runs=5000), run=run,
+    score=claims.Scored(_claims, _world_table, _alarm_table, fewest=FEWEST),
+    figures=Figures(_evidence, _alarms),
 )  # fmt: skip

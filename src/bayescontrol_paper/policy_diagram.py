@@ -13,7 +13,7 @@ exactly, and long runs are compared with them. A replica runs three agents from 
 The false-alarm rate of all claims together is at most 1e-3.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Final
@@ -24,14 +24,13 @@ from msgspec import Meta
 from bayescontrol import Stream, TabularModes, interact
 from bayescontrol._arrays import FloatArray
 from bayescontrol.finite.examples import policy_diagram
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Colour, Dash, Panel, Series
+from bayescontrol.lab import Claim, Columns, Experiment
+from bayescontrol.plot.chart import Colour, Dash, Panel, Series
 from bayescontrol.plot.graph import Area, Edge, Graph
 from bayescontrol.statistics.intervals import normal_quantile
-from bayescontrol_paper import diagrams
-from bayescontrol_paper.chance import ROUNDING, format_mean, means_claim
-from bayescontrol_paper.curves import share_of_runs
-from bayescontrol_paper.settings import MINIMUM_RUNS, Seed
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper import _diagrams as diagrams
+from bayescontrol_paper._figures import Figure, Figures, share_of_runs
 
 ALTERNATING: Final = "alternating"
 POLICIES: Final = ("P1", "P2", ALTERNATING)
@@ -44,11 +43,10 @@ FEWEST: Final = 20
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Size of the experiment."""
 
-    seed: Seed = 0
-    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    runs: Annotated[int, Meta(ge=FEWEST, description=claims.MINIMUM_RUNS)] = 1000
     steps: Annotated[int, Meta(ge=200, description="steps; the second half is counted")] = 2000
 
 
@@ -125,20 +123,6 @@ def run(settings: Settings, i: int) -> Columns:
 _ALARMS: Final = 1e-3 / 4
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and the table of time shares."""
-    table = _share_table(columns)
-    if len(columns["visits"]) < FEWEST:
-        return Score((), (table,))
-    claims = (
-        *_subset_claims(columns),
-        *(_time_claim(k, columns) for k in range(3)),
-        _frequency_claim(columns),
-        *_entering_claims(columns),
-    )
-    return Score(claims, (table,))
-
-
 def inside_after(who: str, steps: int) -> FloatArray:
     """Return P(inside the subset after t steps | start) as an array [t, start], t = 0 … steps.
 
@@ -158,49 +142,43 @@ def entered_by(who: str) -> int:
     >>> entered_by("P1"), entered_by("P2")
     (2, 2)
     """
-    sure = inside_after(who, len(modes().labels.situations)).min(axis=1) >= 1 - ROUNDING
+    sure = inside_after(who, len(modes().labels.situations)).min(axis=1) >= 1 - claims.ROUNDING
     return int(np.argmax(sure))
 
 
-def _names(states: tuple[int, ...]) -> str:
+def _names(states: Iterable[int]) -> str:
     return " ".join(modes().labels.situations[x] for x in states)
 
 
-def _subset_claims(columns: Columns) -> Iterator[Claim]:
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     deviation = max(float(np.abs(chain(who).sum(-1) - 1.0).max()) for who in POLICIES)
     yield Claim(
-        "transitions-sum-to-1",
-        "from every state s, the probabilities P(s'|m,s) of the next state s' under the policy of "
-        "m sum to 1; the largest deviation",
-        "ours", 0.0, deviation, None, deviation <= ROUNDING, exact=True,
+        "transitions-sum-to-1", "from every state s, the probabilities P(s'|m,s) of the next state "
+        "s' under the policy of m sum to 1; the largest deviation",
+        "ours", 0.0, deviation, None, deviation <= claims.ROUNDING, exact=True,
     )  # fmt: skip
     for k, who in enumerate(POLICIES[:2]):
         visited = tuple(np.flatnonzero(columns["visits"][:, k].sum(axis=0)).tolist())
-        yield Claim(
-            f"subset-{who.lower()}",
-            f"applying {who} means choosing a subset of the states: exactly these are visited for "
-            "ever",
-            "paper", _names(selected(who)), _names(visited), None, visited == selected(who),
-            reason="expected: where the exact stationary distribution is positive; ours: visited "
-            f"in the second halves of {len(columns['visits'])} runs",
-            place="section 4.1, figure 2",
-            threshold_origin="theory: the exact stationary distribution",
+        yield claims.equality(
+            f"subset-{who.lower()}", f"applying {who} means choosing a subset of the states: "
+            "exactly these are visited for ever",
+            _names(selected(who)), _names(visited), "expected: where the exact stationary "
+            "distribution is positive; ours: visited in the second halves of "
+            f"{len(columns['visits'])} runs", place="section 4.1, figure 2",
+            origin="theory: the exact stationary distribution",
             undecided=set(visited) < set(selected(who)),
         )  # fmt: skip
-
-
-def _time_claim(k: int, columns: Columns) -> Claim:
-    who = POLICIES[k]
-    x = int(np.argmax(time_shares(who)))
-    return means_claim(
-        "time-by-turns" if who == ALTERNATING else f"time-{who.lower()}",
-        f"{who}: runs spend the computed share of the time in every state; shown: {_names((x,))}",
-        _time_in_states(columns)[:, k],
-        time_shares(who),
-        _ALARMS / 3,
-        shown=x,
-        about="all states: ",
-    )
+    for k, who in enumerate(POLICIES):
+        x = int(np.argmax(time_shares(who)))
+        yield claims.means_claim(
+            "time-by-turns" if who == ALTERNATING else f"time-{who.lower()}",
+            f"{who}: runs spend the computed share of the time in every state; shown: "
+            f"{_names((x,))}",
+            _time_in_states(columns)[:, k], time_shares(who), _ALARMS / 3, shown=x,
+            about="all states: ",
+        )  # fmt: skip
+    yield _frequency_claim(columns)
+    yield from _entering_claims(columns)
 
 
 def _time_in_states(columns: Columns) -> FloatArray:
@@ -224,54 +202,49 @@ def _frequency_claim(columns: Columns) -> Claim:
         margin = z * np.sqrt(P * (1 - P) / departures) + z * z / (3 * departures)
         agreeing += int((gap <= np.where(P * (1 - P) > 0, margin, 0.0)).sum())
         pairs += P.size
-    return Claim(
-        "transition-frequencies",
-        "every transition is taken as often as P(s'|m,s) says, and those of probability 0 never; "
-        "number of pairs (s, s') that agree, for three policies",
-        "ours", pairs, agreeing, None, agreeing == pairs,
-        reason="within binomial margins, with one false alarm in 1,000 seeds",
-        threshold_origin="theory: exact probabilities, binomial margin",
+    return claims.equality(
+        "transition-frequencies", "every transition is taken as often as P(s'|m,s) says, and those "
+        "of probability 0 never; number of pairs (s, s') that agree, for three policies",
+        pairs, agreeing, "within binomial margins, with one false alarm in 1,000 seeds",
+        origin="theory: exact probabilities, binomial margin",
     )  # fmt: skip
 
 
 def _entering_claims(columns: Columns) -> Iterator[Claim]:
     latest = max(entered_by(who) for who in POLICIES)
     early = min(latest, columns["inside"].shape[-1] - 1)
-    share = float(columns["inside"][:, :2, early:].mean())
-    yield Claim(
-        "wherever-it-starts",
-        f"from every state, each policy is inside its subset after {latest} steps and stays "
-        "there; share of the runs and steps from then on",
-        "ours", 1.0, share, None, share == 1.0,
-        threshold_origin="theory: by then the exact chain is inside with probability 1",
+    yield claims.equality(
+        "wherever-it-starts", f"from every state, each policy is inside its subset after {latest} "
+        "steps and stays there; share of the runs and steps from then on",
+        1.0, float(columns["inside"][:, :2, early:].mean()), origin="theory: by then the exact "
+        "chain is inside with probability 1",
     )  # fmt: skip
     either = {*selected("P1"), *selected("P2")}
-    new = tuple(x for x in selected(ALTERNATING) if x not in either)
-    yield means_claim(
+    new = [x for x in selected(ALTERNATING) if x not in either]
+    yield claims.means_claim(
         "by-turns-leads-elsewhere",
         f"two alternating policies visit {_names(new)}, which neither visits for ever by itself: a "
         "mixture of policies selects more than the two subsets; share of the time",
-        _time_in_states(columns)[:, 2, list(new)].sum(axis=1)[:, None],
-        time_shares(ALTERNATING)[list(new)].sum(keepdims=True),
-        _ALARMS,
-        also=bool(new),
-    )
-
-
-def _share_table(columns: Columns) -> Table:
-    runs, rows = _time_in_states(columns), []
-    for x, name in enumerate(modes().labels.situations):
-        row: list[str | float] = [name]
-        for k, who in enumerate(POLICIES):
-            row += [float(time_shares(who)[x]), format_mean(runs[:, k, x])]
-        rows.append(tuple(row))
-    header = [f"{who}, {kind}" for who in POLICIES for kind in ("exact", "simulated")]
-    return Table(
-        "Share of the time in each state", ("state", *header), tuple(rows),
-        "P1: always action a. P2: always action b. By turns: either, with probability 1/2 at every "
-        "step. Exact: the limit of the share. Simulated: second halves of "
-        f"{len(runs)} runs, mean ± standard error; one number if all runs agree.",
+        _time_in_states(columns)[:, 2, new].sum(axis=1)[:, None],
+        time_shares(ALTERNATING)[new].sum(keepdims=True), _ALARMS, also=bool(new),
     )  # fmt: skip
+
+
+def _share_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Share of the time in each state
+
+    P1: always action a. P2: always action b. By turns: either, with probability 1/2 at every step.
+    Exact: the limit of the share. Simulated: second halves of {runs} runs, mean ± standard error;
+    one number if all runs agree.
+    """
+    runs = _time_in_states(columns)
+    rows = [
+        (name, *(cell for k, who in enumerate(POLICIES)
+                 for cell in (float(time_shares(who)[x]), claims.format_mean(runs[:, k, x]))))
+        for x, name in enumerate(modes().labels.situations)
+    ]  # fmt: skip
+    header = " | ".join(f"{who}, exact | {who}, simulated" for who in POLICIES)
+    return claims.Rows(f"state | {header}", rows)
 
 
 _LOOKS: Final[Mapping[str, tuple[Colour, Dash]]] = {
@@ -292,33 +265,31 @@ _LABELS: Final = {
 }  # fmt: skip
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw the diagram and the time shares."""
-    return {
-        "interaction": diagrams.interaction_system(),
-        "diagram": Chart(
-            "A policy diagram: states, transitions, and what each policy selects",
-            diagrams.same_frame([_world_panel(), _policy_panel("P1"), _policy_panel("P2")]),
-            "A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: "
-            "after action a and observation 0. The first graph shows all transitions of the world, "
-            "the others those that remain once a policy has chosen the actions. The stronger the "
-            "colour of a state, the more time is spent there. The outline encloses the states that "
-            "the policy visits for ever: choosing a policy means choosing this subset.",
-            columns=3,
-            paper={2: ""},
-        ),
-        "time": Chart(
-            "Time spent in each state", [_inside_panel(columns), _state_panel(columns)],
-            "P1 always takes action a, P2 always action b; alternating, either with probability "
-            "1/2 at every step. Inside the subset: the probability of being inside the subset that "
-            "a policy selects, after t steps. From every start a run is soon inside, and it never "
-            "leaves. Time in each state: the share of the time in s0 … s7, exact and simulated. P1 "
-            "and P2 do not visit the states outside their subsets; both in alternation visit all "
-            "states, even s7, which neither visits by itself.",
-            columns=2,
-            note=f"{settings.runs} runs of {settings.steps} steps, from states at random",
-        ),
-    }  # fmt: skip
+def _diagram(settings: Settings, columns: Columns) -> Figure:
+    """A policy diagram: states, transitions, and what each policy selects
+
+    A circle is a state, an arrow a transition, the wider the more likely; a/0 reads: after
+    action a and observation 0. The first graph shows all transitions of the world, the others those
+    that remain once a policy has chosen the actions. The stronger the colour of a state, the more
+    time is spent there. The outline encloses the states that the policy visits for ever: choosing a
+    policy means choosing this subset.
+    """
+    panels = diagrams.same_frame([_world_panel(), _policy_panel("P1"), _policy_panel("P2")])
+    return Figure(panels, paper={2: ""})
+
+
+def _time(settings: Settings, columns: Columns) -> Figure:
+    """Time spent in each state
+
+    P1 always takes action a, P2 always action b; alternating, either with probability 1/2 at
+    every step. Inside the subset: the probability of being inside the subset that a policy selects,
+    after t steps. From every start a run is soon inside, and it never leaves. Time in each state:
+    the share of the time in s0 … s7, exact and simulated. P1 and P2 do not visit the states outside
+    their subsets; both in alternation visit all states, even s7, which neither visits by itself.
+
+    {settings.runs} runs of {settings.steps} steps, from states at random
+    """
+    return Figure([_inside_panel(columns), _state_panel(columns)])
 
 
 def _world_panel() -> Panel:
@@ -377,9 +348,8 @@ def _inside_panel(columns: Columns) -> Panel:
         style |= {"kind": "points", "marker": _MARKERS[k]}
         markers.append(share_of_runs(who, t, columns["inside"][:, k], z=1.96, **style))
     return Panel(
-        "Inside the subset", "step t", "P(inside the subset)", [*lines, *markers],
-        ylim=(0.0, 1.05), notes=["Lines: exact. Markers: runs, 95 % intervals"],
-        legend="lower right",
+        "Inside the subset", "step t", "P(inside the subset)", [*lines, *markers], ylim=(0.0, 1.05),
+        notes=["Lines: exact. Markers: runs, 95 % intervals"], legend="lower right",
     )  # fmt: skip
 
 
@@ -402,8 +372,8 @@ def _state_panel(columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="policy-diagram",
-    summary="states and transitions as a graph, and the subset that each policy selects",
-    settings=Settings, quick=Settings(runs=400), full=Settings(runs=2000, steps=10_000),
-    run=run, score=score, figures=draw,
+    "policy-diagram", "states and transitions as a graph, and the subset that each policy selects",
+    Settings, quick=Settings(runs=400), full=Settings(runs=2000, steps=10_000), run=run,
+    score=claims.Scored(_claims, _share_table, fewest=FEWEST),
+    figures=Figures(diagrams.interaction, _diagram, _time),
 )  # fmt: skip

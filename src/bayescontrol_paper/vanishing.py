@@ -29,7 +29,7 @@ The weight of the true mode grows on average, so a threshold is also valid for l
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final
@@ -42,13 +42,12 @@ from bayescontrol.bandits.joint import bias_grid
 from bayescontrol.convergence import Outcome, PairVerdict, check, simulate_divergences
 from bayescontrol.finite.examples import core_diagram
 from bayescontrol.finite.tabular import TabularModes
-from bayescontrol.lab import Claim, Columns, Experiment, Score, Table
-from bayescontrol.plot.chart import Chart, Colour, Panel, Series
-from bayescontrol_paper.chance import Pilot, format_weight, longest_pilot, measured
-from bayescontrol_paper.curves import share_of_runs, spread_of_runs
+from bayescontrol.lab import Claim, Columns, Experiment
+from bayescontrol.plot.chart import Colour, Panel, Series
+from bayescontrol_paper import _claims as claims
+from bayescontrol_paper._figures import Figure, Figures, look, share_of_runs, spread_of_runs
+from bayescontrol_paper._five_modes import COLOURS, OUTSIDE, TRUE, five_modes
 from bayescontrol_paper.divergence import ROUNDING, bound
-from bayescontrol_paper.five_modes import OUTSIDE, TRUE, five_modes
-from bayescontrol_paper.settings import MINIMUM_RUNS, Seed
 
 #: With fewer runs no claims are made.
 FEWEST: Final = 100
@@ -67,11 +66,10 @@ ABOUT: Final = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(claims.Size):
     """Size of the experiment."""
 
-    seed: Seed = 0
-    runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000
+    runs: Annotated[int, Meta(ge=FEWEST, description=claims.MINIMUM_RUNS)] = 1000
     steps: Annotated[int, Meta(ge=200, description="steps among five modes")] = 400
     long_steps: Annotated[int, Meta(ge=500, description="steps in the other classes")] = 4000
 
@@ -112,12 +110,12 @@ TWIN: Final = 6
 #: A weight below this counts as vanished.
 GONE: Final = 0.01
 #: The weights outside the core and the power of t in the pilots, by their number of steps.
-_OUTSIDE: Final[Mapping[str, Mapping[int, Pilot]]] = {
+_OUTSIDE: Final[Mapping[str, Mapping[int, claims.Pilot]]] = {
     FIVE: OUTSIDE,
-    CORE: {500: Pilot(0.118, 0.295, 1000), 4000: Pilot(0.0554, 0.222, 1000)},
-    BIASES: {500: Pilot(0.0, 0.0, 1000)},
+    CORE: {500: claims.Pilot(0.118, 0.295, 1000), 4000: claims.Pilot(0.0554, 0.222, 1000)},
+    BIASES: {500: claims.Pilot(0.0, 0.0, 1000)},
 }
-_POWER: Final = {500: Pilot(-0.870, 0.996, 1000), 4000: Pilot(-0.905, 0.965, 1000)}
+_POWER: Final = {500: claims.Pilot(-0.870, 0.996, 1000), 4000: claims.Pilot(-0.905, 0.965, 1000)}
 _ALARMS: Final = 1e-3
 
 
@@ -140,17 +138,13 @@ def exponents(settings: Settings, columns: Columns) -> FloatArray:
     return np.asarray(np.log(v[:, -1] / v[:, early]) / math.log(t[-1] / t[early]))
 
 
-def score(settings: Settings, columns: Columns) -> Score:
-    """Make all claims, and tables of the classes and the final weights."""
-    tables = _class_table(), _weight_table(columns)
-    if len(columns[f"{FIVE} posterior"]) < FEWEST:
-        return Score((), tables)
-    claims = (
-        *(_outside_claim(settings, name, columns) for name in CLASSES),
-        *_inside_claims(columns),
-        *_rival_claims(settings, columns),
-    )
-    return Score(claims, tables)
+def _class_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Three classes of modes
+
+    The core of m*: the modes that its policy cannot tell from it.
+    """
+    about = {name: (class_of(name), true, ABOUT[name]) for name, true in CLASSES.items()}
+    return claims.class_rows("class | modes | true mode m* | what it is", about)
 
 
 def others(name: str, inside: bool) -> list[int]:
@@ -163,151 +157,119 @@ def others(name: str, inside: bool) -> list[int]:
     return [m for m in wrong if pair(name, m).in_core is inside]
 
 
-def _outside_claim(settings: Settings, name: str, columns: Columns) -> Claim:
-    pilot, called = longest_pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
-    limit = pilot.mean + pilot.bernstein_margin(len(columns[f"{name} posterior"]), _ALARMS)
-    outside = others(name, inside=False)
-    weights = columns[f"{name} posterior"][:, -1, outside].sum(-1)
-    mean, error = measured(weights)
-    # A tiny mean is shown as a text, without an error.
-    is_tiny = format_weight(mean) == format_weight(0.0)
-    left = float((weights > GONE).mean())
-    return Claim(
-        f"outside-the-core-{name.replace(' ', '-')}",
-        f"{name}: the weight of all {len(outside)} modes outside the core of the true one vanishes "
-        "almost surely; its mean at the end",
-        "paper", f"→ 0, from {class_of(name).prior[outside].sum():.3g}",
-        format_weight(mean) if is_tiny else mean, None if is_tiny else error, mean <= limit,
-        reason=f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
-        + (": m* is rarely in charge for long while its weight is small" if left > 0.02 else ""),
-        place="section 4.4, theorem 3",
-        threshold_origin=f"{called}: {format_weight(pilot.mean)}; at most {limit:.2g} "
-        "(false alarms: 1 in 1000)",
+def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
+    for name in CLASSES:
+        pilot, called = claims.longest_pilot(_OUTSIDE[name], int(times(settings, name)[-1]))
+        outside = others(name, inside=False)
+        weights = columns[f"{name} posterior"][:, -1, outside].sum(-1)
+        left = float((weights > GONE).mean())
+        yield claims.vanishes(
+            f"outside-the-core-{name.replace(' ', '-')}",
+            f"{name}: the weight of all {len(outside)} modes outside the core of the true one "
+            "vanishes almost surely; its mean at the end",
+            class_of(name).prior[outside].sum(), weights, pilot,
+            f"{called}: {claims.format_weight(pilot.mean)}",
+            f"in {100 * left:.3g} % of the runs more than {GONE:g} is left"
+            + ": m* is rarely in charge for long while its weight is small" * (left > 0.02),
+            place="section 4.4, theorem 3", small_as_text=True,
+        )  # fmt: skip
+    yield claims.equality(
+        "never-above-the-bound", "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where "
+        "d is the evidence for the true mode m* against m; violations",
+        0, sum(int(columns[f"{name} violations"].sum()) for name in CLASSES),
+        f"{sum(columns[f'{name} bound'].size for name in CLASSES)} comparisons",
+        origin="theory: no violation, up to rounding",
     )  # fmt: skip
-
-
-def _inside_claims(columns: Columns) -> tuple[Claim, Claim]:
-    violations = sum(int(columns[f"{name} violations"].sum()) for name in CLASSES)
-    comparisons = sum(columns[f"{name} bound"].size for name in CLASSES)
     modes, inside = class_of(FIVE), others(FIVE, inside=True)
     alike = all(pair(FIVE, m).consistent for m in inside)
     median = float(np.median(columns[f"{FIVE} posterior"][:, -1, inside].sum(-1)))
     prior = float(modes.prior[inside].sum())
-    return (
-        Claim(
-            "never-above-the-bound",
-            "no posterior of a mode m is ever above P(m)/P(m*) e^(-d), where d is the evidence for "
-            "the true mode m* against m; violations",
-            "ours", 0, violations, None, violations == 0, reason=f"{comparisons} comparisons",
-            threshold_origin="theory: no violation, up to rounding",
-        ),
-        Claim(
-            "inside-the-core-stays",
-            f"{FIVE}: modes inside the core that act as m* does need not vanish "
-            f"({', '.join(modes.name(m) for m in inside)}); median of their weight at the end",
-            "ours", f"about {prior:g}", median, None, alike and median > prior / 2,
-            reason="no remaining mode takes the actions that would refute them; they do no harm",
-            threshold_origin="pilot on seed 1000, 1,000 runs: nine in ten are above half of the "
-            "prior (false alarms: below 1e-9)",
-        ),
+    yield Claim(
+        "inside-the-core-stays", f"{FIVE}: modes inside the core that act as m* does need not "
+        f"vanish ({', '.join(modes.name(m) for m in inside)}); median of their weight at the end",
+        "ours", f"about {prior:g}", median, None, alike and median > prior / 2,
+        reason="no remaining mode takes the actions that would refute them; they do no harm",
+        threshold_origin="pilot on seed 1000, 1,000 runs: nine in ten are above half of the prior "
+        "(false alarms: below 1e-9)",
     )  # fmt: skip
+    yield from _rival_claims(settings, columns)
 
 
-def _rival_claims(settings: Settings, columns: Columns) -> tuple[Claim, Claim]:
+def _rival_claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     found, powers = pair(BIASES, RIVAL), exponents(settings, columns)
     exact = found.in_core and bool(found.act_differently) and found.outcome is Outcome.SETTLES
     median = float(np.median(columns[f"{BIASES} posterior"][:, -1, RIVAL]))
     prior = float(class_of(BIASES).prior[RIVAL])
-    mean, error = measured(powers)
-    pilot, called = longest_pilot(_POWER, settings.long_steps)
+    yield Claim(
+        "refuted-by-its-own-policy", "bias grid: the mode (.8, .8) is in the core of the true one, "
+        "(.8, .5), acts differently, and vanishes nevertheless; median of its weight at the end",
+        "ours", f"→ 0, from {prior:.3g}", median, None, exact and median < prior / 5,
+        reason="it predicts that the second arm wins with .8, pulls it half of the time, and is "
+        "refuted by the observations", threshold_origin="pilot on seed 1000, 1,000 runs of 500 "
+        "steps: eight in ten are below a fifth of the prior (false alarms: below 1e-9)",
+    )  # fmt: skip
+    mean, error = claims.measured(powers)
+    pilot, called = claims.longest_pilot(_POWER, settings.long_steps)
     slack = abs(pilot.mean + 1.0) + pilot.margin(len(powers), _ALARMS)
-    return (
-        Claim(
-            "refuted-by-its-own-policy",
-            "bias grid: the mode (.8, .8) is in the core of the true one, (.8, .5), acts "
-            "differently, and vanishes nevertheless; median of its weight at the end",
-            "ours", f"→ 0, from {prior:.3g}", median, None, exact and median < prior / 5,
-            reason="it predicts that the second arm wins with .8, pulls it half of the time, and "
-            "is refuted by the observations",
-            threshold_origin="pilot on seed 1000, 1,000 runs of 500 steps: eight in ten are below "
-            "a fifth of the prior (false alarms: below 1e-9)",
-        ),
-        Claim(
-            "slower-like-one-over-t",
-            "the weight w of (.8, .8) falls like 1/t, not exponentially: the power of t, over the "
-            "last three quarters of the steps",
-            "ours", -1.0, mean, error, abs(mean + 1.0) <= slack,
-            reason="its arm is pulled in proportion to its weight, so dw/dt ∝ -w²",
-            threshold_origin=f"{called}: {pilot.mean:.2g} at a finite time; within {slack:.2g} of "
-            "-1 (false alarms: 1 in 1000)",
-        ),
+    yield Claim(
+        "slower-like-one-over-t", "the weight w of (.8, .8) falls like 1/t, not exponentially: the "
+        "power of t, over the last three quarters of the steps",
+        "ours", -1.0, mean, error, abs(mean + 1.0) <= slack,
+        reason="its arm is pulled in proportion to its weight, so dw/dt ∝ -w²",
+        threshold_origin=f"{called}: {pilot.mean:.2g} at a finite time; within {slack:.2g} of -1 "
+        "(false alarms: 1 in 1000)",
     )  # fmt: skip
 
 
-def _class_table() -> Table:
-    rows = tuple(
-        (name, len(class_of(name)), class_of(name).name(true_mode), ABOUT[name])
-        for name, true_mode in CLASSES.items()
-    )
-    return Table(
-        "Three classes of modes", ("class", "modes", "true mode m*", "what it is"), rows,
-        "The core of m*: the modes that its policy cannot tell from it.",
-    )  # fmt: skip
+def _weight_table(settings: Settings, columns: Columns) -> claims.Rows:
+    """Posterior weights at the end, inside and outside the core
 
-
-def _weight_table(columns: Columns) -> Table:
+    Core: a mode is inside the core of the true mode m* if the policy of m* never produces
+    observations that distinguish the two, and outside otherwise. Acts: whether the mode's policy
+    equals that of m* wherever the agent can be late (alike) or not (differently). Both columns are
+    exact. Weights are quantiles over {runs} runs. (.8, .5) is a bandit whose arms win with
+    probability .8 and .5.
+    """
     rows = []
     for name, true_mode in CLASSES.items():
         v = columns[f"{name} posterior"][:, -1]
         for m in np.delete(np.arange(len(class_of(name))), true_mode).tolist():
             found = pair(name, m)
             quantiles = np.quantile(v[:, m], (0.05, 0.5, 0.95), method="inverted_cdf")
-            low, middle, high = (format_weight(float(q)) for q in quantiles)
+            low, middle, high = (claims.format_weight(float(q)) for q in quantiles)
             core_text = "inside" if found.in_core else "outside"
             acts_text = "differently" if found.act_differently else "alike"
             interval = low if low == high else f"{low} … {high}"
             rows.append((name, class_of(name).name(m), core_text, acts_text, middle, interval))
-    return Table(
-        "Posterior weights at the end, inside and outside the core",
-        ("class", "mode", "core of m*", "acts", "median weight", "5 % to 95 % quantile"),
-        tuple(rows),
-        "Core: a mode is inside the core of the true mode m* if the policy of m* never produces "
-        "observations that distinguish the two, and outside otherwise. Acts: whether the mode's "
-        "policy equals that of m* wherever the agent can be late (alike) or not (differently). "
-        f"Both columns are exact. Weights are quantiles over {len(v)} runs. (.8, .5) is a bandit "
-        "whose arms win with probability .8 and .5.",
-    )  # fmt: skip
+    header = "class | mode | core of m* | acts | median weight | 5 % to 95 % quantile"
+    return claims.Rows(header, rows)
 
 
-_COLOURS: Final[tuple[Colour, ...]] = ("ink", "vermillion", "orange", "blue", "green")
 #: (.5, .5), outside the core.
 _STRANGER: Final = 4
 
 
-def draw(settings: Settings, columns: Columns) -> Mapping[str, Chart]:
-    """Draw weights outside the core and inside, on scales that show how fast they fall."""
-    return {
-        "vanishing": Chart(
-            "Whose weight vanishes, and how fast",
-            [
-                _falls(settings, columns, FIVE, "(a) Five modes: two outside the core of m*", 1e-8),
-                _falls(settings, columns, CORE, "(b) Core diagram: all others are outside", 1e-12),
-                _bias_grid_panel(settings, columns),
-                _left_panel(settings, columns),
-            ],
-            "m* is the true mode. Its core contains the modes that its policy cannot tell from it; "
-            "d is the evidence for m* against a mode; (.8, .5) is a bandit whose two arms win with "
-            "probability .8 and .5. Modes outside the core lose weight exponentially, a straight "
-            "line in (a) and (b), and never exceed the dashed bound. Inside, m3 and m4 act as m* "
-            "does and keep their weight. In (c) a mode inside the core acts differently and "
-            "refutes itself, but the smaller its weight, the less often it acts: it falls like "
-            "1/t, a straight line on these axes. (d) Vanishing almost surely may take long: in the "
-            "core diagram m2 is refuted only in states that m* reaches with three steps in a row, "
-            "and while m2 has most of the weight, m* is rarely drawn three times in a row.",
-            columns=2,
-            note=f"{settings.runs} runs; lines are medians, bands contain 90 % of the runs",
-        )
-    }
+def _vanishing(settings: Settings, columns: Columns) -> Figure:
+    """Whose weight vanishes, and how fast
+
+    m* is the true mode. Its core contains the modes that its policy cannot tell from it; d is
+    the evidence for m* against a mode; (.8, .5) is a bandit whose two arms win with probability .8
+    and .5. Modes outside the core lose weight exponentially, a straight line in (a) and (b), and
+    never exceed the dashed bound. Inside, m3 and m4 act as m* does and keep their weight. In (c) a
+    mode inside the core acts differently and refutes itself, but the smaller its weight, the less
+    often it acts: it falls like 1/t, a straight line on these axes. (d) Vanishing almost surely may
+    take long: in the core diagram m2 is refuted only in states that m* reaches with three steps in
+    a row, and while m2 has most of the weight, m* is rarely drawn three times in a row.
+
+    {settings.runs} runs; lines are medians, bands contain 90 % of the runs
+    """
+    panels = [
+        _falls(settings, columns, FIVE, "(a) Five modes: two outside the core of m*", 1e-8),
+        _falls(settings, columns, CORE, "(b) Core diagram: all others are outside", 1e-12),
+        _bias_grid_panel(settings, columns),
+        _left_panel(settings, columns),
+    ]
+    return Figure(panels)
 
 
 def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: float) -> Panel:
@@ -318,7 +280,7 @@ def _falls(settings: Settings, columns: Columns, name: str, title: str, lowest: 
     posteriors, bounds = [], []
     for m in range(1, len(modes)):
         in_core, runs = pair(name, m).in_core, columns[f"{name} posterior"][:, is_shown, m]
-        style: Any = {"colour": _COLOURS[m]}
+        style: Any = {"colour": COLOURS[m]}
         label = f"{modes.name(m)}, {'inside' if in_core else 'outside'}"
         posteriors.append(spread_of_runs(label, t, runs, **style))
         if not in_core:
@@ -353,12 +315,12 @@ def _bias_grid_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 def _left_panel(settings: Settings, columns: Columns) -> Panel:
-    looks = {FIVE: ("blue", "solid"), CORE: ("green", "dash"), BIASES: ("vermillion", "dashdot")}
+    looks = {FIVE: look("blue"), CORE: look("green", "dash"), BIASES: look("vermillion", "dashdot")}
     series = []
-    for name, (colour, dash) in looks.items():
+    for name, style in looks.items():
         t = times(settings, name)
         v = columns[f"{name} posterior"][:, t >= 1][:, :, others(name, inside=False)].sum(-1)
-        series.append(share_of_runs(name, t[t >= 1], v > GONE, colour=colour, dash=dash))
+        series.append(share_of_runs(name, t[t >= 1], v > GONE, **style))
     return Panel(
         "(d) How many runs still have modes outside the core?", "step t",
         f"share of runs with more than {GONE:g} outside", series, xscale="log", ylim=(-0.02, 1.02),
@@ -367,8 +329,8 @@ def _left_panel(settings: Settings, columns: Columns) -> Panel:
 
 
 experiment: Final = Experiment(
-    name="vanishing",
-    summary="whose weight vanishes, how fast, and who keeps it: outside the core and inside",
-    settings=Settings, quick=Settings(runs=250), full=Settings(runs=2000, long_steps=10_000),
-    run=run, score=score, figures=draw,
+    "vanishing", "whose weight vanishes, how fast, and who keeps it: outside the core and inside",
+    Settings, quick=Settings(runs=250), full=Settings(runs=2000, long_steps=10_000), run=run,
+    score=claims.Scored(_claims, _class_table, _weight_table, fewest=FEWEST),
+    figures=Figures(_vanishing),
 )  # fmt: skip

@@ -59,8 +59,8 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsBelief, chain_mdp
+from bayescontrol_paper._motor import PLANTS, SelfTuning, WeightedAgent, motor_bank
 from bayescontrol_paper.bandit import PrintedGreedy
-from bayescontrol_paper.motor import PLANTS, SelfTuning, WeightedAgent, motor_bank
 
 #: Classes without an example, and why.
 LEFT_OUT = {

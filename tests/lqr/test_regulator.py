@@ -25,7 +25,7 @@ from bayescontrol.lqr import (
 )
 from bayescontrol.schedules import Every, doubling, every_step
 from bayescontrol.testing import check_acting, check_resume, check_same_seed
-from bayescontrol_paper.plant_units import cart_pole, control, motor, plants
+from bayescontrol_paper.bank import cart_pole, control, motor, plants
 
 SYSTEM = double_integrator()
 BACKUP = [[0.3, 1.0]]

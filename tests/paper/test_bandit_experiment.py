@@ -5,71 +5,43 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.paper import cases
 
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.baselines import gittins_bounds
-from bayescontrol.lab import Claim, Columns, conduct, run_replicas
+from bayescontrol.lab import Claim, Columns, conduct
 from bayescontrol.metrics import best_share, regret
 from bayescontrol.record import Record
-from bayescontrol_paper.bandit import (
-    AGENTS,
-    EPSILON,
-    GITTINS,
-    PRINTED,
-    RULE,
-    Results,
-    Settings,
-    draw,
-    evenly_spaced,
-    experiment,
-    lai,
-    run,
-    score,
-)
-from bayescontrol_paper.best_lever_regions import chart, project
+from bayescontrol_paper import bandit as paper
 
 #: The paper's benchmark with few runs. A claim fails by chance with probability below 1e-4.
-FEW = Settings(seed=1, runs=100)
+FEW = paper.Settings(seed=1, runs=100)
 #: Another benchmark, for which the paper and the reference runs have no results.
-OTHER = Settings(seed=5, runs=2, steps=30, levers=3, lookahead=30, window=10)
-PLACE = {name: i for i, name in enumerate(AGENTS)}
+OTHER = paper.Settings(seed=5, runs=2, steps=30, levers=3, lookahead=30, window=10)
+PLACE = {name: i for i, name in enumerate(paper.AGENTS)}
 
 
 @pytest.fixture(scope="module")
 def columns() -> Columns:
-    return run_replicas(experiment, FEW)
+    return cases.columns("bandit")
 
 
-def claims(settings: Settings, columns: Columns) -> dict[str, Claim]:
-    return {claim.name: claim for claim in score(settings, columns).claims}
-
-
-def test_every_claim_holds(columns: Columns) -> None:
-    judged = claims(FEW, columns)
-    assert {claim.verdict for claim in judged.values()} == {"holds"}
-    assert judged.keys() >= {
-        "rule-late-reward", "gittins-late-reward", "same-asymptote", "gittins-better-early",
-        "epsilon-stalls", "rule-regret", "gittins-regret", "gittins-table-time",
-    }  # fmt: skip
-
-
-def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns) -> None:
-    for name, column in run(FEW, 7).items():
-        assert np.array_equal(column, columns[name][7])
+def claims(settings: paper.Settings, columns: Columns) -> dict[str, Claim]:
+    return {claim.name: claim for claim in paper.experiment.score(settings, columns).claims}
 
 
 def test_agents_that_pull_the_same_lever_at_the_same_step_get_the_same_reward(
     columns: Columns,
 ) -> None:
     action, reward = columns["action"], columns["reward"]
-    for i in range(len(AGENTS)):
+    for i in range(len(paper.AGENTS)):
         agree = action[:, i] == action[:, 0]
         assert agree.any()
         assert np.array_equal(reward[:, i][agree], reward[:, 0][agree])
 
 
 def test_regret_and_best_lever_agree_with_the_metrics(columns: Columns) -> None:
-    results, r = Results(FEW, columns), 3
+    results, r = paper.Results(FEW, columns), 3
     for name, i in PLACE.items():
         record = Record(columns["action"][r, i].astype(int), columns["reward"][r, i])
         world = BernoulliBandit(10).environment(columns["bias"][r])
@@ -77,54 +49,16 @@ def test_regret_and_best_lever_agree_with_the_metrics(columns: Columns) -> None:
         np.testing.assert_array_equal(results.best(name)[r], best_share(record, world))
 
 
-@pytest.mark.parametrize(
-    ("column", "agent", "value", "claim"),
-    [
-        ("reward", RULE, 1, "rule-late-reward"),
-        ("reward", GITTINS, 1, "gittins-late-reward"),
-        ("reward", GITTINS, 1, "same-asymptote"),
-        ("reward", RULE, 1, "gittins-better-early"),
-        ("action", RULE, 0, "rule-best-lever"),
-        ("action", GITTINS, 0, "gittins-best-lever"),
-        ("action", RULE, 0, "rule-regret"),
-        ("action", GITTINS, 0, "gittins-regret"),
-        ("action", EPSILON, 0, "epsilon-regret"),
-        ("action", EPSILON, 0, "epsilon-stalls"),
-        ("action", PRINTED, None, "epsilon-as-printed"),
-        ("bias", None, 0.8, "oracle-reward"),
-    ],
-)
-def test_a_planted_error_makes_its_claim_fail(
-    columns: Columns, column: str, agent: str | None, value: Any, claim: str
-) -> None:
-    """Errors: always paid, always the first lever, another agent's decay, too low biases."""
-    wrong = {name: values.copy() for name, values in columns.items()}
-    if column == "bias":
-        wrong["bias"] *= value
-    else:
-        planted = wrong[column][:, PLACE[EPSILON]] if value is None else value
-        wrong[column][:, PLACE[str(agent)]] = planted
-    assert claims(FEW, columns)[claim].holds
-    assert not claims(FEW, wrong)[claim].holds
-
-
 def test_on_another_benchmark_only_general_claims_are_made() -> None:
-    result = conduct(experiment, OTHER)
+    result = conduct(paper.experiment, OTHER)
     names = [claim.name for claim in result.score.claims]
     assert names == ["oracle-reward", "two-lever-totals", "gittins-table-time"]
     assert all(claim.holds for claim in result.score.claims)
 
 
-@pytest.mark.parametrize("settings", [replace(OTHER, runs=1), replace(FEW, runs=1)])
-def test_one_run_is_enough_for_claims_and_figures(settings: Settings) -> None:
-    result = conduct(experiment, settings)
-    assert all(claim.holds for claim in result.score.claims if claim.source == "ours")
-    assert len(draw(settings, result.columns)) == 3
-
-
 def test_spacing_levers_evenly_keeps_their_order() -> None:
     bias = np.array([[0.3, 0.9, 0.1], [0.7, 0.2, 0.71]])
-    assert evenly_spaced(bias).tolist() == [[0.5, 0.75, 0.25], [0.5, 0.25, 0.75]]
+    assert paper.evenly_spaced(bias).tolist() == [[0.5, 0.75, 0.25], [0.5, 0.25, 0.75]]
 
 
 @pytest.mark.parametrize("levers", [2, 3, 10])
@@ -133,7 +67,7 @@ def test_lais_constant_is_half_the_expected_density_of_ties(levers: int) -> None
     x = (np.arange(200_000) + 0.5) / 200_000
     density = (levers - 1) * x ** (levers - 2)
     expected = 0.5 * levers * float(np.mean(density * x * (1 - x)))
-    assert lai(levers) == pytest.approx(expected, rel=1e-8)
+    assert paper.lai(levers) == pytest.approx(expected, rel=1e-8)
 
 
 def area(x: Any, y: Any) -> float:
@@ -141,9 +75,9 @@ def area(x: Any, y: Any) -> float:
 
 
 def test_the_regions_fill_the_square_and_the_visible_faces_of_the_cube() -> None:
-    square, cube, apart = chart().panels
+    square, cube, apart = paper._best_lever_regions(FEW, {}).panels
     assert [area(region.x, region.y) for region in square.regions] == [0.5, 0.5]
-    corners = project([(0, 0, 0), (1, 0, 0), (1, 0, 1), (1, 1, 1), (0, 1, 1), (0, 1, 0)]).T
+    corners = paper.project([(0, 0, 0), (1, 0, 0), (1, 0, 1), (1, 1, 1), (0, 1, 1), (0, 1, 0)]).T
     outside = [
         region for region in cube.regions if not np.isclose(region.shade, 0.3) or len(region.x) == 4
     ]
@@ -156,14 +90,14 @@ def test_the_regions_fill_the_square_and_the_visible_faces_of_the_cube() -> None
 @pytest.mark.slow
 def test_every_claim_holds_at_the_size_of_the_reference() -> None:
     """4,000 runs: a claim fails by chance with probability below 1e-4."""
-    result = conduct(experiment, replace(experiment.full, seed=3, runs=4000))
+    result = conduct(paper.experiment, replace(paper.experiment.full, seed=3, runs=4000))
     assert {claim.verdict for claim in result.score.claims} == {"holds"}
 
 
 def test_four_runs_decide_no_claim_of_the_paper() -> None:
-    result = conduct(experiment, replace(experiment.quick, runs=4))
-    paper = {claim.name: claim.verdict for claim in result.score.claims if claim.source == "paper"}
-    assert paper == dict.fromkeys(
+    result = conduct(paper.experiment, replace(paper.experiment.quick, runs=4))
+    found = {claim.name: claim.verdict for claim in result.score.claims if claim.source == "paper"}
+    assert found == dict.fromkeys(
         ("same-asymptote", "gittins-better-early", "epsilon-stalls"), "undecided"
     )
 

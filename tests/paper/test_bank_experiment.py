@@ -4,29 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.paper import cases
 
 from bayescontrol import Stream
-from bayescontrol.lab import Claim, Columns, run_replicas
-from bayescontrol_paper.bank import (
-    AGENTS,
-    DRAWN,
-    ENOUGH,
-    MOTORS,
-    ORACLE,
-    PROBABLE,
-    Settings,
-    draw,
-    experiment,
-    predicted_times,
-    run,
-    score,
-    time_to_distinguish,
-    timed_banks,
-)
-from bayescontrol_paper.plant_units import Controlled
+from bayescontrol.lab import Claim, Columns
+from bayescontrol_paper import bank as paper
 
 #: Short runs, for what does not depend on the length.
-SMALL = Settings(runs=2, steps=20, unit_steps=300, unit_runs=1, times=2)
+SMALL = paper.Settings(runs=2, steps=20, unit_steps=300, unit_runs=1, times=2)
 NAMES = [
     "most-probable-cost", "drawn-cost", "noisy-identified", "plant-units", "predicted-times",
 ]  # fmt: skip
@@ -34,22 +19,25 @@ NAMES = [
 
 @pytest.fixture(scope="module")
 def columns() -> Columns:
-    return run_replicas(experiment, SMALL)
+    return cases.columns("bank")
 
 
 def made_up(runs: int = 40, seed: int = 0) -> dict[str, Any]:
     """Columns at which every claim holds clearly."""
     rng = np.random.default_rng(seed)
-    cost = 1e5 * np.exp(0.01 * rng.normal(size=(runs, 2, len(AGENTS))))
+    cost = 1e5 * np.exp(0.01 * rng.normal(size=(runs, 2, len(paper.AGENTS))))
     units = np.tile([0.01, 0.005, 1.1, 200.0, 3.0, 0.1], (runs, 3, 1))
-    means = np.array(list(predicted_times().values()))
+    means = np.array(list(paper.predicted_times().values()))
     times = means[:, None] * np.exp(0.05 * rng.normal(size=(runs, 3, 10)))
     return {"cost": cost, "p_true": np.full((runs, 2), 0.9), "units": units, "times": times}
 
 
 def claims(columns: Columns) -> dict[str, Claim]:
     runs = len(columns["cost"])
-    return {claim.name: claim for claim in score(Settings(runs=runs), columns).claims}
+    return {
+        claim.name: claim
+        for claim in paper.experiment.score(paper.Settings(runs=runs), columns).claims
+    }
 
 
 def test_every_claim_can_hold_and_none_is_attributed_to_the_paper() -> None:
@@ -61,24 +49,27 @@ def test_every_claim_can_hold_and_none_is_attributed_to_the_paper() -> None:
 
 @pytest.mark.parametrize(
     ("name", "agent", "limit"),
-    [("most-probable-cost", PROBABLE, 1.10), ("drawn-cost", DRAWN, 1.15)],
+    [("most-probable-cost", paper.PROBABLE, 1.10), ("drawn-cost", paper.DRAWN, 1.15)],
 )
 def test_a_cost_above_its_limit_fails(name: str, agent: str, limit: float) -> None:
-    wrong, order = made_up(), list(AGENTS)
+    wrong, order = made_up(), list(paper.AGENTS)
     for factor, verdict in ((0.97, "holds"), (1.03, "fails")):
         wrong["cost"][:, 0, order.index(agent)] = (
-            factor * limit * wrong["cost"][:, 0, order.index(ORACLE)]
+            factor * limit * wrong["cost"][:, 0, order.index(paper.ORACLE)]
         )
         assert claims(wrong)[name].verdict == verdict
 
 
 def test_the_table_of_costs_is_relative_to_the_true_plant() -> None:
     columns = made_up()
-    columns["cost"][:, :, list(AGENTS).index(DRAWN)] *= 3.0
-    rows = {row[0]: row[1:] for row in score(Settings(runs=40), columns).tables[0].rows}
-    assert list(rows) == list(AGENTS)
-    assert all(str(cell).startswith(("1.00", "0.99")) for cell in rows[ORACLE])
-    assert all(2.9 < float(str(cell).split()[0]) < 3.1 for cell in rows[DRAWN])
+    columns["cost"][:, :, list(paper.AGENTS).index(paper.DRAWN)] *= 3.0
+    rows = {
+        row[0]: row[1:]
+        for row in paper.experiment.score(paper.Settings(runs=40), columns).tables[0].rows
+    }
+    assert list(rows) == list(paper.AGENTS)
+    assert all(str(cell).startswith(("1.00", "0.99")) for cell in rows[paper.ORACLE])
+    assert all(2.9 < float(str(cell).split()[0]) < 3.1 for cell in rows[paper.DRAWN])
 
 
 def test_plants_that_are_not_identified_fail() -> None:
@@ -88,11 +79,11 @@ def test_plants_that_are_not_identified_fail() -> None:
 
 
 def test_an_expensive_gain_or_a_fall_fails_and_few_runs_are_undecided() -> None:
-    excess, largest = (Controlled._fields.index(name) for name in ("excess", "largest"))
+    excess, largest = (paper.Controlled._fields.index(name) for name in ("excess", "largest"))
     wrong = made_up()
     wrong["units"][:, 2, excess] = 0.05
     assert claims(wrong)["plant-units"].verdict == "fails"
-    wrong["units"][ENOUGH - 1 :] = np.nan
+    wrong["units"][paper.ENOUGH - 1 :] = np.nan
     assert claims(wrong)["plant-units"].verdict == "undecided"
     wrong = made_up()
     wrong["units"][0, 1, largest] = 0.6
@@ -105,22 +96,16 @@ def test_times_that_are_not_predicted_fail() -> None:
     assert claims(wrong)["predicted-times"].verdict == "fails"
 
 
-def test_replicas_depend_on_seed_and_run_only(columns: Columns) -> None:
-    again = run(SMALL, 1)
-    for name, column in columns.items():
-        assert np.array_equal(column[1], again[name], equal_nan=True), name
-
-
 def test_other_lengths_make_no_claims_but_have_tables_and_a_chart(columns: Columns) -> None:
-    found = score(SMALL, columns)
+    found = paper.experiment.score(SMALL, columns)
     assert found.claims == ()
-    assert [len(table.rows) for table in found.tables] == [len(AGENTS), 3, 3]
-    (chart,) = draw(SMALL, columns).values()
-    assert len(chart.panels) == len(MOTORS)
+    assert [len(table.rows) for table in found.tables] == [len(paper.AGENTS), 3, 3]
+    (chart,) = paper.experiment.figures(SMALL, columns).values()
+    assert len(chart.panels) == len(paper.MOTORS)
 
 
 def test_the_predicted_time_is_near_simulated_times() -> None:
     """100 runs: the standard error of the mean is about 5 %, so 35 % is seven of them."""
-    bank = timed_banks()["two tanks"]
-    times = [time_to_distinguish(bank, Stream(seed)) for seed in range(100)]
-    assert np.mean(times) == pytest.approx(predicted_times()["two tanks"], rel=0.35)
+    bank = paper.timed_banks()["two tanks"]
+    times = [paper.time_to_distinguish(bank, Stream(seed)) for seed in range(100)]
+    assert np.mean(times) == pytest.approx(paper.predicted_times()["two tanks"], rel=0.35)

@@ -1,40 +1,28 @@
 """The experiment `chain`: its claims hold, and fail for planted bugs."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
+from tests.paper import cases
 
 from bayescontrol import interact
 from bayescontrol.finite.chain import chain
-from bayescontrol.lab import Claim, Columns, conduct, run_replicas
+from bayescontrol.lab import Claim, Columns, conduct
 from bayescontrol.record import posterior
-from bayescontrol_paper.chain import (
-    AGENTS,
-    BAYES_OPTIMAL,
-    GROWING,
-    RULE,
-    Settings,
-    exact,
-    experiment,
-    growing_distribution,
-    longest_chain,
-    run,
-    score,
-)
+from bayescontrol_paper import chain as paper
 
 #: Small and quick. Our claims fail by chance with probability below 1e-5, for any seed.
-SMALL = Settings(seed=1, runs=40, steps=3000, k_max=7, scale=3, growing_steps=60)
+SMALL = paper.Settings(seed=1, runs=40, steps=3000, k_max=7, scale=3, growing_steps=60)
 
 
 @pytest.fixture(scope="module")
 def columns() -> Columns:
-    return run_replicas(experiment, SMALL)
+    return cases.columns("chain")
 
 
-def claims(settings: Settings, columns: Columns) -> dict[str, Claim]:
-    return {claim.name: claim for claim in score(settings, columns).claims}
+def claims(settings: paper.Settings, columns: Columns) -> dict[str, Claim]:
+    return {claim.name: claim for claim in paper.experiment.score(settings, columns).claims}
 
 
 def test_our_claims_hold_and_one_claim_of_the_paper_is_refuted(columns: Columns) -> None:
@@ -49,15 +37,9 @@ def test_our_claims_hold_and_one_claim_of_the_paper_is_refuted(columns: Columns)
     assert set(verdicts.values()) == {"holds"}
 
 
-def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns) -> None:
-    for name, column in run(SMALL, 7).items():
-        assert np.array_equal(column, columns[name][7], equal_nan=True)
-    assert set(columns["world"].tolist()) == {0, 1}
-
-
 def test_planning_and_holding_for_k_take_exactly_k_steps(columns: Columns) -> None:
-    for name in (BAYES_OPTIMAL, "Every(k)"):
-        times = columns["time"][:, AGENTS.index(name)]
+    for name in (paper.BAYES_OPTIMAL, "Every(k)"):
+        times = columns["time"][:, paper.AGENTS.index(name)]
         assert np.array_equal(times, np.tile(np.arange(1, 8), (SMALL.runs, 1)))
 
 
@@ -68,27 +50,7 @@ def test_the_time_of_the_compiled_rule_is_when_its_posterior_becomes_degenerate(
     agent, world = chain(k).agent(), chain(k).environment(int(columns["world"][3]))
     record = interact(agent, world, 500, seed=1, run=number, probes={"v": posterior})
     sure = record["v"].min(axis=1) == 0.0
-    assert columns["time"][3, AGENTS.index(RULE), k - 1] == np.flatnonzero(sure)[0] + 1
-
-
-@pytest.mark.parametrize(
-    ("column", "where", "factor", "claim"),
-    [
-        ("time", (slice(None), AGENTS.index("Every(k)")), 2.0, "held-mode-time"),
-        ("time", (slice(None), AGENTS.index(BAYES_OPTIMAL)), 2.0, "bayes-optimal-time"),
-        ("time", (slice(None), AGENTS.index(RULE)), 2.5, "simulated-times"),
-        ("reward_time", (), 2.5, "first-reward-time"),
-        ("silent", (), 0.0, "identified-without-reward"),
-        ("growing", (), np.inf, "growing-chain-simulated"),
-    ],
-)
-def test_a_planted_error_in_the_times_makes_its_claim_fail(
-    columns: Columns, column: str, where: Any, factor: float, claim: str
-) -> None:
-    wrong = {name: values.copy() for name, values in columns.items()}
-    wrong[column][where] *= factor
-    assert claims(SMALL, columns)[claim].holds
-    assert not claims(SMALL, wrong)[claim].holds
+    assert columns["time"][3, paper.AGENTS.index(paper.RULE), k - 1] == np.flatnonzero(sure)[0] + 1
 
 
 @pytest.mark.parametrize(("steps", "verdict"), [(100.0, "holds"), (200.0, "refuted")])
@@ -104,34 +66,33 @@ def test_claims_are_made_about_the_growing_chain_of_the_paper(
 
 
 def test_a_limit_on_the_steps_leaves_out_chains_that_would_exceed_it() -> None:
-    tight = Settings(runs=2, steps=32, k_max=3, scale=2, growing_steps=3)
-    assert [longest_chain(tight, name) for name in AGENTS] == [1] * len(AGENTS)
-    result = conduct(experiment, tight)
+    tight = paper.Settings(runs=2, steps=32, k_max=3, scale=2, growing_steps=3)
+    assert [paper.longest_chain(tight, name) for name in paper.AGENTS] == [1] * len(paper.AGENTS)
+    result = conduct(paper.experiment, tight)
     assert np.isnan(result.columns["time"][:, :, 1:]).all()
     assert all(claim.holds or claim.source == "paper" for claim in result.score.claims)
-    assert set(experiment.figures(tight, result.columns)) == {
+    assert set(paper.experiment.figures(tight, result.columns)) == {
         "identification-time",
         "growing-chain",
     }
 
 
-def test_one_run_is_enough_for_claims_and_figures() -> None:
-    single = Settings(seed=5, runs=1, steps=500, k_max=4, scale=2, growing_steps=20)
-    result = conduct(experiment, single)
-    assert all(claim.holds for claim in result.score.claims if claim.source == "ours")
-    assert len(experiment.figures(single, result.columns)) == 2
-
-
 def test_the_exact_numbers_in_the_discussion_are_correct() -> None:
-    assert exact(RULE, 12).mean == 4095
-    assert exact(BAYES_OPTIMAL, 12) == exact("Every(k)", 12) == (12.0, 0.0)
-    assert exact("Every(⌈k/2⌉)", 12).mean == 18
-    assert growing_distribution(10, "doubling").sum() == 1.0
-    assert growing_distribution(10, RULE).sum() == pytest.approx(2.367381e-30, rel=1e-6)
-    assert set(GROWING) == {RULE, "Every(s)", "Every(s²/2)", "Geometric(2/s²)", "doubling"}
+    assert paper.exact(paper.RULE, 12).mean == 4095
+    assert paper.exact(paper.BAYES_OPTIMAL, 12) == paper.exact("Every(k)", 12) == (12.0, 0.0)
+    assert paper.exact("Every(⌈k/2⌉)", 12).mean == 18
+    assert paper.growing_distribution(10, "doubling").sum() == 1.0
+    assert paper.growing_distribution(10, paper.RULE).sum() == pytest.approx(2.367381e-30, rel=1e-6)
+    assert set(paper.GROWING) == {
+        paper.RULE,
+        "Every(s)",
+        "Every(s²/2)",
+        "Geometric(2/s²)",
+        "doubling",
+    }
 
 
 def test_quick_and_full_settings_differ_only_in_size() -> None:
-    assert experiment.quick.k_max == experiment.full.k_max == 12
-    assert longest_chain(experiment.quick, RULE) == 10
-    assert longest_chain(experiment.full, RULE) == 12
+    assert paper.experiment.quick.k_max == paper.experiment.full.k_max == 12
+    assert paper.longest_chain(paper.experiment.quick, paper.RULE) == 10
+    assert paper.longest_chain(paper.experiment.full, paper.RULE) == 12

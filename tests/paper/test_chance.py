@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from bayescontrol_paper.chance import Pilot, least_successes
+from bayescontrol_paper._claims import Pilot, least_successes
 
 
 def test_the_mean_of_new_runs_is_beyond_the_margin_at_the_stated_rate() -> None:

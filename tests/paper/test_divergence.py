@@ -5,74 +5,44 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.paper import cases
 
 from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.convergence import core
 from bayescontrol.convergence.boundedness import simulate_divergences
 from bayescontrol.lab import Columns, conduct, mean_and_error, run_replicas
-from bayescontrol.lab.settings import InvalidSettings, parse
-from bayescontrol.report.build import as_object
-from bayescontrol_paper.divergence import (
-    FEWEST,
-    POLICIES,
-    SHOWN,
-    Settings,
-    band,
-    bound,
-    experiment,
-    rate,
-    step_std,
-    times,
-)
-from bayescontrol_paper.five_modes import MODES, TRUE, five_modes, under_policy
+from bayescontrol_paper import divergence as paper
+from bayescontrol_paper._five_modes import MODES, TRUE, five_modes, under_policy
 
-SMALL = Settings(runs=300, steps=400)
+SMALL = paper.Settings(runs=300, steps=400)
 
 
 @pytest.fixture(scope="module")
 def columns() -> Columns:
-    return run_replicas(experiment, SMALL)
+    return cases.columns("divergence")
 
 
 def claims(columns: Columns) -> dict[str, Any]:
-    return {claim.name: claim for claim in experiment.score(SMALL, columns).claims}
-
-
-def test_every_claim_holds_and_no_band_suffices_for_all_times(columns: Columns) -> None:
-    """False alarms: below 1 in 300 by construction; the seed is fixed."""
-    found = claims(columns)
-    assert list(found) == [
-        "posterior-bound", "two-diverge", "two-stay", "rates-by-policy", "parts-add-up",
-        "centred-on-its-mean", "band-grows-like-root-t", "no-band-for-all-times",
-    ]  # fmt: skip
-    assert [name for name, claim in found.items() if not claim.holds] == []
-    assert found["no-band-for-all-times"].ours == pytest.approx(2.0, rel=0.2)
-
-
-def test_a_band_that_stops_growing_and_weights_that_stay_are_detected(columns: Columns) -> None:
-    far = np.repeat(columns["far"][:, -1:], columns["far"].shape[1], axis=1)
-    assert claims({**columns, "far": far})["no-band-for-all-times"].verdict == "fails"
-    stuck = np.repeat(columns["posterior"][:, :1], columns["posterior"].shape[1], axis=1)
-    assert claims({**columns, "posterior": stuck})["two-diverge"].verdict == "refuted"
+    return {claim.name: claim for claim in paper.experiment.score(SMALL, columns).claims}
 
 
 def test_simulated_rates_agree_with_exact_ones_within_three_standard_errors(
     columns: Columns,
 ) -> None:
     """Two means that are not trivially zero: false alarm 1/190; the seed is fixed."""
-    t = times(SMALL)
+    t = paper.times(SMALL)
     half = t.size // 2
-    for k, policy in enumerate(POLICIES):
+    for k, policy in enumerate(paper.POLICIES):
         d = columns["under"][:, k]
         mean, error = mean_and_error((d[:, -1] - d[:, half]) / (t[-1] - t[half]))
-        assert abs(mean - rate(policy, SHOWN)) <= 3.0 * error
+        assert abs(mean - paper.rate(policy, paper.SHOWN)) <= 3.0 * error
 
 
 def test_two_modes_are_outside_the_core_and_two_are_inside() -> None:
     assert core(five_modes(), TRUE) == (0, 3, 4)
-    assert [rate(TRUE, m) > 0.0 for m in range(1, len(MODES))] == [True, True, False, False]
-    assert len({round(rate(policy, SHOWN), 6) for policy in POLICIES}) == 3
+    assert [paper.rate(TRUE, m) > 0.0 for m in range(1, len(MODES))] == [True, True, False, False]
+    assert len({round(paper.rate(policy, paper.SHOWN), 6) for policy in paper.POLICIES}) == 3
 
 
 def test_means_under_the_policy_of_the_true_mode_are_detected(
@@ -86,7 +56,7 @@ def test_means_under_the_policy_of_the_true_mode_are_detected(
         out[:] = out[true]
 
     monkeypatch.setattr(kernels.divergence, "mean_tables", wrong)
-    fewest = run_replicas(experiment, replace(SMALL, runs=FEWEST))
+    fewest = run_replicas(paper.experiment, replace(SMALL, runs=paper.FEWEST))
     assert not claims(fewest)["centred-on-its-mean"].holds
 
 
@@ -101,7 +71,7 @@ def test_means_under_the_policy_of_the_true_mode_are_detected(
 def test_the_smallest_judged_number_of_runs_detects_an_error(
     columns: Columns, column: str, factor: float, claim: str
 ) -> None:
-    few = {name: values[:FEWEST] for name, values in columns.items()}
+    few = {name: values[: paper.FEWEST] for name, values in columns.items()}
     assert claims(few)[claim].holds
     assert not claims({**few, column: factor * few[column]})[claim].holds
 
@@ -110,8 +80,8 @@ def test_a_bound_that_counts_too_much_evidence_is_violated() -> None:
     """Planted bug: evidence is overstated by a tenth."""
     modes = five_modes()
     runs = simulate_divergences(modes, TRUE, 100, 20, at=range(100))
-    assert (runs.posterior <= bound(modes, runs.d) * (1.0 + 1e-12)).all()
-    assert (runs.posterior > bound(modes, 1.1 * runs.d) * (1.0 + 1e-12)).any()
+    assert (runs.posterior <= paper.bound(modes, runs.d) * (1.0 + 1e-12)).all()
+    assert (runs.posterior > paper.bound(modes, 1.1 * runs.d) * (1.0 + 1e-12)).any()
 
 
 def test_steps_of_g_minus_G_have_the_computed_spread() -> None:
@@ -119,28 +89,15 @@ def test_steps_of_g_minus_G_have_the_computed_spread() -> None:
     runs = simulate_divergences(under_policy(TRUE), TRUE, 100, 2000, 5, at=[50], against=[1])
     late = np.diff(runs.excess(1)[:, :, TRUE], axis=1)[:, 0]
     mean, error = mean_and_error(late**2 / 50)
-    assert abs(mean - step_std(TRUE, 1) ** 2) < 4.0 * error
+    assert abs(mean - paper.step_std(TRUE, 1) ** 2) < 4.0 * error
 
 
 def test_the_band_is_twice_as_wide_when_time_is_four_times_as_long() -> None:
-    assert band(40_000, TRUE, 1) / band(10_000, TRUE, 1) == pytest.approx(2.0, rel=0.01)
-
-
-def test_too_few_runs_are_refused_and_make_no_claims() -> None:
-    with pytest.raises(InvalidSettings, match=r"runs=49: .*>= 50.* explain every claim"):
-        parse(Settings, {"runs": str(FEWEST - 1)})
-    result = conduct(experiment, Settings(runs=2, steps=200))
-    assert result.score.claims == ()
-    assert as_object(result)["experiment"] == "divergence"
-
-
-def test_at_the_smallest_size_all_our_claims_hold() -> None:
-    result = conduct(experiment, Settings(runs=FEWEST, steps=200))
-    assert [claim.name for claim in result.score.claims if not claim.holds] == []
+    assert paper.band(40_000, TRUE, 1) / paper.band(10_000, TRUE, 1) == pytest.approx(2.0, rel=0.01)
 
 
 def test_tables_describe_the_modes_and_symbols(columns: Columns) -> None:
-    overview, rates = experiment.score(SMALL, columns).tables
+    overview, rates = paper.experiment.score(SMALL, columns).tables
     assert [row[0] for row in overview.rows] == list(MODES)
     assert [row[-1] for row in overview.rows] == [
         "the true mode",
@@ -152,21 +109,8 @@ def test_tables_describe_the_modes_and_symbols(columns: Columns) -> None:
     assert rates.rows[0][-1] == "0"  # exactly: m3 is right about the lever of m*
 
 
-def test_a_replica_depends_only_on_the_seed_and_its_number() -> None:
-    few = replace(SMALL, steps=200)
-    once, again = experiment.run(few, 3), experiment.run(replace(few, runs=9), 3)
-    other = experiment.run(replace(few, seed=1), 3)
-    assert {k: v.tobytes() for k, v in once.items()} == {k: v.tobytes() for k, v in again.items()}
-    assert once["d"].tobytes() != other["d"].tobytes()
-
-
-def test_runs_that_are_too_short_are_refused() -> None:
-    with pytest.raises(InvalidSettings, match="steps=50"):
-        parse(Settings, {"steps": "50"})
-
-
 def test_the_figures_show_processes_policies_and_bands(columns: Columns) -> None:
-    charts = experiment.figures(SMALL, columns)
+    charts = paper.experiment.figures(SMALL, columns)
     assert list(charts) == ["processes", "policies", "bands"]
     parts = charts["policies"].panels[1]
     whole, *split = (series.y for series in parts.series if series.label.startswith(("d", "g")))
@@ -176,6 +120,6 @@ def test_the_figures_show_processes_policies_and_bands(columns: Columns) -> None
 @pytest.mark.slow
 def test_at_full_length_all_our_claims_hold_for_another_seed() -> None:
     """False alarms: below 1 in 300."""
-    settings = replace(experiment.full, runs=1000, seed=100)
-    found = conduct(experiment, settings).score.claims
+    settings = replace(paper.experiment.full, runs=1000, seed=100)
+    found = conduct(paper.experiment, settings).score.claims
     assert [claim.name for claim in found if not claim.holds] == []

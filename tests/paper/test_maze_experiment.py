@@ -5,69 +5,55 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.paper import cases
 
 from bayescontrol.interaction import interact
-from bayescontrol.lab import Claim, Columns, conduct, run_replicas
+from bayescontrol.lab import Claim, Columns, conduct
 from bayescontrol.mdp import Maze
 from bayescontrol.plot import mazes
 from bayescontrol.seeding import Stream
-from bayescontrol_paper.maze import (
-    AGENTS,
-    BLOCK,
-    CONSTANTS,
-    PAPER,
-    RULES,
-    Results,
-    Settings,
-    crossing,
-    experiment,
-    learner,
-    run,
-    score,
-    world,
-)
+from bayescontrol_paper import maze as paper
 
 #: Small and quick; the steps are too few to learn much.
-SMALL = Settings(seed=1, runs=2, steps=4000, window=500, shown=1000)
+SMALL = paper.Settings(seed=1, runs=2, steps=4000, window=500, shown=1000)
 
 
 @pytest.fixture(scope="module")
 def columns() -> Columns:
-    return run_replicas(experiment, SMALL)
+    return cases.columns("maze")
 
 
-def learned(settings: Settings, **changes: Any) -> Columns:
+def learned(settings: paper.Settings, **changes: Any) -> Columns:
     """Columns as after learning: the known reward of each agent with a little noise."""
     rng = np.random.default_rng(0)
-    plan = world("three-cups").plan
-    earned = {RULES[0]: 0.99, RULES[1]: 0.99, learner(200): 0.64, learner(30): 0.85}
-    level = np.array([earned.get(name, 0.221 / plan.gain) * plan.gain for name in AGENTS])
-    late = level + 0.003 * rng.normal(size=(settings.runs, len(AGENTS)))
-    blocks = settings.steps // BLOCK
+    plan = paper.world("three-cups").plan
+    earned = {
+        paper.RULES[0]: 0.99,
+        paper.RULES[1]: 0.99,
+        paper.learner(200): 0.64,
+        paper.learner(30): 0.85,
+    }
+    level = np.array([earned.get(name, 0.221 / plan.gain) * plan.gain for name in paper.AGENTS])
+    late = level + 0.003 * rng.normal(size=(settings.runs, len(paper.AGENTS)))
+    blocks = settings.steps // paper.BLOCK
     reward = np.repeat(late[:, :, None], blocks, axis=2)
     reward[:, 0, : blocks // 5] = 0.0
-    visits = np.ones((settings.runs, len(AGENTS), 2, 49, 4), np.int32)
+    visits = np.ones((settings.runs, len(paper.AGENTS), 2, 49, 4), np.int32)
     return {"reward": reward, "late": late, "visits": visits, **changes}
 
 
-def claims(settings: Settings, columns: Columns) -> dict[str, Claim]:
-    return {claim.name: claim for claim in score(settings, columns).claims}
-
-
-def test_a_replica_is_a_function_of_the_settings_and_its_number(columns: Columns) -> None:
-    for name, column in run(SMALL, 1).items():
-        assert np.array_equal(column, columns[name][1])
-    assert not np.array_equal(columns["reward"][0], columns["reward"][1])
+def claims(settings: paper.Settings, columns: Columns) -> dict[str, Claim]:
+    return {claim.name: claim for claim in paper.experiment.score(settings, columns).claims}
 
 
 def test_the_columns_agree_with_records_of_interact(columns: Columns) -> None:
-    mdp, start, name = world("three-cups").mdp, int(columns["start"][0]), RULES[1]
+    mdp, start, name = paper.world("three-cups").mdp, int(columns["start"][0]), paper.RULES[1]
     streams = (Stream.named(1, 0, name), Stream.named(1, 0, "environment"))
-    agent = AGENTS[name](SMALL, mdp, start)
+    agent = paper.AGENTS[name](SMALL, mdp, start)
     record = interact(agent, mdp.environment(start), SMALL.steps, streams=streams)
-    reward, place = record.observations["reward"], list(AGENTS).index(name)
+    reward, place = record.observations["reward"], list(paper.AGENTS).index(name)
     np.testing.assert_array_equal(
-        columns["reward"][0, place], reward.reshape(-1, BLOCK).mean(axis=1)
+        columns["reward"][0, place], reward.reshape(-1, paper.BLOCK).mean(axis=1)
     )
     assert columns["late"][0, place] == reward[-500:].mean()
     states = np.append(start, record.observations["state"])
@@ -79,20 +65,20 @@ def test_the_columns_agree_with_records_of_interact(columns: Columns) -> None:
 
 
 def test_different_runs_start_in_different_cells() -> None:
-    starts = {int(run(replace(SMALL, steps=BLOCK), i)["start"]) for i in range(5)}
+    starts = {int(paper.run(replace(SMALL, steps=paper.BLOCK), i)["start"]) for i in range(5)}
     assert len(starts) > 1
 
 
 def test_short_runs_make_no_claims_about_learning(columns: Columns) -> None:
     assert not claims(SMALL, columns)  # other settings make no claims at all
-    plain = Settings(seed=1, runs=2, steps=4000)
+    plain = paper.Settings(seed=1, runs=2, steps=4000)
     assert list(claims(plain, columns)) == ["optimum"]
     assert claims(plain, columns)["optimum"].holds
 
 
 @pytest.mark.parametrize("size", ["quick", "full"])
 def test_expected_results_make_all_our_claims_hold(size: str) -> None:
-    settings = getattr(experiment, size)
+    settings = getattr(paper.experiment, size)
     judged = claims(settings, learned(settings))
     assert list(judged) == [
         "optimum", "rule-near-optimal", "rule-beats-R30", "rule-beats-R200", "rule-beats-R5",
@@ -105,27 +91,27 @@ def test_expected_results_make_all_our_claims_hold(size: str) -> None:
 @pytest.mark.parametrize(
     ("agent", "factor", "claim"),
     [
-        (RULES[0], 0.93, "rule-near-optimal"),
-        (RULES[1], 0.93, "rule-near-optimal"),
-        (RULES[1], 0.8, "rule-beats-R30"),
-        (RULES[0], 0.6, "rule-beats-R200"),
-        (RULES[0], 0.6, "rule-beats-R5"),
-        (learner(5), 1.1, "R5-cup-cycle"),
+        (paper.RULES[0], 0.93, "rule-near-optimal"),
+        (paper.RULES[1], 0.93, "rule-near-optimal"),
+        (paper.RULES[1], 0.8, "rule-beats-R30"),
+        (paper.RULES[0], 0.6, "rule-beats-R200"),
+        (paper.RULES[0], 0.6, "rule-beats-R5"),
+        (paper.learner(5), 1.1, "R5-cup-cycle"),
     ],
 )
 def test_a_planted_loss_makes_its_claim_fail(agent: str, factor: float, claim: str) -> None:
-    settings = experiment.full
+    settings = paper.experiment.full
     right = learned(settings)
     wrong = {name: values.copy() for name, values in right.items()}
-    wrong["late"][:, list(AGENTS).index(agent)] *= factor
+    wrong["late"][:, list(paper.AGENTS).index(agent)] *= factor
     assert claims(settings, right)[claim].holds
     assert not claims(settings, wrong)[claim].holds
 
 
 def test_thresholds_are_stricter_at_full_size() -> None:
-    late = learned(experiment.full)["late"]
+    late = learned(paper.experiment.full)["late"]
     late[:, :2] *= 0.97
-    for settings, holds in ((experiment.quick, True), (experiment.full, False)):
+    for settings, holds in ((paper.experiment.quick, True), (paper.experiment.full, False)):
         observed = learned(settings, late=late[: settings.runs])
         assert claims(settings, observed)["rule-near-optimal"].holds is holds
 
@@ -134,20 +120,20 @@ def test_the_crossing_is_where_the_cumulative_reward_stays_ahead() -> None:
     behind = np.full((1, 10), 1.0)
     ahead = np.array([[0.0, 2.0, 2.0, 0.0, 0.0, 3.0, 3.0, 3.0, 3.0, 3.0]])
     # The lead is -1, 0, 1, 0, -1, 1 …: it stays ahead from the end of the fifth block on.
-    assert crossing(ahead, behind) == 5 * BLOCK
-    assert crossing(behind + 1, behind) == 0
-    assert crossing(behind, behind) == np.inf
+    assert paper.crossing(ahead, behind) == 5 * paper.BLOCK
+    assert paper.crossing(behind + 1, behind) == 0
+    assert paper.crossing(behind, behind) == np.inf
 
 
 @pytest.mark.parametrize("reward", [0.3301, 0.29])
 def test_the_papers_numbers_for_its_own_map_are_not_comparable(
     reward: float,
 ) -> None:
-    settings = experiment.full
+    settings = paper.experiment.full
     columns = learned(settings)
     columns["reward"][:, 0] = np.where(np.arange(500) < 62, 0.28, 0.38)
-    columns["reward"][:, list(AGENTS).index(learner(30))] = reward
-    columns["late"][:, list(AGENTS).index(learner(30))] *= reward / 0.3301
+    columns["reward"][:, list(paper.AGENTS).index(paper.learner(30))] = reward
+    columns["late"][:, list(paper.AGENTS).index(paper.learner(30))] *= reward / 0.3301
     found = claims(settings, columns)
     assert found["crossing-step"].ours == (124_000.0 if reward == 0.3301 else 68_000.0)
     for name in ("crossing-step", "paper-order"):
@@ -157,18 +143,22 @@ def test_the_papers_numbers_for_its_own_map_are_not_comparable(
 
 def test_the_cup_cycle_is_reported_as_a_share_of_the_runs() -> None:
     """The mean is not restricted to runs near the expected value."""
-    settings = experiment.quick
+    settings = paper.experiment.quick
     columns = learned(settings)
-    columns["late"][:, list(AGENTS).index(learner(5))] = [0.221] * 5 + [0.341, 0.341, 0.301]
+    columns["late"][:, list(paper.AGENTS).index(paper.learner(5))] = [0.221] * 5 + [
+        0.341,
+        0.341,
+        0.301,
+    ]
     claim = claims(settings, columns)["R5-cup-cycle"]
     assert (claim.ours, claim.holds) == (0.625, True)
     assert "5 of 8 runs; mean reward of all runs 0.261 ± 0.020" in claim.reason
-    columns["late"][4, list(AGENTS).index(learner(5))] = 0.3
+    columns["late"][4, list(paper.AGENTS).index(paper.learner(5))] = 0.3
     assert not claims(settings, columns)["R5-cup-cycle"].holds
 
 
 def test_a_crossing_that_does_not_happen_is_reported_as_not_yet() -> None:
-    settings = experiment.quick
+    settings = paper.experiment.quick
     columns = learned(settings)
     columns["reward"][:, 0] = 0.0
     claim = claims(settings, columns)["crossing-step"]
@@ -176,26 +166,30 @@ def test_a_crossing_that_does_not_happen_is_reported_as_not_yet() -> None:
 
 
 def test_the_table_shows_the_papers_numbers_next_to_ours(columns: Columns) -> None:
-    (table,) = score(SMALL, columns).tables
-    assert [row[0] for row in table.rows] == list(AGENTS)
+    (table,) = paper.experiment.score(SMALL, columns).tables
+    assert [row[0] for row in table.rows] == list(paper.AGENTS)
     assert [row[2] for row in table.rows] == [
         "0.3582 ± 0.0038", "", "0.2314 ± 0.0024", "0.3056 ± 0.0063", "0.2049 ± 0.0012",
     ]  # fmt: skip
-    assert set(PAPER) == {RULES[0], *map(learner, CONSTANTS)}
+    assert set(paper.PAPER) == {paper.RULES[0], *map(paper.learner, paper.CONSTANTS)}
 
 
 def test_the_cup_cycle_earns_less_than_the_optimum(columns: Columns) -> None:
-    observed = Results(SMALL, columns)
+    observed = paper.Results(SMALL, columns)
     assert observed.cup_cycle == pytest.approx(0.225200065, abs=1e-9)
     assert observed.optimum == pytest.approx(0.3651619155, abs=1e-10)
 
 
 def test_one_run_is_enough_for_claims_and_figures() -> None:
     for layout in ("three-cups", "corridor"):
-        single = Settings(runs=1, steps=1000, layout=layout)
-        result = conduct(experiment, single)
+        single = paper.Settings(runs=1, steps=1000, layout=layout)
+        result = conduct(paper.experiment, single)
         assert all(claim.holds for claim in result.score.claims)
-        assert set(experiment.figures(single, result.columns)) == {"setup", "behaviour", "learning"}
+        assert set(paper.experiment.figures(single, result.columns)) == {
+            "setup",
+            "behaviour",
+            "learning",
+        }
 
 
 def test_a_map_shows_the_most_frequent_action_of_visited_cells() -> None:
@@ -227,5 +221,5 @@ def test_a_membrane_is_drawn_wherever_a_move_is_possible_in_one_direction_only()
 @pytest.mark.slow
 def test_the_claims_hold_at_full_size() -> None:
     """The seed is fixed; the rule is several standard errors above its threshold."""
-    result = conduct(experiment, experiment.full)
+    result = conduct(paper.experiment, paper.experiment.full)
     assert all(claim.holds for claim in result.score.claims if claim.source == "ours")

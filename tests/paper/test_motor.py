@@ -7,20 +7,12 @@ import pytest
 
 from bayescontrol import Stream, interact
 from bayescontrol.bank import Bank
-from bayescontrol_paper.motor import (
-    PLANTS,
-    SCENARIOS,
-    Motor,
-    draw_motor,
-    interacting_agent,
-    motor_cost,
-    setpoint,
-)
+from bayescontrol_paper import _motor as motors
 
 
 def test_the_plants_are_sampled_from_the_differential_equation() -> None:
     """J dw/dt = -(b + K²/R) w + K/R u with constant u, by small Euler steps."""
-    for plant in PLANTS:
+    for plant in motors.PLANTS:
         w, u, steps = 3.0, 2.0, 20_000
         for _ in range(steps):
             torque = -(plant.friction + 0.05**2) * w + plant.sign * 0.05 * u
@@ -31,23 +23,23 @@ def test_the_plants_are_sampled_from_the_differential_equation() -> None:
 
 def single(plant: Any, noise: float = 1.0) -> Any:
     """Return the agent with the filter and the controller of one plant."""
-    return Bank([plant.mode(noise)], setpoint=setpoint).agent()
+    return Bank([plant.mode(noise)], setpoint=motors.setpoint).agent()
 
 
 def test_every_controller_brings_its_plant_to_the_setpoint() -> None:
-    for plant in PLANTS:
-        motor, agent = Motor({0: plant}), single(plant)
+    for plant in motors.PLANTS:
+        motor, agent = motors.Motor({0: plant}), single(plant)
         for _ in range(99):
             u = agent.act(Stream(0))
             a, g = plant.coefficients
             motor.speed, motor.k = a * motor.speed + g * u, motor.k + 1
             agent.observe(u, motor.speed)
-        assert motor.speed == pytest.approx(setpoint(99), abs=0.3), plant
+        assert motor.speed == pytest.approx(motors.setpoint(99), abs=0.3), plant
 
 
 def test_the_filter_knows_the_speed_better_than_the_sensor() -> None:
-    plant, rng = PLANTS[0], Stream(1)
-    motor, agent, errors = Motor({0: plant}, noise=5.0), single(plant, 5.0), []
+    plant, rng = motors.PLANTS[0], Stream(1)
+    motor, agent, errors = motors.Motor({0: plant}, noise=5.0), single(plant, 5.0), []
     for _ in range(500):
         agent.observe(1.0, motor.respond(1.0, rng))
         *_, speed, variance = agent.belief.save()["state/0"][0]
@@ -59,10 +51,10 @@ def test_the_filter_knows_the_speed_better_than_the_sensor() -> None:
 
 def test_a_low_cost_does_not_show_that_an_agent_follows_the_load() -> None:
     """A single controller for a heavy load is cheaper than the controller of the true plant."""
-    true, heavy = PLANTS[3], PLANTS[10]
+    true, heavy = motors.PLANTS[3], motors.PLANTS[10]
 
     def cost(plant: Any) -> float:
-        motor = Motor({0: true})
+        motor = motors.Motor({0: true})
         interact(single(plant), motor, 1000, seed=7)
         return motor.cost
 

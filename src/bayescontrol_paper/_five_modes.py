@@ -14,11 +14,14 @@ from typing import Final
 import numpy as np
 
 from bayescontrol.finite.tabular import Labels, TabularModes
-from bayescontrol_paper.chance import Pilot
-from bayescontrol_paper.diagrams import with_policy
+from bayescontrol.plot.chart import Colour
+from bayescontrol_paper._claims import Pilot
+from bayescontrol_paper._diagrams import with_policy
 
 MODES: Final = ("m*", "m1", "m2", "m3", "m4")
 TRUE: Final = 0
+#: The colours of the modes in figures.
+COLOURS: Final[tuple[Colour, ...]] = ("ink", "vermillion", "orange", "blue", "green")
 
 #: The joint weight of m1 and m2 in a pilot, by its number of steps:
 #: bayescontrol run vanishing --seed 1000 --runs 1000, and the same with

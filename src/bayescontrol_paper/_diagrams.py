@@ -19,9 +19,11 @@ import numpy as np
 from bayescontrol import Record, TabularModes, kernels
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.convergence.worlds import World
+from bayescontrol.lab import Columns
 from bayescontrol.mdp import MDP, stationary_distribution
-from bayescontrol.plot.chart import Chart, Colour, Dash, Panel
+from bayescontrol.plot.chart import Colour, Dash, Panel
 from bayescontrol.plot.graph import Area, Edge, Graph, Node
+from bayescontrol_paper._figures import Figure
 
 #: The position of each state, by its label.
 Places: TypeAlias = Mapping[str, tuple[float, float]]
@@ -70,8 +72,13 @@ def state_path(modes: TabularModes, record: Record) -> IntArray:
     return np.append(x, modes.successor[x[-1], a[-1], o[-1]])
 
 
-def interaction_system() -> Chart:
-    """Draw the model of interactions: an agent P and an environment Q make one stream."""
+def interaction(settings: object, columns: Columns) -> Figure:
+    """The interaction system
+
+    The agent P chooses an action aₜ, the environment Q answers with an observation oₜ, and so on
+    without end. Each may depend on all that came before it in the stream, and on nothing else of
+    the other system. Together P and Q are a probability distribution over streams.
+    """
     row = [Node("ao"[i % 2] + "₁₂₃₄"[i // 2], 1.3 * (i - 3.5), 0.0) for i in range(8)]
     agent = Node("P", 0.0, 1.7, 0.35, "blue", "the agent, which chooses the actions")
     world = Node("Q", 0.0, -1.7, 0.35, "orange", "the environment, which answers")
@@ -80,15 +87,8 @@ def interaction_system() -> Chart:
     edges += [Edge("Q", node.name, colour="orange", bend=0.0) for node in row[1::2]]
     areas = [Area("agent", ["P"], "blue"), Area("environment", ["Q"], "orange", side="below")]
     graph = Graph("an agent and an environment make a stream", [agent, *row, world], edges, areas)
-    return Chart(
-        "The interaction system",
-        [Panel("", "time", "systems", [], graphs=[graph])],
-        "The agent P chooses an action aₜ, the environment Q answers with an observation oₜ, and "
-        "so on without end. Each may depend on all that came before it in the stream, and on "
-        "nothing else of the other system. Together P and Q are a probability distribution over "
-        "streams.",
-        paper={1: ""},
-    )
+    panel = Panel("", "time", "systems", [], graphs=[graph])
+    return Figure([panel], paper={1: ""})
 
 
 def nodes(

@@ -1,0 +1,452 @@
+"""What the experiments share: settings, tests of means, and the claims and tables they all make.
+
+    @dataclass(frozen=True)
+    class Settings(Size):
+        runs: Runs = 1000
+
+    z = |mean - expected| / (s/√n)          deviation in standard errors
+    z ≤ t_{n-1} quantile of 1 - α/(2 k)     accepted for k means, with false-alarm rate α
+
+Values that are equal in all runs have no standard error. They are shown as one number and must
+match the expected value to 1e-9.
+
+Where theory gives no expected value, the threshold comes from a pilot: N earlier runs on another
+seed. The mean of n new runs is then within t_{N-1} s √(1/n + 1/N) of the pilot's mean, or within
+Bernstein's margins for values in [0, 1]. The number of successes in n new runs has a
+Beta-binomial distribution.
+
+A claim that names its `place` in the paper is a claim of the paper, else it is ours. `origin` is
+the origin of its threshold. An experiment whose claims need a minimum number of runs declares it:
+`runs: Annotated[int, Meta(ge=FEWEST, description=MINIMUM_RUNS)] = 1000`.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Meta
+
+from bayescontrol import TabularModes
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol.lab import Claim, Columns, Score, Table, mean_and_error, wilson
+from bayescontrol.report.tables import with_error
+from bayescontrol.seeding import Stream
+from bayescontrol.statistics import bernstein
+from bayescontrol.statistics.intervals import t_quantile
+
+Seed: TypeAlias = Annotated[int, Meta(ge=0, description="seed of all random numbers")]
+#: The cells of a row of a table.
+Row: TypeAlias = Sequence[str | float | int]
+Runs: TypeAlias = Annotated[int, Meta(ge=1, description="number of replicas")]
+
+MINIMUM_RUNS: Final = "number of replicas; with fewer, chance could explain every claim"
+
+#: Rounding error, relative to the size of a value.
+ROUNDING: Final = 1e-12
+#: The origin of the threshold `ROUNDING`, for claims.
+ROUNDING_ORIGIN: Final = f"theory, {ROUNDING:g} allowed for rounding"
+_EXACT: Final = 1e-9
+#: Weights below this are shown as "below 1e-12".
+_SMALL: Final = 1e-12
+#: Standard errors below this are shown with one digit.
+_TINY: Final = 1e-6
+#: A mean difference above this many standard errors counts as positive.
+_CLEAR: Final = 2.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """The settings of every experiment."""
+
+    seed: Seed = 0
+    runs: Runs = 100
+
+
+def named_streams(seed: int, run: int, agent: str, environment: str) -> tuple[Stream, Stream]:
+    """Return the streams of an agent and of its environment, which other agents may share."""
+    return Stream.named(seed, run, agent), Stream.named(seed, run, environment)
+
+
+# -- columns -----------------------------------------------------------------------------------
+
+
+def by_name(names: Iterable[str], column: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    """Split column[run, k, …] along k: return a dict from names[k] to column[:, k, …].
+
+    >>> by_name(["a", "b"], np.array([[1, 2], [3, 4]]))["b"]
+    array([2, 4])
+    """
+    return dict(zip(names, np.moveaxis(column, 1, 0), strict=True))
+
+
+def by_names(
+    outer: Iterable[str], inner: Collection[str], column: npt.NDArray[Any]
+) -> dict[str, dict[str, npt.NDArray[Any]]]:
+    """Split column[run, j, k, …] along j and k; the result has the keys outer[j], then inner[k]."""
+    return {name: by_name(inner, part) for name, part in by_name(outer, column).items()}
+
+
+def without_nan(column: FloatArray) -> FloatArray:
+    """Return the runs in which the column was measured."""
+    return np.asarray(column[~np.isnan(column).any(axis=tuple(range(1, column.ndim)))])
+
+
+def window_means(runs: FloatArray, width: int) -> FloatArray:
+    """Return the means of runs[run, t] over windows of `width` steps; the rest is left out.
+
+    >>> window_means(np.array([[1, 3, 5, 7, 9]]), 2)
+    array([[2., 6.]])
+    """
+    whole = runs.shape[1] // width * width
+    return np.asarray(runs[:, :whole].reshape(len(runs), -1, width).mean(axis=2))
+
+
+# -- tests of means ----------------------------------------------------------------------------
+
+
+class MeanTest(NamedTuple):
+    """The largest deviation of some means from their expected values, in standard errors.
+
+    The false-alarm rate in the sentence is that of all claims of an experiment together.
+    """
+
+    z: float
+    allowed: float
+    means: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether chance explains the deviation."""
+        return self.z <= self.allowed
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        worst = f", the worst of {self.means} means" if self.means > 1 else ""
+        return (
+            f"z = {self.z:.1f} standard errors off{worst}; up to {self.allowed:.1f} is chance "
+            "(false alarms: 1 in 1000)"
+        )
+
+
+class Pilot(NamedTuple):
+    """Mean and standard deviation over the runs of a pilot.
+
+    >>> pilot = Pilot(0.9, 0.05, 20)
+    >>> round(pilot.margin(2, 1e-3), 3), round(pilot.bernstein_margin(200, 1e-3), 3)
+    (0.144, 0.318)
+    """
+
+    mean: float
+    sd: float
+    runs: int
+
+    def margin(self, n: int, false_alarm_rate: float) -> float:
+        """Return how far the mean of n new runs may differ from the mean of the pilot."""
+        t = float(t_quantile(1 - false_alarm_rate / 2, self.runs - 1))
+        return t * self.sd * math.sqrt(1 / n + 1 / self.runs)
+
+    def bernstein_margin(self, n: int, false_alarm_rate: float) -> float:
+        """Return how far the mean of n new runs may differ from the pilot's, for values in [0, 1].
+
+        It is the sum of two Bernstein margins, one per sample, each at half the false-alarm rate.
+        Use it where the values are far from normally distributed.
+        """
+        rate = false_alarm_rate / 2
+        return float(sum(bernstein(self.sd**2, size, rate) for size in (n, self.runs)))
+
+
+def longest_pilot(pilots: Mapping[int, Pilot], steps: int) -> tuple[Pilot, str]:
+    """Return the longest pilot that is not longer than our runs, and its description.
+
+    >>> longest_pilot({200: Pilot(0.1, 0.2, 50), 500: Pilot(0.0, 0.1, 50)}, 400)[1]
+    'pilot on seed 1000, 50 runs of 200 steps'
+    """
+    pilot_steps = max(length for length in pilots if length <= steps)
+    pilot = pilots[pilot_steps]
+    return pilot, f"pilot on seed 1000, {pilot.runs:,} runs of {pilot_steps:,} steps"
+
+
+def least_successes(n: int, pilot: tuple[int, int], false_alarm_rate: float) -> int:
+    """Return the fewest successes in n new runs that chance explains.
+
+    `pilot` is (successes, runs). With a uniform prior on the success rate, fewer successes have a
+    probability of at most `false_alarm_rate`.
+
+    >>> least_successes(8, (30, 40), 0.01), least_successes(200, (200, 200), 0.001)
+    (2, 191)
+    """
+    from scipy.special import betaln  # type: ignore[import-untyped] # takes 0.5 s to load
+
+    a, b, k = pilot[0] + 1, pilot[1] - pilot[0] + 1, np.arange(n + 1)
+    log_p = betaln(k + a, n - k + b) - betaln(a, b) - betaln(k + 1, n - k + 1)
+    return int(np.searchsorted((np.exp(log_p) / (n + 1)).cumsum(), false_alarm_rate, side="right"))
+
+
+def share_and_error(hits: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the share of runs with a hit, and its error: a quarter of Wilson's 95 % interval.
+
+    >>> share, error = share_and_error(np.array([True, True, False, True]))
+    >>> share, round(error, 3)
+    (0.75, 0.163)
+    """
+    low, high = wilson(hits.sum(), hits.size)
+    return float(hits.mean()), float(high - low) / 4
+
+
+def compare_means(runs: FloatArray, expected: FloatArray, false_alarm_rate: float) -> MeanTest:
+    """Compare the means over the first axis, the independent runs, with their expected values.
+
+    `false_alarm_rate` is that of all means together.
+
+    >>> runs = np.array([[0.1, 0.5], [0.3, 0.5]] * 5)
+    >>> [compare_means(runs, np.array([0.2, x]), 0.01).z for x in (0.5, 0.6)]
+    [0.0, inf]
+    """
+    mean, error = mean_and_error(runs)
+    gap = np.abs(mean - expected)
+    gap = np.where(gap <= _EXACT, 0.0, gap)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(gap == 0.0, 0.0, gap / error)
+    allowed = t_quantile(1 - false_alarm_rate / (2 * gap.size), len(runs) - 1)
+    return MeanTest(float(z.max()), float(allowed), int(gap.size))
+
+
+def clearly_positive(differences: FloatArray) -> bool:
+    """Return whether the mean difference is positive by more than two standard errors."""
+    mean, error = mean_and_error(differences)
+    return bool(mean > _CLEAR * error)
+
+
+def is_unclear(differences: FloatArray) -> bool:
+    """Return whether the mean difference is within two standard errors of 0, or unknown."""
+    mean, error = mean_and_error(differences)
+    return not abs(mean) > _CLEAR * error
+
+
+def measured(runs: FloatArray) -> tuple[float, float | None]:
+    """Return mean and standard error, rounded for claims.
+
+    The error is None if all runs agree, or if there is only one run.
+
+    >>> measured(np.array([1.0, 2.0, 3.0]))[0], measured(np.array([0.1 + 0.2, 0.3]))
+    (2.0, (0.3, None))
+    """
+    mean, error = (float(value) for value in mean_and_error(runs))
+    if np.ptp(runs) <= ROUNDING * max(1.0, abs(mean)):
+        return round(mean, 12) if abs(mean) > _SMALL else mean, None
+    if error < _TINY:
+        return (mean if abs(mean) > 1e3 * error else float(f"{mean:.1g}")), float(f"{error:.1g}")
+    return mean, error if math.isfinite(error) else None
+
+
+def format_mean(runs: FloatArray) -> str:
+    """Format mean ± standard error for a table; one number if all runs agree.
+
+    >>> [format_mean(np.array(runs)) for runs in ([1.0, 2.0, 3.0], [0.5, 0.5], [0, 1e-90])]
+    ['2.00 ± 0.58', '0.5', 'below 1e-12']
+    """
+    mean, error = measured(runs)
+    return format_weight(mean) if 0.0 < abs(mean) < _SMALL else with_error(mean, error)
+
+
+def mean_with_error(runs: ArrayLike) -> str:
+    """Format mean ± standard error for a table, also if all runs agree.
+
+    >>> mean_with_error([1.0, 2.0, 3.0]), mean_with_error([0.5, 0.5])
+    ('2.00 ± 0.58', '0.5 ± 0')
+    """
+    mean, error = mean_and_error(runs)
+    return with_error(float(mean), float(error))
+
+
+def format_weight(weight: float) -> str:
+    """Format a probability to two digits, or as "below 1e-12"."""
+    return f"{weight:.2g}" if weight >= _SMALL else f"below {_SMALL:.0e}"
+
+
+def ratio_and_error(a: FloatArray, b: FloatArray) -> tuple[float, float | None]:
+    """Return the ratio of two means over the same runs, and its standard error to first order.
+
+    >>> ratio_and_error(np.array([1.0, 3.0]), np.array([2.0, 6.0]))
+    (0.5, None)
+    """
+    ratio = float(a.mean() / b.mean())
+    return ratio, measured((a - ratio * b) / b.mean())[1]
+
+
+# -- claims ------------------------------------------------------------------------------------
+
+
+def _source(place: str) -> Literal["paper", "ours"]:
+    return "paper" if place else "ours"
+
+
+def equality(
+    name: str, claim: str, expected: float | str, ours: float | str, reason: str = "", *,
+    place: str = "", origin: str = "", exact: bool = False, also: bool = True,
+    undecided: bool = False,
+) -> Claim:  # fmt: skip
+    """Claim that our value equals the expected one. If `also` is false, the claim does not hold."""
+    return Claim(
+        name, claim, _source(place), expected, ours, None, ours == expected and also, reason,
+        place=place, exact=exact, threshold_origin=origin, undecided=undecided,
+    )  # fmt: skip
+
+
+def zero_claim(
+    name: str, claim: str, values: FloatArray, reason: str = "", *, place: str = "",
+    origin: str = ROUNDING_ORIGIN, error: float | None = None, also: bool = True,
+) -> Claim:  # fmt: skip
+    """Claim that all values are zero, except for rounding; show the largest magnitude."""
+    largest = float(np.abs(values).max())
+    return Claim(
+        name, claim, _source(place), 0.0, largest, error, largest <= ROUNDING and also, reason,
+        place=place, threshold_origin=origin,
+    )  # fmt: skip
+
+
+def near(
+    name: str, claim: str, expected: float, values: FloatArray, margin: float, reason: str = "", *,
+    place: str = "", origin: str, undecided: bool = False,
+) -> Claim:  # fmt: skip
+    """Claim that the mean of the values is within a margin of the expected value."""
+    mean, error = (float(value) for value in mean_and_error(values))
+    return Claim(
+        name, claim, _source(place), expected, mean, error, abs(mean - expected) <= margin, reason,
+        place=place, threshold_origin=origin, undecided=undecided,
+    )  # fmt: skip
+
+
+def means_claim(
+    name: str, claim: str, runs: FloatArray, expected: FloatArray, false_alarm_rate: float, *,
+    shown: int = 0, about: str = "", also: bool = True,
+) -> Claim:  # fmt: skip
+    """Claim that the mean of runs[:, k] is expected[k] for every k; show the mean k = `shown`.
+
+    `about` is the beginning of the reason. If `also` is false, the claim does not hold.
+    """
+    test = compare_means(runs, expected, false_alarm_rate)
+    return Claim(
+        name, claim, "ours", float(expected[shown]), *measured(runs[:, shown]),
+        test.holds and also, about + test.sentence,
+        threshold_origin="theory: exact means, Student's margin",
+    )  # fmt: skip
+
+
+def positive(
+    name: str, claim: str, expected: str, shown: FloatArray, differences: FloatArray,
+    reason: str = "", *, place: str = "", decided: bool = False,
+    origin: str = "theory: two standard errors of the differences, run by run",
+) -> Claim:  # fmt: skip
+    """Claim that the mean difference is positive by two standard errors; show the mean of `shown`.
+
+    The claim is undecided if 0 is within two standard errors, unless it is `decided` in any case.
+    """
+    return Claim(
+        name, claim, _source(place), expected, *measured(shown), clearly_positive(differences),
+        reason, place=place, threshold_origin=origin,
+        undecided=is_unclear(differences) and not decided,
+    )  # fmt: skip
+
+
+def at_most(
+    name: str, limit: float, values: FloatArray, baseline: FloatArray | None, claim: str,
+    reason: str, threshold_origin: str = "requirement",
+) -> Claim:  # fmt: skip
+    """Claim that a mean, divided by that of the baseline if there is one, is below the limit.
+
+    The claim is undecided if the limit is within two standard errors.
+    """
+    margin = (limit if baseline is None else limit * baseline) - values
+    ours = measured(values) if baseline is None else ratio_and_error(values, baseline)
+    return Claim(
+        name, claim, "ours", f"<= {limit:g}", *ours, clearly_positive(margin), reason,
+        undecided=is_unclear(margin), threshold_origin=threshold_origin,
+    )  # fmt: skip
+
+
+def vanishes(
+    name: str, claim: str, start: float, values: FloatArray, pilot: Pilot, called: str,
+    reason: str = "", *, place: str = "", small_as_text: bool = False,
+) -> Claim:  # fmt: skip
+    """Claim that values in [0, 1], which began at `start`, vanish as they did in the pilot.
+
+    `called` describes the pilot. A tiny mean is shown as a text, without an error, if
+    `small_as_text` is true.
+    """
+    mean, error = measured(values)
+    limit = pilot.mean + pilot.bernstein_margin(len(values), 1e-3)
+    is_tiny = small_as_text and format_weight(mean) == format_weight(0.0)
+    return Claim(
+        name, claim, _source(place), f"→ 0, from {start:.3g}",
+        format_weight(mean) if is_tiny else mean, None if is_tiny else error, mean <= limit,
+        reason or ("" if mean <= limit else f"it is above {limit:.2g}"), place=place,
+        threshold_origin=f"{called}; at most {limit:.2g} (false alarms: 1 in 1000)",
+    )  # fmt: skip
+
+
+# -- scores and tables -------------------------------------------------------------------------
+
+
+def paragraphs(function: Callable[..., object], **values: object) -> list[str]:
+    """Return the paragraphs of a docstring, each as one line; names in braces become values."""
+    text = inspect.cleandoc(function.__doc__ or "").format(**values)
+    return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+
+
+class Rows(NamedTuple):
+    """A table without its title and note; the cells of the header are separated by " | ".
+
+    `values` are the values of names in the title and the note, besides settings and runs.
+    """
+
+    header: str
+    rows: Iterable[Row]
+    values: Mapping[str, object] = {}
+    paper: int = 0
+
+
+class Scored:
+    """The claims of an experiment, if there are at least `fewest` runs, and its tables.
+
+    The docstring of a function for a table is the title of the table and its note.
+    """
+
+    def __init__(
+        self, claims: Callable[[Any, Columns], Iterable[Claim]],
+        *tables: Callable[[Any, Columns], Rows], fewest: int = 1,
+    ) -> None:  # fmt: skip
+        self.claims, self.tables, self.fewest = claims, tables, fewest
+
+    def __call__(self, settings: object, columns: Columns) -> Score:
+        """Make the claims and the tables."""
+        tables, runs = [], len(next(iter(columns.values())))
+        for make in self.tables:
+            header, rows, values, paper = make(settings, columns)
+            title, *note = paragraphs(make, settings=settings, runs=runs, **values)
+            tables.append(table(title, header, rows, "".join(note), paper))
+        claims = self.claims(settings, columns) if runs >= self.fewest else ()
+        return Score(tuple(claims), tuple(tables))
+
+
+def table(
+    title: str, header: str, rows: Iterable[Row], note: str = "",
+    paper: int = 0,
+) -> Table:  # fmt: skip
+    """Make a table; the cells of its header are separated by " | ".
+
+    >>> table("Regret", "agent | mean", [("control rule", 28.21)]).header
+    ('agent', 'mean')
+    """
+    return Table(title, tuple(header.split(" | ")), tuple(map(tuple, rows)), note, paper)
+
+
+def class_rows(header: str, classes: Mapping[str, tuple[TabularModes, int, str]]) -> Rows:
+    """List classes of modes: number of modes, the true one, and what the class is about."""
+    rows = ((k, len(modes), modes.name(true), about) for k, (modes, true, about) in classes.items())
+    return Rows(header, rows)
