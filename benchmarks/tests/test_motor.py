@@ -6,7 +6,7 @@ import pytest
 from benchmarks.motor import KnownRateIMM, prediction_bits
 
 from bayescontrol import Stream
-from bayescontrol_paper.motor import (
+from bayescontrol_paper._motor import (
     PLANTS,
     RATE,
     RATES,

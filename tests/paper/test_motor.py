@@ -63,9 +63,12 @@ def test_a_low_cost_does_not_show_that_an_agent_follows_the_load() -> None:
 
 
 def test_worlds_depend_on_the_run_and_not_on_the_agent() -> None:
-    first, again = (draw_motor("load", 3, 50, every=20, seed=2) for _ in range(2))
-    assert first.plants == again.plants != draw_motor("load", 2, 50, every=20, seed=2).plants
-    costs = [motor_cost(interacting_agent, "load", 3, 50, every=20, seed=2) for _ in range(2)]
+    first, again = (motors.draw_motor("load", 3, 50, every=20, seed=2) for _ in range(2))
+    assert first.plants == again.plants != motors.draw_motor("load", 2, 50, every=20, seed=2).plants
+    costs = [
+        motors.motor_cost(motors.interacting_agent, "load", 3, 50, every=20, seed=2)
+        for _ in range(2)
+    ]
     assert costs[0] == costs[1]
-    with pytest.raises(ValueError, match=", ".join(SCENARIOS)):
-        motor_cost(interacting_agent, "lod", 0, 10)
+    with pytest.raises(ValueError, match=", ".join(motors.SCENARIOS)):
+        motors.motor_cost(motors.interacting_agent, "lod", 0, 10)
