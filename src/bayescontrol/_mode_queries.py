@@ -12,6 +12,7 @@ Beliefs, tables, entropies and convergence checks all ask and check modes by the
 
 import inspect
 import math
+from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
@@ -21,8 +22,9 @@ from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import FloatArray
-from bayescontrol._support.values import description
+from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._support.saved import require_arrays
+from bayescontrol._support.values import description, pack, unpack
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
@@ -271,7 +273,39 @@ def _call_with_state(mode: BoundMode[Any], method: str, x: Any, *arguments: Any)
     return getattr(mode.unbound, method)(s, *arguments)
 
 
-class ModeListQueries(Generic[M]):
+class _SavedStates:
+    """The saved state of both kinds of queries: the names of the modes, and private states."""
+
+    stateful_modes: Sequence[int]
+    states: list[Any]
+
+    @abstractmethod
+    def names(self) -> npt.NDArray[np.str_]:
+        """Return the names of the modes. They are saved, so that `load` can reject other modes."""
+
+    def save(self) -> Arrays:
+        """Return the names of the modes and their private states."""
+        states = {
+            f"state/{m}": pack(self.states[m], f"the private state of mode {m}")
+            for m in self.stateful_modes
+        }
+        return {"names": self.names(), **states}
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore the private states of the same modes. An error changes nothing."""
+        require_arrays(arrays, {"names", *(f"state/{m}" for m in self.stateful_modes)})
+        require_same_names(self.names(), arrays["names"], "the saved state")
+        states = list(self.states)
+        for m in self.stateful_modes:
+            states[m] = unpack(arrays[f"state/{m}"])
+        self.require_states(states)
+        self.states[:] = states
+
+    def require_states(self, states: list[Any]) -> None:
+        """Accept any saved private states: only the modes know what they mean."""
+
+
+class ModeListQueries(_SavedStates, Generic[M]):
     """Queries a list of modes one by one and holds their private states.
 
     >>> class Coin:
@@ -407,14 +441,8 @@ class ModeListQueries(Generic[M]):
                     )
         return states
 
-    def require_states(self, states: list[Any]) -> None:
-        """Accept any saved private states: only the modes know what they mean."""
-
     def names(self) -> npt.NDArray[np.str_]:
-        """Return the names of the modes. They are saved, so that `load` can reject other modes.
-
-        Modes without a name are described.
-        """
+        """Return the names of the modes; a description of modes without a name."""
         names = [str(getattr(mode, "name", "") or description(mode)) for mode in self.modes]
         return np.array(names, np.str_)
 
@@ -440,7 +468,7 @@ class _Rows:
         return self._states[0][m]
 
 
-class ModeArrayQueries(Generic[M]):
+class ModeArrayQueries(_SavedStates, Generic[M]):
     """Queries one object that answers for all modes.
 
     If it has `start` and `advance`, it holds the private states of all modes in one array, with a
