@@ -4,7 +4,7 @@
     Array       an evolving array: saved, restored, copied
     Number      an evolving number
     Plain       an evolving plain value, such as a situation
-    Part        another object with a state, such as the belief of an agent
+    Part        another object with a state, such as the belief of an agent; Parts: a list of them
     Copied      not saved: copied with the object
     Cache       not saved: made again in a copy
 
@@ -15,7 +15,7 @@ before it changes anything.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from types import SimpleNamespace
+from types import EllipsisType, SimpleNamespace
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -46,7 +46,7 @@ def require_arrays(arrays: Any, names: Iterable[str]) -> None:
 
 def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
     """Return the arrays with the prefix before their names."""
-    return {prefix + name: array for name, array in arrays.items()}
+    return {prefix + name: v for name, v in arrays.items()} if prefix else arrays
 
 
 def part_of(arrays: Arrays, prefix: str) -> Arrays:
@@ -93,8 +93,8 @@ class Field:
         """Return the names that the saved arrays must have."""
         return (self.name,)
 
-    def save(self, owner: Any) -> Arrays:
-        """Return the named arrays of this field."""
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the named arrays of this field."""
         raise NotImplementedError
 
     def read(self, owner: Any, arrays: Arrays) -> Any:
@@ -112,17 +112,19 @@ class Fixed(Field):
         super().__init__(name, source)
         self.setting = setting or name.rpartition("/")[2]
 
-    def save(self, owner: Any) -> Arrays:
-        """Return the setting: arrays, numbers and texts as they are, other values as text."""
-        value = self.value(owner)
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the setting: arrays, numbers and texts as they are, other values as text."""
+        arrays[self.name] = self._packed(self.value(owner))
+
+    def _packed(self, value: Any) -> npt.NDArray[Any]:
         if isinstance(value, str | float | int | np.ndarray):
-            return {self.name: np.array(value)}
-        return {self.name: pack(value, f"the setting {self.setting}")}
+            return np.array(value)
+        return pack(value, f"the setting {self.setting}")
 
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Raise IncompatibleState, with both values, unless the setting is the same."""
-        mine, saved = self.save(owner)[self.name], np.asarray(arrays[self.name])
-        value = self.value(owner)
+        value, saved = self.value(owner), np.asarray(arrays[self.name])
+        mine = self._packed(value)
         same = saved.dtype.kind == mine.dtype.kind and np.array_equal(saved, mine)
         if not same and isinstance(value, dict | list | tuple):  # dicts may differ in order
             same = saved.dtype.kind == "U" and unpack(saved) == value
@@ -139,16 +141,16 @@ class FixedPart(Field):
 
     def names(self, owner: Any) -> tuple[str, ...]:
         """Return the names of all arrays of the part."""
-        return tuple(self.save(owner))
+        return tuple(with_prefix(self.name, self.value(owner).save()))
 
-    def save(self, owner: Any) -> Arrays:
-        """Return the arrays of the part."""
-        return with_prefix(self.name, self.value(owner).save())
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the arrays of the part."""
+        arrays |= with_prefix(self.name, self.value(owner).save())
 
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Raise IncompatibleState, with both values, unless the part is the same."""
-        for name in self.names(owner):
-            Fixed(name, lambda owner, name=name: self.save(owner)[name]).read(owner, arrays)
+        for name, mine in self.value(owner).save().items():
+            Fixed(self.name + name, lambda _, mine=mine: mine).read(owner, arrays)
         return self.value(owner)
 
 
@@ -161,8 +163,8 @@ class Array(Field):
     """An array, or a list of numbers. If the value is None now, it is neither saved nor restored.
 
     `shape` has an entry for each axis: a size, the name of an attribute that holds it, or None if
-    any size is valid. Numbers must be finite unless `finite` is False. A `shared` array is only
-    ever replaced, never changed in place, so that copies may share it.
+    any size is valid; `...` accepts any shape. Numbers must be finite unless `finite` is False. A
+    `shared` array is only ever replaced, never changed in place, so that copies may share it.
     """
 
     def __init__(
@@ -170,7 +172,7 @@ class Array(Field):
         name: str,
         source: Source | None = None,
         *,
-        shape: tuple[int | str | None, ...] | None = None,
+        shape: tuple[int | str | None, ...] | EllipsisType | None = None,
         finite: bool = True,
         shared: bool = False,
     ) -> None:
@@ -182,10 +184,10 @@ class Array(Field):
         """Return the name, unless the value is None."""
         return () if self.value(owner) is None else (self.name,)
 
-    def save(self, owner: Any) -> Arrays:
-        """Return a copy of the array."""
-        value = self.value(owner)
-        return {} if value is None else {self.name: np.array(value)}
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add a copy of the array."""
+        if (value := self.value(owner)) is not None:
+            arrays[self.name] = np.array(value)
 
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Return a copy of the saved array; a list if the object has a list."""
@@ -193,6 +195,8 @@ class Array(Field):
         if mine is None:
             return None
         shape = np.shape(mine) if self.shape is None else self.shape
+        if isinstance(shape, EllipsisType):
+            shape = np.shape(arrays[self.name])
         sizes = tuple(getattr(owner, n) if isinstance(n, str) else n for n in shape)
         dtype = np.asarray(mine).dtype
         array = checked_array(arrays, self.name, dtype, sizes, finite=self.finite)
@@ -213,9 +217,9 @@ class Number(Field):
         super().__init__(name, source)
         self.finite, self.least = finite, least
 
-    def save(self, owner: Any) -> Arrays:
-        """Return the number as an array without axes."""
-        return {self.name: np.array(self.value(owner))}
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the number as an array without axes."""
+        arrays[self.name] = np.array(self.value(owner))
 
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Return the saved number."""
@@ -261,9 +265,9 @@ class Plain(Field):
         super().__init__(name, source)
         self.what, self.copied = what or f"the {name}", copied
 
-    def save(self, owner: Any) -> Arrays:
-        """Return the value as an array."""
-        return {self.name: pack(self.value(owner), self.what)}
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the value as an array."""
+        arrays[self.name] = pack(self.value(owner), self.what)
 
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Return the saved value."""
@@ -295,14 +299,14 @@ class Part(Field):
         """Return nothing: the part checks its names itself."""
         return ()
 
-    def save(self, owner: Any) -> Arrays:
-        """Return the arrays of the part."""
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the arrays of the part."""
         part = self.value(owner)
         if part is None and self._blank is not None:
-            return {}
-        if not hasattr(part, "save"):
+            return
+        if not (hasattr(part, "save") and hasattr(part, "load")):
             raise MissingCapability(f"{part!r} cannot be saved: it has no save and load")
-        return with_prefix(self.name, part.save())
+        arrays |= with_prefix(self.name, part.save())
 
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Return a part with the saved state; the present part does not change."""
@@ -312,6 +316,28 @@ class Part(Field):
         part = self.value(owner).copy() if self._blank is None else self._blank(owner)
         part.load(saved)
         return part
+
+
+class Parts(Field):
+    """A list of parts; the prefix of part i is `name`, i and a slash."""
+
+    copied = nested = True
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return nothing: the parts check their names themselves."""
+        return ()
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the arrays of all parts."""
+        for i, part in enumerate(self.value(owner)):
+            arrays |= with_prefix(f"{self.name}{i}/", part.save())
+
+    def read(self, owner: Any, arrays: Arrays) -> Any:
+        """Return parts with the saved states; the present parts do not change."""
+        parts = _deep_copy(self.value(owner))
+        for i, part in enumerate(parts):
+            part.load(part_of(arrays, f"{self.name}{i}/"))
+        return parts
 
 
 class Copied(Field):
@@ -393,7 +419,7 @@ class Saved:
         """Return the state as named arrays; `load` restores it bit for bit."""
         arrays: Arrays = {}
         for field in _plan_of(type(self)).saved:
-            arrays |= field.save(self)
+            field.save(self, arrays)
         return arrays
 
     def load(self, arrays: Arrays) -> None:

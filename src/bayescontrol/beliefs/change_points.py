@@ -156,9 +156,9 @@ class _Used(Field):
 
     copied = True
 
-    def save(self, owner: Any) -> Arrays:
-        """Return the places that are used."""
-        return {self.name: self.value(owner)[..., : owner.size].copy()}
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the places that are used."""
+        arrays[self.name] = self.value(owner)[..., : owner.size].copy()
 
     def read(self, owner: Any, arrays: Arrays) -> npt.NDArray[Any]:
         """Return an array for all places; those that are not used are 0."""
@@ -181,9 +181,9 @@ class _UsedSegments(Field):
         """Return nothing: the segments check their names."""
         return ()
 
-    def save(self, owner: Any) -> Arrays:
-        """Return the segments."""
-        return with_prefix(self.name, owner.segments.save_places(owner.size))
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the segments."""
+        arrays |= with_prefix(self.name, owner.segments.save_places(owner.size))
 
     def read(self, owner: Any, arrays: Arrays) -> Segments:
         """Return segments with the saved beliefs."""
@@ -244,9 +244,9 @@ class _WindowStart(Field):
         """Return nothing: the state checks its names."""
         return ()
 
-    def save(self, owner: Any) -> Arrays:
-        """Return the state with the prefix."""
-        return with_prefix(self.name, owner._saved[0])
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the state with the prefix."""
+        arrays |= with_prefix(self.name, owner._saved[0])
 
     def read(self, owner: Any, arrays: Arrays) -> Arrays:
         """Return the state without the prefix."""

@@ -354,12 +354,12 @@ class _History(Field):
         """Return the names of the columns."""
         return tuple(_HISTORY)
 
-    def save(self, owner: Any) -> Arrays:
-        """Return the columns."""
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the columns."""
         history = self.value(owner)
         xs, actions, observations = zip(*history, strict=True) if history else ((),) * 3
         columns = Record(actions, observations, {"situation": xs}).columns()
-        return {key: _pack_column(columns[name], name) for key, name in _HISTORY.items()}
+        arrays |= {key: _pack_column(columns[name], name) for key, name in _HISTORY.items()}
 
     def read(self, owner: Any, arrays: Arrays) -> list[Event]:
         """Return the steps."""
