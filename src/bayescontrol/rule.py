@@ -18,7 +18,7 @@ import numpy as np
 from bayescontrol._arrays import IntArray, as_integer
 from bayescontrol._mode_queries import has, require, require_instance, require_policies
 from bayescontrol._support.display import shown
-from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged
+from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import (
     MISSING,
@@ -65,7 +65,7 @@ class ControlRule(Saved, Generic[M, X, A, O]):
     """
 
     format_name: ClassVar[str] = "ControlRule"
-    saved_fields = (
+    saved_fields = declare(
         Part("belief/", "belief", in_place=True),
         Array("clock", lambda agent: agent._clock()),
         Plain("situation", "x"),

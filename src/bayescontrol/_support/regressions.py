@@ -12,7 +12,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray
-from bayescontrol._support.saved import Array, Copied, Saved, damaged, require_triangular
+from bayescontrol._support.saved import Array, Copied, Saved, damaged, declare, require_triangular
 from bayescontrol.errors import IncompatibleState
 
 
@@ -26,7 +26,7 @@ class Regressions(Saved):
            [0., 1.]]))
     """
 
-    saved_fields = (
+    saved_fields = declare(
         Array("factor", "R", shape=(None, "features", "features")),
         Array("target", "z", shape=(None, "features")),
         Array("prior_factor", lambda fit: fit._prior[0], shape=(None, "features", "features")),

@@ -373,6 +373,11 @@ def _deep_copy(value: Any) -> Any:
     return value.copy()
 
 
+def declare(*fields: Field) -> tuple[Field, ...]:
+    """Return the fields, as `saved_fields` of a class."""
+    return fields
+
+
 class _Plan:
     """The fields of a class, sorted by what is done with them."""
 
@@ -402,7 +407,7 @@ class Saved:
     of the base.
 
     >>> class Coin(Saved):
-    ...     saved_fields = (Fixed("prior"), Array("counts"))
+    ...     saved_fields = declare(Fixed("prior"), Array("counts"))
     ...     def __init__(self, prior): self.prior, self.counts = prior, np.zeros(2)
     >>> coin = Coin(0.5)
     >>> coin.counts[1] += 1

@@ -33,7 +33,7 @@ from bayescontrol._arrays import (
     require_between,
 )
 from bayescontrol._mode_queries import has, is_mode_array
-from bayescontrol._support.saved import Array, Fixed, Part, Saved, damaged
+from bayescontrol._support.saved import Array, Fixed, Part, Saved, damaged, declare
 from bayescontrol.alarms.predictors import Predictor
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
@@ -105,7 +105,9 @@ ROUNDING: Final = 1e-6
 class WatchingAlarm(Saved):
     """Base class of the alarms: a clock, the evidence, and the agent that the alarm watches."""
 
-    saved_fields = (Array("clock", lambda alarm: alarm._clock()),)
+    saved_fields = declare(
+        Array("clock", lambda alarm: alarm._clock()),
+    )
     # Types of modes whose likelihood the alarm can bound if the noise has a large floor.
     _accepts_floors: ClassVar[tuple[type, ...]] = ()
 
@@ -259,7 +261,7 @@ class Alarm(WatchingAlarm):
     Alarm(δ = 0.05, raised at step 7, now at 9, 6.57 bits against the best mode)
     """
 
-    saved_fields = (
+    saved_fields = declare(
         Fixed("delta"),
         Array("log_e", "_log_e", shape=(None,), finite=False),
         Part("predictor/", "predictor", in_place=True),

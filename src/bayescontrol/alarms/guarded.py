@@ -18,7 +18,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import copy_if_array
 from bayescontrol._mode_queries import has, require_hashable
-from bayescontrol._support.saved import Copied, Part
+from bayescontrol._support.saved import Copied, Part, declare
 from bayescontrol.alarms.alarm import Alarm
 from bayescontrol.alarms.predictors import KrichevskyTrofimov, StudentPredictor
 from bayescontrol.alarms.restarted import RestartedAlarm
@@ -150,7 +150,7 @@ class Guarded(WrappedAgent):
 
     format_name: ClassVar[str] = "Guarded"
     #: The fallback is not saved.
-    saved_fields = (
+    saved_fields = declare(
         Part("rule/", "agent", in_place=True),
         Part("alarm/", "alarm", in_place=True),
         Copied("on_alarm"),

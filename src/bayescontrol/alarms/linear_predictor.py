@@ -23,7 +23,15 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol._support.saved import Array, Field, Saved, checked_array, damaged, require_arrays
+from bayescontrol._support.saved import (
+    Array,
+    Field,
+    Saved,
+    checked_array,
+    damaged,
+    declare,
+    require_arrays,
+)
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BadEvidence, MissingCapability, counted
 
@@ -85,7 +93,7 @@ class LinearPredictor(Saved):
 
     #: q is a density.
     density: ClassVar[bool] = True
-    saved_fields = (
+    saved_fields = declare(
         Array("used", "_used", shared=True),
         Array("last", "_last", shape=(None,), shared=True),
         _Regressions("parts", "_parts"),

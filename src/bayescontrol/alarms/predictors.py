@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray
-from bayescontrol._support.saved import Field, Fixed, Saved, checked_array, damaged
+from bayescontrol._support.saved import Field, Fixed, Saved, checked_array, damaged, declare
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BadEvidence, MissingCapability, counted
 
@@ -73,7 +73,7 @@ class _Rows(Field):
 class _Keyed(Saved):
     """Base class: one row of statistics per key; `new_row` is the row of a new key."""
 
-    saved_fields = (
+    saved_fields = declare(
         Fixed("start", "_new_row", setting="observations or prior"),
         _Rows("rows", "_rows"),
     )
@@ -119,7 +119,9 @@ class KrichevskyTrofimov(_Keyed):
 
     #: q is a probability.
     density: ClassVar[bool] = False
-    saved_fields = (Fixed("observations", lambda predictor: list(predictor.observations)),)
+    saved_fields = declare(
+        Fixed("observations", lambda predictor: list(predictor.observations)),
+    )
 
     def __init__(self, observations: int | Iterable[Any], key: Key | None = None) -> None:
         try:

@@ -55,6 +55,7 @@ from bayescontrol._support.saved import (
     Part,
     Saved,
     damaged,
+    declare,
     part_of,
     require_arrays,
     with_prefix,
@@ -82,7 +83,9 @@ EXACT: Final = 1e6
 class PredictorCopies(Saved):
     """Copies of a predictor in numbered places, with the methods of a `LinearPredictor`."""
 
-    saved_fields = (Copied("_copies", nested=True),)
+    saved_fields = declare(
+        Copied("_copies", nested=True),
+    )
 
     def __init__(self, predictor: Any, places: int) -> None:
         self._fresh = with_methods(predictor, "log_predict", "update", "copy").copy()
@@ -140,7 +143,7 @@ class RestartedAlarm(WatchingAlarm):
     RestartedAlarm(mean time 1000, raised at step 92, now at 100, 18.1 bits, 22 starts)
     """
 
-    saved_fields = (
+    saved_fields = declare(
         Fixed("mean_time"),
         Array("log_m", "_log_e", shape=(None,), finite=False),
         Array("starts", "_starts"),

@@ -19,7 +19,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.saved import Array, Copied, Fixed, damaged
+from bayescontrol._support.saved import Array, Copied, Fixed, damaged, declare
 from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.family import (
@@ -136,7 +136,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     #: The arms do not depend on the situation. Subclasses declare it again.
     context_free: ClassVar[bool] = True
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
-    saved_fields = (
+    saved_fields = declare(
         Fixed("family", lambda belief: format_text(belief.family)),
         Array("prior", "_prior", shape=(None, None), finite=False, shared=True),
         Array("rows", "_rows", shape=(None, None), finite=False),

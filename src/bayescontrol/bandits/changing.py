@@ -14,7 +14,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol._support.saved import Parts, damaged
+from bayescontrol._support.saved import Parts, damaged, declare
 from bayescontrol._support.values import distinct_texts
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
 from bayescontrol.bandits.best_arm import Mixture
@@ -279,7 +279,9 @@ class PerArmBelief(HasArms[Any]):
     {'red': 0.13, 'blue': 0.97}
     """
 
-    saved_fields = (Parts("", "_parts"),)
+    saved_fields = declare(
+        Parts("", "_parts"),
+    )
 
     format_name: ClassVar[str] = "PerArmBelief"
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")

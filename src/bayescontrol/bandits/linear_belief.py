@@ -25,7 +25,7 @@ from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.regressions import Regressions
-from bayescontrol._support.saved import Array, Fixed, Part, damaged
+from bayescontrol._support.saved import Array, Fixed, Part, damaged, declare
 from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.regression import (
@@ -104,7 +104,7 @@ class LinearBelief(HasArms[LinearWeights]):
         "score by feature",
         "Rewards depend on the situation: the weights are shown instead.",
     )
-    saved_fields = (
+    saved_fields = declare(
         Fixed("link", lambda belief: format_text(belief.link)),
         Part("", "_posteriors"),
         Array("drawn", lambda belief: belief._saved_draw(), shape=(None, "features"), finite=False),
@@ -416,7 +416,9 @@ class SharedLinearBelief(HasArms[SharedWeights]):
     """
 
     format_name: ClassVar[str] = "SharedLinearBelief"
-    saved_fields = (_SingleArm("shared/", "_single_arm"),)
+    saved_fields = declare(
+        _SingleArm("shared/", "_single_arm"),
+    )
     #: `sample` changes nothing but the saved array "drawn". Subclasses declare it again.
     stateless_draws: ClassVar[bool] = True
 

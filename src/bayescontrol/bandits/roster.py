@@ -13,7 +13,7 @@ import numpy as np
 
 from bayescontrol._arrays import IntArray
 from bayescontrol._support.names import Names
-from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged
+from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol.errors import IncompatibleState, UnknownArm
 
 M = TypeVar("M")
@@ -29,7 +29,7 @@ class Roster(Saved):
     (('blue', 'green'), 2)
     """
 
-    saved_fields = (
+    saved_fields = declare(
         Plain("arms", lambda roster: list(roster.labels), "the list of arms"),
         Array("active", shape=(None,), shared=True),
         Array("pulls", "counts", shape=(None,)),
@@ -88,7 +88,9 @@ class Roster(Saved):
 class HasArms(Saved, Generic[M]):
     """Base of beliefs over arms. Subclasses set `_roster`, and `_last` to the mode drawn last."""
 
-    saved_fields = (Part("", "_roster"),)
+    saved_fields = declare(
+        Part("", "_roster"),
+    )
 
     _roster: Roster
     _last: M | None

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayescontrol._arrays import IntArray, as_integer
-from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged
+from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.seeding import StreamLike
 
@@ -72,7 +72,7 @@ class Bumpless(WrappedAgent):
     """
 
     format_name: ClassVar[str] = "Bumpless"
-    saved_fields = (
+    saved_fields = declare(
         Part("agent/", "agent", in_place=True),
         Array("blend", lambda agent: agent._blend()),
         Plain("from", "_blend_start", "the input that is blended from"),

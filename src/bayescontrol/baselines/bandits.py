@@ -30,7 +30,7 @@ from bayescontrol._arrays import (
     require_between,
 )
 from bayescontrol._support.names import Names
-from bayescontrol._support.saved import Cache, Field, Fixed, Saved, checked_array, damaged
+from bayescontrol._support.saved import Cache, Field, Fixed, Saved, checked_array, damaged, declare
 from bayescontrol._support.values import format_name
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import number
@@ -78,7 +78,7 @@ class _Counts(Field):
 class ArmAgent(Saved):
     """Base of agents that count the rewards of each arm, and save these counts."""
 
-    saved_fields = (
+    saved_fields = declare(
         Fixed("arms", lambda agent: list(agent.arms)),
         _Counts("counts", "_counts"),
     )
@@ -123,7 +123,7 @@ class CountingAgent(ArmAgent):
     ('blue', {'red': 1, 'blue': 0})
     """
 
-    saved_fields = (
+    saved_fields = declare(
         Fixed("policy", lambda agent: format_name(type(agent), type(agent).__name__)),
         Fixed("parameters", "_parameters"),
         Cache("_scratch", lambda agent: agent._new_scratch()),

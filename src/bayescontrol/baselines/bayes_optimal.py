@@ -30,7 +30,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_integer
 from bayescontrol._support.names import Names
 from bayescontrol._support.priors import TOLERANCE, as_prior
-from bayescontrol._support.saved import Array, Saved, damaged
+from bayescontrol._support.saved import Array, Saved, damaged, declare
 from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.causal.distribution import check_rows
@@ -320,7 +320,7 @@ class BayesOptimalBandit(Saved):
     """
 
     format_name: ClassVar[str] = "BayesOptimalBandit"
-    saved_fields = (
+    saved_fields = declare(
         Array("prior", lambda agent: agent.plan.prior),
         Array("counts", "_counts"),
     )

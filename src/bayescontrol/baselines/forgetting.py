@@ -14,7 +14,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, require_between
-from bayescontrol._support.saved import Number
+from bayescontrol._support.saved import Number, declare
 from bayescontrol.bandits import ContextualBandit
 from bayescontrol.bandits.linear_belief import LinearBelief
 from bayescontrol.errors import IncompatibleState, MissingCapability
@@ -77,7 +77,9 @@ class ForgettingSystemBelief(SystemBelief):
     """
 
     format_name: ClassVar[str] = "ForgettingSystemBelief"
-    saved_fields = (Number("weight", "_weight"),)
+    saved_fields = declare(
+        Number("weight", "_weight"),
+    )
 
     def __init__(self, problem: LinearQuadratic, *, forgetting: float) -> None:
         if problem.known is None:

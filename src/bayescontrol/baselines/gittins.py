@@ -13,7 +13,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray
-from bayescontrol._support.saved import Copied, Fixed
+from bayescontrol._support.saved import Copied, Fixed, declare
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import zero_or_one
 from bayescontrol.baselines.bandits import ArmAgent
@@ -35,7 +35,7 @@ class GittinsAgent(ArmAgent):
     """
 
     format_name: ClassVar[str] = "GittinsAgent"
-    saved_fields = (
+    saved_fields = declare(
         Fixed("table", lambda agent: agent._table_text()),
         Copied("_extra_indices"),
     )

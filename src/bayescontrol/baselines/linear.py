@@ -15,7 +15,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
-from bayescontrol._support.saved import Array, Saved
+from bayescontrol._support.saved import Array, Saved, declare
 from bayescontrol.errors import InvalidSystem, NotStabilisable
 from bayescontrol.lqr.agent import LinearAgent, gain_loop, linear_loop
 from bayescontrol.lqr.belief import LinearMode, SystemBelief
@@ -37,7 +37,7 @@ class OptimalController(Saved):
     array([-0.422])
     """
 
-    saved_fields = (Array("situation", "x"), Array("gain", shared=True))
+    saved_fields = declare(Array("situation", "x"), Array("gain", shared=True))
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(next_state)
     fused_loop = staticmethod(gain_loop)

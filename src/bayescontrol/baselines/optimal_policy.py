@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._support.saved import Fixed, Number, Saved, damaged
+from bayescontrol._support.saved import Fixed, Number, Saved, damaged, declare
 from bayescontrol.mdp.planning import Plan, policy_iteration
 from bayescontrol.mdp.table import MDP, MDPEnvironment, advance, read_step, step_record
 from bayescontrol.record import Record
@@ -32,7 +32,7 @@ class OptimalPolicy(Saved):
     """
 
     format_name: ClassVar[str] = "OptimalPolicy"
-    saved_fields = (Fixed("policy", setting="mdp"), Number("x", "_x", least=0))
+    saved_fields = declare(Fixed("policy", setting="mdp"), Number("x", "_x", least=0))
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(advance)
 

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
 from bayescontrol._support.names import Names
-from bayescontrol._support.saved import Copied, Field, Fixed, Number, Plain, Saved, damaged
+from bayescontrol._support.saved import Copied, Field, Fixed, Number, Plain, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.record import Record
@@ -86,7 +86,7 @@ class TabularLearner(Saved, ABC):
     bayescontrol.errors.BadEvidence: reward nan after action 'left' in state 'away' is invalid: ...
     """
 
-    saved_fields = (
+    saved_fields = declare(
         Fixed("settings", "_settings"),
         Fixed("actions", lambda learner: list(learner.actions)),
         Plain("states", "_names", copied=True),

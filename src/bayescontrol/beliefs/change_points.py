@@ -39,6 +39,7 @@ from bayescontrol._support.saved import (
     Saved,
     checked_array,
     damaged,
+    declare,
     part_of,
     require_arrays,
     with_prefix,
@@ -65,7 +66,9 @@ K = TypeVar("K")
 class Segments(Saved):
     """The static beliefs of all places: each learns from the start of its segment."""
 
-    saved_fields = (Copied("_beliefs", nested=True),)
+    saved_fields = declare(
+        Copied("_beliefs", nested=True),
+    )
 
     def __init__(self, prior: Any, places: int) -> None:
         self.prior, self.places = prior, places
@@ -110,7 +113,7 @@ class ArraySegments(Segments):
     are these arrays of the prior.
     """
 
-    saved_fields = (
+    saved_fields = declare(
         # Beliefs are views: in a copy they would be arrays that no longer learn.
         Cache("_beliefs", lambda _: {}),
         Copied("arrays", nested=True),
@@ -162,7 +165,8 @@ class _Used(Field):
 
     def read(self, owner: Any, arrays: Arrays) -> npt.NDArray[Any]:
         """Return an array for all places; those that are not used are 0."""
-        array, size = np.zeros_like(self.value(owner)), np.size(arrays["starts"])
+        array: npt.NDArray[Any] = np.zeros_like(self.value(owner))
+        size = np.size(arrays["starts"])
         if not 1 <= size <= array.shape[-1]:
             raise IncompatibleState(
                 f"the saved state has {size} starts, not 1 to {array.shape[-1]}"
@@ -195,7 +199,7 @@ class _UsedSegments(Field):
 class State(Saved):
     """The posterior at one time: weights of hazards and starts, and the beliefs of the segments."""
 
-    saved_fields = (
+    saved_fields = declare(
         _Used("weights", "w"),
         _Used("mass"),
         _Used("starts"),
@@ -270,7 +274,7 @@ class ChangePointBelief(Saved):
 
     format_name: ClassVar[str] = "ChangePointBelief"
     #: A saved belief is the start of the window and its events, from which `load` continues.
-    saved_fields = (
+    saved_fields = declare(
         _WindowStart("saved/", lambda belief: belief._saved[0]),
         FixedPart("prior/", "prior"),
         Part("drawn_from/", "_drawn_from", blank=lambda belief: belief.prior.copy()),

@@ -18,7 +18,7 @@ from bayescontrol import _mode_queries, kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol._support.display import html_table
 from bayescontrol._support.priors import TOLERANCE, as_prior
-from bayescontrol._support.saved import Array, Number, Part, Saved, damaged
+from bayescontrol._support.saved import Array, Number, Part, Saved, damaged, declare
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -72,7 +72,7 @@ class FiniteBelief(Saved, Generic[M]):
     posterior_measure: ClassVar[PosteriorMeasure | None] = None
     #: Modes are compared by name; those without a name by their class and their public numbers,
     #: texts, tuples and arrays. Functions cannot be compared.
-    saved_fields = (
+    saved_fields = declare(
         Part("", "_weights"),
         Array("prior", "_prior"),
         Number("count", least=0),

@@ -31,7 +31,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray, as_integer, copy_if_array
 from bayescontrol._mode_queries import require_functions
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged
+from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import (
@@ -130,7 +130,7 @@ class ParticleBelief(Saved):
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
         "posterior mean", "its own"
     )
-    saved_fields = (
+    saved_fields = declare(
         Number("count", least=0),
         Array("drawn", lambda belief: belief._drawn_theta(), shape=(None,)),
         Part("sampler/", "_weights"),
@@ -393,7 +393,7 @@ class ResampleMoveBelief(ParticleBelief):
     """
 
     format_name: ClassVar[str] = "ResampleMoveBelief"
-    saved_fields = (
+    saved_fields = declare(
         Number("sampler/accepted", "accepted", finite=False),
         _History("history/", "_history"),
     )

@@ -23,7 +23,7 @@ import numpy as np
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol._mode_queries import NOT_GIVEN, has
 from bayescontrol._support.priors import TOLERANCE, as_prior
-from bayescontrol._support.saved import Array, Fixed, damaged
+from bayescontrol._support.saved import Array, Fixed, damaged, declare
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidTable, MissingCapability
@@ -102,7 +102,7 @@ class SwitchingBelief(_Changing[M]):
     """
 
     format_name: ClassVar[str] = "SwitchingBelief"
-    saved_fields = (
+    saved_fields = declare(
         Fixed("change", lambda belief: belief._change_parameters(), setting="hazard or transition"),
         Array(
             "hazard_given_mode", lambda belief: belief._given if len(belief._hazards) > 1 else None
@@ -257,7 +257,9 @@ class FadingBelief(_Changing[M]):
     """
 
     format_name: ClassVar[str] = "FadingBelief"
-    saved_fields = (Fixed("change", "_lam", setting="forgetting"),)
+    saved_fields = declare(
+        Fixed("change", "_lam", setting="forgetting"),
+    )
 
     def __init__(
         self,

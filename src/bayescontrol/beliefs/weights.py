@@ -14,7 +14,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray, IntArray
-from bayescontrol._support.saved import Array, Copied, Number, Saved, damaged
+from bayescontrol._support.saved import Array, Copied, Number, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, ImpossibleObservation, InvalidPrior
 from bayescontrol.seeding import StreamLike, require_stream
 
@@ -54,7 +54,7 @@ class Weights(Saved):
     bayescontrol.errors.IncompatibleState: the saved state is damaged: mode 1 has mantissa nan ...
     """
 
-    saved_fields = (
+    saved_fields = declare(
         Array("mantissa", "_w", finite=False),
         Array("exponent", lambda v: v._exponents()),
         #: 1 for each block of weights whose exponents are all the same, else 0.

@@ -20,7 +20,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.saved import Array, Cache, Fixed, Number, Part, Saved, damaged
+from bayescontrol._support.saved import Array, Cache, Fixed, Number, Part, Saved, damaged, declare
 from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
@@ -48,7 +48,7 @@ class LinearMode(Saved):
     -1.418939
     """
 
-    saved_fields = tuple(Array(name, shared=True) for name in "ABVPKQR")
+    saved_fields = declare(*(Array(name, shared=True) for name in "ABVPKQR"))
 
     def __init__(self, solved: Sequence[FloatArray], costs: Costs) -> None:
         self.A, self.B, self.V, self.P, self.K = solved
@@ -119,7 +119,7 @@ class SystemBelief(SystemRegression):
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
         "mean of A and B", "by entry"
     )
-    saved_fields = (
+    saved_fields = declare(
         Fixed("noise", lambda belief: belief._saved_noise()),
         Part("costs/", "costs"),
         Part("drawn/", "_last", blank=lambda belief: belief._blank_mode()),

@@ -15,7 +15,15 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray
 from bayescontrol._support.regressions import Regressions
-from bayescontrol._support.saved import Array, Copied, Fixed, Number, Saved, require_triangular
+from bayescontrol._support.saved import (
+    Array,
+    Copied,
+    Fixed,
+    Number,
+    Saved,
+    declare,
+    require_triangular,
+)
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
 from bayescontrol.lqr.matrices import LARGEST
 from bayescontrol.lqr.system import Costs
@@ -39,7 +47,7 @@ def _symmetric(upper: FloatArray, n: int) -> FloatArray:
 class KnownCosts(Saved):
     """Known Q and R, with the interface of a `CostBelief`."""
 
-    saved_fields = (
+    saved_fields = declare(
         Fixed("Q", lambda costs: costs.mean().Q),
         Fixed("R", lambda costs: costs.mean().R),
     )
@@ -88,7 +96,7 @@ class CostBelief(Saved):
     [3.0, 2.0]
     """
 
-    saved_fields = (
+    saved_fields = declare(
         Fixed("noise"),
         Array("factor", lambda belief: belief._fit.R[0]),
         Array("target", lambda belief: belief._fit.z[0]),

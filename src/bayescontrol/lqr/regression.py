@@ -25,6 +25,7 @@ from bayescontrol._support.saved import (
     Number,
     Saved,
     damaged,
+    declare,
     require_triangular,
 )
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidSystem
@@ -104,7 +105,7 @@ class SystemRegression(Saved):
     (array([[0.5, 1. ]]), [[2.0, 2.0], [2.0, 5.0]], 4.0)
     """
 
-    saved_fields = (
+    saved_fields = declare(
         Array("factor", "F"),
         Array("prior_factor", "_prior", shared=True),
         Number("freedom", "_nu0"),

@@ -23,7 +23,7 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._support.saved import Array, Copied, Fixed, Number
+from bayescontrol._support.saved import Array, Copied, Fixed, Number, declare
 from bayescontrol.errors import InvalidSystem
 from bayescontrol.lqr.agent import LinearAgent
 from bayescontrol.lqr.belief import LinearMode, SystemBelief
@@ -64,7 +64,7 @@ class RegulatorMode(LinearMode):
     array([-0.5])
     """
 
-    saved_fields = (
+    saved_fields = declare(
         *(Array(name, shared=True) for name in ("offset", "sd", "source")),
         *map(Copied, "QR"),  # the costs are known
     )
@@ -95,7 +95,7 @@ class RegulatorBelief(SystemBelief):
     """
 
     format_name: ClassVar[str] = "RegulatorBelief"
-    saved_fields = (
+    saved_fields = declare(
         Fixed("regulation/setpoint", "setpoint"),
         Fixed("regulation/limits", lambda belief: np.array(belief.limits)),
         Fixed("regulation/integral", "_weights"),

@@ -30,7 +30,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.saved import Array, Fixed, Saved, damaged
+from bayescontrol._support.saved import Array, Fixed, Saved, damaged, declare
 from bayescontrol._support.values import format_text
 from bayescontrol.errors import IncompatibleState, InvalidPrior, NotConverged
 from bayescontrol.mdp.ledger import Ledger, LedgerField
@@ -153,7 +153,7 @@ class GibbsBelief(Saved):
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
         "average reward ρ, drawn last", "reward a step"
     )
-    saved_fields = (
+    saved_fields = declare(
         Fixed("settings", lambda belief: [format_text(belief.prior), *belief.draw_settings]),
         LedgerField("", "ledger"),
         Array("drawn", lambda belief: belief._saved_mode(), shape=(None,), finite=False),

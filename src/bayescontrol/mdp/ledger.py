@@ -23,7 +23,15 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray
 from bayescontrol._support.names import Names
-from bayescontrol._support.saved import Copied, Field, Saved, checked_array, damaged, require_arrays
+from bayescontrol._support.saved import (
+    Copied,
+    Field,
+    Saved,
+    checked_array,
+    damaged,
+    declare,
+    require_arrays,
+)
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
 
@@ -58,7 +66,7 @@ class Ledger(Saved):
     [Entry(x='a', a=1, y='b', n=1, total=2.5)]
     """
 
-    saved_fields = (
+    saved_fields = declare(
         Copied("places"),
         Copied("evidence", nested=True),
         Copied("chain", nested=True),
@@ -350,7 +358,7 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
         )
     size = len(states)
     pairs, transitions = (size * actions,), arrays["successor"].shape
-    shapes = dict.fromkeys(("r", "scatter"), pairs)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("r", "scatter"), pairs)
     shapes |= dict.fromkeys(("times", "rewards"), transitions)
     sampler = {"Q": (size, actions), "M": (size,), "scalars": (SCALARS,)}
     shapes |= {f"sampler/{name}": shape for name, shape in sampler.items()}
