@@ -55,16 +55,17 @@ def test_merging_combines_the_evidence_of_both_beliefs() -> None:
 
 def test_a_loaded_belief_draws_the_same() -> None:
     belief = learned(random_events(10))
-    twin = CostBelief(2, 1, noise=0.1).restored(belief.save())
+    twin = CostBelief(2, 1, noise=0.1)
+    twin.load(belief.save())
     one, two = (b.draw(Stream(5), 100)[0] for b in (belief, twin))
     assert one is not None
     assert two is not None
     assert all(np.array_equal(p, q) for p, q in zip(one, two, strict=True))
     for other in (CostBelief(2, 1, noise=0.3), CostBelief(1, 1, noise=0.1)):
         with pytest.raises(IncompatibleState):
-            other.restored(belief.save())
+            other.load(belief.save())
     with pytest.raises(IncompatibleState, match="lack"):
-        belief.restored({})
+        belief.load({})
 
 
 def test_without_a_definite_draw_none_is_returned() -> None:

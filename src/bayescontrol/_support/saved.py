@@ -385,7 +385,7 @@ class _Plan:
         found: dict[str, Field] = {}
         for base in reversed(kind.__mro__):
             found |= {field.id: field for field in vars(base).get("saved_fields", ())}
-        fields = list(found.values())
+        self.fields = fields = list(found.values())
         self.nested = [field.key for field in fields if field.nested]
         self.caches = [field for field in fields if isinstance(field, Cache)]
         self.saved = [field for field in fields if not isinstance(field, Copied)]
@@ -398,6 +398,11 @@ class _Plan:
 
 
 _plan_of: Callable[[type], _Plan] = cache(_Plan)
+
+
+def fields_of(kind: type) -> list[Field]:
+    """Return the fields of a class and its bases."""
+    return _plan_of(kind).fields
 
 
 class Saved:
