@@ -67,4 +67,4 @@ lock: setup  ## refresh the pinned requirements
 	$(BIN)/uv pip compile --universal --fork-strategy fewest --generate-hashes --no-header --python-version 3.11 --all-extras --group dev pyproject.toml -o requirements/dev.txt
 
 clean:  ## remove the files that the other commands created
-	rm -rf $(VENV) .peers docs/_build docs/reference/api report report-full .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .peers docs/_build docs/_notebooks docs/reference/api report report-full .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -12,6 +12,7 @@ import bayescontrol
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from notebooks import with_link, write_notebooks
 from reference_pages import describe_parameters, list_names, write_class_pages
 
 project = "bayescontrol"
@@ -78,14 +79,18 @@ def _as_mathml(self: Any, node: nodes.math | nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
-def _list_names(app: object, docname: str, source: list[str]) -> None:
+def _complete_page(app: Any, docname: str, source: list[str]) -> None:
     if docname.startswith("reference/"):
         source[0] = list_names(source[0])
+    elif (Path(app.srcdir) / "_notebooks").is_dir():  # not in a build of some other pages
+        source[0] = with_link(docname, source[0])
 
 
 def setup(app: Any) -> None:
     """Register the extensions of this file; Sphinx calls this."""
     write_class_pages(Path(app.srcdir) / "reference" / "api")
-    app.connect("source-read", _list_names)
+    if Path(app.srcdir).samefile(Path(__file__).parent):
+        write_notebooks(Path(app.srcdir) / "_notebooks")
+    app.connect("source-read", _complete_page)
     app.add_html_math_renderer("mathml", (_as_mathml, None), (_as_mathml, None))
     app.connect("autodoc-process-docstring", _keep_mathematics)

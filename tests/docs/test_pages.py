@@ -36,6 +36,24 @@ def test_thompson_sampling_can_be_found_by_search() -> None:
     assert [" ".join(text.split()).count("Thompson sampling") > 0 for text in texts] == [True] * 7
 
 
+def test_the_index_lists_every_page_once() -> None:
+    text = page("index")
+    toctrees = re.findall(r"^```\{toctree\}\n(.*?)\n\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)
+    assert all(":hidden:" in options for options, _ in toctrees)  # the sidebar has them
+    in_sidebar = [name for _, names in toctrees for name in names.split()]
+    links = re.findall(r"\]\(([\w/-]+)\.md(?:#[^)]*)?\)", text)
+    assert links == in_sidebar  # in the same order
+    files = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert sorted(links) == sorted(files | {"reference/index", "adr/index"})
+
+
+def test_the_readme_links_to_a_page_at_most_once() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!http)([\w./-]+)(?:#[^)]*)?\)", readme)
+    assert sorted(links) == sorted(set(links))
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
 def test_captions_of_experiments_state_the_command_of_the_figure() -> None:
     text = page("experiments")
     for name, (experiment, settings, _) in figures.CHARTS.items():

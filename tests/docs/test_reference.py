@@ -26,6 +26,18 @@ MODULES = sorted({
 MAIN = [(module, name) for module, names in pages.MAIN.items() for name in names]
 
 
+def test_every_public_package_has_a_page() -> None:
+    folders = {
+        path.parent.name for path in (DOCS.parent / "src/bayescontrol").glob("*/__init__.py")
+    }
+    public = {name for name in folders if name[0] != "_"} - {"cli", "report"}  # the command line
+    assert public <= {Path(page).stem for page in REFERENCE}
+    index = (DOCS / "reference/index.md").read_text("utf-8").split("toctree")[1]
+    assert {Path(page).stem for page in REFERENCE} - {"index"} == set(
+        re.findall(r"^\w+$", index, re.M)
+    )
+
+
 def documented(module: str) -> list[tuple[str, Any]]:
     """Return the classes, functions and methods of a module, by name."""
     values = [(name, getattr(import_module(module), name)) for name in _names(module)]

@@ -25,7 +25,7 @@ from bayescontrol.alarms.restarted import RestartedAlarm
 from bayescontrol.bank.bumpless import Bumpless, WrappedAgent
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import ImpossibleObservation, MissingCapability
-from bayescontrol.finite.tabular import TabularEnvironment
+from bayescontrol.finite.tabular import TabularEnvironment, TabularModes
 from bayescontrol.protocols import MISSING, ActionProbabilities
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
@@ -90,16 +90,17 @@ def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Reco
     modes, rule, alarm = environment.modes, agent.agent, agent.alarm
     situations, actions, _ = modes.successor.shape
     columns = np.empty((3, steps), np.int64)  # the drawn mode (-1: fallback), a_t, o_t
+    streams = kernels.random.Streams(p.state, q.state)
     fallback = -1 if agent.fallback is None else agent.fallback
     start = 0
     while start < steps:
-        w, e, blocks = rule.belief.weight_arrays()
-        counts, log_e = alarm.predictor.table(situations, actions), alarm.log_evidence(len(w))
+        counts = alarm.predictor.table(situations, actions)
+        log_e = alarm.log_evidence(len(rule.belief))
         done, learned, drawn_in, x, environment.x = kernels.tabular.interact_with_alarm(
-            w, e, blocks, modes.policy, modes.by_mode, modes.successor,
-            modes.hypothesis[environment.m], rule.x, environment.x, p.state, q.state, counts,
-            log_e, np.empty((2, len(w))), alarm.threshold, alarm.raised, fallback,
-            *columns[:, start:],
+            rule.belief.weight_arrays(), modes.tables, modes.hypothesis[environment.m], rule.x,
+            environment.x, streams,
+            kernels.tabular.AlarmState(counts, log_e, alarm.threshold, alarm.raised, fallback),
+            kernels.tabular.Columns(*columns[:, start:]),
         )  # fmt: skip
         raised = not alarm.raised and log_e.min() >= alarm.threshold
         stopped = start + done < steps and not raised
@@ -279,7 +280,7 @@ class Guarded(WrappedAgent):
             and not agent.on_alarm
             and len(predictor.observations) >= observations
             and (fallback is None or (type(fallback) is int and 0 <= fallback < actions))
-            and TabularEnvironment.fused_loop(agent.agent, environment) is not None
+            and TabularModes.fused_loop(agent.agent, environment) is not None
         )
         return _run if compiles else None
 

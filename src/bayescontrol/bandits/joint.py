@@ -48,6 +48,7 @@ class JointBandit(TabularModes):
     array([0.18, 0.82])
     """
 
+    fused_loop = staticmethod(TabularModes.fused_loop)
     model_kind: ClassVar[ModelKind] = ModelKind(
         "joint-bandit",
         "Arms 0, 1, … that pay 0 or 1, under one of M joint hypotheses.",

@@ -6,7 +6,7 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from operator import index
 from typing import Any, ClassVar, Final
@@ -14,12 +14,11 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._compiled import find_loop
 from bayescontrol._support.description import ModelKind, SettingDoc, kind_of
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability, counted
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule, Rule
-from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream
+from bayescontrol.seeding import SeedLike, StreamLike, as_stream
 
 
 class ChangingEnvironment:
@@ -86,28 +85,18 @@ class ChangingEnvironment:
             means.append(table[times[k] : max(times[k + 1], times[k])])
         return np.concatenate(means)
 
-    @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return a loop that runs the compiled loops of the worlds one after the other."""
-        return None if find_loop(agent, environment.world) is None else _run
+    def parts(self, steps: int) -> Iterator[tuple[Any, int]]:
+        """Yield each world of the next `steps` steps, and for how many steps it lasts."""
+        last, times = self.t + steps, list(self.worlds)
+        while self.t < last:
+            self._enter_step()
+            k = bisect_right(times, self.t)
+            n = min(times[k] if k < len(times) else last, last) - self.t
+            yield self.world, n
+            self.t += n
 
     def __repr__(self) -> str:
         return f"ChangingEnvironment({self.world!r}, {len(self.worlds)} worlds, step {self.t})"
-
-
-def _run(agent: Any, environment: ChangingEnvironment, steps: int, p: Stream, q: Stream) -> Record:
-    """Run the compiled loop of each world."""
-    records, last, times = list[Record](), environment.t + steps, list(environment.worlds)
-    while environment.t < last or not records:
-        environment._enter_step()
-        k = bisect_right(times, environment.t)
-        n = min(times[k] if k < len(times) else last, last) - environment.t
-        loop = find_loop(agent, environment.world)
-        assert loop is not None  # the worlds differ in their parameters only
-        records.append(loop(agent, environment.world, n, p, q))
-        environment.t += n
-    actions = np.concatenate([record.actions for record in records])
-    return Record(actions, np.concatenate([record.observations for record in records]))
 
 
 _KIND: Final = ModelKind(

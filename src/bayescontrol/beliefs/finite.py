@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from bayescontrol import _mode_queries, kernels
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._support.display import html_table
 from bayescontrol._support.priors import TOLERANCE, as_prior
 from bayescontrol._support.saved import Array, Number, Part, Saved, damaged, declare
@@ -325,7 +325,7 @@ class FiniteBelief(Saved, Generic[M]):
 
     # -- for compiled loops ----------------------------------------------------------------
 
-    def weight_arrays(self) -> tuple[FloatArray, IntArray, FloatArray]:
+    def weight_arrays(self) -> "kernels.finite.Weights":
         """The arrays that `kernels.finite` updates in place."""
         return self._weights.arrays()
 

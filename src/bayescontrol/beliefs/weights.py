@@ -85,9 +85,9 @@ class Weights(Saved):
     def _exponents(self) -> IntArray:
         return kernels.finite.exponents(self._w, self._e, self._blocks)
 
-    def arrays(self) -> tuple[FloatArray, IntArray, FloatArray]:
+    def arrays(self) -> "kernels.finite.Weights":
         """Return (w, e, blocks), the arguments of `kernels.finite`; they are not copies."""
-        return self._w, self._e, self._blocks
+        return kernels.finite.Weights(self._w, self._e, self._blocks)
 
     def condition(self, evidence: FloatArray, log: bool = False) -> bool:
         """v_m ← v_m ℓ_m, or v_m ← v_m exp(ℓ_m) with `log`. Return False if o was skipped.

@@ -150,11 +150,10 @@ def simulate_divergences(
     p, q = (np.array([pair[i].state for pair in streams]) for i in (0, 1))
     d, posterior, low = np.empty((R, K, J)), np.empty((R, K, M)), np.empty((R, K))
     g, G, sup = (np.empty((R, K, M, J)) for _ in range(3))
-    w, e, blocks = modes.agent().belief.weight_arrays()
     kernels.divergence.ensemble(
-        w, e, blocks, modes.policy, modes.by_mode, modes.successor,
-        modes.hypothesis[m_star], modes.start, m_star, term, mean, p, q, times,
-        d, g, G, sup, posterior, low,
+        modes.agent().belief.weight_arrays(), modes.tables, modes.hypothesis[m_star], modes.start,
+        m_star, kernels.divergence.Increments(term, mean), kernels.random.Streams(p, q), times,
+        kernels.divergence.DivergenceSums(d, g, G, sup, posterior, low),
     )  # fmt: skip
     return Ensemble(m_star, others, times, d, g, G, sup, posterior, low, names)
 

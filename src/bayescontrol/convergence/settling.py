@@ -155,13 +155,14 @@ def settling_times(
     awaited = np.flatnonzero(~tied | ((modes.prior < below) & (np.arange(len(modes)) != m_star)))
     first = np.empty((runs, len(modes)), np.int64)
     last = np.empty((runs, len(modes) if for_good else 0), np.int64)
-    w, e, blocks = modes.agent().belief.weight_arrays()
+    prior = modes.agent().belief.weight_arrays()
+    limits = kernels.tabular.SettlingLimits(below, hold, horizon)
     for run in range(runs):
         p, q = both_streams(seed, run)
         kernels.tabular.settle(
-            w.copy(), e.copy(), blocks.copy(), modes.policy, modes.by_mode, modes.successor,
-            modes.hypothesis[m_star], modes.start, p.state, q.state, below, hold, horizon,
-            awaited, first[run], last[run],
+            kernels.finite.Weights(*map(np.copy, prior)), modes.tables, modes.hypothesis[m_star],
+            modes.start, kernels.random.Streams(p.state, q.state), limits, awaited, first[run],
+            last[run],
         )  # fmt: skip
     return Settling(modes, m_star, below, horizon, hold, first, last if for_good else None, tied)
 

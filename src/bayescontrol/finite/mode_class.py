@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._compiled import learner
@@ -12,6 +12,9 @@ from bayescontrol.protocols import Policy
 from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
+
+if TYPE_CHECKING:
+    from bayescontrol.kernels.tabular import Columns
 
 M = TypeVar("M", bound=Policy[Any, Any])
 X = TypeVar("X")
@@ -101,10 +104,9 @@ class ClassMode:
         return f"{type(self).__name__}({self.m}{f', {self.name!r}' if self.name else ''})"
 
 
-def finish_loop(
-    agent: Any, done: int, drawn_in: Any, x: Any, drawn: Any, actions: Any, observations: Any
-) -> Record:
+def finish_loop(agent: Any, done: int, drawn_in: Any, x: Any, columns: "Columns") -> Record:
     """Synchronise an agent with a compiled loop that learned `done` steps; return the record."""
+    drawn, actions, observations = columns
     acted = min(done + 1, len(actions))
     if acted:
         agent.belief.fast_forward(done, int(drawn[acted - 1]))

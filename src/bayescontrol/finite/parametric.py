@@ -221,6 +221,15 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
             )
         return ParametricEnvironment(self, truth)
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the agent is the rule over the environment's class."""
+        if type(environment) is not ParametricEnvironment:
+            return None
+        modes = environment.modes
+        fits = modes.compiled and modes.fits_rule(agent) and modes.fits(agent.x)
+        return _run if fits and modes.fits(environment.x) else None
+
     def __repr__(self) -> str:
         shape = " × ".join(map(str, self.theta.shape[1:])) or "1"
         suffix = "" if self.compiled else ", not compiled"
@@ -250,13 +259,6 @@ class ParametricEnvironment:
         o = self.modes.respond(self.theta, self.x, a, rng)
         self.x = self.modes.advance(self.x, a, o)
         return o
-
-    @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the agent is the rule over the environment's class."""
-        modes = environment.modes
-        fits = modes.compiled and modes.fits_rule(agent) and modes.fits(agent.x)
-        return _run if fits and modes.fits(environment.x) else None
 
     def __repr__(self) -> str:
         return f"ParametricEnvironment(theta {self.theta!r}, situation {self.x!r})"
@@ -333,12 +335,10 @@ def _run_compiled(
     """Run the compiled loop; `step[0]` is set to the current step, for `_run`."""
     modes = environment.modes
     code: Any = modes.code
-    drawn, actions, observations = (
-        np.empty(steps, kind) for kind in (np.int64, code.action, code.observation)
-    )
-    done, drawn_in, x, y = code.loop(
-        *agent.belief.weight_arrays(), modes.theta, environment.theta, copy(agent.x),
-        copy(environment.x), p.state, q.state, drawn, actions, observations, step,
+    kinds = np.int64, code.action, code.observation
+    columns = kernels.tabular.Columns(*(np.empty(steps, kind) for kind in kinds))
+    done, drawn_in, x, environment.x = code.loop(
+        agent.belief.weight_arrays(), modes.theta, environment.theta, copy(agent.x),
+        copy(environment.x), kernels.random.Streams(p.state, q.state), columns, step,
     )  # fmt: skip
-    environment.x = y
-    return finish_loop(agent, done, drawn_in, x, drawn, actions, observations)
+    return finish_loop(agent, done, drawn_in, x, columns)

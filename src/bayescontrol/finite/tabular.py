@@ -188,6 +188,11 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         """The actions, 0 … A-1."""
         return range(self.policy.shape[2])
 
+    @property
+    def tables(self) -> "kernels.tabular.ModeTables":
+        """The arrays that compiled loops read."""
+        return kernels.tabular.ModeTables(self.policy, self.by_mode, self.successor)
+
     def likelihoods(self, x: int, a: int, o: int) -> FloatArray:
         """P(o | m, x, a) for all m."""
         answer: FloatArray = self._cell(self.by_mode, x, a, o)
@@ -237,6 +242,19 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
             "prior": self.prior.tolist(),
         }
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the agent is the rule over the environment's class."""
+        if type(environment) is not TabularEnvironment:
+            return None
+        modes = environment.modes
+        fits = (
+            modes.fits_rule(agent)
+            and isinstance(agent.x, int)
+            and 0 <= agent.x < modes.policy.shape[1]
+        )
+        return _run if fits else None
+
     def __repr__(self) -> str:
         counts = zip(self.hypothesis.shape, _AXES, strict=True)
         return f"TabularModes({', '.join(counted(n, word) for n, word in counts)})"
@@ -258,17 +276,6 @@ class TabularEnvironment:
         o = require_stream(rng).categorical(self.modes.hypothesis[self.m, self.x, a])
         self.x = self.modes.advance(self.x, a, o)
         return o
-
-    @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the agent is the rule over the environment's class."""
-        modes = environment.modes
-        fits = (
-            modes.fits_rule(agent)
-            and isinstance(agent.x, int)
-            and 0 <= agent.x < modes.policy.shape[1]
-        )
-        return _run if fits else None
 
     def __repr__(self) -> str:
         return f"TabularEnvironment(mode {self.m} of {self.modes!r}, situation {self.x})"
@@ -304,12 +311,9 @@ def random_modes(
 
 def _run(agent: Any, environment: TabularEnvironment, steps: int, p: Stream, q: Stream) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
-    modes, (w, e, blocks) = environment.modes, agent.belief.weight_arrays()
-    drawn, actions, observations = (np.empty(steps, np.int64) for _ in range(3))
-    done, drawn_in, x, y = kernels.tabular.interact(
-        w, e, blocks, modes.policy, modes.by_mode, modes.successor,
-        modes.hypothesis[environment.m], agent.x, environment.x, p.state, q.state,
-        drawn, actions, observations,
+    modes, columns = environment.modes, kernels.tabular.Columns(*np.empty((3, steps), np.int64))
+    done, drawn_in, x, environment.x = kernels.tabular.interact(
+        agent.belief.weight_arrays(), modes.tables, modes.hypothesis[environment.m], agent.x,
+        environment.x, kernels.random.Streams(p.state, q.state), columns,
     )  # fmt: skip
-    environment.x = y
-    return finish_loop(agent, done, drawn_in, x, drawn, actions, observations)
+    return finish_loop(agent, done, drawn_in, x, columns)

@@ -10,14 +10,16 @@ error, so that long runs lose no precision.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from bayescontrol._arrays import FloatArray, IntArray, UIntArray
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import exp, log
-from bayescontrol.kernels.finite import OK, condition, posterior
-from bayescontrol.kernels.tabular import interact
+from bayescontrol.kernels.finite import OK, Weights, condition, posterior
+from bayescontrol.kernels.random import Streams
+from bayescontrol.kernels.tabular import Columns, ModeTables, interact
 
 # The range in which p/q is a normal double.
 MIN_RATIO, MAX_RATIO = 1e-300, 1e300
@@ -213,36 +215,44 @@ def mean_tables(
                         out[m, x, j] += policy[m, x, a] * divergence
 
 
+class Increments(NamedTuple):
+    """What a step adds to g and d (`ratio_table`), and to G (`mean_tables`)."""
+
+    term: FloatArray
+    mean: FloatArray
+
+
+class DivergenceSums(NamedTuple):
+    """The results of `ensemble`, each with the axes [run, time, …].
+
+    sup = sup_{τ≤t} |g_τ - G_τ|  by mode in charge      low = min_{τ≤t} P(m* | âo_≤τ) / P(m*)
+    """
+
+    d: FloatArray
+    g: FloatArray
+    G: FloatArray
+    sup: FloatArray
+    #: P(m | âo_≤t)
+    v: FloatArray
+    low: FloatArray
+
+
 @jit
 def ensemble(
-    fresh_w: FloatArray,
-    fresh_e: IntArray,
-    fresh_blocks: FloatArray,
-    policy: FloatArray,
-    by_mode: FloatArray,
-    successor: IntArray,
+    prior_weights: Weights,
+    tables: ModeTables,
     truth: FloatArray,
     start: int,
     true: int,
-    term: FloatArray,
-    mean: FloatArray,
-    p: UIntArray,
-    q: UIntArray,
+    increments: Increments,
+    streams: Streams,
     times: IntArray,
-    d: FloatArray,
-    g: FloatArray,
-    G: FloatArray,
-    sup: FloatArray,
-    v: FloatArray,
-    low: FloatArray,
+    sums_at: DivergenceSums,
 ) -> None:
     """Simulate many runs of the rule in the world of m*; write the sums at `times`.
 
-    m* must have positive weight, so that no observation is bad evidence. `p` and `q` have a row for
-    each run; `term` and `mean` come from `ratio_table` and `mean_tables`. The rule itself is
-    `kernels.tabular.interact`. `sup` and `low` are extremes over all steps up to a time:
-
-        sup = sup_{τ≤t} |g_τ - G_τ|  by mode in charge      low = min_{τ≤t} P(m* | âo_≤τ) / P(m*)
+    m* must have positive weight, so that no observation is bad evidence. `streams` have a row for
+    each run. The rule itself is `kernels.tabular.interact`.
 
     See `bayescontrol.convergence.boundedness.simulate_divergences`, which creates the arrays.
 
@@ -251,24 +261,27 @@ def ensemble(
     >>> simulate_divergences(prize_or_frog(0.75), true=0, steps=5, runs=3).d.shape
     (3, 1, 2)
     """
-    modes, others = policy.shape[0], term.shape[3]
+    term, mean = increments
+    d, g, G, sup, v, low = sums_at
+    modes, others = mean.shape[0], term.shape[3]
+    fresh_w, fresh_e, fresh_blocks = prior_weights
     w, e, blocks, current = fresh_w.copy(), fresh_e.copy(), fresh_blocks.copy(), np.empty(modes)
+    weights = Weights(w, e, blocks)
     posterior(w, e, blocks, current)
     prior = current[true]
     sums, rounding = np.empty((3, modes, others)), np.empty((3, modes, others))  # g, G, d
     largest_gap = np.empty((modes, others))
     column = np.empty((3, 1), np.int64)
-    for run in range(p.shape[0]):
+    columns = Columns(column[0], column[1], column[2])
+    for run in range(streams.p.shape[0]):
+        run_streams = Streams(streams.p[run], streams.q[run])
         w[:], e[:], blocks[:] = fresh_w, fresh_e, fresh_blocks
         sums[:], rounding[:], largest_gap[:] = 0.0, 0.0, 0.0
         posterior(w, e, blocks, current)
         x, y, lowest, t = start, start, 1.0, 0
         for k in range(times.shape[0]):
             while t < times[k]:
-                _, drawn_in, x, y = interact(
-                    w, e, blocks, policy, by_mode, successor, truth, x, y, p[run], q[run],
-                    column[0], column[1], column[2],
-                )  # fmt: skip
+                _, drawn_in, x, y = interact(weights, tables, truth, x, y, run_streams, columns)
                 t += 1
                 m, a, o = column[0, 0], column[1, 0], column[2, 0]
                 for j in range(others):

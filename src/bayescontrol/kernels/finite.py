@@ -16,7 +16,7 @@ mode. A block whose weights differ too much has an exponent for each mode.
 """
 
 import math
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,15 @@ LOW = 2.0**-400
 POWER = np.array([2.0**-n for n in range(1024)] + [0.0])
 #: Stands for the exponent of a weight 0.
 MIN_EXPONENT = np.int64(-(1 << 62))
+
+
+class Weights(NamedTuple):
+    """The weights v_m ∝ w_m · 2^e_m of all modes; loops update the arrays in place."""
+
+    w: FloatArray
+    e: IntArray
+    #: Sum, largest exponent and flatness of each block.
+    blocks: FloatArray
 
 
 @jit

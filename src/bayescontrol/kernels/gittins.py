@@ -8,7 +8,7 @@ d + λ - μ = g = sup_τ E γ^τ (λ - μ_τ), an option to stop, and with κ = 
     g = λ - μ              where λ - μ ≥ 1/κ: stop
     g ≤ e^(-κ(μ-λ)-1) / κ   everywhere: d ≈ μ - λ well above λ
 
-(docs/adr/0010-gittins.md has the proofs). So a level n = s + f needs only the s from the first
+(docs/adr/0007-gittins.md has the proofs). So a level n = s + f needs only the s from the first
 that continues, b[n], to `cut[n]`, above which g ≤ `ghost`. `sweep` computes an upper bound of d,
 rounding included; `gap` bounds its error for all λ of a short interval at once.
 """

@@ -21,7 +21,7 @@ from bayescontrol.kernels.elementary import (
     log_gamma_function,
     log_one_plus,
 )
-from bayescontrol.kernels.random import gamma, normal
+from bayescontrol.kernels.random import Streams, gamma, normal
 from bayescontrol.kernels.regression import absorb
 from bayescontrol.kernels.riccati import Room, copy, riccati
 
@@ -408,6 +408,14 @@ AGE, DOUBLING, DETERMINANT = range(3)
 T, DRAWN_AT, HELD, FAILED = range(4)
 
 
+class PlantArrays(NamedTuple):
+    """The true plant: y = A x + B u + Vᵀn, n standard normal."""
+
+    A: FloatArray
+    B: FloatArray
+    V: FloatArray
+
+
 class LoopSettings(NamedTuple):
     """Settings of the agent.
 
@@ -494,8 +502,8 @@ def _renew(F: FloatArray, settings: LoopSettings, nu: float, mode: LinearModeArr
 @leaf
 def interact(
     F: FloatArray, settings: LoopSettings, mode: LinearModeArrays, clock: IntArray, rooms: Rooms,
-    A: FloatArray, B: FloatArray, V: FloatArray, x: FloatArray, drawn_in: FloatArray,
-    p: UIntArray, q: UIntArray, inputs: FloatArray, states: FloatArray,
+    plant: PlantArrays, x: FloatArray, drawn_in: FloatArray, streams: Streams,
+    inputs: FloatArray, states: FloatArray,
 ) -> tuple[int, int]:  # fmt: skip
     """Fill inputs and states, a row per step; return the steps done and why the loop ended.
 
@@ -511,6 +519,7 @@ def interact(
     >>> find_loop(agent, plant)(agent, plant, 5, Stream(1), Stream(2))
     Record(5 steps: actions float64×1, observations float64×2)
     """
+    p, q = streams
     for s in range(inputs.shape[0]):
         u, y = inputs[s], states[s]
         grown = growth(F, rooms.diagonal) if settings.schedule == DETERMINANT else 0.0
@@ -527,7 +536,7 @@ def interact(
             explore(u, settings.sigma, settings.warm_up, clock[T], p)
         if not is_within_limits(u):
             return s, INPUT_TOO_LARGE
-        advance(A, B, V, x, u, y, q)
+        advance(plant.A, plant.B, plant.V, x, u, y, q)
         if not is_within_limits(y):
             return s, STATE_TOO_LARGE
         learn(F, x, u, y, rooms.row, rooms.v, rooms.zero)
@@ -538,15 +547,16 @@ def interact(
 
 @leaf
 def regulate(
-    K: FloatArray, A: FloatArray, B: FloatArray, V: FloatArray, x: FloatArray, q: UIntArray,
-    inputs: FloatArray, states: FloatArray,
+    K: FloatArray, plant: PlantArrays, x: FloatArray, q: UIntArray, inputs: FloatArray,
+    states: FloatArray,
 ) -> tuple[int, int]:  # fmt: skip
     """Like `interact`, with the fixed gain K and without learning.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> one, inputs, states = np.ones((1, 1)), np.empty((3, 1)), np.empty((3, 1))
-    >>> regulate(0.5 * one, one, one, 0 * one, np.array([8.0]), Stream(0).state, inputs, states)
+    >>> plant, x = PlantArrays(one, one, 0 * one), np.array([8.0])
+    >>> regulate(0.5 * one, plant, x, Stream(0).state, inputs, states)
     (3, 0)
     >>> states[:, 0].tolist()
     [4.0, 2.0, 1.0]
@@ -555,7 +565,7 @@ def regulate(
         control(K, x, inputs[s])
         if not is_within_limits(inputs[s]):
             return s, INPUT_TOO_LARGE
-        advance(A, B, V, x, inputs[s], states[s], q)
+        advance(plant.A, plant.B, plant.V, x, inputs[s], states[s], q)
         for i in range(x.size):
             x[i] = states[s, i]
     return inputs.shape[0], DONE

@@ -172,20 +172,11 @@ def _loop(likelihoods: Any, act: Any, advance: Any, respond: Any) -> Any:
     """
 
     def interact(
-        w: Any,
-        e: Any,
-        blocks: Any,
-        theta: Any,
-        truth: Any,
-        x: Any,
-        y: Any,
-        p: Any,
-        q: Any,
-        drawn: Any,
-        actions: Any,
-        observations: Any,
-        step: Any,
+        weights: Any, theta: Any, truth: Any, x: Any, y: Any, streams: Any, columns: Any, step: Any
     ) -> Any:
+        w, e, blocks = weights
+        p, q = streams
+        drawn, actions, observations = columns
         drawn_in = x
         for t in range(actions.shape[0]):
             step[0] = t

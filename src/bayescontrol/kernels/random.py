@@ -29,6 +29,13 @@ U11, U17, U19, U23, U32, U41, U45 = (np.uint64(n) for n in (11, 17, 19, 23, 32, 
 LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
+class Streams(NamedTuple):
+    """The states of the two streams of a run: the agent draws from p, the environment from q."""
+
+    p: UIntArray
+    q: UIntArray
+
+
 @inlined
 def _next_word(s0: Any, s1: Any, s2: Any, s3: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Return the next 64 bits of xoshiro256++ and the new state; words are uint64."""

@@ -6,30 +6,53 @@ They equal the readable agent and environment bit for bit.
 """
 
 import math
+from typing import NamedTuple
 
-from bayescontrol._arrays import FloatArray, IntArray, UIntArray
+import numpy as np
+
+from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import jit, leaf
 from bayescontrol.kernels.elementary import log
-from bayescontrol.kernels.finite import OK, condition, draw, log_likelihoods, share, total
-from bayescontrol.kernels.random import categorical, uniform
+from bayescontrol.kernels.finite import (
+    OK,
+    Weights,
+    condition,
+    draw,
+    log_likelihoods,
+    share,
+    total,
+)
+from bayescontrol.kernels.random import Streams, categorical, uniform
+
+
+class ModeTables(NamedTuple):
+    """The tables of a class of modes, as loops read them."""
+
+    #: policy[m, x, a] = P(a | m, x)
+    policy: FloatArray
+    #: hypothesis[x, a, o, m] = P(o | m, x, a)
+    hypothesis: FloatArray
+    #: successor[x, a, o] = T(x, a, o)
+    successor: IntArray
+
+
+class Columns(NamedTuple):
+    """What a loop writes in every step: the drawn mode, the action and the observation."""
+
+    drawn: IntArray
+    actions: IntArray
+    observations: IntArray
 
 
 @jit
 def interact(
-    w: FloatArray,
-    e: IntArray,
-    blocks: FloatArray,
-    policy: FloatArray,
-    hypothesis: FloatArray,
-    successor: IntArray,
+    weights: Weights,
+    tables: ModeTables,
     truth: FloatArray,
     x: int,
     y: int,
-    p: UIntArray,
-    q: UIntArray,
-    drawn: IntArray,
-    actions: IntArray,
-    observations: IntArray,
+    streams: Streams,
+    columns: Columns,
 ) -> tuple[int, int, int, int]:
     """Fill the columns; return (steps done, situation of the last draw, x, y).
 
@@ -38,12 +61,16 @@ def interact(
 
     >>> import numpy as np
     >>> from bayescontrol.finite.tabular import random_modes
-    >>> modes, columns = random_modes(2), np.empty((3, 5), np.int64)
-    >>> p, q = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64)
-    >>> interact(*modes.agent().belief.weight_arrays(), modes.policy, modes.by_mode,
-    ...          modes.successor, modes.hypothesis[0], 0, 0, p, q, *columns)[0]
+    >>> modes, columns = random_modes(2), Columns(*np.empty((3, 5), np.int64))
+    >>> streams = Streams(*np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64))
+    >>> weights = modes.agent().belief.weight_arrays()
+    >>> interact(weights, modes.tables, modes.hypothesis[0], 0, 0, streams, columns)[0]
     5
     """
+    w, e, blocks = weights
+    policy, hypothesis, successor = tables
+    p, q = streams
+    drawn, actions, observations = columns
     drawn_in = x
     for t in range(actions.shape[0]):
         drawn_in = x
@@ -68,21 +95,22 @@ def interact(
 NOT_YET = -1
 
 
+class SettlingLimits(NamedTuple):
+    """When a mode has lost its weight, how long a mode is held, and how long to wait."""
+
+    threshold: float
+    hold: int
+    horizon: int
+
+
 @jit
 def settle(
-    w: FloatArray,
-    e: IntArray,
-    blocks: FloatArray,
-    policy: FloatArray,
-    hypothesis: FloatArray,
-    successor: IntArray,
+    weights: Weights,
+    tables: ModeTables,
     truth: FloatArray,
     x: int,
-    p: UIntArray,
-    q: UIntArray,
-    threshold: float,
-    hold: int,
-    horizon: int,
+    streams: Streams,
+    limits: SettlingLimits,
     awaited: IntArray,
     first: IntArray,
     last: IntArray,
@@ -96,14 +124,18 @@ def settle(
     >>> import numpy as np
     >>> from bayescontrol.finite.chain import chain
     >>> modes, first, none = chain(2), np.empty(2, np.int64), np.empty(0, np.int64)
-    >>> p, q = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64)
-    >>> settle(*modes.agent().belief.weight_arrays(), modes.policy, modes.by_mode,
-    ...        modes.successor, modes.hypothesis[0], 0, p, q, 0.01, 2, 100, np.array([1]),
+    >>> streams = Streams(*np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64))
+    >>> weights, limits = modes.agent().belief.weight_arrays(), SettlingLimits(0.01, 2, 100)
+    >>> settle(weights, modes.tables, modes.hypothesis[0], 0, streams, limits, np.array([1]),
     ...        first, none)
     2
     >>> first
     array([-1,  2])
     """
+    w, e, blocks = weights
+    policy, hypothesis, successor = tables
+    p, q = streams
+    threshold, hold, horizon = limits
     first[:] = NOT_YET
     last[:] = NOT_YET
     fills_last = last.shape[0] > 0
@@ -199,48 +231,53 @@ def weigh(
     return smallest
 
 
+class AlarmState(NamedTuple):
+    """The alarm in a loop; the loop updates `counts` and `log_e` in place."""
+
+    #: counts[x, a] = n_0 … n_{K-1}, n
+    counts: IntArray
+    log_e: FloatArray
+    threshold: float
+    raised: bool
+    #: The action while the alarm is raised, -1 for none.
+    fallback: int
+
+
 @jit
 def interact_with_alarm(
-    w: FloatArray,
-    e: IntArray,
-    blocks: FloatArray,
-    policy: FloatArray,
-    hypothesis: FloatArray,
-    successor: IntArray,
+    weights: Weights,
+    tables: ModeTables,
     truth: FloatArray,
     x: int,
     y: int,
-    p: UIntArray,
-    q: UIntArray,
-    counts: IntArray,
-    log_e: FloatArray,
-    scratch: FloatArray,
-    threshold: float,
-    raised: bool,
-    fallback: int,
-    drawn: IntArray,
-    actions: IntArray,
-    observations: IntArray,
+    streams: Streams,
+    alarm: AlarmState,
+    columns: Columns,
 ) -> tuple[int, int, int, int, int]:
     """Fill the columns until the alarm is raised.
 
-    Return (steps done, observations learned, situation of the last draw, x, y). `fallback` is the
-    action while the alarm is raised, -1 for none. Without a fallback the loop ends at an
-    observation that all modes rule out, which is in the columns but was not learned; with a
-    fallback the belief ignores such an observation. `drawn` is -1 where the fallback acted.
+    Return (steps done, observations learned, situation of the last draw, x, y). Without a
+    fallback the loop ends at an observation that all modes rule out, which is in the columns but
+    was not learned; with a fallback the belief ignores such an observation. `drawn` is -1 where the
+    fallback acted.
 
     >>> import numpy as np
     >>> from bayescontrol.finite.tabular import random_modes
-    >>> modes, columns = random_modes(2), np.empty((3, 5), np.int64)
-    >>> p, q = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64)
-    >>> interact_with_alarm(*modes.agent().belief.weight_arrays(), modes.policy, modes.by_mode,
-    ...          modes.successor, modes.hypothesis[0], 0, 0, p, q,
-    ...          np.zeros((1, 2, 3), np.int64), np.zeros(2), np.empty((2, 2)),
-    ...          3.0, False, -1, *columns)[:2]
+    >>> modes, columns = random_modes(2), Columns(*np.empty((3, 5), np.int64))
+    >>> streams = Streams(*np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.uint64))
+    >>> alarm = AlarmState(np.zeros((1, 2, 3), np.int64), np.zeros(2), 3.0, False, -1)
+    >>> weights = modes.agent().belief.weight_arrays()
+    >>> interact_with_alarm(weights, modes.tables, modes.hypothesis[0], 0, 0, streams, alarm,
+    ...                     columns)[:2]
     (5, 5)
     """
+    w, e, blocks = weights
+    policy, hypothesis, successor = tables
+    p, q = streams
+    counts, log_e, threshold, raised, fallback = alarm
+    drawn, actions, observations = columns
     drawn_in, learned = x, 0
-    log_p, after = scratch[0], scratch[1]
+    log_p, after = np.empty_like(log_e), np.empty_like(log_e)
     for t in range(actions.shape[0]):
         if raised and fallback >= 0:
             m, a = -1, fallback

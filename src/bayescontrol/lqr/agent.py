@@ -166,8 +166,8 @@ def _run(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) -> Re
     x, drawn_in = plant.x, np.array(agent._drawn_in, np.float64)
     inputs, states = np.empty((steps, belief.inputs)), np.empty((steps, belief.states))
     steps_done, stop = loop.interact(
-        belief.F, settings, mode, clock, workspace, *plant.loop_arrays(), x, drawn_in,
-        p.state, q.state, inputs, states,
+        belief.F, settings, mode, clock, workspace, plant.loop_arrays(), x, drawn_in,
+        kernels.random.Streams(p.state, q.state), inputs, states,
     )  # fmt: skip
     plant.fast_forward(x)
     held_mode = mode if clock[loop.HELD] else None
@@ -191,7 +191,7 @@ def _regulate(agent: Any, plant: LinearPlant, steps: int, p: Stream, q: Stream) 
     """
     m, n = agent.gain.shape
     x, inputs, states = plant.x, np.empty((steps, m)), np.empty((steps, n))
-    done, stop = kernels.lqr.regulate(agent.gain, *plant.loop_arrays(), x, q.state, inputs, states)
+    done, stop = kernels.lqr.regulate(agent.gain, plant.loop_arrays(), x, q.state, inputs, states)
     plant.fast_forward(x)
     agent.x = x
     if stop == kernels.lqr.INPUT_TOO_LARGE:  # `respond` rejects this input with an error

@@ -242,9 +242,9 @@ class LinearPlant:
 
     # -- for compiled loops --------------------------------------------------------------------
 
-    def loop_arrays(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return A, B and V with VᵀV = W."""
-        return self.system.A, self.system.B, self._V
+    def loop_arrays(self) -> "kernels.lqr.PlantArrays":
+        """Return A, B and V with VᵀV = W, for compiled loops."""
+        return kernels.lqr.PlantArrays(self.system.A, self.system.B, self._V)
 
     def fast_forward(self, x: FloatArray) -> None:
         """Synchronise with a finished compiled loop."""

@@ -44,6 +44,7 @@ Step(reward=1.0, state=0)]
     """
 
     format_name: ClassVar[str] = "MDPModes"
+    fused_loop = staticmethod(TabularModes.fused_loop)
     model_kind: ClassVar[ModelKind] = TabularModes.model_kind  # logs store the tables only
 
     def __init__(
