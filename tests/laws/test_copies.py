@@ -23,7 +23,7 @@ import bayescontrol_paper
 from bayescontrol import BernoulliBandit, LinearBandit, NaiveMixture, Stream
 from bayescontrol._arrays import Arrays, FloatArray
 from bayescontrol._support.saved import Fixed, FixedPart, Part, Parts, Plain, Saved, fields_of
-from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
+from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov, RestartedAlarm
 from bayescontrol.bandits import SharedLinearBandit
 from bayescontrol.bank import Bank, Bumpless, PlantMode, Supervisor
 from bayescontrol.baselines import (
@@ -175,6 +175,10 @@ def guarded() -> Guarded:
     return Guarded(MODES.agent(), Alarm(KrichevskyTrofimov(2), 0.01), fallback=0)
 
 
+def restarted(agent: Any, *predictor: Any) -> Guarded:
+    return Guarded(agent, RestartedAlarm(*predictor, starts=32))
+
+
 def on_modes(make: Callable[[], Any]) -> Example:
     return Example(make, lambda t: t % 2, lambda t: t % 2)
 
@@ -239,6 +243,8 @@ EXAMPLES: dict[str, Example] = {
     "fading": on_modes(lambda: FadingBelief(MODES, forgetting=0.9)),
     "naive": on_modes(lambda: MODES.agent(kind=NaiveMixture)),
     "guarded": on_modes(guarded),
+    "guarded by restarts": on_modes(lambda: restarted(MODES.agent(), KrichevskyTrofimov(2))),
+    "guarded plant": on_plant(lambda: restarted(PLANT.agent())),
     "supervisor": on_modes(lambda: Supervisor(FiniteBelief(MODES), 0, MODES.advance)),
     "interacting": Example(
         lambda: bank(hazard=0.05).belief(), vector, lambda _t: bank().first_signals(), vector
