@@ -12,7 +12,6 @@ Beliefs, tables, entropies and convergence checks all ask and check modes by the
 
 import inspect
 import math
-from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
@@ -274,27 +273,21 @@ def _call_with_state(mode: BoundMode[Any], method: str, x: Any, *arguments: Any)
 
 
 class _SavedStates:
-    """The saved state of both kinds of queries: the names of the modes, and private states."""
+    """The saved state of both kinds of queries: the private states of the modes."""
 
     stateful_modes: Sequence[int]
     states: list[Any]
 
-    @abstractmethod
-    def names(self) -> npt.NDArray[np.str_]:
-        """Return the names of the modes. They are saved, so that `load` can reject other modes."""
-
     def save(self) -> Arrays:
-        """Return the names of the modes and their private states."""
-        states = {
+        """Return the private states of the modes."""
+        return {
             f"state/{m}": pack(self.states[m], f"the private state of mode {m}")
             for m in self.stateful_modes
         }
-        return {"names": self.names(), **states}
 
     def load(self, arrays: Arrays) -> None:
         """Restore the private states of the same modes. An error changes nothing."""
-        require_arrays(arrays, {"names", *(f"state/{m}" for m in self.stateful_modes)})
-        require_same_names(self.names(), arrays["names"], "the saved state")
+        require_arrays(arrays, {f"state/{m}" for m in self.stateful_modes})
         states = list(self.states)
         for m in self.stateful_modes:
             states[m] = unpack(arrays[f"state/{m}"])

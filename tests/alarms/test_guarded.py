@@ -448,7 +448,7 @@ def test_a_state_with_another_level_is_refused_and_changes_nothing() -> None:
     for agent in (loose, strict):
         agent.observe(0, 1)
     before = strict.save()
-    with pytest.raises(IncompatibleState, match=r"delta=0\.5, this one has delta=0\.001"):
+    with pytest.raises(IncompatibleState, match=r"delta 0\.5, this Alarm has delta 0\.001"):
         strict.load(loose.save())
     assert same_bits(before, strict.save())
     for nothing in (None, 3, ["rule"]):

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from bayescontrol import _mode_queries, kernels
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray
 from bayescontrol._support.display import html_table
 from bayescontrol._support.priors import TOLERANCE, as_prior
-from bayescontrol._support.saved import Array, Number, Part, Saved, damaged, declare
+from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -42,6 +42,19 @@ K = TypeVar("K")
 
 #: A list of modes, or one object that answers for all of them.
 Modes: TypeAlias = Sequence[M] | ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]
+
+
+class _ModeNames(Field):
+    """The names of the modes, which must be those of the saved state."""
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the names."""
+        arrays[self.name] = self.value(owner)
+
+    def read(self, owner: Any, arrays: Arrays) -> None:
+        """Raise IncompatibleState if the names differ."""
+        saved = np.asarray(arrays[self.name])
+        _mode_queries.require_same_names(self.value(owner), saved, "the saved state")
 
 
 class FiniteBelief(Saved, Generic[M]):
@@ -73,6 +86,7 @@ class FiniteBelief(Saved, Generic[M]):
     #: Modes are compared by name; those without a name by their class and their public numbers,
     #: texts, tuples and arrays. Functions cannot be compared.
     saved_fields = declare(
+        _ModeNames("names", lambda belief: belief._hypotheses.names()),
         Part("", "_weights"),
         Array("prior", "_prior"),
         Number("count", least=0),
