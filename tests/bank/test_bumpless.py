@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from bayescontrol import ControlRule, FiniteBelief, Stream, interact
 from bayescontrol._arrays import Arrays
 from bayescontrol.alarms import Alarm, Guarded, StudentPredictor
 from bayescontrol.bank import PI, Bank, Bumpless, PlantMode
-from bayescontrol.baselines import OptimalController
 from bayescontrol.beliefs.particles import ParticleBelief
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.lqr import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
@@ -207,6 +207,6 @@ def test_a_damaged_state_is_refused_and_changes_nothing(damage: Arrays) -> None:
 
 def test_an_object_that_cannot_be_saved_raises_a_clear_error() -> None:
     agent: Any = Bumpless(ORDERS["plain"](), 2)
-    agent.agent = OptimalController(double_integrator())
+    agent.agent = SimpleNamespace(belief=None)
     with pytest.raises(MissingCapability, match="copy"):
         agent.copy()
