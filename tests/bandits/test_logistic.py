@@ -183,7 +183,7 @@ def test_a_state_is_not_continued_by_the_other_update(per_arm: bool | None) -> N
             belief.load(other.save())
         assert same_bits(before, belief.save())
     if per_arm is None:
-        with pytest.raises(IncompatibleState, match="laplace=True"):
+        with pytest.raises(IncompatibleState, match="the same `link`"):
             one.load(two.save())
 
 
