@@ -6,6 +6,7 @@ rate and of an oracle that knows the plant: 10 runs of 6,000 steps in `load` and
 that an agent follows the changes; `prediction_bits` compares the predictions of beliefs.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -113,7 +114,7 @@ def prediction_bits(
         o = motor.respond(a, rng)
         driver.observe(a, o)
         for name, belief in beliefs.items():
-            bits[name] += belief.surprise(x, a, o) / steps
+            bits[name] -= belief.log_predictive(x, a, o) / math.log(2) / steps
             belief.observe(x, a, o)
         x = bank.next_signals(x, a, o)
     return bits

@@ -10,13 +10,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from bayescontrol.bandits import FAMILIES
+
 #: Classes with a page of their own, by the module whose page lists them.
 MAIN: Final = {
     "bayescontrol": ("ControlRule", "DiscreteMode", "Record", "Stream"),
     "bayescontrol.bandits": (
-        "BernoulliBandit", "CategoricalBandit", "ExponentialBandit", "GaussianBandit",
-        "JointBandit", "LinearBandit", "LogisticBandit", "LogitNormalBandit", "PoissonBandit",
-        "SharedLinearBandit",
+        *(bandit.__name__ for bandit in FAMILIES), "JointBandit", "LinearBandit", "LogisticBandit",
+        "LogitNormalBandit", "SharedLinearBandit",
     ),
     "bayescontrol.beliefs": (
         "ChangePointBelief", "FadingBelief", "FiniteBelief", "InteractingBelief", "ParticleBelief",
@@ -83,7 +84,10 @@ def list_names(text: str) -> str:
             return block[0]
         found = re.search(r":exclude-members: (.*)\n", options)
         excluded = found[1].split(", ") if found else []
-        names = [n for n in public_names(import_module(module)) if n not in excluded]
+        public = public_names(import_module(module))
+        # A main class is described on the page of its own module only.
+        excluded += [n for other in MAIN if other != module for n in MAIN[other] if n in public]
+        names = [n for n in public if n not in excluded]
         main = [name for name in names if name in MAIN.get(module, ())]
         others = [name for name in names if name not in main]
         lists = [f".. currentmodule:: {module}\n"]

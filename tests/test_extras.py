@@ -53,7 +53,7 @@ def test_every_public_name_and_a_run_work_without_any_extra() -> None:
     program = (
         "import bayescontrol as bc\n"
         "for name in bc.__all__: getattr(bc, name)\n"
-        "import bayescontrol.baselines, bayescontrol.beliefs, bayescontrol.experts\n"
+        "import bayescontrol.baselines, bayescontrol.beliefs, bayescontrol.bank\n"
         "import bayescontrol.lab, bayescontrol.lqr, bayescontrol.mdp, bayescontrol.durable\n"
         "problem = bc.BernoulliBandit(2)\n"
         "print(len(bc.interact(problem.agent(), problem.environment([0.2, 0.8]), 10)))"

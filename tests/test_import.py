@@ -1,8 +1,10 @@
 """`import bayescontrol` does not import compilers, plotting, servers or clusters."""
 
+import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,11 +42,28 @@ def test_numba_is_imported_with_the_first_random_number(name: str) -> None:
 def test_every_public_name_can_be_imported() -> None:
     import bayescontrol
 
-    for name in bayescontrol.__all__:
+    for name in bayescontrol.__all__:  # type: ignore[attr-defined]
         assert hasattr(bayescontrol, name)
 
 
-def test_every_public_name_has_its_module() -> None:
-    import bayescontrol
+def test_every_package_is_an_attribute_and_underscores_are_hidden() -> None:
+    import bayescontrol as bc
 
-    assert sorted(bayescontrol.__all__) == sorted(bayescontrol._MODULES)
+    for name in ("plot", "lqr", "bank", "alarms", "metrics"):
+        assert getattr(bc, name) is sys.modules[f"bayescontrol.{name}"]
+    assert {"plot", "gym", "serve", "GeometricBandit", "SwitchingBelief"} <= set(dir(bc))
+    assert not [name for name in dir(bc) if name.startswith("_") and name != "__version__"]
+    with pytest.raises(AttributeError, match="no attribute 'NoBandit'"):
+        bc.NoBandit  # noqa: B018
+
+
+def test_type_checkers_see_every_public_name() -> None:
+    import bayescontrol as bc
+
+    tree = ast.parse(Path(bc.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    seen = {alias.name for node in imports for alias in node.names} - {"*"}
+    assert seen | {bandit.__name__ for bandit in bc.bandits.FAMILIES} == {*dir(bc)} - {
+        "__version__"
+    }

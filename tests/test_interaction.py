@@ -1,5 +1,6 @@
 """Interaction of agent and environment: lazy or recorded, with read-only probes."""
 
+import math
 from itertools import islice
 from typing import Any
 
@@ -103,7 +104,7 @@ def test_probes_read_the_agent_before_or_after_the_observation() -> None:
     replayed: Any = MODES.agent()
     for t, (a, o) in enumerate(record):
         assert record["x"][t] == replayed.x
-        assert record["bits"][t] == replayed.belief.surprise(replayed.x, a, o)
+        assert record["bits"][t] == -replayed.belief.log_predictive(replayed.x, a, o) / math.log(2)
         replayed.observe(a, o)
         assert record["v"][t].tobytes() == replayed.belief.posterior().tobytes()
         assert MODES.policy[record["m"][t], record["x"][t], a] > 0.0

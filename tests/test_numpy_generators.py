@@ -108,7 +108,7 @@ SEEDS: dict[str, Callable[[Any], Any]] = {
     ),
     "play": lambda seed: next(bc.play(bandit.agent(), bandit.draw(0), seed=seed)),
     "warm start": lambda seed: bc.warm_start(bandit.agent(), [(0, 1)], seed=seed),
-    "draw a bandit": lambda seed: bandit.draw(seed).means.tolist(),
+    "draw a bandit": lambda seed: bandit.draw(seed).means().tolist(),
     "draw a contextual bandit": lambda seed: contextual.draw(seed).truth.tolist(),
     "random modes": lambda seed: random_modes(2, seed=seed).policy.tolist(),
     "random MDP": lambda seed: random_mdp(3, 2, seed=seed).tables.cumulative.tolist(),

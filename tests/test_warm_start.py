@@ -244,7 +244,7 @@ def regret(seed: int) -> tuple[float, float]:
             if i:
                 warm_start(agent, log)
             played = interact(agent, world, 100, seed=seed + 1000, run=run)
-            lost[i] += float((0.8 - world.means[played.actions]).sum()) / 50
+            lost[i] += float((0.8 - world.means()[played.actions]).sum()) / 50
     return float(lost[0]), float(lost[1])
 
 

@@ -170,6 +170,11 @@ def _missing(value: object, capability: type) -> list[str]:
     return [name for name in names if getattr(value, name, None) is None]
 
 
+def observed_part(subject: Any, o: Any) -> Any:
+    """Return the part of o that the mode or belief predicts: all of o unless it says otherwise."""
+    return subject.observed_part(o) if hasattr(subject, "observed_part") else o
+
+
 def require(subject: Any, capability: type, label: str) -> None:
     """Raise MissingCapability, with the methods to add, unless the object has the capability.
 

@@ -47,10 +47,17 @@ class Run(Protocol):
 
 
 class World(Protocol):
-    """Arms in order, with their mean rewards `means` or `mean_rewards(record, start)`."""
+    """A world that knows the mean rewards of its arms.
+
+    `means` returns the mean reward of every arm in the order of `labels`, and one row for each
+    context if x is an array of contexts. A world with contexts has `contexts_of(record, start)`,
+    which returns the context of each step. A world that changes has `worlds_of(record)`, which
+    returns its worlds by their first steps.
+    """
 
     @property
     def labels(self) -> Any: ...
+    def means(self, x: Any = None) -> FloatArray: ...
 
 
 def rewards(record: Run, reward: Callable[[Any, Any], float] | None = None) -> FloatArray:
@@ -80,22 +87,16 @@ def rewards(record: Run, reward: Callable[[Any, Any], float] | None = None) -> F
 
 def knows_means(world: Any) -> bool:
     """Return whether the regret of a run in this world can be computed."""
-    return hasattr(world, "labels") and (
-        hasattr(world, "mean_rewards") or isinstance(getattr(world, "means", None), np.ndarray)
-    )
+    return hasattr(world, "labels") and callable(getattr(world, "means", None))
 
 
 def _means(record: Run, world: Any, start: Any) -> tuple[FloatArray, FloatArray]:
     """Return max_j m_j(x_t) and m_{a_t}(x_t) for every step."""
     if not knows_means(world):
         raise MissingCapability(
-            f"the mean rewards of {world!r} are unknown: it needs `labels` and `means`, or, if "
-            "they vary, `labels` and `mean_rewards(record, start)`"
+            f"the mean rewards of {world!r} are unknown: it needs `labels` and a method "
+            "means(x), and contexts_of(record, start) if it has contexts"
         )
-    if hasattr(world, "mean_rewards"):
-        means = world.mean_rewards(record, start)  # one row per step
-    else:
-        means = world.means[None]  # the same for every step
     index = {a: j for j, a in enumerate(world.labels)}
     try:
         pulled = [index[a] for a in record.actions.tolist()]
@@ -103,8 +104,22 @@ def _means(record: Run, world: Any, start: Any) -> tuple[FloatArray, FloatArray]
         raise UnknownArm(
             f"the record contains arm {error}, unknown in this world: pass the world of the run"
         ) from None
-    means = np.broadcast_to(means, (len(pulled), len(index)))
+    means = _mean_table(record, world, start, len(index))
     return means.max(1), means[np.arange(len(pulled)), pulled]
+
+
+def _mean_table(record: Run, world: Any, start: Any, arms: int) -> FloatArray:
+    """Return m_j(x_t) for every step t and every arm j."""
+    steps = len(record.actions)
+    contexts = world.contexts_of(record, start) if hasattr(world, "contexts_of") else None
+    worlds = world.worlds_of(record) if hasattr(world, "worlds_of") else {0: world}
+    ends = [*list(worlds)[1:], steps]
+    parts = []
+    for (begin, part), end in zip(worlds.items(), ends, strict=True):
+        x = None if contexts is None else contexts[begin:end]
+        shape = (max(min(end, steps) - begin, 0), arms)
+        parts.append(np.broadcast_to(part.means(x), shape))
+    return np.concatenate(parts)
 
 
 def regret(record: Run, world: World, start: ArrayLike | None = None) -> FloatArray:

@@ -197,6 +197,16 @@ class Predictions(Protocol[X_contra, A_contra, O]):
     def predictive(self, x: X_contra, a: A_contra, /) -> dict[O, float]: ...
 
 
+class LogPredictions(Protocol[X_contra, A_contra, O_contra]):
+    """ln P(o | âo_<t â_t), the predictive log-probability or log-density of o; it does not learn.
+
+    All beliefs of this library have it. Where it is not defined, it raises `MissingCapability`. A
+    belief or mode that predicts only a part of o has `observed_part(o)`, which returns this part.
+    """
+
+    def log_predictive(self, x: X_contra, a: A_contra, o: O_contra, /) -> float: ...
+
+
 class Resumable(Protocol[M_co]):
     """Return the mode that was drawn last, and an independent copy."""
 

@@ -7,6 +7,7 @@ Actions and observations that are named tuples, such as the (reward, state) of a
 structured column: `record.observations["reward"]` is the reward of every step.
 """
 
+import math
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,8 +69,8 @@ def _log_score(agent: Any, a: Any, o: Any) -> float:
     It is measured before the agent observes o_t. Its sum over the steps is the code length of the
     observations. A lost observation has no bits.
     """
-    surprise = _belief_method(agent, "surprise")
-    return 0.0 if o is MISSING else float(surprise(agent.x, a, o))
+    log_predictive = _belief_method(agent, "log_predictive")
+    return 0.0 if o is MISSING else -float(log_predictive(agent.x, a, o)) / math.log(2.0) + 0.0
 
 
 #: P(m | âo_≤t) for all m.

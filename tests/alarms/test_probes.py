@@ -86,7 +86,7 @@ def test_beliefs_without_finitely_many_modes_raise_a_clear_error() -> None:
     for probe in (posterior, log_score):
         with pytest.raises(MissingCapability, match="no belief"):
             probe.measure(object(), 0, 1)
-    with pytest.raises(MissingCapability, match=r"without surprise"):
+    with pytest.raises(MissingCapability, match=r"without log_predictive"):
         log_score.measure(SimpleNamespace(belief="a hunch"), 0, 1)
     with pytest.raises(MissingCapability, match="has no alarm"):
         alarm_evidence.measure(agent, 0, 1)

@@ -349,7 +349,7 @@ def test_beliefs_that_change_freely_use_the_best_mode_of_each_step() -> None:
         assert (log_p.tolist(), w) == ([pytest.approx(max(bounds))], None)
     switching = SwitchingBelief(fine, [0.5, 0.3, 0.2], hazard=0.1)
     _, log_p, _ = RestartedAlarm().evidence(switching, x, u, o)
-    assert log_p[0] == pytest.approx(-math.log(2) * switching.surprise(x, u, o), abs=1e-9)
+    assert log_p[0] == pytest.approx(switching.log_predictive(x, u, o), abs=1e-9)
 
 
 def test_a_large_floor_of_another_kind_of_mode_is_refused() -> None:
@@ -467,8 +467,10 @@ def test_contexts_are_situations_and_the_next_context_is_no_evidence(kind: str) 
 
 
 def test_beliefs_without_a_prediction_and_densities_for_probabilities_are_refused() -> None:
-    with pytest.raises(MissingCapability, match=r"has no surprise"):
-        Guarded(GibbsMDP(["left", "right"], start="home").agent(), RestartedAlarm())
+    values = Guarded(GibbsMDP(["left", "right"], start="home").agent(), RestartedAlarm())
+    with pytest.raises(MissingCapability, match=r"no predictive probabilities"):
+        values.observe("left", (1.0, "home"))
+    assert (values.belief.count, values.alarm.t) == (0, 0)
     with pytest.raises(MissingCapability, match="KrichevskyTrofimov"):
         Guarded(COINS.agent(), RestartedAlarm())
     agent = Guarded(BernoulliBandit(2).agent(), RestartedAlarm())

@@ -10,6 +10,7 @@ from benchmarks.arena.agents import bayesian_q
 
 from bayescontrol import Stream
 from bayescontrol.kernels import arms
+from bayescontrol.kernels.families import number
 
 
 def density(nu: float) -> mpmath.mpf:
@@ -118,7 +119,7 @@ def test_with_gamma_zero_moment_updating_is_the_conjugate_update() -> None:
     rows, row = np.array([[[0.3, 2.0, 1.5, 0.7]]]), np.array([0.3, 2.0, 1.5, 0.7])
     for r in rng.normal(2.0, 3.0, size=50):
         assert bayesian_q.update_moments(rows, 0.0, 0, 0, r, 0)
-        arms.learn(arms.NORMAL_GAMMA, np.empty(0), row, r)
+        arms.learn(number("normal_gamma"), np.empty(0), row, r)
     np.testing.assert_allclose(rows[0, 0], row, rtol=1e-13)
 
 

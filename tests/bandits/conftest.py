@@ -13,7 +13,7 @@ from bayescontrol import (
     PoissonBandit,
     interact,
 )
-from bayescontrol.bandits import Bandit
+from bayescontrol.bandits import FAMILIES, Bandit
 from bayescontrol.testing.belief_laws import Event
 
 
@@ -66,7 +66,14 @@ CASES = [
         (2, -1, 5.0000001),
     ),
 ]
-EXACT = [case for case in CASES if case.name != "categorical"]
+# Families without a case above describe one themselves.
+CASES += [
+    Case(kind.name, bandit(**kind.example), kind.truth, kind.refused)
+    for bandit in FAMILIES
+    for kind in [bandit.model_kind]
+    if bandit not in {type(case.bandit) for case in CASES}
+]
+EXACT = [case for case in CASES if hasattr(case.bandit.family, "best")]
 
 
 @pytest.fixture(params=CASES, ids=lambda case: case.name)

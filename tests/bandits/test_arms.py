@@ -14,7 +14,8 @@ from bayescontrol import (
     GaussianBandit,
     PoissonBandit,
 )
-from bayescontrol.bandits import ArmsBelief, Bandit, Bernoulli, MeanRewards
+from bayescontrol.bandits import ArmsBelief, Bandit, MeanRewards
+from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.errors import (
     BadEvidence,
     BayesControlError,
@@ -81,7 +82,7 @@ def test_bad_evidence_raises_a_typed_error(case: Case) -> None:
         with pytest.raises(BadEvidence, match="reward"):
             belief.observe(None, arm, o)
         with pytest.raises(BadEvidence):
-            belief.log_predictive(arm, o)
+            belief.log_predictive(None, arm, o)
     with pytest.raises(UnknownArm, match="nobody"):
         belief.observe(None, "nobody", 1)
 

@@ -11,7 +11,7 @@ from scipy import special as sc  # type: ignore[import-untyped]
 
 from bayescontrol import GaussianBandit
 from bayescontrol._arrays import FloatArray
-from bayescontrol.bandits import GaussianRewards, NormalGamma
+from bayescontrol.bandits.gaussian import GaussianRewards, NormalGamma
 from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
 
@@ -47,7 +47,7 @@ def test_conjugate_and_grid_agree_with_known_variance() -> None:
     assert v @ (m - mu) ** 2 == pytest.approx(1.0 / lam, abs=1e-11)
     for r in (-1.0, 0.7, 3.0):
         density = v @ np.exp(-0.5 * ((r - m) / 0.8) ** 2) / (0.8 * math.sqrt(2 * math.pi))
-        assert math.exp(belief.log_predictive(0, r)) == pytest.approx(density, rel=1e-10)
+        assert math.exp(belief.log_predictive(None, 0, r)) == pytest.approx(density, rel=1e-10)
 
 
 def grid_of_means_and_precisions(rewards: list[float]) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -72,7 +72,7 @@ def test_conjugate_and_grid_agree_with_unknown_variance() -> None:
     assert (v * (m - mu) ** 2).sum() == pytest.approx(beta / (kappa * (alpha - 1.0)), abs=1e-7)
     for r in (-1.0, 0.7, 3.0):
         density = (v * np.sqrt(tau / (2 * math.pi)) * np.exp(-0.5 * tau * (r - m) ** 2)).sum()
-        assert math.exp(belief.log_predictive(0, r)) == pytest.approx(density, rel=1e-7)
+        assert math.exp(belief.log_predictive(None, 0, r)) == pytest.approx(density, rel=1e-7)
 
 
 def test_drawn_worlds_have_the_distribution_of_the_prior() -> None:
@@ -83,7 +83,7 @@ def test_drawn_worlds_have_the_distribution_of_the_prior() -> None:
     def distance(x: FloatArray, f: FloatArray) -> float:
         return float(math.sqrt(n) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])))
 
-    known = np.sort(GaussianBandit(n, prior=(3, 2)).draw(1).means)
+    known = np.sort(GaussianBandit(n, prior=(3, 2)).draw(1).means())
     assert distance(known, sc.ndtr((known - 3.0) / 2.0)) < 2.69
     truth = GaussianBandit(n, sd=None, prior=(3, 2, 1.5, 3)).draw(2).truth
     means, tau = np.sort(truth[:, 0]), np.sort(truth[:, 1] ** -2.0)

@@ -148,7 +148,7 @@ def test_the_agent_pulls_the_better_arm() -> None:
     bandit = LogitNormalBandit([0.0, 0.0, 0.0], np.eye(3) + 0.5, 500)
     record = interact(bandit.agent(), bandit.environment([0.2, 0.5, 0.9]), 300, seed=0)
     assert (record.actions[100:] == 2).mean() > 0.8
-    assert ((bandit.draw(0).means > 0) & (bandit.draw(0).means < 1)).all()
+    assert ((bandit.draw(0).means() > 0) & (bandit.draw(0).means() < 1)).all()
 
 
 def test_bad_input_is_refused_and_changes_nothing() -> None:

@@ -109,7 +109,7 @@ def test_the_predictive_density_combines_score_and_noise() -> None:
     variance = 0.25 + 5.0
     exact = -0.5 * (r**2 / variance + np.log(2 * np.pi * variance))
     assert belief.log_predictive(x, 0, r) == pytest.approx(exact, rel=1e-12)
-    assert belief.surprise(x, 0, RewardAndContext(r, (0, 0))) == pytest.approx(-exact / np.log(2))
+    assert belief.log_predictive(x, 0, RewardAndContext(r, (0, 0))) == pytest.approx(exact)
     with pytest.raises(MissingCapability, match="infinitely many"):
         belief.predictive(x, 0)
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, interact
-from bayescontrol.bandits import ArmsBelief, Bernoulli
+from bayescontrol.bandits import ArmsBelief
+from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.kernels import arms
 from bayescontrol.seeding import Stream
 
@@ -24,7 +25,7 @@ def blocks(runs: int, seed: int) -> SimpleNamespace:
             agent = bandit.agent(screening=screened)
             record = interact(agent, world, 1000, seed=seed + 1 + way, run=run)
             found[run, way, 0] = record.observations.reshape(10, 100).mean(1)
-            found[run, way, 1] = (record.actions == world.best).reshape(10, 100).mean(1)
+            found[run, way, 1] = (record.actions == world.best()).reshape(10, 100).mean(1)
     gap = found[:, 0] - found[:, 1]
     return SimpleNamespace(z=gap.mean(0) / (gap.std(0) / math.sqrt(runs)), mean=found.mean(0))
 

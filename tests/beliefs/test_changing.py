@@ -92,10 +92,10 @@ def test_without_hazard_or_forgetting_it_equals_the_static_posterior(belief: Any
     "belief",
     [SwitchingBelief(COINS, PRIOR, hazard=0.1), FadingBelief(COINS, PRIOR, forgetting=0.7)],
 )
-def test_the_code_length_is_the_sum_of_the_surprises(belief: Any) -> None:
+def test_the_code_length_is_the_sum_of_the_log_scores(belief: Any) -> None:
     bits = 0.0
     for x, a, o in EVENTS:
-        bits += belief.surprise(x, a, o)
+        bits -= belief.log_predictive(x, a, o) / math.log(2)
         belief.observe(x, a, o)
     assert belief.code_length() == pytest.approx(bits, abs=1e-12)
 

@@ -24,8 +24,9 @@ def test_each_world_answers_from_its_step_on() -> None:
 
 def test_regret_uses_the_means_of_each_step() -> None:
     record = interact(BANDIT.agent(), world(), 9, seed=0)
-    means = world().mean_rewards(record)
-    assert means.tolist() == [[0, 1]] * 3 + [[1, 0]] * 4 + [[1, 1]] * 2
+    assert [w.means().tolist() for w in world().worlds_of(record).values()] == [
+        [0, 1], [1, 0], [1, 1],
+    ]  # fmt: skip
     wrong = (record.actions == "red") == (np.arange(9) < 3)
     wrong[7:] = False
     assert metrics.regret(record, world())[-1] == wrong.sum()
@@ -109,10 +110,10 @@ def test_a_changing_problem_cannot_change_again() -> None:
 
 @pytest.mark.parametrize("per_arm", [False, True])
 def test_the_settings_make_the_same_problem_again(per_arm: bool) -> None:
-    options = {"hazards": [0.1, 0.01], "hazard_prior": [0.9, 0.1], "places": 5, "window": 7}
+    options = {"hazards": [0.1, 0.01], "hazard_prior": [0.9, 0.1], "starts": 5, "window": 7}
     problem = BernoulliBandit(2).changing(per_arm=per_arm, **options)
     stored = {k: v for k, v in problem.settings().items() if k not in ("problem", "settings")}
     again = BernoulliBandit(2).changing(**stored)
     one, two = problem.belief(), again.belief()
     assert one.hazards() == two.hazards()
-    assert (one.places, one.window, type(one)) == (two.places, two.window, type(two))
+    assert (one.most_starts, one.window, type(one)) == (two.most_starts, two.window, type(two))

@@ -75,30 +75,34 @@ class LogClass:
 
 
 @given(classes, st.integers(0, 30))
-def test_predictions_sum_to_one_and_agree_with_surprise(modes: TabularModes, steps: int) -> None:
+def test_predictions_sum_to_one_and_agree_with_log_predictive(
+    modes: TabularModes, steps: int
+) -> None:
     for belief in (FiniteBelief(modes), FiniteBelief(list(modes))):
         for x, a, o in histories(modes, steps):
             predicted = belief.predictive(x, a)
             assert math.fsum(predicted.values()) == pytest.approx(1.0, rel=1e-13)
-            assert predicted[o] == pytest.approx(2.0 ** -belief.surprise(x, a, o), rel=1e-12)
+            assert predicted[o] == pytest.approx(
+                math.exp(belief.log_predictive(x, a, o)), rel=1e-12
+            )
             belief.observe(x, a, o)
 
 
 @given(classes, st.integers(0, 60))
-def test_the_code_length_is_the_sum_of_surprises(modes: TabularModes, steps: int) -> None:
+def test_the_code_length_is_the_sum_of_log_scores(modes: TabularModes, steps: int) -> None:
     for belief in (FiniteBelief(modes), FiniteBelief([InLogarithms(m) for m in modes])):
         bits = []
         for x, a, o in histories(modes, steps):
-            bits.append(belief.surprise(x, a, o))
+            bits.append(-belief.log_predictive(x, a, o) / math.log(2))
             belief.observe(x, a, o)
         assert belief.code_length() == pytest.approx(math.fsum(bits), rel=1e-12, abs=1e-12)
 
 
-def test_surprise_changes_nothing_and_is_infinite_for_impossible_observations() -> None:
+def test_a_prediction_changes_nothing_and_is_minus_infinity_for_impossible_observations() -> None:
     belief = FiniteBelief(coins(0.0, 0.0), on_impossible="skip")
     before = belief.save()
-    assert belief.surprise(None, "toss", 1) == math.inf
-    assert belief.surprise(None, "toss", 0) == 0.0
+    assert belief.log_predictive(None, "toss", 1) == -math.inf
+    assert belief.log_predictive(None, "toss", 0) == 0.0
     assert same_bits(before, belief.save())
 
 
@@ -110,7 +114,7 @@ def test_only_observations_add_to_the_code_length() -> None:
     bits = 0.0
     for t, (_, a, o) in enumerate(histories(modes, 40)):
         agent.issue(a)
-        bits += belief.surprise(0, a, o)
+        bits -= belief.log_predictive(0, a, o) / math.log(2)
         agent.observe(a, o)
         if t == 10:
             belief.add(modes[1], 0.3)

@@ -25,7 +25,7 @@ class Decisions(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.bandit = BernoulliBandit(ARMS)
-        self.problem = self.bandit.changing(window=WINDOW, places=5, per_arm=self.per_arm)
+        self.problem = self.bandit.changing(window=WINDOW, starts=5, per_arm=self.per_arm)
         self.agent: Any = self.problem.agent()
         self.answers: dict[int, Any] = {}
         self.now = 0

@@ -1,5 +1,6 @@
 """Particle beliefs: agreement with exact posteriors, errors, and resuming."""
 
+import math
 from functools import partial
 from typing import Any
 
@@ -171,7 +172,7 @@ def test_evidence_that_rules_out_every_particle_raises_or_is_counted() -> None:
     with pytest.raises(ImpossibleObservation, match="observation 1 after action 0"):
         strict.observe(None, 0, 1)
     assert same_bits(before, strict.save())
-    assert strict.surprise(None, 0, 1) == np.inf
+    assert strict.log_predictive(None, 0, 1) == -np.inf
     for lenient in (belief(on_impossible="skip"), belief(on_impossible=Floor(1e-9))):
         lenient.observe(None, 0, 1)
         assert lenient.impossible == 1
@@ -188,9 +189,9 @@ def test_invalid_log_likelihoods_raise_and_change_nothing(answer: Any) -> None:
     assert same_bits(before, belief.save())
 
 
-def test_surprise_is_the_code_length_of_an_observation_in_bits() -> None:
+def test_the_predictive_probability_of_a_fair_coin_is_one_half() -> None:
     belief = make(200_000)
-    assert belief.surprise(None, 0, 1) == pytest.approx(1.0, abs=0.01)
+    assert belief.log_predictive(None, 0, 1) == pytest.approx(math.log(0.5), abs=0.007)
     assert belief.count == 0
 
 

@@ -6,60 +6,40 @@ event loop can run in this process, and other tests need theirs.
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-
-from bayescontrol.lab import conduct, find
-from bayescontrol.report.build import section, write_index, write_page
+from tests.browser.live_stub import Stub
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _ARGUMENTS: Final = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-#: Studies small enough to be run for a test, large enough for error bars and bands.
-_SMALL: Final[dict[str, dict[str, Any]]] = {
-    "chain": {"runs": 12, "steps": 1000, "k_max": 5, "scale": 4, "growing_steps": 60},
-    "delusion": {"runs": 24, "steps": 12},
-}
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, or another one that is installed."""
-    path = next(filter(None, map(shutil.which, _NAMES)), None)
-    if path is None:
-        pytest.skip(
-            "pages are not tested, there is no Chromium: install it with `apt-get install "
-            "chromium`, or put one called chromium or google-chrome on the PATH"
-        )
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=[*_ARGUMENTS])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The index of two small studies with their pages, as `bayescontrol reproduce` makes them."""
-    folder = tmp_path_factory.mktemp("report")
-    sections = []
-    for name, sizes in _SMALL.items():
-        experiment = find(name)
-        result = conduct(experiment, replace(experiment.quick, **sizes))
-        sections.append(replace(section(result, folder / name), folder=name))
-        write_page(sections[-1], folder / name)
-    return write_index("The claims of the paper", sections, folder)[0]
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+#: The contrast of the visible texts that a selector finds with their backgrounds.
+_CONTRAST: Final = """selector => {
+  const parts = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const light = (c) => c.map(v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = getComputedStyle(node).backgroundColor;
+      if (!/rgba\\(.*, 0\\)/.test(colour)) return parts(colour);
+    }
+    return [255, 255, 255];
+  };
+  return [...document.querySelectorAll(selector)]
+    .filter(node => node.checkVisibility() && node.textContent.trim())
+    .map(node => {
+      const style = getComputedStyle(node);
+      const colour = node.tagName === 'text' ? style.fill : style.color;
+      const [a, b] = [light(parts(colour)), light(ground(node))];
+      return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    });
+}"""
 
 
 @dataclass
@@ -71,24 +51,36 @@ class Visit:
     requests: list[str] = field(default_factory=list)
 
 
+Open: TypeAlias = Callable[..., Visit]
+
+
 @pytest.fixture(scope="module")
-def visit(chromium: Browser) -> Iterator[Callable[..., Visit]]:
-    """Open a page at a given width, light or dark, on a desktop or a phone."""
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, or another one that is installed."""
+    path = next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
+        pytest.skip("pages are not tested: install Chromium with `apt-get install chromium`")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=[*_ARGUMENTS])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator[Open]:
+    """Open a page of a server or a file; all are closed at the end."""
     contexts = []
 
-    def opened(path: Path, width: int = 1280, scheme: Any = "light", phone: bool = False) -> Visit:
-        context = chromium.new_context(
-            viewport={"width": width, "height": 844},
-            color_scheme=scheme,
-            has_touch=phone,
-            is_mobile=phone,
-        )
+    def opened(address: str | Path, width: int = 1280, phone: bool = False, **more: Any) -> Visit:
+        size: Any = {"width": width, "height": 844}
+        context = chromium.new_context(viewport=size, has_touch=phone, is_mobile=phone, **more)
         contexts.append(context)
         visited = Visit(context.new_page())
+        visited.page.set_default_timeout(10_000)
         visited.page.on("console", lambda message: visited.messages.append(message.text))
         visited.page.on("pageerror", lambda error: visited.messages.append(str(error)))
         visited.page.on("request", lambda request: visited.requests.append(request.url))
-        visited.page.goto(path.as_uri())
+        visited.page.goto(address.as_uri() if isinstance(address, Path) else address)
         return visited
 
     yield opened
@@ -96,12 +88,20 @@ def visit(chromium: Browser) -> Iterator[Callable[..., Visit]]:
         context.close()
 
 
-@pytest.fixture(scope="module")
-def wide_page(visit: Callable[..., Visit], report: Path) -> Visit:
-    """The page of a study on a wide screen; tests restore its state."""
-    return visit(page_of(report, "chain"))
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    """A server of the live page with scripted events."""
+    stub = Stub()
+    yield stub
+    stub.close()
 
 
-def page_of(report: Path, name: str) -> Path:
-    """The page of a study, or the index."""
-    return report if name == "index" else report.parent / name / "index.html"
+def least_contrast(page: Page, selector: str) -> float:
+    """The least contrast of a text with its background; the guidelines require 4.5."""
+    return float(min(page.evaluate(_CONTRAST, selector)))
+
+
+def width_of(page: Page) -> list[int]:
+    """The width of the window, and of its content, which must not be larger."""
+    found: list[int] = page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
+    return found

@@ -4,15 +4,12 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, TypeAlias
+from typing import Any
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from bayescontrol.serve.page import headers, page
-
-Open: TypeAlias = Callable[..., Any]
 
 
 class Stub:
@@ -22,7 +19,6 @@ class Stub:
         self.token: str | None = None
         self.refusal: tuple[int, dict[str, str]] | None = None
         self.requests: list[tuple[str, str | None, float]] = []  # path, Authorization, time
-        self.greeting: list[bytes] = []
         self._open: list[queue.Queue[bytes | None]] = []
         stub = self
 
@@ -31,34 +27,32 @@ class Stub:
                 pass
 
             def do_GET(self) -> None:
-                stub.requests.append((self.path, self.headers["Authorization"], time.monotonic()))
+                token = self.headers["Authorization"]
+                stub.requests.append((self.path, token, time.monotonic()))
                 if self.path == "/":
                     self.answer(200, headers(), page().encode())
                 elif self.path != "/events":
-                    self.answer(404, {}, b"")
-                elif stub.token and self.headers["Authorization"] != f"Bearer {stub.token}":
-                    self.answer(401, {"WWW-Authenticate": "Bearer"}, b"")
+                    self.answer(404, {})
+                elif stub.token and token != f"Bearer {stub.token}":
+                    self.answer(401, {"WWW-Authenticate": "Bearer"})
                 elif stub.refusal:
-                    self.answer(*stub.refusal, b"")
+                    self.answer(*stub.refusal)
                 else:
                     self.stream()
 
-            def answer(self, status: int, more: dict[str, str], body: bytes) -> None:
+            def answer(self, status: int, more: dict[str, str], body: bytes | None = b"") -> None:
                 self.send_response(status)
                 for name, value in more.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
+                if body is not None:
+                    self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                self.wfile.write(body or b"")
 
             def stream(self) -> None:
                 outbox: queue.Queue[bytes | None] = queue.Queue()
-                for piece in stub.greeting:
-                    outbox.put(piece)
                 stub._open.append(outbox)
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream; charset=utf-8")
-                self.end_headers()
+                self.answer(200, {"Content-Type": "text/event-stream; charset=utf-8"}, None)
                 try:
                     while (wanted := outbox.get()) is not None:
                         self.wfile.write(wanted)
@@ -74,89 +68,46 @@ class Stub:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.start()
 
-    def write(self, piece: bytes) -> None:
+    def write(self, piece: bytes | None) -> None:
+        """Send bytes to all pages; None ends their streams."""
         for outbox in list(self._open):
             outbox.put(piece)
 
     def say(self, kind: str, value: Any) -> None:
         self.write(f"event: {kind}\ndata: {json.dumps(value)}\n\n".encode())
 
-    def drop(self) -> None:
-        for outbox in list(self._open):
-            outbox.put(None)
-
-    def listeners(self) -> int:
-        return len(self._open)
-
     def close(self) -> None:
-        self.drop()
+        self.write(None)
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
-def tabs(chromium: Browser) -> Iterator[Open]:
-    """Yield a function that opens pages; all are closed at the end."""
-    contexts = []
-
-    def opened(url: str, width: int = 1280, messages: list[str] | None = None, **more: Any) -> Page:
-        context = chromium.new_context(viewport={"width": width, "height": 844}, **more)
-        contexts.append(context)
-        created = context.new_page()
-        created.set_default_timeout(10_000)
-        if messages is not None:
-            created.on("console", lambda message: messages.append(message.text))
-            created.on("pageerror", lambda error: messages.append(str(error)))
-        created.goto(url)
-        return created
-
-    yield opened
-    for context in contexts:
-        context.close()
+def mode(name: str, **numbers: float | None) -> dict[str, Any]:
+    return {"name": name, "weight": None, "mean": None, "low": None, "high": None} | numbers
 
 
 def agent(name: str = "checkout", step: int = 1, **other: Any) -> dict[str, Any]:
     """The frame of an agent with three arms after `step` seconds."""
-    p = min(0.9, 0.3 + 0.02 * step)
+    p, half = min(0.9, 0.3 + 0.02 * step), 0.32 / step
     arms = [("red", 0.31 + 0.001 * step), ("blue", 0.22), ("green", 0.18)]
     return {
-        "name": name,
-        "model": "bernoulli-bandit 1",
-        "decisions": 40 * step,
-        "observations": 38 * step,
-        "pending": 2 * step,
-        "rate_per_s": 40.5,
-        "modes": [
-            {
-                "name": arm,
-                "weight": None,
-                "mean": m,
-                "low": m - 0.32 / step,
-                "high": m + 0.32 / step,
-            }
-            for arm, m in arms
-        ],
+        "name": name, "model": "bernoulli-bandit 1", "decisions": 40 * step,
+        "observations": 38 * step, "pending": 2 * step, "rate_per_s": 40.5,
+        "modes": [mode(arm, mean=m, low=m - half, high=m + half) for arm, m in arms],
         "probabilities": {"red": p, "blue": 0.7 * (1 - p), "green": 0.3 * (1 - p)},
-        "surprise_bits": 0.8 + 0.1 * (step % 3),
-        "alarm": None,
-        "regret": 1.25 * step,
-    } | other
+        "surprise_bits": 0.8 + 0.1 * (step % 3), "alarm": None, "regret": 1.25 * step,
+    } | other  # fmt: skip
 
 
-def modal(name: str = "door", step: int = 1, *, raised: bool = False) -> dict[str, Any]:
+def modal(step: int = 1, *, raised: bool = False) -> dict[str, Any]:
     """The frame of an agent with finitely many modes, with an alarm and without regret."""
     return agent(
-        name,
-        step,
-        model="tabular-modes 1",
-        modes=[
-            {"name": m, "weight": w, "mean": None, "low": None, "high": None}
-            for m, w in (("left is open", 0.7), ("right is open", 0.3))
-        ],
-        probabilities={"push": 0.6, "pull": 0.4},
+        "door", step, model="tabular-modes 1",
+        modes=[mode("left is open", weight=0.7), mode("right is open", weight=0.3)],
+        probabilities={"push": 0.6, "pull": 0.4}, regret=None,
         alarm={"raised": raised, "evidence_bits": 2.0 * step, "threshold_bits": 6.64},
-        regret=None,
-    )
+    )  # fmt: skip
 
 
 def decision(id: int, **other: Any) -> dict[str, Any]:
@@ -164,31 +115,43 @@ def decision(id: int, **other: Any) -> dict[str, Any]:
             "time": 1.7e9 + id} | other  # fmt: skip
 
 
-def connected(page: Page) -> None:
+def connected(page: Page) -> Page:
     expect(page.locator("#state")).to_have_text("Connected")
+    return page
 
 
-def live(tab: Open, stub: Stub, seconds: int = 8, **more: Any) -> Page:
-    """Open the page and send a few seconds of events."""
-    page: Page = tab(stub.url, **more)
+def with_events(page: Page, stub: Stub) -> Page:
+    """Send eight seconds of events to the page."""
     connected(page)
-    for step in range(1, seconds + 1):
-        stub.say("agents", [agent(step=step), modal(step=step)])
+    for step in range(1, 9):
+        stub.say("agents", [agent(step=step), modal(step)])
         stub.say("decision", decision(step))
         # Real frames are a second apart; here they are just far enough apart to be distinguished.
         page.wait_for_timeout(30)
     expect(figure(page, "Regret")).to_be_visible()
-    expect(page.locator(".facts").first).to_contain_text(str(40 * seconds))
+    expect(page.locator(".facts").first).to_contain_text("320")
     return page
+
+
+def facts(page: Page, within: str = "#agent") -> dict[str, str]:
+    """Return the facts of the selected agent, or of the log."""
+    lines = page.locator(f"{within} .facts").inner_text().split("\n")
+    return dict(zip(lines[::2], lines[1::2], strict=True))
 
 
 def figure(page: Page, title: str) -> Locator:
     return page.locator(f"figure:has(h3:text-is('{title}'))")
 
 
+def marks(page: Page, title: str, kind: str) -> Locator:
+    return figure(page, title).locator(".canvas svg").locator(kind)
+
+
+def table(page: Page, caption: str) -> Locator:
+    return page.locator(f"table:has(caption:text-is('{caption}'))")
+
+
 def rows(page: Page, caption: str) -> list[list[str]]:
     cells = "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
-    found: list[list[str]] = page.locator(
-        f"table:has(caption:text-is('{caption}')) tbody tr"
-    ).evaluate_all(cells)
+    found: list[list[str]] = table(page, caption).locator("tbody tr").evaluate_all(cells)
     return found

@@ -1,47 +1,37 @@
 """The documentation page of the HTTP interface in a real browser."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from tests.browser.live_stub import Open, tabs
+from playwright.sync_api import expect
+from tests.browser.conftest import Open, width_of
 
 from bayescontrol.durable.kinds import KINDS
-from bayescontrol.serve import Server
+from bayescontrol.serve import Server, Tokens
+
+TOKEN = "a-token-that-is-long-enough"
 
 
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with Server("sqlite:///:memory:", port=0) as server:
-        yield server.url
-
-
-@pytest.fixture
-def tab(chromium: Browser) -> Iterator[Open]:
-    yield from tabs(chromium)
-
-
-@pytest.mark.parametrize(
-    ("width", "more"), [(1280, {}), (390, {"is_mobile": True, "has_touch": True}), (320, {})]
-)
-def test_nothing_is_wider_than_the_window(
-    tab: Open, url: str, width: int, more: dict[str, Any]
+@pytest.mark.parametrize(("width", "phone"), [(1280, False), (390, True)])
+def test_the_page_describes_the_models_and_sends_their_examples(
+    visit: Open, width: int, phone: bool
 ) -> None:
-    messages: list[str] = []
-    page: Page = tab(f"{url}/docs", width=width, messages=messages, **more)
-    wide = page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
-    assert wide == [width, width]
-    # Nothing is cut off: long text wraps.
-    cut = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1).length"""
-    assert page.locator("pre, td, h3, p").evaluate_all(cut) == 0
-    assert messages == []
-
-
-def test_the_examples_are_for_the_server_that_shows_them(tab: Open, url: str) -> None:
-    page: Page = tab(f"{url}/docs")
-    for name in KINDS:
-        expect(page.locator(f"#{name}")).to_be_visible()
-    examples = page.locator("pre").all_inner_texts()
-    assert len(examples) == 1 + len(KINDS)
-    assert all(f"{url}/v1/agents" in text for text in examples)
+    with Server("sqlite:///:memory:", port=0, tokens=Tokens([TOKEN])) as server:
+        visited = visit(f"{server.url}/docs", width, phone)
+        page = visited.page
+        page.get_by_role("button", name="Authorize").click()
+        page.locator(".auth-container input").fill(TOKEN)
+        page.get_by_role("button", name="Apply credentials").click()
+        page.get_by_role("button", name="Close").click()
+        create = page.locator("#operations-agents-create")
+        create.locator(".opblock-summary-control").click()
+        headings = create.locator(".opblock-description h3").all_inner_texts()
+        assert headings == list(KINDS)
+        create.get_by_role("button", name="Try it out").click()
+        create.locator(".examples-select-element").select_option("gaussian-bandit")
+        create.get_by_role("button", name="Execute").click()
+        expect(create.locator(".live-responses-table .response-col_status")).to_have_text(
+            ["Code", "201"], timeout=60_000
+        )
+        expect(create.locator(".curl")).to_contain_text(f"{server.url}/v1/agents")
+        assert width_of(page) == [width, width]
+        assert all(url.startswith(server.url) for url in visited.requests)
+    assert visited.messages == []

@@ -5,16 +5,12 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
-from tests.browser.live_stub import Open, figure, tabs
+from playwright.sync_api import Page, expect
+from tests.browser.conftest import Open
+from tests.browser.live_stub import facts, figure, marks
 from tests.limits import TIMEOUT
 
 _MILLISECONDS = 1000 * TIMEOUT
-
-
-@pytest.fixture
-def tab(chromium: Browser) -> Iterator[Open]:
-    yield from tabs(chromium)
 
 
 @pytest.fixture
@@ -23,76 +19,43 @@ def demo() -> Iterator[str]:
     code = "from bayescontrol.cli.main import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", code, "demo", "--seconds", "21", "--rate", "120"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as process:  # fmt: skip
         assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.terminate()
 
 
-def facts(page: Page) -> dict[str, str]:
-    """Return the facts of the selected agent."""
-    lines = page.locator("#agent .facts").inner_text().split("\n")
-    return dict(zip(lines[::2], lines[1::2], strict=True))
-
-
-def fact(page: Page, name: str) -> float:
-    return float(facts(page)[name].replace(",", ""))
-
-
-def require_drawn(page: Page, *drawn: tuple[str, str]) -> None:
-    for title, marks in drawn:
-        expect(figure(page, title).locator(".canvas svg").locator(marks).first).to_be_visible(
-            timeout=_MILLISECONDS
-        )
+def require_drawn(page: Page, **kinds: str) -> None:
+    for title, kind in kinds.items():
+        drawn = marks(page, title.replace("_", " "), kind).first
+        expect(drawn).to_be_visible(timeout=_MILLISECONDS)
 
 
 def test_the_page_shows_real_traffic_and_the_alarm_of_the_broken_lever(
-    tab: Open, demo: str
+    visit: Open, demo: str
 ) -> None:
     """The lever is pulled fifty times before it breaks; the alarm fails with probability < 3e-3."""
-    assert demo.startswith("http://127.0.0.1:")
-    messages: list[str] = []
-    page = tab(demo, messages=messages)
+    visited = visit(demo)
+    page = visited.page
     expect(page.locator("#agents button")).to_have_count(2, timeout=_MILLISECONDS)
     page.get_by_role("button", name="checkout").click()
-    first = fact(page, "decisions")
-    page.wait_for_function(
-        """before => {
-          const facts = [...document.querySelectorAll("#agent .facts div")];
-          const of = Object.fromEntries(
-            facts.map((row) => [...row.children].map((cell) => cell.innerText)));
-          const number = (name) => Number((of[name] ?? "").replace(",", ""));
-          return number("decisions") > before && number("surprise (bits)") > 0
-            && number("regret (reward)") > 0;
-        }""",
-        arg=first,
-        timeout=_MILLISECONDS,
-    )
-    assert "no mode fits" not in facts(page)
-    require_drawn(
-        page,
-        ("Posterior now", "circle.dot"),
-        ("Action probabilities now", "rect.bar"),
-        ("Decisions per second", "path.line"),
-        ("Surprise", "path.line"),
-        ("Regret", "path.line"),
-    )
+    require_drawn(page, Surprise="path.line", Regret="path.line")
+    before, now = facts(page), facts(page)
+    while now["decisions"] == before["decisions"] or not float(now["regret (reward)"]) > 0:
+        page.wait_for_timeout(200)
+        now = facts(page)
+    assert float(now["surprise (bits)"]) > 0
+    assert "no mode fits" not in now
+    require_drawn(page, Posterior_now="circle.dot", Action_probabilities_now="rect.bar",
+                  Decisions_per_second="path.line")  # fmt: skip
     alert = page.get_by_role("alert")
     expect(alert).to_have_text("dispenser: no mode fits what is observed.", timeout=_MILLISECONDS)
-    assert page.title() == "Alarm: dispenser · bayescontrol"
     page.get_by_role("button", name="dispenser").click()
     expect(page.locator("#agent h2")).to_have_text("dispenser")
     assert facts(page)["no mode fits"] == "ALARM"
-    assert fact(page, "surprise (bits)") > 0.0
-    require_drawn(
-        page,
-        ("Posterior now", "rect.bar"),
-        ("Surprise", "path.line"),
-        ("Evidence that no mode fits", "path.line"),
-    )
+    require_drawn(page, Posterior_now="rect.bar", Surprise="path.line",
+                  Evidence_that_no_mode_fits="path.line")  # fmt: skip
     expect(figure(page, "Evidence that no mode fits")).to_contain_text("alarm at 6.64 bits")
     expect(figure(page, "Regret")).to_be_hidden()
-    assert messages == []
+    assert visited.messages == []

@@ -1,194 +1,138 @@
 """The report in a real browser: figures are visible, legends work, nothing is requested."""
 
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, Final
 from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator
-from tests.browser.conftest import page_of
+from tests.browser.conftest import Open, least_contrast, width_of
 
-from bayescontrol.lab import Score
+from bayescontrol.lab import Score, conduct, find
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot.chart import Chart, Guide, Panel, Series
 from bayescontrol.report.build import section, write_index, write_page
 
-Open: TypeAlias = Callable[..., Any]
-
+#: Studies small enough to be run for a test, large enough for error bars and bands.
+_SMALL: Final[dict[str, dict[str, Any]]] = {
+    "chain": {"runs": 12, "steps": 1000, "k_max": 5, "scale": 4, "growing_steps": 60},
+    "delusion": {"runs": 24, "steps": 12},
+}
 GROWING = "figure:has(h3:text-is('The growing chain'))"
 #: The number of visible marks of a plot.
 MARKS = """plot => [...plot.querySelectorAll('[data-group]')]
     .filter(mark => mark.getBoundingClientRect().height + mark.getBoundingClientRect().width > 0)
     .length"""
-#: The contrast of every text in tables and captions with its background.
-CONTRAST = """() => {
-  const parts = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
-  const light = (c) => c.map(v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
-    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-  const ground = (node) => {
-    for (; node; node = node.parentElement) {
-      const colour = getComputedStyle(node).backgroundColor;
-      if (!/rgba\\(.*, 0\\)/.test(colour)) return parts(colour);
-    }
-    return [255, 255, 255];
-  };
-  return [...document.querySelectorAll('h1, h2, td, th, td span, .reason, .note, .read, a')]
-    .map(node => {
-      const [a, b] = [light(parts(getComputedStyle(node).color)), light(ground(node))];
-      return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-    });
-}"""
 
 
-def legend(page: Any, figure: str, label: str) -> Locator:
-    """The legend button of a series."""
-    button: Locator = page.locator(f"{figure} .legend button", has_text=label).first
-    return button
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of two small studies with their pages, as `bayescontrol reproduce` makes them."""
+    folder = tmp_path_factory.mktemp("report")
+    sections = []
+    for name, sizes in _SMALL.items():
+        experiment = find(name)
+        result = conduct(experiment, replace(experiment.quick, **sizes))
+        sections.append(replace(section(result, folder / name), folder=name))
+        write_page(sections[-1], folder / name)
+    return write_index("The claims of the paper", sections, folder)[0].parent
 
 
-@pytest.mark.parametrize(("name", "panels"), [("chain", 1 + 2), ("delusion", 4)])
-def test_every_figure_is_drawn_without_a_message_and_without_the_network(
-    visit: Open, report: Path, name: str, panels: int
+@pytest.mark.parametrize(("name", "panels"), [(".", 0), ("chain", 1 + 2), ("delusion", 4)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_page_fits_the_screen_is_legible_and_needs_no_network(
+    visit: Open, report: Path, name: str, panels: int, scheme: str, width: int
 ) -> None:
-    opened = visit(page_of(report, name))
-    plots = opened.page.locator(".plot").all()
+    path = report / name / "index.html"
+    visited = visit(path, width, phone=width < 600, color_scheme=scheme)
+    assert width_of(visited.page) == [width, width]
+    texts = "h1, h2, td, th, td span, .reason, .note, .read, a"
+    assert least_contrast(visited.page, texts) >= 4.5
+    plots = visited.page.locator(".plot").all()
     assert len(plots) == panels
     for plot in plots:
         assert plot.evaluate(MARKS) >= 4
         assert plot.locator("text").count() >= 6
-    assert opened.messages == []
-    assert opened.requests == [page_of(report, name).as_uri()]
+        box = plot.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    assert visited.messages == []
+    assert visited.requests == [path.as_uri()]
 
 
-@pytest.mark.parametrize("name", ["index", "chain", "delusion"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_every_page_fits_the_screen_and_is_legible_in_light_and_dark(
-    visit: Open, report: Path, name: str, scheme: str, width: int
+def test_links_lead_to_pages_figure_files_and_folded_checks(visit: Open, report: Path) -> None:
+    visited = visit(report / "index.html")
+    page = visited.page
+    page.get_by_role("link", name="delusion").first.click()
+    assert page.title() == "delusion"
+    page.get_by_role("link", name="All results").click()
+    assert page.title() == "The claims of the paper"
+    page.get_by_role("link", name="chain").first.click()
+    links = page.locator(".files a").all()
+    assert len(links) == 4
+    for link in links:
+        path = Path(unquote(urlparse(link.evaluate("a => a.href")).path))
+        assert path.read_bytes()[:4] in (b"%PDF", b"\x89PNG")
+    size = "cells => Math.min(...cells.map(cell => parseFloat(getComputedStyle(cell).fontSize)))"
+    assert page.locator("td, th").evaluate_all(size) >= 14
+    checks = page.locator("h2:text-is('Our own checks') + details")
+    assert not checks.locator("table").is_visible()
+    checks.locator("summary").click()
+    assert checks.locator("table").is_visible()
+    assert visited.messages == []
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_the_legend_hides_a_series_in_every_panel_also_in_dark_mode(
+    visit: Open, report: Path, phone: bool
 ) -> None:
-    """Text has a contrast of at least 4.5 to 1, as the accessibility guidelines require."""
-    opened = visit(page_of(report, name), width, scheme, phone=width < 600)
-    assert opened.page.evaluate("document.documentElement.scrollWidth") == width
-    assert min(opened.page.evaluate(CONTRAST)) >= 4.5
-    assert opened.messages == []
-
-
-def test_the_index_leads_to_the_page_of_an_experiment_and_back(visit: Open, report: Path) -> None:
-    opened = visit(report)
-    opened.page.get_by_role("link", name="delusion").first.click()
-    assert opened.page.title() == "delusion"
-    opened.page.get_by_role("link", name="All results").click()
-    assert opened.page.title() == "The claims of the paper"
-    assert opened.messages == []
-
-
-def test_our_checks_are_folded_and_open_on_a_click(wide_page: Any) -> None:
-    checks = wide_page.page.locator("h2:text-is('Our own checks') + details")
-    table = checks.locator("table")
-    assert not table.is_visible()
-    checks.locator("summary").click()
-    assert table.is_visible()
-    checks.locator("summary").click()
-
-
-def test_a_legend_button_hides_a_series_in_every_panel_and_shows_it_again(wide_page: Any) -> None:
-    left, right = wide_page.page.locator(f"{GROWING} .plot").all()
+    visited = visit(report / "chain" / "index.html", 390 if phone else 1280, phone)
+    page = visited.page
+    left, right = page.locator(f"{GROWING} .plot").all()
+    places: list[Any] = [plot.bounding_box() for plot in (left, right)]
+    axis = "x" if phone else "y"  # stacked, or side by side
+    assert places[0][axis] == places[1][axis]
     before = [left.evaluate(MARKS), right.evaluate(MARKS)]
-    button = legend(wide_page.page, GROWING, "doubling")
-    button.click()
+    button = page.locator(f"{GROWING} .legend button", has_text="doubling").first
+    (button.tap if phone else button.click)()
     assert button.get_attribute("aria-pressed") == "false"
-    assert left.evaluate(MARKS) < before[0]
-    assert right.evaluate(MARKS) < before[1]
-    button.press("Enter")  # a keyboard works as well
-    assert button.get_attribute("aria-pressed") == "true"
-    assert [left.evaluate(MARKS), right.evaluate(MARKS)] == before
-    assert wide_page.messages == []
-
-
-def test_a_band_is_hidden_with_its_line(visit: Open, report: Path) -> None:
-    panel = visit(page_of(report, "delusion")).page.locator(".panel").first
-    plot, button = panel.locator(".plot"), panel.locator("button", has_text="causal: right")
-    before = plot.evaluate(MARKS)
-    button.click()
-    assert plot.evaluate(MARKS) == before - 2
-    button.click()
-    assert plot.evaluate(MARKS) == before
-
-
-def test_dark_mode_changes_page_and_figures_and_keeps_hidden_series(
-    wide_page: Any,
-) -> None:
-    left = wide_page.page.locator(f"{GROWING} .plot").first
-    button = legend(wide_page.page, GROWING, "doubling")
-    button.click()
-    hidden = left.evaluate(MARKS)
+    hidden = [left.evaluate(MARKS), right.evaluate(MARKS)]
+    assert hidden[0] < before[0]
+    assert hidden[1] < before[1]
 
     def colours() -> list[str]:
         ground = "getComputedStyle(document.body).backgroundColor"
         fill = "plot => getComputedStyle(plot.querySelector('text')).fill"
         line = "plot => getComputedStyle(plot.querySelector('[data-group] path')).stroke"
-        return [wide_page.page.evaluate(ground), left.evaluate(fill), left.evaluate(line)]
+        return [page.evaluate(ground), left.evaluate(fill), left.evaluate(line)]
 
     assert colours() == ["rgb(255, 255, 255)", "rgb(26, 26, 26)", "rgb(0, 0, 0)"]
-    wide_page.page.emulate_media(color_scheme="dark")
+    page.emulate_media(color_scheme="dark")
     assert colours() == ["rgb(21, 24, 28)", "rgb(232, 232, 232)", "rgb(242, 242, 242)"]
-    assert left.evaluate(MARKS) == hidden
-    wide_page.page.emulate_media(color_scheme="light")
-    button.click()
-    assert wide_page.messages == []
-
-
-def test_no_text_in_tables_is_small(wide_page: Any) -> None:
-    size = "cells => Math.min(...cells.map(cell => parseFloat(getComputedStyle(cell).fontSize)))"
-    assert wide_page.page.locator("td, th").evaluate_all(size) >= 14
-
-
-def test_the_links_to_the_figure_files_work(wide_page: Any) -> None:
-    links = wide_page.page.locator(".files a").all()
-    assert len(links) == 4
-    for link in links:
-        path = Path(unquote(urlparse(link.evaluate("a => a.href")).path))
-        assert path.read_bytes()[:4] in (b"%PDF", b"\x89PNG")
-
-
-def test_on_a_phone_tables_scroll_and_the_page_does_not(visit: Open, report: Path) -> None:
-    phone = visit(page_of(report, "chain"), 390, phone=True)
-    assert phone.page.evaluate("document.documentElement.scrollWidth") == 390
-    assert phone.page.evaluate("innerWidth") == 390
-    tables = phone.page.locator(".wide:has(table.plain)")
-    assert tables.evaluate_all("all => all.some(t => t.scrollWidth > t.clientWidth)")
+    assert [left.evaluate(MARKS), right.evaluate(MARKS)] == hidden
+    button.press("Enter")  # a keyboard works as well
+    assert button.get_attribute("aria-pressed") == "true"
+    assert [left.evaluate(MARKS), right.evaluate(MARKS)] == before
+    tables = page.locator(".wide:has(table.plain)")  # on a phone they scroll, the page does not
+    wide = tables.evaluate_all("all => all.some(t => t.scrollWidth > t.clientWidth)")
+    assert wide or not phone
     assert tables.evaluate_all("all => all.every(t => getComputedStyle(t).overflowX === 'auto')")
-    for plot in phone.page.locator(".plot").all():
-        box = plot.bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 390
-        assert box["height"] > 200
-    assert phone.messages == []
+    assert visited.messages == []
 
 
-def test_a_tap_on_the_legend_hides_a_series(visit: Open, report: Path) -> None:
-    phone = visit(page_of(report, "chain"), 390, "dark", phone=True)
-    left = phone.page.locator(f"{GROWING} .plot").first
-    before = left.evaluate(MARKS)
-    legend(phone.page, GROWING, "doubling").tap()
-    assert left.evaluate(MARKS) < before
-    assert phone.messages == []
+def test_a_band_is_hidden_with_its_line(visit: Open, report: Path) -> None:
+    panel = visit(report / "delusion" / "index.html").page.locator(".panel").first
+    plot, button = panel.locator(".plot"), panel.locator("button", has_text="causal: right")
+    before = plot.evaluate(MARKS)
+    button.click()
+    assert plot.evaluate(MARKS) == before - 2
 
 
-def test_panels_are_side_by_side_on_a_wide_screen_and_stacked_on_a_narrow_one(
-    wide_page: Any,
-) -> None:
-    left, right = wide_page.page.locator(f"{GROWING} .plot").all()
-    assert left.bounding_box()["y"] == right.bounding_box()["y"]
-    wide_page.page.set_viewport_size({"width": 390, "height": 844})
-    assert left.bounding_box()["x"] == right.bounding_box()["x"]
-    wide_page.page.set_viewport_size({"width": 1280, "height": 844})
-
-
-def test_missing_values_and_odd_names_are_drawn_without_a_message(
+def test_missing_values_and_odd_names_are_drawn_and_nothing_is_fetched(
     visit: Open, tmp_path: Path
 ) -> None:
     x = np.arange(1.0, 6.0)
@@ -210,18 +154,15 @@ def test_missing_values_and_odd_names_are_drawn_without_a_message(
     ]
     chart = Chart(odd, panels, odd, columns=2, note=odd)
     study: Any = SimpleNamespace(name="odd", summary=odd, figures=lambda *_: {"odd": chart})
-    opened = visit(write_page(section(Result(study, {}, {}, Score(())), tmp_path), tmp_path))
-    assert opened.messages == []
-    assert opened.page.title() == "odd"
-    assert odd in opened.page.locator("main > p").all_text_contents()
-    for plot in opened.page.locator(".plot").all():
+    visited = visit(write_page(section(Result(study, {}, {}, Score(())), tmp_path), tmp_path))
+    page = visited.page
+    assert visited.messages == []
+    assert page.title() == "odd"
+    assert odd in page.locator("main > p").all_text_contents()
+    for plot in page.locator(".plot").all():
         assert plot.locator("text").all_text_contents().count(odd) == 2
         assert plot.locator("b").count() == 0
-    assert odd in opened.page.locator(".legend button").all_text_contents()
-
-
-def test_the_browser_refuses_to_fetch_anything(visit: Open, tmp_path: Path) -> None:
-    opened = visit(write_index("Empty", [], tmp_path)[0])
-    refused = "url => fetch(url).then(() => 'fetched', () => 'refused')"
-    assert opened.page.evaluate(refused, "http://127.0.0.1:9/") == "refused"
-    assert "Content Security Policy" in " ".join(opened.messages)
+    assert odd in page.locator(".legend button").all_text_contents()
+    fetched = "url => fetch(url).then(() => 'fetched', () => 'refused')"
+    assert page.evaluate(fetched, "http://127.0.0.1:9/") == "refused"
+    assert "Content Security Policy" in " ".join(visited.messages)

@@ -750,7 +750,7 @@ _PLANT = LinearQuadratic.on(double_integrator(), start=[1.0, -1 / 3], prior=Syst
 
 #: Worlds that change: built-in problems.
 CHANGING: dict[str, Case] = {
-    "changing": Case(BernoulliBandit(["red", "blue"]).changing(window=6, places=9)),
+    "changing": Case(BernoulliBandit(["red", "blue"]).changing(window=6, starts=9)),
     "changing, held": Case(
         GaussianBandit(2, sd=0.5).changing(hazards=[0.1, 0.01]), answer=_real, schedule=Every(3)
     ),
@@ -762,7 +762,7 @@ CHANGING: dict[str, Case] = {
 #: Beliefs and alarms for worlds that change.
 CHANGING_BELIEFS: dict[str, Case] = {
     "change points": Case(
-        _named(lambda: _with_belief(_LINEAR, ChangePointBelief(_LINEAR.belief(), places=5))),
+        _named(lambda: _with_belief(_LINEAR, ChangePointBelief(_LINEAR.belief(), starts=5))),
         question=_context(2),
         answer=_real,
     ),
@@ -843,8 +843,8 @@ BANKS: dict[str, Case] = {
 _LOGISTIC = LogisticBandit(["a", "b"], features=2)
 #: A logistic bandit that changes. The file was written with version 1 of `changing`.
 CHANGING_LOGISTIC: dict[str, Case] = {
-    "changing logistic": Case(_LOGISTIC.changing(places=9), _context(2)),
-    "changing logistic, per arm": Case(_LOGISTIC.changing(per_arm=True, places=9), _context(2)),
+    "changing logistic": Case(_LOGISTIC.changing(starts=9), _context(2)),
+    "changing logistic, per arm": Case(_LOGISTIC.changing(per_arm=True, starts=9), _context(2)),
 }
 
 #: The same kinds in version 2, which matches moments.

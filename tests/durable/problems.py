@@ -17,15 +17,9 @@ from bayescontrol import (
     PoissonBandit,
     Stream,
 )
-from bayescontrol.bandits import (
-    Bandit,
-    Bernoulli,
-    Categorical,
-    ContextualBandit,
-    GaussianNoise,
-    Logit,
-    NormalGamma,
-)
+from bayescontrol.bandits import FAMILIES, Bandit, ContextualBandit, GaussianNoise, Logit
+from bayescontrol.bandits.discrete import Bernoulli, Categorical
+from bayescontrol.bandits.gaussian import NormalGamma
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.durable import DurableAgent
 from bayescontrol.finite.chain import GrowingChain
@@ -77,9 +71,15 @@ PROBLEMS: dict[str, Any] = {
     "MDP, declared": GibbsMDP(2, 0, GibbsPrior(mu0=0.1), states=4, partial=1, recentre=False),
     "changing": BernoulliBandit(["red", "blue"]).changing(window=5),
     "changing, per arm": PoissonBandit(2).changing(per_arm=True, hazards=[0.1, 0.01]),
-    "changing contexts": LinearBandit(["a", "b"], features=2, sd=0.3).changing(places=9),
+    "changing contexts": LinearBandit(["a", "b"], features=2, sd=0.3).changing(starts=9),
     "changing plant": LinearQuadratic.on(double_integrator(), prior=SystemPrior()).changing(),
 } | {f"class {name}": make(name) for name in names() if type(make(name)) is TabularModes}
+# Families of arms that are not listed above describe an example themselves.
+PROBLEMS |= {
+    bandit.model_kind.name: bandit(**bandit.model_kind.example)
+    for bandit in FAMILIES
+    if bandit not in set(map(type, PROBLEMS.values()))
+}
 
 STEPS = 12
 
@@ -110,6 +110,10 @@ def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: Str
             return problem.family.constants[0].item()
         case "gaussian-bandit" | "linear-bandit" | "exponential-bandit":
             return rng.random()
+        case "bernoulli-bandit" | "poisson-bandit" | "joint-bandit" | "logit-normal-bandit":
+            return rng.integers(2)
+    if isinstance(problem, Bandit):
+        return problem.draw(rng).respond(action, rng)
     return rng.integers(2)
 
 

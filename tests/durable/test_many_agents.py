@@ -11,8 +11,8 @@ import pytest
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent
 from bayescontrol.durable.sqlite import SqliteStore
-from bayescontrol.serve.problems import UnknownAgent
-from bayescontrol.serve.registry import AgentRegistry
+from bayescontrol.serve.agents import ServedAgents
+from bayescontrol.serve.http_errors import UnknownAgent
 
 
 def store_of(folder: Path, agents: int) -> SqliteStore:
@@ -33,12 +33,12 @@ def open_one_by_one(store: SqliteStore) -> int:
 
 def open_in_a_server(store: SqliteStore) -> int:
     async def opened() -> int:
-        registry = AgentRegistry(store)
-        await registry.start()
-        await registry.opened
-        assert registry.failed == []
-        found = len(registry.queues)
-        await registry.close()
+        agents = ServedAgents(store)
+        await agents.start()
+        await agents.opened
+        assert agents.failed == []
+        found = len(agents.open)
+        await agents.close()
         return found
 
     return asyncio.run(opened())
@@ -71,12 +71,12 @@ def test_requests_for_unknown_agents_leave_no_log_open(tmp_path: Path) -> None:
     store = store_of(tmp_path, 2)
 
     async def ask() -> None:
-        registry = AgentRegistry(store)
+        agents = ServedAgents(store)
         for name in range(50):
             with pytest.raises(UnknownAgent):
-                await registry.queue(f"nobody {name}")
-        assert await registry.queue((await registry.names())[0]) is not None
+                await agents.get(f"nobody {name}")
+        assert await agents.get((await agents.names())[0]) is not None
         assert len(store._logs) == 1
-        await registry.close()
+        await agents.close()
 
     asyncio.run(ask())

@@ -24,7 +24,8 @@ from bayescontrol import (
     SharedLinearBandit,
     Stream,
 )
-from bayescontrol.bandits import ArmsBelief, Bandit, Bernoulli, LaplaceLogit, Logit
+from bayescontrol.bandits import ArmsBelief, Bandit, LaplaceLogit, Logit
+from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.durable import Model, named_model, open_agent, open_store
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, decode_row, encode_row

@@ -33,7 +33,7 @@ from bayescontrol.durable.models import Model, as_model, model_of
 from bayescontrol.errors import ModelMismatch, QuadratureFailed
 from bayescontrol.offpolicy import what_if
 from bayescontrol.schedules import Geometric, every_step
-from bayescontrol.serve.registry import AgentRegistry
+from bayescontrol.serve.agents import ServedAgents
 
 OLD: dict[str, Any] = json.loads((LOGS / "v1" / "tiny_shapes.json").read_text())
 
@@ -121,13 +121,13 @@ def test_a_server_continues_a_log_of_version_1(tmp_path: Path) -> None:
     model = as_model(BANDITS["bernoulli"][0])
 
     async def visit() -> tuple[bool, int, Any]:
-        registry = AgentRegistry(open_store(url))
-        queue, new = await registry.create("bernoulli", model.name, dict(model.settings), None)
-        decision = await queue.act(None, None)
-        again, _ = await registry.create("bernoulli", model.name, dict(model.settings), None)
-        assert again is queue
-        await registry.close()
-        return new, queue.agent.model.version, decision.action
+        agents = ServedAgents(open_store(url))
+        served, new = await agents.create("bernoulli", model.name, dict(model.settings), None)
+        decision = await served.act(None, None)
+        again, _ = await agents.create("bernoulli", model.name, dict(model.settings), None)
+        assert again is served
+        await agents.close()
+        return new, served.agent.model.version, decision.action
 
     new, version, _ = asyncio.run(visit())
     assert (new, version) == (False, 1)

@@ -67,10 +67,10 @@ def test_the_bandit_is_drawn_from_its_prior_or_given() -> None:
     env.reset(seed=2)
     rng = stream_of_reset(2)
     ours = BernoulliBandit(4).draw(rng)
-    assert np.array_equal(env.unwrapped.world.means, ours.means)
+    assert np.array_equal(env.unwrapped.world.means(), ours.means())
     assert [env.step(2)[1] for _ in range(50)] == [ours.respond(2, rng) for _ in range(50)]
     env.reset()
-    assert not np.array_equal(env.unwrapped.world.means, ours.means)
+    assert not np.array_equal(env.unwrapped.world.means(), ours.means())
     given = gymnasium.make("bayescontrol/Bandit-v0", biases=[0.0, 1.0, 0.5])
     assert given.action_space == gymnasium.spaces.Discrete(3)
     given.reset()

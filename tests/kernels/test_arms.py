@@ -8,36 +8,27 @@ reproducible.
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
-from bayescontrol import kernels
+from bayescontrol import bandits, kernels
 from bayescontrol._arrays import FloatArray
-from bayescontrol.bandits import (
-    Bernoulli,
-    Categorical,
-    Exponential,
-    GaussianRewards,
-    NormalGamma,
-    Poisson,
-)
-from bayescontrol.kernels import arms
-from bayescontrol.kernels.arms import (
-    BERNOULLI,
-    CATEGORICAL,
-    EXPONENTIAL,
-    GAUSSIAN,
-    NORMAL_GAMMA,
-    POISSON,
-)
+from bayescontrol.bandits.discrete import Bernoulli, Categorical
+from bayescontrol.bandits.gamma import Exponential, Poisson
+from bayescontrol.bandits.gaussian import GaussianRewards, NormalGamma
+from bayescontrol.kernels import arms, families
+from bayescontrol.kernels.families import FAMILIES, number
 from bayescontrol.seeding import Stream
 
 if TYPE_CHECKING:
     from bayescontrol.bandits.family import Family
 
+BERNOULLI, GAUSSIAN, NORMAL_GAMMA = map(number, ("bernoulli", "gaussian", "normal_gamma"))
+POISSON, EXPONENTIAL, CATEGORICAL = map(number, ("poisson", "exponential", "categorical"))
 LIMIT, RATE, N = 2.69, 1e-6, 50_000
 NONE = np.empty(0)
 Cdf = Callable[[FloatArray], FloatArray]
@@ -78,8 +69,15 @@ def test_families_and_kernels_use_the_same_numbers() -> None:
         Exponential(),
         Categorical([0, 1]),
     ]
-    assert [family.kind for family in kinds] == list(range(6))
-    assert tuple(range(6)) == (BERNOULLI, GAUSSIAN, NORMAL_GAMMA, POISSON, EXPONENTIAL, CATEGORICAL)
+    names = ["bernoulli", "gaussian", "normal_gamma", "poisson", "exponential", "categorical"]
+    assert [FAMILIES[family.kind] for family in kinds] == names
+
+
+def test_every_kernel_file_is_listed_and_belongs_to_a_bandit() -> None:
+    files = {path.stem for path in Path(families.__file__).parent.glob("[a-z]*.py")}
+    assert files == set(FAMILIES)
+    used = {bandit(**bandit.model_kind.example).family.kind for bandit in bandits.FAMILIES}
+    assert used | {NORMAL_GAMMA} == set(range(len(FAMILIES)))
 
 
 DRAWS: dict[str, tuple[int, FloatArray, list[float], Cdf]] = {

@@ -42,6 +42,13 @@ def test_a_changed_kernel_changes_the_digest_of_its_callers(sources: Path) -> No
     assert changed == ["elementary", "finite", "tabular"]
 
 
+def test_a_changed_family_changes_the_digest_of_the_arms(sources: Path) -> None:
+    before = jit_of(sources)._digest(sources / "arms.py")
+    with (sources / "families" / "geometric.py").open("a") as file:
+        file.write("# changed\n")
+    assert jit_of(sources)._digest(sources / "arms.py") != before
+
+
 def imported_kernels(path: Path) -> set[str]:
     """The kernel modules that a module imports, with any import syntax."""
     found = set()
@@ -59,7 +66,7 @@ def imported_kernels(path: Path) -> set[str]:
 
 @pytest.mark.parametrize(
     "path",
-    sorted([*SOURCES.glob("[a-z]*.py"), *ARENA.rglob("[a-z]*.py")]),
+    sorted([*SOURCES.rglob("[a-z]*.py"), *ARENA.rglob("[a-z]*.py")]),
     ids=lambda path: path.stem,
 )
 def test_the_digest_covers_every_kernel_that_is_imported(path: Path) -> None:

@@ -154,7 +154,7 @@ PLANT = LinearQuadratic([[1.0]], [[1.0]], prior=SystemPrior())
 REGULATED = LinearQuadratic([[1.0]], [[1.0]], integral=[0.1])
 PLANE = double_integrator()
 MDP = chain_mdp(4)
-WINDOW: Any = {"places": 4, "window": 5}
+WINDOW: Any = {"starts": 4, "window": 5}
 MOST: Any = "most probable"
 
 
@@ -295,7 +295,7 @@ def answers(thing: Any, example: Example, t: int) -> list[object]:
     x, a, o = example.x(t), example.a(t), example.o(t)
     of_belief: dict[str, tuple[Any, ...]] = {
         "action_probabilities": (x,), "predictive": (x, a), "log_predictive": (x, a, o),
-        "surprise": (x, a, o), "posterior": (), "draw_action": (x, Stream(9)), "save": (),
+        "posterior": (), "draw_action": (x, Stream(9)), "save": (),
     }  # fmt: skip
     is_belief = hasattr(thing, "sample")
     got: list[object] = []

@@ -130,7 +130,6 @@ def test_predictions_agree_with_scipys_student_and_normal_distributions() -> Non
     assert np.isclose(unknown.log_predictive(x, u, y), t.logpdf(y))
     gaussian = stats.multivariate_normal(mean, np.diag([1.0, 2.0]) * spread)
     assert np.isclose(known.log_predictive(x, u, y), gaussian.logpdf(y))
-    assert np.isclose(known.surprise(x, u, y), -gaussian.logpdf(y) / np.log(2.0))
 
 
 def test_the_laws_of_conditioning_hold() -> None:

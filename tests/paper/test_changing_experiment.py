@@ -168,13 +168,13 @@ def test_worlds_differ_between_runs_and_have_the_stated_changes() -> None:
     """Counts of changes: within four standard errors of the rate, for 40 worlds of 2,500 steps."""
     settings = Settings()
     worlds = [draw_bandit(settings, i, FAST)[1] for i in range(40)]
-    assert len({world.worlds[0].means.tobytes() for world in worlds}) == 40
+    assert len({world.worlds[0].means().tobytes() for world in worlds}) == 40
     changes = sum(len(world.worlds) - 1 for world in worlds)
     expected = 40 * 2499 * RATES[FAST]
     assert abs(changes - expected) <= 4 * expected**0.5
     assert len(draw_bandit(settings, 0, STILL)[1].worlds) == 1
     collapse = draw_bandit(settings, 0, COLLAPSE)[1].worlds
-    assert {t: world.means.tolist() for t, world in collapse.items()} == {
+    assert {t: world.means().tolist() for t, world in collapse.items()} == {
         0: [0.9, 0.6, 0.5], 3000: [0.1, 0.6, 0.5],
     }  # fmt: skip
     gains = [s.B[1, 0] for i in range(20) for s in draw_systems(settings, i).values()]

@@ -1,7 +1,11 @@
 """An agent that calls a function before each act, to wait or to fail."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Model, named_model
@@ -30,6 +34,29 @@ class Paused:
 
     def load(self, arrays: Any) -> None:
         self.rule.load(arrays)
+
+
+class Pause:
+    """A model whose acts wait within a `hold` block, or until `release`."""
+
+    def __init__(self) -> None:
+        self.entered, self._open = threading.Event(), threading.Event()
+        self.models = paused(self._wait)
+        self.release = self._open.set
+        self.release()
+
+    def _wait(self) -> None:
+        self.entered.set()
+        assert self._open.wait(TIMEOUT)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        self._open.clear()
+        self.entered.clear()
+        try:
+            yield
+        finally:
+            self.release()
 
 
 def paused(first: Callable[[], object]) -> dict[str, Model]:

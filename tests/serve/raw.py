@@ -3,10 +3,14 @@
 import http.client
 import json
 import socket
+import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tests.limits import TIMEOUT
+
+from bayescontrol.serve import Limits, Server
 
 JSON = {"Content-Type": "application/json"}
 
@@ -66,3 +70,24 @@ def rest(connection: socket.socket) -> bytes:
     while piece := connection.recv(65536):
         got += piece
     return got
+
+
+def head(path: str = "/v1/agents", method: str = "POST", **fields: object) -> bytes:
+    """The head of a request with a JSON body, up to the empty line."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def soon(condition: Callable[[], object]) -> None:
+    """Wait until the condition is true."""
+    end = time.monotonic() + TIMEOUT
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def memory(**settings: Any) -> Server:
+    """A server of a store in memory, on any free port, with time to compile kernels."""
+    settings.setdefault("limits", Limits(deadline=60.0))
+    return Server("sqlite:///:memory:", port=0, **settings)

@@ -2,29 +2,32 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.serve.raw import memory
 
 from bayescontrol import BernoulliBandit, LinearBandit
 from bayescontrol.durable import open_agent
 from bayescontrol.errors import (
     BadEvidence,
+    BayesControlError,
     ConflictingFeedback,
     ConflictingKey,
     ModelMismatch,
     UnknownDecision,
 )
 from bayescontrol.serve import Client
-from bayescontrol.serve.problems import InvalidKey, Refused, Unavailable, UnknownAgent
+from bayescontrol.serve.http_errors import Refused, Unavailable, UnknownAgent
 from bayescontrol.serve.server import Server
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         yield client
 
 
@@ -60,44 +63,33 @@ def test_situations_and_arms_of_any_type_round_trip(client: Client) -> None:
 
 def test_errors_are_errors_of_the_library(client: Client) -> None:
     shop = client.create("errors", BernoulliBandit(2), seed=1)
-    decision = shop.act()
-    shop.observe(decision, 1)
-    with pytest.raises(ConflictingFeedback, match="already has the observation 1"):
-        shop.observe(decision, 0)
-    with pytest.raises(UnknownDecision):
-        shop.observe("999", 1)
-    with pytest.raises(BadEvidence):
-        shop.observe(shop.act(), "red")
-    with pytest.raises(ModelMismatch):
-        client.create("errors", BernoulliBandit(3))
-    with pytest.raises(UnknownAgent):
-        client.agent("nobody").act()
-    with pytest.raises(UnknownAgent):
-        list(client.agent("nobody").log())
-    with pytest.raises(InvalidKey, match="visible"):
-        shop.act(key="with a space")
     remote = client.create("keyed", LinearBandit(2, features=1), seed=1)
     remote.act([1.0], key="k")
-    with pytest.raises(ConflictingKey):
-        remote.act([2.0], key="k")
+    decision, other = shop.act(), shop.act()
+    shop.observe(decision, 1)
+    for error, call in (
+        (ConflictingFeedback, lambda: shop.observe(decision, 0)),
+        (UnknownDecision, lambda: shop.observe("999", 1)),
+        (BadEvidence, lambda: shop.observe(other, "red")),
+        (ModelMismatch, lambda: client.create("errors", BernoulliBandit(3))),
+        (UnknownAgent, lambda: client.agent("nobody").act()),
+        (UnknownAgent, lambda: list(client.agent("nobody").log())),
+        (ConflictingKey, lambda: remote.act([2.0], key="k")),
+    ):
+        with pytest.raises(error):
+            call()
 
 
 def test_threads_share_a_client(client: Client) -> None:
     shop = client.create("threads", BernoulliBandit(2), seed=1)
-    ids: list[str] = []
 
-    def visit() -> None:
-        for _ in range(25):
-            decision = shop.act()
-            shop.observe(decision, 1)
-            ids.append(decision.id)
+    def visit(_: int) -> str:
+        decision = shop.act()
+        shop.observe(decision, 1)
+        return decision.id
 
-    threads = [threading.Thread(target=visit) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(ids)) == 150
+    with ThreadPoolExecutor(6) as pool:
+        assert len(set(pool.map(visit, range(150)))) == 150
     assert shop.info()["observations"] == 150
 
 
@@ -185,9 +177,7 @@ def test_the_client_retries_transient_failures_with_the_same_key(
     assert len(set(handler.keys)) == 1
 
 
-def test_a_permanent_error_is_not_retried(
-    scripted: tuple[Client, type[Scripted]],
-) -> None:
+def test_a_permanent_error_is_not_retried(scripted: tuple[Client, type[Scripted]]) -> None:
     client, handler = scripted
     handler.answers += [respond(500, b"oh no"), respond(200, DECISION)]
     with pytest.raises(Refused, match="500: oh no"):
@@ -195,13 +185,28 @@ def test_a_permanent_error_is_not_retried(
     assert len(handler.keys) == 1
 
 
-def test_the_client_gives_up_after_its_timeout() -> None:
-    nobody = Client("http://127.0.0.1:9", timeout=0.3).agent("shop")  # nobody listens there
+class Clock:
+    """A clock that advances only in `sleep`."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_server_that_is_down_is_unavailable_after_five_seconds_and_not_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client, clock = Client("http://127.0.0.1:9"), Clock()  # nobody listens there
+    monkeypatch.setattr("bayescontrol.serve.client.time", clock)
+    assert not client.ready()
+    with pytest.raises(Unavailable, match="is the server running") as caught:
+        client.agent("shop").act()
+    assert isinstance(caught.value, BayesControlError)
+    assert isinstance(caught.value, ConnectionError)
+    assert 3.0 < clock.now <= 5.0  # the last pause, of up to two seconds, is not started
     with pytest.raises(Unavailable):
-        nobody.act()
-
-
-@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://x", "http://", "http://x/?q=1", ""])
-def test_an_invalid_address_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="write http://host:port"):
-        Client(url)
+        next(client.agent("shop").log())

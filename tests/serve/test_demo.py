@@ -12,9 +12,7 @@ from bayescontrol.serve import Client
 from bayescontrol.serve.demo import CHECKOUT, dispenser, running_demo
 
 
-def test_the_demo_has_late_feedback_and_its_broken_lever_raises_the_alarm(
-    tmp_path: Path,
-) -> None:
+def test_the_demo_has_late_feedback_and_its_broken_lever_raises_the_alarm(tmp_path: Path) -> None:
     """The alarm was raised for each of a thousand simulated levers that broke after fifty pulls."""
     store = f"sqlite:///{tmp_path}/demo.db"
     with running_demo(9.0, store=store, rate=200.0) as server, Client(server.url) as client:

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 from tests.serve.paused import Paused, paused
-from tests.serve.raw import Raw, ask
+from tests.serve.raw import Raw, ask, memory
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import named_model, open_agent, open_store
@@ -32,7 +32,7 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
 
 
 def test_health_and_readiness_are_reported() -> None:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         client.call("GET", "/v1/health/ready")  # retried until it is ready
         assert ask(server.url, "GET", "/v1/health/live").json == {"status": "ok"}
         ready = ask(server.url, "GET", "/v1/health/ready").json
@@ -151,7 +151,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_readiness_recovers_by_itself_when_the_disk_has_space_again(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bayescontrol.serve.registry._RETRY_WRITE", 0.1)
+    monkeypatch.setattr("bayescontrol.serve.agents._RETRY_WRITE", 0.1)
     with Server(f"sqlite:///{small_disk}/shop.db", port=0) as server, Client(server.url) as client:
         client.call("GET", "/v1/health/ready")
         client.create("shop", BernoulliBandit(2)).act()
@@ -210,39 +210,24 @@ def test_a_file_with_a_damaged_index_is_not_served(tmp_path: Path) -> None:
         ask(server.url, "GET", "/v1/agents")
 
 
-def broken(*_: Any) -> Any:
-    raise KeyError(SECRET)
-
-
-def require_internal(answer: Raw, log: pytest.LogCaptureFixture) -> None:
-    assert (answer.status, answer.kind) == (500, "internal")
-    assert SECRET.encode() not in answer.body
-    assert f"KeyError: '{SECRET}'" in log.text
-
-
-@pytest.mark.parametrize("verb", ["act", "observe"])
+@pytest.mark.parametrize("verb", ["act", "observe", "probabilities"])
 def test_an_internal_bug_is_a_logged_500_and_not_an_error_of_the_caller(
     verb: str, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
-        decision = client.create("shop", BernoulliBandit(2)).act()
-        body = {"act": {}, "observe": {"id": decision.id, "observation": 1}}[verb]
-        monkeypatch.setattr(SqliteLog, "append", broken)
-        answer = ask(server.url, "POST", f"/v1/agents/shop/{verb}", body)
-        monkeypatch.undo()
-    require_internal(answer, log)
+    def broken(*_: Any) -> Any:
+        raise KeyError(SECRET)
 
-
-def test_an_internal_bug_while_the_log_is_read_is_a_500_too(
-    monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
-) -> None:
     monkeypatch.setattr(SqliteStore, "shared", True)  # as if other processes could write
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
-        client.create("shop", BernoulliBandit(2))
-        monkeypatch.setattr(SqliteLog, "head", broken)
-        answer = ask(server.url, "GET", "/v1/agents/shop/probabilities")
+    with memory() as server, Client(server.url) as client:
+        decision = client.create("shop", BernoulliBandit(2)).act()
+        reads = verb == "probabilities"
+        body = {"id": decision.id, "observation": 1} if verb == "observe" else None
+        monkeypatch.setattr(SqliteLog, "head" if reads else "append", broken)
+        answer = ask(server.url, "GET" if reads else "POST", f"/v1/agents/shop/{verb}", body)
         monkeypatch.undo()
-    require_internal(answer, log)
+    assert (answer.status, answer.kind) == (500, "internal")
+    assert SECRET.encode() not in answer.body
+    assert f"KeyError: '{SECRET}'" in log.text
 
 
 def test_an_error_of_the_agent_refuses_the_request_and_changes_nothing() -> None:
@@ -252,10 +237,7 @@ def test_an_error_of_the_agent_refuses_the_request_and_changes_nothing() -> None
         if wrong:
             raise wrong[0]
 
-    with (
-        Server("sqlite:///:memory:", port=0, models=paused(first)) as server,
-        Client(server.url) as client,
-    ):
+    with memory(models=paused(first)) as server, Client(server.url) as client:
         shop = client.create("shop", "paused")
         wrong.append(ValueError("not on a Sunday"))
         answer = ask(server.url, "POST", "/v1/agents/shop/act", {})
@@ -275,10 +257,7 @@ def test_describing_an_agent_does_not_rebuild_it() -> None:
         return built[-1]
 
     models = {"mine": named_model("mine", version=1, build=build)}
-    with (
-        Server("sqlite:///:memory:", port=0, models=models) as server,
-        Client(server.url) as client,
-    ):
+    with memory(models=models) as server, Client(server.url) as client:
         shop, before = client.create("shop", "mine"), len(built)
         assert shop.info()["feedback"] == "in turn"
         assert client.create("other", BernoulliBandit(2)).info()["feedback"] == "any time"

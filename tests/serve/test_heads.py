@@ -1,16 +1,16 @@
 """Limits of request heads and connections, enforced while bytes arrive and before tokens."""
 
 import socket
-import threading
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 
 import pytest
 from tests.limits import TIMEOUT
-from tests.serve.paused import paused
-from tests.serve.raw import Raw, ask, connected, read_until_closed, rest
+from tests.serve.paused import Pause
+from tests.serve.raw import ask, connected, head, memory, read_until_closed, rest, soon
 
-from bayescontrol.serve import Limits, Server, Tokens
+from bayescontrol.serve import Limits, Tokens
 
 TOKEN = "a-token-that-nobody-guesses"
 HEAD = b"GET /v1/health/live HTTP/1.1\r\nHost: localhost\r\n"
@@ -47,7 +47,7 @@ def test_a_head_beyond_the_limits_is_refused_before_it_is_complete(
     sent: bytes, status: int, kind: str
 ) -> None:
     limits = Limits(line=1000, head=4000, headers=10, idle=60.0, deadline=60.0)
-    with Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server:
+    with memory(limits=limits, tokens=Tokens([TOKEN])) as server:
         require_problem(read_until_closed(server.url, sent), status, kind)
         headers = {"Authorization": f"Bearer {TOKEN}"}
         metrics = ask(server.url, "GET", "/v1/metrics", headers=headers).body.decode()
@@ -55,50 +55,49 @@ def test_a_head_beyond_the_limits_is_refused_before_it_is_complete(
 
 
 def test_a_head_within_the_limits_is_answered() -> None:
-    limits = Limits(line=1000, head=4000, headers=10)
-    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
-        line = "/v1/health/live?" + "x" * (1000 - len("/v1/health/live?"))
-        assert ask(server.url, "GET", line).status == 200
-        assert ask(server.url, "GET", line + "x").kind == "uri-too-long"
-        field = {"X-Long": "x" * 3800}
-        assert ask(server.url, "GET", "/v1/health/live", headers=field).status == 200
-        field = {"X-Long": "x" * 4000}
-        assert ask(server.url, "GET", "/v1/health/live", headers=field).kind == "head-too-large"
-        many = {f"X-{i}": "x" for i in range(8)}  # and Host and Accept-Encoding
-        assert ask(server.url, "GET", "/v1/health/live", headers=many).status == 200
-        many["X-8"] = "x"
-        assert ask(server.url, "GET", "/v1/health/live", headers=many).kind == "head-too-large"
+    path = "/v1/health/live"
+    line = f"{path}?" + "x" * (999 - len(path))
+    many = {f"X-{i}": "x" for i in range(8)}  # and Host and Accept-Encoding
+    with memory(limits=Limits(line=1000, head=4000, headers=10)) as server:
+        for url, headers in ((line, {}), (path, {"X-Long": "x" * 3800}), (path, many)):
+            assert ask(server.url, "GET", url, headers=headers).status == 200
+        for url, headers in (
+            (line + "x", {}),
+            (path, {"X-Long": "x" * 4000}),
+            (path, many | {"X-8": "x"}),
+        ):
+            kind = ask(server.url, "GET", url, headers=headers).kind
+            assert kind == ("uri-too-long" if url != path else "head-too-large")
 
 
-def test_a_head_without_an_end_is_cut_off() -> None:
-    with Server("sqlite:///:memory:", port=0) as server, connected(server.url) as connection:
-        connection.sendall(HEAD + b"X-Long: ")
-        require_cut_off(connection, b"x" * 65536)
-
-
-@pytest.mark.parametrize("end", [b"0\r\nX-Long: ", b"1;extension="])
-def test_the_trailer_of_a_chunked_body_is_limited(end: bytes) -> None:
-    with Server("sqlite:///:memory:", port=0) as server, connected(server.url) as connection:
-        head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
-        connection.sendall(head + b"Content-Type: application/json\r\n\r\n1\r\n{\r\n" + end)
+@pytest.mark.parametrize(
+    "sent",
+    [
+        HEAD + b"X-Long: ",
+        head(Transfer_Encoding="chunked") + b"1\r\n{\r\n0\r\nX-Long: ",
+        head(Transfer_Encoding="chunked") + b"1\r\n{\r\n1;extension=",
+    ],
+)
+def test_a_head_or_trailer_without_an_end_is_cut_off(sent: bytes) -> None:
+    with memory() as server, connected(server.url) as connection:
+        connection.sendall(sent)
         require_cut_off(connection, b"x" * 65536)
 
 
 def test_the_body_of_a_refused_request_is_not_read_forever() -> None:
     limits = Limits(body=100_000)
     with (
-        Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server,
+        memory(limits=limits, tokens=Tokens([TOKEN])) as server,
         connected(server.url) as connection,
     ):
-        head = b"POST /v1/agents HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-        connection.sendall(head)
+        connection.sendall(head(Transfer_Encoding="chunked"))
         assert connection.recv(4096).startswith(b"HTTP/1.1 401")
         require_cut_off(connection, b"10000\r\n" + b"x" * 65536 + b"\r\n")
 
 
 def test_a_connection_is_closed_when_its_time_is_up() -> None:
     limits = Limits(idle=0.2, deadline=0.4)
-    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
+    with memory(limits=limits) as server:
         assert read_until_closed(server.url, b"") == b""
         require_problem(read_until_closed(server.url, b"GET /v1/agents HT"), 408, "timeout")
         require_problem(read_until_closed(server.url, HEAD + b"X-Slow: "), 408, "timeout")
@@ -110,10 +109,7 @@ def test_a_connection_is_closed_when_its_time_is_up() -> None:
 
 
 def test_a_slow_head_is_cut_off_at_the_deadline() -> None:
-    with (
-        Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.5)) as server,
-        connected(server.url) as connection,
-    ):
+    with memory(limits=Limits(deadline=0.5)) as server, connected(server.url) as connection:
         began = time.monotonic()
         connection.sendall(HEAD)
         connection.settimeout(0.05)
@@ -128,54 +124,35 @@ def test_a_slow_head_is_cut_off_at_the_deadline() -> None:
 
 
 def test_a_new_connection_replaces_the_longest_idle_one() -> None:
-    limits = Limits(connections=4, idle=60.0)
-    with Server("sqlite:///:memory:", port=0, limits=limits) as server:
-        idle = [connected(server.url) for _ in range(4)]
-        try:
-            for one in reversed(idle):  # so the last one has been idle longest
-                one.sendall(HEAD + b"\r\n")
-                assert one.recv(4096).startswith(b"HTTP/1.1 200")
-            assert ask(server.url, "GET", "/v1/health/live").status == 200
-            assert rest(idle[3]) == b""
-            for one in idle[:3]:
-                one.sendall(HEAD + b"\r\n")
-                assert one.recv(4096).startswith(b"HTTP/1.1 200")
-        finally:
-            for one in idle:
-                one.close()
+    with memory(limits=Limits(connections=4, idle=60.0)) as server, ExitStack() as stack:
+        idle = [stack.enter_context(connected(server.url)) for _ in range(4)]
+        for one in reversed(idle):  # so the last one has been idle longest
+            one.sendall(HEAD + b"\r\n")
+            assert one.recv(4096).startswith(b"HTTP/1.1 200")
+        assert ask(server.url, "GET", "/v1/health/live").status == 200
+        assert rest(idle[3]) == b""
+        for one in idle[:3]:
+            one.sendall(HEAD + b"\r\n")
+            assert one.recv(4096).startswith(b"HTTP/1.1 200")
 
 
 def test_an_exhausted_pool_raises_a_clear_error() -> None:
-    release, entered = threading.Event(), threading.Event()
-    release.set()  # while the agent is created
-
-    def wait() -> None:
-        entered.set()
-        release.wait(TIMEOUT)
-
-    limits = Limits(connections=1, deadline=TIMEOUT)
-    with Server("sqlite:///:memory:", port=0, limits=limits, models=paused(wait)) as server:
+    pause, limits = Pause(), Limits(connections=1, deadline=TIMEOUT)
+    with memory(limits=limits, models=pause.models) as server, ThreadPoolExecutor(1) as pool:
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
-        release.clear()
-        entered.clear()
-        answers: list[Raw] = []
-        visit = threading.Thread(
-            target=lambda: answers.append(ask(server.url, "POST", "/v1/agents/shop/act", {}))
-        )
-        visit.start()
-        assert entered.wait(TIMEOUT)
-        for _ in range(3):
-            refused = ask(server.url, "GET", "/v1/health/live")
-            assert (refused.status, refused.kind) == (503, "overloaded")
-            assert int(refused.headers["retry-after"]) >= 1
-        release.set()
-        visit.join()
-        assert answers[0].status == 200
+        with pause.hold():
+            act = pool.submit(ask, server.url, "POST", "/v1/agents/shop/act", {})
+            assert pause.entered.wait(TIMEOUT)
+            for _ in range(3):
+                refused = ask(server.url, "GET", "/v1/health/live")
+                assert (refused.status, refused.kind) == (503, "overloaded")
+                assert int(refused.headers["retry-after"]) >= 1
+        assert act.result().status == 200
         assert ask(server.url, "GET", "/v1/health/live").status == 200
 
 
 def test_pipelined_requests_are_answered_in_order_up_to_a_limit() -> None:
-    with Server("sqlite:///:memory:", port=0) as server:
+    with memory() as server:
         with connected(server.url) as connection:
             for path in (b"/v1/agents", b"/v1/health/live") * 10:
                 connection.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
@@ -187,22 +164,15 @@ def test_pipelined_requests_are_answered_in_order_up_to_a_limit() -> None:
 
 
 def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescontrol.serve.protocol._MAX_PIPELINED", 300)  # to fill all buffers
-    with (
-        Server("sqlite:///:memory:", port=0, limits=Limits(deadline=0.5)) as server,
-        socket.socket() as connection,
-    ):
+    monkeypatch.setattr("bayescontrol.serve.connection._MAX_PIPELINED", 300)  # to fill all buffers
+    with memory(limits=Limits(deadline=0.5)) as server, socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         host, _, port = server.url.removeprefix("http://").partition(":")
         connection.connect((host, int(port)))
         connection.sendall(b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300)
         state = server._uvicorn.server_state
-        deadline = time.monotonic() + TIMEOUT
-        while not state.total_requests:
-            assert time.monotonic() < deadline
-        while state.connections:
-            assert time.monotonic() < deadline, "the connection is still open"
-            time.sleep(0.05)
+        soon(lambda: state.total_requests)
+        soon(lambda: not state.connections)
 
 
 @pytest.mark.parametrize("count", [2, 33, 300])
@@ -210,7 +180,7 @@ def test_a_client_that_pipelines_and_leaves_causes_no_error(
     count: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The health path needs no token, and its answer waits for a thread."""
-    with Server("sqlite:///:memory:", port=0, tokens=Tokens([TOKEN])) as server:
+    with memory(tokens=Tokens([TOKEN])) as server:
         assert ask(server.url, "GET", "/v1/health/live").status == 200
         for _ in range(5):
             with connected(server.url) as connection:
@@ -222,7 +192,7 @@ def test_a_client_that_pipelines_and_leaves_causes_no_error(
 
 @pytest.mark.parametrize("repeated", [b"Host: localhost", b"Authorization: Bearer x"])
 def test_a_header_that_decides_access_may_not_occur_twice(repeated: bytes) -> None:
-    with Server("sqlite:///:memory:", port=0) as server:
+    with memory() as server:
         fields = b"\r\n".join([repeated, repeated, b"Connection: close", b"", b""])
         host = b"" if repeated.startswith(b"Host") else b"Host: localhost\r\n"
         sent = b"GET /v1/agents HTTP/1.1\r\n" + host + fields
@@ -233,42 +203,32 @@ def test_a_header_that_decides_access_may_not_occur_twice(repeated: bytes) -> No
 
 def test_connections_without_a_token_are_closed_before_those_with_one() -> None:
     limits = Limits(connections=8, idle=60.0, deadline=60.0)
-    request = b"GET /v1/agents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n"
-    with (
-        Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens([TOKEN])) as server,
-        connected(server.url) as known,
-    ):
-        known.sendall(request % TOKEN.encode())
+    request = head(method="GET", Authorization=f"Bearer {TOKEN}")
+    with ExitStack() as stack:
+        server = stack.enter_context(memory(limits=limits, tokens=Tokens([TOKEN])))
+        known = stack.enter_context(connected(server.url))
+        known.sendall(request)
         assert known.recv(4096).startswith(b"HTTP/1.1 200")
-        flood = [connected(server.url) for _ in range(40)]
+        flood = [stack.enter_context(connected(server.url)) for _ in range(40)]
         for one, sent in zip(flood[-6:], (b"", HEAD, HEAD + b"\r\n") * 2, strict=True):
             one.sendall(sent)
         assert ask(server.url, "GET", "/v1/health/live").status == 200
-        known.sendall(request % TOKEN.encode())
+        known.sendall(request)
         assert known.recv(4096).startswith(b"HTTP/1.1 200")
-        for one in flood:
-            one.close()
 
 
 def test_the_caller_with_most_connections_loses_one() -> None:
     tokens = [f"token-of-caller-number-{i}" for i in range(2)]
     limits = Limits(connections=8, idle=60.0, deadline=60.0)
-    head = b"Host: localhost\r\nAuthorization: Bearer %s\r\n"
-    get = b"GET /v1/agents HTTP/1.1\r\n" + head + b"\r\n"
-    slow = b"POST /v1/agents HTTP/1.1\r\n" + head + b"Content-Type: application/json\r\n"
-    slow += b"Content-Length: 100\r\n\r\n{"
-    with (
-        Server("sqlite:///:memory:", port=0, limits=limits, tokens=Tokens(tokens)) as server,
-        connected(server.url) as mine,
-    ):
-        mine.sendall(get % tokens[0].encode())  # this connection has waited longest
+    get = head(method="GET", Authorization=f"Bearer {tokens[0]}")
+    slow = head(Authorization=f"Bearer {tokens[1]}", Content_Length=100) + b"{"
+    with ExitStack() as stack:
+        server = stack.enter_context(memory(limits=limits, tokens=Tokens(tokens)))
+        mine = stack.enter_context(connected(server.url))
+        mine.sendall(get)  # this connection has waited longest
         assert mine.recv(4096).startswith(b"HTTP/1.1 200")
-        others = []
         for _ in range(20):
-            others.append(connected(server.url))
-            others[-1].sendall(slow % tokens[1].encode())
+            stack.enter_context(connected(server.url)).sendall(slow)
             time.sleep(0.02)  # until the token has been read
-        mine.sendall(get % tokens[0].encode())
+        mine.sendall(get)
         assert mine.recv(4096).startswith(b"HTTP/1.1 200")
-        for one in others:
-            one.close()

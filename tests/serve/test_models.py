@@ -6,19 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.durable.problems import PROBLEMS, observation, situation
+from tests.serve.raw import memory
 
 from bayescontrol import BernoulliBandit, Stream, TabularModes
 from bayescontrol.durable import open_agent
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain
-from bayescontrol.serve import Client, Server
-from bayescontrol.serve.models import requested_model
-from bayescontrol.serve.problems import BadSettings
+from bayescontrol.serve import Client
+from bayescontrol.serve.bodies import requested_model
+from bayescontrol.serve.http_errors import BadSettings
 
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    with Server("sqlite:///:memory:", port=0) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         yield client
 
 

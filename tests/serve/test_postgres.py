@@ -19,8 +19,7 @@ from tests.serve.visits import CLIENTS, SHOP, require_exactly_once, visitors
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import SnapshotNotKept, open_agent, replay
 from bayescontrol.serve import Client, Limits
-from bayescontrol.serve.metrics import Metrics
-from bayescontrol.serve.monitor import Monitor
+from bayescontrol.serve.monitor import Metrics, Monitor
 from bayescontrol.serve.server import Server
 
 

@@ -7,12 +7,12 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.config import SchemathesisConfig
+from tests.serve.raw import memory
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.serve import Client, Limits
-from bayescontrol.serve.docs import openapi_document
-from bayescontrol.serve.server import Server
-from bayescontrol.serve.tokens import Tokens
+from bayescontrol.serve.access import Tokens
+from bayescontrol.serve.openapi import openapi_document
 
 TOKEN = "a-token-for-the-tests-of-the-schema"
 LIMITS = Limits(failures=1_000.0)  # every operation is also tried without a token
@@ -39,10 +39,7 @@ def with_a_token() -> Iterator[str]:
 
 
 def running(tokens: Tokens, token: str | None) -> Iterator[str]:
-    with (
-        Server("sqlite:///:memory:", port=0, tokens=tokens, limits=LIMITS) as server,
-        Client(server.url, token) as client,
-    ):
+    with memory(tokens=tokens, limits=LIMITS) as server, Client(server.url, token) as client:
         shop = client.create("0", BernoulliBandit(["red", "blue"]), seed=1)
         shop.observe(shop.act(key="0"), 1)
         yield server.url

@@ -5,33 +5,33 @@ import subprocess
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.limits import TIMEOUT
-from tests.serve.paused import paused
-from tests.serve.process import command
-from tests.serve.raw import Raw, ask, connected, rest
+from tests.serve.paused import Pause
+from tests.serve.process import command, served
+from tests.serve.raw import ask, connected, memory, rest
 
 from bayescontrol import BernoulliBandit
+from bayescontrol.cli.serve import serve
 from bayescontrol.durable import open_agent
 from bayescontrol.durable.log import open_store
+from bayescontrol.durable.postgres import PostgresStore
 from bayescontrol.serve import Client, Limits
 from bayescontrol.serve.server import Server
 
 
 def test_the_command_serves_until_it_is_stopped(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
-    process = command(store, "--port", "0")
-    assert process.stdout is not None
-    url = process.stdout.readline().strip()
-    try:
+    with served(store, "--port", "0") as (process, url):
         with Client(url) as client:
             shop = client.create("shop", BernoulliBandit(2), seed=1)
             for _ in range(5):
                 shop.observe(shop.act(), 1)
-    finally:
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, err
@@ -47,25 +47,17 @@ def test_a_server_started_with_ctrl_c_ignored_keeps_ignoring_it(ignored: bool) -
     """Shell scripts start background jobs this way; SIGTERM still stops the server."""
     handler = signal.SIG_IGN if ignored else signal.default_int_handler
     before = signal.signal(signal.SIGINT, handler)
-    try:
-        process = command("sqlite:///:memory:", "--port", "0")
-    finally:
+    with served("sqlite:///:memory:", "--port", "0") as (process, url):
         signal.signal(signal.SIGINT, before)
-    with process:
-        try:
-            assert process.stdout is not None
-            url = process.stdout.readline().strip()
-            with Client(url, timeout=TIMEOUT) as client:
-                client.call("GET", "/v1/health/ready")
-            process.send_signal(signal.SIGINT)
-            if ignored:
-                with pytest.raises(subprocess.TimeoutExpired):
-                    process.wait(2.0)
-                assert ask(url, "GET", "/v1/health/live").status == 200
-                process.send_signal(signal.SIGTERM)
-            _, err = process.communicate(timeout=TIMEOUT)
-        finally:
-            process.kill()
+        with Client(url, timeout=TIMEOUT) as client:
+            client.call("GET", "/v1/health/ready")
+        process.send_signal(signal.SIGINT)
+        if ignored:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(2.0)
+            assert ask(url, "GET", "/v1/health/live").status == 200
+            process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == (0 if ignored else 1)
     assert "Traceback" not in err
 
@@ -80,14 +72,11 @@ def test_a_user_model_and_a_token_of_the_environment_are_served(
         "mine = named_model('mine', version=1, build=lambda: BernoulliBandit(2).agent())\n"
     )
     monkeypatch.setenv("BAYESCONTROL_TOKEN", token)
-    process = command("sqlite:///:memory:", "--port", "0", "--model", f"{file}:mine")
-    assert process.stdout is not None
-    url = process.stdout.readline().strip()
-    try:
+    line = ("sqlite:///:memory:", "--port", "0", "--model", f"{file}:mine")
+    with served(*line) as (process, url):
         assert ask(url, "GET", "/v1/agents").status == 401
         with Client(url, token) as client:
             assert client.create("shop", "mine").act().action in (0, 1)
-    finally:
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, err
@@ -95,33 +84,23 @@ def test_a_user_model_and_a_token_of_the_environment_are_served(
 
 
 def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: Path) -> None:
-    store, entered, release = f"sqlite:///{tmp_path}/shop.db", threading.Event(), threading.Event()
-    release.set()  # while the agent is created
-
-    def wait() -> None:
-        entered.set()
-        assert release.wait(TIMEOUT)
-
-    models = paused(wait)
-    answers: list[Raw] = []
-    with Server(store, port=0, models=models, limits=Limits(grace=TIMEOUT)) as server:
+    store, pause = f"sqlite:///{tmp_path}/shop.db", Pause()
+    limits = Limits(grace=TIMEOUT, deadline=TIMEOUT)
+    with (
+        ThreadPoolExecutor(1) as pool,
+        Server(store, port=0, models=pause.models, limits=limits) as server,
+    ):
         ask(server.url, "POST", "/v1/agents", {"name": "shop", "model": "paused"})
-        release.clear()
-        entered.clear()
-        visit = threading.Thread(
-            target=lambda: answers.append(ask(server.url, "POST", "/v1/agents/shop/act", {}))
-        )
-        visit.start()
-        assert entered.wait(TIMEOUT)
-        server.stop()
-        with suppress(OSError):
-            while True:  # until the port is closed
-                ask(server.url, "GET", "/v1/health/live")
-        assert not answers
-        release.set()
-        visit.join()
-    assert answers[0].status == 200
-    with open_agent(store, "shop", models["paused"]) as agent:
+        with pause.hold():
+            act = pool.submit(ask, server.url, "POST", "/v1/agents/shop/act", {})
+            assert pause.entered.wait(TIMEOUT)
+            server.stop()
+            with suppress(OSError):
+                while True:  # until the port is closed
+                    ask(server.url, "GET", "/v1/health/live")
+            assert not act.done()
+        assert act.result().status == 200
+    with open_agent(store, "shop", pause.models["paused"]) as agent:
         assert agent.head == 2
 
 
@@ -129,11 +108,7 @@ def test_a_shutdown_finishes_running_requests_and_accepts_no_new_ones(tmp_path: 
 def test_a_keep_alive_connection_ends_with_an_answer_that_says_so(pause: float) -> None:
     """A client that sends a request every `pause` seconds never meets a closed connection."""
     request = b"GET /v1/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    with (
-        Server("sqlite:///:memory:", port=0) as server,
-        connected(server.url) as connection,
-        connected(server.url) as idle,
-    ):
+    with memory() as server, connected(server.url) as connection, connected(server.url) as idle:
         idle.sendall(request)
         assert idle.recv(4096).startswith(b"HTTP/1.1 200")
         threading.Timer(0.3, server.stop).start()
@@ -150,10 +125,7 @@ def test_a_keep_alive_connection_ends_with_an_answer_that_says_so(pause: float) 
 
 def test_open_event_streams_do_not_keep_a_server_from_stopping() -> None:
     limits = Limits(grace=2 * TIMEOUT)  # the time to wait if they did
-    with (
-        Server("sqlite:///:memory:", port=0, limits=limits) as server,
-        Client(server.url) as client,
-    ):
+    with memory(limits=limits) as server, Client(server.url) as client:
         lines = client.lines("/events")
         assert next(lines) == b"event: agents"
         server.stop()
@@ -185,10 +157,6 @@ def test_a_store_in_use_is_reported_before_anything_is_served(tmp_path: Path) ->
     ],
 )
 def test_an_invalid_command_line_is_explained(arguments: list[str], words: str) -> None:
-    from click.testing import CliRunner
-
-    from bayescontrol.cli.serve import serve
-
     answer = CliRunner().invoke(
         serve, [*arguments, "--port", "0"], env={"BAYESCONTROL_TOKEN": None}
     )
@@ -197,8 +165,6 @@ def test_an_invalid_command_line_is_explained(arguments: list[str], words: str) 
 
 
 def test_no_token_can_be_given_on_the_command_line() -> None:
-    from bayescontrol.cli.serve import serve
-
     assert [p.name for p in serve.params if p.name and "token" in p.name] == ["token_file"]
 
 
@@ -221,11 +187,6 @@ PASSWORD = "pw-nobody/may:see@all"
 def test_the_password_of_a_store_is_never_printed(
     address: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from click.testing import CliRunner
-
-    from bayescontrol.cli.serve import serve
-    from bayescontrol.durable.postgres import PostgresStore
-
     address, file = address.format(PASSWORD), tmp_path / "store"
     file.write_text(f"{address}\n")
     if source == "variable":
@@ -260,10 +221,6 @@ def test_the_store_is_given_once_by_an_argument_a_file_or_a_variable(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from click.testing import CliRunner
-
-    from bayescontrol.cli.serve import serve
-
     monkeypatch.chdir(tmp_path)
     Path("FILE").write_text("file:\n")
     answer = CliRunner().invoke(

@@ -32,10 +32,12 @@ from bayescontrol._arrays import FloatArray, IntArray, UIntArray, require_betwee
 from bayescontrol.baselines import TabularLearner
 from bayescontrol.baselines.td_learning import learner_loop
 from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.arms import NORMAL_GAMMA, draw
+from bayescontrol.kernels.arms import draw
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log, stirling_remainder
+from bayescontrol.kernels.families import number
 from bayescontrol.kernels.mdp import StepArray, Tables, respond
 
+_NORMAL_GAMMA = number("normal_gamma")
 #: The columns of a row.
 MU, KAPPA, ALPHA, BETA = 0, 1, 2, 3
 
@@ -86,7 +88,7 @@ def _sample(rows: FloatArray, state: UIntArray) -> int:
     best, top = 0, -math.inf
     for a in range(rows.shape[0]):
         if rows[a, MU] > -math.inf:
-            q = draw(NORMAL_GAMMA, rows[a], rows[a], state)
+            q = draw(_NORMAL_GAMMA, rows[a], rows[a], state)
             if q > top:
                 best, top = a, q
     return best

@@ -131,9 +131,9 @@ class Guarded(WrappedAgent):
     rate of false alarms. An `Alarm` rejects combinations for which δ does not bound false alarms:
     beliefs about changing worlds, modes whose `SimulatorNoise` is mostly floor, and a
     `StudentPredictor` that needs a `key` but has none. A `RestartedAlarm` accepts them, and beliefs
-    without a list of modes if they have `surprise(x, a, o)`. Modes without weight, such as retired
-    ones, do not count; modes that are added later count from then on. `agent.agent` is the wrapped
-    rule.
+    without a list of modes if they have `log_predictive(x, a, o)`. Modes without weight, such as
+    retired ones, do not count; modes that are added later count from then on. `agent.agent` is the
+    wrapped rule.
 
     `alarm` is an `Alarm` or a `RestartedAlarm`.
 

@@ -79,7 +79,7 @@ class LinearPredictor(Saved):
     """q(o | x, a, past) by Bayesian linear regression of o on (1, x, a); it needs no settings.
 
     `log_predict` returns None while there is no prediction. Use this predictor for modes that give
-    densities. With `places` above 1 it holds predictors that can be restarted one by one;
+    densities. With `starts` above 1 it holds predictors that can be restarted one by one;
     `log_predict` is that of the first place. Only the first place is used until `restart`.
 
     >>> q = LinearPredictor()
@@ -99,10 +99,10 @@ class LinearPredictor(Saved):
         _Regressions("parts", "_parts"),
     )
 
-    def __init__(self, places: int = 1) -> None:
-        self._used: IntArray = np.full(places, -1)  # 0 for a place that is used, otherwise -1
+    def __init__(self, starts: int = 1) -> None:
+        self._used: IntArray = np.full(starts, -1)  # 0 for a place that is used, otherwise -1
         self._used[0] = 0
-        # (names, p, d) -> the triangles F and the numbers of rows n of all places.
+        # (names, p, d) -> the triangles F and the numbers of rows n of all starts.
         self._parts: dict[Hashable, tuple[FloatArray, IntArray]] = {}
         self._last: FloatArray = np.zeros(0)  # the last observation
 
@@ -125,7 +125,7 @@ class LinearPredictor(Saved):
         return out
 
     def update(self, x: Any, a: Any, o: Any) -> None:
-        """Let all places learn o."""
+        """Let all starts learn o."""
         key, row = _row(self._last if x is None else x, a, o)
         size = len(row)
         if key not in self._parts:
@@ -134,7 +134,7 @@ class LinearPredictor(Saved):
         self._last = row[key[1] :].copy()
 
     def restart(self, place: int, used: npt.NDArray[np.bool_]) -> None:
-        """Forget what this place has learned; learn only in the places that are used."""
+        """Forget what this place has learned; learn only in the starts that are used."""
         self._used = np.where(used, 0, -1)
         for F, n in self._parts.values():
             F[place], n[place] = 0.0, 0

@@ -22,7 +22,7 @@ than `starts` of them, the oldest one ends.
     FiniteBelief                   P(o | m, x, a) of every mode      one mode is true and stays true
     SwitchingBelief                P(o | past) of the belief         modes are drawn from its prior
     FadingBelief                   max_m P(o | m, x, a)              modes change in any way
-    any other with `surprise`      P(o | past) of the belief         it is drawn from the prior
+    any other belief               P(o | past) of the belief         it is drawn from the prior
 
 A mode with a noise floor, N(o; f, σ² + φ²), is true if the variance is anything from σ² to σ² + φ²
 at each step: its P is the largest density of these (`SimulatorNoise.log_bound`). If φ ≤ σ/100, P is
@@ -48,6 +48,7 @@ from bayescontrol._arrays import (
     as_integer,
     require_between,
 )
+from bayescontrol._mode_queries import observed_part
 from bayescontrol._support.saved import (
     Array,
     Copied,
@@ -63,15 +64,10 @@ from bayescontrol._support.saved import (
 from bayescontrol.alarms.alarm import WatchingAlarm, log_prediction, noise_floors, with_methods
 from bayescontrol.alarms.linear_predictor import LinearPredictor
 from bayescontrol.alarms.predictors import Predictor
-from bayescontrol.bandits.regression import reward_of
-from bayescontrol.bandits.roster import HasArms
-from bayescontrol.beliefs.change_points import ChangePointBelief
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
-from bayescontrol.beliefs.weights import LN2, Floor
+from bayescontrol.beliefs.weights import Floor
 from bayescontrol.errors import MissingCapability, counted
-from bayescontrol.lqr.belief import SystemBelief
-from bayescontrol.lqr.system import state_and_cost
 from bayescontrol.simulators.mode import SimulatorMode
 
 #: A start s = 2^l · odd is held until it has this number of observations, times 2^l.
@@ -81,20 +77,20 @@ EXACT: Final = 1e6
 
 
 class PredictorCopies(Saved):
-    """Copies of a predictor in numbered places, with the methods of a `LinearPredictor`."""
+    """Copies of a predictor, one for each start, with the methods of a `LinearPredictor`."""
 
     saved_fields = declare(
         Copied("_copies", nested=True),
     )
 
-    def __init__(self, predictor: Any, places: int) -> None:
+    def __init__(self, predictor: Any, starts: int) -> None:
         self._fresh = with_methods(predictor, "log_predict", "update", "copy").copy()
-        self._places = places
+        self._starts = starts
         self._copies: dict[int, Any] = {}
 
     def log_predict_each(self, x: Any, a: Any, o: Any) -> FloatArray:
         """Return ln q(o | x, a, past) of every place; NaN where there is no prediction."""
-        log_q = np.full(self._places, math.nan)
+        log_q = np.full(self._starts, math.nan)
         for place, predictor in self._copies.items():
             log_q[place] = log_prediction(predictor, x, a, o)
         return log_q
@@ -105,7 +101,7 @@ class PredictorCopies(Saved):
             predictor.update(x, a, o)
 
     def restart(self, place: int, used: npt.NDArray[np.bool_]) -> None:
-        """Put a fresh predictor in this place; drop those in places that are not used."""
+        """Put a fresh predictor in this place; drop those of starts that are not used."""
         self._copies[place] = self._fresh.copy()
         self._copies = {i: predictor for i, predictor in self._copies.items() if used[i]}
 
@@ -156,19 +152,19 @@ class RestartedAlarm(WatchingAlarm):
         self, predictor: Predictor | None = None, mean_time: float = 1e6, *, starts: int = 64
     ) -> None:
         #: The largest number of starts.
-        self.starts = places = as_integer("starts", starts, 2)
+        self.starts = starts = as_integer("starts", starts, 2)
         #: The lower bound on the mean number of steps to a false alarm.
         self.mean_time = require_between("mean_time", mean_time, 1.0, math.inf, ends="()")
         self._bank: LinearPredictor | PredictorCopies
         if predictor is None:
-            predictor, self._bank = LinearPredictor(), LinearPredictor(places)
+            predictor, self._bank = LinearPredictor(), LinearPredictor(starts)
         else:
-            self._bank = PredictorCopies(predictor, places)
+            self._bank = PredictorCopies(predictor, starts)
         super().__init__(predictor, threshold=math.log(self.mean_time))
         if isinstance(predictor, LinearPredictor):
             self._require_predictions(3)  # p = 1: neither situation nor action has numbers
         # The first step of every start, 0 for a free place, and ln R(m) of every start.
-        self._starts: IntArray = np.zeros(places, np.int64)
+        self._starts: IntArray = np.zeros(starts, np.int64)
         self._log_r: FloatArray
         self.reset()
 
@@ -177,10 +173,11 @@ class RestartedAlarm(WatchingAlarm):
     def require_belief(self, agent: Any, first: int = 0) -> None:
         """Raise `MissingCapability` if the alarm cannot watch this agent."""
         belief = agent.belief
-        if not isinstance(belief, FiniteBelief) and not hasattr(belief, "surprise"):
+        if not hasattr(belief, "log_predictive"):
             raise MissingCapability(
-                f"{belief!r} has no surprise(x, a, o), so the alarm cannot judge its predictions: "
-                "call RestartedAlarm.observe(x, a, o, log_p) with log-likelihoods of your own"
+                f"{belief!r} has no log_predictive(x, a, o), so the alarm cannot judge its "
+                "predictions: call RestartedAlarm.observe(x, a, o, log_p) with log-likelihoods of "
+                "your own"
             )
         super().require_belief(agent, first)
 
@@ -190,7 +187,7 @@ class RestartedAlarm(WatchingAlarm):
         if not isinstance(belief, FiniteBelief):
             if not self.t and gives_finite_predictions(belief, x, a):
                 self._require_probabilities()
-            return part, np.array([-LN2 * belief.surprise(x, a, o)]), None
+            return part, np.array([belief.log_predictive(x, a, o)]), None
         log_p, w = belief.log_likelihoods(x, a, o), belief.posterior()
         changes_freely = isinstance(belief, FadingBelief)
         for m, mode, is_small in noise_floors(belief):
@@ -275,23 +272,14 @@ class RestartedAlarm(WatchingAlarm):
         return f"RestartedAlarm(mean time {self.mean_time:g}, {self._status()}, {starts})"
 
 
-def _predicts(places: int, needed: int) -> bool:
+def _predicts(starts: int, needed: int) -> bool:
     """Return whether starts have this number of observations in a long run."""
-    starts, log_r = np.zeros(places, np.int64), np.zeros((places, 0))
+    begun, log_r = np.zeros(starts, np.int64), np.zeros((starts, 0))
     for t in range(8 * needed):
-        kernels.restarts.renew(starts, log_r, t, LIFETIME)  # begins the start of step t + 1
-        if t >= 4 * needed and t + 1 - starts[starts > 0].min() >= needed:
+        kernels.restarts.renew(begun, log_r, t, LIFETIME)  # begins the start of step t + 1
+        if t >= 4 * needed and t + 1 - begun[begun > 0].min() >= needed:
             return True
     return False
-
-
-def observed_part(belief: Any, o: Any) -> Any:
-    """Return the part of o that the likelihood covers: no known cost, and no next context."""
-    static = belief.prior if isinstance(belief, ChangePointBelief) else belief
-    if isinstance(static, HasArms):
-        return reward_of(o)
-    learns_costs = isinstance(static, SystemBelief) and not static.costs.known
-    return o if learns_costs else state_and_cost(o)[0]
 
 
 def gives_finite_predictions(belief: Any, x: Any, a: Any) -> bool:

@@ -3,53 +3,34 @@
 The agents act by Thompson sampling, which is the Bayesian control rule for bandits.
 """
 
-from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
-from bayescontrol.bandits.bandit import ArmsEnvironment, Bandit
-from bayescontrol.bandits.changing import ChangingArmsBelief, PerArmBelief
-from bayescontrol.bandits.contextual import (
-    ContextualBandit,
-    LinearBandit,
-    LinearEnvironment,
-    LogisticBandit,
-    SharedLinearBandit,
-)
-from bayescontrol.bandits.discrete import Bernoulli, BernoulliBandit, Categorical, CategoricalBandit
-from bayescontrol.bandits.gamma import Exponential, ExponentialBandit, Poisson, PoissonBandit
-from bayescontrol.bandits.gaussian import GaussianBandit, GaussianRewards, NormalGamma
-from bayescontrol.bandits.joint import JointBandit, LogitNormalBandit
-from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights, SharedLinearBelief
-from bayescontrol.bandits.regression import GaussianNoise, LaplaceLogit, Logit, RewardAndContext
+from typing import Final
 
-__all__ = [
-    "ArmsBelief",
-    "ArmsEnvironment",
-    "Bandit",
-    "Bernoulli",
-    "BernoulliBandit",
-    "Categorical",
-    "CategoricalBandit",
-    "ChangingArmsBelief",
-    "ContextualBandit",
-    "Exponential",
-    "ExponentialBandit",
-    "GaussianBandit",
-    "GaussianNoise",
-    "GaussianRewards",
-    "JointBandit",
-    "LaplaceLogit",
-    "LinearBandit",
-    "LinearBelief",
-    "LinearEnvironment",
-    "LinearWeights",
-    "LogisticBandit",
-    "Logit",
-    "LogitNormalBandit",
-    "MeanRewards",
-    "NormalGamma",
-    "PerArmBelief",
-    "Poisson",
-    "PoissonBandit",
-    "RewardAndContext",
-    "SharedLinearBandit",
-    "SharedLinearBelief",
-]
+from bayescontrol.bandits import families
+from bayescontrol.bandits.arms import ArmsBelief as ArmsBelief
+from bayescontrol.bandits.arms import MeanRewards as MeanRewards
+from bayescontrol.bandits.bandit import ArmsEnvironment as ArmsEnvironment
+from bayescontrol.bandits.bandit import Bandit as Bandit
+from bayescontrol.bandits.changing import ChangingArmsBelief as ChangingArmsBelief
+from bayescontrol.bandits.changing import PerArmBelief as PerArmBelief
+from bayescontrol.bandits.contextual import ContextualBandit as ContextualBandit
+from bayescontrol.bandits.contextual import LinearBandit as LinearBandit
+from bayescontrol.bandits.contextual import LinearEnvironment as LinearEnvironment
+from bayescontrol.bandits.contextual import LogisticBandit as LogisticBandit
+from bayescontrol.bandits.contextual import SharedLinearBandit as SharedLinearBandit
+from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family
+from bayescontrol.bandits.joint import JointBandit as JointBandit
+from bayescontrol.bandits.joint import LogitNormalBandit as LogitNormalBandit
+from bayescontrol.bandits.linear_belief import LinearBelief as LinearBelief
+from bayescontrol.bandits.linear_belief import LinearWeights as LinearWeights
+from bayescontrol.bandits.linear_belief import SharedLinearBelief as SharedLinearBelief
+from bayescontrol.bandits.regression import GaussianNoise as GaussianNoise
+from bayescontrol.bandits.regression import LaplaceLogit as LaplaceLogit
+from bayescontrol.bandits.regression import Logit as Logit
+from bayescontrol.bandits.regression import RewardAndContext as RewardAndContext
+
+#: The bandits of all families, in the order of the documentation.
+FAMILIES: Final[tuple[type[Bandit], ...]] = tuple(
+    bandit for name, bandit in vars(families).items() if name.endswith("Bandit")
+)
+# Type checkers read the imports, which re-export every name.
+__all__ = sorted(name for name, value in list(globals().items()) if isinstance(value, type))

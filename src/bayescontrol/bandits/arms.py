@@ -103,7 +103,6 @@ class MeanRewards:
 #: The number of arms, or their names.
 Arms: TypeAlias = int | Sequence[Hashable]
 
-_LN2 = 0.6931471805599453
 # A binomial tail sums about √n terms: beyond this count, drawing every arm is faster.
 _LARGEST_COUNT = 2.0**32
 
@@ -118,7 +117,7 @@ class ArmsBelief(HasArms[MeanRewards]):
     (`kernels.arms`). With `split_ties` they are split evenly instead, as in logs of version 1;
     actions then do not have their exact probabilities.
 
-    >>> from bayescontrol.bandits import Bernoulli
+    >>> from bayescontrol.bandits.discrete import Bernoulli
     >>> belief = ArmsBelief(Bernoulli(), ["red", "blue"])
     >>> belief.observe(None, "red", 1)
     >>> belief
@@ -292,18 +291,14 @@ class ArmsBelief(HasArms[MeanRewards]):
         """Return P(o | âo_<t â_t) for every reward o; needs a family with finitely many rewards."""
         if not has(self.family, FiniteRewards):
             raise MissingCapability(
-                f"{self.family!r} pays infinitely many rewards: use `log_predictive(a, o)` for each"
+                f"{self.family!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
             )
         return self.family.predictive(self._rows[self._roster.labels.place(a)])
 
-    def log_predictive(self, a: Any, o: Any) -> float:
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if rewards are continuous."""
         j, r = self._roster.labels.place(a), self.family.reward(o)
         return self.family.log_predictive(self._rows[j], r)
-
-    def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """-log2 P(o | âo_<t â_t), in bits."""
-        return -self.log_predictive(a, o) / _LN2
 
     def posterior(self) -> FloatArray:
         """The parameters of every arm, one row each; `family.columns` names the columns."""

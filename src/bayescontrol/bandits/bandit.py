@@ -20,7 +20,7 @@ from bayescontrol._compiled import learner
 from bayescontrol._support.names import Names
 from bayescontrol.bandits.arms import Arms, ArmsBelief, MeanRewards
 from bayescontrol.bandits.changing import ChangingArmsBelief, changing_problem, run_changing
-from bayescontrol.bandits.family import Family, same_family
+from bayescontrol.bandits.family import Family, FamilyKind, same_family
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable, UnknownArm
 from bayescontrol.record import Record
@@ -34,22 +34,20 @@ class ArmsEnvironment:
 
     >>> from bayescontrol.bandits import BernoulliBandit
     >>> world = BernoulliBandit(["red", "blue"]).environment([0.0, 1.0])
-    >>> world.respond("blue", Stream(0)), world.best
+    >>> world.respond("blue", Stream(0)), world.best()
     (1.0, 'blue')
     """
 
     def __init__(self, family: Family, arms: Names, truth: FloatArray) -> None:
         self.family, self.labels, self.truth = family, arms, truth
 
-    @property
-    def means(self) -> FloatArray:
-        """The mean reward of every arm."""
+    def means(self, x: object = None) -> FloatArray:
+        """Return the mean reward of every arm; `x` is ignored, because there are no contexts."""
         return self.family.means(self.truth)
 
-    @property
-    def best(self) -> Any:
-        """The arm with the largest mean reward."""
-        return self.labels[int(self.means.argmax())]
+    def best(self, x: object = None) -> Any:
+        """Return the arm with the largest mean reward."""
+        return self.labels[int(self.means().argmax())]
 
     def respond(self, a: Hashable, rng: StreamLike) -> float:
         """Draw the reward o ~ P(o | m*, a) of arm a."""
@@ -78,7 +76,7 @@ class ArmsEnvironment:
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{a}: {m:.4g}" for a, m in zip(self.labels, self.means.tolist(), strict=True)
+            f"{a}: {m:.4g}" for a, m in zip(self.labels, self.means().tolist(), strict=True)
         )
         return f"ArmsEnvironment({self.family!r}, means {shown})"
 
@@ -86,14 +84,16 @@ class ArmsEnvironment:
 class Bandit:
     """Independent arms of one family; the base of `BernoulliBandit` and similar classes.
 
-    >>> from bayescontrol.bandits import Bernoulli
+    >>> from bayescontrol.bandits.discrete import Bernoulli
     >>> bandit = Bandit(Bernoulli(), 3, prior=(2, 2))
     >>> bandit
     Bandit(Bernoulli(), 3 arms)
-    >>> bandit.draw(0).means.shape
+    >>> bandit.draw(0).means().shape
     (3,)
     """
 
+    #: The description of the family, if the class stands for one.
+    model_kind: ClassVar[FamilyKind]
     model_part: ClassVar[str] = "family"
     not_stored_because: ClassVar[str] = "its family is code of your own"
 

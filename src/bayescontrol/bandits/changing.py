@@ -35,8 +35,8 @@ _TAILS: Final = 1.0 / (1.0 + np.exp(np.linspace(12.0, -12.0, 401)))
 class ArmSegments(ArraySegments):
     """The posterior rows of the arms for each start."""
 
-    def __init__(self, prior: ArmsBelief, places: int) -> None:
-        super().__init__(prior, places, rows=prior.posterior())
+    def __init__(self, prior: ArmsBelief, starts: int) -> None:
+        super().__init__(prior, starts, rows=prior.posterior())
         self.family = prior.family
 
     def attach(self, belief: ArmsBelief, *parts: FloatArray) -> None:
@@ -44,7 +44,7 @@ class ArmSegments(ArraySegments):
         belief.use_rows(*parts)
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
-        """Return P(r | segment) of the first `size` places over a scale, and ln of the scale."""
+        """Return P(r | segment) of the first `size` starts over a scale, and ln of the scale."""
         j, family = self.prior.place(event[1]), self.family
         log_scale = kernels.changes.arm_likelihoods(
             family.kind, family.constants, self.arrays["rows"], size, j, event[2], self.p
@@ -66,16 +66,16 @@ class ArmSegments(ArraySegments):
 class ScoreSegments(ArraySegments):
     """The posterior weights of contextual arms for each start."""
 
-    def __init__(self, prior: LinearBelief, places: int) -> None:
+    def __init__(self, prior: LinearBelief, starts: int) -> None:
         R, z, _, self._v = prior.loop_arrays()
-        super().__init__(prior, places, factor=R.copy(), target=z.copy())
+        super().__init__(prior, starts, factor=R.copy(), target=z.copy())
 
     def attach(self, belief: LinearBelief, *parts: FloatArray) -> None:
         """Make the belief use this factor and target."""
         belief.use_arrays(*parts)
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
-        """Return P(r | segment) of the first `size` places over a scale, and ln of the scale."""
+        """Return P(r | segment) of the first `size` starts over a scale, and ln of the scale."""
         (x, a, r), link = event, self.prior.link
         log_scale = kernels.changes.score_likelihoods(
             link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size,
@@ -110,10 +110,10 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         super().__init__(belief, **options)
         self._roster = Roster(list(belief.labels))
 
-    def segments(self, places: int) -> ArraySegments:
-        """Return the posteriors of all places in arrays."""
+    def segments(self, starts: int) -> ArraySegments:
+        """Return the posteriors of all starts in arrays."""
         of_family = isinstance(self.prior, ArmsBelief)
-        return (ArmSegments if of_family else ScoreSegments)(self.prior, places)
+        return (ArmSegments if of_family else ScoreSegments)(self.prior, starts)
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of the current decision. An error leaves the belief unchanged."""
@@ -230,7 +230,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         grown = self.prior.copy()
         grown.add(arm, prior)
         self.prior = grown
-        segments = self.segments(self.places)
+        segments = self.segments(self.most_starts)
 
         def with_arm(saved: Arrays) -> Arrays:
             rows = {f"segments/{name}": v[:, -1:] for name, v in segments.arrays.items()}
@@ -247,7 +247,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         """Return a belief about other arms without evidence, at the same decision."""
         state, begin = self._state, self._saved[0]["time"]
         belief = ChangingArmsBelief(
-            static, hazards=state.hazards, hazard_prior=self._hazard_prior, places=self.places,
+            static, hazards=state.hazards, hazard_prior=self._hazard_prior, starts=self.most_starts,
             window=self.window,
         )  # fmt: skip
         # Without evidence all segments are equal, so that one start stands for all.
@@ -318,9 +318,9 @@ class PerArmBelief(HasArms[Any]):
         return self._parts[0].prior
 
     @property
-    def places(self) -> int:
+    def most_starts(self) -> int:
         """The largest number of starts of an arm."""
-        return self._parts[0].places
+        return self._parts[0].most_starts
 
     def hazards(self) -> dict[Any, dict[float, float]]:
         """P(h_a | âo_<t) of every arm."""
@@ -374,9 +374,9 @@ class PerArmBelief(HasArms[Any]):
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
         return self._parts[self.place(a)].log_predictive(x, a, o)
 
-    def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """-log2 P(o | âo_<t â_t), in bits."""
-        return self._parts[self.place(a)].surprise(x, a, o)
+    def observed_part(self, o: Any) -> Any:
+        """Return the reward in o: the part that `log_predictive` covers."""
+        return self._parts[0].observed_part(o)
 
     def predictive(self, x: Any, a: Any) -> dict[Any, float]:
         """P(o | âo_<t â_t) for every reward o, if there are finitely many."""

@@ -114,12 +114,26 @@ class LinearEnvironment:
             raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
         self.truth = other.truth
 
-    def means(self, x: ArrayLike) -> FloatArray:
-        """E[r | x, a] for every arm."""
-        return self.link.mean(self.truth @ as_context(x, self.truth.shape[1]))
+    def means(self, x: ArrayLike | None = None) -> FloatArray:
+        """E[r | x, a] of every arm a in context x, by default the current context.
 
-    def best(self, x: ArrayLike) -> Any:
-        """The arm with the largest mean reward in context x."""
+        If x is an array with a context in each row, so is the result.
+
+        >>> from bayescontrol import LinearBandit
+        >>> world = LinearBandit(2, features=1).environment([[1], [-1]], start=[0.5])
+        >>> world.means()
+        array([ 0.5, -0.5])
+        >>> world.means(np.array([[2.0], [3.0]]))
+        array([[ 2., -2.],
+               [ 3., -3.]])
+        """
+        v = self._context if x is None else x
+        if isinstance(v, np.ndarray) and v.ndim == 2 and v.shape[1] == self.truth.shape[1]:
+            return self.link.mean(v @ self.truth.T)
+        return self.link.mean(self.truth @ as_context(v, self.truth.shape[1]))
+
+    def best(self, x: ArrayLike | None = None) -> Any:
+        """Return the arm with the largest mean reward in context x, by default the current one."""
         return self.labels[int(self.means(x).argmax())]
 
     def respond(self, a: Hashable, rng: StreamLike) -> RewardAndContext:
@@ -140,8 +154,8 @@ class LinearEnvironment:
         """Set the context x after `steps` steps of a compiled loop."""
         self._context, self._steps = x, self._steps + steps
 
-    def mean_rewards(self, record: Record, start: ArrayLike | None = None) -> FloatArray:
-        """E[r | x_t, a] at each step t of a run, for every arm a; see `metrics.regret`.
+    def contexts_of(self, record: Record, start: ArrayLike | None = None) -> FloatArray:
+        """Return x_t, the context of each step t of a run; see `metrics.regret`.
 
         `start` is the context at the start of the run. It may be omitted if the world was used for
         this run only, or not at all: then it is the context with which the world was made. If the
@@ -150,9 +164,9 @@ class LinearEnvironment:
         >>> from bayescontrol import LinearBandit
         >>> world = LinearBandit(2, features=1).environment([[1], [-1]], start=[0.5])
         >>> observations = [RewardAndContext(1.0, (2.0,)), RewardAndContext(1.0, (3.0,))]
-        >>> world.mean_rewards(Record([0, 1], observations))
-        array([[ 0.5, -0.5],
-               [ 2. , -2. ]])
+        >>> world.contexts_of(Record([0, 1], observations))
+        array([[0.5],
+               [2. ]])
         """
         features = self.truth.shape[1]
         try:
@@ -162,8 +176,7 @@ class LinearEnvironment:
                 "the observations of the record have no context: pass a record of this world"
             ) from None
         next_contexts = next_contexts.reshape(-1, features)
-        X = np.vstack([self._start_of(next_contexts, start), next_contexts])[: len(next_contexts)]
-        return self.link.mean(X @ self.truth.T)
+        return np.vstack([self._start_of(next_contexts, start), next_contexts])[: len(record)]
 
     def _start_of(self, next_contexts: FloatArray, start: ArrayLike | None) -> FloatArray:
         """Return the first context of a run, whose later contexts are `next_contexts`.

@@ -18,7 +18,6 @@ from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol._support.description import (
     ARMS,
     MOST_NUMBERS,
-    ModelKind,
     SettingDoc,
     SizeLimit,
     prior_rows,
@@ -27,16 +26,19 @@ from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, beta_best
 from bayescontrol.bandits.family import (
     Family,
-    number,
+    FamilyKind,
+    TableRow,
+    as_number,
     parameter_rows,
     true_rows,
     true_table,
     zero_or_one,
 )
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
+from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
-_BERNOULLI: Final = ModelKind(
+_BERNOULLI: Final = FamilyKind(
     "bernoulli-bandit",
     "Arms that pay 0 or 1.",
     {
@@ -48,6 +50,9 @@ _BERNOULLI: Final = ModelKind(
     feedback="0 or 1",
     versions={1: {"split_ties": True}, 2: {}},
     outcomes=lambda _: 2,
+    truth=[0.2, 0.7],
+    refused=(2, -1, 0.5),
+    table=(TableRow("arms", "0 or 1", "bias ~ Beta(1, 1)", "biases"),),
 )
 
 
@@ -60,8 +65,8 @@ class Bernoulli(Family):
     {0: 0.333..., 1: 0.666...}
     """
 
-    model_kind: ClassVar[ModelKind] = _BERNOULLI
-    kind = 0
+    model_kind: ClassVar[FamilyKind] = _BERNOULLI
+    kind = number("bernoulli")
     columns = ("alpha", "beta")
     default = (1.0, 1.0)
 
@@ -122,7 +127,7 @@ class BernoulliBandit(Bandit):
     True
     """
 
-    model_kind: ClassVar[ModelKind] = _BERNOULLI
+    model_kind: ClassVar[FamilyKind] = _BERNOULLI
 
     def __init__(self, arms: int | Sequence[Hashable], prior: ArrayLike | None = None) -> None:
         super().__init__(Bernoulli(), arms, prior)
@@ -132,7 +137,7 @@ class BernoulliBandit(Bandit):
 LARGEST: Final = 1e150
 #: How far the sum of probabilities may be from 1.
 SUMS_TO_ONE: Final = 1e-9
-_CATEGORICAL: Final = ModelKind(
+_CATEGORICAL: Final = FamilyKind(
     "categorical-bandit",
     "Arms that pay one of a few values.",
     {
@@ -145,6 +150,11 @@ _CATEGORICAL: Final = ModelKind(
     feedback="one of the values",
     limits=(
         SizeLimit("arms times values", lambda size: size["arms"] * size["values"], MOST_NUMBERS),
+    ),
+    truth=[[0.3, 0.5, 0.2], [0.2, 0.3, 0.5]],
+    refused=(2, 10.0000001),
+    table=(
+        TableRow("arms, values", "one of `values`", "Dirichlet(1, …, 1)", "rows of probabilities"),
     ),
 )
 
@@ -161,8 +171,8 @@ class Categorical(Family):
     array([1.75])
     """
 
-    model_kind: ClassVar[ModelKind] = _CATEGORICAL
-    kind = 5
+    model_kind: ClassVar[FamilyKind] = _CATEGORICAL
+    kind = number("categorical")
 
     def __init__(self, values: ArrayLike) -> None:
         v = as_numbers(values, f"values={values!r}", InvalidTable)
@@ -214,7 +224,7 @@ class Categorical(Family):
         """Return o as a float; raise BadEvidence unless it is one of the values."""
         listed = ", ".join(f"{v:g}" for v in self.constants[:8])
         more = ", …" if self.constants.size > 8 else ""
-        r = number(o, f"one of {listed}{more}")
+        r = as_number(o, f"one of {listed}{more}")
         if r not in self.constants:
             raise BadEvidence(f"reward {o!r} is invalid: these arms pay one of {listed}{more}")
         return r
@@ -253,11 +263,11 @@ class CategoricalBandit(Bandit):
     {'red': 4.75, 'blue': 3.0}
     >>> agent.predictive("red")
     {-1.0: 0.25, 0.0: 0.25, 10.0: 0.5}
-    >>> bandit.environment([[0.9, 0.1, 0], [0.8, 0, 0.2]]).best
+    >>> bandit.environment([[0.9, 0.1, 0], [0.8, 0, 0.2]]).best()
     'blue'
     """
 
-    model_kind: ClassVar[ModelKind] = _CATEGORICAL
+    model_kind: ClassVar[FamilyKind] = _CATEGORICAL
 
     def __init__(
         self,

@@ -3,20 +3,46 @@
     P(r | m_j)        the reward of arm j, given its unknown parameters
     P(m_j | row_j)    the posterior of arm j, given its row of parameters
 
-The equations are kernels (`kernels.arms`), selected by the number `kind` of the family. A family
-adds names, defaults, checks and densities.
+The equations are kernels (`kernels.families`), selected by the number `kind` of the family. A
+family adds names, defaults, checks and densities, and describes itself by a `FamilyKind`.
 """
 
 import math
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._support.description import ModelKind
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable
 from bayescontrol.seeding import Stream
+
+#: The largest reward that is a count: not every larger whole number is a double.
+LARGEST_COUNT: Final = 2.0**53
+
+
+class TableRow(NamedTuple):
+    """A row of the table of families in the documentation."""
+
+    arguments: str
+    rewards: str
+    default_prior: str
+    environment_takes: str
+
+
+@dataclass(frozen=True)
+class FamilyKind(ModelKind):
+    """The description of a family: besides that of a model, a world and rows of a table."""
+
+    #: True parameters of the arms of `example`, for `environment`.
+    truth: Any = None
+    #: Rewards that no arm of the example can pay.
+    refused: tuple[Any, ...] = ()
+    #: What the documentation says about the family.
+    table: tuple[TableRow, ...] = ()
 
 
 class Family(Protocol):
@@ -25,7 +51,7 @@ class Family(Protocol):
     The defaults are for families whose parameters are positive and whose evidence adds up.
     """
 
-    #: The number of the family in `kernels.arms`.
+    #: The number of the family, from `kernels.families.number`.
     kind: int
     #: Known parameters: a standard deviation, or the possible rewards.
     constants: FloatArray = np.empty(0)
@@ -152,7 +178,7 @@ def true_table(given: ArrayLike, arms: int, columns: tuple[str, ...]) -> FloatAr
     return table
 
 
-def number(o: Any, support: str) -> float:
+def as_number(o: Any, support: str) -> float:
     """Return o as a float; raise BadEvidence unless it is finite. `support` says what is valid."""
     is_text = isinstance(o, str | bytes | bytearray)  # float() would parse it
     try:
@@ -168,10 +194,29 @@ def zero_or_one(o: Any, arm: str = "Bernoulli") -> float:
     """Return o as 0.0 or 1.0, else raise BadEvidence, which mentions the kind of `arm`."""
     if type(o) in (int, float) and (o == 0 or o == 1):  # the usual case
         return float(o)
-    r = number(o, "0 or 1")
+    r = as_number(o, "0 or 1")
     if r not in (0.0, 1.0):
         raise BadEvidence(f"reward {o!r} is invalid for a {arm} arm: expected 0 or 1")
     return r
+
+
+def as_count(o: Any, arm: str) -> float:
+    """Return o as one of 0.0, 1.0, 2.0, …, else raise BadEvidence, which mentions the `arm`."""
+    r = as_number(o, "0, 1, 2, …")
+    if not (0.0 <= r <= LARGEST_COUNT and r.is_integer()):
+        raise BadEvidence(f"reward {o!r} is invalid for a {arm} arm: expected 0, 1, 2, …")
+    return r
+
+
+def checked_means(means: list[float], least: float, largest: float, advice: str) -> FloatArray:
+    """Return drawn means as a column; raise InvalidPrior if one is outside [least, largest]."""
+    for j, m in enumerate(means):
+        if not least <= m <= largest:
+            raise InvalidPrior(
+                f"arm {j}: the mean reward {m:g} drawn from the prior is outside "
+                f"[{least:g}, {largest:g}]: {advice}"
+            )
+    return np.array(means)[:, None]
 
 
 def standard_deviation(sd: Any, largest: float) -> float:

@@ -15,18 +15,26 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._support.description import ARMS, ModelKind, prior_rows
+from bayescontrol._support.description import ARMS, prior_rows
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, gamma_best
-from bayescontrol.bandits.family import Family, number, true_rows
-from bayescontrol.errors import BadEvidence, InvalidPrior
+from bayescontrol.bandits.family import (
+    LARGEST_COUNT,
+    Family,
+    FamilyKind,
+    TableRow,
+    as_count,
+    as_number,
+    checked_means,
+    true_rows,
+)
+from bayescontrol.errors import BadEvidence
+from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
-#: The largest Poisson reward: not every larger whole number is a double.
-LARGEST_COUNT: Final = 2.0**53
 #: The largest exponential reward, and the largest mean reward.
 LARGEST_TIME: Final = 1e150
-_POISSON: Final = ModelKind(
+_POISSON: Final = FamilyKind(
     "poisson-bandit",
     "Arms that pay counts.",
     {
@@ -37,8 +45,11 @@ _POISSON: Final = ModelKind(
     observation=3,
     feedback="a whole number, 0 or more",
     versions={1: {"split_ties": True}, 2: {}},
+    truth=[1.0, 2.0],
+    refused=(-1, 0.5, 1e300),
+    table=(TableRow("arms", "0, 1, 2, …", "rate ~ Gamma(1, 1)", "rates"),),
 )
-_EXPONENTIAL: Final = ModelKind(
+_EXPONENTIAL: Final = FamilyKind(
     "exponential-bandit",
     "Arms that pay exponentially distributed amounts, waiting times for example.",
     {
@@ -49,18 +60,10 @@ _EXPONENTIAL: Final = ModelKind(
     observation=0.7,
     feedback="a number, 0 or more",
     versions={1: {"split_ties": True}, 2: {}},
+    truth=[1.0, 2.0],
+    refused=(-1e-9, 1e200),
+    table=(TableRow("arms", "a number from 0 up", "1/mean ~ Gamma(2, 1)", "means"),),
 )
-
-
-def _checked_means(means: list[float], least: float, largest: float, advice: str) -> FloatArray:
-    """Return the means as a column; raise InvalidPrior if one is outside [least, largest]."""
-    for j, m in enumerate(means):
-        if not least <= m <= largest:
-            raise InvalidPrior(
-                f"arm {j}: the mean reward {m:g} drawn from the prior is outside "
-                f"[{least:g}, {largest:g}]: {advice}"
-            )
-    return np.array(means)[:, None]
 
 
 class Poisson(Family):
@@ -73,8 +76,8 @@ class Poisson(Family):
     array([1.5])
     """
 
-    model_kind: ClassVar[ModelKind] = _POISSON
-    kind = 3
+    model_kind: ClassVar[FamilyKind] = _POISSON
+    kind = number("poisson")
     columns = ("a", "b")
     default = (1.0, 1.0)  # the mean reward is exponential with mean 1
 
@@ -85,14 +88,11 @@ class Poisson(Family):
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw m_j ~ Gamma(a_j, rate b_j)."""
         means = [rng.gamma(a) / b for a, b in prior]
-        return _checked_means(means, 0.0, LARGEST_COUNT, "use a larger b, or a smaller a")
+        return checked_means(means, 0.0, LARGEST_COUNT, "use a larger b, or a smaller a")
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is one of 0, 1, 2, …"""
-        r = number(o, "0, 1, 2, …")
-        if not (0.0 <= r <= LARGEST_COUNT and r.is_integer()):
-            raise BadEvidence(f"reward {o!r} is invalid for a Poisson arm: expected 0, 1, 2, …")
-        return r
+        return as_count(o, "Poisson")
 
     def expected(self, rows: FloatArray) -> FloatArray:
         """E[r_j] = a_j / b_j."""
@@ -123,8 +123,8 @@ class Exponential(Family):
     array([inf])
     """
 
-    model_kind: ClassVar[ModelKind] = _EXPONENTIAL
-    kind = 4
+    model_kind: ClassVar[FamilyKind] = _EXPONENTIAL
+    kind = number("exponential")
     columns = ("a", "b")
     default = (2.0, 1.0)  # the expected mean reward is b / (a - 1) = 1
 
@@ -136,13 +136,13 @@ class Exponential(Family):
         """Draw θ_j ~ Gamma(a_j, rate b_j) and return m_j = 1/θ_j."""
         rates = [rng.gamma(a) / b for a, b in prior]
         means = [1.0 / theta if theta > 0.0 else math.inf for theta in rates]
-        return _checked_means(
+        return checked_means(
             means, 1.0 / LARGEST_TIME, LARGEST_TIME, "use a larger a, and b on the rewards' scale"
         )
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number from 0 to 1e150."""
-        r = number(o, "0 or more")
+        r = as_number(o, "0 or more")
         if not 0.0 <= r <= LARGEST_TIME:
             raise BadEvidence(
                 f"reward {o!r} is invalid for an exponential arm: expected a number from 0 to "
@@ -182,11 +182,11 @@ class PoissonBandit(Bandit):
     >>> agent.observe("red", 4)
     >>> agent.belief.expected()
     {'red': 2.5, 'blue': 1.0}
-    >>> bandit.environment([2.0, 3.0]).best
+    >>> bandit.environment([2.0, 3.0]).best()
     'blue'
     """
 
-    model_kind: ClassVar[ModelKind] = _POISSON
+    model_kind: ClassVar[FamilyKind] = _POISSON
 
     def __init__(self, arms: int | Sequence[Hashable], prior: ArrayLike | None = None) -> None:
         super().__init__(Poisson(), arms, prior)
@@ -205,11 +205,11 @@ class ExponentialBandit(Bandit):
     >>> agent.observe("red", 4.0)
     >>> agent.belief.expected()
     {'red': 2.5, 'blue': 1.0}
-    >>> bandit.environment([2.0, 3.0]).best
+    >>> bandit.environment([2.0, 3.0]).best()
     'blue'
     """
 
-    model_kind: ClassVar[ModelKind] = _EXPONENTIAL
+    model_kind: ClassVar[FamilyKind] = _EXPONENTIAL
 
     def __init__(self, arms: int | Sequence[Hashable], prior: ArrayLike | None = None) -> None:
         super().__init__(Exponential(), arms, prior)

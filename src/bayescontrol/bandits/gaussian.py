@@ -17,25 +17,28 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._support.description import ARMS, ModelKind, SettingDoc, prior_rows
+from bayescontrol._support.description import ARMS, SettingDoc, prior_rows
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
 from bayescontrol.bandits.family import (
     Family,
-    number,
+    FamilyKind,
+    TableRow,
+    as_number,
     parameter_rows,
     standard_deviation,
     true_rows,
     true_table,
 )
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, QuadratureFailed
+from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
 #: The largest reward, mean and standard deviation: their squares must be finite.
 LARGEST: Final = 1e150
 #: The smallest α with exact action probabilities: half of `kernels.quadrature.LEAST_NU`.
 LEAST_ALPHA: Final = 0.125
-_KIND: Final = ModelKind(
+_KIND: Final = FamilyKind(
     "gaussian-bandit",
     "Arms that pay a number with Gaussian noise.",
     {
@@ -53,6 +56,17 @@ _KIND: Final = ModelKind(
     example={"arms": ["red", "blue"], "sd": 2.0, "prior": [10, 5]},
     observation=11.5,
     feedback="a number",
+    truth=[10.0, 12.0],
+    refused=(1e200, -1e200),
+    table=(
+        TableRow("arms, sd=1", "any number, known sd", "(0, 1): mean and sd of the mean", "means"),
+        TableRow(
+            "arms, sd=None",
+            "any number, sd unknown",
+            "normal-gamma (0, 1, 1, 1)",
+            "rows (mean, sd)",
+        ),
+    ),
 )
 
 
@@ -68,7 +82,7 @@ class _GaussianFamily(Family):
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number within ±1e150."""
-        r = number(o, "a finite number")
+        r = as_number(o, "a finite number")
         if abs(r) > LARGEST:
             raise BadEvidence(
                 f"reward {o!r} is invalid for a Gaussian arm: expected a number in ±{LARGEST:g}"
@@ -97,8 +111,8 @@ class GaussianRewards(_GaussianFamily):
     GaussianRewards(sd=2.0)
     """
 
-    model_kind: ClassVar[ModelKind] = _KIND
-    kind = 1
+    model_kind: ClassVar[FamilyKind] = _KIND
+    kind = number("gaussian")
     columns = ("mu", "lam")
     positive = ("lam",)
     default = (0.0, 1.0)  # mean and standard deviation of m
@@ -173,8 +187,8 @@ class NormalGamma(_GaussianFamily):
     -1.837877
     """
 
-    model_kind: ClassVar[ModelKind] = _KIND
-    kind = 2
+    model_kind: ClassVar[FamilyKind] = _KIND
+    kind = number("normal_gamma")
     columns = ("mu", "kappa", "alpha", "beta")
     positive = ("kappa", "alpha", "beta")
     default = (0.0, 1.0, 1.0, 1.0)
@@ -279,7 +293,7 @@ class GaussianBandit(Bandit):
     ArmsEnvironment(NormalGamma(), means 0: 10, 1: 10.5)
     """
 
-    model_kind: ClassVar[ModelKind] = _KIND
+    model_kind: ClassVar[FamilyKind] = _KIND
 
     def __init__(
         self,

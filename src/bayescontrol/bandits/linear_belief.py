@@ -227,9 +227,9 @@ class LinearBelief(HasArms[LinearWeights]):
         j, v, r = self._event(x, a, o)
         return self.link.log_predictive(*self._posteriors.score(j, v), r)
 
-    def surprise(self, x: ArrayLike, a: Any, o: Any) -> float:
-        """-log2 P(r | âo_<t â_t), in bits."""
-        return -self.log_predictive(x, a, o) / math.log(2.0)
+    def observed_part(self, o: Any) -> Any:
+        """Return the reward in o, without the next context: the part that is predicted."""
+        return reward_of(o)
 
     def mean(self, arm: Hashable) -> FloatArray:
         """Return μ_a, the posterior mean of the weights of an arm."""
@@ -501,9 +501,9 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         """ln P(r | âo_<t â_t); a density if rewards are continuous."""
         return self._single_arm.log_predictive(self._features(x, a), 0, o)
 
-    def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """-log2 P(r | âo_<t â_t), in bits."""
-        return self._single_arm.surprise(self._features(x, a), 0, o)
+    def observed_part(self, o: Any) -> Any:
+        """Return the reward in o, without the next context: the part that is predicted."""
+        return reward_of(o)
 
     def mean(self) -> FloatArray:
         """Return μ, the posterior mean of w."""

@@ -31,7 +31,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
 from bayescontrol._support.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.regressions import Regressions
-from bayescontrol.bandits.family import number, standard_deviation, zero_or_one
+from bayescontrol.bandits.family import as_number, standard_deviation, zero_or_one
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.situations import accept_late_feedback
 
@@ -199,7 +199,7 @@ class GaussianNoise:
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a finite number."""
-        return number(o, "a finite number")
+        return as_number(o, "a finite number")
 
     def mean(self, score: FloatArray) -> FloatArray:
         """E[r | score] = score."""

@@ -33,7 +33,7 @@ from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Cache, Field, Fixed, Saved, checked_array, damaged, declare
 from bayescontrol._support.values import format_name
 from bayescontrol.bandits.bandit import ArmsEnvironment
-from bayescontrol.bandits.family import number
+from bayescontrol.bandits.family import as_number
 from bayescontrol.errors import BadEvidence
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -160,7 +160,7 @@ class CountingAgent(ArmAgent):
     def observe(self, a: Any, o: Any) -> None:
         """Learn that arm a paid o. On an error the agent is unchanged."""
         j = self._labels.place(a)
-        r = number(o, _SUPPORT[self.support])
+        r = as_number(o, _SUPPORT[self.support])
         if not kernels.policies.accepts(self.support, r):
             raise BadEvidence(
                 f"reward {o!r} of arm {a!r}: {type(self).__name__} learns from "

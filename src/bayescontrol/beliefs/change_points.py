@@ -5,7 +5,7 @@
     P(m | h, s, past) = P(m | observations since s): a static belief for each start
 
 At every decision the world changes with probability h. Then all that was learned before is void,
-and the prior returns. At most `places` starts are held. If there are more, the one with the
+and the prior returns. At most `starts` starts are kept. If there are more, the one with the
 smallest probability is dropped, and the nearest start in time takes its probability.
 
 Time counts decisions. A step without an answer moves the clock and is no evidence. An answer may
@@ -16,7 +16,6 @@ answer had come in time.
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from inspect import signature
 from operator import index
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
+from bayescontrol._mode_queries import observed_part
 from bayescontrol._support.saved import (
     Array,
     Cache,
@@ -59,19 +59,18 @@ from bayescontrol.seeding import StreamLike, state_of
 HAZARDS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 #: An event in plain values, as `plain_event` of a static belief returns it: (x, a, o).
 Event = tuple[Any, Any, Any]
-_LN2 = 0.6931471805599453
 K = TypeVar("K")
 
 
 class Segments(Saved):
-    """The static beliefs of all places: each learns from the start of its segment."""
+    """The static beliefs of all starts: each learns from the start of its segment."""
 
     saved_fields = declare(
         Copied("_beliefs", nested=True),
     )
 
-    def __init__(self, prior: Any, places: int) -> None:
-        self.prior, self.places = prior, places
+    def __init__(self, prior: Any, starts: int) -> None:
+        self.prior, self.starts = prior, starts
         self._beliefs = {0: prior.copy()}
 
     def belief(self, place: int) -> Any:
@@ -79,7 +78,7 @@ class Segments(Saved):
         return self._beliefs[place]
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
-        """Return P(o | segment) of the first `size` places over a scale, and ln of the scale."""
+        """Return P(o | segment) of the first `size` starts over a scale, and ln of the scale."""
         logs = np.array([self._beliefs[i].log_predictive(*event) for i in range(size)])
         return np.exp(logs - logs.max()), float(logs.max())
 
@@ -120,12 +119,12 @@ class ArraySegments(Segments):
         Copied("p"),
     )
 
-    def __init__(self, prior: Any, places: int, **prior_arrays: FloatArray) -> None:
-        super().__init__(prior, places)
+    def __init__(self, prior: Any, starts: int, **prior_arrays: FloatArray) -> None:
+        super().__init__(prior, starts)
         self._prior_arrays = prior_arrays
         self._beliefs = {}
-        self.arrays: Arrays = {name: np.stack([v] * places) for name, v in prior_arrays.items()}
-        self.p = np.empty(places)
+        self.arrays: Arrays = {name: np.stack([v] * starts) for name, v in prior_arrays.items()}
+        self.p = np.empty(starts)
 
     @abstractmethod
     def attach(self, belief: Any, *parts: FloatArray) -> None:
@@ -211,9 +210,9 @@ class State(Saved):
     def __init__(self, segments: Segments, hazards: FloatArray, weights: FloatArray) -> None:
         self.segments, self.hazards = segments, hazards
         self.size, self.t = 1, 0
-        self.w, self.mass = np.zeros((len(hazards), segments.places)), np.zeros(segments.places)
+        self.w, self.mass = np.zeros((len(hazards), segments.starts)), np.zeros(segments.starts)
         self.w[:, 0], self.mass[0] = weights, 1.0
-        self.starts: IntArray = np.zeros(segments.places, np.int64)
+        self.starts: IntArray = np.zeros(segments.starts, np.int64)
         #: The probability of the starts that were dropped at the last step, and at all steps.
         self.dropped = np.zeros(2)
 
@@ -231,7 +230,7 @@ class State(Saved):
         self.size = max(self.size, place + 1)
 
     def probabilities(self) -> FloatArray:
-        """P(s | past) of the places."""
+        """P(s | past) of the starts."""
         mass = self.mass[: self.size]
         return np.asarray(mass / mass.sum())
 
@@ -261,8 +260,8 @@ class ChangePointBelief(Saved):
     """P(h, s, m | âo_<t): a static belief for each possible start of the current segment.
 
     `belief` is the static belief of a new segment. `hazards` are the possible probabilities of a
-    change per step, and `hazard_prior` their probabilities, equal by default. At most `places`
-    starts are held. Answers may come up to `window` decisions late.
+    change per step, and `hazard_prior` their probabilities, equal by default. At most `starts`
+    starts are kept. Answers may come up to `window` decisions late.
 
     >>> from bayescontrol import LinearBandit
     >>> belief = ChangePointBelief(LinearBandit(["red"], features=1, sd=0.1).belief())
@@ -280,8 +279,10 @@ class ChangePointBelief(Saved):
         Part("drawn_from/", "_drawn_from", blank=lambda belief: belief.prior.copy()),
         Fixed(
             "settings",
-            lambda belief: np.array([*belief._state.hazards, belief.places, belief.window]),
-            setting="hazards, places and window",
+            lambda belief: np.array(
+                [*belief._state.hazards, len(belief._state.mass), belief.window]
+            ),
+            setting="hazards, starts and window",
         ),
         Array("waiting", lambda belief: belief._waiting_array(), shape=(None,)),
         Plain("events", "_events", what="the window of answers", copied=True),
@@ -295,14 +296,14 @@ class ChangePointBelief(Saved):
         *,
         hazards: ArrayLike = HAZARDS,
         hazard_prior: ArrayLike | None = None,
-        places: int = 64,
+        starts: int = 64,
         window: int = 100,
     ) -> None:
         h, weights = hazard_grid(hazards, hazard_prior)
         if (h == 1.0).any():
             raise InvalidTable(f"hazards={hazards!r}: expected probabilities below 1")
         self.prior, self.window = belief, as_integer("window", window, 1)
-        segments = self.segments(as_integer("places", places, 2))
+        segments = self.segments(as_integer("starts", starts, 2))
         self._hazard_prior: FloatArray = weights / weights.sum()
         self._state = State(segments, h, self._hazard_prior)
         self._waiting = frozenset[int]()
@@ -310,22 +311,19 @@ class ChangePointBelief(Saved):
         #: States at earlier times, as arrays, and all events since the first of them.
         self._saved, self._events = [self._state.save()], list[Event | None]()
 
-    def segments(self, places: int) -> Segments:
-        """Return the beliefs of all places; subclasses may use compiled ones."""
-        try:
-            for method in (self.prior.plain_event, self.prior.log_predictive):
-                signature(method).bind(None, None, None)
-        except (AttributeError, TypeError):
-            raise MissingCapability(
-                f"{self.prior!r} cannot change: it needs plain_event(x, a, o) and "
-                "log_predictive(x, a, o). For arms use bandit.changing().belief()"
-            ) from None
-        return Segments(self.prior, places)
+    def segments(self, starts: int) -> Segments:
+        """Return the beliefs of all starts; subclasses may use compiled ones."""
+        for method in ("plain_event", "log_predictive"):
+            if not hasattr(self.prior, method):
+                raise MissingCapability(
+                    f"{self.prior!r} cannot change: it has no {method}(x, a, o)"
+                )
+        return Segments(self.prior, starts)
 
     @property
-    def places(self) -> int:
+    def most_starts(self) -> int:
         """The largest number of starts."""
-        return self._state.segments.places
+        return self._state.segments.starts
 
     # -- time --------------------------------------------------------------------------------
 
@@ -452,7 +450,7 @@ class ChangePointBelief(Saved):
     # -- queries -------------------------------------------------------------------------------
 
     def posterior(self) -> FloatArray:
-        """P(s | âo_<t) of every start that is held, in the order of time."""
+        """P(s | âo_<t) of every start that is kept, in the order of time."""
         return np.array(list(self.starts().values()))
 
     def starts(self) -> dict[int, float]:
@@ -482,9 +480,9 @@ class ChangePointBelief(Saved):
         p, log_scale = state.segments.likelihoods(state.size, self.prior.plain_event(x, a, o))
         return math.log(float(p @ state.probabilities())) + log_scale
 
-    def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """-log2 P(o | âo_<t â_t), in bits."""
-        return -self.log_predictive(x, a, o) / _LN2
+    def observed_part(self, o: Any) -> Any:
+        """Return the part of o that the static belief predicts."""
+        return observed_part(self.prior, o)
 
     def average(self, query: Callable[[Any], dict[K, Any]]) -> dict[K, Any]:
         """Return Σ_s P(s | âo_<t) query(belief of the segment), key by key."""
@@ -507,8 +505,8 @@ class ChangePointBelief(Saved):
         Starts with a total probability below 1e-15 are left out.
         """
         p, segments = self._state.probabilities(), self._state.segments
-        places = np.flatnonzero(p > 1e-15 / len(p)).tolist()
-        return [(float(p[place]), segments.belief(place)) for place in places]
+        starts = np.flatnonzero(p > 1e-15 / len(p)).tolist()
+        return [(float(p[place]), segments.belief(place)) for place in starts]
 
     # -- saving and copying ----------------------------------------------------------------------
 

@@ -11,9 +11,6 @@ from copy import deepcopy
 from operator import index
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
-from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._support.description import ModelKind, SettingDoc, kind_of
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability, counted
 from bayescontrol.record import Record
@@ -65,25 +62,14 @@ class ChangingEnvironment:
         if self.t and self.t in self.worlds:
             self.world.change_to(self.worlds[self.t])
 
-    def mean_rewards(self, record: Record, start: ArrayLike | None = None) -> FloatArray:
-        """Return E[r] of every arm at every step of a run from the first step on.
-
-        `start` is the first context, by default that of the first world.
-        """
+    def worlds_of(self, record: Record) -> dict[int, Any]:
+        """Return the worlds of a run by their first steps; the run must be the complete history."""
         if self.t not in (0, len(record)):
             raise BadEvidence(
                 f"this world has answered {counted(self.t, 'step')}, the record has {len(record)}: "
                 "the record must hold the whole run of this world, from its first step on"
             )
-        steps, times, means = len(record), [*self.worlds, len(record)], []
-        for k, world in enumerate(self.worlds.values()):
-            if hasattr(world, "mean_rewards"):
-                first = self.worlds[0].start if start is None else start
-                table = world.mean_rewards(record, first)
-            else:
-                table = np.broadcast_to(world.means, (steps, len(world.means)))
-            means.append(table[times[k] : max(times[k + 1], times[k])])
-        return np.concatenate(means)
+        return self.worlds
 
     def parts(self, steps: int) -> Iterator[tuple[Any, int]]:
         """Yield each world of the next `steps` steps, and for how many steps it lasts."""
@@ -112,7 +98,9 @@ _KIND: Final = ModelKind(
             largest=100,
         ),
         "hazard_prior": SettingDoc("list of weights or null", "Prior weights of the hazards."),
-        "places": SettingDoc("number", "How many change points are held. Default: 64.", 1_000),
+        "starts": SettingDoc(
+            "number", "How many possible starts of the segment are kept. Default: 64.", 1_000
+        ),
         "window": SettingDoc(
             "number", "How many decisions late feedback may come. Default: 100.", 10_000
         ),
@@ -214,7 +202,7 @@ class Changing:
             "settings": self.problem.settings(),
             "hazards": list(prior),
             "hazard_prior": list(prior.values()),
-            "places": belief.places,
+            "starts": belief.most_starts,
             "window": belief.window,
             "per_arm": self.per_arm,
         }

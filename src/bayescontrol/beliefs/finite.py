@@ -254,9 +254,22 @@ class FiniteBelief(Saved, Generic[M]):
         kernels.finite.log_likelihoods(answers, out)
         return out
 
-    def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """Return -log2 P(o | âo_<t â_t), in bits; ∞ if every mode rules o out. Does not learn."""
-        return self._weights.surprise(self._hypotheses.likelihoods(x, a, o), self._hypotheses.log)
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
+        """ln P(o | âo_<t â_t) = ln Σ_m P(o | m, x, a) P(m | âo_<t). It does not learn.
+
+        It is -∞ if every mode rules o out, and a density if the modes give densities.
+
+        >>> from bayescontrol import TabularModes
+        >>> boxes = TabularModes(policy=[[[1]], [[1]]], hypothesis=[[[[1, 0]]], [[[0.5, 0.5]]]])
+        >>> round(boxes.agent().belief.log_predictive(0, 0, 1), 6)  # ln 1/4
+        -1.386294
+        """
+        evidence, is_log = self._hypotheses.likelihoods(x, a, o), self._hypotheses.log
+        return self._weights.log_predictive(evidence, is_log)
+
+    def observed_part(self, o: Any) -> Any:
+        """Return the part of o that the modes predict: all of it, unless modes say otherwise."""
+        return _mode_queries.observed_part(self._hypotheses.mode(0), o)
 
     def reweigh(
         self, capability: type, query: Callable[[Any], float | FloatArray], what: str

@@ -284,9 +284,9 @@ class ParticleBelief(Saved):
         """Cov[θ | âo_<t] ≈ Σ w_i (θ_i - m)(θ_i - m)ᵀ."""
         return self._moments()[1]
 
-    def surprise(self, x: Any, a: Any, o: Any) -> float:
-        """-log2 Σ_i w_i P(o | θ_i, x, a), in bits; ∞ if every particle rules o out."""
-        return self._weights.surprise(self._evaluate(x, a, o), log=True)
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
+        """ln P(o | âo_<t â_t) ≈ ln Σ_i w_i P(o | θ_i, x, a); -∞ if every particle rules o out."""
+        return self._weights.log_predictive(self._evaluate(x, a, o), log=True)
 
     @property
     def impossible(self) -> int:

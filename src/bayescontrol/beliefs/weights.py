@@ -148,15 +148,15 @@ class Weights(Saved):
         base = ONE if before is None else before._blocks
         return float(kernels.finite.log_ratio(self._blocks, base))
 
-    def surprise(self, evidence: FloatArray, log: bool = False) -> float:
-        """Return -log2 Σ_m P(m | ·) ℓ_m, in bits; ∞ if every mode gives 0. Does not learn."""
+    def log_predictive(self, evidence: FloatArray, log: bool = False) -> float:
+        """Return ln Σ_m P(m | ·) ℓ_m; -∞ if every mode gives 0. Does not learn."""
         after = self.copy()
         after.on_impossible = "raise"
         try:
             after.condition(evidence, log)
         except ImpossibleObservation:
-            return math.inf
-        return -after.log_total(self) / LN2 + 0.0
+            return -math.inf
+        return after.log_total(self)
 
     def merge(self, other: "Weights", prior: FloatArray) -> None:
         """v_m ← v_m v'_m / P(m): add the evidence of `other`; the prior counts once.

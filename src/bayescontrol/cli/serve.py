@@ -13,23 +13,24 @@ from bayescontrol.cli.screen import UsageError, print_message
 from bayescontrol.durable.models import Model, as_model
 from bayescontrol.errors import BayesControlError, MissingExtra
 from bayescontrol.lab.registry import module_at
+from bayescontrol.serve.access import Limits, Tokens
 
 #: The environment variable with the address of the store.
 _STORE: Final = "BAYESCONTROL_STORE"
 #: Valid ports; 0 selects any free port.
 PORT: Final = click.IntRange(0, 65_535)
-#: Options that set a limit of the server: the option, the name of the limit, its default and help.
+#: Options that set a limit of the server: the option, the name of the limit and its help.
 _LIMITS: Final = (
-    ("--max-body", "body", 1_048_576, "Maximum bytes of a request."),
-    ("--max-values", "values", 50_000, "Maximum JSON values of a request."),
-    ("--max-head", "head", 65_536, "Maximum bytes of a request's head."),
-    ("--max-connections", "connections", 512, "Maximum number of connections."),
-    ("--idle", "idle", 30.0, "Seconds until an idle connection is closed."),
-    ("--rate", "rate", None, "Maximum requests a second from one caller.  [default: unlimited]"),
-    ("--concurrency", "concurrency", 256, "Maximum requests in progress."),
-    ("--deadline", "deadline", 10.0, "Maximum seconds for a request."),
-    ("--max-agents", "agents", 1_000, "Maximum number of agents in the store."),
-    ("--grace", "grace", 10.0, "Seconds to finish pending requests when the server stops."),
+    ("--max-body", "body", "Maximum bytes of a request."),
+    ("--max-values", "values", "Maximum JSON values of a request."),
+    ("--max-head", "head", "Maximum bytes of a request's head."),
+    ("--max-connections", "connections", "Maximum number of connections."),
+    ("--idle", "idle", "Seconds until an idle connection is closed."),
+    ("--rate", "rate", "Maximum requests a second from one caller.  [default: unlimited]"),
+    ("--concurrency", "concurrency", "Maximum requests in progress."),
+    ("--deadline", "deadline", "Maximum seconds for a request."),
+    ("--max-agents", "agents", "Maximum number of agents in the store."),
+    ("--grace", "grace", "Seconds to finish pending requests when the server stops."),
 )
 
 
@@ -53,7 +54,8 @@ def user_errors() -> Iterator[None]:
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of all limits to a command."""
-    for option, name, default, text in reversed(_LIMITS):  # click lists the last one first
+    for option, name, text in reversed(_LIMITS):  # click lists the last one first
+        default = getattr(Limits, name)
         kind = float if default is None else type(default)
         command = click.option(
             option, name, type=kind, default=default, show_default=True, help=text
@@ -70,7 +72,7 @@ def store_options(command: Callable[..., object]) -> Callable[..., object]:
 
 @click.command(
     epilog="A token is read from --token-file or from the variable BAYESCONTROL_TOKEN, never from "
-    "the command line, which other users of the machine can read.",
+    "the command line, which other users of the machine can read."
 )
 @store_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
@@ -111,9 +113,7 @@ def serve(
     another address; then a token is needed.
     """
     with user_errors():
-        from bayescontrol.serve.middleware import Limits
         from bayescontrol.serve.server import Server
-        from bayescontrol.serve.tokens import Tokens
 
         tokens = Tokens.found(token_file)
         user_models = [_load_model(name) for name in models]

@@ -214,8 +214,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         >>> from bayescontrol import BernoulliBandit
         >>> from bayescontrol.durable import open_agent
         >>> with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"])) as shop:
-        ...     shop.ask(lambda agent: agent.belief.surprise(None, "red", 1))
-        1.0
+        ...     shop.ask(lambda agent: agent.belief.predictive(None, "red"))
+        {0: 0.5, 1: 0.5}
         """
         with self._reading() as fold:
             return question(fold.driver.agent)

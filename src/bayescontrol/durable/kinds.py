@@ -33,7 +33,7 @@ class ChangingModel(Changing):
         settings: Mapping[str, Any],
         hazards: Sequence[float] = HAZARDS,
         hazard_prior: Sequence[float] | None = None,
-        places: int = 64,
+        starts: int = 64,
         window: int = 100,
         per_arm: bool = False,
     ) -> None:
@@ -43,31 +43,26 @@ class ChangingModel(Changing):
             raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
         separately = {"per_arm": True} if per_arm else {}  # a plant has no arms
         changing = static(**settings).changing(
-            hazards=hazards, hazard_prior=hazard_prior, places=places, window=window, **separately
+            hazards=hazards, hazard_prior=hazard_prior, starts=starts, window=window, **separately
         )
         vars(self).update(vars(changing))
 
 
-#: The problem classes by the stored names of their kinds: the one list to extend.
-KINDS: Final[Mapping[str, Any]] = {
-    problem.model_kind.name: problem
-    for problem in (
-        bandits.BernoulliBandit,
-        bandits.GaussianBandit,
-        bandits.CategoricalBandit,
-        bandits.PoissonBandit,
-        bandits.ExponentialBandit,
-        bandits.LinearBandit,
-        bandits.LogisticBandit,
-        bandits.JointBandit,
-        bandits.LogitNormalBandit,
-        TabularModes,
-        GrowingChain,
-        GibbsMDP,
-        LinearQuadratic,
-        ChangingModel,
-    )
-}
+# Bandits with independent arms come from `bandits.families`.
+_PROBLEMS: Final[tuple[Any, ...]] = (
+    *bandits.FAMILIES,
+    bandits.LinearBandit,
+    bandits.LogisticBandit,
+    bandits.JointBandit,
+    bandits.LogitNormalBandit,
+    TabularModes,
+    GrowingChain,
+    GibbsMDP,
+    LinearQuadratic,
+    ChangingModel,
+)
+#: The problem classes by the stored names of their kinds.
+KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}
 #: The schedules of all kinds by their stored names.
 _SCHEDULES: Final[Mapping[str, Any]] = {
     "every_step": schedules.every_step,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         counts,
         divergence,
         elementary,
+        families,
         finite,
         gibbs,
         gibbs_learned,

@@ -37,13 +37,16 @@ def _sources(path: Path, found: dict[Path, bytes]) -> dict[Path, bytes]:
     """Return the contents of the file `path` and of all kernel files that it imports, by path.
 
     Imports are followed recursively. An imported module is looked up in the folder of this file and
-    in the folder of `path`. `found` holds the files read so far; pass an empty dict.
+    in the folder of `path`; an imported folder stands for all its files. `found` holds the files
+    read so far; pass an empty dict.
     """
     if path not in found and path.is_file():
         found[path] = path.read_bytes()
         for imported in _IMPORT.findall(found[path]):
             for folder in (Path(__file__).parent, path.parent):
                 _sources(folder / f"{imported.decode()}.py", found)
+                for file in (folder / imported.decode()).glob("*.py"):
+                    _sources(file, found)
     return found
 
 

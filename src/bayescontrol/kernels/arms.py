@@ -1,104 +1,62 @@
 """Independent arms with conjugate priors: a row of parameters for each arm.
 
-    kind           reward of an arm            posterior row              mean reward drawn
-    BERNOULLI      1 with probability m        α, β                       m ~ Beta(α, β)
-    GAUSSIAN       m + σ z                     μ, λ                       m ~ N(μ, 1/λ)
-    NORMAL_GAMMA   m + z/√τ                    μ, κ, α, β                 τ ~ Gamma(α)/β, then
-                                                                         m ~ N(μ, 1/(κ τ))
-    POISSON        Poisson(m)                  a, b                       m ~ Gamma(a)/b
-    EXPONENTIAL    m e,  e exponential         a, b                       m ~ b/Gamma(a)
-    CATEGORICAL    v_k with probability p_k    α_1 … α_K                  Σ v_k G_k / Σ G_k
-
-`constants` holds the known constants of a family: σ, or the values v_k. A family is a number,
-because Numba cannot cache a kernel that takes another as an argument.
+A family of rewards (`kernels.families`) is a number here, because Numba cannot cache a kernel that
+takes another as an argument. `_by_family` writes the functions that select a family by its number.
 
 The action is the arm with the largest m. With tiny parameters m is often 1.0, 0.0 or ∞ as a double,
 or a gamma underflows: then the doubles are equal or in the wrong order, which would change P(a). So
 if an arm has a shape below ½ or a rate near the limits of doubles, all arms are compared on a
-logarithmic scale, with the same random numbers:
-
-    BERNOULLI      ln m/(1 - m) = ln G_α - ln G_β        with ln G_a = ln G_(a+1) - E/a if a < 1
-    POISSON        ln m = ln G_a - ln b
-    EXPONENTIAL    ln m = ln b - ln G_a
-
-Otherwise doubles are compared. Two are equal with probability about 1e-16 (times the larger of α
-and β for a Bernoulli arm); then `largest_mean` chooses uniformly. Version 1 compared doubles for
-all parameters. Gaussian and categorical arms still do.
+logarithmic scale, with the same random numbers. Otherwise doubles are compared. Two are equal with
+probability about 1e-16 (times the larger of α and β for a Bernoulli arm); then `largest_mean`
+chooses uniformly. Families without `log_mean` always compare doubles.
 """
 
+import inspect
 import math
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
-from bayescontrol.kernels._jit import leaf
-from bayescontrol.kernels.counts import poisson
-from bayescontrol.kernels.elementary import (
-    HALF_LOG_2PI,
-    exp,
-    log,
-    log_gamma_function,
-    log_one_plus,
-)
-from bayescontrol.kernels.random import (
-    LOG_UNIT,
-    beta,
-    categorical,
-    exponential,
-    gamma,
-    log_gamma,
-    log_odds,
-    normal,
-    uniform,
-)
+from bayescontrol.kernels._jit import inlined, leaf
+from bayescontrol.kernels.families import FAMILIES, number
+from bayescontrol.kernels.random import uniform
 
-#: The families.
-BERNOULLI, GAUSSIAN, NORMAL_GAMMA, POISSON, EXPONENTIAL, CATEGORICAL = range(6)
+if TYPE_CHECKING:
+    from types import FunctionType
 
-#: Arms with a smaller shape, or a rate outside this range, are compared by logarithms.
-MIN_SHAPE, MIN_RATE, MAX_RATE = 0.5, 1e-280, 1e280
-#: If all α are smaller than this, even the largest of a few gammas can underflow.
-SMALL_ALPHA = 0.1
+#: The number of the family of the paper's levers.
+BERNOULLI = number("bernoulli")
+
+_MODULES = [import_module(f"bayescontrol.kernels.families.{name}") for name in FAMILIES]
+F = TypeVar("F", bound=Callable[..., object])
 
 
-@leaf
-def _draw_near_corners(values: FloatArray, row: FloatArray, rng_state: UIntArray) -> float:
-    """Draw Σ v_k G_k / Σ G_k if every α_k is small, so that each G_k can underflow.
+def _by_family(stub: F) -> F:
+    """Return a kernel that calls the function with the name of `stub` of the family `kind`.
 
-    Uses ln G_k = ln gamma(α_k + 1) - E/α_k. The logarithms are multiplied by the smallest α, so
-    that they fit into a double. The sums are relative to the largest G so far.
+    It has a branch for each family with this function; for other numbers it calls the stub. Its
+    source is compiled under the name of this file, so that Numba caches it like the rest.
     """
-    alpha = row[0]  # becomes the smallest α
-    for k in range(1, values.size):
-        alpha = min(alpha, row[k])
-    largest, total, weighted = -math.inf, 0.0, 0.0
-    for k in range(values.size):
-        x = alpha * log(gamma(rng_state, row[k] + 1.0)) - exponential(rng_state) * (alpha / row[k])
-        if x > largest:
-            rescale = exp((largest - x) / alpha)
-            largest, total, weighted = x, total * rescale + 1.0, weighted * rescale + values[k]
-        else:
-            g = exp((x - largest) / alpha)
-            total += g
-            weighted += values[k] * g
-    return weighted / total
+    function = cast("FunctionType", stub)
+    name, parameters = function.__name__, list(inspect.signature(function).parameters)
+    arguments = ", ".join(parameters)
+    scope = {"__name__": __name__, "without_family": inlined(stub)}
+    lines = [f"def {name}({arguments}):"]
+    for k, module in enumerate(_MODULES):
+        if hasattr(module, name):
+            scope[f"of_{FAMILIES[k]}"] = getattr(module, name)
+            of_family = f"of_{FAMILIES[k]}({', '.join(parameters[1:])})"
+            lines.append(f"    if kind == {k}: return {of_family}")
+    lines.append(f"    return without_family({arguments})")
+    source = "\n" * function.__code__.co_firstlineno + "\n".join(lines)
+    exec(compile(source, function.__code__.co_filename, "exec"), scope)  # noqa: S102 - our own text
+    dispatch = scope[name]
+    dispatch.__doc__, dispatch.__annotations__ = function.__doc__, function.__annotations__
+    return leaf(cast("F", dispatch))
 
 
-@leaf
-def _draw_categorical(values: FloatArray, row: FloatArray, rng_state: UIntArray) -> float:
-    """Draw Σ v_k G_k / Σ G_k, the mean of a categorical arm."""
-    largest = row[0]
-    for k in range(1, values.size):
-        largest = max(largest, row[k])
-    if largest < SMALL_ALPHA:
-        return _draw_near_corners(values, row, rng_state)
-    total, weighted = 0.0, 0.0
-    for k in range(values.size):
-        g = gamma(rng_state, row[k])
-        total += g
-        weighted += values[k] * g
-    return weighted / total
-
-
-@leaf
+@_by_family
 def draw(kind: int, constants: FloatArray, row: FloatArray, rng_state: UIntArray) -> float:
     """Draw the mean reward of one arm from its posterior row.
 
@@ -107,21 +65,10 @@ def draw(kind: int, constants: FloatArray, row: FloatArray, rng_state: UIntArray
     >>> 0 < draw(BERNOULLI, np.empty(0), np.array([1.0, 1.0]), Stream(1).state) < 1
     True
     """
-    if kind == BERNOULLI:
-        return beta(rng_state, row[0], row[1])
-    if kind == GAUSSIAN:
-        return float(row[0] + normal(rng_state) / math.sqrt(row[1]))
-    if kind == NORMAL_GAMMA:
-        tau = gamma(rng_state, row[2]) / row[3]
-        return float(row[0] + normal(rng_state) / math.sqrt(row[1] * tau))
-    if kind == POISSON:
-        return float(gamma(rng_state, row[0]) / row[1])
-    if kind == EXPONENTIAL:
-        return float(row[1] / gamma(rng_state, row[0]))
-    return _draw_categorical(constants, row, rng_state)
+    return math.nan
 
 
-@leaf
+@_by_family
 def learn(kind: int, constants: FloatArray, row: FloatArray, r: float) -> None:
     """Update the posterior row with reward r, in place: Bayes' rule for a conjugate family.
 
@@ -131,112 +78,56 @@ def learn(kind: int, constants: FloatArray, row: FloatArray, r: float) -> None:
     >>> row
     array([2., 1.])
     """
-    if kind == BERNOULLI:
-        row[0] += r
-        row[1] += 1.0 - r
-    elif kind == GAUSSIAN:
-        tau = 1.0 / (constants[0] * constants[0])
-        row[1] += tau
-        row[0] += tau * (r - row[0]) / row[1]
-    elif kind == NORMAL_GAMMA:
-        surprise = r - row[0]
-        row[3] += 0.5 * row[1] * surprise * surprise / (row[1] + 1.0)
-        row[0] += surprise / (row[1] + 1.0)
-        row[1] += 1.0
-        row[2] += 0.5
-    elif kind == POISSON:
-        row[0] += r
-        row[1] += 1.0
-    elif kind == EXPONENTIAL:
-        row[0] += 1.0
-        row[1] += r
-    else:
-        for k in range(constants.size):
-            if constants[k] == r:
-                row[k] += 1.0
 
 
-@leaf
+@_by_family
 def log_predictive(kind: int, constants: FloatArray, row: FloatArray, r: float) -> float:
     """Return ln P(r | row), the probability or density of the arm's next reward.
 
-    BERNOULLI and CATEGORICAL: α_r / Σ α. GAUSSIAN: N(μ, σ² + 1/λ). NORMAL_GAMMA: Student's t with
-    2α degrees of freedom, location μ and squared scale β (κ + 1)/ακ. POISSON: negative binomial.
-    EXPONENTIAL: a bᵃ / (b + r)^(a + 1), a Lomax distribution.
-
     >>> import numpy as np
-    >>> round(exp(log_predictive(BERNOULLI, np.empty(0), np.array([3.0, 1.0]), 1.0)), 12)
+    >>> round(math.exp(log_predictive(BERNOULLI, np.empty(0), np.array([3.0, 1.0]), 1.0)), 12)
     0.75
     """
-    if kind == BERNOULLI:
-        return log(row[0] if r > 0.5 else row[1]) - log(row[0] + row[1])
-    if kind == GAUSSIAN:
-        scale = math.hypot(constants[0], 1.0 / math.sqrt(row[1]))
-        z = (r - row[0]) / scale
-        return float(-0.5 * z * z - log(scale) - HALF_LOG_2PI)
-    if kind == NORMAL_GAMMA:
-        width = 2.0 * row[3] * (1.0 + 1.0 / row[1])  # scale² times degrees of freedom
-        z = (r - row[0]) / math.sqrt(width)
-        ratio = log_gamma_function(row[2] + 0.5) - log_gamma_function(row[2])
-        return float(ratio - 0.5 * log(math.pi * width) - (row[2] + 0.5) * log_one_plus(z * z))
-    if kind == POISSON:
-        a, b = row[0], row[1]
-        ratio = log_gamma_function(a + r) - log_gamma_function(a) - log_gamma_function(r + 1.0)
-        return float(ratio - a * log_one_plus(1.0 / b) - r * log_one_plus(b))
-    if kind == EXPONENTIAL:
-        a, b = row[0], row[1]
-        return float(log(a) - log(b + r) - a * log_one_plus(r / b))
-    total, alpha = 0.0, 0.0
-    for k in range(constants.size):
-        total += row[k]
-        if constants[k] == r:
-            alpha = row[k]
-    return log(alpha) - log(total)
+    return math.nan
 
 
-@leaf
+@_by_family
 def respond(kind: int, constants: FloatArray, truth: FloatArray, rng_state: UIntArray) -> float:
     """Draw a reward of an arm whose true parameters are `truth`.
-
-    `truth` is m; for NORMAL_GAMMA m and the standard deviation; for CATEGORICAL the p_k.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> respond(BERNOULLI, np.empty(0), np.array([1.0]), Stream(1).state)
     1.0
     """
-    if kind == BERNOULLI:
-        return 1.0 if uniform(rng_state) < truth[0] else 0.0
-    if kind == GAUSSIAN:
-        return float(truth[0] + constants[0] * normal(rng_state))
-    if kind == NORMAL_GAMMA:
-        return float(truth[0] + truth[1] * normal(rng_state))
-    if kind == POISSON:
-        return poisson(rng_state, truth[0])
-    if kind == EXPONENTIAL:
-        return float(truth[0] * exponential(rng_state))
-    return float(constants[categorical(rng_state, truth)])
+    return math.nan
 
 
-@leaf
+@_by_family
 def log_mean(kind: int, row: FloatArray, rng_state: UIntArray) -> float:
-    """Draw m as `draw` does, and return LOG_UNIT · ln m.
-
-    For a Bernoulli arm return LOG_UNIT · ln m/(1 - m). Only for Bernoulli, Poisson and exponential
-    arms.
+    """Draw m as `draw` does, and return LOG_UNIT · ln m; for a Bernoulli arm ln m/(1 - m).
 
     >>> import numpy as np
+    >>> from bayescontrol.kernels.random import LOG_UNIT
     >>> from bayescontrol.seeding import Stream
-    >>> row = np.array([1e-5, 1.0])
-    >>> draw(POISSON, np.empty(0), row, Stream(1).state)
+    >>> poisson, row = number("poisson"), np.array([1e-5, 1.0])
+    >>> draw(poisson, np.empty(0), row, Stream(1).state)
     0.0
-    >>> log_mean(POISSON, row, Stream(1).state) / LOG_UNIT
+    >>> log_mean(poisson, row, Stream(1).state) / LOG_UNIT
     -40407.252...
     """
-    if kind == BERNOULLI:
-        return log_odds(rng_state, row[0], row[1])
-    x = log_gamma(rng_state, row[0]) - LOG_UNIT * log(row[1])
-    return x if kind == POISSON else -x
+    return math.nan
+
+
+@_by_family
+def needs_log(kind: int, row: FloatArray) -> bool:
+    """Return whether this arm has parameters for which doubles cannot distinguish means.
+
+    >>> import numpy as np
+    >>> needs_log(BERNOULLI, np.array([1.0, 1.0])), needs_log(BERNOULLI, np.array([0.1, 1.0]))
+    (False, True)
+    """
+    return False
 
 
 @leaf
@@ -250,15 +141,9 @@ def needs_logs(kind: int, rows: FloatArray, active: IntArray) -> bool:
     >>> needs_logs(BERNOULLI, rows, np.arange(1)), needs_logs(BERNOULLI, rows, np.arange(2))
     (False, True)
     """
-    if kind == BERNOULLI:
-        for k in range(active.size):
-            if min(rows[active[k], 0], rows[active[k], 1]) < MIN_SHAPE:
-                return True
-    elif kind in (POISSON, EXPONENTIAL):
-        for k in range(active.size):
-            shape, rate = rows[active[k], 0], rows[active[k], 1]
-            if shape < MIN_SHAPE or not MIN_RATE < rate < MAX_RATE:
-                return True
+    for k in range(active.size):
+        if needs_log(kind, rows[active[k]]):
+            return True
     return False
 
 

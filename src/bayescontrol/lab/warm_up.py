@@ -68,13 +68,9 @@ def _streams() -> None:
 
 
 def _bandits() -> None:
-    problems = (
-        (bandits.BernoulliBandit(2), [0.2, 0.7]),
-        (bandits.GaussianBandit(2, sd=1.0), [0.0, 1.0]),
+    problems: tuple[tuple[Any, Any], ...] = (
+        *((make(**make.model_kind.example), make.model_kind.truth) for make in bandits.FAMILIES),
         (bandits.GaussianBandit(2, sd=None), [[0.0, 1.0], [1.0, 2.0]]),
-        (bandits.PoissonBandit(2), [1.0, 2.0]),
-        (bandits.ExponentialBandit(2), [1.0, 2.0]),
-        (bandits.CategoricalBandit(2, values=[0, 1, 5]), [[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
         (bandits.BernoulliBandit(40), np.linspace(0.1, 0.9, 40)),
         (bandits.LogitNormalBandit([0.0, 0.0], np.eye(2), particles=20), [0.2, 0.7]),
     )

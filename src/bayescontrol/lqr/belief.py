@@ -72,6 +72,10 @@ class LinearMode(Saved):
         log_det = float(np.linalg.slogdet(self.V)[1])
         return -0.5 * (float(e @ e) + len(e) * log(2 * pi)) - log_det
 
+    def observed_part(self, o: Any) -> Any:
+        """Return the state in o: the part that the likelihood covers."""
+        return state_and_cost(o)[0]
+
     @property
     def costs(self) -> Costs:
         """Q and R."""
@@ -279,9 +283,9 @@ class SystemBelief(SystemRegression):
         state = kernels.lqr.log_predictive(self.F, V, self._freedom(), v, u, y, self.row, self.v)
         return state + self.costs.log_predictive(v, u, cost)
 
-    def surprise(self, x: ArrayLike, a: ArrayLike, o: Any) -> float:
-        """Return -log2 P(o | âo_<t â_t) in bits."""
-        return -self.log_predictive(x, a, o) / log(2.0)
+    def observed_part(self, o: Any) -> Any:
+        """Return the part of o that is predicted: the state, and the cost if it is learned."""
+        return state_and_cost(o)[0] if self.costs.known else o
 
     @property
     def drawn(self) -> FloatArray:

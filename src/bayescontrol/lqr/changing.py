@@ -17,8 +17,8 @@ from bayescontrol.protocols import PosteriorMeasure
 class SystemSegments(ArraySegments):
     """The factors F of the regressions and their numbers of observations, for each start."""
 
-    def __init__(self, prior: SystemBelief, places: int) -> None:
-        super().__init__(prior, places, factor=prior.F.copy(), count=np.array(float(prior.count)))
+    def __init__(self, prior: SystemBelief, starts: int) -> None:
+        super().__init__(prior, starts, factor=prior.F.copy(), count=np.array(float(prior.count)))
         self._V, self._nu0 = prior.noise_factor, prior.nu - prior.count
 
     def attach(self, belief: SystemBelief, *parts: FloatArray) -> None:
@@ -32,7 +32,7 @@ class SystemSegments(ArraySegments):
         return belief
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
-        """Return P(y | segment) of the first `size` places over a scale, and ln of the scale."""
+        """Return P(y | segment) of the first `size` starts over a scale, and ln of the scale."""
         x, u, y = map(np.array, event)
         factors, belief = self.arrays["factor"], self.prior
         if self._V is None:
@@ -67,9 +67,9 @@ class ChangingSystemBelief(ChangePointBelief):
     format_name: ClassVar[str] = "ChangingSystemBelief"
     posterior_measure: ClassVar[PosteriorMeasure | None] = SystemBelief.posterior_measure
 
-    def segments(self, places: int) -> Segments:
-        """Return the regressions of all places in arrays."""
-        return SystemSegments(self.prior, places)
+    def segments(self, starts: int) -> Segments:
+        """Return the regressions of all starts in arrays."""
+        return SystemSegments(self.prior, starts)
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return E[A], E[B] and the number of decisions."""

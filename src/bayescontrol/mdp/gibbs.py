@@ -32,7 +32,12 @@ from bayescontrol._arrays import FloatArray
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Fixed, Saved, damaged, declare
 from bayescontrol._support.values import format_text
-from bayescontrol.errors import IncompatibleState, InvalidPrior, NotConverged
+from bayescontrol.errors import (
+    IncompatibleState,
+    InvalidPrior,
+    MissingCapability,
+    NotConverged,
+)
 from bayescontrol.mdp.ledger import Ledger, LedgerField
 from bayescontrol.mdp.table import MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.protocols import PosteriorMeasure
@@ -241,6 +246,19 @@ class GibbsBelief(Saved):
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
         """Return ρ as drawn last and the number of transitions."""
         return {"rho": {"mean": self.rho, "count": self.count}}
+
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
+        """Raise MissingCapability: a mode (Q, ρ) predicts no next state, so P(o | past) is unknown.
+
+        >>> GibbsBelief(2).log_predictive("a", 1, (1.0, "b"))
+        Traceback (most recent call last):
+        bayescontrol.errors.MissingCapability: a GibbsBelief has no predictive probabilities: ...
+        """
+        raise MissingCapability(
+            "a GibbsBelief has no predictive probabilities: its modes are values of actions and "
+            "predict neither rewards nor next states. For predictions use a FiniteBelief over "
+            "modes that have likelihoods"
+        )
 
     @property
     def rho(self) -> float:

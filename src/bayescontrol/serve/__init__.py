@@ -10,47 +10,33 @@ The server needs the extra `serve`; the client does not.
 from typing import TYPE_CHECKING, Any
 
 from bayescontrol.errors import MissingExtra
+from bayescontrol.serve.access import InvalidToken, Limits, PublicBind, Tokens
 from bayescontrol.serve.client import Client, InvalidAddress, RemoteAgent
-from bayescontrol.serve.problems import (
+from bayescontrol.serve.http_errors import (
     BadSettings,
     InvalidKey,
     Refused,
     Unavailable,
     UnknownAgent,
     UnknownModel,
-)
-from bayescontrol.serve.tokens import InvalidToken, PublicBind, Tokens
+)  # fmt: skip
 
 if TYPE_CHECKING:
-    from bayescontrol.serve.middleware import Limits
     from bayescontrol.serve.server import CannotListen, Server, serve
 
 __all__ = [
-    "BadSettings",
-    "CannotListen",
-    "Client",
-    "InvalidAddress",
-    "InvalidKey",
-    "InvalidToken",
-    "Limits",
-    "PublicBind",
-    "Refused",
-    "RemoteAgent",
-    "Server",
-    "Tokens",
-    "Unavailable",
-    "UnknownAgent",
-    "UnknownModel",
-    "serve",
-]
+    "BadSettings", "CannotListen", "Client", "InvalidAddress", "InvalidKey", "InvalidToken",
+    "Limits", "PublicBind", "Refused", "RemoteAgent", "Server", "Tokens", "Unavailable",
+    "UnknownAgent", "UnknownModel", "serve",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     # The server's dependencies are an extra, which the client does not need.
-    if name not in ("CannotListen", "Limits", "Server", "serve"):
+    if name not in ("CannotListen", "Server", "serve"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from bayescontrol.serve import middleware, server
+        from bayescontrol.serve import server
     except ModuleNotFoundError as error:
         raise MissingExtra.of("the server", str(error.name), "serve") from error
-    return getattr(middleware if name == "Limits" else server, name)
+    return getattr(server, name)

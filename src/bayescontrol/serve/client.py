@@ -17,7 +17,8 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -28,8 +29,14 @@ from bayescontrol.durable.events import Decision, Event, from_line
 from bayescontrol.durable.models import as_model
 from bayescontrol.durable.plain import as_plain, from_plain
 from bayescontrol.errors import BayesControlError
-from bayescontrol.serve.problems import PROBLEMS, InvalidKey, Problem, Refused, Unavailable
-from bayescontrol.serve.tokens import require_sendable
+from bayescontrol.serve.access import require_sendable
+from bayescontrol.serve.http_errors import (
+    ERROR_KINDS,
+    InvalidKey,
+    ProblemDetails,
+    Refused,
+    Unavailable,
+)  # fmt: skip
 
 #: Statuses after which a request is repeated: too slow, too many requests, overloaded.
 _RETRIED: Final = frozenset({408, 429, 502, 503, 504})
@@ -39,7 +46,7 @@ _TIMEOUT: Final = 30.0
 _CONNECT_TIMEOUT: Final = 5.0
 #: No server listens at the address, or the host does not exist.
 _UNREACHABLE: Final = (ConnectionRefusedError, socket.gaierror)
-_decode_problem: Final = msgspec.json.Decoder(Problem).decode
+_decode_problem: Final = msgspec.json.Decoder(ProblemDetails).decode
 
 
 class InvalidAddress(BayesControlError, ValueError):
@@ -65,81 +72,8 @@ class _Request(NamedTuple):
 
     method: str
     path: str
-    body: bytes | None
-    headers: Mapping[str, str]
-    timeout: float
-
-
-class _ConnectionPool:
-    """Connections to one server that are reused.
-
-    The server may close a connection while it is idle. Then the first write or read fails, and
-    the request is sent again on a new connection.
-    """
-
-    def __init__(self, url: str) -> None:
-        invalid = InvalidAddress(f"url={url!r} is invalid: write http://host:port or https://host")
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except (AttributeError, TypeError, ValueError):
-            raise invalid from None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-            raise invalid
-        secure = parts.scheme == "https"
-        self._connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        self._host, self._port = parts.hostname, port
-        self._base = parts.path.rstrip("/")
-        self._free: deque[http.client.HTTPConnection] = deque()  # threads may share a deque
-
-    def send(self, request: _Request) -> Reply:
-        """Send one request and return the answer."""
-        connection, response = self._respond(request)
-        with close_on_error(connection):
-            body = response.read()
-        if response.will_close:
-            connection.close()
-        else:
-            self._free.append(connection)
-        return Reply(response.status, body, response.headers)
-
-    def lines(self, request: _Request) -> Iterator[bytes]:
-        """Yield the lines of an answer as they arrive; raise its error if the status is not 200."""
-        connection, response = self._respond(request)
-        try:
-            if response.status != 200:
-                raise _error(Reply(response.status, response.read(), response.headers))
-            for line in response:
-                yield line.rstrip(b"\n")
-        finally:
-            connection.close()
-
-    def _respond(
-        self, request: _Request
-    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        """Send a request on a free or a new connection; return the connection and the response."""
-        # If there is no free connection, or the server has closed it, use a new one.
-        with suppress(IndexError, ConnectionError, http.client.HTTPException):
-            connection = self._free.pop()
-            return connection, self._send(connection, request)
-        connection = self._connect(self._host, self._port, timeout=request.timeout)
-        return connection, self._send(connection, request)
-
-    def _send(
-        self, connection: http.client.HTTPConnection, request: _Request
-    ) -> http.client.HTTPResponse:
-        method, path, body, headers, timeout = request
-        if connection.sock is not None:
-            connection.sock.settimeout(timeout)
-        with close_on_error(connection):
-            connection.request(method, self._base + path, body, dict(headers))
-            return connection.getresponse()
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        with suppress(IndexError):
-            while True:
-                self._free.pop().close()
+    headers: dict[str, str]
+    body: bytes | None = None
 
 
 class Client(AbstractContextManager["Client"]):
@@ -157,7 +91,19 @@ class Client(AbstractContextManager["Client"]):
     """
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float | None = None) -> None:
-        self._pool = _ConnectionPool(url)
+        invalid = InvalidAddress(f"url={url!r} is invalid: write http://host:port or https://host")
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except (AttributeError, TypeError, ValueError):
+            raise invalid from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise invalid
+        secure = parts.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        self._connect = partial(kind, parts.hostname, port)
+        self._base = parts.path.rstrip("/")
+        self._free: deque[http.client.HTTPConnection] = deque()  # threads may share a deque
         if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
             raise ValueError(f"timeout={timeout!r} is invalid: give a positive number of seconds")
         self.url = url.rstrip("/")
@@ -198,9 +144,9 @@ class Client(AbstractContextManager["Client"]):
 
     def ready(self) -> bool:
         """Return whether the server answers and is ready."""
-        ready = _Request("GET", "/v1/health/ready", None, self._headers, self._connect_timeout)
+        ready = _Request("GET", "/v1/health/ready", self._headers)
         try:
-            return self._pool.send(ready).status == 200
+            return self._send(ready, self._connect_timeout).status == 200
         except (OSError, http.client.HTTPException):
             return False
 
@@ -212,7 +158,7 @@ class Client(AbstractContextManager["Client"]):
         raw = None if body is None else msgspec.json.encode(body)
         if raw is not None:
             all_headers["Content-Type"] = "application/json"
-        reply = self._send_with_retries(_Request(method, path, raw, all_headers, self.timeout))
+        reply = self._send_with_retries(_Request(method, path, all_headers, raw))
         return msgspec.json.decode(reply.body) if reply.body else None
 
     def _send_with_retries(self, request: _Request) -> Reply:
@@ -222,7 +168,7 @@ class Client(AbstractContextManager["Client"]):
             left = began + self.timeout - time.monotonic()
             wait = pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that clients do not retry at the same time
             try:
-                reply = self._pool.send(request._replace(timeout=max(left, 0.001)))
+                reply = self._send(request, max(left, 0.001))
             except (OSError, http.client.HTTPException) as error:
                 now = time.monotonic()
                 if isinstance(error, _UNREACHABLE):
@@ -245,15 +191,51 @@ class Client(AbstractContextManager["Client"]):
     def lines(self, path: str) -> Iterator[bytes]:
         """Yield the lines of a long answer as they arrive."""
         try:
-            yield from self._pool.lines(_Request("GET", path, None, self._headers, self.timeout))
+            connection, response = self._respond(_Request("GET", path, self._headers), self.timeout)
+            with closing(connection):
+                if response.status != 200:
+                    raise _error(Reply(response.status, response.read(), response.headers))
+                for line in response:
+                    yield line.rstrip(b"\n")
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(
                 f"{self.url} stopped in the middle of an answer ({_message(error)}): try again"
             ) from error
 
+    def _send(self, request: _Request, timeout: float) -> Reply:
+        """Send one request and return the answer; keep the connection for the next one."""
+        connection, response = self._respond(request, timeout)
+        with close_on_error(connection):
+            body = response.read()
+        if response.will_close:
+            connection.close()
+        else:
+            self._free.append(connection)
+        return Reply(response.status, body, response.headers)
+
+    def _respond(
+        self, request: _Request, timeout: float
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        """Send a request on a free or a new connection; return the connection and the response."""
+
+        def respond(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
+            if connection.sock is not None:
+                connection.sock.settimeout(timeout)
+            method, path, headers, body = request
+            with close_on_error(connection):
+                connection.request(method, self._base + path, body, headers)
+                return connection.getresponse()
+
+        # If there is no free connection, or the server has closed an idle one, use a new one.
+        with suppress(IndexError, ConnectionError, http.client.HTTPException):
+            return (connection := self._free.pop()), respond(connection)
+        return (connection := self._connect(timeout=timeout)), respond(connection)
+
     def close(self) -> None:
-        """Close the connections. The client opens new ones if it is used again."""
-        self._pool.close()
+        """Close the idle connections. The client opens new ones if it is used again."""
+        with suppress(IndexError):
+            while True:
+                self._free.pop().close()
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -350,7 +332,7 @@ def _error(reply: Reply) -> Exception:
     except msgspec.DecodeError:
         return Refused("internal", f"{reply.status}: {reply.body[:200].decode(errors='replace')}")
     name = problem.type.rpartition(":")[2]
-    kind = PROBLEMS.get(name)
+    kind = ERROR_KINDS.get(name)
     if kind is None or kind.error is None or kind.error is BayesControlError:
         return Refused(name, f"{problem.title}: {problem.detail}. {problem.next}")
     return kind.error(problem.detail)

@@ -58,12 +58,7 @@ def dispenser() -> Model:
 
 @contextmanager
 def running_demo(
-    seconds: float,
-    *,
-    store: str | None = None,
-    port: int = 0,
-    rate: float = 40.0,
-    seed: int = 0,
+    seconds: float, *, store: str | None = None, port: int = 0, rate: float = 40.0, seed: int = 0
 ) -> Iterator[Server]:
     """Run a server until the block ends, with `rate` visitors a second for `seconds`.
 

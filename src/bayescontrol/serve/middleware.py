@@ -11,7 +11,7 @@
     408       the client took longer than `deadline` seconds to send its request
 
 A request is in progress from the end of its body to its answer, so that slow clients do not use up
-the concurrency. `serve.protocol` enforces the limits of a connection and of a request's head.
+the concurrency. `serve.connection` enforces the limits of a connection and of a request's head.
 """
 
 import asyncio
@@ -20,16 +20,14 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from bayescontrol.serve.metrics import Metrics
-from bayescontrol.serve.problems import Refused, problem_response
-from bayescontrol.serve.tokens import Tokens
+from bayescontrol.serve.access import Limits, Quota, RateLimiter, Tokens
+from bayescontrol.serve.http_errors import Refused, error_response
+from bayescontrol.serve.monitor import Metrics
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Scope: TypeAlias = MutableMapping[str, Any]
@@ -39,6 +37,7 @@ _App: TypeAlias = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 
 #: Paths that need no token: they reveal nothing about the agents.
 PUBLIC: Final = frozenset({"/", "/docs", "/openapi.json", "/v1/health/live", "/v1/health/ready"})
+_DOCS: Final = "/docs/"
 #: The event stream, which has its own limit.
 STREAM: Final = "/events"
 _HEALTH: Final = "/v1/health/"
@@ -46,10 +45,6 @@ _CLOSE: Final = {"Connection": "close"}
 _logger = logging.getLogger("bayescontrol.serve")
 #: Log lines about callers without a valid token: maximum per second, and maximum at once.
 _LOG_RATE, _LOG_BURST = 1.0, 10.0
-#: Maximum number of callers whose rate is remembered.
-_MAX_CALLERS: Final = 10_000
-#: The part of a quota that one caller may use.
-_SHARE: Final = 0.75
 #: The total size of the bodies of unanswered requests, as a multiple of the largest body.
 _MAX_BODIES: Final = 64
 #: Bytes from which JSON is checked and decoded in a thread.
@@ -60,137 +55,6 @@ _MAX_DEPTH: Final = 100
 _HEADERS: Final = frozenset(
     {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"transfer-encoding"}
 )
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits of a server.
-
-    >>> Limits(concurrency=0)
-    Traceback (most recent call last):
-    ValueError: concurrency=0 is invalid: it must be positive and finite
-    """
-
-    #: Bytes of a body.
-    body: int = 1_048_576
-    #: JSON values of a body.
-    values: int = 50_000
-    #: Bytes of a request's head, including the request line.
-    head: int = 65_536
-    #: Bytes of the path and query in the request line.
-    line: int = 32_768
-    #: Header fields of a request.
-    headers: int = 100
-    #: Requests a second from one caller (a token or an address); None means unlimited.
-    rate: float | None = None
-    #: Requests a second without a valid token from one address, where a token is needed.
-    failures: float = 10.0
-    #: Requests in progress.
-    concurrency: int = 256
-    #: Seconds for a request, from its first byte to the start of its answer.
-    deadline: float = 10.0
-    #: Open connections.
-    connections: int = 512
-    #: Seconds that a connection may stay open without a request.
-    idle: float = 30.0
-    #: Pages that listen to the event stream.
-    streams: int = 32
-    #: Agents in the store; no more can be created over HTTP.
-    agents: int = 1_000
-    #: Seconds to finish pending requests when the server stops.
-    grace: float = 10.0
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise ValueError(
-                    f"{field.name}={value!r} is invalid: it must be positive and finite"
-                )
-
-
-class RateLimiter:
-    """A token bucket for each caller: `rate` requests a second, and `burst` of them at once.
-
-    The default burst is one second's worth.
-
-    >>> clock = iter([0.0, 0.0, 0.0, 0.5]).__next__
-    >>> limiter = RateLimiter(2.0, clock)
-    >>> limiter.take("me"), limiter.take("me")
-    (None, None)
-    >>> limiter.take("me")
-    Traceback (most recent call last):
-    bayescontrol.serve.problems.Refused: more than 2 requests a second
-    >>> limiter.take("me")
-    """
-
-    def __init__(
-        self, rate: float, clock: Callable[[], float] = time.monotonic, burst: float | None = None
-    ) -> None:
-        self._rate, self._clock = rate, clock
-        self._burst = max(rate, 1.0) if burst is None else burst
-        #: By caller: the tokens left, and when that was computed.
-        self._left: dict[object, tuple[float, float]] = {}
-
-    def take(self, caller: object) -> None:
-        """Take one token from the caller's bucket; raise `Refused` if the bucket is empty."""
-        now = self._clock()
-        left, last_time = self._left.pop(caller, (self._burst, now))
-        left = min(self._burst, left + (now - last_time) * self._rate)
-        allowed = left >= 1.0
-        self._left[caller] = (left - 1.0 if allowed else left, now)
-        if len(self._left) > _MAX_CALLERS:  # the bucket used longest ago is most likely full
-            del self._left[next(iter(self._left))]
-        if not allowed:
-            wait = math.ceil((1.0 - left) / self._rate)
-            raise Refused(
-                "too-many-requests",
-                f"more than {self._rate:g} requests a second",
-                {"Retry-After": str(max(wait, 1))},
-            )
-
-
-class Quota:
-    """An amount that all callers share; one of them may use three quarters of it.
-
-    >>> quota = Quota(4, "requests in progress")
-    >>> with quota.using("me") as take:
-    ...     take(3), quota.used
-    ...     take(1)
-    Traceback (most recent call last):
-    bayescontrol.serve.problems.Refused: more than 3 requests in progress of this caller
-    >>> quota.used
-    0
-    """
-
-    def __init__(self, limit: int, what: str) -> None:
-        self._limit, self._what = limit, what
-        self.used = 0
-        self._by_caller: Counter[object] = Counter()
-
-    @contextmanager
-    def using(self, caller: object) -> Iterator[Callable[[int], None]]:
-        """Yield a function that takes an amount or raises `Refused`; return all at the end."""
-        taken = 0
-
-        def take(amount: int) -> None:
-            nonlocal taken
-            if self.used + amount > self._limit:
-                raise Refused("overloaded", f"more than {self._limit} {self._what}")
-            share = max(math.floor(_SHARE * self._limit), 1)
-            if self._by_caller[caller] + amount > share:
-                raise Refused("overloaded", f"more than {share} {self._what} of this caller")
-            taken += amount
-            self.used += amount
-            self._by_caller[caller] += amount
-
-        try:
-            yield take
-        finally:
-            self.used -= taken
-            self._by_caller[caller] -= taken
-            if not self._by_caller[caller]:
-                del self._by_caller[caller]
 
 
 class Middleware:
@@ -254,7 +118,7 @@ class Middleware:
             raise Refused("forbidden-origin", f"Origin: {origin[:80].decode('latin-1')}")
         caller: object = None
         address = (scope.get("client") or ("",))[0]
-        if self._tokens and path not in PUBLIC:
+        if self._tokens and path not in PUBLIC and not path.startswith(_DOCS):
             caller = self._tokens.caller(headers.get(b"authorization"))
             if caller is None:
                 has_token = b"authorization" in headers
@@ -360,7 +224,7 @@ class Middleware:
 
     async def _refuse(self, scope: _Scope, send: _Send, refused: Refused) -> None:
         """Send the problem of a refused request, and count it."""
-        status, headers, body = problem_response(refused.kind, str(refused), refused.headers)
+        status, headers, body = error_response(refused.kind, str(refused), refused.headers)
         self._count(scope, status, 0.0)
         self._metrics.problems.labels(refused.kind).inc()
         raw = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
@@ -385,7 +249,7 @@ def require_valid_json(body: bytes, most: int) -> None:
     >>> require_valid_json(b'{"a": 1, "b": {"a": 2}}', 5)
     >>> require_valid_json(b'{"a": 1, "a": 2}', 5)
     Traceback (most recent call last):
-    bayescontrol.serve.problems.Refused: the key 'a' occurs twice in one object
+    bayescontrol.serve.http_errors.Refused: the key 'a' occurs twice in one object
     """
     require_few_values(body, most)
     try:
@@ -406,7 +270,7 @@ def require_few_values(body: bytes, most: int) -> None:
     >>> require_few_values(b'["[,[,[,[,", "\\"[["]', 3)
     >>> require_few_values(b"[1, 2, 3, 4]", 4)
     Traceback (most recent call last):
-    bayescontrol.serve.problems.Refused: more than 4 JSON values
+    bayescontrol.serve.http_errors.Refused: more than 4 JSON values
     """
     brackets = body.count(b"[") + body.count(b"{")
     if 1 + brackets + body.count(b",") <= most and brackets <= _MAX_DEPTH:

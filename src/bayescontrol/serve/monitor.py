@@ -1,22 +1,26 @@
-"""The monitor: watches commits and sends their events to the live page.
+"""The monitor: counts commits for the metrics, and sends their events to the live page.
 
     event: agents      once a second: the state of every open agent
     event: decision    a sample of the decisions: twenty a second, and one of each agent
 
 While no page listens, the monitor only keeps two sums: decisions, and the regret
-Σ_t (best mean - mean of a_t) of agents whose true means are known.
+Σ_t (best mean - mean of a_t) of agents whose true means are known. Metrics have the text format of
+Prometheus.
 """
 
 import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.registry import Collector
 
 from bayescontrol._support.values import distinct_texts
 from bayescontrol.durable.agent import DurableAgent
@@ -28,12 +32,15 @@ from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.errors import BadSituation, BayesControlError
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.serve.metrics import Metrics
-from bayescontrol.serve.problems import Refused
+from bayescontrol.serve.http_errors import Refused
 
 if TYPE_CHECKING:
-    from bayescontrol.serve.request_queue import RequestQueue
+    from bayescontrol.serve.agents import ServedAgent
 
+_NAMESPACE: Final = "bayescontrol"
+#: Upper limits of the cells of histograms: seconds of a request, requests of a commit.
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_SIZES: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 #: Maximum number of agents on the page.
 _MAX_AGENTS: Final = 200
 #: Seconds between two decisions, or two surprises, that are shown.
@@ -47,6 +54,48 @@ _MAX_ROWS: Final = 200
 #: The ends of a central 95 % interval, as probabilities.
 _TAILS: Final = np.array([0.025, 0.975])
 _LN2: Final = math.log(2.0)
+
+
+class Metrics(Collector):
+    """The counters, histograms and gauges of one server.
+
+    >>> metrics = Metrics()
+    >>> metrics.problems.labels("overloaded").inc()
+    >>> 'bayescontrol_problems_total{problem="overloaded"} 1.0' in metrics.text()
+    True
+    """
+
+    MEDIA_TYPE: Final = "text/plain; version=0.0.4"
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        counter = partial(Counter, namespace=_NAMESPACE, registry=self._registry)
+        histogram = partial(Histogram, namespace=_NAMESPACE, registry=self._registry)
+        self.requests = counter("requests", "Requests answered.", ("method", "route", "status"))
+        self.seconds = histogram(
+            "request_seconds", "Time until the answer began.", ("route",), buckets=_SECONDS
+        )
+        self.problems = counter("problems", "Requests refused.", ("problem",))
+        self.decisions = counter("decisions", "Decisions acknowledged.", ("agent",))
+        self.observations = counter("observations", "Observations learned.", ("agent",))
+        self.batch_sizes = histogram(
+            "commit_requests", "Requests that shared a commit.", ("agent",), buckets=_SIZES
+        )
+
+    def gauge(self, name: str, help: str, read: Callable[[], float]) -> None:
+        """Add a gauge; `read` returns its value when the metrics are requested."""
+        gauge = Gauge(name, help, namespace=_NAMESPACE, registry=self._registry)
+        gauge.set_function(read)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics, without the times at which their labels were first used."""
+        for metric in self._registry.collect():
+            metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
+            yield metric
+
+    def text(self) -> str:
+        """Return all metrics in the text format of Prometheus."""
+        return generate_latest(self).decode()
 
 
 class _Statistics:
@@ -158,19 +207,19 @@ class Monitor:
 
     # -- events ----------------------------------------------------------------------------------
 
-    async def run(self, queues: Mapping[str, "RequestQueue"]) -> None:
+    async def run(self, agents: Mapping[str, "ServedAgent"]) -> None:
         """Send the state of the agents once a second, until cancelled."""
         self._loop = asyncio.get_running_loop()
         while True:
             if self._listeners:
-                self._send(await self._agents_event(queues))
+                self._send(await self._agents_event(agents))
             await asyncio.sleep(1.0)
 
-    async def _agents_event(self, queues: Mapping[str, "RequestQueue"]) -> bytes:
+    async def _agents_event(self, agents: Mapping[str, "ServedAgent"]) -> bytes:
         states = []
-        for queue in list(queues.values())[:_MAX_AGENTS]:
+        for agent in list(agents.values())[:_MAX_AGENTS]:
             with suppress(Exception):  # omit an agent that fails
-                states.append(await queue.read(self.agent_state))
+                states.append(await agent.read(self.agent_state))
         return _event("agents", states)
 
     def agent_state(self, agent: DurableAgent) -> dict[str, Any]:
@@ -199,7 +248,7 @@ class Monitor:
             if not listener.full():  # a slow reader misses events
                 listener.put_nowait(event)
 
-    def listen(self, queues: Mapping[str, "RequestQueue"]) -> AsyncIterator[bytes]:
+    def listen(self, agents: Mapping[str, "ServedAgent"]) -> AsyncIterator[bytes]:
         """Return the events from now on; raise `Refused` if too many live pages are open."""
         if len(self._listeners) >= self._max_listeners:
             raise Refused(
@@ -209,13 +258,13 @@ class Monitor:
             )
         listener: asyncio.Queue[bytes | None] = asyncio.Queue(64)
         self._listeners.add(listener)
-        return self._events(listener, queues)
+        return self._events(listener, agents)
 
     async def _events(
-        self, listener: "asyncio.Queue[bytes | None]", queues: Mapping[str, "RequestQueue"]
+        self, listener: "asyncio.Queue[bytes | None]", agents: Mapping[str, "ServedAgent"]
     ) -> AsyncIterator[bytes]:
         try:
-            yield await self._agents_event(queues)  # a new page does not wait for the next second
+            yield await self._agents_event(agents)  # a new page does not wait for the next second
             while (event := await listener.get()) is not None:
                 yield event
         finally:
@@ -235,7 +284,8 @@ def _event(kind: str, data: Any) -> bytes:
 
 def _surprise(agent: DurableAgent, d: Decision, o: Any) -> float:
     """Return -log2 P(o | past) of the observation that answers a decision."""
-    return agent.ask(lambda rule: float(rule.belief.surprise(d.situation, d.action, o)))
+    log_p = agent.ask(lambda rule: float(rule.belief.log_predictive(d.situation, d.action, o)))
+    return -log_p / math.log(2.0)
 
 
 # -- an agent in numbers -------------------------------------------------------------------------

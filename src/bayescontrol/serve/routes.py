@@ -23,20 +23,18 @@ from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.events import Event, to_line
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.errors import BadEvidence, BadSituation, BayesControlError, StoreFailed
-from bayescontrol.serve import schemas
-from bayescontrol.serve.metrics import Metrics
+from bayescontrol.serve import bodies
+from bayescontrol.serve.agents import ServedAgent, ServedAgents
+from bayescontrol.serve.http_errors import ERROR_KINDS, MEDIA_TYPE, ProblemDetails, Refused
 from bayescontrol.serve.middleware import LARGE
-from bayescontrol.serve.monitor import observation_count, split_events
+from bayescontrol.serve.monitor import Metrics, observation_count, split_events
 from bayescontrol.serve.page import headers as page_headers
 from bayescontrol.serve.page import page
-from bayescontrol.serve.problems import MEDIA_TYPE, Problem, Refused
-from bayescontrol.serve.registry import AgentRegistry
-from bayescontrol.serve.request_queue import RequestQueue
 
 #: Events of a log that are read and sent at once.
 _BATCH: Final = 500
 
-Registry = NamedDependency[AgentRegistry]
+Agents = NamedDependency[ServedAgents]
 Name = Annotated[str, PathParameter(description="The agent's name.", min_length=1)]
 Id = Annotated[str, PathParameter(description="The id that act returned.", min_length=1)]
 Key = Annotated[
@@ -49,181 +47,179 @@ Key = Annotated[
 ]
 
 
-def _problems(*statuses: int) -> dict[int, ResponseSpec]:
-    """Describe the problems of a route: those that every route may have, and these statuses."""
-    return {
-        status: ResponseSpec(
-            Problem, media_type=MEDIA_TYPE, generate_examples=False, description="A problem."
+def _errors(*statuses: int) -> dict[int, ResponseSpec]:
+    """Describe the errors of a route: those that every route may have, and these statuses."""
+    described = dict[int, ResponseSpec]()
+    for status in (401, 403, 405, 408, 414, 421, 429, 431, 500, 503, *statuses):
+        kinds = [(name, kind) for name, kind in ERROR_KINDS.items() if kind.status == status]
+        text = "\n".join(f"- `{name}`: {kind.title}. {kind.next}" for name, kind in kinds)
+        described[status] = ResponseSpec(
+            ProblemDetails, media_type=MEDIA_TYPE, generate_examples=False, description=text
         )
-        for status in (401, 403, 408, 414, 421, 429, 431, 500, 503, *statuses)
-    }
+    return described
 
 
 _AGENT: Final = "/v1/agents/{name:str}"
-# The problems of routes that need no agent, that read an agent, also with a query, or that write.
-_SERVER: Final = _problems()
-_READS: Final = _problems(400, 404, 409)
-_QUERIES: Final = _problems(400, 404, 409, 422)
-_WRITES: Final = _problems(400, 404, 409, 413, 415, 422, 507)
+# The errors of routes that need no agent, that read an agent, also with a query, or that write.
+_SERVER: Final = _errors()
+_READS: Final = _errors(400, 404, 409)
+_QUERIES: Final = _errors(400, 404, 409, 422)
+_WRITES: Final = _errors(400, 404, 409, 413, 415, 422, 507)
 
 
 @get("/v1/agents", operation_id="list", responses=_SERVER)
-async def list_(registry: Registry) -> schemas.AgentList:
+async def list_(agents: Agents) -> bodies.AgentList:
     """The names of all agents in the store."""
-    return schemas.AgentList(await registry.names())
+    return bodies.AgentList(await agents.names())
 
 
 @post(
     "/v1/agents",
-    responses=_problems(400, 409, 413, 415, 422, 507)
-    | {200: ResponseSpec(schemas.AgentInfo, generate_examples=False, description="It existed.")},
+    responses=_errors(400, 409, 413, 415, 422, 507)
+    | {200: ResponseSpec(bodies.AgentInfo, generate_examples=False, description="It existed.")},
     response_headers=[ResponseHeader("Location", documentation_only=True)],
 )
-async def create(
-    registry: Registry, data: JSONBody[schemas.NewAgent]
-) -> Response[schemas.AgentInfo]:
+async def create(agents: Agents, data: JSONBody[bodies.CreateBody]) -> Response[bodies.AgentInfo]:
     """Create an agent. Repeating the request returns the same agent."""
-    queue, new = await registry.create(data.name, data.model, data.settings, data.seed)
+    agent, new = await agents.create(data.name, data.model, data.settings, data.seed)
     headers = {"Location": f"/v1/agents/{data.name}"}
-    return Response(await _info(queue), status_code=201 if new else 200, headers=headers)
+    return Response(await _info(agent), status_code=201 if new else 200, headers=headers)
 
 
 @get(_AGENT, responses=_READS)
-async def info(registry: Registry, name: Name) -> schemas.AgentInfo:
+async def info(agents: Agents, name: Name) -> bodies.AgentInfo:
     """The model and settings of an agent, and the size of its log."""
-    return await _info(await registry.queue(name))
+    return await _info(await agents.get(name))
 
 
-async def _info(queue: RequestQueue) -> schemas.AgentInfo:
-    def read(agent: DurableAgent) -> schemas.AgentInfo:
+async def _info(served: ServedAgent) -> bodies.AgentInfo:
+    def read(agent: DurableAgent) -> bodies.AgentInfo:
         head, count = agent.ask(lambda rule: (agent.head, observation_count(rule)))
         decisions, observations = split_events(agent, head, count)
         created = agent.created
         settings = {k: as_plain(v, "a setting") for k, v in created.settings.items()}
         feedback = "any time" if agent.accepts_late_feedback else "in turn"
-        return schemas.AgentInfo(
+        return bodies.AgentInfo(
             agent.name, created.model, created.version, settings, feedback,
             head, decisions, observations,
         )  # fmt: skip
 
-    return await queue.read(read)
+    return await served.read(read)
 
 
 @post(_AGENT + "/act", status_code=200, responses=_WRITES)
 async def act(
-    registry: Registry, name: Name, data: JSONBody[schemas.Question | None] = None, key: Key = None
-) -> schemas.DecisionInfo:
+    agents: Agents, name: Name, data: JSONBody[bodies.ActBody | None] = None, key: Key = None
+) -> bodies.DecisionInfo:
     """Draw the next action. The decision is on disk before the answer is sent."""
-    queue = await registry.queue(name)
+    agent = await agents.get(name)
     x = None if data is None else await _value(data.situation, "the situation", BadSituation)
-    return schemas.DecisionInfo.of(await queue.act(x, key))
+    return bodies.DecisionInfo.of(await agent.act(x, key))
 
 
 @post(_AGENT + "/observe", status_code=200, responses=_WRITES)
-async def observe(
-    registry: Registry, name: Name, data: JSONBody[schemas.Answer]
-) -> schemas.Learned:
+async def observe(agents: Agents, name: Name, data: JSONBody[bodies.ObserveBody]) -> bodies.Learned:
     """Learn the observation of a decision. It is on disk before the answer is sent; idempotent."""
-    queue = await registry.queue(name)
+    agent = await agents.get(name)
     o = await _value(data.observation, "the observation", BadEvidence)
-    return schemas.Learned(await queue.observe(data.id, o))
+    return bodies.Learned(await agent.observe(data.id, o))
 
 
 async def _value(plain: object, what: str, error: type[BayesControlError]) -> object:
     """Decode a value of a request; in a thread if it is large, so that other requests go on."""
     if type(plain) in (list, dict) and len(msgspec.json.encode(plain)) > LARGE:
-        return await asyncio.to_thread(schemas.value_of, plain, what, error)
-    return schemas.value_of(plain, what, error)
+        return await asyncio.to_thread(bodies.value_of, plain, what, error)
+    return bodies.value_of(plain, what, error)
 
 
 @get(_AGENT + "/decisions/{decision:str}", responses=_QUERIES)
-async def explain(registry: Registry, name: Name, decision: Id) -> schemas.ExplanationInfo:
+async def explain(agents: Agents, name: Name, decision: Id) -> bodies.ExplanationInfo:
     """Explain a decision: the posterior and the mode drawn, reproduced from the log."""
-    queue = await registry.queue(name)
-    return schemas.ExplanationInfo.of(await queue.explain(decision))
+    agent = await agents.get(name)
+    return bodies.ExplanationInfo.of(await agent.explain(decision))
 
 
 @get(_AGENT + "/posterior", responses=_READS)
-async def posterior(registry: Registry, name: Name) -> schemas.Posterior:
+async def posterior(agents: Agents, name: Name) -> bodies.Posterior:
     """The current posterior, by arm or mode, and the last event that it includes."""
 
-    def read(agent: DurableAgent) -> schemas.Posterior:
-        return agent.ask(lambda _: schemas.Posterior(agent.head, agent.posterior()))
+    def read(agent: DurableAgent) -> bodies.Posterior:
+        return agent.ask(lambda _: bodies.Posterior(agent.head, agent.posterior()))
 
-    queue = await registry.queue(name)
-    return await queue.read(read)
+    agent = await agents.get(name)
+    return await agent.read(read)
 
 
 @get(_AGENT + "/probabilities", responses=_QUERIES)
 async def probabilities(
-    registry: Registry,
+    agents: Agents,
     name: Name,
     situation: Annotated[str | None, QueryParameter(description="As JSON.", examples=[])] = None,
-) -> schemas.Probabilities:
+) -> bodies.Probabilities:
     """P(a | past) of every action, if the agent acted now."""
-    queue = await registry.queue(name)
+    agent = await agents.get(name)
     try:
         plain = None if situation is None else msgspec.json.decode(situation)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise Refused("bad-request", f"situation is not JSON: {error}") from None
     x = await _value(plain, "the situation", BadSituation)
-    found = await queue.probabilities(x)
-    return schemas.Probabilities(None if found is None else schemas.probability_list(found))
+    found = await agent.probabilities(x)
+    return bodies.Probabilities(None if found is None else bodies.probability_list(found))
 
 
-@get(_AGENT + "/log", responses=_READS, media_type=schemas.LINES)
+@get(_AGENT + "/log", responses=_READS, media_type=bodies.LINES)
 async def log(
-    registry: Registry,
+    agents: Agents,
     name: Name,
     start: Annotated[int, QueryParameter(ge=1, le=2**53, description="The first event.")] = 1,
 ) -> StreamedResponse:
     """The events of the log so far, each a line of JSON."""
-    queue = await registry.queue(name)
-    events = await queue.read(lambda agent: agent.log(start))
+    agent = await agents.get(name)
+    events = await agent.read(lambda agent: agent.log(start))
     headers = {"Content-Disposition": 'attachment; filename="log.jsonl"'}
-    return StreamedResponse(_lines(queue, events), media_type=schemas.LINES, headers=headers)
+    return StreamedResponse(_lines(agent, events), media_type=bodies.LINES, headers=headers)
 
 
-async def _lines(queue: RequestQueue, events: Iterator[Event]) -> AsyncIterator[bytes]:
+async def _lines(agent: ServedAgent, events: Iterator[Event]) -> AsyncIterator[bytes]:
     def next_lines(_: DurableAgent) -> bytes:
         return "".join(f"{to_line(event)}\n" for event in islice(events, _BATCH)).encode()
 
-    while lines := await queue.read(next_lines):
+    while lines := await agent.read(next_lines):
         yield lines
 
 
 @get("/v1/health/live", responses=_SERVER)
-async def live() -> schemas.Status:
+async def live() -> bodies.Status:
     """Whether the server answers at all."""
-    return schemas.Status("ok")
+    return bodies.Status("ok")
 
 
 @get("/v1/health/ready", responses=_SERVER)
-async def ready(registry: Registry) -> schemas.Readiness:
+async def ready(agents: Agents) -> bodies.Readiness:
     """Whether all agents have been opened, and the store answers and accepts writes."""
-    if not registry.ready:
-        kind = "shutting-down" if registry.closing else "not-ready"
+    if not agents.ready:
+        kind = "shutting-down" if agents.closing else "not-ready"
         raise Refused(kind, "the server is not ready")
     try:
-        await registry.check()
+        await agents.check()
     except StoreFailed as error:  # a load balancer expects 503, whatever the cause
         raise StoreFailed(str(error)) from error
-    failed = registry.failed
+    failed = agents.failed
     # This route needs no token. If others do, it must not reveal names.
-    return schemas.Readiness("ok", len(failed), [] if registry.needs_token else failed)
+    return bodies.Readiness("ok", len(failed), [] if agents.needs_token else failed)
 
 
 @get("/v1/metrics", responses=_SERVER)
-async def metrics(registry: Registry) -> Response[str]:
+async def metrics(agents: Agents) -> Response[str]:
     """Counters, histograms and gauges in the text format of Prometheus."""
-    return Response(registry.metrics.text(), media_type=Metrics.MEDIA_TYPE)
+    return Response(agents.metrics.text(), media_type=Metrics.MEDIA_TYPE)
 
 
 @get("/events", include_in_schema=False)
-async def events(registry: Registry) -> StreamedResponse:
+async def events(agents: Agents) -> StreamedResponse:
     """The event stream of the live page."""
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    stream = registry.monitor.listen(registry.queues)
+    stream = agents.monitor.listen(agents.open)
     return StreamedResponse(stream, media_type="text/event-stream", headers=headers)
 
 

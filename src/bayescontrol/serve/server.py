@@ -3,9 +3,9 @@
     serve("sqlite:///shop.db")                      until SIGTERM or Ctrl-C
     with Server("sqlite:///shop.db", port=0) as s:  in a thread, for tests and notebooks
 
-A request passes `protocol`, `middleware`, `routes`, `registry` and `request_queue`, then the
-durable agent. When the server stops, it accepts no more requests, finishes pending ones, writes
-snapshots and closes the store.
+A request passes `connection`, `middleware`, `routes` and `agents`, then the durable agent. When the
+server stops, it accepts no more requests, finishes pending ones, writes snapshots and closes the
+store.
 """
 
 import asyncio
@@ -23,9 +23,8 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, Final, Self
 
-import msgspec
 import uvicorn
-from litestar import Litestar, Request, Response, get
+from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 
@@ -33,13 +32,13 @@ from bayescontrol._support.files import close_on_error
 from bayescontrol.durable.log import LogStore, open_store
 from bayescontrol.durable.models import Model
 from bayescontrol.errors import BayesControlError, StoreFailed
-from bayescontrol.serve.docs import docs_page, openapi_document
-from bayescontrol.serve.middleware import Limits, Middleware
-from bayescontrol.serve.problems import MEDIA_TYPE, http_wording, kind_of, problem_response
-from bayescontrol.serve.protocol import HttpConnection
-from bayescontrol.serve.registry import AgentRegistry
-from bayescontrol.serve.routes import PAGES, ROUTES, Registry
-from bayescontrol.serve.tokens import InvalidToken, Tokens, is_loopback, require_safe
+from bayescontrol.serve.access import InvalidToken, Limits, Tokens, is_loopback, require_safe
+from bayescontrol.serve.agents import ServedAgents
+from bayescontrol.serve.connection import HttpConnection
+from bayescontrol.serve.http_errors import MEDIA_TYPE, error_response, http_wording, kind_of
+from bayescontrol.serve.middleware import Middleware
+from bayescontrol.serve.openapi import DOCS_ROUTES
+from bayescontrol.serve.routes import PAGES, ROUTES
 
 _logger = logging.getLogger("bayescontrol.serve")
 #: Problem types of the errors that Litestar raises, by status.
@@ -59,46 +58,46 @@ class CannotListen(BayesControlError, OSError):
     """The address is in use, or it is not an address of this machine."""
 
 
-def application(registry: AgentRegistry, tokens: Tokens, hosts: Iterable[str] | None) -> Middleware:
-    """Return the ASGI application of a registry.
+def application(agents: ServedAgents, tokens: Tokens, hosts: Iterable[str] | None) -> Middleware:
+    """Return the ASGI application of the agents.
 
     `hosts` are the valid host names; None allows any.
     """
-    registry.needs_token = bool(tokens)
+    agents.needs_token = bool(tokens)
 
     @asynccontextmanager
     async def lifespan(_: Litestar) -> AsyncIterator[None]:
-        await registry.start()
+        await agents.start()
         # A server in a thread of another program must not change its garbage collection.
-        collecting = _in_main_thread() and asyncio.create_task(_collect(registry, middleware))
+        collecting = _in_main_thread() and asyncio.create_task(_collect(agents, middleware))
         try:
             yield
         finally:
             if collecting:
                 collecting.cancel()
-            await registry.close()
+            await agents.close()
 
-    handle_error = partial(_error_response, registry)
+    handle_error = partial(_error_response, agents)
     app: Any = Litestar(  # its types of the ASGI protocol are narrower than ours
-        [*ROUTES, *PAGES, openapi, docs],
-        dependencies={"registry": Provide(lambda: registry, sync_to_thread=False)},
+        [*ROUTES, *PAGES, *DOCS_ROUTES],
+        dependencies={"agents": Provide(lambda: agents, sync_to_thread=False)},
         exception_handlers={HTTPException: handle_error, Exception: handle_error},
         lifespan=[lifespan],
         logging_config=None,
         request_max_body_size=None,  # limited by the middleware
         openapi_config=None,
     )
-    middleware = Middleware(app, tokens, registry.limits, registry.metrics, hosts)
+    middleware = Middleware(app, tokens, agents.limits, agents.metrics, hosts)
     return middleware
 
 
-async def _collect(registry: AgentRegistry, app: Middleware) -> None:
+async def _collect(agents: ServedAgents, app: Middleware) -> None:
     """Collect garbage when all agents are open, and later in seconds without a request.
 
     Agents and libraries are most objects, and stay. They are frozen, so that the collections during
     requests visit only new objects. A collection of all objects would delay every request.
     """
-    await registry.opened
+    await agents.opened
     collected = before = -1  # how many requests had arrived by then
     try:
         while True:
@@ -113,27 +112,10 @@ async def _collect(registry: AgentRegistry, app: Middleware) -> None:
         gc.unfreeze()
 
 
-@get("/openapi.json", include_in_schema=False)
-async def openapi(registry: Registry) -> Response[bytes]:
-    """The OpenAPI document."""
-    document = msgspec.json.encode(openapi_document(registry.needs_token))
-    return Response(document, media_type="application/json")
-
-
-@get("/docs", include_in_schema=False)
-async def docs(registry: Registry, request: Request[Any, Any, Any]) -> Response[str]:
-    """The documentation page."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-    headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff"}
-    headers["Cache-Control"] = "no-store"  # the examples contain the requested host name
-    page = docs_page(openapi_document(registry.needs_token), request.headers.get("host", ""))
-    return Response(page, media_type="text/html", headers=headers)
-
-
 def _error_response(
-    registry: AgentRegistry, request: Request[Any, Any, Any], error: Exception
+    agents: ServedAgents, request: Request[Any, Any, Any], error: Exception
 ) -> Response[bytes]:
-    """Return the answer that reports an error as a problem.
+    """Return the answer that reports an error.
 
     Messages of unexpected errors and of stores are logged, not sent: they may contain paths,
     hosts and roles.
@@ -156,17 +138,17 @@ def _error_response(
         path, text = request.url.path[:_MAX_LOGGED], str(error)[:_MAX_LOGGED]
         text = ascii(f"{type(error).__name__}: {text}")[1:-1]
         _logger.error("%s %a: %s%s", request.method, path, text, places)
-    registry.metrics.problems.labels(name).inc()
-    status, headers, body = problem_response(name, detail, headers)
+    agents.metrics.problems.labels(name).inc()
+    status, headers, body = error_response(name, detail, headers)
     return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
 class _Uvicorn(uvicorn.Server):
     """Uvicorn, but event streams are ended before it waits for pending requests."""
 
-    def __init__(self, config: uvicorn.Config, registry: AgentRegistry) -> None:
+    def __init__(self, config: uvicorn.Config, agents: ServedAgents) -> None:
         super().__init__(config)
-        self._registry = registry
+        self._agents = agents
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -181,7 +163,7 @@ class _Uvicorn(uvicorn.Server):
             yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._registry.stop()
+        self._agents.stop()
         await super().shutdown(sockets)
 
 
@@ -225,27 +207,20 @@ class Server:
         url_host = f"[{host}]" if ":" in host else host  # brackets for IPv6
         #: The address of the server.
         self.url = f"http://{url_host}:{self._socket.getsockname()[1]}"
-        registry = AgentRegistry(opened, models, truths, limits)
+        agents = ServedAgents(opened, models, truths, limits)
         # Without a token, only the host name distinguishes our pages from those of other sites.
         names = {*_LOOPBACK, url_host.lower(), *map(str.lower, allow_hosts)}
-        app = application(registry, tokens, names if is_loopback(host) else None)
+        app = application(agents, tokens, names if is_loopback(host) else None)
         # Uvicorn declares that it needs a class, but a function does as well. All connections
         # share the two dictionaries.
-        connection: Any = partial(HttpConnection, registry.limits, registry.metrics, {}, {})
+        connection: Any = partial(HttpConnection, agents.limits, agents.metrics, {}, {})
         config = uvicorn.Config(
-            app,
-            loop="auto",
-            http=connection,
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=math.ceil(registry.limits.idle),
-            timeout_graceful_shutdown=math.ceil(registry.limits.grace),
-        )
-        self._uvicorn = _Uvicorn(config, registry)
+            app, loop="auto", http=connection, ws="none", lifespan="on",
+            log_config=None, access_log=False, proxy_headers=False, server_header=False,
+            timeout_keep_alive=math.ceil(agents.limits.idle),
+            timeout_graceful_shutdown=math.ceil(agents.limits.grace),
+        )  # fmt: skip
+        self._uvicorn = _Uvicorn(config, agents)
 
     def run(self) -> None:
         """Serve until SIGTERM, SIGINT or `stop`."""
@@ -306,7 +281,7 @@ def serve(store: str | LogStore, **settings: Any) -> None:
 
     >>> serve("sqlite:///shop.db", host="0.0.0.0")
     Traceback (most recent call last):
-    bayescontrol.serve.tokens.PublicBind: other machines can reach --host 0.0.0.0: ...
+    bayescontrol.serve.access.PublicBind: other machines can reach --host 0.0.0.0: ...
     """
     Server(store, **settings).run()
 

@@ -38,11 +38,11 @@ def bench(make: Callable[[Any], Any], runs: int, seed: int = 0) -> Scores:
         world = BANDIT.draw(Stream.named(seed, run, "world"))
         agent = make(world)
         record = interact(agent, world, STEPS, streams=both_streams(seed, run))
-        means = world.means
+        means = world.means()
         rows.append(
             (
                 record.observations[-LATE:].mean(),
-                (record.actions[-LATE:] == world.best).mean(),
+                (record.actions[-LATE:] == world.best()).mean(),
                 STEPS * means.max() - means[record.actions].sum(),
             )
         )
@@ -87,7 +87,7 @@ def test_another_epsilon_is_detected(wrong: Any) -> None:
 
 def test_the_oracle_earns_ten_elevenths_and_has_no_regret() -> None:
     """Five standard errors: a false alarm in 6e-7 of the seeds."""
-    scores = bench(lambda world: Oracle(10, biases=world.means), 1000)
+    scores = bench(lambda world: Oracle(10, biases=world.means()), 1000)
     error = scores.reward.std() / math.sqrt(1000)
     assert abs(scores.reward.mean() - 10 / 11) < 5 * error
     assert scores.regret.max() < 1e-9

@@ -44,21 +44,11 @@ from typing import Final
 
 from bayescontrol.plot.palette import LIGHT, style_sheet
 
-__all__ = ["headers", "page"]
+__all__ = ["digest", "headers", "page"]
 
 #: In the order of their dependencies.
-_SCRIPTS: Final = (
-    "dom.js",
-    "charts.js",
-    "figure.js",
-    "stream.js",
-    "agents.js",
-    "live.js",
-    "posterior.js",
-    "log.js",
-    "history.js",
-    "page.js",
-)
+_SCRIPTS: Final = ("dom", "charts", "figure", "stream", "agents", "live", "posterior", "log",
+                   "history", "page")  # fmt: skip
 
 
 @cache
@@ -74,16 +64,19 @@ def page() -> str:
     return html.replace("@style@", style).replace("@script@", script)
 
 
-def headers() -> dict[str, str]:
-    """Return the HTTP headers of the page; the browser runs only the script of the page.
+def headers(policy: str | None = None) -> dict[str, str]:
+    """Return the HTTP headers of the live page, or of a page with another policy.
+
+    The browser runs only the scripts that the policy allows.
 
     >>> "connect-src 'self'" in headers()["Content-Security-Policy"]
     True
     """
+    policy = policy or _content_security_policy()
     return {
         "Content-Type": "text/html; charset=utf-8",
         # frame-ancestors only works in a header; it prevents clickjacking.
-        "Content-Security-Policy": f"{_content_security_policy()}; frame-ancestors 'none'",
+        "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
         "Cache-Control": "no-cache",
@@ -94,13 +87,18 @@ def _content_security_policy() -> str:
     """Return the policy that allows only the script and the style of the page, by their digests."""
     return (
         "default-src 'none'; "
-        f"script-src '{_digest(_script())}'; style-src '{_digest(_style())}'; "
+        f"script-src '{digest(_script())}'; style-src '{digest(_style())}'; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
         "require-trusted-types-for 'script'"
     )
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return the digest of an inline script or style, as a policy names it.
+
+    >>> digest("")
+    'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='
+    """
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -110,7 +108,7 @@ def _file(name: str) -> str:
 
 @cache
 def _script() -> str:
-    return "\n" + "\n".join(_file(name) for name in _SCRIPTS)
+    return "\n" + "\n".join(_file(f"{name}.js") for name in _SCRIPTS)
 
 
 @cache

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from tests.limits import TIMEOUT
-from tests.serve.raw import Raw, ask
+from tests.serve.raw import Raw, ask, memory
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import DurableAgent, open_agent
 from bayescontrol.durable.committer import Request
 from bayescontrol.errors import BadEvidence, DiskFull, StoreFailed
-from bayescontrol.serve import Client, Limits, Server
-from bayescontrol.serve.problems import Refused
-from bayescontrol.serve.request_queue import RequestQueue
+from bayescontrol.serve import Client, Limits
+from bayescontrol.serve.agents import Pools, ServedAgent
+from bayescontrol.serve.http_errors import Refused
 
 
 class FakeMonitor:
@@ -37,17 +37,17 @@ class FakeMonitor:
             raise self.error
 
 
-def with_queue(visit: Any, monitor: Any = None) -> Any:
+def with_agent(visit: Any, monitor: Any = None) -> Any:
     monitor = FakeMonitor() if monitor is None else monitor
 
     async def run() -> Any:
         agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(2), seed=1)
         with ThreadPoolExecutor(2) as pool:
-            queue = RequestQueue(agent, pool, pool, monitor)
+            served = ServedAgent(agent, Pools(pool, pool, pool), monitor)
             try:
-                return await visit(queue)
+                return await visit(served)
             finally:
-                await queue.close()
+                await served.close()
 
     return asyncio.run(run())
 
@@ -55,95 +55,85 @@ def with_queue(visit: Any, monitor: Any = None) -> Any:
 def test_concurrent_requests_share_a_commit() -> None:
     monitor = FakeMonitor()
 
-    async def visit(queue: RequestQueue) -> list[str]:
-        return [d.id for d in await asyncio.gather(*(queue.act(None, None) for _ in range(64)))]
+    async def visit(served: ServedAgent) -> list[str]:
+        return [d.id for d in await asyncio.gather(*(served.act(None, None) for _ in range(64)))]
 
-    ids = with_queue(visit, monitor)
+    ids = with_agent(visit, monitor)
     assert len(set(ids)) == 64
     assert monitor.sizes == [64]
 
 
 def test_an_invalid_observation_does_not_affect_others_in_its_commit() -> None:
-    async def visit(queue: RequestQueue) -> list[Any]:
-        created = [await queue.act(None, None) for _ in range(3)]
+    async def visit(served: ServedAgent) -> list[Any]:
+        created = [await served.act(None, None) for _ in range(3)]
         result = zip(created, (1, "red", 0), strict=True)
-        answers = (queue.observe(d.id, o) for d, o in result)
+        answers = (served.observe(d.id, o) for d, o in result)
         return await asyncio.gather(*answers, return_exceptions=True)
 
-    first, second, third = with_queue(visit)
+    first, second, third = with_agent(visit)
     assert (first, third) == (True, True)
     assert isinstance(second, BadEvidence)
 
 
 def test_a_cancelled_request_is_not_carried_out() -> None:
-    async def visit(queue: RequestQueue) -> int:
-        waiting = asyncio.ensure_future(queue.act(None, None))
+    async def visit(served: ServedAgent) -> int:
+        waiting = asyncio.ensure_future(served.act(None, None))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.sleep(0.05)
-        return queue.agent.head
+        return served.agent.head
 
-    assert with_queue(visit) == 1
+    assert with_agent(visit) == 1
 
 
 def test_a_failed_write_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def visit(queue: RequestQueue) -> list[Any]:
-        def full(rows: Any) -> None:
-            raise DiskFull("no room")
+    def full(rows: Any) -> None:
+        raise DiskFull("no room")
 
-        monkeypatch.setattr(queue.agent._log, "append", full)
-        refused = await asyncio.gather(
-            *(queue.act(None, None) for _ in range(3)), return_exceptions=True
-        )
-        monkeypatch.undo()
-        return [*refused, (await queue.act(None, None)).id]
-
-    *refused, n = with_queue(visit)
-    assert [type(error) for error in refused] == [DiskFull] * 3
-    assert n == "2"
-
-
-def test_a_request_without_a_result_is_never_acknowledged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def visit(queue: RequestQueue) -> Any:
-        created = await queue.act(None, None)
-        monkeypatch.setattr(queue.agent, "handle", lambda requests: None)
+    async def visit(served: ServedAgent) -> Any:
+        acts = [served.act(None, None) for _ in range(3)]
+        with monkeypatch.context() as patch:
+            patch.setattr(served.agent._log, "append", full)
+            refused = await asyncio.gather(*acts, return_exceptions=True)
+        assert [type(error) for error in refused] == [DiskFull] * 3
+        created = await served.act(None, None)
+        assert created.id == "2"
+        monkeypatch.setattr(served.agent, "handle", lambda requests: None)  # without a result
         with pytest.raises(StoreFailed, match="may or may not be stored"):
-            await queue.observe(created.id, 1)
+            await served.observe(created.id, 1)
 
-    with_queue(visit)
+    with_agent(visit)
 
 
 def test_an_error_of_the_monitor_does_not_fail_requests() -> None:
-    async def visit(queue: RequestQueue) -> bool:
-        return await queue.observe((await queue.act(None, None)).id, 1)
+    async def visit(served: ServedAgent) -> bool:
+        return await served.observe((await served.act(None, None)).id, 1)
 
-    assert with_queue(visit, FakeMonitor(RuntimeError("blind"))) is True
+    assert with_agent(visit, FakeMonitor(RuntimeError("blind"))) is True
 
 
-def test_a_closing_queue_accepts_no_more_requests() -> None:
-    async def visit(queue: RequestQueue) -> str:
-        last = asyncio.ensure_future(queue.act(None, None))
+def test_a_closing_agent_accepts_no_more_requests() -> None:
+    async def visit(served: ServedAgent) -> str:
+        last = asyncio.ensure_future(served.act(None, None))
         await asyncio.sleep(0)
-        closing = asyncio.ensure_future(queue.close())
+        closing = asyncio.ensure_future(served.close())
         await asyncio.sleep(0)
         with pytest.raises(Refused, match="no more requests"):
-            await queue.act(None, None)
+            await served.act(None, None)
         await closing
         return (await last).id
 
-    assert with_queue(visit) == "2"
+    assert with_agent(visit) == "2"
 
 
 def test_requests_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayescontrol.serve.request_queue._MAX_WAITING", 5)
+    monkeypatch.setattr("bayescontrol.serve.agents._MAX_WAITING", 5)
 
-    async def visit(queue: RequestQueue) -> list[Any]:
-        requests = (queue.act(None, None) for _ in range(8))
+    async def visit(served: ServedAgent) -> list[Any]:
+        requests = (served.act(None, None) for _ in range(8))
         return await asyncio.gather(*requests, return_exceptions=True)
 
-    answers = with_queue(visit)
+    answers = with_agent(visit)
     assert sum(isinstance(one, Refused) for one in answers) == 3
 
 
@@ -158,12 +148,9 @@ def test_replaying_a_long_log_does_not_delay_other_requests(
         return explain(agent, id)
 
     monkeypatch.setattr(DurableAgent, "explain", slow_explain)
-    monkeypatch.setattr("bayescontrol.serve.request_queue._MAX_CACHED", 0)
+    monkeypatch.setattr("bayescontrol.serve.agents._MAX_CACHED", 0)
     limits = Limits(deadline=60.0)
-    with (
-        Server("sqlite:///:memory:", port=0, limits=limits) as server,
-        Client(server.url) as client,
-    ):
+    with memory(limits=limits) as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2))
         decision = shop.act(key="visit-81")
 

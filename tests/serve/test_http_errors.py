@@ -8,22 +8,22 @@ import pytest
 from bayescontrol import errors, serve
 from bayescontrol.errors import BayesControlError
 from bayescontrol.serve.client import Reply, _error
-from bayescontrol.serve.problems import PROBLEMS, kind_of, problem_response
+from bayescontrol.serve.http_errors import ERROR_KINDS, error_response, kind_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text()
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", ERROR_KINDS)
 def test_a_problem_is_documented_with_its_status(name: str) -> None:
     rows = re.findall(r"^\| (\d{3}[^|]*)\| (.*) \|$", PAGE, re.MULTILINE)
     statuses = {status for row, kinds in rows if f"`{name}`" in kinds for status in row.split(", ")}
-    assert str(PROBLEMS[name].status) in {status.strip() for status in statuses}
+    assert str(ERROR_KINDS[name].status) in {status.strip() for status in statuses}
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", ERROR_KINDS)
 def test_a_problem_document_becomes_an_error_of_its_kind(name: str) -> None:
     """A separate type, or `Refused` with the kind; never the base class of all errors."""
-    status, headers, body = problem_response(name, "what happened")
+    status, headers, body = error_response(name, "what happened")
     error = _error(Reply(status, body, headers))
     assert type(error) is not BayesControlError
     assert kind_of(error) == name
@@ -31,7 +31,7 @@ def test_a_problem_document_becomes_an_error_of_its_kind(name: str) -> None:
 
 
 def test_every_error_of_the_client_can_be_imported_and_is_documented() -> None:
-    for kind in PROBLEMS.values():
+    for kind in ERROR_KINDS.values():
         if kind.error not in (None, BayesControlError):
             name = kind.error.__name__
             assert hasattr(errors, name) or name in serve.__all__

@@ -1,28 +1,50 @@
-"""The JSON bodies of requests and answers, and their validation.
+"""The JSON bodies of requests and answers, and the models that they name.
 
     {"situation": null}              ->  act      ->  {"id": "2", "action": "red", …}
     {"id": "2", "observation": 1}    ->  observe  ->  {"learned": true}
 
 Situations, actions and observations are any JSON values, in the notation of logs
 (`durable.plain`): a tuple is {"tuple": [1, "b"]}, an array {"array": …}, a dict {"dict": …}.
+
+    "bernoulli-bandit", {"arms": ["red", "blue"]}    ->  a built-in kind, see `durable.kinds`
+    "mine", {}                                       ->  a model that the server was started with
+
+Errors name the fields and settings, not the code that they reach.
 """
 
+import inspect
+import re
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
+from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.durable.agent import Explanation
 from bayescontrol.durable.events import Decision
-from bayescontrol.durable.plain import as_plain, from_plain
+from bayescontrol.durable.kinds import KINDS, restored_schedule
+from bayescontrol.durable.models import Model, as_model
+from bayescontrol.durable.plain import as_plain, from_plain, same_value
 from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
+from bayescontrol.schedules import Schedule, every_step
+from bayescontrol.serve.http_errors import BadSettings, UnknownModel
 
 #: The media type of a log.
 LINES: Final = "application/jsonl"
 #: Names that need no escaping in a URL.
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,199}\Z"
-_EXAMPLE: Final = {"arms": ["red", "blue"]}
+#: Every kind of model has this setting.
+SCHEDULE: Final = SettingDoc(
+    '["every_step"], ["doubling"], ["Every", k], ["Geometric", p], ["WhenSituationReturns", home], '
+    '["MinimumDwell", steps, schedule]; for linear-quadratic also ["DeterminantDoubling", factor]',
+    "When to draw a new mode from the posterior.",
+)
+_SETTING_ERRORS: Final = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
+#: Messages of the library about a value begin with its name and an equals sign.
+_NAMES_A_VALUE: Final = re.compile(r"(\w+)(\[[^]]*\])*\s?=")
 
 Value: TypeAlias = Annotated[
     Any,
@@ -41,24 +63,24 @@ class _RequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request; unknown fields are errors."""
 
 
-class NewAgent(_RequestBody, frozen=True):
+class CreateBody(_RequestBody, frozen=True):
     """An agent to create."""
 
     name: Annotated[str, Meta(pattern=NAME, description="Letters, digits, and . _ ~ -")]
     model: Annotated[str, Meta(min_length=1, max_length=200, examples=["bernoulli-bandit"])]
-    settings: Annotated[
-        dict[str, Any], Meta(description="Settings of the model.", examples=[_EXAMPLE])
-    ] = msgspec.field(default_factory=dict)
+    settings: Annotated[dict[str, Any], Meta(description="Settings of the model.")] = msgspec.field(
+        default_factory=dict
+    )
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
-class Question(_RequestBody, frozen=True):
+class ActBody(_RequestBody, frozen=True):
     """The situation of a decision; null for agents without situations."""
 
     situation: Value = None
 
 
-class Answer(_RequestBody, frozen=True):
+class ObserveBody(_RequestBody, frozen=True):
     """The observation that follows a decision."""
 
     id: _Id
@@ -203,3 +225,106 @@ def value_of(plain: Any, what: str, error: type[BayesControlError] = BadEvidence
             f"{what} {str(plain)[:80]} cannot be stored in a log: write a tuple as "
             '{"tuple": […]} and an object as {"dict": [["key", value], …]}'
         ) from None
+
+
+# -- the model of a new agent ---------------------------------------------------------------------
+
+
+def requested_model(name: str, plain: Mapping[str, Any], models: Mapping[str, Model]) -> Model:
+    """Return the server's own model of that name, or the built-in one with these JSON settings.
+
+    >>> requested_model("bernoulli-bandit", {"arms": ["red", "blue"]}, {}).settings["arms"]
+    ['red', 'blue']
+    >>> requested_model("bernoulli-bandit", {"legs": 2}, {})
+    Traceback (most recent call last):
+    bayescontrol.serve.http_errors.BadSettings: model 'bernoulli-bandit' has no setting 'legs': ...
+    """
+    settings = {s: value_of(v, f"setting {s}", BadSettings) for s, v in plain.items()}
+    if name in models:
+        model = models[name]
+        if settings and not same_value(settings, dict(model.settings)):
+            raise BadSettings(f"model {name!r} is defined by the server: it takes no settings")
+        return model
+    if name not in KINDS:
+        raise UnknownModel(f"no model {name!r}: give one of {', '.join([*models, *KINDS])}")
+    kind = KINDS[name].model_kind
+    _require_known(kind, settings)
+    _require_small(kind, settings)
+    if name == "changing" and settings.get("problem") in KINDS:  # also the problem that changes
+        _require_small(KINDS[settings["problem"]].model_kind, settings["settings"])
+    schedule = _schedule(kind, settings)
+    try:
+        family = KINDS[name](**{s: v for s, v in settings.items() if s != "schedule"})
+        model = as_model(family, schedule)
+        model.driver()
+    except BayesControlError as error:
+        raise BadSettings(f"model {name!r}: {error}") from None
+    except _SETTING_ERRORS as error:
+        raise BadSettings(f"model {name!r}: {_explained(error, settings)}") from None
+    return model
+
+
+def required_settings(name: str) -> set[str]:
+    """Return the settings of a built-in kind that have no default."""
+    parameters = inspect.signature(KINDS[name]).parameters
+    return {s for s, parameter in parameters.items() if parameter.default is parameter.empty}
+
+
+def _require_known(kind: ModelKind, settings: Mapping[str, Any]) -> None:
+    """Raise `BadSettings` for a setting that the model does not have, or that is missing."""
+    known = [*kind.settings, "schedule"]
+    for setting in settings:
+        if setting not in known:
+            raise BadSettings(
+                f"model {kind.name!r} has no setting {setting[:80]!r}: it has {', '.join(known)}"
+            )
+    required = required_settings(kind.name)
+    for setting in kind.settings:
+        if setting in required and setting not in settings:
+            raise BadSettings(f"model {kind.name!r}: the setting {setting!r} is missing")
+
+
+def _require_small(kind: ModelKind, settings: Mapping[str, Any]) -> None:
+    """Raise `BadSettings` if a model of this size may not be created over HTTP."""
+    sizes: dict[str, int] = defaultdict(int)
+    for setting, value in settings.items():
+        sizes[setting] = _size(value)
+        if isinstance(value, dict):
+            sizes |= {f"{setting}.{name}": _size(v) for name, v in value.items()}
+    for setting, doc in kind.settings.items():
+        if doc.largest is not None and sizes[setting] > doc.largest:
+            raise BadSettings(f"{sizes[setting]} {setting}: over HTTP give up to {doc.largest:,}")
+    for limit in kind.limits:
+        if (size := limit.size(sizes)) > limit.largest:
+            raise BadSettings(f"{limit.what} is {size:,}: over HTTP use at most {limit.largest:,}")
+
+
+def _size(value: Any) -> int:
+    """Return the length of a list, the number of entries of an array, or a number itself."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    if isinstance(value, list | tuple | dict):
+        return len(value)
+    return max(value, 0) if isinstance(value, int) else 0
+
+
+def _schedule(kind: ModelKind, settings: Mapping[str, Any]) -> Schedule:
+    if "schedule" not in settings:
+        return every_step
+    try:
+        return restored_schedule(settings["schedule"], kind)
+    except (BayesControlError, *_SETTING_ERRORS):
+        shown = str(settings["schedule"])[:80]
+        raise BadSettings(
+            f"schedule {shown} is invalid for model {kind.name!r}: give its name and its "
+            'parameters, as ["every_step"] or ["Every", 3]'
+        ) from None
+
+
+def _explained(error: Exception, settings: Mapping[str, Any]) -> str:
+    """Return the error's message if it begins with a setting, else a message for HTTP clients."""
+    text = str(error)
+    named = _NAMES_A_VALUE.match(text)
+    if named and named[1] in settings:
+        return text
+    return f"the settings {', '.join(settings)} are invalid: see their documentation at /docs"

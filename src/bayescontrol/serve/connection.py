@@ -23,9 +23,9 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from bayescontrol.serve.metrics import Metrics
-from bayescontrol.serve.middleware import Limits
-from bayescontrol.serve.problems import Refused, problem_response
+from bayescontrol.serve.access import Limits
+from bayescontrol.serve.http_errors import Refused, error_response
+from bayescontrol.serve.monitor import Metrics
 
 #: Bytes that are parsed at once; the limits are checked after each chunk.
 _CHUNK: Final = 4_096
@@ -258,14 +258,14 @@ class HttpConnection(HttpToolsProtocol):
         self._ending[self] = None
 
     def _refuse(self, kind: str, detail: str) -> None:
-        """Send a problem and close the connection, after reading a little more.
+        """Send an error and close the connection, after reading a little more.
 
         Closing a connection while its client still sends would reset it and lose the answer.
         """
         if self._unanswered:
             self._drop()  # the answer to an earlier request is being written
             return
-        status, headers, body = problem_response(kind, detail, {"Connection": "close"})
+        status, headers, body = error_response(kind, detail, {"Connection": "close"})
         fields = [(name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()]
         head = [b"%s: %s\r\n" % field for field in (*self.server_state.default_headers, *fields)]
         self.transport.write(b"".join([STATUS_LINE[status], *head, b"\r\n", body]))

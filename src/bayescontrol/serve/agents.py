@@ -1,0 +1,513 @@
+"""The agents of one store on the event loop of a server.
+
+an existing name         the agent is opened when it is first requested: its log is replayed
+a new name and a model   the agent is created; repeating the request returns the same agent
+named models             models of the user, registered when the server starts
+
+Requests for an agent that arrive while a commit is running form the next commit. A worker thread
+runs once per commit, not once per request.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import closing, suppress
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from bayescontrol import errors
+from bayescontrol.durable.agent import DurableAgent, Explanation, open_agent
+from bayescontrol.durable.committer import Request
+from bayescontrol.durable.events import Created, Decision, Event, read_events
+from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.log import LogStore, require_name
+from bayescontrol.durable.models import Model, as_logged
+from bayescontrol.durable.turn import Act, Observe
+from bayescontrol.seeding import Stream
+from bayescontrol.serve.access import Limits
+from bayescontrol.serve.bodies import requested_model
+from bayescontrol.serve.http_errors import Refused, UnknownAgent, kind_of, value_error
+from bayescontrol.serve.monitor import Metrics, Monitor
+
+T = TypeVar("T")
+_logger = logging.getLogger("bayescontrol.serve")
+#: Threads of each pool.
+_READERS: Final = 4
+_WRITERS: Final = 8
+_REPLAYERS: Final = 1
+#: Maximum requests that wait for one agent, in addition to those being committed.
+_MAX_WAITING: Final = 1024
+#: Maximum queries of one agent that may replay its log, waiting or running.
+_MAX_REPLAYS: Final = 8
+#: Maximum decisions with a key whose probabilities are cached.
+_MAX_CACHED: Final = 1024
+#: Maximum requests in one commit.
+_MAX_BATCH: Final = 256
+#: Seconds within which a store must answer.
+_STORE_TIMEOUT: Final = 3.0
+#: Seconds after a failed write, or a failed test write, before the next test write.
+_RETRY_WRITE: Final = 5.0
+_Waiting: TypeAlias = tuple[Request, "asyncio.Future[Any]"]
+
+
+class Pools(NamedTuple):
+    """Threads for queries, for commits, and for what may replay a long log.
+
+    They are separate: reading a long log must not delay commits, and opening or explaining an agent
+    must delay neither.
+    """
+
+    readers: Executor
+    writers: Executor
+    replayers: Executor
+
+
+class ServedAgent:
+    """A durable agent on an event loop: `act` and `observe` return once the event is on disk.
+
+    `on_write` is called after each commit with the error of the store, or None after a successful
+    write.
+
+    >>> from bayescontrol import BernoulliBandit
+    >>> async def visit():
+    ...     agent = open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red"]))
+    ...     pools = Pools(*[ThreadPoolExecutor(1)] * 3)
+    ...     served = ServedAgent(agent, pools, Monitor(Metrics()))
+    ...     decision = await served.act(None, None)
+    ...     learned = await served.observe(decision.id, 1), await served.observe(decision.id, 1)
+    ...     await served.close()
+    ...     return decision.action, learned
+    >>> asyncio.run(visit())
+    ('red', (True, False))
+    """
+
+    def __init__(
+        self,
+        agent: DurableAgent,
+        pools: Pools,
+        monitor: Monitor,
+        on_write: Callable[[errors.StoreFailed | None], None] = lambda _: None,
+    ) -> None:
+        self.agent = agent
+        self._pools, self._monitor, self._on_write = pools, monitor, on_write
+        self._waiting: deque[_Waiting] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._idle = asyncio.Event()  # set while no commit is running or scheduled
+        self._idle.set()
+        self._closing = False
+        self._replays = 0
+        self._probabilities: dict[str, Mapping[Any, float]] = {}  # by decision id
+
+    @property
+    def waiting(self) -> int:
+        """The number of requests that wait for the next commit."""
+        return len(self._waiting)
+
+    async def act(self, x: Any, key: str | None) -> Decision:
+        """See `DurableAgent.act`."""
+        decision: Decision = await self._put(Act(x, key))
+        if key is None or decision.probability is None:
+            return decision
+        return await self._with_probabilities(decision)
+
+    async def _with_probabilities(self, decision: Decision) -> Decision:
+        """Add P(a | past) of every action to a decision that was made under a key.
+
+        Retries usually come soon, when the server is busy. Recent probabilities are therefore
+        cached; those of older decisions are computed again from the log.
+        """
+        found = decision.probabilities or self._probabilities.get(decision.id)
+        if found is None:
+            found = (await self.explain(decision)).probabilities
+        if found is not None:
+            self._probabilities[decision.id] = found
+            if len(self._probabilities) > _MAX_CACHED:
+                del self._probabilities[next(iter(self._probabilities))]
+        return replace(decision, probabilities=found)
+
+    async def observe(self, id: str, o: Any) -> bool:
+        """See `DurableAgent.observe`."""
+        return bool(await self._put(Observe(id, o)))
+
+    async def explain(self, id: str | Decision) -> Explanation:
+        """See `DurableAgent.explain`. Runs in its own thread, because it may replay a long log."""
+        if self._replays >= _MAX_REPLAYS:
+            raise Refused("overloaded", f"{_MAX_REPLAYS} decisions are being explained")
+        self._replays += 1
+        try:
+            return await _run(self._pools.replayers, self.agent.explain, id)
+        finally:
+            self._replays -= 1
+
+    async def probabilities(self, x: Any) -> Mapping[Any, float] | None:
+        """See `DurableAgent.probabilities`."""
+
+        def query(agent: DurableAgent) -> Mapping[Any, float] | None:
+            # Read what other processes wrote first: such an error is not caused by x.
+            agent.ask(lambda _: None)
+            try:
+                return agent.probabilities(x)
+            except Exception as error:
+                raise value_error(error) from error
+
+        return await self.read(query)
+
+    async def read(self, query: Callable[[DurableAgent], T]) -> T:
+        """Return `query(agent)`, computed in a thread."""
+        return await _run(self._pools.readers, query, self.agent)
+
+    async def close(self) -> None:
+        """Finish waiting requests, then close the agent."""
+        self._closing = True
+        await self._idle.wait()
+        await _run(self._pools.writers, self.agent.close)
+
+    # -- commits ---------------------------------------------------------------------------------
+
+    def _put(self, request: Request) -> "asyncio.Future[Any]":
+        """Add a request to the next commit; raise `Refused` if too many wait or it is closing."""
+        if self._closing:
+            why = "the server accepts no more requests"
+            raise Refused("shutting-down", why, {"Retry-After": "5"})
+        if len(self._waiting) >= _MAX_WAITING:
+            why = f"{len(self._waiting)} requests wait for agent {self.agent.name!r}"
+            raise Refused("overloaded", why)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting.append((request, future))
+        if self._idle.is_set():
+            self._idle.clear()
+            # Not immediately, so that requests that the loop has already read join this commit.
+            self._loop.call_soon(self._start_commit)
+        return future
+
+    def _start_commit(self) -> None:
+        """Commit the waiting requests in a worker thread; become idle if there are none."""
+        batch: list[_Waiting] = []
+        while self._waiting and len(batch) < _MAX_BATCH:
+            request, future = self._waiting.popleft()
+            if not future.done():  # skip requests whose caller stopped waiting
+                batch.append((request, future))
+        if batch:
+            self._pools.writers.submit(self._commit, batch)
+        else:
+            self._idle.set()
+
+    def _commit(self, batch: list[_Waiting]) -> None:
+        """Write a batch; runs in a worker thread."""
+        requests = [request for request, _ in batch]
+        try:
+            self._notify(self._monitor.before_commit, requests)
+            head = self.agent.head
+            self.agent.handle(requests)
+            self._report_write(requests, self.agent.head > head)
+            self._notify(self._monitor.after_commit, requests)
+        finally:
+            self._loop.call_soon_threadsafe(self._finish_commit, batch)
+
+    def _report_write(self, requests: Sequence[Request], written: bool) -> None:
+        """Call `on_write` with the error of the store, or with None if events were written.
+
+        A log that is damaged or too new affects one agent only, so it is not reported.
+        """
+        of_one_agent = errors.DamagedLog | errors.NewerFormat
+        failures = [r.error for r in requests if isinstance(r.error, errors.StoreFailed)]
+        failure = next((e for e in failures if not isinstance(e, of_one_agent)), None)
+        if failure is not None or written:
+            self._on_write(failure)
+
+    def _notify(
+        self, method: Callable[[DurableAgent, Sequence[Request]], None], requests: Sequence[Request]
+    ) -> None:
+        try:
+            method(self.agent, requests)
+        except Exception:  # an error of the monitor must not fail the requests
+            _logger.exception("the monitor failed for agent %r", self.agent.name)
+
+    def _finish_commit(self, batch: list[_Waiting]) -> None:
+        """Pass results and errors to the callers, then start the next commit."""
+        for request, future in batch:
+            if future.done():
+                continue
+            if request.error is not None:
+                error = value_error(request.error) if request.rejected_by_agent else request.error
+                future.set_exception(error)
+            elif request.result is None:  # never acknowledge what may not have been written
+                why = "the request may or may not be stored; repeat it with the same key"
+                future.set_exception(errors.StoreFailed(why))
+            else:
+                future.set_result(request.result)
+        self._start_commit()
+
+
+class ServedAgents:
+    """The agents of a store by name, and the state of the server that shares them.
+
+    `models` are the user's own models by name. `truths` gives the true mean reward of every
+    action, by agent, where it is known. The server is `ready` when every agent has been opened,
+    and `closing` when it accepts no more requests and finishes pending ones.
+
+    >>> from bayescontrol.durable import open_store
+    >>> async def open_and_close():
+    ...     agents = ServedAgents(open_store("sqlite:///:memory:"))
+    ...     await agents.start()
+    ...     _, new = await agents.create("shop", "bernoulli-bandit", {"arms": 2}, None)
+    ...     await agents.opened
+    ...     names, ready = await agents.names(), agents.ready
+    ...     await agents.close()
+    ...     return new, names, ready, agents.ready
+    >>> asyncio.run(open_and_close())
+    (True, ['shop'], True, False)
+    """
+
+    #: Done when every agent has been opened or has failed to open.
+    opened: "asyncio.Task[None]"
+
+    def __init__(
+        self,
+        store: LogStore,
+        models: Mapping[str, Model] | None = None,
+        truths: Mapping[str, Mapping[Any, float]] | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.store, self.models = store, dict(models or {})
+        self.limits, self.metrics = limits or Limits(), Metrics()
+        self.monitor = Monitor(self.metrics, truths, self.limits.streams)
+        self.ready = self.closing = False
+        #: Whether requests need a token.
+        self.needs_token = False
+        self._pools = Pools(
+            ThreadPoolExecutor(_READERS, "bayescontrol-read"),
+            ThreadPoolExecutor(_WRITERS, "bayescontrol-write"),
+            ThreadPoolExecutor(_REPLAYERS, "bayescontrol-replay"),
+        )
+        self._checker = ThreadPoolExecutor(1, "bayescontrol-check")
+        self._store_check: asyncio.Future[list[str]] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping: asyncio.Task[None] | None = None
+        self._failure: tuple[float, errors.StoreFailed] | None = None  # of the last write, and when
+        self._last_test_write = -math.inf
+        self._opening: dict[str, asyncio.Task[bool]] = {}
+        self._failed: list[str] = []
+        #: The agents that are open.
+        self.open: dict[str, ServedAgent] = {}
+        gauge = self.metrics.gauge
+        gauge("agents", "Agents that are open.", lambda: len(self.open))
+        gauge(
+            "requests_waiting",
+            "Requests that wait for a commit.",
+            lambda: sum(agent.waiting for agent in self.open.values()),
+        )
+        gauge("ready", "1 when every agent is open and the last write did not fail.",
+              lambda: float(self.ready and self._failure is None))  # fmt: skip
+
+    async def names(self) -> list[str]:
+        """Return the names of all agents in the store."""
+        return await _run(self._pools.readers, self.store.names)
+
+    async def get(self, name: str) -> ServedAgent:
+        """Return an agent, opened if necessary; raise `UnknownAgent` if there is none."""
+        with suppress(errors.UnknownStore):  # the name is invalid, or there is no such agent
+            require_name(name)
+            return (await self._get_or_open(name, None, None))[0]
+        raise UnknownAgent(f"the store has no agent {name!r}")
+
+    async def create(
+        self, name: str, model: str, settings: Mapping[str, Any], seed: int | None
+    ) -> tuple[ServedAgent, bool]:
+        """Create or open an agent. Returns it and whether it is new.
+
+        Raises `ModelMismatch` if an agent of that name has another model, settings or seed.
+        """
+        require_name(name)
+        requested = await _run(self._pools.readers, requested_model, model, settings, self.models)
+        names = await self.names()
+        if name not in names and len(names) >= self.limits.agents:
+            raise Refused("too-many-agents", f"the store already has {len(names)} agents")
+        return await self._get_or_open(name, requested, seed)
+
+    async def _get_or_open(
+        self, name: str, model: Model | None, seed: int | None
+    ) -> tuple[ServedAgent, bool]:
+        """Return an agent, and whether this call has created it; see `create`."""
+        new = False
+        if name not in self.open:
+            is_first = name not in self._opening
+            if is_first:
+                self._opening[name] = asyncio.create_task(self._open(name, model, seed))
+            # If this caller times out, opening continues for the next one.
+            new = await asyncio.shield(self._opening[name]) and is_first
+        served = self.open[name]
+        if model is not None:
+            # This may run the user's own code, which builds the model, so it needs a thread.
+            await _run(self._pools.readers, as_logged, served.agent.created, model)
+        if seed is not None and seed != served.agent.seed:
+            raise errors.ModelMismatch(f"agent {name!r} was created with a seed other than {seed}")
+        return served, new
+
+    async def _open(self, name: str, model: Model | None, seed: int | None) -> bool:
+        """Open the agent and return whether it is new."""
+        try:
+            first = await _run(self._pools.readers, self._first_event, name)
+            new = first is None
+            if model is None:
+                model = self._registered_model(name, first)
+            # Opening may replay a long log; creating does not.
+            pool = self._pools.readers if new else self._pools.replayers
+            agent = await _run(pool, self._open_agent, name, model, seed)
+            self.open[name] = ServedAgent(agent, self._pools, self.monitor, self._record_write)
+        except errors.DiskFull as error:
+            self._record_write(error)
+            raise
+        else:
+            if new:
+                self._record_write(None)
+            return new
+        finally:
+            del self._opening[name]
+
+    def _first_event(self, name: str) -> Event | None:
+        """Return the first event of an agent's log; None if the log is empty.
+
+        Listing all agents instead would make opening them quadratic in their number.
+        """
+        with closing(self.store.log(name)) as log:
+            return next(read_events(log, 1, 1), None)
+
+    def _open_agent(self, name: str, model: Model | None, seed: int | None) -> DurableAgent:
+        """Open or create the agent, and compile its code."""
+        agent = open_agent(self.store, name, model, seed=seed)
+        # Draw once from a copy, so that the first request does not wait for the compiler.
+        driver = agent.model.driver()
+        with suppress(Exception):  # a contextual agent needs a situation
+            driver.draw(driver.situation(None), Stream(0))
+            driver.probabilities(driver.situation(None))
+        return agent
+
+    def _registered_model(self, name: str, first: Event | None) -> Model | None:
+        """Return the user's own model that the log names; None for a model of the library."""
+        if not isinstance(first, Created) or first.model in KINDS:
+            return None
+        if first.model not in self.models:
+            raise errors.ModelMismatch(
+                f"agent {name!r} has the model {first.model!r}, version {first.version}, which "
+                "this server does not know: start the server with --model FILE.py:NAME"
+            )
+        return self.models[first.model]
+
+    # -- whether the store works -----------------------------------------------------------------
+
+    def _record_write(self, error: errors.StoreFailed | None) -> None:
+        """Remember how the last write ended; called in any thread."""
+        self._failure = None if error is None else (time.monotonic(), error)
+
+    async def check(self) -> None:
+        """Raise `StoreFailed` if the store does not answer, `Refused` if it accepts no writes.
+
+        A load balancer sends no requests to a server that is not ready, so no request would show
+        that writes work again. After a failed write the server therefore tests a write itself.
+        """
+        await self._require_answer()
+        # Read the attribute once: a writer thread may change it at any time.
+        failure, now = self._failure, time.monotonic()
+        if failure is not None and now >= max(failure[0], self._last_test_write) + _RETRY_WRITE:
+            self._last_test_write = now
+            served = next(iter(self.open.values()), None)
+            await self._within_timeout(_run(self._checker, self._test_write, served))
+        failure = self._failure
+        if failure is not None:
+            raise Refused("store-failed", f"the last write failed: {kind_of(failure[1])}")
+
+    async def _require_answer(self) -> None:
+        """Raise `StoreFailed` if the store does not answer. Concurrent calls share one query."""
+        if self._store_check is None or self._store_check.done():
+            self._store_check = _run(self._checker, self.store.names)
+        await self._within_timeout(self._store_check)
+
+    async def _within_timeout(self, future: "asyncio.Future[Any]") -> None:
+        """Wait for a query of the store; raise `StoreFailed` after `_STORE_TIMEOUT` seconds."""
+        # Retrieve an error, so that asyncio does not log it when no caller waits any more.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        done, _ = await asyncio.wait([future], timeout=_STORE_TIMEOUT)  # does not cancel it
+        if not done:
+            raise errors.StoreFailed(f"the store did not answer within {_STORE_TIMEOUT:g} seconds")
+        future.result()
+
+    def _test_write(self, served: ServedAgent | None) -> None:
+        """Write a snapshot, which changes no agent, and record whether this failed.
+
+        Without an agent to write, the store counts as working until the next write.
+        """
+        try:
+            if served is not None:
+                served.agent.snapshot()
+            self._record_write(None)
+        except errors.StoreFailed as error:
+            self._record_write(error)
+
+    async def _close_unresponsive_store(self) -> None:
+        """Close a shared store that does not answer, so that shutting down does not hang."""
+        while self.store.shared:
+            try:
+                await self._require_answer()
+            except errors.StoreFailed as error:
+                _logger.warning("the server stops without its store: %s", error)
+                self.store.close()
+                return
+            await asyncio.sleep(_STORE_TIMEOUT / 3)
+
+    # -- starting and stopping -------------------------------------------------------------------
+
+    @property
+    def failed(self) -> list[str]:
+        """The names of agents that could not be opened so far."""
+        return [name for name in self._failed if name not in self.open]
+
+    async def start(self) -> None:
+        """Start answering requests, and open the agents in the background."""
+        self.opened = asyncio.create_task(self._open_in_background())
+        self._tasks = [self.opened, asyncio.create_task(self.monitor.run(self.open))]
+
+    async def _open_in_background(self) -> None:
+        """Open every agent, log those that fail, then declare the server ready."""
+        try:
+            for name in await self.names():
+                try:
+                    await self.get(name)
+                except errors.BayesControlError as error:
+                    self._failed.append(name)
+                    _logger.warning("agent %r cannot be opened: %s", name, error)
+        except Exception:
+            _logger.exception("the store cannot be read: the server will not become ready")
+            return
+        self.ready = not self.closing
+
+    def stop(self) -> None:
+        """Accept no more requests, end the event streams, and close an unresponsive store."""
+        self.closing, self.ready = True, False
+        self.monitor.close()
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._close_unresponsive_store())
+
+    async def close(self) -> None:
+        """Finish pending requests, then close the agents and the store."""
+        self.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._opening.values(), return_exceptions=True)
+        for served in list(self.open.values()):
+            await served.close()
+        if self._stopping is not None:
+            self._stopping.cancel()
+        await _run(self._pools.readers, self.store.close)
+        for pool in (*self._pools, self._checker):
+            pool.shutdown()
+
+
+def _run(pool: Executor, work: Callable[..., T], *arguments: Any) -> "asyncio.Future[T]":
+    """Call a function in a thread of the pool."""
+    return asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
