@@ -73,6 +73,7 @@ LEFT_OUT = {
     "DurableAgent": "its state is in a log",
     "RemoteAgent": "its state is on a server",
     "RequestQueue": "its state is in a log",
+    "ServedAgent": "its state is in a log",
 }
 
 
