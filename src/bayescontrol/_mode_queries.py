@@ -21,8 +21,9 @@ from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import FloatArray
-from bayescontrol._support.values import description
+from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._support.saved import require_arrays
+from bayescontrol._support.values import description, pack, unpack
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
@@ -276,7 +277,33 @@ def _call_with_state(mode: BoundMode[Any], method: str, x: Any, *arguments: Any)
     return getattr(mode.unbound, method)(s, *arguments)
 
 
-class ModeListQueries(Generic[M]):
+class _SavedStates:
+    """The saved state of both kinds of queries: the private states of the modes."""
+
+    stateful_modes: Sequence[int]
+    states: list[Any]
+
+    def save(self) -> Arrays:
+        """Return the private states of the modes."""
+        return {
+            f"state/{m}": pack(self.states[m], f"the private state of mode {m}")
+            for m in self.stateful_modes
+        }
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore the private states of the same modes. An error changes nothing."""
+        require_arrays(arrays, {f"state/{m}" for m in self.stateful_modes})
+        states = list(self.states)
+        for m in self.stateful_modes:
+            states[m] = unpack(arrays[f"state/{m}"])
+        self.require_states(states)
+        self.states[:] = states
+
+    def require_states(self, states: list[Any]) -> None:
+        """Accept any saved private states: only the modes know what they mean."""
+
+
+class ModeListQueries(_SavedStates, Generic[M]):
     """Queries a list of modes one by one and holds their private states.
 
     >>> class Coin:
@@ -412,14 +439,8 @@ class ModeListQueries(Generic[M]):
                     )
         return states
 
-    def require_states(self, states: list[Any]) -> None:
-        """Accept any saved private states: only the modes know what they mean."""
-
     def names(self) -> npt.NDArray[np.str_]:
-        """Return the names of the modes. They are saved, so that `load` can reject other modes.
-
-        Modes without a name are described.
-        """
+        """Return the names of the modes; a description of modes without a name."""
         names = [str(getattr(mode, "name", "") or description(mode)) for mode in self.modes]
         return np.array(names, np.str_)
 
@@ -445,7 +466,7 @@ class _Rows:
         return self._states[0][m]
 
 
-class ModeArrayQueries(Generic[M]):
+class ModeArrayQueries(_SavedStates, Generic[M]):
     """Queries one object that answers for all modes.
 
     If it has `start` and `advance`, it holds the private states of all modes in one array, with a

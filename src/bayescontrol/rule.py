@@ -9,17 +9,17 @@ interventions (the hats) and are not.
 """
 
 from collections.abc import Callable
-from copy import copy
 from html import escape
+from types import SimpleNamespace
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from bayescontrol._arrays import Arrays, as_integer
+from bayescontrol._arrays import IntArray, as_integer
 from bayescontrol._mode_queries import has, require, require_instance, require_policies
 from bayescontrol._support.display import shown
-from bayescontrol._support.values import pack, part_of, require_arrays, unpack
-from bayescontrol.errors import IncompatibleState, MissingCapability
+from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
+from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import (
     MISSING,
     ActionDraws,
@@ -28,7 +28,6 @@ from bayescontrol.protocols import (
     Belief,
     CountsDecisions,
     MixingBelief,
-    Persistent,
     Policy,
     Predictions,
     Resumable,
@@ -45,7 +44,7 @@ A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
-class ControlRule(Generic[M, X, A, O]):
+class ControlRule(Saved, Generic[M, X, A, O]):
     """The adaptive agent for a belief over operation modes.
 
     `situation` is the first x, and `advance(x, a, o)` returns the next one (the paper's map T):
@@ -69,6 +68,12 @@ class ControlRule(Generic[M, X, A, O]):
     #: Whether `mode` is the mode that acted last. If not, the belief may draw an action directly,
     #: from the same distribution, without a mode.
     reveals_mode: bool = False
+    saved_fields = declare(
+        Part("belief/", "belief", in_place=True),
+        Array("clock", lambda agent: agent._clock()),
+        Plain("situation", "x"),
+        Plain("drawn_in", "_drawn_in", "the situation of the last draw"),
+    )
 
     def __init__(
         self,
@@ -254,39 +259,23 @@ class ControlRule(Generic[M, X, A, O]):
 
     # -- state ---------------------------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Return the state as named arrays, from which `load` continues bit for bit."""
-        if not has(self.belief, Persistent):
-            raise MissingCapability(f"{self.belief!r} cannot be saved: it has no save and load")
-        arrays = {f"belief/{name}": array for name, array in self.belief.save().items()}
-        arrays["clock"] = np.array([self._t, self._drawn_at, self.mode is not None])
-        arrays["situation"] = pack(self.x, "the situation")
-        arrays["drawn_in"] = pack(self._drawn_in, "the situation of the last draw")
-        return arrays
+    def _clock(self) -> IntArray:
+        """Return t, the time of the last draw, and whether a mode is held."""
+        return np.array([self._t, self._drawn_at, self.mode is not None])
 
-    def load(self, arrays: Arrays) -> None:
-        """Restore the state that `save` returned, for an agent with the same parts."""
-        require_arrays(arrays, {"clock", "situation", "drawn_in"})
-        if not has(self.belief, Persistent):
-            raise IncompatibleState(f"{self.belief!r} cannot be loaded: it has no save and load")
-        x, drawn_in = unpack(arrays["situation"]), unpack(arrays["drawn_in"])
-        clock = arrays["clock"]
-        if clock.shape != (3,) or clock.dtype.kind != "i" or not 0 <= clock[1] <= clock[0]:
-            raise IncompatibleState(
-                f"the saved clock is {clock}: expected integers t >= drawn_at >= 0 and has_mode"
-            )
-        t, drawn_at, has_mode = (int(n) for n in clock)
-        self.belief.load(part_of(arrays, "belief/"))
-        self.x, self._drawn_in, self._t, self._drawn_at = x, drawn_in, t, drawn_at
-        self.mode = self._belief_with(Resumable).last() if has_mode else None
+    def _check_state(self, new: SimpleNamespace) -> None:
+        t, drawn_at, has_mode = new.clock.tolist()
+        if not 0 <= drawn_at <= t:
+            raise damaged(f"the clock is {new.clock}: expected t >= drawn_at >= 0 and has_mode")
+        new._t, new._drawn_at = t, drawn_at
+        new.mode = _UNKNOWN if has_mode else None
 
-    def copy(self) -> "ControlRule[M, X, A, O]":
-        """Return an independent copy of the agent."""
-        clone = copy(self)
-        clone.belief = self._belief_with(Resumable).copy()
+    def _after_load(self) -> None:
+        """Hold the mode that the belief has drawn last, if a mode is held."""
         if self.mode is not None:
-            clone.mode = clone._belief_with(Resumable).last()
-        return clone
+            self.mode = self._belief_with(Resumable).last()
+
+    _after_copy = _after_load
 
     def __repr__(self) -> str:
         where = "" if self.x is None else f", situation {self.x!r}"
@@ -299,5 +288,7 @@ class ControlRule(Generic[M, X, A, O]):
         return f"<div><b>{type(self).__name__}</b>, t={self._t}{where}{body}</div>"
 
 
+#: A mode that is held, until the belief has been loaded.
+_UNKNOWN: Any = object()
 #: A control rule over any modes.
 Rule: TypeAlias = ControlRule[Any, Any, Any, Any]

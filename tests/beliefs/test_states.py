@@ -130,7 +130,7 @@ def test_a_missing_private_state_is_incompatible() -> None:
     belief = filters()
     belief.observe(None, "low", 1)
     before = belief.save()
-    with pytest.raises(IncompatibleState, match="private state of mode 1"):
+    with pytest.raises(IncompatibleState, match="state/1"):
         belief.load({n: v for n, v in before.items() if n != "state/1"})
     assert same_bits(before, belief.save())
 

@@ -1,7 +1,7 @@
 """Copies of every belief and every agent: they continue as the original does, and apart from it.
 
-The classes are found by walking the package. A new class fails the first test until it has an
-example here.
+The classes are found by walking the packages. A new class fails the first test until it has an
+example here. Refusals of damaged states are driven by the declarations of the classes.
 """
 
 import copy
@@ -21,8 +21,9 @@ import pytest
 import bayescontrol
 import bayescontrol_paper
 from bayescontrol import BernoulliBandit, LinearBandit, NaiveMixture, Stream
-from bayescontrol._arrays import FloatArray
-from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov
+from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._support.saved import Fixed, FixedPart, Part, Parts, Plain, Saved, fields_of
+from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov, RestartedAlarm
 from bayescontrol.bandits import SharedLinearBandit
 from bayescontrol.bank import Bank, Bumpless, PlantMode, Supervisor
 from bayescontrol.baselines import (
@@ -55,7 +56,7 @@ from bayescontrol.beliefs import (
     ResampleMoveBelief,
     SwitchingBelief,
 )
-from bayescontrol.errors import MissingCapability
+from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsBelief, chain_mdp
@@ -72,6 +73,7 @@ LEFT_OUT = {
     "DurableAgent": "its state is in a log",
     "RemoteAgent": "its state is on a server",
     "RequestQueue": "its state is in a log",
+    "ServedAgent": "its state is in a log",
 }
 
 
@@ -80,11 +82,10 @@ UNPICKLED = {"interacting", "bank", "bank that switches", "bumpless", "weighted 
 
 
 def found() -> Iterator[type]:
-    """Yield the classes of both packages that observe, and draw modes or actions."""
-    for module in itertools.chain(
-        pkgutil.walk_packages(bayescontrol.__path__, "bayescontrol."),
-        pkgutil.walk_packages(bayescontrol_paper.__path__, "bayescontrol_paper."),
-    ):
+    """Yield the classes of the packages that observe, and draw modes or actions."""
+    packages = (bayescontrol, bayescontrol_paper)
+    walks = (pkgutil.walk_packages(p.__path__, f"{p.__name__}.") for p in packages)
+    for module in itertools.chain(*walks):
         if module.name.endswith("__main__"):
             continue
         for thing in vars(importlib.import_module(module.name)).values():
@@ -175,6 +176,10 @@ def guarded() -> Guarded:
     return Guarded(MODES.agent(), Alarm(KrichevskyTrofimov(2), 0.01), fallback=0)
 
 
+def restarted(agent: Any, *predictor: Any) -> Guarded:
+    return Guarded(agent, RestartedAlarm(*predictor, starts=32))
+
+
 def on_modes(make: Callable[[], Any]) -> Example:
     return Example(make, lambda t: t % 2, lambda t: t % 2)
 
@@ -239,6 +244,8 @@ EXAMPLES: dict[str, Example] = {
     "fading": on_modes(lambda: FadingBelief(MODES, forgetting=0.9)),
     "naive": on_modes(lambda: MODES.agent(kind=NaiveMixture)),
     "guarded": on_modes(guarded),
+    "guarded by restarts": on_modes(lambda: restarted(MODES.agent(), KrichevskyTrofimov(2))),
+    "guarded plant": on_plant(lambda: restarted(PLANT.agent())),
     "supervisor": on_modes(lambda: Supervisor(FiniteBelief(MODES), 0, MODES.advance)),
     "interacting": Example(
         lambda: bank(hazard=0.05).belief(), vector, lambda _t: bank().first_signals(), vector
@@ -350,6 +357,75 @@ def test_a_copy_learns_as_the_original_and_apart_from_it(name: str, how: str) ->
     np.testing.assert_equal(answers(clone, example, 30), expected)
     np.testing.assert_equal(answers(original, example, 30), expected)
     np.testing.assert_equal(answers(unused, example, 30), answers(twin, example, 30))
+
+
+# -- damaged and other states ----------------------------------------------------------------------
+
+
+SAVED = [name for name, example in EXAMPLES.items() if isinstance(example.make(), Saved)]
+#: Numbers that may be anything: a drawn mode is NaN or -∞ where it does not apply.
+MAY_BE_NAN = ("drawn", "sampler/accepted")
+
+
+def declared(thing: Any, kind: type | tuple[type, ...], prefix: str = "") -> Iterator[str]:
+    """Yield the names of the saved arrays of this kind of field, also those of parts."""
+    for field in fields_of(type(thing)):
+        value = field.value(thing)
+        if isinstance(field, Part) and isinstance(value, Saved):
+            yield from declared(value, kind, prefix + field.name)
+        elif isinstance(field, Parts):
+            for i, part in enumerate(value):
+                yield from declared(part, kind, f"{prefix}{field.name}{i}/")
+        elif isinstance(field, kind):
+            yield from (prefix + name for name in field.names(thing))
+
+
+def damages(thing: Any, arrays: Arrays) -> Iterator[tuple[str, Any]]:
+    """Yield the name of a saved array, and None or an array that `save` cannot have returned."""
+    plain = set(declared(thing, Plain))
+    for name, array in arrays.items():
+        yield name, None
+        if array.dtype.kind == "U":
+            yield name, np.array("(")
+            yield name, np.array([["1", "2"]])
+        elif name not in plain and "history/" not in name and "state/" not in name:
+            yield name, array.astype(complex)
+            yield name, array[None, None]
+            if array.dtype.kind == "f" and array.size and not name.endswith(MAY_BE_NAN):
+                yield name, np.full_like(array, np.nan)
+
+
+def assert_refuses(thing: Any, before: Arrays, arrays: Any, match: str | None = None) -> None:
+    with pytest.raises(IncompatibleState, match=match):
+        thing.load(arrays)
+    after = thing.save()
+    assert before.keys() == after.keys()
+    assert all(v.tobytes() == after[name].tobytes() for name, v in before.items())
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_damaged_state_is_refused_and_changes_nothing(name: str) -> None:
+    """An array is missing, or has another dtype, another shape, or is not finite."""
+    thing = prepared(EXAMPLES[name])
+    before = thing.save()
+    for nothing in (None, 3, [before]):
+        assert_refuses(thing, before, nothing, "is not a mapping of arrays")
+    for array, wrong in damages(thing, before):
+        rest = {n: v for n, v in before.items() if n != array}
+        assert_refuses(thing, before, rest if wrong is None else rest | {array: wrong})
+    thing.load(before)
+    np.testing.assert_equal(thing.save(), before)
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_state_with_another_setting_is_refused_and_says_how_to_match_it(name: str) -> None:
+    thing = prepared(EXAMPLES[name])
+    before = thing.save()
+    for setting in declared(thing, (Fixed, FixedPart)):
+        array = before[setting]
+        other = np.array("'other'") if array.dtype.kind == "U" else np.full_like(array, 7)
+        wrong = other if array.size else np.ones((1,) * array.ndim)
+        assert_refuses(thing, before, before | {setting: wrong}, "saved with .* create it with the")
 
 
 class ArrayFinder(pickle.Pickler):

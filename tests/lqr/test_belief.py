@@ -188,30 +188,8 @@ def test_a_copy_is_independent_and_keeps_the_drawn_mode() -> None:
     twin = belief.copy()
     twin.observe(*history(1)[0])
     assert belief.count == 0
-    assert twin.last() is mode
     assert np.array_equal(belief.drawn, mode.K)
-
-
-@pytest.mark.parametrize("damage", ["factor", "noise", "count", "sampler/diagonal", "costs/Q"])
-def test_a_damaged_state_is_refused_and_changes_nothing(damage: str) -> None:
-    belief = make()
-    for event in history(5):
-        belief.observe(*event)
-    belief.sample(Stream(0))
-    arrays = belief.save()
-    fresh = make()
-    before = fresh.save()
-    for wrong in (None, np.full((7, 7), np.nan), np.array("text")):
-        broken = dict(arrays)
-        if wrong is None:
-            del broken[damage]
-        else:
-            broken[damage] = wrong
-        with pytest.raises(IncompatibleState):
-            fresh.load(broken)
-        assert all(np.array_equal(before[name], fresh.save()[name]) for name in before)
-    fresh.load(arrays)
-    assert fresh.save().keys() == arrays.keys()
+    assert np.array_equal(twin.drawn, mode.K)
 
 
 def stable_only_belief(mean: float, tries: int = 100) -> SystemBelief:

@@ -261,7 +261,7 @@ def test_a_regulator_with_other_settings_refuses_the_saved_state(name: str, valu
     saved = problem(**settings).agent().save()
     other = problem(**settings | {name: value}).agent()
     before = other.save()
-    with pytest.raises(IncompatibleState, match=f"saved with {name} .*the same {name}"):
+    with pytest.raises(IncompatibleState, match=f"saved with {name} .*the same `{name}`"):
         other.load(saved)
     assert all(np.array_equal(before[key], other.save()[key]) for key in before)
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from bayescontrol._arrays import Arrays
 from bayescontrol._support.names import Names
-from bayescontrol._support.values import pack, require_arrays, unpack
+from bayescontrol._support.saved import require_arrays
+from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import IncompatibleState, UnknownAction
 from bayescontrol.mdp.table import read_step
 

@@ -32,7 +32,8 @@ from benchmarks.arena.agents.average_reward import (
 from benchmarks.arena.agents.declared_model import DeclaredModel
 
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol._support.values import format_text, require_arrays
+from bayescontrol._support.saved import require_arrays
+from bayescontrol._support.values import format_text
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleObservation,

@@ -5,17 +5,18 @@
 Each regression is stored as a triangular R_j and a vector z_j.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, FloatArray
-from bayescontrol._support.values import require_shapes, require_triangular
+from bayescontrol._arrays import FloatArray
+from bayescontrol._support.saved import Array, Copied, Saved, damaged, declare, require_triangular
 from bayescontrol.errors import IncompatibleState
 
 
-class Regressions:
+class Regressions(Saved):
     """The posteriors of N weight vectors with d features; `R` and `z` describe the prior.
 
     >>> one = Regressions(np.eye(2)[None], np.zeros((1, 2)))
@@ -24,6 +25,14 @@ class Regressions:
     (array([1.5, 0. ]), array([[2., 0.],
            [0., 1.]]))
     """
+
+    saved_fields = declare(
+        Array("factor", "R", shape=(None, "features", "features")),
+        Array("target", "z", shape=(None, "features")),
+        Array("prior_factor", lambda fit: fit._prior[0], shape=(None, "features", "features")),
+        Array("prior_target", lambda fit: fit._prior[1], shape=(None, "features")),
+        Copied("v"),
+    )
 
     def __init__(self, R: FloatArray, z: FloatArray) -> None:
         self._prior = R, z
@@ -81,28 +90,10 @@ class Regressions:
             z[j] = self.v
         self.R, self.z = R, z
 
-    def save(self) -> Arrays:
-        """Return the named arrays `factor` (R), `target` (z), `prior_factor`, `prior_target`."""
-        arrays = zip(_NAMES, (self.R, self.z, *self._prior), strict=True)
-        return {name: array.copy() for name, array in arrays}
-
-    def from_arrays(self, arrays: Arrays, count: int) -> "Regressions":
-        """Return the `count` regressions that were saved, with as many features as these.
-
-        Raise IncompatibleState if the arrays are invalid.
-        """
-        d, (factor, target, prior_factor, prior_target) = self.features, _NAMES
-        require_triangular(arrays, dict.fromkeys((factor, prior_factor), (count, d, d)))
-        require_shapes(arrays, dict.fromkeys((target, prior_target), (count, d)))
-        clone = Regressions(arrays[prior_factor].copy(), arrays[prior_target].copy())
-        clone.R, clone.z = arrays[factor].copy(), arrays[target].copy()
-        return clone
-
-    def copy(self) -> "Regressions":
-        """Return an independent copy."""
-        clone = Regressions(*self._prior)
-        clone.R, clone.z = self.R.copy(), self.z.copy()
-        return clone
-
-
-_NAMES = ("factor", "target", "prior_factor", "prior_target")
+    def _check_state(self, new: SimpleNamespace) -> None:
+        require_triangular("factor", new.R)
+        require_triangular("prior_factor", new.prior_factor)
+        sizes = {len(v) for v in (new.R, new.z, new.prior_factor, new.prior_target)}
+        if len(sizes) > 1:
+            raise damaged(f"arrays for {sorted(sizes)} regressions: expected the same number")
+        new._prior = new.prior_factor, new.prior_target

@@ -9,7 +9,7 @@ renamed: `format_name` and `format_text`.
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import Arrays
 from bayescontrol.errors import IncompatibleState, MissingCapability
 
 NUMERIC = "biufc"
@@ -50,45 +49,6 @@ def unpack(array: npt.NDArray[Any]) -> Any:
         return ast.literal_eval(array.item())
     except (ValueError, SyntaxError, TypeError):
         raise IncompatibleState(f"{str(array)[:80]!r} is not a saved literal") from None
-
-
-def require_arrays(arrays: Any, names: Iterable[str], what: str = "state") -> None:
-    """Raise `IncompatibleState` unless `arrays` is a mapping with these names, as from `save`."""
-    if not isinstance(arrays, Mapping):
-        raise IncompatibleState(
-            f"the saved {what} {arrays!r} is not a mapping of arrays as returned by `save`"
-        )
-    missing = set(names) - arrays.keys()
-    if missing:
-        raise IncompatibleState(f"the saved {what} lacks the arrays {sorted(missing)}")
-
-
-def part_of(arrays: Arrays, prefix: str) -> Arrays:
-    """Return the saved arrays whose names begin with the prefix, and drop the prefix."""
-    return {n.removeprefix(prefix): v for n, v in arrays.items() if n.startswith(prefix)}
-
-
-def require_shapes(
-    arrays: Any, shapes: Mapping[str, tuple[int, ...]], dtype: type = np.float64
-) -> None:
-    """Raise `IncompatibleState` unless these arrays exist, fit their shapes and are finite."""
-    require_arrays(arrays, shapes)
-    for name, shape in shapes.items():
-        array = arrays[name]
-        if array.shape != shape or array.dtype != dtype or not np.isfinite(array).all():
-            raise IncompatibleState(
-                f"the saved array {name!r} is {array.dtype}{list(array.shape)}: expected finite "
-                f"{np.dtype(dtype)}{list(shape)}"
-            )
-
-
-def require_triangular(arrays: Any, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise `IncompatibleState` unless these arrays are upper triangular, with a diagonal > 0."""
-    require_shapes(arrays, shapes)
-    for name in shapes:
-        positive = np.diagonal(arrays[name], axis1=-2, axis2=-1) > 0.0
-        if np.tril(arrays[name], -1).any() or not positive.all():
-            raise IncompatibleState(f"the saved array {name!r} is not a triangular factor")
 
 
 def format_name(cls: type, default: str) -> str:

@@ -18,7 +18,7 @@ against σ; if σ = 0, the loss grows with every step.
 
 import math
 from collections.abc import Iterator
-from copy import copy
+from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -26,14 +26,14 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import (
     ArrayLike,
-    Arrays,
     FloatArray,
+    IntArray,
     as_integer,
     as_numbers,
     require_between,
 )
 from bayescontrol._mode_queries import has, is_mode_array
-from bayescontrol._support.values import part_of, require_arrays
+from bayescontrol._support.saved import Array, Fixed, Part, Saved, damaged, declare
 from bayescontrol.alarms.predictors import Predictor
 from bayescontrol.beliefs.finite import FiniteBelief, finite_belief
 from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
@@ -74,11 +74,11 @@ def noise_floors(belief: Any, first: int = 0) -> Iterator[tuple[int, Any, bool]]
             yield m, mode, bool(noise.floor <= (1 + 1e-9) * SMALL_FLOOR * noise.std.min())
 
 
-def with_methods(predictor: Any, *names: str, error: type[Exception] = MissingCapability) -> Any:
-    """Return the predictor; raise `error` if it lacks one of these methods."""
+def with_methods(predictor: Any, *names: str) -> Any:
+    """Return the predictor; raise MissingCapability if it lacks one of these methods."""
     for name in names:
         if not hasattr(predictor, name):
-            raise error(
+            raise MissingCapability(
                 f"the predictor {predictor!r} has no {name}: add this method, or use "
                 "KrichevskyTrofimov(K) for K possible observations or LinearPredictor() for numbers"
             )
@@ -102,12 +102,12 @@ def log_prediction(predictor: Any, x: Any, a: Any, o: Any) -> float:
 ROUNDING: Final = 1e-6
 
 
-class WatchingAlarm:
+class WatchingAlarm(Saved):
     """Base class of the alarms: a clock, the evidence, and the agent that the alarm watches."""
 
-    # The names of the evidence and of the bound in saved arrays.
-    _evidence_name: ClassVar[str]
-    _bound_name: ClassVar[str]
+    saved_fields = declare(
+        Array("clock", lambda alarm: alarm._clock()),
+    )
     # Types of modes whose likelihood the alarm can bound if the noise has a large floor.
     _accepts_floors: ClassVar[tuple[type, ...]] = ()
 
@@ -220,31 +220,20 @@ class WatchingAlarm:
         """Return the number of modes as text; it is unknown before the first observation."""
         return counted(self._log_e.size, "mode") if self._log_e.size else "all modes"
 
-    def save(self) -> Arrays:
-        """Return named arrays for an exact `load`."""
-        return {
-            self._evidence_name: self._log_e.copy(),
-            self._bound_name: np.array(getattr(self, self._bound_name)),
-            # A step of -1 means that the alarm is not raised.
-            "clock": np.array([self.t, -1 if self.step is None else self.step]),
-        }
+    def _clock(self) -> IntArray:
+        """Return t and the step; a step of -1 means that the alarm is not raised."""
+        return np.array([self.t, -1 if self.step is None else self.step])
 
-    def _saved_evidence(self, arrays: Arrays) -> tuple[FloatArray, int, int | None]:
-        """Return the saved log-evidence, t and step; raise `IncompatibleState` if invalid."""
-        name, bound = self._bound_name, getattr(self, self._bound_name)
-        require_arrays(arrays, {self._evidence_name, name, "clock"}, "alarm")
-        log_e, clock = arrays[self._evidence_name], arrays["clock"]
-        if not np.array_equal(arrays[name], bound):
-            raise IncompatibleState(
-                f"the saved alarm has {name}={arrays[name]}, this one has {name}={bound:g}: load "
-                f"it into an alarm with the same {name}"
-            )
-        if log_e.ndim != 1 or log_e.dtype != np.float64 or np.isnan(log_e).any():
-            raise IncompatibleState(f"the saved alarm is damaged: its log-evidence is {log_e}")
-        if clock.shape != (2,) or clock.dtype.kind != "i" or not -1 <= clock[1] <= clock[0]:
-            raise IncompatibleState(f"the saved alarm is damaged: its [t, step] is {clock}")
-        t, step = clock.tolist()
-        return log_e.copy(), t, None if step < 0 else step
+    def _check_state(self, new: SimpleNamespace) -> None:
+        t, step = new.clock.tolist()
+        if not -1 <= step <= t:
+            raise damaged(f"[t, step] of the alarm is {new.clock}")
+        if np.isnan(new._log_e).any():
+            raise damaged(f"the log-evidence of the alarm is {new._log_e}")
+        new.t, new.step = t, None if step < 0 else step
+
+    def _after_copy(self) -> None:
+        self._watched = None
 
     def _status(self) -> str:
         bits = f"{self.evidence_bits:.3g}"
@@ -272,7 +261,11 @@ class Alarm(WatchingAlarm):
     Alarm(δ = 0.05, raised at step 7, now at 9, 6.57 bits against the best mode)
     """
 
-    _evidence_name, _bound_name = "log_e", "delta"
+    saved_fields = declare(
+        Fixed("delta"),
+        Array("log_e", "_log_e", shape=(None,), finite=False),
+        Part("predictor/", "predictor", in_place=True),
+    )
 
     def __init__(self, predictor: Predictor, delta: float) -> None:
         self.delta = require_between("delta", delta, 0.0, 1.0, ends="()")
@@ -362,26 +355,6 @@ class Alarm(WatchingAlarm):
     def log_evidence(self, modes: int) -> FloatArray:
         """Return a copy of ln E_t(m) for `modes` modes; it is 0 for modes that were added since."""
         return np.concatenate([self._log_e, np.zeros(modes - len(self._log_e))])
-
-    # -- state -----------------------------------------------------------------------------------
-
-    def save(self) -> Arrays:
-        """Return named arrays for an exact `load`."""
-        saved = with_methods(self.predictor, "save", "load").save()
-        return {f"predictor/{name}": array for name, array in saved.items()} | super().save()
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for an alarm with the same δ and a similar predictor."""
-        evidence = self._saved_evidence(arrays)
-        predictor = with_methods(self.predictor, "save", "load", error=IncompatibleState)
-        predictor.load(part_of(arrays, "predictor/"))
-        self._log_e, self.t, self.step = evidence
-
-    def copy(self) -> "Alarm":
-        """Return an independent copy."""
-        duplicate = copy(self)
-        duplicate.predictor, duplicate._watched = with_methods(self.predictor, "copy").copy(), None
-        return duplicate
 
     def __repr__(self) -> str:
         return f"Alarm(δ = {self.delta:g}, {self._status()} against the best mode)"

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, copy_if_array
+from bayescontrol._arrays import copy_if_array
 from bayescontrol._mode_queries import has, require_hashable
-from bayescontrol._support.values import part_of, require_arrays
+from bayescontrol._support.saved import Copied, Part, declare
 from bayescontrol.alarms.alarm import Alarm
 from bayescontrol.alarms.predictors import KrichevskyTrofimov, StudentPredictor
 from bayescontrol.alarms.restarted import RestartedAlarm
@@ -150,6 +150,12 @@ class Guarded(WrappedAgent):
     """
 
     format_name: ClassVar[str] = "Guarded"
+    #: The fallback is not saved.
+    saved_fields = declare(
+        Part("rule/", "agent", in_place=True),
+        Part("alarm/", "alarm", in_place=True),
+        Copied("on_alarm"),
+    )
 
     def __init__(
         self,
@@ -278,29 +284,8 @@ class Guarded(WrappedAgent):
         )
         return _run if compiles else None
 
-    # -- state -----------------------------------------------------------------------------------
-
-    def save(self) -> Arrays:
-        """Return named arrays of rule and alarm; the fallback is not saved."""
-        rule = {f"rule/{name}": array for name, array in self.agent.save().items()}
-        return rule | {f"alarm/{name}": array for name, array in self.alarm.save().items()}
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for an agent with the same parts and the same δ."""
-        require_arrays(arrays, ())
-        previous_alarm = self.alarm.save()
-        self.alarm.load(part_of(arrays, "alarm/"))
-        try:
-            self.agent.load(part_of(arrays, "rule/"))
-        except BaseException:
-            self.alarm.load(previous_alarm)
-            raise
-
-    def copy(self) -> "Guarded":
-        """Return an independent copy with the same `on_alarm` functions."""
-        return Guarded(
-            self.agent.copy(), self.alarm.copy(), self.fallback, on_alarm=list(self.on_alarm)
-        )
+    def _after_copy(self) -> None:
+        self.alarm.watch(self.agent)
 
     def __repr__(self) -> str:
         fallback = "" if self.fallback is None else f", fallback {self.fallback!r}"

@@ -16,22 +16,66 @@ numbers: each combination of names has its own regression.
 
 import math
 from collections.abc import Hashable, Iterator
-from copy import copy
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol._support.values import pack, require_arrays, require_shapes, unpack
-from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
+from bayescontrol._support.saved import (
+    Array,
+    Field,
+    Saved,
+    checked_array,
+    damaged,
+    declare,
+    require_arrays,
+)
+from bayescontrol._support.values import pack, unpack
+from bayescontrol.errors import BadEvidence, MissingCapability, counted
 
 #: Types that count as numbers; everything else is a name.
 NUMBER: Final = int | float | np.number
 
 
-class LinearPredictor:
+class _Regressions(Field):
+    """The triangles F and the numbers of rows of all keys; names must be plain values."""
+
+    copied = nested = True
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return the name of the list of keys, which determines the others."""
+        return ("keys",)
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the keys and their arrays."""
+        parts = self.value(owner)
+        keys = sorted(parts, key=repr)
+        arrays["keys"] = pack(keys, "the names of situations and actions")
+        for i, (F, n) in enumerate(parts[key] for key in keys):
+            arrays |= {f"factor/{i}": F.copy(), f"rows/{i}": n.copy()}
+
+    def read(self, owner: Any, arrays: Arrays) -> dict[Hashable, tuple[FloatArray, IntArray]]:
+        """Return the arrays by key."""
+        keys, places = unpack(arrays["keys"]), len(owner._used)
+        try:
+            sizes = [int(p) + int(d) for _, p, d in keys]
+        except (TypeError, ValueError):
+            raise damaged(f"the keys are {keys}") from None
+        require_arrays(
+            arrays, (f"{name}/{i}" for name in ("factor", "rows") for i in range(len(keys)))
+        )
+        return {
+            key: (
+                checked_array(arrays, f"factor/{i}", np.float64, (places, size, size)).copy(),
+                checked_array(arrays, f"rows/{i}", np.int64, (places,)).copy(),
+            )
+            for i, (key, size) in enumerate(zip(keys, sizes, strict=True))
+        }
+
+
+class LinearPredictor(Saved):
     """q(o | x, a, past) by Bayesian linear regression of o on (1, x, a); it needs no settings.
 
     `log_predict` returns None while there is no prediction. Use this predictor for modes that give
@@ -49,6 +93,11 @@ class LinearPredictor:
 
     #: q is a density.
     density: ClassVar[bool] = True
+    saved_fields = declare(
+        Array("used", "_used", shared=True),
+        Array("last", "_last", shape=(None,), shared=True),
+        _Regressions("parts", "_parts"),
+    )
 
     def __init__(self, starts: int = 1) -> None:
         self._used: IntArray = np.full(starts, -1)  # 0 for a place that is used, otherwise -1
@@ -90,39 +139,6 @@ class LinearPredictor:
         for F, n in self._parts.values():
             F[place], n[place] = 0.0, 0
             n[~used] = -1
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = copy(self)
-        clone._parts = {key: (F.copy(), n.copy()) for key, (F, n) in self._parts.items()}
-        return clone
-
-    def save(self) -> Arrays:
-        """Return named arrays; names of situations and actions must be plain values."""
-        keys = sorted(self._parts, key=repr)
-        names = pack(keys, "the names of situations and actions")
-        arrays = {"used": self._used.copy(), "last": self._last.copy(), "keys": names}
-        for i, (F, n) in enumerate(self._parts[key] for key in keys):
-            arrays |= {f"factor/{i}": F.copy(), f"rows/{i}": n.copy()}
-        return arrays
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for as many starts. An error changes nothing."""
-        require_arrays(arrays, {"used", "keys", "last"}, "predictor")
-        keys, starts = unpack(arrays["keys"]), len(self._used)
-        try:
-            sizes = [int(p) + int(d) for _, p, d in keys]
-        except (TypeError, ValueError):
-            raise IncompatibleState(f"the saved predictor has invalid keys: {keys}") from None
-        factors = {f"factor/{i}": (starts, size, size) for i, size in enumerate(sizes)}
-        rows = {f"rows/{i}": (starts,) for i in range(len(keys))}
-        require_shapes(arrays, factors | {"last": (arrays["last"].size,)})
-        require_shapes(arrays, rows | {"used": (starts,)}, np.int64)
-        self._used, self._last = arrays["used"].copy(), arrays["last"].copy()
-        self._parts = {
-            key: (arrays[factor].copy(), arrays[n].copy())
-            for key, factor, n in zip(keys, factors, rows, strict=True)
-        }
 
     def __repr__(self) -> str:
         observations = sum(int(n[0]) for _, n in self._parts.values())

@@ -10,19 +10,19 @@ are densities.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable
-from copy import copy
 from operator import index
-from typing import Any, ClassVar, Final, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray
-from bayescontrol._support.values import pack, require_arrays, unpack
-from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability, counted
+from bayescontrol._support.saved import Field, Fixed, Saved, checked_array, damaged, declare
+from bayescontrol._support.values import pack, unpack
+from bayescontrol.errors import BadEvidence, MissingCapability, counted
 
 #: (x, a) -> the key of the statistics that the predictor uses.
 Key: TypeAlias = Callable[[Any, Any], Hashable]
@@ -42,8 +42,41 @@ class Predictor(Protocol):
     def update(self, x: Any, a: Any, o: Any, /) -> None: ...
 
 
-class _Keyed(ABC):
+class _Rows(Field):
+    """The rows of all keys, which must be plain values, like situations."""
+
+    copied = nested = True
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return the names of the keys and the rows."""
+        return ("keys", "rows")
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the keys and the rows."""
+        by_key, first = self.value(owner), owner._new_row
+        keys = sorted(by_key, key=repr)
+        rows = np.array([by_key[key] for key in keys], first.dtype)
+        arrays["keys"] = pack(keys, "the list of a predictor's keys")
+        arrays["rows"] = rows.reshape(len(keys), *first.shape)
+
+    def read(self, owner: Any, arrays: Arrays) -> dict[Hashable, npt.NDArray[Any]]:
+        """Return the rows by key."""
+        keys, first = unpack(arrays["keys"]), owner._new_row
+        if not isinstance(keys, list):
+            raise damaged(f"the keys are {keys!r}")
+        rows = checked_array(arrays, "rows", first.dtype, (len(keys), *first.shape))
+        if not owner._are_valid(rows):
+            raise damaged(f"the rows of the predictor are {rows}")
+        return dict(zip(keys, rows.copy(), strict=True))
+
+
+class _Keyed(Saved):
     """Base class: one row of statistics per key; `new_row` is the row of a new key."""
+
+    saved_fields = declare(
+        Fixed("start", "_new_row", setting="observations or prior"),
+        _Rows("rows", "_rows"),
+    )
 
     def __init__(self, new_row: npt.NDArray[Any], key: Key | None) -> None:
         if key is not None and not callable(key):
@@ -66,42 +99,9 @@ class _Keyed(ABC):
     def _row(self, key: Hashable) -> npt.NDArray[Any]:
         return self._rows.get(key, self._new_row)
 
-    def save(self) -> Arrays:
-        """Return named arrays; keys must be plain values, like situations."""
-        keys = sorted(self._rows, key=repr)
-        rows = [self._rows[key] for key in keys]
-        return {
-            "start": self._new_row.copy(),
-            "keys": pack(keys, "the list of a predictor's keys"),
-            "rows": np.array(rows, self._new_row.dtype).reshape(len(rows), *self._new_row.shape),
-        }
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for a predictor with the same settings."""
-        require_arrays(arrays, {"start", "keys", "rows"}, "predictor")
-        start, rows, keys = arrays["start"], arrays["rows"], unpack(arrays["keys"])
-        if start.dtype != self._new_row.dtype or not np.array_equal(start, self._new_row):
-            raise IncompatibleState(
-                f"the saved predictor starts each key with {start}, this one with "
-                f"{self._new_row}: use the observations and the prior of the saved predictor"
-            )
-        if not isinstance(keys, list) or rows.shape != (len(keys), *start.shape):
-            raise IncompatibleState(
-                f"the saved predictor is damaged: rows of shape {rows.shape} do not fit its keys"
-            )
-        if rows.dtype != start.dtype or not self._are_valid(rows):
-            raise IncompatibleState("the saved predictor is damaged: its rows are invalid")
-        self._rows = dict(zip(keys, rows.copy(), strict=True))
-
     @abstractmethod
     def _are_valid(self, rows: npt.NDArray[Any]) -> bool:
         """Return whether all rows are possible statistics of this predictor."""
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        duplicate = copy(self)
-        duplicate._rows = {key: row.copy() for key, row in self._rows.items()}
-        return duplicate
 
 
 class KrichevskyTrofimov(_Keyed):
@@ -119,6 +119,9 @@ class KrichevskyTrofimov(_Keyed):
 
     #: q is a probability.
     density: ClassVar[bool] = False
+    saved_fields = declare(
+        Fixed("observations", lambda predictor: list(predictor.observations)),
+    )
 
     def __init__(self, observations: int | Iterable[Any], key: Key | None = None) -> None:
         try:
@@ -186,17 +189,6 @@ class KrichevskyTrofimov(_Keyed):
 
     def _are_valid(self, rows: npt.NDArray[Any]) -> bool:
         return bool((rows >= 0).all() and (rows[:, :-1].sum(1) == rows[:, -1]).all())
-
-    def save(self) -> Arrays:
-        """Return named arrays; observations and keys must be plain values."""
-        return super().save() | {"observations": pack(list(self.observations), "the observations")}
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for a predictor of the same observations."""
-        require_arrays(arrays, {"observations"}, "predictor")
-        if (saved := unpack(arrays["observations"])) != list(self.observations):
-            raise IncompatibleState(f"the saved predictor has different observations: {saved}")
-        super().load(arrays)
 
     def __repr__(self) -> str:
         size = counted(len(self.observations), "observation")

@@ -33,8 +33,8 @@ N(o; f, σ² + φ²) √(1 + φ²/σ²), which is not smaller and needs no secon
 
 import itertools
 import math
-from copy import copy
-from typing import Any, Final, Self
+from types import SimpleNamespace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -49,14 +49,25 @@ from bayescontrol._arrays import (
     require_between,
 )
 from bayescontrol._mode_queries import observed_part
-from bayescontrol._support.values import part_of, require_arrays, require_shapes
+from bayescontrol._support.saved import (
+    Array,
+    Copied,
+    Fixed,
+    Part,
+    Saved,
+    damaged,
+    declare,
+    part_of,
+    require_arrays,
+    with_prefix,
+)
 from bayescontrol.alarms.alarm import WatchingAlarm, log_prediction, noise_floors, with_methods
 from bayescontrol.alarms.linear_predictor import LinearPredictor
 from bayescontrol.alarms.predictors import Predictor
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.weights import Floor
-from bayescontrol.errors import IncompatibleState, MissingCapability, counted
+from bayescontrol.errors import MissingCapability, counted
 from bayescontrol.simulators.mode import SimulatorMode
 
 #: A start s = 2^l · odd is held until it has this number of observations, times 2^l.
@@ -65,8 +76,12 @@ LIFETIME: Final = 8
 EXACT: Final = 1e6
 
 
-class PredictorCopies:
+class PredictorCopies(Saved):
     """Copies of a predictor, one for each start, with the methods of a `LinearPredictor`."""
+
+    saved_fields = declare(
+        Copied("_copies", nested=True),
+    )
 
     def __init__(self, predictor: Any, starts: int) -> None:
         self._fresh = with_methods(predictor, "log_predict", "update", "copy").copy()
@@ -90,26 +105,19 @@ class PredictorCopies:
         self._copies[place] = self._fresh.copy()
         self._copies = {i: predictor for i, predictor in self._copies.items() if used[i]}
 
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = copy(self)
-        clone._copies = {place: predictor.copy() for place, predictor in self._copies.items()}
-        return clone
-
     def save(self) -> Arrays:
         """Return the arrays of every copy."""
         arrays: Arrays = {"used": np.array(sorted(self._copies), np.int64)}
         for place, predictor in self._copies.items():
             saved = with_methods(predictor, "save", "load").save()
-            arrays |= {f"{place}/{name}": array for name, array in saved.items()}
+            arrays |= with_prefix(f"{place}/", saved)
         return arrays
 
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned. An error changes nothing."""
-        require_arrays(arrays, {"used"}, "predictor")
+        require_arrays(arrays, {"used"})
         copies = {place: self._fresh.copy() for place in arrays["used"].tolist()}
         for place, predictor in copies.items():
-            with_methods(predictor, "save", "load", error=IncompatibleState)
             predictor.load(part_of(arrays, f"{place}/"))
         self._copies = copies
 
@@ -131,7 +139,13 @@ class RestartedAlarm(WatchingAlarm):
     RestartedAlarm(mean time 1000, raised at step 92, now at 100, 18.1 bits, 22 starts)
     """
 
-    _evidence_name, _bound_name = "log_m", "mean_time"
+    saved_fields = declare(
+        Fixed("mean_time"),
+        Array("log_m", "_log_e", shape=(None,), finite=False),
+        Array("starts", "_starts"),
+        Array("log_r", "_log_r", shape=("starts", None), finite=False),
+        Part("bank/", "_bank"),
+    )
     _accepts_floors = (SimulatorMode,)
 
     def __init__(
@@ -245,35 +259,13 @@ class RestartedAlarm(WatchingAlarm):
         self._starts[0] = self.t + 1
         self._bank.restart(0, self._starts > 0)
 
-    # -- state -----------------------------------------------------------------------------------
-
-    def save(self) -> Arrays:
-        """Return named arrays for an exact `load`."""
-        bank = {f"bank/{name}": array for name, array in self._bank.save().items()}
-        starts = {"log_r": self._log_r.copy(), "starts": self._starts.copy()}
-        return bank | super().save() | starts
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for an alarm with the same settings and predictor."""
-        require_arrays(arrays, {"log_r"}, "alarm")
-        log_m, t, step = self._saved_evidence(arrays)
-        require_shapes(arrays, {"starts": self._starts.shape}, np.int64)
-        starts, log_r = arrays["starts"], arrays["log_r"]
-        if starts.min() < 0 or starts.max() != t + 1:
-            raise IncompatibleState(f"the saved alarm is damaged: its starts are {starts}")
-        shape = (len(starts), len(log_m))
-        if log_r.shape != shape or log_r.dtype != np.float64 or np.isnan(log_r).any():
-            raise IncompatibleState(f"the saved alarm is damaged: its log_r is {log_r}")
-        self._bank.load(part_of(arrays, "bank/"))
-        self._starts, self._log_r = starts.copy(), log_r.copy()
-        self._log_e, self.t, self.step = log_m, t, step
-
-    def copy(self) -> "RestartedAlarm":
-        """Return an independent copy."""
-        clone = copy(self)
-        clone._watched, clone._bank = None, self._bank.copy()
-        clone._starts, clone._log_r = self._starts.copy(), self._log_r.copy()
-        return clone
+    def _check_state(self, new: SimpleNamespace) -> None:
+        super()._check_state(new)
+        starts, log_r = new._starts, new._log_r
+        if starts.min() < 0 or starts.max() != new.t + 1:
+            raise damaged(f"the starts of the alarm are {starts}")
+        if log_r.shape[1] != len(new._log_e) or np.isnan(log_r).any():
+            raise damaged(f"log_r of the alarm is {log_r}")
 
     def __repr__(self) -> str:
         starts = counted(int((self._starts > 0).sum()), "start")

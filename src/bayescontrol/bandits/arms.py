@@ -10,15 +10,17 @@ compared by their logarithms or log-odds (see `kernels.arms`). Remaining ties ar
 """
 
 from collections.abc import Hashable, Sequence
+from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.values import distinct_texts, format_text, require_arrays
+from bayescontrol._support.saved import Array, Copied, Fixed, damaged, declare
+from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.family import (
     BestArm,
@@ -28,7 +30,7 @@ from bayescontrol.bandits.family import (
     same_family,
 )
 from bayescontrol.bandits.roster import HasArms, Roster
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, MissingCapability
+from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import StreamLike, state_of
 
@@ -132,6 +134,13 @@ class ArmsBelief(HasArms[MeanRewards]):
     #: The arms do not depend on the situation. Subclasses declare it again.
     context_free: ClassVar[bool] = True
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
+    saved_fields = declare(
+        Fixed("family", lambda belief: format_text(belief.family)),
+        Array("prior", "_prior", shape=(None, None), finite=False, shared=True),
+        Array("rows", "_rows", shape=(None, None), finite=False),
+        Array("drawn", lambda belief: belief._saved_mode(), shape=..., finite=False),
+        *map(Copied, ("_drawn", "_undrawn", "_logs", "_cache", "_last")),
+    )
 
     def __init__(
         self,
@@ -402,45 +411,23 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     # -- saving, merging, copying ----------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Named arrays; `load` restores them bit for bit."""
-        return {
-            **self._roster.save(),
-            "family": np.array(format_text(self.family)),
-            "prior": self._prior.copy(),
-            "rows": self._rows.copy(),
-            "drawn": self._saved_mode(),
-        }
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore a saved state with its arms; the family must be the same."""
-        require_arrays(arrays, {"family", "prior", "rows", "drawn"})
-        if str(arrays["family"]) != format_text(self.family):
-            raise IncompatibleState(
-                f"the state was saved for {arrays['family']}, this belief has {self.family!r}"
-            )
-        roster = Roster.from_arrays(arrays)
-        size = len(roster.labels)
-        try:
-            prior = self.family.rows(arrays["prior"], size)
-            rows = self.family.rows(arrays["rows"], size)
-        except (InvalidPrior, TypeError, ValueError) as error:
-            raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        self._require_same_priors(roster, prior)
-        last = as_numbers(arrays["drawn"], "the saved array 'drawn'", IncompatibleState)
+    def _check_state(self, new: SimpleNamespace) -> None:
+        roster, size, last = new._roster, len(new._roster.labels), new.drawn
+        new._prior = self.family.rows(new._prior, size)
+        new._rows = self.family.rows(new._rows, size)
+        self._require_same_priors(roster, new._prior)
         # One mean per arm; NaN marks an arm without a drawn mean; empty: no mode was drawn yet.
         means, logs = last if last.ndim == 2 and len(last) == 2 else (last, None)
         drawn_arms = np.flatnonzero(~np.isnan(means))
-        damaged = means.shape not in ((0,), (size,)) or (last.size > 0 and not drawn_arms.size)
-        if damaged or (logs is not None and np.isnan(logs[drawn_arms]).any()):
-            raise IncompatibleState(
-                f"the saved state is damaged: 'drawn' is {last}, expected the means of {size} arms"
-            )
-        self._roster, self._prior, self._rows = roster, prior, rows
-        self._refresh()
+        is_damaged = means.shape not in ((0,), (size,)) or (last.size > 0 and not drawn_arms.size)
+        if is_damaged or (logs is not None and np.isnan(logs[drawn_arms]).any()):
+            raise damaged(f"'drawn' is {last}, expected the means of {size} arms")
         names = [roster.labels[j] for j in drawn_arms.tolist()]
         logs = None if logs is None else logs[drawn_arms]
-        self._last = MeanRewards(names, means[drawn_arms], logs) if names else None
+        new._last = MeanRewards(names, means[drawn_arms], logs) if names else None
+
+    def _after_load(self) -> None:
+        self._refresh()
 
     def _require_same_priors(self, roster: Roster, prior: FloatArray) -> None:
         """Raise IncompatibleState unless the state has this belief's arms with the same priors."""
@@ -467,23 +454,6 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._rows = self.family.merged(self._prior, self._rows, other._rows)
         self._roster.add_pulls(other._roster.counts)
         self._refresh()
-
-    def copy(self) -> "ArmsBelief":
-        """Return an independent copy."""
-        clone = ArmsBelief.__new__(type(self))
-        if type(self) is not ArmsBelief:  # it may have more attributes
-            clone.__dict__.update(self.__dict__)
-        # One by one: attributes of an object are found faster if nobody has read its `__dict__`.
-        clone.family, clone._prior = self.family, self._prior  # never change in place
-        clone._screening, clone._needs_logs = self._screening, self._needs_logs
-        clone._last = self._last
-        clone._roster, clone._rows = self._roster.copy(), self._rows.copy()
-        clone._drawn, clone._undrawn = self._drawn.copy(), self._undrawn.copy()
-        clone._logs = self._logs.copy()
-        clone._cache = None if self._cache is None else self._cache.copy()
-        if self._last is not None:
-            clone._last = self._last.copy()
-        return clone
 
     def _repr_html_(self) -> str:
         return summary_html(self)

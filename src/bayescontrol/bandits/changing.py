@@ -7,13 +7,15 @@ the arms are independent.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Self
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol._support.values import distinct_texts, part_of
+from bayescontrol._support.saved import Parts, damaged, declare
+from bayescontrol._support.values import distinct_texts
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
@@ -21,7 +23,7 @@ from bayescontrol.bandits.regression import Prior
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event
 from bayescontrol.beliefs.changing_problem import Changing
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior
+from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.protocols import MISSING, PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
@@ -214,7 +216,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         self._roster.add_pulls(np.bincount(actions, minlength=len(prior)).tolist())
         self._drawn_from = None
 
-    # -- adding and retiring arms, saving, copying ---------------------------------------------
+    # -- adding and retiring arms --------------------------------------------------------------
 
     def add(self, arm: Hashable, prior: Prior = None) -> None:
         """Add an arm: in every segment it has its prior, as if it had never been pulled.
@@ -259,21 +261,9 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         self._roster.retire(arm)
         self._drawn_from = None
 
-    def save(self) -> Arrays:
-        """As `ChangePointBelief.save`, with the active arms."""
-        return {**super().save(), **self._roster.save()}
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned."""
-        roster = self.saved_roster(arrays)
-        super().load(arrays)
-        self._roster = roster
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = super().copy()
-        clone._roster = self._roster.copy()
-        return clone
+    def _check_state(self, new: SimpleNamespace) -> None:
+        self.require_same_arms(new._roster)
+        super()._check_state(new)
 
 
 class PerArmBelief(HasArms[Any]):
@@ -288,6 +278,10 @@ class PerArmBelief(HasArms[Any]):
     >>> {a: round(p, 2) for a, p in belief.expected().items()}  # red has stopped paying
     {'red': 0.13, 'blue': 0.97}
     """
+
+    saved_fields = declare(
+        Parts("", "_parts"),
+    )
 
     format_name: ClassVar[str] = "PerArmBelief"
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
@@ -440,27 +434,13 @@ class PerArmBelief(HasArms[Any]):
         """Raise IncompatibleState: the belief depends on the order of the observations."""
         self._parts[0].merge(other)
 
-    def save(self) -> Arrays:
-        """Return the state as named arrays."""
-        parts = enumerate(part.save() for part in self._parts)
-        arrays = {f"{j}/{name}": v for j, saved in parts for name, v in saved.items()}
-        return {**arrays, **self._roster.save()}
+    def _check_state(self, new: SimpleNamespace) -> None:
+        self.require_same_arms(new._roster)
+        if len({part.open_decisions for part in new._parts}) > 1:
+            raise damaged("its arms differ in open decisions")
 
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned."""
-        roster, parts = self.saved_roster(arrays), [part.copy() for part in self._parts]
-        for j, part in enumerate(parts):
-            part.load(part_of(arrays, f"{j}/"))
-        if len({part.open_decisions for part in parts}) > 1:
-            raise IncompatibleState("the saved state is damaged: its arms differ in open decisions")
-        self._parts, self._roster = parts, roster
+    def _after_load(self) -> None:
         self._last = self._joint_mode()
-
-    def copy(self) -> "PerArmBelief":
-        """Return an independent copy."""
-        clone = PerArmBelief([part.copy() for part in self._parts])
-        clone._roster, clone._last = self._roster.copy(), self._last
-        return clone
 
     def __repr__(self) -> str:
         return f"PerArmBelief({len(self)} arms, decision {self.decision})"

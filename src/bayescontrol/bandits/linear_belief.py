@@ -15,6 +15,7 @@ other value will do, as in `agent(start=0)`.
 import math
 from collections.abc import Callable, Hashable, Sequence
 from copy import copy
+from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -24,7 +25,8 @@ from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.regressions import Regressions
-from bayescontrol._support.values import distinct_texts, format_text, part_of, require_arrays
+from bayescontrol._support.saved import Array, Fixed, Part, damaged, declare
+from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.regression import (
     LARGEST,
@@ -101,6 +103,11 @@ class LinearBelief(HasArms[LinearWeights]):
         "mean weight of a feature",
         "score by feature",
         "Rewards depend on the situation: the weights are shown instead.",
+    )
+    saved_fields = declare(
+        Fixed("link", lambda belief: format_text(belief.link)),
+        Part("", "_posteriors"),
+        Array("drawn", lambda belief: belief._saved_draw(), shape=(None, "features"), finite=False),
     )
 
     def __init__(
@@ -294,32 +301,23 @@ class LinearBelief(HasArms[LinearWeights]):
 
     # -- saving, merging, copying ----------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Named arrays; `load` restores them bit for bit."""
-        return {
-            **self._roster.save(),
-            **self._posteriors.save(),
-            "link": np.array(format_text(self.link)),
-            "drawn": np.empty((0, self.features)) if self._last is None else self.drawn,
-        }
+    def _saved_draw(self) -> FloatArray:
+        """Return the weights drawn last, one row per arm; no rows if nothing was drawn."""
+        return np.empty((0, self.features)) if self._last is None else self.drawn
 
-    def load(self, arrays: Arrays) -> None:
-        """Restore a saved state with its arms; the link must be the same."""
-        require_arrays(arrays, {"link", "drawn"})
-        saved, ours = str(arrays["link"]), format_text(self.link)
-        if saved != ours:
-            raise IncompatibleState(f"the state was saved for {saved}, this belief has {ours}")
-        roster = Roster.from_arrays(arrays)
-        posteriors = self._posteriors.from_arrays(arrays, len(roster.labels))
-        # One row per arm; NaN marks an arm without drawn weights; no rows: nothing was drawn yet.
-        drawn = np.array(arrays["drawn"], np.float64)
+    def _check_state(self, new: SimpleNamespace) -> None:
+        labels, drawn = new._roster.labels, new.drawn
+        if len(new._posteriors) != len(labels):
+            raise damaged(f"{len(new._posteriors)} posteriors for {len(labels)} arms")
+        # NaN marks an arm without drawn weights.
         drawn_arms = np.flatnonzero(~np.isnan(drawn).any(-1))
-        rows, has_draw = len(roster.labels) if drawn.size else 0, drawn_arms.size > 0
-        if drawn.shape != (rows, self.features) or (rows and not has_draw):
-            raise IncompatibleState(f"the saved state is damaged: the drawn weights are {drawn}")
-        self._roster, self._posteriors = roster, posteriors
-        names = [roster.labels[j] for j in drawn_arms.tolist()]
-        self._last = LinearWeights(names, drawn[drawn_arms]) if has_draw else None
+        if len(drawn) and (len(drawn) != len(labels) or not drawn_arms.size):
+            raise damaged(f"the drawn weights are {drawn}")
+        names = [labels[j] for j in drawn_arms.tolist()]
+        new._last = LinearWeights(names, drawn[drawn_arms]) if names else None
+
+    def _after_copy(self) -> None:
+        self._last = copy(self._last)
 
     def merge(self, other: "LinearBelief") -> None:
         """Add the evidence of `other`; the prior counts once."""
@@ -337,13 +335,6 @@ class LinearBelief(HasArms[LinearWeights]):
         self._posteriors.merge(other._posteriors)
         self._roster.add_pulls(other._roster.counts)
 
-    def copy(self) -> "LinearBelief":
-        """Return an independent copy."""
-        clone = copy(self)
-        clone._roster, clone._posteriors = self._roster.copy(), self._posteriors.copy()
-        clone._last = copy(self._last)
-        return clone
-
     def _repr_html_(self) -> str:
         return summary_html(self)
 
@@ -356,8 +347,6 @@ class LinearBelief(HasArms[LinearWeights]):
 
 #: φ(x, a): the features of an arm in a context.
 FeatureMap: TypeAlias = Callable[[Any, Any], ArrayLike]
-
-_SHARED = "shared/"
 
 
 def _features(phi: FeatureMap, x: Any, a: Any, d: int) -> FloatArray:
@@ -400,6 +389,19 @@ class SharedWeights:
         return [a for a, s in scores.items() if s == highest]
 
 
+class _SingleArm(Part):
+    """The belief about the shared weights; its array `drawn` has no prefix."""
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the arrays of the belief."""
+        super().save(owner, arrays)
+        arrays["drawn"] = arrays.pop(f"{self.name}drawn")
+
+    def read(self, owner: Any, arrays: Arrays) -> Any:
+        """Return a belief with the saved state."""
+        return super().read(owner, {**arrays, f"{self.name}drawn": arrays["drawn"]})
+
+
 class SharedLinearBelief(HasArms[SharedWeights]):
     """P(w | âo_<t) for one weight vector under a link.
 
@@ -414,6 +416,9 @@ class SharedLinearBelief(HasArms[SharedWeights]):
     """
 
     format_name: ClassVar[str] = "SharedLinearBelief"
+    saved_fields = declare(
+        _SingleArm("shared/", "_single_arm"),
+    )
     #: `sample` changes nothing but the saved array "drawn". Subclasses declare it again.
     stateless_draws: ClassVar[bool] = True
 
@@ -517,12 +522,14 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         """The number of rewards observed."""
         return self._single_arm.count
 
-    def _restore_last(self) -> None:
+    def _after_load(self) -> None:
         """Rebuild the mode drawn last from the weights drawn last."""
         drawn = self._single_arm.last()
         self._last = None
         if drawn is not None:
             self._last = SharedWeights(self.arms, self.phi, drawn.weights[0].copy())
+
+    _after_copy = _after_load
 
     def add(self, arm: Hashable) -> None:
         """Add an arm; the posterior of w applies to it."""
@@ -546,24 +553,6 @@ class SharedLinearBelief(HasArms[SharedWeights]):
 
     # -- saving, merging, copying ----------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Named arrays; `load` restores them bit for bit."""
-        inner = self._single_arm.save()
-        drawn = inner.pop("drawn")
-        return {
-            **self._roster.save(),
-            **{_SHARED + name: array for name, array in inner.items()},
-            "drawn": drawn,
-        }
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore a saved state with its arms."""
-        require_arrays(arrays, {"drawn"})
-        roster, single_arm = Roster.from_arrays(arrays), self._single_arm.copy()
-        single_arm.load(part_of(arrays, _SHARED) | {"drawn": arrays["drawn"]})
-        self._roster, self._single_arm = roster, single_arm
-        self._restore_last()
-
     def merge(self, other: "SharedLinearBelief") -> None:
         """Add the evidence of `other`; the prior counts once."""
         if not isinstance(other, SharedLinearBelief):
@@ -572,13 +561,6 @@ class SharedLinearBelief(HasArms[SharedWeights]):
             raise IncompatibleState(f"cannot merge {other!r}: its arms differ")
         self._single_arm.merge(other._single_arm)
         self._roster.add_pulls(other._roster.counts)
-
-    def copy(self) -> "SharedLinearBelief":
-        """Return an independent copy."""
-        clone = copy(self)
-        clone._roster, clone._single_arm = self._roster.copy(), self._single_arm.copy()
-        clone._restore_last()
-        return clone
 
     def __repr__(self) -> str:
         return (

@@ -6,20 +6,20 @@ A retired arm keeps its index and its posterior, so that it can be restored.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from operator import index
+from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from bayescontrol._arrays import Arrays, IntArray
+from bayescontrol._arrays import IntArray
 from bayescontrol._support.names import Names
-from bayescontrol._support.values import pack, require_arrays, unpack
+from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol.errors import IncompatibleState, UnknownArm
 
 M = TypeVar("M")
 
 
-class Roster:
+class Roster(Saved):
     """The arms of a belief; arms can be added, retired and restored.
 
     >>> roster = Roster(["red", "blue"])
@@ -28,6 +28,12 @@ class Roster:
     >>> roster.arms, roster.labels.place("green")
     (('blue', 'green'), 2)
     """
+
+    saved_fields = declare(
+        Plain("arms", lambda roster: list(roster.labels), "the list of arms"),
+        Array("active", shape=(None,), shared=True),
+        Array("pulls", "counts", shape=(None,)),
+    )
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
         self.labels = Names("arm", arms)
@@ -67,45 +73,24 @@ class Roster:
         """Count more rewards, a number for each arm."""
         self.counts = [n + more for n, more in zip(self.counts, pulls, strict=True)]
 
-    def save(self) -> Arrays:
-        """Return the named arrays `arms`, `active` and `pulls`."""
-        return {
-            "arms": pack(list(self.labels), "the names of the arms"),
-            "active": self.active.copy(),
-            "pulls": np.array(self.counts, np.int64),
-        }
+    def _check_state(self, new: SimpleNamespace) -> None:
+        new.labels, active = Names("arm", new.arms), new.active
+        is_sorted = active.size > 0 and np.array_equal(active, np.unique(active))
+        if not is_sorted or active[0] < 0 or active[-1] >= len(new.labels):
+            raise damaged(f"the active arms are {active}")
+        if len(new.counts) != len(new.labels) or min(new.counts) < 0:
+            raise damaged(f"the pulls are {new.counts}")
 
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> "Roster":
-        """Return the roster that was saved; raise IncompatibleState if the arrays are invalid."""
-        require_arrays(arrays, {"arms", "active", "pulls"})
-        try:
-            roster = cls(unpack(arrays["arms"]))
-            active = np.array([index(j) for j in arrays["active"]], np.int64)
-            counts = np.array([index(n) for n in arrays["pulls"]], np.int64)
-        except (UnknownArm, TypeError, ValueError) as error:
-            raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        # A new roster is all active: `roster.active` holds the indices of all arms.
-        all_exist = active.size > 0 and bool(np.isin(active, roster.active).all())
-        if not all_exist or not np.array_equal(active, np.unique(active)):
-            raise IncompatibleState(f"the saved state is damaged: the active arms are {active}")
-        if counts.shape != roster.active.shape or counts.min() < 0:
-            raise IncompatibleState(f"the saved state is damaged: the pulls are {counts}")
-        roster.counts = counts.tolist()
-        roster._activate(active)
-        return roster
-
-    def copy(self) -> "Roster":
-        """Return an independent copy."""
-        clone = Roster.__new__(Roster)
-        # Names and active arms are replaced, never changed in place.
-        clone.labels, clone.active, clone.arms = self.labels, self.active, self.arms
-        clone.counts = self.counts.copy()
-        return clone
+    def _after_load(self) -> None:
+        self._activate(self.active)
 
 
-class HasArms(Generic[M]):
+class HasArms(Saved, Generic[M]):
     """Base of beliefs over arms. Subclasses set `_roster`, and `_last` to the mode drawn last."""
+
+    saved_fields = declare(
+        Part("", "_roster"),
+    )
 
     _roster: Roster
     _last: M | None
@@ -137,16 +122,14 @@ class HasArms(Generic[M]):
         """Share the active arms of another belief with the same arms."""
         self._roster = roster
 
-    def saved_roster(self, arrays: Arrays) -> Roster:
-        """Return the saved roster; raise IncompatibleState if it has other arms."""
-        roster = Roster.from_arrays(arrays)
+    def require_same_arms(self, roster: Roster) -> None:
+        """Raise IncompatibleState if a saved roster has other arms."""
         if roster.labels != self._roster.labels:
             raise IncompatibleState(
                 f"the state was saved with the arms {list(roster.labels)}, this belief has "
                 f"{list(self.labels)}: create it with the same arms, or call add(arm, prior) for "
                 "each missing one before you load"
             )
-        return roster
 
     @property
     def pulls(self) -> dict[Any, int]:

@@ -12,18 +12,18 @@ There are two ways to combine it with an alarm: `Bumpless(Guarded(agent, …))` 
 fallback, while the fallback of `Guarded(Bumpless(agent, …))` acts immediately.
 """
 
-from copy import copy
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayescontrol._arrays import Arrays, as_integer
-from bayescontrol._support.values import pack, part_of, require_arrays, unpack
+from bayescontrol._arrays import IntArray, as_integer
+from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.seeding import StreamLike
 
 
-class WrappedAgent:
+class WrappedAgent(Saved):
     """An agent that wraps another agent and has the same belief, situation and mode."""
 
     agent: Any
@@ -72,6 +72,12 @@ class Bumpless(WrappedAgent):
     """
 
     format_name: ClassVar[str] = "Bumpless"
+    saved_fields = declare(
+        Part("agent/", "agent", in_place=True),
+        Array("blend", lambda agent: agent._blend()),
+        Plain("from", "_blend_start", "the input that is blended from"),
+        Plain("last", "_last", "the last input"),
+    )
 
     def __init__(self, agent: Any, steps: int) -> None:
         if not hasattr(agent, "belief"):
@@ -124,54 +130,46 @@ class Bumpless(WrappedAgent):
 
     # -- state ---------------------------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Return the state of the agent, with the prefix `agent/`, and of the blend, as arrays.
+    def _blend(self) -> IntArray:
+        """Return `steps`, the steps since the blend started and those of the mode in charge.
 
-        `blend` holds `steps`, the steps since the blend started and those of the mode in charge
-        (both at most `steps`), and whether the mode is unchanged since the last action. `from` is
-        the input at which the blend started, and `last` is the last input.
+        Both are at most `steps`. The last number is 1 if the mode has not changed since the last
+        action, otherwise 0.
         """
-        if not hasattr(self.agent, "save"):
-            raise MissingCapability(f"{self.agent!r} cannot be saved: it has no save and load")
-        arrays = {f"agent/{name}": array for name, array in self.agent.save().items()}
-        mode_unchanged = _is_same(self._acting_mode(), self._mode)
-        steps = self.steps, self._steps_since_change, self._steps_in_charge
-        arrays["blend"] = np.array([*steps, mode_unchanged])
-        arrays["from"] = pack(self._blend_start, "the input that is blended from")
-        arrays["last"] = pack(self._last, "the last input")
-        return arrays
+        unchanged = _is_same(self._acting_mode(), self._mode)
+        return np.array([self.steps, self._steps_since_change, self._steps_in_charge, unchanged])
 
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for an agent built from the same parts."""
-        require_arrays(arrays, {"blend", "from", "last"})
-        blend, blend_start, last = arrays["blend"], *(unpack(arrays[n]) for n in ("from", "last"))
-        is_valid = blend.shape == (4,) and blend.dtype.kind == "i"
-        if not is_valid or not (0 <= blend[1] <= blend[0] and 1 <= blend[2] <= blend[0]):
-            raise IncompatibleState(f"the saved state is damaged: the array 'blend' is {blend}")
-        steps, steps_since_change, steps_in_charge, mode_unchanged = (int(n) for n in blend)
+    def _check_state(self, new: SimpleNamespace) -> None:
+        steps, since_change, in_charge, unchanged = new.blend.tolist()
+        if not (0 <= since_change <= steps and 1 <= in_charge <= steps):
+            raise damaged(f"the array 'blend' is {new.blend}")
         if steps != self.steps:
             raise IncompatibleState(
-                f"the saved agent has steps={steps}, this one has steps={self.steps}"
+                f"saved with steps={steps}, this agent has steps={self.steps}: create it with the "
+                "same `steps`"
             )
-        for name, u in (("from", blend_start), ("last", last)):
-            if (u is not None or steps_since_change < steps) and not _is_real(u):
-                raise IncompatibleState(f"the saved state is damaged: {name!r} is {u!r}")
-        self.agent.load(part_of(arrays, "agent/"))
-        self._blend_start, self._last = blend_start, last
-        self._steps_since_change, self._steps_in_charge = steps_since_change, steps_in_charge
-        self._mode = self._acting_mode() if mode_unchanged else None
+        for name, u in (("from", new._blend_start), ("last", new._last)):
+            if (u is not None or since_change < steps) and not _is_real(u):
+                raise damaged(f"{name!r} is {u!r}")
+        new._steps_since_change, new._steps_in_charge = since_change, in_charge
+        new._mode = _UNCHANGED if unchanged else None
 
-    def copy(self) -> "Bumpless":
+    def _after_load(self) -> None:
+        if self._mode is _UNCHANGED:
+            self._mode = self._acting_mode()
+
+    def copy(self) -> Self:
         """Return an independent copy."""
-        if not hasattr(self.agent, "copy"):
-            raise MissingCapability(f"{self.agent!r} cannot be copied: it has no copy()")
-        clone = copy(self)
-        clone.agent = self.agent.copy()
+        clone = super().copy()
         clone._mode = clone._acting_mode() if _is_same(self._acting_mode(), self._mode) else None
         return clone
 
     def __repr__(self) -> str:
         return f"Bumpless({self.agent!r}, steps={self.steps})"
+
+
+#: The mode has not changed since the last action.
+_UNCHANGED: Any = object()
 
 
 def _is_real(u: Any) -> bool:

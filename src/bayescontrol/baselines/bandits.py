@@ -16,8 +16,7 @@ The paper of the control rule prints α^-t, which grows with t; α^t is meant.
 """
 
 from collections.abc import Hashable, Sequence
-from copy import copy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,10 +30,11 @@ from bayescontrol._arrays import (
     require_between,
 )
 from bayescontrol._support.names import Names
-from bayescontrol._support.values import format_name, pack, require_arrays
+from bayescontrol._support.saved import Cache, Field, Fixed, Saved, checked_array, damaged, declare
+from bayescontrol._support.values import format_name
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import as_number
-from bayescontrol.errors import BadEvidence, IncompatibleState
+from bayescontrol.errors import BadEvidence
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
 
@@ -51,8 +51,37 @@ def counting_loop(agent: Any, environment: Any) -> Any:
     return _run if fits else None
 
 
-class ArmAgent:
+class _Counts(Field):
+    """The counts of an `ArmAgent`: an array for each of its `columns`."""
+
+    copied = True
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        columns: tuple[str, ...] = owner.columns
+        return columns
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the columns."""
+        arrays |= zip(owner.columns, self.value(owner).copy(), strict=True)
+
+    def read(self, owner: Any, arrays: Arrays) -> FloatArray:
+        """Return the counts, if they are possible."""
+        shape = self.value(owner).shape[1:]
+        columns = [checked_array(arrays, name, np.float64, shape) for name in owner.columns]
+        counts = np.array(columns)
+        if not owner._are_valid(counts):
+            raise damaged(f"the counts are {counts.tolist()}")
+        return counts
+
+
+class ArmAgent(Saved):
     """Base of agents that count the rewards of each arm, and save these counts."""
+
+    saved_fields = declare(
+        Fixed("arms", lambda agent: list(agent.arms)),
+        _Counts("counts", "_counts"),
+    )
 
     #: The names of the rows of counts in saved arrays.
     columns: ClassVar[tuple[str, ...]]
@@ -80,41 +109,9 @@ class ArmAgent:
         """Return n_j of every arm."""
         raise NotImplementedError
 
-    def _saved_settings(self) -> Arrays:
-        """Return the arrays that must be equal in the agents that save and load."""
-        raise NotImplementedError
-
     def _are_valid(self, counts: FloatArray) -> bool:
         """Return whether finite counts of the right shape are possible."""
         raise NotImplementedError
-
-    def save(self) -> Arrays:
-        """Return named arrays; `load` restores them bit for bit."""
-        counts = zip(self.columns, self._counts.copy(), strict=True)
-        return self._saved_settings() | dict(counts)
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore the state that `save` returned for an agent with the same settings."""
-        settings = self._saved_settings()
-        require_arrays(arrays, [*settings, *self.columns])
-        for name, mine in settings.items():
-            if not np.array_equal(arrays[name], mine):
-                raise IncompatibleState(
-                    f"the saved {name} {arrays[name]} is not this agent's {mine}: "
-                    "create the agent with the same settings, then load"
-                )
-        columns = [arrays[name] for name in self.columns]
-        counts = as_numbers(columns, "the saved counts", IncompatibleState)
-        fits = counts.shape == self._counts.shape and bool(np.isfinite(counts).all())
-        if not (fits and self._are_valid(counts)):
-            raise IncompatibleState(f"the saved state is damaged: the counts {counts.tolist()}")
-        self._counts = counts
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = copy(self)
-        clone._counts = self._counts.copy()
-        return clone
 
 
 class CountingAgent(ArmAgent):
@@ -125,6 +122,12 @@ class CountingAgent(ArmAgent):
     >>> agent.act(Stream(0)), agent.pulls
     ('blue', {'red': 1, 'blue': 0})
     """
+
+    saved_fields = declare(
+        Fixed("policy", lambda agent: format_name(type(agent), type(agent).__name__)),
+        Fixed("parameters", "_parameters"),
+        Cache("_scratch", lambda agent: agent._new_scratch()),
+    )
 
     # The rows n, s and q of the module's equations, one column per arm.
     columns: ClassVar[tuple[str, ...]] = ("pulls", "rewards", "squares")
@@ -175,24 +178,10 @@ class CountingAgent(ArmAgent):
     def _pulls(self) -> FloatArray:
         return np.asarray(self._counts[0])
 
-    def _saved_settings(self) -> Arrays:
-        kind = type(self)
-        return {
-            "policy": np.array(format_name(kind, kind.__name__)),
-            "arms": pack(list(self._labels), "the names of the arms"),
-            "parameters": self._parameters.copy(),
-        }
-
     def _are_valid(self, counts: FloatArray) -> bool:
         n, s, q = counts
         is_unit = (s >= 0.0) & (s <= n) & (q >= 0.0) & (q <= n) | (self.support == 0)
         return bool(((n >= 0.0) & (n == np.floor(n)) & is_unit).all())
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = super().copy()
-        clone._scratch = self._new_scratch()
-        return clone
 
     def __repr__(self) -> str:
         settings = "".join(f", {name}={value!r}" for name, value in self._settings.items())

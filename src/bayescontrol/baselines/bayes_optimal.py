@@ -21,19 +21,20 @@ agent that is a function of the posterior (`expected_total`).
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import comb
+from types import SimpleNamespace
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_integer
 from bayescontrol._support.names import Names
 from bayescontrol._support.priors import TOLERANCE, as_prior
-from bayescontrol._support.values import require_arrays
+from bayescontrol._support.saved import Array, Saved, damaged, declare
 from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.causal.distribution import check_rows
-from bayescontrol.errors import BayesControlError, IncompatibleState, InvalidPrior, InvalidTable
+from bayescontrol.errors import BayesControlError, InvalidPrior, InvalidTable
 from bayescontrol.protocols import ModeArray
 from bayescontrol.seeding import StreamLike
 
@@ -303,7 +304,7 @@ class BanditPlan:
         return f"BanditPlan({self.arms} arms, horizon={self.horizon}: {self.counts} counts)"
 
 
-class BayesOptimalBandit:
+class BayesOptimalBandit(Saved):
     """a_t = arg max_j Q_n(k, j): the agent that follows a `BanditPlan` with n remaining pulls.
 
     Time is the number of observations, so late feedback counts when it arrives. At the end of the
@@ -319,6 +320,10 @@ class BayesOptimalBandit:
     """
 
     format_name: ClassVar[str] = "BayesOptimalBandit"
+    saved_fields = declare(
+        Array("prior", lambda agent: agent.plan.prior),
+        Array("counts", "_counts"),
+    )
 
     def __init__(self, plan: BanditPlan) -> None:
         #: The current plan.
@@ -360,33 +365,13 @@ class BayesOptimalBandit:
         self._renew_plan_if_finished()
         self._counts[j, 0 if r else 1] += 1
 
-    def copy(self) -> "BayesOptimalBandit":
-        """Return a copy that shares the plan."""
-        clone = BayesOptimalBandit(self.plan)
-        clone._counts = self._counts.copy()
-        return clone
-
-    def save(self) -> Arrays:
-        """Return named arrays; `load` restores them bit for bit."""
-        return {"prior": self.plan.prior.copy(), "counts": self._counts.copy()}
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore the state that `save` returned; make a new plan if the saved prior differs."""
-        require_arrays(arrays, ("prior", "counts"))
-        prior, counts = arrays["prior"], arrays["counts"]
-        fits = prior.shape == counts.shape == self._counts.shape and counts.dtype == np.int64
-        if not fits or (counts < 0).any() or counts.sum() > self.plan.horizon:
-            raise IncompatibleState(
-                f"the saved prior of shape {prior.shape} and counts {counts.tolist()} do not fit "
-                f"{self!r}"
-            )
-        if not np.array_equal(prior, self.plan.prior):
-            try:
-                plan = BanditPlan(self.plan.arms, self.plan.horizon, prior, limit=self.plan.limit)
-            except InvalidPrior as error:
-                raise IncompatibleState(f"the saved prior is invalid: {error}") from None
-            self.plan = plan
-        self._counts = counts.copy()
+    def _check_state(self, new: SimpleNamespace) -> None:
+        """Make a new plan if the saved prior differs."""
+        plan, counts = self.plan, new._counts
+        if (counts < 0).any() or counts.sum() > plan.horizon:
+            raise damaged(f"the counts are {counts.tolist()}, for a horizon of {plan.horizon}")
+        if not np.array_equal(new.prior, plan.prior):
+            new.plan = BanditPlan(plan.arms, plan.horizon, new.prior, limit=plan.limit)
 
     def _renew_plan_if_finished(self) -> None:
         """Make a new plan from the posterior if no pulls of the current plan remain."""

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, require_between
-from bayescontrol._support.values import require_shapes
+from bayescontrol._arrays import ArrayLike, FloatArray, require_between
+from bayescontrol._support.saved import Number, declare
 from bayescontrol.bandits import ContextualBandit
 from bayescontrol.bandits.linear_belief import LinearBelief
 from bayescontrol.errors import IncompatibleState, MissingCapability
@@ -77,6 +77,9 @@ class ForgettingSystemBelief(SystemBelief):
     """
 
     format_name: ClassVar[str] = "ForgettingSystemBelief"
+    saved_fields = declare(
+        Number("weight", "_weight"),
+    )
 
     def __init__(self, problem: LinearQuadratic, *, forgetting: float) -> None:
         if problem.known is None:
@@ -101,13 +104,3 @@ class ForgettingSystemBelief(SystemBelief):
     def merge(self, other: Any) -> None:
         """Raise IncompatibleState: the weight of the evidence depends on its order."""
         raise IncompatibleState(f"{self!r} cannot be merged: its evidence fades with time")
-
-    def save(self) -> Arrays:
-        """As `SystemBelief.save`, with the faded number of observations."""
-        return {**super().save(), "weight": np.array(self._weight)}
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned."""
-        require_shapes(arrays, {"weight": ()})
-        super().load(arrays)
-        self._weight = float(arrays["weight"])

@@ -7,13 +7,13 @@ agent, so feedback can be late, reordered or missing.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, FloatArray
-from bayescontrol._support.values import pack
+from bayescontrol._arrays import FloatArray
+from bayescontrol._support.saved import Copied, Fixed, declare
 from bayescontrol.bandits.bandit import ArmsEnvironment
 from bayescontrol.bandits.family import zero_or_one
 from bayescontrol.baselines.bandits import ArmAgent
@@ -35,6 +35,10 @@ class GittinsAgent(ArmAgent):
     """
 
     format_name: ClassVar[str] = "GittinsAgent"
+    saved_fields = declare(
+        Fixed("table", lambda agent: agent._table_text()),
+        Copied("_extra_indices"),
+    )
     columns: ClassVar[tuple[str, ...]] = ("successes", "failures")
 
     def __init__(self, arms: int | Sequence[Hashable], table: GittinsTable) -> None:
@@ -90,24 +94,16 @@ class GittinsAgent(ArmAgent):
 
     # -- state -------------------------------------------------------------------------------
 
-    def _saved_settings(self) -> Arrays:
+    def _table_text(self) -> str:
         # The text, including the constant at its end, is part of the format of saved agents.
         p = self.table.problem
-        table = (
+        return (
             f"Problem(alpha={p.alpha!r}, beta={p.beta!r}, gamma={p.gamma!r}, pulls={p.pulls!r}, "
             f"lookahead={p.lookahead!r}) to {self.table.tolerance!r} code 1af50bceb73ad4e8"
         )
-        arms = pack(list(self._labels), "the names of the arms")
-        return {"arms": arms, "table": np.array(table)}
 
     def _are_valid(self, counts: FloatArray) -> bool:
         return bool(((counts >= 0.0) & (counts == np.floor(counts))).all())
-
-    def copy(self) -> Self:
-        """Return an independent copy that shares the table."""
-        clone = super().copy()
-        clone._extra_indices = self._extra_indices.copy()
-        return clone
 
     def __repr__(self) -> str:
         return f"GittinsAgent({len(self._labels)} arms after {self.count} rewards, {self.table!r})"

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, as_integer
-from bayescontrol._support.values import require_shapes
+from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
+from bayescontrol._support.saved import Array, Saved, declare
 from bayescontrol.errors import InvalidSystem, NotStabilisable
 from bayescontrol.lqr.agent import LinearAgent, gain_loop, linear_loop
 from bayescontrol.lqr.belief import LinearMode, SystemBelief
@@ -27,7 +27,7 @@ from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import StreamLike, state_of
 
 
-class OptimalController:
+class OptimalController(Saved):
     """u = -K x with the optimal gain of the true plant, or with a given gain.
 
     >>> from bayescontrol import Stream
@@ -37,6 +37,7 @@ class OptimalController:
     array([-0.422])
     """
 
+    saved_fields = declare(Array("situation", "x"), Array("gain", shared=True))
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(next_state)
     fused_loop = staticmethod(gain_loop)
@@ -59,15 +60,6 @@ class OptimalController:
     def observe(self, a: FloatArray, o: Any) -> None:
         """x ← o; the agent learns nothing."""
         self.x = next_state(self.x, a, o)
-
-    def save(self) -> Arrays:
-        """Return the state and the gain."""
-        return {"situation": self.x.copy(), "gain": self.gain.copy()}
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore the state that `save` returned."""
-        require_shapes(arrays, {name: array.shape for name, array in self.save().items()})
-        self.x, self.gain = arrays["situation"].copy(), arrays["gain"].copy()
 
     def __repr__(self) -> str:
         gain = np.array2string(self.gain, precision=3, separator=", ")

@@ -6,21 +6,20 @@ Its average reward is ρ*, the most that any agent can earn.
 """
 
 from collections.abc import Hashable
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays
-from bayescontrol._support.values import require_arrays
-from bayescontrol.errors import IncompatibleState
+from bayescontrol._support.saved import Fixed, Number, Saved, damaged, declare
 from bayescontrol.mdp.planning import Plan, policy_iteration
 from bayescontrol.mdp.table import MDP, MDPEnvironment, advance, read_step, step_record
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
 
 
-class OptimalPolicy:
+class OptimalPolicy(Saved):
     """Plays the optimal policy of a known MDP, from policy iteration unless a plan is given.
 
     >>> from bayescontrol import interact
@@ -33,6 +32,7 @@ class OptimalPolicy:
     """
 
     format_name: ClassVar[str] = "OptimalPolicy"
+    saved_fields = declare(Fixed("policy", setting="mdp"), Number("x", "_x", least=0))
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(advance)
 
@@ -66,22 +66,9 @@ class OptimalPolicy:
         _, y = read_step(self.x, a, o)
         self._x = self.mdp.states.place(y)
 
-    def save(self) -> Arrays:
-        """Return the current state and the policy."""
-        return {"x": np.array(self._x), "policy": self.policy.copy()}
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore the state that `save` returned for the same MDP."""
-        require_arrays(arrays, {"x", "policy"})
-        x = int(arrays["x"])
-        has_same_policy = np.array_equal(arrays["policy"], self.policy)
-        if not (has_same_policy and 0 <= x < len(self.mdp.states)):
-            raise IncompatibleState(f"the saved state x={x} belongs to another MDP than {self!r}")
-        self._x = x
-
-    def copy(self) -> "OptimalPolicy":
-        """Return an independent copy."""
-        return OptimalPolicy(self.mdp, self.x, plan=self.plan)
+    def _check_state(self, new: SimpleNamespace) -> None:
+        if new._x >= len(self.mdp.states):
+            raise damaged(f"state {new._x} of {len(self.mdp.states)}")
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:

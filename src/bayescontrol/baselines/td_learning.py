@@ -19,6 +19,7 @@ kernels update them in place.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
 from bayescontrol._support.names import Names
-from bayescontrol._support.values import pack, require_arrays, unpack
+from bayescontrol._support.saved import Copied, Field, Fixed, Number, Plain, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.record import Record
@@ -53,7 +54,23 @@ def learner_loop(agent: Any, environment: Any) -> Any:
     return _run if fits else None
 
 
-class TabularLearner(ABC):
+class _Values(Field):
+    """The arrays of a `TabularLearner`, without unused rows."""
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return the names of the arrays."""
+        return tuple(owner._saved_arrays())
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the arrays."""
+        arrays |= {name: array.copy() for name, array in self.value(owner).items()}
+
+    def read(self, owner: Any, arrays: Arrays) -> Arrays:
+        """Return the arrays, which `_restore_arrays` checks."""
+        return {name: np.asarray(arrays[name]) for name in self.names(owner)}
+
+
+class TabularLearner(Saved, ABC):
     """Base class of agents with a table of values; subclasses define its rows, acting and learning.
 
     `states` is the number or the names of the states, or `None` to add them when they first occur;
@@ -69,6 +86,16 @@ class TabularLearner(ABC):
     bayescontrol.errors.BadEvidence: reward nan after action 'left' in state 'away' is invalid: ...
     """
 
+    saved_fields = declare(
+        Fixed("settings", "_settings"),
+        Fixed("actions", lambda learner: list(learner.actions)),
+        Plain("states", "_names", copied=True),
+        Number("x", "_x", least=0),
+        _Values("values", lambda learner: learner._saved_arrays()),
+        Copied("_places"),
+        Copied("_rows", nested=True),
+        Copied("_scalars", nested=True),
+    )
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(advance)
 
@@ -135,7 +162,7 @@ class TabularLearner(ABC):
         The arguments are those of `kernels.td.q_interact` from `tables` on.
         """
 
-    def _restore(self) -> None:  # noqa: B027 - most learners derive nothing
+    def _restore(self) -> None:
         """Compute the rows that are not saved."""
 
     # -- agent ---------------------------------------------------------------------------------
@@ -259,37 +286,22 @@ class TabularLearner(ABC):
 
     # -- named arrays --------------------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Return named arrays; `load` restores them bit for bit."""
-        return {
-            "settings": pack(self._settings, "the settings"),
-            "actions": pack(list(self.actions), "the actions"),
-            "states": pack(self._names, "the states"),
-            "x": np.array(self._x),
-            **{name: array.copy() for name, array in self._saved_arrays().items()},
-        }
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore the state that `save` returned for a learner with the same settings."""
-        require_arrays(arrays, {"settings", "actions", "states", "x", *self._saved_arrays()})
-        for name, mine in (("settings", self._settings), ("actions", list(self.actions))):
-            if (saved := unpack(arrays[name])) != mine:
-                raise IncompatibleState(f"the saved {name} are {saved}, this agent has {mine}")
-        states, x = unpack(arrays["states"]), np.asarray(arrays["x"])
-        if self._declared and states != self._names:
-            raise IncompatibleState(f"the saved states are {states}, not those of this agent")
-        clone = self.copy()
-        clone._names, clone._places = [], {}
-        clone._rows = clone._new_rows(max(len(states), FIRST_ROWS))
-        for name in states:
-            clone._add_state(name)
-        if x.shape != () or x.dtype.kind not in "iu" or not 0 <= x < len(clone._places):
+    def _check_state(self, new: SimpleNamespace) -> None:
+        if self._declared and new._names != self._names:
             raise IncompatibleState(
-                f"the saved x = {x} is not the number of one of the {len(states)} saved states"
+                f"saved with the states {new._names}, this agent has {self._names}: create it with "
+                "the same `states`"
             )
-        clone._x = int(x)
-        clone._restore_arrays(arrays)
-        self.__dict__.update(clone.__dict__)
+        trial = self.copy()
+        trial._names, trial._places = [], {}
+        trial._rows = trial._new_rows(max(len(new._names), FIRST_ROWS))
+        for name in new._names:
+            trial._add_state(name)
+        if new._x >= len(trial._places):
+            raise damaged(f"x = {new._x} is not one of the {len(trial._places)} saved states")
+        trial._restore_arrays(new.values)
+        for name in ("_names", "_places", "_rows", "_scalars"):
+            setattr(new, name, getattr(trial, name))
 
     def _saved_arrays(self) -> dict[str, FloatArray]:
         """Return views of the arrays that are saved, without the unused rows."""
@@ -312,15 +324,6 @@ class TabularLearner(ABC):
                 raise IncompatibleState(f"{name!r} does not fit the actions that the states offer")
             array[...] = saved
         self._restore()
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = type(self).__new__(type(self))
-        clone.__dict__.update(self.__dict__)
-        clone._names, clone._places = list(self._names), dict(self._places)
-        clone._rows = {name: array.copy() for name, array in self._rows.items()}
-        clone._scalars = {name: array.copy() for name, array in self._scalars.items()}
-        return clone
 
     def __repr__(self) -> str:
         return (

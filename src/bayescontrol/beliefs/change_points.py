@@ -16,16 +16,34 @@ answer had come in time.
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from copy import copy
 from operator import index
-from typing import Any, ClassVar, Self, TypeVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
 from bayescontrol._mode_queries import observed_part
-from bayescontrol._support.values import pack, part_of, require_arrays, require_shapes, unpack
+from bayescontrol._support.saved import (
+    Array,
+    Cache,
+    Copied,
+    Field,
+    Fixed,
+    FixedPart,
+    Number,
+    Part,
+    Plain,
+    Saved,
+    checked_array,
+    damaged,
+    declare,
+    part_of,
+    require_arrays,
+    with_prefix,
+)
 from bayescontrol.beliefs.switching import hazard_grid
 from bayescontrol.errors import (
     BadEvidence,
@@ -44,8 +62,12 @@ Event = tuple[Any, Any, Any]
 K = TypeVar("K")
 
 
-class Segments:
+class Segments(Saved):
     """The static beliefs of all starts: each learns from the start of its segment."""
+
+    saved_fields = declare(
+        Copied("_beliefs", nested=True),
+    )
 
     def __init__(self, prior: Any, starts: int) -> None:
         self.prior, self.starts = prior, starts
@@ -71,19 +93,13 @@ class Segments:
         """Begin a new segment with the prior."""
         self._beliefs[place] = self.prior.copy()
 
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = copy(self)
-        clone._beliefs = {i: belief.copy() for i, belief in self._beliefs.items()}
-        return clone
-
-    def save(self, size: int) -> Arrays:
-        """Return the beliefs of the first `size` starts as named arrays."""
+    def save_places(self, size: int) -> Arrays:
+        """Return the beliefs of the first `size` places as named arrays."""
         saved = ((i, self._beliefs[i].save()) for i in range(size))
         return {f"{i}/{name}": v for i, arrays in saved for name, v in arrays.items()}
 
-    def load(self, size: int, arrays: Arrays) -> None:
-        """Restore what `save` returned."""
+    def load_places(self, size: int, arrays: Arrays) -> None:
+        """Restore what `save_places` returned."""
         self._beliefs = {i: self.prior.copy() for i in range(size)}
         for i, belief in self._beliefs.items():
             belief.load(part_of(arrays, f"{i}/"))
@@ -95,6 +111,13 @@ class ArraySegments(Segments):
     `attach(belief, *parts)` makes a belief use the given arrays as its posterior. `prior_arrays`
     are these arrays of the prior.
     """
+
+    saved_fields = declare(
+        # Beliefs are views: in a copy they would be arrays that no longer learn.
+        Cache("_beliefs", lambda _: {}),
+        Copied("arrays", nested=True),
+        Copied("p"),
+    )
 
     def __init__(self, prior: Any, starts: int, **prior_arrays: FloatArray) -> None:
         super().__init__(prior, starts)
@@ -119,30 +142,70 @@ class ArraySegments(Segments):
         for name, prior in self._prior_arrays.items():
             self.arrays[name][place] = prior
 
-    def __getstate__(self) -> dict[str, object]:
-        """Leave the views out: in a copy they would be arrays that no longer learn."""
-        return {**self.__dict__, "_beliefs": {}}
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = copy(self)
-        clone.p = self.p.copy()
-        clone.arrays = {name: v.copy() for name, v in self.arrays.items()}
-        return clone
-
-    def save(self, size: int) -> Arrays:
-        """Return the arrays of the first `size` starts."""
+    def save_places(self, size: int) -> Arrays:
+        """Return the arrays of the first `size` places."""
         return {name: v[:size].copy() for name, v in self.arrays.items()}
 
-    def load(self, size: int, arrays: Arrays) -> None:
-        """Restore what `save` returned."""
-        require_shapes(arrays, {name: (size, *v.shape[1:]) for name, v in self.arrays.items()})
+    def load_places(self, size: int, arrays: Arrays) -> None:
+        """Restore what `save_places` returned."""
+        require_arrays(arrays, self.arrays)
         for name, v in self.arrays.items():
-            v[:size] = arrays[name]
+            v[:size] = checked_array(arrays, name, v.dtype, (size, *v.shape[1:]))
 
 
-class State:
+class _Used(Field):
+    """The first `size` places of an array of a `State`; the places are its last axis."""
+
+    copied = True
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the places that are used."""
+        arrays[self.name] = self.value(owner)[..., : owner.size].copy()
+
+    def read(self, owner: Any, arrays: Arrays) -> npt.NDArray[Any]:
+        """Return an array for all places; those that are not used are 0."""
+        array: npt.NDArray[Any] = np.zeros_like(self.value(owner))
+        size = np.size(arrays["starts"])
+        if not 1 <= size <= array.shape[-1]:
+            raise IncompatibleState(
+                f"the saved state has {size} starts, not 1 to {array.shape[-1]}"
+            )
+        shape = (*array.shape[:-1], size)
+        array[..., :size] = checked_array(arrays, self.name, array.dtype, shape)
+        return array
+
+
+class _UsedSegments(Field):
+    """The segments of the places that are used."""
+
+    copied = True
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return nothing: the segments check their names."""
+        return ()
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the segments."""
+        arrays |= with_prefix(self.name, owner.segments.save_places(owner.size))
+
+    def read(self, owner: Any, arrays: Arrays) -> Segments:
+        """Return segments with the saved beliefs."""
+        segments: Segments = owner.segments.copy()
+        segments.load_places(len(arrays["starts"]), part_of(arrays, self.name))
+        return segments
+
+
+class State(Saved):
     """The posterior at one time: weights of hazards and starts, and the beliefs of the segments."""
+
+    saved_fields = declare(
+        _Used("weights", "w"),
+        _Used("mass"),
+        _Used("starts"),
+        Number("time", "t"),
+        Array("dropped"),
+        _UsedSegments("segments/", "segments"),
+    )
 
     def __init__(self, segments: Segments, hazards: FloatArray, weights: FloatArray) -> None:
         self.segments, self.hazards = segments, hazards
@@ -171,42 +234,29 @@ class State:
         mass = self.mass[: self.size]
         return np.asarray(mass / mass.sum())
 
-    def copy(self) -> "State":
-        """Return an independent copy."""
-        clone = copy(self)
-        clone.segments = self.segments.copy()
-        for name in ("w", "mass", "starts", "dropped"):
-            setattr(clone, name, getattr(self, name).copy())
-        return clone
-
-    def save(self) -> Arrays:
-        """Return the state as named arrays."""
-        segments = self.segments.save(self.size)
-        return {
-            "weights": self.w[:, : self.size].copy(),
-            "mass": self.mass[: self.size].copy(),
-            "starts": self.starts[: self.size].copy(),
-            "time": np.array(self.t),
-            "dropped": self.dropped.copy(),
-            **{f"segments/{name}": v for name, v in segments.items()},
-        }
-
     def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned."""
-        require_arrays(arrays, {"starts"})
-        size = len(arrays["starts"])
-        if not 1 <= size <= len(self.mass):
-            raise IncompatibleState(f"the saved state has {size} starts, not 1 to {len(self.mass)}")
-        floats = {"weights": (len(self.hazards), size), "mass": (size,), "dropped": (2,)}
-        require_shapes(arrays, floats)
-        require_shapes(arrays, {"starts": (size,), "time": ()}, np.int64)
-        self.segments.load(size, part_of(arrays, "segments/"))
-        self.size, self.t, self.dropped = size, int(arrays["time"]), arrays["dropped"].copy()
-        self.w[:, :size], self.mass[:size] = arrays["weights"], arrays["mass"]
-        self.starts[:size] = arrays["starts"]
+        """Restore what `save` returned, for the same hazards and at most as many starts."""
+        super().load(arrays)
+        self.size = len(arrays["starts"])
 
 
-class ChangePointBelief:
+class _WindowStart(Field):
+    """The saved `State` at the start of the window."""
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return nothing: the state checks its names."""
+        return ()
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the state with the prefix."""
+        arrays |= with_prefix(self.name, owner._saved[0])
+
+    def read(self, owner: Any, arrays: Arrays) -> Arrays:
+        """Return the state without the prefix."""
+        return part_of(arrays, self.name)
+
+
+class ChangePointBelief(Saved):
     """P(h, s, m | âo_<t): a static belief for each possible start of the current segment.
 
     `belief` is the static belief of a new segment. `hazards` are the possible probabilities of a
@@ -222,6 +272,23 @@ class ChangePointBelief:
     """
 
     format_name: ClassVar[str] = "ChangePointBelief"
+    #: A saved belief is the start of the window and its events, from which `load` continues.
+    saved_fields = declare(
+        _WindowStart("saved/", lambda belief: belief._saved[0]),
+        FixedPart("prior/", "prior"),
+        Part("drawn_from/", "_drawn_from", blank=lambda belief: belief.prior.copy()),
+        Fixed(
+            "settings",
+            lambda belief: np.array(
+                [*belief._state.hazards, len(belief._state.mass), belief.window]
+            ),
+            setting="hazards, starts and window",
+        ),
+        Array("waiting", lambda belief: belief._waiting_array(), shape=(None,)),
+        Plain("events", "_events", what="the window of answers", copied=True),
+        Copied("_saved"),
+        Copied("_state"),
+    )
 
     def __init__(
         self,
@@ -356,8 +423,8 @@ class ChangePointBelief:
 
     def _replay(self, saved: Arrays, events: list[Event | None]) -> None:
         """Start from a saved state and repeat the events. An error changes nothing."""
-        trial = copy(self)
-        trial._state, trial._saved, trial._events = self._state.copy(), [saved], []
+        trial = self.copy()
+        trial._saved, trial._events = [saved], []
         trial._state.load(saved)
         for event in events:
             trial._close(event)
@@ -450,54 +517,18 @@ class ChangePointBelief:
             "events"
         )
 
-    def save(self) -> Arrays:
-        """Return the start of the window and its events, from which `load` continues."""
-        settings = [*self._state.hazards, len(self._state.mass), self.window]
-        parts = {"saved": self._saved[0], "prior": self.prior.save()}
-        if self._drawn_from is not None:
-            parts["drawn_from"] = self._drawn_from.save()
-        return {
-            **{f"{part}/{name}": v for part, arrays in parts.items() for name, v in arrays.items()},
-            "settings": np.array(settings),
-            "waiting": np.array(self.open_decisions, np.int64),
-            "events": pack(self._events, "the window of answers"),
-        }
+    def _waiting_array(self) -> IntArray:
+        return np.array(self.open_decisions, np.int64)
 
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for a belief with the same prior and settings."""
-        require_arrays(arrays, {"settings", "events", "waiting"})
-        for name, v in self.save().items():
-            fixed = name == "settings" or name.startswith("prior/")
-            if fixed and not np.array_equal(v, arrays.get(name, np.nan)):
-                values = f" was {arrays.get(name)}, and is {v}" if np.ndim(v) == 0 else ""
-                raise IncompatibleState(
-                    "the state was saved by a belief with another prior or other settings: "
-                    f"{name}{values}"
-                )
-        drawn_from = None
-        if any(name.startswith("drawn_from/") for name in arrays):
-            drawn_from = self.prior.copy()
-            drawn_from.load(part_of(arrays, "drawn_from/"))
-        require_shapes(arrays, {"waiting": (np.size(arrays["waiting"]),)}, np.int64)
-        trial = copy(self)
-        try:
-            trial._replay(part_of(arrays, "saved/"), unpack(arrays["events"]))
-        except (BadEvidence, TypeError, LookupError) as error:
-            raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        trial._waiting, now = frozenset(arrays["waiting"].tolist()), trial.decision
-        for n in trial._waiting:
-            if not max(0, now - self.window) <= n <= now or trial.has_answer(n):
-                raise IncompatibleState(f"the saved state is damaged: decision {n} cannot be open")
-        trial._drawn_from = drawn_from
-        self.__dict__ = trial.__dict__
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = copy(self)
-        clone._state = self._state.copy()
-        clone._events, clone._saved = [*self._events], [*self._saved]
-        clone._drawn_from = None if self._drawn_from is None else self._drawn_from.copy()
-        return clone
+    def _check_state(self, new: SimpleNamespace) -> None:
+        trial = self.copy()
+        trial._replay(new.saved, new._events)
+        for n in new.waiting.tolist():
+            is_recent = max(0, trial.decision - self.window) <= n <= trial.decision
+            if not is_recent or trial.has_answer(n):
+                raise damaged(f"decision {n} cannot be open")
+        new._waiting = frozenset(new.waiting.tolist())
+        new._state, new._saved, new._events = trial._state, trial._saved, trial._events
 
     def __repr__(self) -> str:
         start, p = max(self.starts().items(), key=lambda item: item[1])

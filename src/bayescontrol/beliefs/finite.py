@@ -8,10 +8,8 @@ actions: actions are interventions.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from itertools import islice
-from math import isfinite
-from operator import index
+from types import SimpleNamespace
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -20,7 +18,7 @@ from bayescontrol import _mode_queries, kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray
 from bayescontrol._support.display import html_table
 from bayescontrol._support.priors import TOLERANCE, as_prior
-from bayescontrol._support.values import pack, require_arrays, unpack
+from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -46,7 +44,20 @@ K = TypeVar("K")
 Modes: TypeAlias = Sequence[M] | ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]
 
 
-class FiniteBelief(Generic[M]):
+class _ModeNames(Field):
+    """The names of the modes, which must be those of the saved state."""
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the names."""
+        arrays[self.name] = self.value(owner)
+
+    def read(self, owner: Any, arrays: Arrays) -> None:
+        """Raise IncompatibleState if the names differ."""
+        saved = np.asarray(arrays[self.name])
+        _mode_queries.require_same_names(self.value(owner), saved, "the saved state")
+
+
+class FiniteBelief(Saved, Generic[M]):
     """P(m | âo_<t) over a list of modes, or over one object that answers for many.
 
     `prior` is P(m), uniform by default. `on_impossible` says what to do with an observation
@@ -72,6 +83,17 @@ class FiniteBelief(Generic[M]):
     stateless_draws: ClassVar[bool] = True
 
     posterior_measure: ClassVar[PosteriorMeasure | None] = None
+    #: Modes are compared by name; those without a name by their class and their public numbers,
+    #: texts, tuples and arrays. Functions cannot be compared.
+    saved_fields = declare(
+        _ModeNames("names", lambda belief: belief._hypotheses.names()),
+        Part("", "_weights"),
+        Array("prior", "_prior"),
+        Number("count", least=0),
+        Number("drawn", least=-1),
+        Number("log_base", "_log_base"),
+        Part("", "_hypotheses", in_place=True),
+    )
 
     def __init__(
         self,
@@ -392,51 +414,12 @@ class FiniteBelief(Generic[M]):
         """Whether the mode drawn last has been retired."""
         return self.drawn < 0
 
-    # -- saving, merging, copying -----------------------------------------------------------
+    # -- saving and merging -------------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Named arrays; `load` restores them bit for bit."""
-        arrays = self._weights.save()
-        arrays |= {
-            "prior": self._prior.copy(),
-            "count": np.array(self.count),
-            "drawn": np.array(self.drawn),
-            "log_base": np.array(self._log_base),
-            "names": self._hypotheses.names(),
-        }
-        states = self._hypotheses.states
-        for m in self._hypotheses.stateful_modes:
-            arrays[f"state/{m}"] = pack(states[m], f"the private state of mode {m}")
-        return arrays
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore a state saved by a belief over the same modes.
-
-        Other modes are refused. Modes are compared by name; those without a name by their class
-        and their public numbers, texts, tuples and arrays. Functions cannot be compared.
-        """
-        require_arrays(arrays, {"prior", "count", "drawn", "log_base", "names"})
-        names = self._hypotheses.names()
-        _mode_queries.require_same_names(names, arrays["names"], "the saved state")
-        states = list(self._hypotheses.states)
-        for m in self._hypotheses.stateful_modes:
-            if f"state/{m}" not in arrays:
-                raise IncompatibleState(f"the saved state lacks the private state of mode {m}")
-            states[m] = unpack(arrays[f"state/{m}"])
-        self._hypotheses.require_states(states)
-        try:
-            prior = as_prior(arrays["prior"], len(self))
-            count, drawn = index(arrays["count"][()]), index(arrays["drawn"][()])
-            log_base = float(arrays["log_base"][()])
-        except (InvalidPrior, TypeError, ValueError) as error:
-            raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        if count < 0 or not -1 <= drawn < len(self) or not isfinite(log_base):
-            raise IncompatibleState(
-                f"the saved state is damaged: count={count}, drawn={drawn}, log_base={log_base}"
-            )
-        self._weights.load(arrays)
-        self._prior, self.count, self.drawn, self._log_base = prior, count, drawn, log_base
-        self._hypotheses.states[:] = states
+    def _check_state(self, new: SimpleNamespace) -> None:
+        new._prior = as_prior(new._prior, len(self))
+        if new.drawn >= len(self):
+            raise damaged(f"mode {new.drawn} was drawn, but there are {len(self)} modes")
 
     def merge(self, other: "FiniteBelief[M]") -> None:
         """Add the evidence of `other`; the prior counts once: P(m) Π P(o|m,·) Π P(o'|m,·)."""
@@ -453,14 +436,6 @@ class FiniteBelief(Generic[M]):
         self._weights.merge(other._weights, self._prior)
         self._log_base += other._log_base
         self.count += other.count
-
-    def copy(self) -> "FiniteBelief[M]":
-        """Return an independent copy; the modes are shared."""
-        clone = copy(self)
-        clone._weights = self._weights.copy()
-        clone._hypotheses = self._hypotheses.copy()
-        clone._prior = self._prior.copy()
-        return clone
 
     # -- display ---------------------------------------------------------------------------
 

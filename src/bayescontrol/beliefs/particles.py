@@ -21,9 +21,8 @@ about one each time the evidence doubles.
 
 import math
 from collections.abc import Callable
-from copy import copy
-from operator import index
-from typing import Any, ClassVar, Self, TypeAlias
+from types import SimpleNamespace
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,8 @@ from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray, as_integer, copy_if_array
 from bayescontrol._mode_queries import require_functions
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.values import pack, part_of, require_arrays, unpack
+from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
+from bayescontrol._support.values import pack, unpack
 from bayescontrol.beliefs.weights import OnImpossible, Weights
 from bayescontrol.errors import (
     BadEvidence,
@@ -53,7 +53,6 @@ Act: TypeAlias = Callable[[FloatArray, Any, Stream], Any]
 #: move(θ, rng) -> θ' of the same shape
 Move: TypeAlias = Callable[[FloatArray, Stream], Any]
 
-_SAMPLER = "sampler/"
 # A saved state identifies its prior by this many draws from it.
 _PRIOR_DRAWS = 8
 
@@ -89,7 +88,7 @@ def _checked_draws(draw: Draw, n: int, rng: Stream) -> FloatArray:
     return theta
 
 
-class ParticleBelief:
+class ParticleBelief(Saved):
     """P(θ | âo_<t) by n weighted particles, for any likelihood that can be computed.
 
     `draw(n, rng)` returns n rows of θ from the prior, on an unbounded scale: logits instead of
@@ -130,6 +129,14 @@ class ParticleBelief:
 
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
         "posterior mean", "its own"
+    )
+    saved_fields = declare(
+        Number("count", least=0),
+        Array("drawn", lambda belief: belief._drawn_theta(), shape=(None,)),
+        Part("sampler/", "_weights"),
+        Array("sampler/theta", "_theta"),
+        Number("sampler/renewals", "renewals", least=0),
+        Array("sampler/prior_draws", lambda belief: belief._draws_from_prior()),
     )
 
     def __init__(
@@ -296,17 +303,9 @@ class ParticleBelief:
 
     # -- saving and copying -------------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Named arrays, the particles under `sampler/`; `load` restores them bit for bit."""
-        sampler = {
-            **self._weights.save(),
-            "theta": self._theta.copy(),
-            "renewals": np.array(self.renewals),
-            "prior_draws": self._draws_from_prior().copy(),
-        }
-        drawn = np.empty(0) if self._last is None else self._last.theta.copy()
-        arrays = {_SAMPLER + name: array for name, array in sampler.items()}
-        return {"count": np.array(self.count), "drawn": drawn, **arrays}
+    def _drawn_theta(self) -> FloatArray:
+        """Return θ of the mode drawn last; it is empty before the first draw."""
+        return np.empty(0) if self._last is None else self._last.theta
 
     def _draws_from_prior(self) -> FloatArray:
         """Return draws from the prior with a fixed seed; `load` compares them to detect another.
@@ -318,46 +317,16 @@ class ParticleBelief:
             self._prior_draws = draws[:_PRIOR_DRAWS].copy()
         return self._prior_draws
 
-    def load(self, arrays: Arrays) -> None:
-        """Restore a state saved by a belief with the same functions."""
-        require_arrays(arrays, self.save().keys())
-        theta, drawn = arrays[_SAMPLER + "theta"], arrays["drawn"]
-        try:
-            count = index(arrays["count"][()])
-            renewals = index(arrays[_SAMPLER + "renewals"][()])
-        except TypeError as error:
-            raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        if theta.dtype != np.float64 or theta.shape != self._theta.shape:
-            raise IncompatibleState(
-                f"saved with particles of shape {theta.shape}, this belief has {self._theta.shape}"
-            )
-        prior, saved = self._draws_from_prior(), arrays[_SAMPLER + "prior_draws"]
+    def _check_state(self, new: SimpleNamespace) -> None:
+        prior = self._draws_from_prior()
         tolerance = 1e-9 * np.abs(prior).max()  # rounding of draws may differ between machines
-        if (
-            saved.dtype != np.float64
-            or prior.shape != saved.shape
-            or not np.allclose(prior, saved, rtol=0.0, atol=tolerance)
-        ):
+        if not np.allclose(prior, new.prior_draws, rtol=0.0, atol=tolerance):
             raise IncompatibleState(
                 "saved with another prior: `draw` returns other parameters now than at that time"
             )
-        if drawn.shape not in ((0,), theta.shape[1:]) or count < 0 or renewals < 0:
-            raise IncompatibleState(
-                f"the saved state is damaged: count={count}, renewals={renewals}, drawn={drawn}"
-            )
-        if not np.isfinite(theta).all():
-            raise IncompatibleState("the saved state is damaged: a parameter is not finite")
-        weights = self._weights.copy()
-        weights.load(part_of(arrays, _SAMPLER))
-        self._theta, self._weights = np.array(theta, order="C"), weights
-        self.count, self.renewals = count, renewals
-        self._last = Particle(np.array(drawn, np.float64), self._act) if drawn.size else None
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = copy(self)
-        clone._theta, clone._weights = self._theta.copy(), self._weights.copy()
-        return clone
+        if new.drawn.size not in (0, self._theta.shape[1]):
+            raise damaged(f"the mode drawn last is {new.drawn}")
+        new._last = Particle(new.drawn, self._act) if new.drawn.size else None
 
     def _repr_html_(self) -> str:
         return summary_html(self)
@@ -374,6 +343,33 @@ class ParticleBelief:
 Event: TypeAlias = tuple[Any, Any, Any]
 #: The names of the saved arrays of the history, and the columns of a `Record` that they hold.
 _HISTORY = {"history/x": "situation", "history/a": "actions", "history/o": "observations"}
+
+
+class _History(Field):
+    """The steps of the history, saved as columns."""
+
+    copied = True
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return tuple(_HISTORY)
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the columns."""
+        history = self.value(owner)
+        xs, actions, observations = zip(*history, strict=True) if history else ((),) * 3
+        columns = Record(actions, observations, {"situation": xs}).columns()
+        arrays |= {key: _pack_column(columns[name], name) for key, name in _HISTORY.items()}
+
+    def read(self, owner: Any, arrays: Arrays) -> list[Event]:
+        """Return the steps."""
+        x, a, o = (_unpack_column(arrays[key]) for key in _HISTORY)
+        if not len(x) == len(a) == len(o):
+            raise damaged(
+                f"a history of {len(x)} situations, {len(a)} actions and {len(o)} observations"
+            )
+        situations = (x for x, _ in Record(x, o))
+        return [(x, a, o) for x, (a, o) in zip(situations, Record(a, o), strict=True)]
 
 
 class ResampleMoveBelief(ParticleBelief):
@@ -397,6 +393,10 @@ class ResampleMoveBelief(ParticleBelief):
     """
 
     format_name: ClassVar[str] = "ResampleMoveBelief"
+    saved_fields = declare(
+        Number("sampler/accepted", "accepted", finite=False),
+        _History("history/", "_history"),
+    )
 
     _advice_impossible = "Take more particles or a wider prior"
     _advice_collapsed = "Take more particles, or sample more often between observations"
@@ -461,38 +461,10 @@ class ResampleMoveBelief(ParticleBelief):
         self.accepted = accepted_moves / (self._moves * len(theta))
         return theta
 
-    # -- saving and copying -------------------------------------------------------------------
-
-    def save(self) -> Arrays:
-        """Return the arrays of `ParticleBelief.save` and the history."""
-        xs, actions, observations = zip(*self._history, strict=True) if self._history else ((),) * 3
-        columns = Record(actions, observations, {"situation": xs}).columns()
-        return {
-            **super().save(),
-            "sampler/accepted": np.array(self.accepted),
-            **{key: _pack_column(columns[name], name) for key, name in _HISTORY.items()},
-        }
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore a state saved by a belief with the same functions."""
-        require_arrays(arrays, {*_HISTORY, "sampler/accepted", "count"})
-        x, a, o = (_unpack_column(arrays[key]) for key in _HISTORY)
-        count = arrays["count"].item()
-        if not len(x) == len(a) == len(o) == count:
-            raise IncompatibleState(
-                f"the saved state is damaged: {count} observations, but a history of {len(x)} "
-                f"situations, {len(a)} actions and {len(o)} observations"
-            )
-        super().load(arrays)
-        situations = (x for x, _ in Record(x, o))
-        self._history = [(x, a, o) for x, (a, o) in zip(situations, Record(a, o), strict=True)]
-        self.accepted = float(arrays["sampler/accepted"])
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = super().copy()
-        clone._history = list(self._history)
-        return clone
+    def _check_state(self, new: SimpleNamespace) -> None:
+        super()._check_state(new)
+        if len(new._history) != new.count:
+            raise damaged(f"{new.count} observations, but a history of {len(new._history)}")
 
 
 def _pack_column(column: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:

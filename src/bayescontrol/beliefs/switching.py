@@ -15,14 +15,15 @@ fading is a heuristic without a model of change. Both depend on the order of eve
 from abc import abstractmethod
 from collections.abc import Sequence
 from numbers import Real
+from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol._mode_queries import NOT_GIVEN, has
 from bayescontrol._support.priors import TOLERANCE, as_prior
-from bayescontrol._support.values import require_shapes
+from bayescontrol._support.saved import Array, Fixed, damaged, declare
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidTable, MissingCapability
@@ -43,10 +44,6 @@ class _Changing(FiniteBelief[M]):
     def _predict(self, current: Weights) -> Weights:
         """Return the weights of m_{t+1}, given the weights of m_t."""
 
-    @abstractmethod
-    def _change_parameters(self) -> FloatArray:
-        """Return the parameters of the change, as they are saved."""
-
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Condition on o_t, then predict m_{t+1}. An error leaves the belief unchanged."""
         super().observe(x, a, o)
@@ -64,23 +61,6 @@ class _Changing(FiniteBelief[M]):
         self._weights = new
         # The prediction is not evidence: leave it out of the code length.
         self._log_base += new.log_total(old)
-
-    def save(self) -> Arrays:
-        """As `FiniteBelief.save`, with the parameters of the change."""
-        return super().save() | {"change": self._change_parameters()}
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore a state saved by a belief over the same modes with the same parameters."""
-        self._require_same_change(arrays)
-        super().load(arrays)
-
-    def _require_same_change(self, arrays: Arrays) -> None:
-        """Raise IncompatibleState unless the state was saved with the same parameters."""
-        change, saved = self._change_parameters(), dict(arrays).get("change")
-        if saved is None or not np.array_equal(change, saved):
-            raise IncompatibleState(
-                f"the state was saved with the change parameters {saved}, this belief has {change}"
-            )
 
     def merge(self, other: FiniteBelief[M]) -> None:
         """Raise IncompatibleState: the belief depends on the order of the observations."""
@@ -122,6 +102,12 @@ class SwitchingBelief(_Changing[M]):
     """
 
     format_name: ClassVar[str] = "SwitchingBelief"
+    saved_fields = declare(
+        Fixed("change", lambda belief: belief._change_parameters(), setting="hazard or transition"),
+        Array(
+            "hazard_given_mode", lambda belief: belief._given if len(belief._hazards) > 1 else None
+        ),
+    )
 
     def __init__(
         self,
@@ -177,8 +163,9 @@ class SwitchingBelief(_Changing[M]):
         return dict(zip(self._hazards.tolist(), (p / p.sum()).tolist(), strict=True))
 
     def _change_parameters(self) -> FloatArray:
+        """Return the table, the hazard, or the hazards and their prior, as they are saved."""
         if self._table is not None:
-            return self._table.copy()
+            return self._table
         if len(self._hazards) == 1:
             return np.array(self._hazards[0])
         return np.concatenate([self._hazards, self._hazard_prior])
@@ -239,24 +226,14 @@ class SwitchingBelief(_Changing[M]):
                 "fixed; make a new belief, or use a hazard"
             )
 
-    # -- saving ----------------------------------------------------------------------------------
-
-    def save(self) -> Arrays:
-        """As `FiniteBelief.save`, with the hazard; P(h | m) is saved if the hazard is learned."""
-        learned = {"hazard_given_mode": self._given.copy()} if len(self._hazards) > 1 else {}
-        return super().save() | learned
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore a state saved by a belief over the same modes with the same parameters."""
-        self._require_same_change(arrays)
-        given = self._given
-        if len(self._hazards) > 1:
-            require_shapes(arrays, {"hazard_given_mode": (len(self._hazards), len(self))})
-            given = arrays["hazard_given_mode"].copy()
-            if (given < 0.0).any() or (abs(given.sum(0) - 1.0) > TOLERANCE).any():
-                raise IncompatibleState("the saved probabilities of the hazards are damaged")
-        super().load(arrays)
-        self._given = given
+    def _check_state(self, new: SimpleNamespace) -> None:
+        super()._check_state(new)
+        given = new.hazard_given_mode
+        if given is None:
+            return
+        if (given < 0.0).any() or (abs(given.sum(0) - 1.0) > TOLERANCE).any():
+            raise damaged(f"the probabilities of the hazards are {given}")
+        new._given = given
 
 
 class FadingBelief(_Changing[M]):
@@ -280,6 +257,9 @@ class FadingBelief(_Changing[M]):
     """
 
     format_name: ClassVar[str] = "FadingBelief"
+    saved_fields = declare(
+        Fixed("change", "_lam", setting="forgetting"),
+    )
 
     def __init__(
         self,
@@ -306,9 +286,6 @@ class FadingBelief(_Changing[M]):
         predicted = Weights(np.ones(len(self)))
         predicted.condition(faded, log=True)
         return predicted
-
-    def _change_parameters(self) -> FloatArray:
-        return np.array(self._lam)
 
 
 def hazard_grid(hazard: ArrayLike, prior: ArrayLike | None) -> tuple[FloatArray, FloatArray]:

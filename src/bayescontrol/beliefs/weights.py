@@ -7,13 +7,15 @@ The arithmetic is in `kernels.finite`. This module checks the input and raises t
 
 import math
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol.errors import BadEvidence, ImpossibleObservation, IncompatibleState, InvalidPrior
+from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._support.saved import Array, Copied, Number, Saved, damaged, declare
+from bayescontrol.errors import BadEvidence, ImpossibleObservation, InvalidPrior
 from bayescontrol.seeding import StreamLike, require_stream
 
 LN2 = 0.6931471805599453
@@ -39,7 +41,7 @@ class Floor:
 OnImpossible: TypeAlias = Literal["raise", "skip"] | Floor
 
 
-class Weights:
+class Weights(Saved):
     """The weights v_m of modes 0 … M-1, exact to the last digits over millions of updates.
 
     >>> v = Weights(np.array([0.5, 0.5]))
@@ -47,9 +49,20 @@ class Weights:
     True
     >>> v.posterior()
     array([0.75, 0.25])
+    >>> v.load(v.save() | {"mantissa": np.array([0.5, np.nan])})
+    Traceback (most recent call last):
+    bayescontrol.errors.IncompatibleState: the saved state is damaged: mode 1 has mantissa nan ...
     """
 
-    __slots__ = ("_blocks", "_e", "_w", "impossible", "on_impossible")
+    saved_fields = declare(
+        Array("mantissa", "_w", finite=False),
+        Array("exponent", lambda v: v._exponents()),
+        #: 1 for each block of weights whose exponents are all the same, else 0.
+        Array("flat", lambda v: v._blocks[:, kernels.finite.FLAT]),
+        Number("impossible", least=0),
+        Copied("_e"),
+        Copied("_blocks"),
+    )
 
     def __init__(self, v: FloatArray, on_impossible: OnImpossible = "raise") -> None:
         if on_impossible not in ("raise", "skip") and not isinstance(on_impossible, Floor):
@@ -145,13 +158,6 @@ class Weights:
             return -math.inf
         return after.log_total(self)
 
-    def copy(self) -> "Weights":
-        """Return an independent copy."""
-        clone = Weights.__new__(Weights)
-        clone.on_impossible, clone.impossible = self.on_impossible, self.impossible
-        clone._w, clone._e, clone._blocks = self._w.copy(), self._e.copy(), self._blocks.copy()
-        return clone
-
     def merge(self, other: "Weights", prior: FloatArray) -> None:
         """v_m ← v_m v'_m / P(m): add the evidence of `other`; the prior counts once.
 
@@ -192,51 +198,21 @@ class Weights:
             raise InvalidPrior(f"mode {m} holds all the mass: add another mode before removing it")
         self._build(w, self._exponents())
 
-    def save(self) -> Arrays:
-        """Return the named arrays `mantissa`, `exponent`, `flat` and `impossible`.
-
-        `flat` is 1 for each block of weights whose exponents are all the same, else 0.
-        """
-        return {
-            "mantissa": self._w.copy(),
-            "exponent": self._exponents(),
-            "flat": self._blocks[:, kernels.finite.FLAT].copy(),
-            "impossible": np.array(self.impossible),
-        }
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore a state returned by `save`, bit for bit.
-
-        >>> v = Weights(np.array([0.5, 0.5]))
-        >>> v.load(v.save() | {"mantissa": np.array([0.5, np.nan])})
-        Traceback (most recent call last):
-        bayescontrol.errors.IncompatibleState: the saved weights are damaged: mode 1 has ...
-        """
-        for name, array in self.save().items():
-            if name not in arrays:
-                raise IncompatibleState(f"the saved state lacks the array {name!r}")
-            saved = arrays[name]
-            if saved.shape != array.shape or saved.dtype != array.dtype:
-                raise IncompatibleState(
-                    f"the saved array {name!r} is {saved.dtype}{list(saved.shape)}, "
-                    f"this belief of {len(self)} modes needs {array.dtype}{list(array.shape)}"
-                )
-        w, e, flat = (arrays[name].copy() for name in ("mantissa", "exponent", "flat"))
+    def _check_state(self, new: SimpleNamespace) -> None:
+        w, e, flat = new._w, new.exponent, new.flat
         # Saved weights always satisfy these limits, and the kernels rely on them.
         is_valid = (w == 0.0) | ((w >= LOWEST) & (w <= HIGHEST) & (abs(e) <= FARTHEST))
         if not is_valid.all() or not w.any():
             m = is_valid.argmin()
-            raise IncompatibleState(
-                f"the saved weights are damaged: mode {m} has mantissa {w[m]} and exponent {e[m]}; "
-                "expected mantissas 0 or 2^-400 to 2^400, not all 0, and exponents up to ±2^52"
+            raise damaged(
+                f"mode {m} has mantissa {w[m]} and exponent {e[m]}; expected mantissas 0 or "
+                "2^-400 to 2^400, not all 0, and exponents up to ±2^52"
             )
-        if not np.isin(flat, (0.0, 1.0)).all() or arrays["impossible"] < 0:
-            raise IncompatibleState("'flat' must be zeros and ones, 'impossible' not negative")
         first_of_block = np.repeat(e[:: kernels.finite.BLOCK], kernels.finite.BLOCK)[: len(e)]
-        if (e != first_of_block)[np.repeat(flat, kernels.finite.BLOCK)[: len(e)] == 1.0].any():
-            raise IncompatibleState("'flat' is 1 for a block with different exponents")
-        self._w, self._e, self._blocks = w, e, kernels.finite.rebuild(w, e, flat)
-        self.impossible = int(arrays["impossible"])
+        is_flat = np.repeat(flat, kernels.finite.BLOCK)[: len(e)] == 1.0
+        if not np.isin(flat, (0.0, 1.0)).all() or (e != first_of_block)[is_flat].any():
+            raise damaged(f"'flat' is {flat}: expected 1 where a block has one exponent, else 0")
+        new._e, new._blocks = e, kernels.finite.rebuild(w, e, flat)
 
 
 #: The block summary of a single weight of one.

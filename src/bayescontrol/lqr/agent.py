@@ -5,15 +5,14 @@ m = (A, B, W) ~ P(m | âo_<t),   u_t = -K(m) x_t,   x_{t+1} = o_t
 draw again when det Λ_t ≥ 2 det Λ at the last draw          `DeterminantDoubling`
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, require_between
-from bayescontrol._support.values import unpack
+from bayescontrol._arrays import ArrayLike, FloatArray, require_between
 from bayescontrol.errors import IncompatibleState, MissingCapability
 from bayescontrol.lqr.belief import LinearMode, SystemBelief
 from bayescontrol.lqr.matrices import as_start, as_vector
@@ -132,13 +131,10 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
         held.growth = self.belief.growth()
         return held
 
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned; reject an invalid saved state before anything changes."""
-        if isinstance(arrays, Mapping):
-            for name in {"situation", "drawn_in"} & arrays.keys():
-                what = f"the saved state is damaged: {name!r}"
-                as_vector(unpack(arrays[name]), self.belief.states, what, IncompatibleState)
-        super().load(arrays)
+    def _check_state(self, new: SimpleNamespace) -> None:
+        super()._check_state(new)
+        for x in (new.x, new._drawn_in):
+            as_vector(x, self.belief.states, "a saved situation", IncompatibleState)
 
 
 def schedule_code(schedule: Any) -> tuple[int, float] | None:

@@ -12,14 +12,15 @@ can be stabilised.
 from collections.abc import Sequence
 from copy import copy
 from math import log, pi
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, as_integer
+from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.values import part_of, require_arrays, require_shapes
+from bayescontrol._support.saved import Array, Cache, Fixed, Number, Part, Saved, damaged, declare
 from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
@@ -35,7 +36,7 @@ from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import StreamLike, require_stream
 
 
-class LinearMode:
+class LinearMode(Saved):
     """An operation mode: A, B, W = VᵀV and costs, with P and K of the Riccati equation.
 
     >>> from bayescontrol import Stream
@@ -47,9 +48,7 @@ class LinearMode:
     -1.418939
     """
 
-    __slots__ = ("A", "B", "K", "P", "Q", "R", "V")
-    #: The names of the arrays that `save` stores.
-    parts: ClassVar[tuple[str, ...]] = ("A", "B", "V", "P", "K", "Q", "R")
+    saved_fields = declare(*(Array(name, shared=True) for name in "ABVPKQR"))
 
     def __init__(self, solved: Sequence[FloatArray], costs: Costs) -> None:
         self.A, self.B, self.V, self.P, self.K = solved
@@ -91,10 +90,6 @@ class LinearMode:
         """Return the arrays in the form of the kernels."""
         return kernels.lqr.LinearModeArrays(self.A, self.B, self.V, self.P, self.K)
 
-    def save(self) -> Arrays:
-        """Return named arrays with the prefix `drawn/`."""
-        return {f"drawn/{name}": getattr(self, name).copy() for name in self.parts}
-
     def changed(self, **parts: Any) -> Self:
         """Return a mode that differs in these parts."""
         mode = copy(self)
@@ -127,6 +122,14 @@ class SystemBelief(SystemRegression):
 
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
         "mean of A and B", "by entry"
+    )
+    saved_fields = declare(
+        Fixed("noise", lambda belief: belief._saved_noise()),
+        Part("costs/", "costs"),
+        Part("drawn/", "_last", blank=lambda belief: belief._blank_mode()),
+        Number("sampler/redrawn", "redrawn", least=0),
+        Array("sampler/diagonal", "_diagonal"),
+        Cache("_room", lambda belief: kernels.riccati.room(belief.states, belief.inputs)),
     )
 
     def __init__(
@@ -312,46 +315,17 @@ class SystemBelief(SystemRegression):
 
     # -- named arrays ----------------------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Return the state as named arrays; `load` continues bit for bit."""
-        return {
-            **super().save(),
-            **{f"costs/{name}": array for name, array in self.costs.save().items()},
-            **({} if self._last is None else self._last.save()),
-            "noise": np.empty((0, 0)) if self.noise_factor is None else self.noise_factor.copy(),
-            "sampler/redrawn": np.array(self.redrawn),
-            "sampler/diagonal": self._diagonal.copy(),
-        }
+    def _saved_noise(self) -> FloatArray:
+        """Return the factor of the known noise; it is empty if the noise is unknown."""
+        return np.empty((0, 0)) if self.noise_factor is None else self.noise_factor
 
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for the same dimensions, noise and kind of costs."""
-        require_arrays(arrays, ())
-        costs, noise = self.costs.restored(part_of(arrays, "costs/")), self.save()["noise"]
-        require_shapes(arrays, {"noise": noise.shape, "sampler/diagonal": self._diagonal.shape})
-        require_shapes(arrays, {"sampler/redrawn": ()}, np.int64)
-        if arrays["noise"].tobytes() != noise.tobytes():
-            raise IncompatibleState("the saved belief has a different known noise")
-        diagonal, redrawn = arrays["sampler/diagonal"], int(arrays["sampler/redrawn"])
-        if not (diagonal > 0.0).all() or redrawn < 0:
-            raise IncompatibleState(
-                f"the saved state is damaged: sampler/diagonal={diagonal}, redrawn={redrawn}"
-            )
-        last = self._restored(arrays)
-        super().load(arrays)
-        self.costs, self._last = costs, last
-        self._diagonal, self.redrawn = diagonal.copy(), redrawn
+    def _check_state(self, new: SimpleNamespace) -> None:
+        super()._check_state(new)
+        if not (new._diagonal > 0.0).all():
+            raise damaged(f"'sampler/diagonal' is {new._diagonal}, not positive")
 
     def _blank_mode(self) -> LinearMode:
         return LinearMode(self._blank(), self.costs.mean())
-
-    def _restored(self, arrays: Arrays) -> LinearMode | None:
-        """Return the saved mode, or None if none was saved."""
-        saved, blank = part_of(arrays, "drawn/"), self._blank_mode()
-        if not saved:
-            return None
-        for name, part in blank.save().items():
-            require_shapes(arrays, {name: part.shape}, part.dtype.type)
-        return blank.changed(**{name: saved[name].copy() for name in blank.parts})
 
     def merge(self, other: SystemRegression) -> None:
         """Add the evidence of `other`; the prior counts once."""
@@ -359,20 +333,12 @@ class SystemBelief(SystemRegression):
             raise IncompatibleState(f"cannot merge {other!r}: it is not a SystemBelief")
         if other is self:
             raise IncompatibleState("cannot merge a belief with itself: evidence would count twice")
-        if self.save()["noise"].tobytes() != other.save()["noise"].tobytes():
+        if not np.array_equal(self._saved_noise(), other._saved_noise()):
             raise IncompatibleState("beliefs can be merged only if their known noise is equal")
         costs = self.costs.copy()
         costs.merge(other.costs)
         super().merge(other)
         self.costs = costs
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = super().copy()
-        clone._diagonal = self._diagonal.copy()
-        clone._room = kernels.riccati.room(self.states, self.inputs)
-        clone.costs = self.costs.copy()
-        return clone
 
     def _repr_html_(self) -> str:
         return summary_html(self)

@@ -8,13 +8,22 @@ prior that is restricted to positive definite matrices.
 """
 
 from math import log, pi
+from types import SimpleNamespace
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol._support.regressions import Regressions
-from bayescontrol._support.values import require_shapes
+from bayescontrol._support.saved import (
+    Array,
+    Copied,
+    Fixed,
+    Number,
+    Saved,
+    declare,
+    require_triangular,
+)
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, counted
 from bayescontrol.lqr.matrices import LARGEST
 from bayescontrol.lqr.system import Costs
@@ -35,8 +44,13 @@ def _symmetric(upper: FloatArray, n: int) -> FloatArray:
     return matrix
 
 
-class KnownCosts:
+class KnownCosts(Saved):
     """Known Q and R, with the interface of a `CostBelief`."""
+
+    saved_fields = declare(
+        Fixed("Q", lambda costs: costs.mean().Q),
+        Fixed("R", lambda costs: costs.mean().R),
+    )
 
     known = True
 
@@ -64,30 +78,13 @@ class KnownCosts:
 
     def merge(self, other: object) -> None:
         """Check that `other` has the same costs; nothing changes."""
-        if not isinstance(other, KnownCosts) or not _equal_arrays(self.save(), other.save()):
+        if not isinstance(other, KnownCosts) or not all(
+            map(np.array_equal, self._costs, other._costs)
+        ):
             raise IncompatibleState("beliefs can be merged only if their known costs are equal")
 
-    def save(self) -> Arrays:
-        """Return Q and R as named arrays."""
-        return {"Q": self._costs.Q.copy(), "R": self._costs.R.copy()}
 
-    def restored(self, arrays: Arrays) -> "KnownCosts":
-        """Return these costs after checking that the saved ones are equal."""
-        if not _equal_arrays(self.save(), arrays):
-            raise IncompatibleState("the saved belief has different known costs")
-        return self
-
-    def copy(self) -> "KnownCosts":
-        """Return this object, which never changes."""
-        return self
-
-
-def _equal_arrays(a: Arrays, b: Arrays) -> bool:
-    """Return whether both mappings hold the same arrays, bit for bit."""
-    return a.keys() == b.keys() and all(a[name].tobytes() == b[name].tobytes() for name in a)
-
-
-class CostBelief:
+class CostBelief(Saved):
     """P(Q, R | costs) for n states and m inputs; `noise` is the deviation of observed costs.
 
     The prior has the mean Q = R = `mean` I, and every entry has the same `deviation`.
@@ -98,6 +95,16 @@ class CostBelief:
     >>> [float(matrix.round(1).item()) for matrix in belief.mean()]
     [3.0, 2.0]
     """
+
+    saved_fields = declare(
+        Fixed("noise"),
+        Array("factor", lambda belief: belief._fit.R[0]),
+        Array("target", lambda belief: belief._fit.z[0]),
+        Array("prior_factor", lambda belief: belief._fit._prior[0][0]),
+        Array("prior_target", lambda belief: belief._fit._prior[1][0]),
+        Number("count", least=0),
+        Copied("_fit"),
+    )
 
     known = False
 
@@ -182,30 +189,11 @@ class CostBelief:
         self._fit.merge(other._fit)
         self.count += other.count
 
-    def save(self) -> Arrays:
-        """Return the state as named arrays, for `restored`."""
-        parts = {name: part[0] for name, part in self._fit.save().items()}
-        return parts | {"count": np.array(self.count), "noise": np.array(self.noise)}
-
-    def restored(self, arrays: Arrays) -> "CostBelief":
-        """Return the belief that `save` stored, for the same dimensions and noise."""
-        require_shapes(arrays, {"noise": ()})
-        require_shapes(arrays, {"count": ()}, np.int64)
-        if float(arrays["noise"]) != self.noise:
-            raise IncompatibleState(
-                f"the saved costs have noise {arrays['noise']}, this belief has {self.noise}"
-            )
-        belief = self.copy()
-        belief._fit = self._fit.from_arrays({name: part[None] for name, part in arrays.items()}, 1)
-        belief.count = int(arrays["count"])
-        return belief
-
-    def copy(self) -> "CostBelief":
-        """Return an independent copy."""
-        clone = CostBelief.__new__(CostBelief)
-        clone.__dict__.update(self.__dict__)
-        clone._fit = self._fit.copy()
-        return clone
+    def _check_state(self, new: SimpleNamespace) -> None:
+        require_triangular("factor", new.factor)
+        require_triangular("prior_factor", new.prior_factor)
+        new._fit = Regressions(new.prior_factor[None], new.prior_target[None])
+        new._fit.R, new._fit.z = new.factor[None], new.target[None]
 
     def __repr__(self) -> str:
         what = f"{counted(self.n, 'state')}, {counted(self.m, 'input')}"

@@ -13,14 +13,21 @@ Evidence is additive in FᵀF, so regressions merge: add both and subtract the p
 """
 
 from dataclasses import dataclass
-from operator import index
-from typing import Self
+from types import SimpleNamespace
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray
-from bayescontrol._support.values import require_triangular
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._support.saved import (
+    Array,
+    Copied,
+    Number,
+    Saved,
+    damaged,
+    declare,
+    require_triangular,
+)
 from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidSystem
 from bayescontrol.lqr.matrices import as_definite, as_matrix
 
@@ -89,7 +96,7 @@ def _filled(value: ArrayLike, unit: FloatArray) -> ArrayLike:
     return value * unit if np.ndim(value) == 0 else value  # type: ignore[operator]
 
 
-class SystemRegression:
+class SystemRegression(Saved):
     """The sufficient statistics of ([A B], W) for n states and m inputs.
 
     >>> one = SystemRegression(1, 1, SystemPrior())
@@ -97,6 +104,14 @@ class SystemRegression:
     >>> one.mean().round(12), one.precision().round(12).tolist(), one.nu
     (array([[0.5, 1. ]]), [[2.0, 2.0], [2.0, 5.0]], 4.0)
     """
+
+    saved_fields = declare(
+        Array("factor", "F"),
+        Array("prior_factor", "_prior", shared=True),
+        Number("freedom", "_nu0"),
+        Number("count", least=0),
+        *map(Copied, ("row", "v", "zero")),
+    )
 
     def __init__(self, n: int, m: int, prior: SystemPrior) -> None:
         #: n and m, the dimensions of state and input.
@@ -159,31 +174,8 @@ class SystemRegression:
             )
         self.F, self.count = F, self.count + other.count
 
-    def save(self) -> Arrays:
-        """Return the named arrays `factor`, `prior_factor`, `freedom` and `count`."""
-        return {
-            "factor": self.F.copy(),
-            "prior_factor": self._prior.copy(),
-            "freedom": np.array(self._nu0),
-            "count": np.array(self.count),
-        }
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for the same dimensions. An error changes nothing."""
-        require_triangular(arrays, dict.fromkeys(("factor", "prior_factor"), self.F.shape))
-        try:
-            count, nu0 = index(arrays["count"][()]), float(arrays["freedom"][()])
-        except (KeyError, TypeError, ValueError) as error:
-            raise IncompatibleState(f"the saved state is damaged: {error}") from None
-        if count < 0 or not self.states - 1 < nu0 < np.inf:
-            raise IncompatibleState(f"the saved state is damaged: count={count}, freedom={nu0}")
-        self.F, self._prior = arrays["factor"].copy(), arrays["prior_factor"].copy()
-        self.count, self._nu0 = count, nu0
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = type(self).__new__(type(self))
-        clone.__dict__.update(self.__dict__)
-        for name in ("F", "row", "v", "zero"):
-            setattr(clone, name, getattr(self, name).copy())
-        return clone
+    def _check_state(self, new: SimpleNamespace) -> None:
+        require_triangular("factor", new.F)
+        require_triangular("prior_factor", new._prior)
+        if new._nu0 <= self.states - 1:
+            raise damaged(f"'freedom' is {new._nu0}, not above {self.states - 1}")

@@ -17,14 +17,14 @@ inputs and costs: the prior `LEARNED` has no effect beside the data.
 Products are sums in a fixed order, so that actions have the same bits on every machine.
 """
 
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray
-from bayescontrol._support.values import require_arrays, require_shapes
-from bayescontrol.errors import IncompatibleState, InvalidSystem
+from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._support.saved import Array, Copied, Fixed, Number, declare
+from bayescontrol.errors import InvalidSystem
 from bayescontrol.lqr.agent import LinearAgent
 from bayescontrol.lqr.belief import LinearMode, SystemBelief
 from bayescontrol.lqr.matrices import as_limits, as_matrix, as_start, as_vector, average_cost
@@ -64,8 +64,10 @@ class RegulatorMode(LinearMode):
     array([-0.5])
     """
 
-    __slots__ = ("belief", "offset", "sd", "source")
-    parts = ("A", "B", "V", "P", "K", "offset", "sd", "source")
+    saved_fields = declare(
+        *(Array(name, shared=True) for name in ("offset", "sd", "source")),
+        *map(Copied, "QR"),  # the costs are known
+    )
 
     def __init__(self, belief: "RegulatorBelief", *parts: Any) -> None:
         super().__init__(parts[:5], belief.costs.mean())
@@ -93,6 +95,15 @@ class RegulatorBelief(SystemBelief):
     """
 
     format_name: ClassVar[str] = "RegulatorBelief"
+    saved_fields = declare(
+        Fixed("regulation/setpoint", "setpoint"),
+        Fixed("regulation/limits", lambda belief: np.array(belief.limits)),
+        Fixed("regulation/integral", "_weights"),
+        Fixed("regulation/backup", lambda belief: belief._backup[:, : belief.states]),
+        Array("memory", shared=True),
+        Array("integrals", "q", shared=True),
+        Number("sampler/refused", "refused", least=0),
+    )
 
     def __init__(
         self,
@@ -269,42 +280,9 @@ class RegulatorBelief(SystemBelief):
         A, B, P, K, u, sd = map(np.zeros, ((n, n), (n, m), (size, size), (m, size), (m,), (m,)))
         return RegulatorMode(self, A, B, V, P, K, u, sd, _SEARCH)
 
-    def save(self) -> Arrays:
-        """Return the state as named arrays; `load` continues bit for bit."""
-        refused = np.array(self.refused)
-        more = {"memory": self.memory, "integrals": self.q, "sampler/refused": refused}
-        more |= {f"regulation/{name}": value for name, value in self._settings().items()}
-        return super().save() | {name: array.copy() for name, array in more.items()}
-
-    def _settings(self) -> dict[str, FloatArray]:
-        """Return the settings that a loaded state must have been saved with."""
-        return {
-            "setpoint": self.setpoint, "limits": np.array(self.limits), "integral": self._weights,
-            "backup": self._backup[:, : self.states],
-        }  # fmt: skip
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for the same settings."""
-        require_shapes(arrays, {"memory": (3,), "integrals": self.q.shape})
-        require_shapes(arrays, {"sampler/refused": ()}, np.int64)
-        require_arrays(arrays, {f"regulation/{name}" for name in self._settings()})
-        for name, value in self._settings().items():
-            saved = arrays[f"regulation/{name}"]
-            if not np.array_equal(saved, value):
-                raise IncompatibleState(
-                    f"saved with {name} {saved.tolist()}, this regulator has {value.tolist()}: "
-                    f"create it with the same {name}"
-                )
-        super().load(arrays)
-        self.memory, self.q = arrays["memory"].copy(), arrays["integrals"].copy()
-        self.refused = int(arrays["sampler/refused"])
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        clone = super().copy()
+    def _after_copy(self) -> None:
         if self._last is not None:
-            clone._last = self._last.changed(belief=clone)
-        return clone
+            self._last = self._last.changed(belief=self)
 
 
 class RegulatorAgent(LinearAgent):

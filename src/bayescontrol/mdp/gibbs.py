@@ -22,21 +22,23 @@ distributions of the sampler are in `kernels.gibbs`. States are added when they 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._arrays import FloatArray
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.values import format_text, pack, require_arrays, unpack
+from bayescontrol._support.saved import Array, Fixed, Saved, damaged, declare
+from bayescontrol._support.values import format_text
 from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
     MissingCapability,
     NotConverged,
 )
-from bayescontrol.mdp.ledger import Ledger, from_arrays, to_arrays
+from bayescontrol.mdp.ledger import Ledger, LedgerField
 from bayescontrol.mdp.table import MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
@@ -134,7 +136,7 @@ class QValues:
         return f"QValues({len(self.Q)} states, ρ = {self.rho:.4g})"
 
 
-class GibbsBelief:
+class GibbsBelief(Saved):
     """P(Q, ρ | âo_<t), sampled by the paper's Gibbs sampler.
 
     `actions` is the number of actions or their names. `states=None` selects prior B; the states or
@@ -155,6 +157,11 @@ class GibbsBelief:
 
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
         "average reward ρ, drawn last", "reward a step"
+    )
+    saved_fields = declare(
+        Fixed("settings", lambda belief: [format_text(belief.prior), *belief.draw_settings]),
+        LedgerField("", "ledger"),
+        Array("drawn", lambda belief: belief._saved_mode(), shape=(None,), finite=False),
     )
 
     def __init__(
@@ -230,8 +237,8 @@ class GibbsBelief:
                 "stable for complete histories, which leave every state as often as they enter it"
             )
 
-    def _mode(self, Q: FloatArray, rho: float) -> QValues:
-        ledger = self.ledger
+    def _mode(self, Q: FloatArray, rho: float, ledger: Ledger | None = None) -> QValues:
+        ledger = self.ledger if ledger is None else ledger
         return QValues(ledger.places, tuple(ledger.actions), Q, rho, ledger.actions_of)
 
     # -- properties --------------------------------------------------------------------------------
@@ -332,37 +339,21 @@ class GibbsBelief:
 
     # -- named arrays ------------------------------------------------------------------------------
 
-    def save(self) -> Arrays:
-        """Return named arrays, including the sampler's state; `load` continues bit for bit."""
-        drawn = np.empty(0) if self._last is None else np.append(self._last.Q, self._last.rho)
-        return {
-            "settings": pack(self._settings(), "the settings"),
-            **to_arrays(self.ledger),
-            "drawn": drawn,
-        }
+    def _saved_mode(self) -> FloatArray:
+        """Return Q and ρ of the last sampled mode; empty if there is none."""
+        return np.empty(0) if self._last is None else np.append(self._last.Q, self._last.rho)
 
-    def _settings(self) -> list[Any]:
-        return [format_text(self.prior), *self.draw_settings]
-
-    def load(self, arrays: Arrays) -> None:
-        """Restore what `save` returned, for a belief with the same settings."""
-        require_arrays(arrays, {"settings", "drawn"})
-        if unpack(arrays["settings"]) != self._settings():
-            raise IncompatibleState(
-                f"the saved settings {arrays['settings']} differ from {self._settings()} of this "
-                "belief"
-            )
-        ledger = from_arrays(arrays, self.ledger)
-        drawn, columns = arrays["drawn"], len(ledger.actions)
-        if (
-            drawn.ndim != 1
-            or drawn.dtype != np.float64
-            or (drawn.size and (drawn.size - 1) % columns)
-        ):
-            raise IncompatibleState(f"the saved state is damaged: the drawn mode is {drawn}")
-        self.ledger, self._last = ledger, None
+    def _check_state(self, new: SimpleNamespace) -> None:
+        drawn, columns, new._last = new.drawn, len(new.ledger.actions), None
         if drawn.size:
-            self._last = self._mode(drawn[:-1].reshape(-1, columns).copy(), float(drawn[-1]))
+            if (drawn.size - 1) % columns:
+                raise damaged(f"the drawn mode is {drawn}")
+            Q = drawn[:-1].reshape(-1, columns).copy()
+            new._last = self._mode(Q, float(drawn[-1]), new.ledger)
+
+    def _after_copy(self) -> None:
+        if self._last is not None:
+            self._last = self._mode(self._last.Q.copy(), self._last.rho)
 
     def merge(self, other: "GibbsBelief") -> None:
         """Add the transitions of `other`; the sampler's state stays. An error changes nothing."""
@@ -377,15 +368,6 @@ class GibbsBelief:
         self.ledger = ledger
         if self._last is not None:
             self._last = self._mode(self._last.Q, self._last.rho)
-
-    def copy(self) -> "GibbsBelief":
-        """Return an independent copy."""
-        clone = GibbsBelief.__new__(type(self))
-        clone.__dict__.update(self.__dict__)
-        clone.ledger = self.ledger.copy()
-        if self._last is not None:
-            clone._last = clone._mode(self._last.Q.copy(), self._last.rho)
-        return clone
 
     def _repr_html_(self) -> str:
         return summary_html(self)

@@ -23,7 +23,16 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray
 from bayescontrol._support.names import Names
-from bayescontrol._support.values import pack, require_arrays, require_shapes, unpack
+from bayescontrol._support.saved import (
+    Copied,
+    Field,
+    Saved,
+    checked_array,
+    damaged,
+    declare,
+    require_arrays,
+)
+from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, UnknownAction
 
 #: Initial capacity for the successors of a pair.
@@ -46,7 +55,7 @@ class Entry(NamedTuple):
     total: float
 
 
-class Ledger:
+class Ledger(Saved):
     """Counts and rewards of transitions; states are added when they are first observed.
 
     `prior` is (μ0, λ0, weight of an observation). `states` declares all states (prior A).
@@ -56,6 +65,12 @@ class Ledger:
     >>> list(ledger)
     [Entry(x='a', a=1, y='b', n=1, total=2.5)]
     """
+
+    saved_fields = declare(
+        Copied("places"),
+        Copied("evidence", nested=True),
+        Copied("chain", nested=True),
+    )
 
     def __init__(
         self,
@@ -234,15 +249,8 @@ class Ledger:
         """Iterate over the observed transitions by state, action and time of first occurrence."""
         return (entry for entry, _, _ in self._rows())
 
-    def copy(self) -> "Ledger":
-        """Return an independent copy."""
-        clone = Ledger.__new__(Ledger)
-        clone.__dict__.update(self.__dict__)
-        clone.places = dict(self.places)
-        clone.evidence = type(self.evidence)._make(a.copy() for a in self.evidence)
-        clone.chain = type(self.chain)._make(a.copy() for a in self.chain)
-        clone.prior = clone.evidence.prior
-        return clone
+    def _after_copy(self) -> None:
+        self.prior = self.evidence.prior
 
     def empty(self) -> "Ledger":
         """Return a ledger with the same actions and prior but without states."""
@@ -324,6 +332,24 @@ def from_arrays(arrays: Arrays, template: Ledger) -> Ledger:
     return ledger
 
 
+class LedgerField(Field):
+    """A ledger as a field of a saved state, without unused capacity."""
+
+    copied = True
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return nothing: `from_arrays` checks the names."""
+        return ()
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the arrays of the ledger."""
+        arrays |= to_arrays(self.value(owner))
+
+    def read(self, owner: Any, arrays: Arrays) -> Ledger:
+        """Return the saved ledger."""
+        return from_arrays(arrays, self.value(owner))
+
+
 def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
     """Reject arrays with which a kernel would index out of bounds or compute with NaN."""
     if not isinstance(states, list) or len(set(states)) != len(states):
@@ -332,12 +358,15 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
         )
     size = len(states)
     pairs, transitions = (size * actions,), arrays["successor"].shape
-    shapes = dict.fromkeys(("r", "scatter"), pairs)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("r", "scatter"), pairs)
     shapes |= dict.fromkeys(("times", "rewards"), transitions)
     sampler = {"Q": (size, actions), "M": (size,), "scalars": (SCALARS,)}
-    require_shapes(arrays, shapes | {f"sampler/{name}": shape for name, shape in sampler.items()})
-    require_shapes(arrays, {"known": pairs, "successor": transitions}, np.int64)
-    require_shapes(arrays, {"offered": (size, actions)}, np.bool_)
+    shapes |= {f"sampler/{name}": shape for name, shape in sampler.items()}
+    shapes |= {"known": pairs, "successor": transitions, "offered": (size, actions)}
+    require_arrays(arrays, shapes)
+    dtypes = {"known": np.int64, "successor": np.int64, "offered": np.bool_}
+    for name, shape in shapes.items():
+        checked_array(arrays, name, dtypes.get(name, np.float64), shape)
     counts, y, n = arrays["known"], arrays["successor"], arrays["times"]
     scalars = arrays["sampler/scalars"]
     checks = {
@@ -351,7 +380,7 @@ def _require_valid(arrays: Arrays, states: object, actions: int) -> None:
     }
     for name, is_valid in checks.items():
         if not is_valid:
-            raise IncompatibleState(f"the saved state is damaged: {name} is {arrays[name]}")
+            raise damaged(f"{name} is {arrays[name]}")
     pair = np.repeat(np.arange(counts.size), counts)  # of each transition
     if np.unique(pair * max(size, 1) + y).size < y.size:
-        raise IncompatibleState("the saved state is damaged: a transition occurs twice")
+        raise damaged("a transition occurs twice")

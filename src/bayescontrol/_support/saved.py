@@ -1,0 +1,499 @@
+"""Saved state: a class declares its fields, and gets `save`, `load` and `copy` from here.
+
+    Fixed       given at construction: saved, and compared at load
+    Array       an evolving array: saved, restored, copied
+    Number      an evolving number
+    Plain       an evolving plain value, such as a situation
+    Part        another object with a state, such as the belief of an agent; Parts: a list of them
+    Copied      not saved: copied with the object
+    Cache       not saved: made again in a copy
+
+The value of a field is an attribute, or the result of a function of the object. Its dtype and shape
+are those that the object has now; a shape can also be declared. `load` reads and checks all fields
+before it changes anything.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from types import EllipsisType, SimpleNamespace
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bayescontrol._arrays import Arrays
+from bayescontrol._support.values import pack, unpack
+from bayescontrol.errors import BayesControlError, IncompatibleState, MissingCapability
+
+#: The name of an attribute, or a function of the object that returns the value.
+Source: TypeAlias = str | Callable[[Any], Any]
+
+
+def damaged(text: object) -> IncompatibleState:
+    """Return the error for saved arrays that `save` cannot have returned."""
+    return IncompatibleState(f"the saved state is damaged: {text}")
+
+
+def require_arrays(arrays: Any, names: Iterable[str]) -> None:
+    """Raise `IncompatibleState` unless `arrays` is a mapping with these names, as from `save`."""
+    if not isinstance(arrays, Mapping):
+        raise IncompatibleState(
+            f"the saved state {arrays!r} is not a mapping of arrays as returned by `save`"
+        )
+    if missing := set(names) - arrays.keys():
+        raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+
+
+def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
+    """Return the arrays with the prefix before their names."""
+    return {prefix + name: v for name, v in arrays.items()} if prefix else arrays
+
+
+def part_of(arrays: Arrays, prefix: str) -> Arrays:
+    """Return the saved arrays whose names begin with the prefix, and drop the prefix."""
+    return {n.removeprefix(prefix): v for n, v in arrays.items() if n.startswith(prefix)}
+
+
+def require_triangular(name: str, array: npt.NDArray[Any]) -> None:
+    """Raise `IncompatibleState` unless the array is upper triangular, with a diagonal > 0."""
+    positive = np.diagonal(array, axis1=-2, axis2=-1) > 0.0
+    if np.tril(array, -1).any() or not positive.all():
+        raise damaged(f"{name!r} is not a triangular factor")
+
+
+class Field:
+    """Base of the fields. `name` is the name of the saved array, `source` that of the attribute."""
+
+    #: Whether a copy of the object has its own copy of the attribute.
+    copied = False
+    #: Whether the attribute is a list, dict or tuple, whose entries are copied too.
+    nested = False
+    #: Whether the value is loaded by the object in `source` itself.
+    in_place = False
+
+    def __init__(self, name: str, source: Source | None = None) -> None:
+        self.name, self.source = name, name if source is None else source
+
+    @property
+    def key(self) -> str:
+        """The name of the loaded value: the attribute, or else the last part of `name`."""
+        derived = self.name.rstrip("/").rpartition("/")[2]
+        return self.source if isinstance(self.source, str) else derived
+
+    @property
+    def id(self) -> str:
+        """The attribute, or else the name: a subclass replaces a field with the same id."""
+        return self.source if isinstance(self.source, str) else self.name
+
+    def value(self, owner: Any) -> Any:
+        """Return the value that the object has now."""
+        return getattr(owner, self.source) if isinstance(self.source, str) else self.source(owner)
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return the names that the saved arrays must have."""
+        return (self.name,)
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the named arrays of this field."""
+        raise NotImplementedError
+
+    def read(self, owner: Any, arrays: Arrays) -> Any:
+        """Return the saved value; raise IncompatibleState if it does not fit the object."""
+        raise NotImplementedError
+
+
+class Fixed(Field):
+    """A setting: what is saved must be equal to what the object has.
+
+    `setting` is its name in the error, which is `name` by default.
+    """
+
+    def __init__(self, name: str, source: Source | None = None, setting: str = "") -> None:
+        super().__init__(name, source)
+        self.setting = setting or name.rpartition("/")[2]
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the setting: arrays, numbers and texts as they are, other values as text."""
+        arrays[self.name] = self._packed(self.value(owner))
+
+    def _packed(self, value: Any) -> npt.NDArray[Any]:
+        if isinstance(value, str | float | int | np.ndarray):
+            return np.array(value)
+        return pack(value, f"the setting {self.setting}")
+
+    def read(self, owner: Any, arrays: Arrays) -> Any:
+        """Raise IncompatibleState, with both values, unless the setting is the same."""
+        value, saved = self.value(owner), np.asarray(arrays[self.name])
+        mine = self._packed(value)
+        same = saved.dtype.kind == mine.dtype.kind and np.array_equal(saved, mine)
+        if not same and isinstance(value, dict | list | tuple):  # dicts may differ in order
+            same = saved.dtype.kind == "U" and unpack(saved) == value
+        if not same:
+            raise IncompatibleState(
+                f"saved with {self.setting} {_shown(saved)}, this {type(owner).__name__} has "
+                f"{self.setting} {_shown(mine)}: create it with the same `{self.setting}`"
+            )
+        return value
+
+
+class FixedPart(Field):
+    """Another object whose saved arrays must all be the same; `name` is their prefix."""
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return the names of all arrays of the part."""
+        return tuple(with_prefix(self.name, self.value(owner).save()))
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the arrays of the part."""
+        arrays |= with_prefix(self.name, self.value(owner).save())
+
+    def read(self, owner: Any, arrays: Arrays) -> Any:
+        """Raise IncompatibleState, with both values, unless the part is the same."""
+        for name, mine in self.value(owner).save().items():
+            Fixed(self.name + name, lambda _, mine=mine: mine).read(owner, arrays)
+        return self.value(owner)
+
+
+def _shown(array: npt.NDArray[Any]) -> str:
+    text = str(array.tolist())
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+class Array(Field):
+    """An array, or a list of numbers. If the value is None now, it is neither saved nor restored.
+
+    `shape` has an entry for each axis: a size, the name of an attribute that holds it, or None if
+    any size is valid; `...` accepts any shape. Numbers must be finite unless `finite` is False. A
+    `shared` array is only ever replaced, never changed in place, so that copies may share it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: Source | None = None,
+        *,
+        shape: tuple[int | str | None, ...] | EllipsisType | None = None,
+        finite: bool = True,
+        shared: bool = False,
+    ) -> None:
+        super().__init__(name, source)
+        self.shape, self.finite = shape, finite
+        self.copied = not shared and isinstance(self.source, str)
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return the name, unless the value is None."""
+        return () if self.value(owner) is None else (self.name,)
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add a copy of the array."""
+        if (value := self.value(owner)) is not None:
+            arrays[self.name] = np.array(value)
+
+    def read(self, owner: Any, arrays: Arrays) -> Any:
+        """Return a copy of the saved array; a list if the object has a list."""
+        mine = self.value(owner)
+        if mine is None:
+            return None
+        shape = np.shape(mine) if self.shape is None else self.shape
+        if isinstance(shape, EllipsisType):
+            shape = np.shape(arrays[self.name])
+        sizes = tuple(getattr(owner, n) if isinstance(n, str) else n for n in shape)
+        dtype = np.asarray(mine).dtype
+        array = checked_array(arrays, self.name, dtype, sizes, finite=self.finite)
+        return array.tolist() if isinstance(mine, list) else array.copy()
+
+
+class Number(Field):
+    """An integer or a float: finite unless `finite` is False, and at least `least`."""
+
+    def __init__(
+        self,
+        name: str,
+        source: Source | None = None,
+        *,
+        finite: bool = True,
+        least: float | None = None,
+    ) -> None:
+        super().__init__(name, source)
+        self.finite, self.least = finite, least
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the number as an array without axes."""
+        arrays[self.name] = np.array(self.value(owner))
+
+    def read(self, owner: Any, arrays: Arrays) -> Any:
+        """Return the saved number."""
+        dtype = np.array(self.value(owner)).dtype
+        number = checked_array(arrays, self.name, dtype, (), finite=self.finite).item()
+        if self.least is not None and number < self.least:
+            raise damaged(f"{self.name!r} is {number}, below {self.least:g}")
+        return number
+
+
+def checked_array(
+    arrays: Arrays,
+    name: str,
+    dtype: npt.DTypeLike,
+    shape: tuple[int | None, ...],
+    *,
+    finite: bool = True,
+) -> npt.NDArray[Any]:
+    """Return a saved array; raise IncompatibleState unless it has this dtype and shape.
+
+    None stands for any size.
+    """
+    array, expected = np.asarray(arrays[name]), np.dtype(dtype)
+    sizes = zip(array.shape, shape, strict=False)
+    fits = array.ndim == len(shape) and all(n is None or n == size for size, n in sizes)
+    if not fits or array.dtype != expected:
+        shown = ", ".join("any" if n is None else str(n) for n in shape)
+        raise IncompatibleState(
+            f"the saved array {name!r} is {array.dtype}{list(array.shape)}: expected "
+            f"{expected}[{shown}]"
+        )
+    if finite and expected.kind == "f" and not np.isfinite(array).all():
+        raise damaged(f"{name!r} is not finite: {_shown(array)}")
+    return array
+
+
+class Plain(Field):
+    """A plain value: an array of numbers, or a Python literal. `what` describes it in errors."""
+
+    def __init__(
+        self, name: str, source: Source | None = None, what: str = "", *, copied: bool = False
+    ) -> None:
+        super().__init__(name, source)
+        self.what, self.copied = what or f"the {name}", copied
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the value as an array."""
+        arrays[self.name] = pack(self.value(owner), self.what)
+
+    def read(self, owner: Any, arrays: Arrays) -> Any:
+        """Return the saved value."""
+        return unpack(np.asarray(arrays[self.name]))
+
+
+class Part(Field):
+    """Another object with `save`, `load` and `copy`; `name` is the prefix of its arrays.
+
+    A part that may be None needs `blank`, a function that returns an empty part to load into. A
+    part that users hold, such as the belief of an agent, is loaded `in_place`: it stays the same
+    object.
+    """
+
+    copied = True
+
+    def __init__(
+        self,
+        name: str,
+        source: Source | None = None,
+        *,
+        in_place: bool = False,
+        blank: Callable[[Any], Any] | None = None,
+    ) -> None:
+        super().__init__(name, source)
+        self.in_place, self._blank = in_place, blank
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return nothing: the part checks its names itself."""
+        return ()
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the arrays of the part."""
+        part = self.value(owner)
+        if part is None and self._blank is not None:
+            return
+        if not (hasattr(part, "save") and hasattr(part, "load")):
+            raise MissingCapability(f"{part!r} cannot be saved: it has no save and load")
+        arrays |= with_prefix(self.name, part.save())
+
+    def read(self, owner: Any, arrays: Arrays) -> Any:
+        """Return a part with the saved state; the present part does not change."""
+        saved = part_of(arrays, self.name)
+        if self._blank is not None and not saved:
+            return None
+        part = self.value(owner).copy() if self._blank is None else self._blank(owner)
+        part.load(saved)
+        return part
+
+
+class Parts(Field):
+    """A list of parts; the prefix of part i is `name`, i and a slash."""
+
+    copied = nested = True
+
+    def names(self, owner: Any) -> tuple[str, ...]:
+        """Return nothing: the parts check their names themselves."""
+        return ()
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the arrays of all parts."""
+        for i, part in enumerate(self.value(owner)):
+            arrays |= with_prefix(f"{self.name}{i}/", part.save())
+
+    def read(self, owner: Any, arrays: Arrays) -> Any:
+        """Return parts with the saved states; the present parts do not change."""
+        parts = _deep_copy(self.value(owner))
+        for i, part in enumerate(parts):
+            part.load(part_of(arrays, f"{self.name}{i}/"))
+        return parts
+
+
+class Copied(Field):
+    """An attribute that is not saved; a copy of the object has its own copy.
+
+    With `nested`, the attribute is a list, dict or tuple, and its entries are copied too.
+    """
+
+    copied = True
+
+    def __init__(self, name: str, *, nested: bool = False) -> None:
+        super().__init__(name)
+        self.nested = nested
+
+
+class Cache(Copied):
+    """An attribute that is not saved; `make(object)` returns that of a copy."""
+
+    copied = False
+
+    def __init__(self, name: str, make: Callable[[Any], Any]) -> None:
+        super().__init__(name)
+        self.make = make
+
+
+def _deep_copy(value: Any) -> Any:
+    """Copy a list, dict or named tuple and its entries."""
+    if isinstance(value, dict):
+        return {key: _deep_copy(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        entries = map(_deep_copy, value)
+        return value._make(entries) if hasattr(value, "_make") else type(value)(entries)
+    return value.copy()
+
+
+def declare(*fields: Field) -> tuple[Field, ...]:
+    """Return the fields, as `saved_fields` of a class."""
+    return fields
+
+
+class _Plan:
+    """The fields of a class, sorted by what is done with them."""
+
+    def __init__(self, kind: type) -> None:
+        found: dict[str, Field] = {}
+        for base in reversed(kind.__mro__):
+            found |= {field.id: field for field in vars(base).get("saved_fields", ())}
+        self.fields = fields = list(found.values())
+        self.nested = [field.key for field in fields if field.nested]
+        self.caches = [field for field in fields if isinstance(field, Cache)]
+        self.saved = [field for field in fields if not isinstance(field, Copied)]
+        self.in_place = [field for field in self.saved if field.in_place]
+        self.read = [field for field in self.saved if not field.in_place]
+        self.copied = frozenset(field.key for field in fields if field.copied and not field.nested)
+        #: Attributes that `load` sets; other loaded values are only for `_check_state`.
+        self.derived = {field.key for field in self.read if not isinstance(field.source, str)}
+        self.derived |= {field.key for field in self.read if isinstance(field, Fixed)}
+
+
+_plan_of: Callable[[type], _Plan] = cache(_Plan)
+
+
+def fields_of(kind: type) -> list[Field]:
+    """Return the fields of a class and its bases."""
+    return _plan_of(kind).fields
+
+
+class Saved:
+    """Base of classes that declare their state in `saved_fields`.
+
+    Subclasses add their fields to those of their bases; a field of the same attribute replaces that
+    of the base.
+
+    >>> class Coin(Saved):
+    ...     saved_fields = declare(Fixed("prior"), Array("counts"))
+    ...     def __init__(self, prior): self.prior, self.counts = prior, np.zeros(2)
+    >>> coin = Coin(0.5)
+    >>> coin.counts[1] += 1
+    >>> coin.save()
+    {'prior': array(0.5), 'counts': array([0., 1.])}
+    >>> Coin(1.0).load(coin.save())
+    Traceback (most recent call last):
+    bayescontrol.errors.IncompatibleState: saved with prior 0.5, this Coin has prior 1.0: create ...
+    """
+
+    saved_fields: ClassVar[tuple[Field, ...]] = ()
+
+    def save(self) -> Arrays:
+        """Return the state as named arrays; `load` restores it bit for bit."""
+        arrays: Arrays = {}
+        for field in _plan_of(type(self)).saved:
+            field.save(self, arrays)
+        return arrays
+
+    def load(self, arrays: Arrays) -> None:
+        """Restore what `save` returned, for an object with the same settings.
+
+        Another state raises IncompatibleState and changes nothing.
+        """
+        plan = _plan_of(type(self))
+        require_arrays(arrays, (name for field in plan.read for name in field.names(self)))
+        new = SimpleNamespace()
+        try:
+            for field in plan.read:
+                setattr(new, field.key, field.read(self, arrays))
+            self._check_state(new)
+        except IncompatibleState:
+            raise
+        except (BayesControlError, TypeError, ValueError, LookupError) as error:
+            raise damaged(error) from None
+        parts = [(field.value(self), part_of(arrays, field.name)) for field in plan.in_place]
+        for part, _ in parts:
+            if not hasattr(part, "load"):
+                raise IncompatibleState(f"{part!r} cannot be loaded: it has no save and load")
+        for part, saved in parts[:-1]:  # the last part checks its arrays itself
+            part.copy().load(saved)
+        for part, saved in parts:
+            part.load(saved)
+        for name, value in vars(new).items():
+            if name not in plan.derived:
+                setattr(self, name, value)
+        self._after_load()
+
+    def copy(self) -> Self:
+        """Return an independent copy; what never changes is shared."""
+        plan = _plan_of(type(self))
+        for field in plan.in_place:
+            if not hasattr(part := field.value(self), "copy"):
+                raise MissingCapability(f"{part!r} cannot be copied: it has no copy()")
+        copied, clone = plan.copied, object.__new__(type(self))
+        # One by one: attributes are found faster if nobody has read the `__dict__` of the object.
+        for name, value in self.__dict__.items():
+            setattr(clone, name, value.copy() if name in copied and value is not None else value)
+        for name in plan.nested:
+            setattr(clone, name, _deep_copy(getattr(self, name)))
+        for field in plan.caches:
+            setattr(clone, field.name, field.make(clone))
+        clone._after_copy()
+        return clone
+
+    def _check_state(self, new: SimpleNamespace) -> None:
+        """Raise an error if the loaded values do not fit together; may add values to set.
+
+        `new` has the values by attribute. Nothing has changed yet.
+        """
+
+    def _after_load(self) -> None:
+        """Compute what is not saved; must not raise."""
+
+    def _after_copy(self) -> None:
+        """Compute what depends on the parts of the copy."""
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the attributes for pickle and deepcopy, without caches."""
+        fresh = {field.name: field.make(self) for field in _plan_of(type(self)).caches}
+        return {**self.__dict__, **fresh}
