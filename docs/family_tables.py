@@ -4,7 +4,6 @@ A page holds `<!-- NAME -->` and `<!-- end -->`; the text between them is made b
 `texts`. `python docs/family_tables.py` writes it again; a test fails if it is out of date.
 """
 
-import re
 from pathlib import Path
 
 from bayescontrol.bandits import FAMILIES
@@ -38,8 +37,10 @@ def _has(bandit: type, method: str) -> bool:
 def with_texts(page: str) -> str:
     """Return the page with the texts made anew."""
     for name, text in texts().items():
-        between = re.compile(f"(<!-- {name} -->).*?(<!-- end -->)", re.DOTALL)
-        page = between.sub(lambda found, text=text: f"{found[1]}{text}{found[2]}", page)
+        start, end = f"<!-- {name} -->", "<!-- end -->"
+        if start in page:
+            before, _, rest = page.partition(start)
+            page = f"{before}{start}{text}{end}{rest.partition(end)[2]}"
     return page
 
 

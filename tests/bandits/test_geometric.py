@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy import integrate  # type: ignore[import-untyped]
 from scipy import special as sc
-from tests.kernels.test_arms import LIMIT, NONE, RATE, chi_square, distance, drawn, responses
+from tests.chance import chi_square, distance
+from tests.kernels.test_arms import LIMIT, NONE, RATE, drawn, responses
 
 from bayescontrol import GeometricBandit
 from bayescontrol.bandits.geometric import Geometric

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from bayescontrol.lab.registry import find
 
 from bayescontrol.lab import Claim, Columns, run_replicas
+from bayescontrol.lab.discovery import find
 from bayescontrol_paper import core, vanishing
 
 Tamper = Callable[[dict[str, Any]], Any]

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bayescontrol.lab.registry import find, names
-from bayescontrol.report.folder import as_object
 from tests.paper.cases import CASES, claims, columns, settings
 
 from bayescontrol.lab import conduct
+from bayescontrol.lab.discovery import find, names
 from bayescontrol.lab.settings import InvalidSettings, parse
+from bayescontrol.report.build import as_object
 
 JUDGED = [name for name, case in CASES.items() if case.claims]
 #: The experiments that make no claims from fewer runs, with their limits.
