@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # type checkers read these lines, Python reads _MODULES
         JointBandit as JointBandit, LogitNormalBandit as LogitNormalBandit,
     )  # fmt: skip
     from bayescontrol.bank.bank import Bank as Bank
-    from bayescontrol.baselines.naive import NaiveMixture as NaiveMixture
+    from bayescontrol.baselines.reference import NaiveMixture as NaiveMixture
     from bayescontrol.beliefs.finite import FiniteBelief as FiniteBelief
     from bayescontrol.beliefs.particles import ParticleBelief as ParticleBelief
     from bayescontrol.beliefs.switching import SwitchingBelief as SwitchingBelief
@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # type checkers read these lines, Python reads _MODULES
     from bayescontrol.lab.agent_comparison import compare as compare
     from bayescontrol.lab.warm_up import warm_up as warm_up
     from bayescontrol.lqr.problem import LinearQuadratic as LinearQuadratic
-    from bayescontrol.mdp.problem import GibbsMDP as GibbsMDP
+    from bayescontrol.mdp.gibbs import GibbsMDP as GibbsMDP
     from bayescontrol.modes import (
         DiscreteMode as DiscreteMode, PairedMode as PairedMode, tailor as tailor,
     )  # fmt: skip
@@ -69,13 +69,13 @@ _MODULES = {
     "DiscreteMode": "modes",
     "FiniteBelief": "beliefs.finite",
     "Floor": "beliefs.weights",
-    "GibbsMDP": "mdp.problem",
+    "GibbsMDP": "mdp.gibbs",
     "JointBandit": "bandits.joint",
     "LinearBandit": "bandits.contextual",
     "LinearQuadratic": "lqr.problem",
     "LogisticBandit": "bandits.contextual",
     "LogitNormalBandit": "bandits.joint",
-    "NaiveMixture": "baselines.naive",
+    "NaiveMixture": "baselines.reference",
     "PairedMode": "modes",
     "ParametricModes": "finite.parametric",
     "ParticleBelief": "beliefs.particles",

@@ -21,7 +21,7 @@ from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._arrays import AnyArray, Arrays, FloatArray
 from bayescontrol._support.saved import require_arrays
 from bayescontrol._support.values import description, pack, unpack
 from bayescontrol.errors import (
@@ -571,7 +571,7 @@ class ModeArrayQueries(_SavedStates, Generic[M]):
         return clone
 
 
-def require_same_names(names: npt.NDArray[Any], other_names: npt.NDArray[Any], source: str) -> None:
+def require_same_names(names: AnyArray, other_names: AnyArray, source: str) -> None:
     """Raise IncompatibleState unless both beliefs have the same mode names in the same order.
 
     `names` are those of this belief; `source` says where the other names come from.

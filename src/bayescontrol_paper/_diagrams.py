@@ -18,7 +18,7 @@ import numpy as np
 
 from bayescontrol import Record, TabularModes, kernels
 from bayescontrol._arrays import FloatArray, IntArray
-from bayescontrol.convergence.worlds import World
+from bayescontrol.convergence.core import World
 from bayescontrol.lab import Columns
 from bayescontrol.mdp import MDP, stationary_distribution
 from bayescontrol.plot.chart import Colour, Dash, Panel

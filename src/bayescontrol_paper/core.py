@@ -30,8 +30,8 @@ from msgspec import Meta
 from bayescontrol import TabularModes, interact
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.convergence import core, divergences
+from bayescontrol.convergence.core import World, mean_rates
 from bayescontrol.convergence.divergence import Divergences
-from bayescontrol.convergence.worlds import World, mean_rates
 from bayescontrol.finite.examples import core_diagram
 from bayescontrol.finite.tabular import Labels
 from bayescontrol.lab import Claim, Columns, Experiment

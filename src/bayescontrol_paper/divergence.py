@@ -33,7 +33,7 @@ from bayescontrol import TabularModes, kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.convergence import core, simulate_divergences
 from bayescontrol.convergence.boundedness import Ensemble
-from bayescontrol.convergence.worlds import World, mean_rates
+from bayescontrol.convergence.core import World, mean_rates
 from bayescontrol.lab import Claim, Columns, Experiment
 from bayescontrol.plot.chart import Dash, Guide, Panel, Series
 from bayescontrol.statistics.intervals import normal_quantile

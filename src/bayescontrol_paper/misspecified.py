@@ -43,7 +43,7 @@ from msgspec import Meta
 
 from bayescontrol._arrays import FloatArray
 from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence
-from bayescontrol.convergence.worlds import World, mean_rates
+from bayescontrol.convergence.core import World, mean_rates
 from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, wilson

@@ -10,8 +10,7 @@ import pytest
 
 from bayescontrol import interact, play
 from bayescontrol.convergence import Outcome, Reason, check, consistent, core
-from bayescontrol.convergence.core import policies_agree
-from bayescontrol.convergence.worlds import World
+from bayescontrol.convergence.core import World, policies_agree
 from bayescontrol.finite.examples import core_diagram, trap
 from bayescontrol.finite.tabulate import tabulate
 from bayescontrol.schedules import Every, every_step

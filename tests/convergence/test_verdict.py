@@ -7,8 +7,7 @@ import pytest
 
 from bayescontrol import Stream, interact
 from bayescontrol.convergence import Outcome, Reason, Verdict, check, consistent, core
-from bayescontrol.convergence.core import BlindSpots
-from bayescontrol.convergence.worlds import World
+from bayescontrol.convergence.core import BlindSpots, World
 from bayescontrol.errors import InvalidPrior, UnknownMode
 from bayescontrol.finite.examples import prize_or_frog
 from bayescontrol.finite.tabular import TabularModes, random_modes

@@ -18,7 +18,7 @@ from bayescontrol.errors import MissingCapability, UnknownAction
 from bayescontrol.gym import Continuing, drive, episodic_agent, set_situation
 from bayescontrol.interaction import both_streams
 from bayescontrol.mdp import MDP, GibbsMDP, Step, chain_mdp, policy_iteration
-from bayescontrol.mdp.structure import require_communicating
+from bayescontrol.mdp.planning import require_communicating
 
 
 def newest(name: str) -> str:

@@ -22,7 +22,7 @@ from bayescontrol.testing import (
     check_resume,
     check_same_seed,
 )
-from bayescontrol.testing.identities import (
+from bayescontrol.testing.suite import (
     Runs,
     check_match_rate,
     check_prior_preserved,

@@ -14,7 +14,7 @@ import pytest
 from bayescontrol.interaction import interact
 from bayescontrol.mdp import MDP, GibbsMDP, Step, policy_iteration
 from bayescontrol.mdp.gibbs import GibbsBelief, GibbsPrior
-from bayescontrol.mdp.structure import require_communicating
+from bayescontrol.mdp.planning import require_communicating
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 

@@ -15,9 +15,9 @@ from bayescontrol.mdp import (
     policy_iteration,
     relative_value_iteration,
 )
-from bayescontrol.mdp.planning import gain_bounds
-from bayescontrol.mdp.structure import (
+from bayescontrol.mdp.planning import (
     closed_classes,
+    gain_bounds,
     recurrent_classes,
     require_weakly_communicating,
 )

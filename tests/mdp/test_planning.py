@@ -14,8 +14,7 @@ from bayescontrol.mdp import (
     relative_value_iteration,
     stationary_distribution,
 )
-from bayescontrol.mdp.planning import gain_bounds
-from bayescontrol.mdp.structure import as_policy, induced
+from bayescontrol.mdp.planning import as_policy, gain_bounds, induced
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 17])

@@ -11,7 +11,7 @@ from bayescontrol.mdp import (
     require_communicating,
 )
 from bayescontrol.mdp.maze import LAYOUTS
-from bayescontrol.mdp.structure import require_weakly_communicating
+from bayescontrol.mdp.planning import require_weakly_communicating
 
 
 def one_way_mdp() -> MDP:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Format a value for people: floats, also in arrays and lists, with four significant digits.
 
     >>> shown(2 / 3), shown(12), shown([1 / 3, 2.0]), shown("red")
@@ -22,7 +22,7 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def html_table(caption: str, header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
+def html_table(caption: str, header: Iterable[str], rows: Iterable[Sequence[object]]) -> str:
     """Return an HTML table; all text is escaped.
 
     >>> html_table("2 arms", ["arm"], [["<red>"]])

@@ -9,9 +9,8 @@ from collections.abc import Hashable, Iterable, Iterator, Set
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol._arrays import IntArray
+from bayescontrol._arrays import AnyArray, IntArray
 from bayescontrol._support.columns import select
 from bayescontrol.errors import (
     BayesControlError,
@@ -67,7 +66,7 @@ class Names:
         #: Whether the names are the numbers 0 … n-1.
         self.are_numbers = all(type(n) is int and n == i for i, n in enumerate(self._names))
 
-    def place(self, name: Any) -> int:
+    def place(self, name: object) -> int:
         """Return the number of this name.
 
         An unknown name raises `UnknownArm`, `UnknownState` or `UnknownAction`.
@@ -82,7 +81,7 @@ class Names:
         """Return new names: these, and one more at the end."""
         return Names(self.what, [*self._names, name])
 
-    def column(self, places: IntArray) -> npt.NDArray[Any]:
+    def column(self, places: IntArray) -> AnyArray:
         """Return the names with these numbers, as a column of a record."""
         return places if self.are_numbers else select(self._names, places)
 

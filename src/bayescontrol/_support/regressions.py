@@ -6,12 +6,11 @@ Each regression is stored as a triangular R_j and a vector z_j.
 """
 
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray
+from bayescontrol._arrays import FloatArray, UIntArray
 from bayescontrol._support.saved import Array, Copied, Saved, damaged, declare, require_triangular
 from bayescontrol.errors import IncompatibleState
 
@@ -64,7 +63,7 @@ class Regressions(Saved):
         """Return Λ_j, the posterior precision of w_j."""
         return np.asarray(self.R[j].T @ self.R[j])
 
-    def draw(self, j: int, rng_state: Any, w: FloatArray) -> None:
+    def draw(self, j: int, rng_state: UIntArray, w: FloatArray) -> None:
         """Draw w_j ~ N(μ_j, Λ_j⁻¹) and write it to w."""
         kernels.regression.draw_weights(self.R[j], self.z[j], self.v, w, rng_state)
 

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import Arrays
+from bayescontrol._arrays import AnyArray, Arrays
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BayesControlError, IncompatibleState, MissingCapability
 
@@ -34,7 +34,7 @@ def damaged(text: object) -> IncompatibleState:
     return IncompatibleState(f"the saved state is damaged: {text}")
 
 
-def require_arrays(arrays: Any, names: Iterable[str]) -> None:
+def require_arrays(arrays: object, names: Iterable[str]) -> None:
     """Raise `IncompatibleState` unless `arrays` is a mapping with these names, as from `save`."""
     if not isinstance(arrays, Mapping):
         raise IncompatibleState(
@@ -54,7 +54,7 @@ def part_of(arrays: Arrays, prefix: str) -> Arrays:
     return {n.removeprefix(prefix): v for n, v in arrays.items() if n.startswith(prefix)}
 
 
-def require_triangular(name: str, array: npt.NDArray[Any]) -> None:
+def require_triangular(name: str, array: AnyArray) -> None:
     """Raise `IncompatibleState` unless the array is upper triangular, with a diagonal > 0."""
     positive = np.diagonal(array, axis1=-2, axis2=-1) > 0.0
     if np.tril(array, -1).any() or not positive.all():
@@ -116,7 +116,7 @@ class Fixed(Field):
         """Add the setting: arrays, numbers and texts as they are, other values as text."""
         arrays[self.name] = self._packed(self.value(owner))
 
-    def _packed(self, value: Any) -> npt.NDArray[Any]:
+    def _packed(self, value: object) -> AnyArray:
         if isinstance(value, str | float | int | np.ndarray):
             return np.array(value)
         return pack(value, f"the setting {self.setting}")
@@ -154,7 +154,7 @@ class FixedPart(Field):
         return self.value(owner)
 
 
-def _shown(array: npt.NDArray[Any]) -> str:
+def _shown(array: AnyArray) -> str:
     text = str(array.tolist())
     return text if len(text) <= 200 else f"{text[:200]}…"
 
@@ -237,7 +237,7 @@ def checked_array(
     shape: tuple[int | None, ...],
     *,
     finite: bool = True,
-) -> npt.NDArray[Any]:
+) -> AnyArray:
     """Return a saved array; raise IncompatibleState unless it has this dtype and shape.
 
     None stands for any size.

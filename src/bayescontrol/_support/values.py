@@ -15,14 +15,14 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bayescontrol._arrays import AnyArray
 from bayescontrol.errors import IncompatibleState, MissingCapability
 
 NUMERIC = "biufc"
 
 
-def pack(value: Any, what: str) -> npt.NDArray[Any]:
+def pack(value: object, what: str) -> AnyArray:
     """Convert a plain value to an array; raise MissingCapability if that is not possible."""
     if isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC:
         return value.copy()
@@ -41,7 +41,7 @@ def pack(value: Any, what: str) -> npt.NDArray[Any]:
     return np.array(text)
 
 
-def unpack(array: npt.NDArray[Any]) -> Any:
+def unpack(array: AnyArray) -> Any:
     """Return the value that `pack` converted."""
     if array.dtype.kind in NUMERIC:
         return array.copy()
@@ -64,7 +64,7 @@ def format_name(cls: type, default: str) -> str:
     return str(vars(cls).get("format_name", default))
 
 
-def format_text(value: Any) -> str:
+def format_text(value: object) -> str:
     """Return the text of a value in stored data: its `format_text()`, or its repr.
 
     Subclasses do not inherit `format_text`.

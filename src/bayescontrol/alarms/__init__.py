@@ -1,10 +1,13 @@
 """Monitoring of running agents: probes, and alarms that no mode fits."""
 
-from bayescontrol.alarms.alarm import Alarm
+from bayescontrol.alarms.alarm import Alarm, alarm_evidence, effective_modes, mode_surprise
 from bayescontrol.alarms.guarded import Guarded
-from bayescontrol.alarms.linear_predictor import LinearPredictor
-from bayescontrol.alarms.predictors import KrichevskyTrofimov, Predictor, StudentPredictor
-from bayescontrol.alarms.probes import alarm_evidence, effective_modes, mode_surprise
+from bayescontrol.alarms.predictors import (
+    KrichevskyTrofimov,
+    LinearPredictor,
+    Predictor,
+    StudentPredictor,
+)
 from bayescontrol.alarms.restarted import RestartedAlarm
 
 __all__ = [

@@ -264,7 +264,7 @@ class Guarded(WrappedAgent):
                 function(self)
 
     @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
+    def fused_loop(agent: Any, environment: object) -> Any:
         """Return the compiled loop, or None if only the Python loop can run this agent.
 
         The compiled loop needs a rule that has one, and a tabular predictor and fallback. With

@@ -62,8 +62,7 @@ from bayescontrol._support.saved import (
     with_prefix,
 )
 from bayescontrol.alarms.alarm import WatchingAlarm, log_prediction, noise_floors, with_methods
-from bayescontrol.alarms.linear_predictor import LinearPredictor
-from bayescontrol.alarms.predictors import Predictor
+from bayescontrol.alarms.predictors import LinearPredictor, Predictor
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.beliefs.switching import FadingBelief, SwitchingBelief
 from bayescontrol.beliefs.weights import Floor

@@ -183,7 +183,7 @@ class BankCheck:
         return f"BankCheck({len(self.names)} modes)\n{self.summary()}"
 
 
-def _largest(values: FloatArray) -> list[Any]:
+def _largest(values: FloatArray) -> list[list[int]]:
     """Return a list with the index of the largest finite value; it is empty without a value."""
     finite = np.where(np.isfinite(values), values, -1.0)
     return np.argwhere((finite == finite.max()) & (finite >= 0.0)).tolist()[:1]
@@ -256,8 +256,8 @@ class _Checker:
     """The settings of a check, and the analysis and simulation of one loop."""
 
     def __init__(
-        self, bank: Bank, Q: Any, R: Any, output_limits: Any, odds: float, runs: int, horizon: int,
-        seed: SeedLike,
+        self, bank: Bank, Q: ArrayLike, R: ArrayLike, output_limits: object, odds: float, runs: int,
+        horizon: int, seed: SeedLike,
     ) -> None:  # fmt: skip
         g = bank.signals
         self.bank, self.modes, self.seed = bank, bank.modes, as_seed(seed)
@@ -481,7 +481,7 @@ def _shown(values: FloatArray) -> str:
     return ", ".join(f"{value:.4g}" for value in values)
 
 
-def _interval(values: Any) -> FloatArray:
+def _interval(values: FloatArray | BoolArray) -> FloatArray:
     """Return the mean of the runs and its bounds; all are infinite if a value is."""
     finite, is_share = np.isfinite(values).all(axis=0), values.dtype == np.bool_
     found = mean_interval(np.where(finite, values, 0.0), method="Wilson" if is_share else "t")

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray, require_between
-from bayescontrol.bank.controllers import Signals
 from bayescontrol.bank.plant_mode import FilterMode, run_filters, stacked
-from bayescontrol.bank.state_space import as_covariance
+from bayescontrol.bank.state_space import Signals, as_covariance
 from bayescontrol.errors import BadEvidence, InvalidSystem, counted
 from bayescontrol.lqr.matrices import as_start
 from bayescontrol.protocols import MISSING, SituatedState

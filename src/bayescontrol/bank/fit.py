@@ -23,6 +23,7 @@ import numpy as np
 from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, as_integer, as_numbers
 from bayescontrol.bank.bank import Bank
 from bayescontrol.bank.plant_mode import PlantMode
+from bayescontrol.bank.state_space import Loop
 from bayescontrol.errors import BadEvidence, InvalidSystem, MissingCapability
 from bayescontrol.lqr.regression import SystemPrior
 from bayescontrol.protocols import MISSING, SituatedState
@@ -133,7 +134,7 @@ class FittedPlant(NamedTuple):
         return PlantMode((A, B, C), controller, **fixed, **options)
 
 
-def _idle(loop: Any) -> Any:
+def _idle(loop: Loop) -> FloatArray:
     return np.zeros(loop.u.size)
 
 

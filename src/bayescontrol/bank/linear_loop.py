@@ -11,15 +11,14 @@ U_m S_m U_mᵀ = 1, so that ln P(y | m) = -½ (|U_m e_m|² + ln det S_m), withou
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray
 from bayescontrol.bank.bank import Bank
-from bayescontrol.bank.controllers import PI, Loop
 from bayescontrol.bank.plant_mode import PlantMode
+from bayescontrol.bank.state_space import PI, Loop
 
 #: Outputs beyond this count as divergence.
 DIVERGED = 1e12
@@ -29,7 +28,7 @@ DOUBLINGS, DECAYED = 25, 1e-6
 STATIONARY = 1e-13
 
 
-def is_linear(mode: Any) -> bool:
+def is_linear(mode: object) -> bool:
     """Whether plant, filter and controller are affine; limits are not considered."""
     if not isinstance(mode, PlantMode) or mode.nu < math.inf or mode.stationary is None:
         return False
@@ -156,7 +155,7 @@ class LinearLoop:
             yield -0.5 * (squares + log_det), y, u
 
 
-def _matrix(mode: Any) -> FloatArray:
+def _matrix(mode: PlantMode) -> FloatArray:
     """Return the controller as a matrix, from its answers to 0 and to unit vectors."""
     g, zero = mode.signals, np.zeros(mode.signals.outputs)
     sizes = [g.outputs, g.outputs, g.disturbances, g.inputs, mode.states, g.outputs, g.outputs]

@@ -20,9 +20,11 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, require_between
-from bayescontrol.bank.controllers import PI, Loop, Signals
 from bayescontrol.bank.state_space import (
+    PI,
     SAME_PERIOD,
+    Loop,
+    Signals,
     as_constant,
     as_covariance,
     as_signal,

@@ -17,20 +17,24 @@ from bayescontrol.baselines.bayes_optimal import (
     PlanTooLarge,
     expected_total,
 )
-from bayescontrol.baselines.forgetting import ForgettingLinearBelief, ForgettingSystemBelief
 from bayescontrol.baselines.gittins import GittinsAgent
 from bayescontrol.baselines.gittins_solver import NotCertified, gittins_bounds, gittins_index
 from bayescontrol.baselines.gittins_table import DamagedCache, GittinsTable
-from bayescontrol.baselines.linear import CertaintyEquivalence, OptimalController
-from bayescontrol.baselines.naive import NaiveMixture
-from bayescontrol.baselines.non_learning import (
+from bayescontrol.baselines.linear import (
+    CertaintyEquivalence,
+    ForgettingLinearBelief,
+    ForgettingSystemBelief,
+    OptimalController,
+)
+from bayescontrol.baselines.reference import (
     FixedExperts,
+    NaiveMixture,
+    OptimalPolicy,
     UniformSystem,
     dithered_mean,
     mean_action,
     vote,
 )
-from bayescontrol.baselines.optimal_policy import OptimalPolicy
 from bayescontrol.baselines.td_learning import QLearning, RLearning, TabularLearner
 
 __all__ = [

@@ -42,7 +42,7 @@ from bayescontrol.seeding import Stream, StreamLike, require_stream
 _SUPPORT = ("a number below 1e150", "a number from 0 to 1", "0 or 1")
 
 
-def counting_loop(agent: Any, environment: Any) -> Any:
+def counting_loop(agent: Any, environment: object) -> Any:
     """Return the compiled loop if agent and environment have the same arms, else None.
 
     A class of agents declares the loop by `fused_loop = staticmethod(counting_loop)`.

@@ -83,7 +83,7 @@ class GittinsAgent(ArmAgent):
         return np.asarray(self._counts.sum(axis=0))
 
     @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
+    def fused_loop(agent: Any, environment: object) -> Any:
         """Return the compiled loop if the environment has the agent's arms and they pay 0 or 1."""
         fits = (
             type(environment) is ArmsEnvironment

@@ -38,7 +38,7 @@ from bayescontrol.seeding import Stream, StreamLike, state_of
 FIRST_ROWS = 16
 
 
-def learner_loop(agent: Any, environment: Any) -> Any:
+def learner_loop(agent: Any, environment: object) -> Any:
     """Return the compiled loop of a learner, if agent and environment match.
 
     They must be in the same state and have the same actions, and the states of the environment must
@@ -486,7 +486,7 @@ class RLearning(TabularLearner):
 # -- compiled loops ----------------------------------------------------------------------------
 
 
-def _same_names(mine: Iterable[Any], other: Iterable[Any]) -> bool:
+def _same_names(mine: Iterable[object], other: Iterable[object]) -> bool:
     """Return whether both have the same names of the same types in the same order."""
     return [(type(n), n) for n in mine] == [(type(n), n) for n in other]
 

@@ -15,12 +15,12 @@ from numbers import Rational, Real
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from bayescontrol._arrays import AnyArray
 from bayescontrol.errors import ImpossibleCondition, InvalidTable, UnknownVariable
 
 Probability: TypeAlias = float | Fraction
-Table: TypeAlias = Sequence[Any] | npt.NDArray[Any]
+Table: TypeAlias = Sequence[Any] | AnyArray
 Values: TypeAlias = Mapping[str, Hashable]
 Domains: TypeAlias = Mapping[str, tuple[Hashable, ...]]
 
@@ -43,7 +43,7 @@ def as_domain(name: str, values: Iterable[Hashable]) -> tuple[Hashable, ...]:
     return domain
 
 
-def as_numbers(table: Table, place: str) -> npt.NDArray[Any]:
+def as_numbers(table: Table, place: str) -> AnyArray:
     """Return a read-only copy: Fractions if every cell is rational, float64 otherwise."""
     try:
         p = np.array(table)
@@ -65,7 +65,7 @@ def as_numbers(table: Table, place: str) -> npt.NDArray[Any]:
 
 
 def check_rows(
-    p: npt.NDArray[Any], place: str, tolerance: float = ROW_TOLERANCE, *, partial: bool = False
+    p: AnyArray, place: str, tolerance: float = ROW_TOLERANCE, *, partial: bool = False
 ) -> None:
     """Raise `InvalidTable` unless p(x) ≥ 0 and Σ_x p(x) = 1 along the last axis.
 
@@ -197,7 +197,7 @@ class Distribution:
         keys = domains[0] if len(domains) == 1 else product(*domains)
         return dict(zip(keys, self.p.ravel().tolist(), strict=True))
 
-    def __getitem__(self, key: Any) -> Probability:
+    def __getitem__(self, key: object) -> Probability:
         x = (key,) if len(self.domains) == 1 else key
         if not isinstance(x, tuple) or len(x) != len(self.domains):
             raise UnknownVariable(f"{key!r} must give one value for each of {self.names}")
@@ -229,13 +229,13 @@ class Distribution:
         hidden = len(possible) - SHOWN
         return rows, [f"... and {hidden} more"] if hidden > 0 else []
 
-    def _slice(self, values: Values) -> npt.NDArray[Any]:
+    def _slice(self, values: Values) -> AnyArray:
         """Return the part of the table where the variables have these values."""
         positions = {name: index_of(self.domains, name, value) for name, value in values.items()}
         index = tuple(positions.get(name, slice(None)) for name in self.domains)
         return np.asarray(self.p[index], dtype=self.p.dtype)
 
 
-def _total(p: npt.NDArray[Any]) -> Probability:
+def _total(p: AnyArray) -> Probability:
     total = p.sum()
     return total if isinstance(total, Fraction) else float(total)

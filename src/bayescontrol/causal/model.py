@@ -19,8 +19,8 @@ from itertools import product
 from typing import Any, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from bayescontrol._arrays import AnyArray
 from bayescontrol.causal.distribution import (
     Distribution,
     Domains,
@@ -71,7 +71,7 @@ class Factor:
             raise InvalidTable(f"{self._label()} has a duplicate variable")
         self.table = table if callable(table) else self._rows(table, self._label(), self.parents)
 
-    def tabulate(self, domains: Domains) -> npt.NDArray[Any]:
+    def tabulate(self, domains: Domains) -> AnyArray:
         """Return p(x | parents) as an array, checked against the parents' values.
 
         >>> Factor("echo", "ab", lambda x: {x: 1}, ["X"]).tabulate({"X": ("a", "b")})
@@ -99,7 +99,7 @@ class Factor:
         ]
         return as_numbers(rows, self._label()).reshape(shape)
 
-    def _rows(self, table: Row, place: str, parents: Sequence[str]) -> npt.NDArray[Any]:
+    def _rows(self, table: Row, place: str, parents: Sequence[str]) -> AnyArray:
         """Return the table as an array with an axis per parent; raise if it is invalid."""
         if isinstance(table, Mapping):
             for value in table:
@@ -193,7 +193,7 @@ class CausalModel(Causal):
 
     def __init__(self, factors: Iterable[Factor]) -> None:
         self.factors = tuple(factors)
-        self._tables: list[npt.NDArray[Any]] = []
+        self._tables: list[AnyArray] = []
         domains: dict[str, tuple[Hashable, ...]] = {}
         for factor in self.factors:
             if factor.name in domains:
@@ -243,7 +243,7 @@ class CausalModel(Causal):
                 f"the joint of {len(self.domains)} variables has {cells} cells; the limits are "
                 f"{MAX_CELLS} cells and {MAX_VARIABLES} variables: use a smaller model"
             )
-        p: npt.NDArray[Any] = np.ones((), dtype=np.int64)
+        p: AnyArray = np.ones((), dtype=np.int64)
         for i, (factor, table) in enumerate(zip(self.factors, self._tables, strict=True)):
             axes = [axis_of(self.domains, name) for name in (*factor.parents, factor.name)]
             shape = [len(v) if j in axes else 1 for j, v in enumerate(self.domains.values())]

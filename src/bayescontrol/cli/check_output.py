@@ -18,10 +18,10 @@ from rich.text import Text
 from bayescontrol._mode_queries import display_name
 from bayescontrol.bank import BankCheck
 from bayescontrol.cli.screen import open_console, print_json
+from bayescontrol.convergence.core import DivergenceRate
 from bayescontrol.convergence.sampled import SampledVerdict
 from bayescontrol.convergence.settling import Settling
 from bayescontrol.convergence.verdict import BY_TURNS, Outcome, PairVerdict, Reason, Verdict, advise
-from bayescontrol.convergence.worlds import DivergenceRate
 from bayescontrol.errors import counted
 from bayescontrol.lab.experiment import Table
 from bayescontrol.lab.settings import plain

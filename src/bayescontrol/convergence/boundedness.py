@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +21,8 @@ import numpy.typing as npt
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol._mode_queries import mode_index
+from bayescontrol.convergence.core import World
 from bayescontrol.convergence.settling import require_counts, tables_and_hold
-from bayescontrol.convergence.worlds import World
 from bayescontrol.errors import BadEvidence, MissingCapability, UnknownMode, counted
 from bayescontrol.interaction import both_streams
 from bayescontrol.record import Record
@@ -95,7 +94,7 @@ class Ensemble:
 
 
 def simulate_divergences(
-    modes: Any,
+    modes: object,
     true: int | str,
     steps: int,
     runs: int,
@@ -289,7 +288,7 @@ def ville(runs: Ensemble | ArrayLike, deltas: Sequence[float]) -> Ville:
     return Ville(delta, share, np.sqrt(share * (1.0 - share) / low.size), int(low.size))
 
 
-def _minima(runs: Any) -> FloatArray:
+def _minima(runs: Ensemble | ArrayLike) -> FloatArray:
     """Return min_t P(m* | âo_≤t) / P(m*) of each run."""
     if isinstance(runs, Ensemble):
         return np.asarray(runs.low[:, -1])

@@ -128,7 +128,7 @@ def _likelihoods(hypotheses: Hypotheses, x: Any, a: Any, o: Any) -> FloatArray:
         raise
 
 
-def _effective(evidence: FloatArray, on_impossible: Any, is_log: bool) -> FloatArray:
+def _effective(evidence: FloatArray, on_impossible: object, is_log: bool) -> FloatArray:
     """Return impossible evidence as the belief uses it: raised to the floor, or 1 if skipped."""
     if isinstance(on_impossible, Floor):
         epsilon = on_impossible.epsilon

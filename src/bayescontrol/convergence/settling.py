@@ -11,13 +11,13 @@ is then a lower bound and is reported as such.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import BoolArray, IntArray, require_between
-from bayescontrol.convergence.worlds import World
+from bayescontrol.convergence.core import World
 from bayescontrol.errors import BayesControlError, MissingCapability, counted
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.finite.tabulate import tabulate
@@ -120,7 +120,7 @@ class Settling:
 
 
 def settling_times(
-    modes: Any,
+    modes: object,
     true: int | str,
     *,
     below: float = 0.01,
@@ -167,7 +167,7 @@ def settling_times(
     return Settling(modes, m_star, below, horizon, hold, first, last if for_good else None, tied)
 
 
-def tables_and_hold(modes: Any) -> tuple[TabularModes, int]:
+def tables_and_hold(modes: object) -> tuple[TabularModes, int]:
     """Return the tables of a class or agent, and for how many steps the agent holds a mode.
 
     A list of modes has no situation: modes that depend on one need an agent, or tables.
@@ -194,7 +194,7 @@ def tables_and_hold(modes: Any) -> tuple[TabularModes, int]:
     return tables, schedule.k if isinstance(schedule, Every) else 1
 
 
-def require_counts(**counts: tuple[Any, int]) -> None:
+def require_counts(**counts: tuple[object, int]) -> None:
     """Raise ValueError unless each count is valid; name=(value, least) requires value >= least."""
     for name, (value, least) in counts.items():
         if not isinstance(value, int | np.integer) or value < least:

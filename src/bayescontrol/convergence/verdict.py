@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -28,11 +28,14 @@ from bayescontrol._arrays import BoolArray
 from bayescontrol.convergence.core import (
     BlindSpots,
     Deadlock,
+    DivergenceRate,
+    World,
+    can_reach,
+    divergence_rates,
     outside_core,
     policies_agree,
     reaches_separation,
 )
-from bayescontrol.convergence.worlds import DivergenceRate, World, can_reach, divergence_rates
 from bayescontrol.errors import UnknownMode
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.finite.tabulate import tabulate
@@ -205,7 +208,7 @@ and they act differently), ...)
         )
 
 
-def check(modes: Any, *, tolerance: float = 1e-12) -> Verdict:
+def check(modes: object, *, tolerance: float = 1e-12) -> Verdict:
     """Check whether the Bayesian control rule over this class settles on the true mode's policy.
 
     `modes` is anything that `tabulate` accepts: tables, a list of modes, or an agent. Modes with

@@ -19,7 +19,7 @@ from bayescontrol.errors import InvalidTable
 from bayescontrol.finite.chain import GrowingChain
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.lqr.problem import LinearQuadratic
-from bayescontrol.mdp.problem import GibbsMDP
+from bayescontrol.mdp.gibbs import GibbsMDP
 
 
 class ChangingModel(Changing):

@@ -293,7 +293,7 @@ class _Sampler(NamedTuple):
             s = self.agent.advance(s, a, o) if q.get(o, 0.0) > 0.0 else RULED_OUT
             s_policy = self.policy.advance(s_policy, a, o) if self.policy else None
 
-    def _weights(self, v: FloatArray, answers: list[Probabilities], state: Any) -> Probabilities:
+    def _weights(self, v: FloatArray, answers: list[Probabilities], state: object) -> Probabilities:
         """Return weight(â | ao_<t), from which â is drawn; `state` is that of the policy."""
         possible = self.modes.actions or tuple(
             dict.fromkeys(a for policy in answers for a, p in policy.items() if p > 0.0)
@@ -313,7 +313,7 @@ def _mean_kl(w: FloatArray, answers: list[Probabilities], q: Probabilities) -> f
     return sum(float(w_m) * kl(p, q) for w_m, p in zip(w, answers, strict=True) if w_m > 0.0)
 
 
-def _condition(w: FloatArray, answers: list[Probabilities], symbol: Any) -> FloatArray:
+def _condition(w: FloatArray, answers: list[Probabilities], symbol: object) -> FloatArray:
     """Return the weights of the modes after this symbol: w_m ∝ w_m p_m(symbol)."""
     w = w * [answer.get(symbol, 0.0) for answer in answers]
     return np.asarray(w / w.sum(), np.float64)

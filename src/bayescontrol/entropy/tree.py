@@ -31,9 +31,8 @@ from types import SimpleNamespace
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_integer
+from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray, IntArray, as_integer
 from bayescontrol._mode_queries import has
 from bayescontrol._support.priors import TOLERANCE, as_prior, checked_probabilities
 from bayescontrol.errors import (
@@ -79,7 +78,7 @@ def check_actions(label: str, policy: Probabilities, actions: Sequence[Any] | No
                 raise InvalidTable(f"{label} may take {a!r}, which is not in actions={actions!r}")
 
 
-def require_system(label: str, system: Any, methods: Sequence[str] = IO_SYSTEM) -> None:
+def require_system(label: str, system: object, methods: Sequence[str] = IO_SYSTEM) -> None:
     """Check that the object has the methods of an I/O system."""
     missing = [method for method in methods if not hasattr(system, method)]
     if missing:
@@ -124,7 +123,7 @@ class ModeSystems:
         named = zip(self._named.items(), states, strict=True)
         return [conditional(label, mode, s, *a) for (label, mode), s in named]
 
-    def advance(self, states: list[Any], a: Any, o: Any, possible: npt.NDArray[Any]) -> list[Any]:
+    def advance(self, states: list[Any], a: Any, o: Any, possible: AnyArray) -> list[Any]:
         """Return the states after a and o; modes that are no longer possible are ruled out."""
         rows = zip(self._named.values(), states, possible, strict=True)
         return [mode.advance(s, a, o) if ok else RULED_OUT for mode, s, ok in rows]
@@ -239,7 +238,7 @@ class InteractionTree:
         return f"InteractionTree({len(self.prior)} modes, horizon {self.horizon}, {histories})"
 
 
-def paths(act: Stage, obs: Stage, column: npt.NDArray[Any]) -> Iterator[tuple[int, Any, Any, Any]]:
+def paths(act: Stage, obs: Stage, column: AnyArray) -> Iterator[tuple[int, Any, Any, Any]]:
     """Yield (h, a, o) of every edge of a stage o_t, with its entry of `column`."""
     for e, o, entry in zip(obs.parent, obs.symbols, column, strict=True):
         yield int(act.parent[e]), act.symbols[e], o, entry

@@ -29,8 +29,7 @@ import numpy as np
 from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.errors import InvalidTable, MissingCapability
-from bayescontrol.finite.mode_class import ClassMode, ModeClass
-from bayescontrol.finite.tabular import TabularModes
+from bayescontrol.finite.tabular import ClassMode, ModeClass, TabularModes
 from bayescontrol.schedules import Every, Geometric, Held, Schedule, doubling, every_step
 from bayescontrol.seeding import StreamLike
 

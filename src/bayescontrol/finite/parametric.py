@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers
 from bayescontrol.errors import (
     BadEvidence,
     InvalidTable,
@@ -25,7 +25,7 @@ from bayescontrol.errors import (
     NotCompilable,
     UnknownMode,
 )
-from bayescontrol.finite.mode_class import ClassMode, ModeClass, finish_loop
+from bayescontrol.finite.tabular import ClassMode, ModeClass, finish_loop
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, state_of
 from bayescontrol.situations import as_advance, stay
@@ -222,7 +222,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         return ParametricEnvironment(self, truth)
 
     @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
+    def fused_loop(agent: Any, environment: object) -> Any:
         """Return the compiled loop if the agent is the rule over the environment's class."""
         if type(environment) is not ParametricEnvironment:
             return None
@@ -330,7 +330,7 @@ def _run(
 
 
 def _run_compiled(
-    agent: Any, environment: ParametricEnvironment, steps: int, p: Stream, q: Stream, step: Any
+    agent: Any, environment: ParametricEnvironment, steps: int, p: Stream, q: Stream, step: IntArray
 ) -> Record:
     """Run the compiled loop; `step[0]` is set to the current step, for `_run`."""
     modes = environment.modes

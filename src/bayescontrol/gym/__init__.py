@@ -9,8 +9,7 @@ Gymnasium is an optional dependency: pip install 'bayescontrol[gym]'.
 """
 
 from bayescontrol.gym.running import Continuing, drive, episodic_agent, set_situation
-from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space
-from bayescontrol.gym.worlds import WORLDS, register
+from bayescontrol.gym.worlds import WORLDS, BoxSpace, FiniteSpace, as_space, register
 
 __all__ = [
     "WORLDS",

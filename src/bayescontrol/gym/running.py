@@ -32,10 +32,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from bayescontrol._arrays import as_integer, copy_if_array
 from bayescontrol._mode_queries import has
 from bayescontrol.errors import MissingCapability
-from bayescontrol.gym.spaces import BoxSpace, FiniteSpace, as_space, gymnasium
+from bayescontrol.gym.worlds import BoxSpace, FiniteSpace, as_space, gymnasium
 from bayescontrol.interaction import both_streams
-from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsPrior, QValues
-from bayescontrol.mdp.problem import GibbsMDP
+from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsMDP, GibbsPrior, QValues
 from bayescontrol.mdp.table import Step
 from bayescontrol.protocols import Stateful
 from bayescontrol.record import Record

@@ -4,13 +4,11 @@ y = A x + B u + w          c = xᵀQx + uᵀRu          u = -K(m) x,  m ~ P(m | 
 """
 
 from bayescontrol.lqr.agent import DeterminantDoubling, LinearAgent
-from bayescontrol.lqr.belief import LinearMode, SystemBelief
-from bayescontrol.lqr.changing import ChangingSystemBelief
-from bayescontrol.lqr.costs import CostBelief
+from bayescontrol.lqr.belief import ChangingSystemBelief, LinearMode, SystemBelief
 from bayescontrol.lqr.matrices import average_cost, lyapunov, riccati
 from bayescontrol.lqr.output import OutputMode, OutputPlant
 from bayescontrol.lqr.problem import LinearQuadratic
-from bayescontrol.lqr.regression import SystemPrior
+from bayescontrol.lqr.regression import CostBelief, SystemPrior
 from bayescontrol.lqr.regulator import RegulatorAgent, RegulatorBelief, RegulatorMode
 from bayescontrol.lqr.system import (
     PLANTS,

@@ -57,7 +57,7 @@ class DeterminantDoubling:
         return held.growth >= self.factor
 
 
-def linear_loop(agent: Any, environment: Any) -> Any:
+def linear_loop(agent: Any, environment: object) -> Any:
     """Return the compiled loop, if agent and plant are in the same state and kernels know both.
 
     The kernel updates the regression in place. If a step fails it stops, and the Python code
@@ -79,7 +79,7 @@ def linear_loop(agent: Any, environment: Any) -> Any:
     return _run if fits else None
 
 
-def gain_loop(agent: Any, environment: Any) -> Any:
+def gain_loop(agent: Any, environment: object) -> Any:
     """Return the compiled loop of a controller with a fixed gain, if the states are equal."""
     fits = (
         type(environment) is LinearPlant
@@ -137,7 +137,7 @@ class LinearAgent(ControlRule[LinearMode, FloatArray, FloatArray, Any]):
             as_vector(x, self.belief.states, "a saved situation", IncompatibleState)
 
 
-def schedule_code(schedule: Any) -> tuple[int, float] | None:
+def schedule_code(schedule: object) -> tuple[int, float] | None:
     """Return the kernel's code and parameter of a schedule, or None if it is not supported."""
     loop = kernels.lqr
     if schedule is every_step:

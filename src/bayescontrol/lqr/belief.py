@@ -7,6 +7,10 @@
 
 A draw without a stabilising gain is rejected and counted. This conditions the prior on systems that
 can be stabilised.
+
+A plant that changes has a regression of the system for each possible start:
+
+    P(A, B, W | s, past) = P(A, B, W | the steps since s)
 """
 
 from collections.abc import Sequence
@@ -21,6 +25,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Cache, Fixed, Number, Part, Saved, damaged, declare
+from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief, Event, Segments
 from bayescontrol.errors import (
     IncompatibleState,
     InvalidPrior,
@@ -28,9 +33,8 @@ from bayescontrol.errors import (
     NotStabilisable,
     counted,
 )
-from bayescontrol.lqr.costs import CostBelief, KnownCosts
 from bayescontrol.lqr.matrices import as_definite, as_vector
-from bayescontrol.lqr.regression import SystemPrior, SystemRegression
+from bayescontrol.lqr.regression import CostBelief, KnownCosts, SystemPrior, SystemRegression
 from bayescontrol.lqr.system import Costs, LinearSystem, as_costs, state_and_cost
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.seeding import StreamLike, require_stream
@@ -86,7 +90,7 @@ class LinearMode(Saved):
         """W = VᵀV."""
         return np.asarray(self.V.T @ self.V)
 
-    def arrays(self) -> Any:
+    def arrays(self) -> "kernels.lqr.LinearModeArrays":
         """Return the arrays in the form of the kernels."""
         return kernels.lqr.LinearModeArrays(self.A, self.B, self.V, self.P, self.K)
 
@@ -234,14 +238,14 @@ class SystemBelief(SystemRegression):
             self._diagonal = self.R.diagonal().copy()
         return self._last
 
-    def _blank(self) -> Any:
+    def _blank(self) -> "kernels.lqr.LinearModeArrays":
         """Return an empty mode for the kernels; only known noise is filled in."""
         n, m = self.states, self.inputs
         V = np.empty((n, n)) if self.noise_factor is None else self.noise_factor.copy()
         A, B, P, K = (np.empty(shape) for shape in ((n, n), (n, m), (n, n), (m, n)))
         return kernels.lqr.LinearModeArrays(A, B, V, P, K)
 
-    def _adopt(self, solved: Any, costs: Costs, failed: int) -> LinearMode:
+    def _adopt(self, solved: Sequence[FloatArray], costs: Costs, failed: int) -> LinearMode:
         """Make the solved system the last mode and return it."""
         self.redrawn += failed
         self._diagonal = self.R.diagonal().copy()
@@ -305,7 +309,9 @@ class SystemBelief(SystemRegression):
         copied = kernels.lqr.LinearModeArrays(*(part.copy() for part in mode))
         return copied, self._blank(), self._diagonal.copy(), self._room, self._freedom()
 
-    def fast_forward(self, observed: int, mode: Any, diagonal: FloatArray, failed: int) -> None:
+    def fast_forward(
+        self, observed: int, mode: Sequence[FloatArray] | None, diagonal: FloatArray, failed: int
+    ) -> None:
         """Synchronise with a compiled loop that has updated F."""
         self.count += observed
         self.redrawn += failed
@@ -348,3 +354,66 @@ class SystemBelief(SystemRegression):
         costs = ", unknown costs" * (not self.costs.known)
         what = f"{counted(self.states, 'state')}, {counted(self.inputs, 'input')}, {noise}{costs}"
         return f"{type(self).__name__}({what}, after {counted(self.count, 'observation')})"
+
+
+class SystemSegments(ArraySegments):
+    """The factors F of the regressions and their numbers of observations, for each start."""
+
+    def __init__(self, prior: SystemBelief, starts: int) -> None:
+        super().__init__(prior, starts, factor=prior.F.copy(), count=np.array(float(prior.count)))
+        self._V, self._nu0 = prior.noise_factor, prior.nu - prior.count
+
+    def attach(self, belief: SystemBelief, *parts: FloatArray) -> None:
+        """Make the belief use this factor."""
+        belief.F = parts[0]
+
+    def belief(self, place: int) -> SystemBelief:
+        """Return the belief of a place: a view of the arrays."""
+        belief: SystemBelief = super().belief(place)
+        belief.count = int(self.arrays["count"][place])
+        return belief
+
+    def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
+        """Return P(y | segment) of the first `size` starts over a scale, and ln of the scale."""
+        x, u, y = map(np.array, event)
+        factors, belief = self.arrays["factor"], self.prior
+        if self._V is None:
+            V, nu = factors[0], self._nu0 + self.arrays["count"]
+        else:
+            V, nu = self._V, np.zeros(size)
+        log_scale = kernels.changes.system_likelihoods(
+            factors, V, nu, size, x, u, y, belief.row, belief.v, self.p
+        )
+        return self.p[:size], log_scale
+
+    def learn(self, size: int, event: Event) -> None:
+        """Update the first `size` regressions."""
+        x, u, y = map(np.array, event)
+        belief = self.prior
+        kernels.changes.learn_systems(
+            self.arrays["factor"], size, x, u, y, belief.row, belief.v, belief.zero
+        )
+        self.arrays["count"][:size] += 1.0
+
+
+class ChangingSystemBelief(ChangePointBelief):
+    """P(h, s, A, B, W | âo_<t): a plant that may become another one at any step.
+
+    >>> from bayescontrol.lqr import LinearQuadratic
+    >>> belief = LinearQuadratic([[1.0]], [[1.0]]).changing().belief()
+    >>> belief.observe([1.0], [0.0], [0.5])
+    >>> belief
+    ChangingSystemBelief(decision 1, segment since 0 with probability 0.9815)
+    """
+
+    format_name: ClassVar[str] = "ChangingSystemBelief"
+    posterior_measure: ClassVar[PosteriorMeasure | None] = SystemBelief.posterior_measure
+
+    def segments(self, starts: int) -> Segments:
+        """Return the regressions of all starts in arrays."""
+        return SystemSegments(self.prior, starts)
+
+    def posterior_summary(self) -> dict[str, dict[str, Any]]:
+        """Return E[A], E[B] and the number of decisions."""
+        means = self.posterior_means()
+        return {k: {"mean": v, "count": self.decision} for k, v in means.items()}

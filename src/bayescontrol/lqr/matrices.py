@@ -9,8 +9,6 @@
 The costs are exact, without simulation; J is ∞ if A - BK is not stable.
 """
 
-from typing import Any
-
 import numpy as np
 
 from bayescontrol import kernels
@@ -62,7 +60,9 @@ def as_definite(
     return matrix
 
 
-def as_vector(value: Any, size: int, what: str, error: type[Exception] = BadEvidence) -> FloatArray:
+def as_vector(
+    value: object, size: int, what: str, error: type[Exception] = BadEvidence
+) -> FloatArray:
     """Return the value as a vector of `size` numbers; a float64 array is not copied."""
     if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.c_contiguous:
         vector = value
@@ -83,7 +83,7 @@ def as_start(start: ArrayLike | None, size: int, what: str = "the start") -> Flo
     return as_vector(np.zeros(size) if start is None else start, size, what, InvalidSystem).copy()
 
 
-def as_limits(limits: Any, inputs: int) -> tuple[FloatArray, FloatArray]:
+def as_limits(limits: object, inputs: int) -> tuple[FloatArray, FloatArray]:
     """Return the lower and upper limits of each input, infinite by default."""
     pair = (-np.inf, np.inf) if limits is None else limits
     if not isinstance(pair, tuple | list) or len(pair) != 2:

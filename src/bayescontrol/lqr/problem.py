@@ -15,10 +15,8 @@ from bayescontrol._support.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import BadEvidence, InvalidSystem, MissingCapability
 from bayescontrol.lqr.agent import DeterminantDoubling, LinearAgent
-from bayescontrol.lqr.belief import SystemBelief
-from bayescontrol.lqr.changing import ChangingSystemBelief
-from bayescontrol.lqr.costs import CostBelief
-from bayescontrol.lqr.regression import SystemPrior
+from bayescontrol.lqr.belief import ChangingSystemBelief, SystemBelief
+from bayescontrol.lqr.regression import CostBelief, SystemPrior
 from bayescontrol.lqr.regulator import LEARNED, RegulatorAgent, RegulatorBelief, is_learned
 from bayescontrol.lqr.system import Costs, LinearPlant, LinearSystem, Measured
 from bayescontrol.schedules import Schedule, every_step

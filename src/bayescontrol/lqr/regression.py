@@ -1,4 +1,4 @@
-"""Bayesian regression of the next state on state and input, and its prior.
+"""Bayesian regressions: of the next state on state and input, and of observed costs.
 
     [A B]ᵀ | W ~ MN(M₀ᵀ, Λ₀⁻¹, W)         W ~ IW(Ψ₀, ν₀),   E[W] = Ψ₀ / (ν₀ - n - 1)
 
@@ -10,26 +10,39 @@ observations. If the noise is known, Ψ₀ and ν₀ have no effect. The statist
     mean [A B] = (R⁻¹Z)ᵀ      precision Λ = RᵀR      scatter Ψ = SᵀS      ν = ν₀ + t
 
 Evidence is additive in FᵀF, so regressions merge: add both and subtract the prior once.
+
+Unknown cost matrices are inferred from observed costs:
+
+    c = xᵀQx + uᵀRu + noise = φ(x, u)·w + noise           w: the upper triangles of Q and R
+    φ: x_i², 2 x_i x_j (i < j), and the same for u         w ~ N(μ, Λ⁻¹)
+
+A draw of the costs repeats w ~ N(μ, Λ⁻¹) until Q ≻ 0 and R ≻ 0. This samples the posterior of the
+prior that is restricted to positive definite matrices.
 """
 
 from dataclasses import dataclass
+from math import log, pi
 from types import SimpleNamespace
 
 import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._support.regressions import Regressions
 from bayescontrol._support.saved import (
     Array,
     Copied,
+    Fixed,
     Number,
     Saved,
     damaged,
     declare,
     require_triangular,
 )
-from bayescontrol.errors import IncompatibleState, InvalidPrior, InvalidSystem
-from bayescontrol.lqr.matrices import as_definite, as_matrix
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidPrior, InvalidSystem, counted
+from bayescontrol.lqr.matrices import LARGEST, as_definite, as_matrix
+from bayescontrol.lqr.system import Costs
+from bayescontrol.seeding import StreamLike, state_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,3 +192,173 @@ class SystemRegression(Saved):
         require_triangular("prior_factor", new._prior)
         if new._nu0 <= self.states - 1:
             raise damaged(f"'freedom' is {new._nu0}, not above {self.states - 1}")
+
+
+def _features(v: FloatArray) -> FloatArray:
+    """Return v_i v_j for i ≤ j, doubled for i < j."""
+    i, j = np.triu_indices(len(v))
+    return np.asarray(np.where(i == j, 1.0, 2.0) * v[i] * v[j])
+
+
+def _symmetric(upper: FloatArray, n: int) -> FloatArray:
+    """Return the symmetric n × n matrix with this upper triangle, given row by row."""
+    matrix = np.zeros((n, n))
+    i, j = np.triu_indices(n)
+    matrix[i, j] = matrix[j, i] = upper
+    return matrix
+
+
+class KnownCosts(Saved):
+    """Known Q and R, with the interface of a `CostBelief`."""
+
+    saved_fields = declare(
+        Fixed("Q", lambda costs: costs.mean().Q),
+        Fixed("R", lambda costs: costs.mean().R),
+    )
+
+    known = True
+
+    def __init__(self, costs: Costs) -> None:
+        self._costs = costs
+        self.n, self.m = len(costs.Q), len(costs.R)
+
+    def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
+        """Accept any cost, or none."""
+
+    def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
+        """Do nothing: the costs are known."""
+
+    def draw(self, rng: StreamLike, tries: int) -> tuple[Costs | None, int]:
+        """Return Q and R, and 0 failed draws."""
+        return self._costs, 0
+
+    def mean(self) -> Costs:
+        """Return Q and R."""
+        return self._costs
+
+    def log_predictive(self, x: FloatArray, u: FloatArray, cost: float | None) -> float:
+        """Return 0: a known cost carries no information."""
+        return 0.0
+
+    def merge(self, other: object) -> None:
+        """Check that `other` has the same costs; nothing changes."""
+        if not isinstance(other, KnownCosts) or not all(
+            map(np.array_equal, self._costs, other._costs)
+        ):
+            raise IncompatibleState("beliefs can be merged only if their known costs are equal")
+
+
+class CostBelief(Saved):
+    """P(Q, R | costs) for n states and m inputs; `noise` is the deviation of observed costs.
+
+    The prior has the mean Q = R = `mean` I, and every entry has the same `deviation`.
+
+    >>> belief = CostBelief(1, 1, noise=0.1)
+    >>> for x, u in ((1.0, 0.0), (0.0, 1.0), (2.0, 1.0)):
+    ...     belief.learn(np.array([x]), np.array([u]), 3 * x * x + 2 * u * u)
+    >>> [float(matrix.round(1).item()) for matrix in belief.mean()]
+    [3.0, 2.0]
+    """
+
+    saved_fields = declare(
+        Fixed("noise"),
+        Array("factor", lambda belief: belief._fit.R[0]),
+        Array("target", lambda belief: belief._fit.z[0]),
+        Array("prior_factor", lambda belief: belief._fit._prior[0][0]),
+        Array("prior_target", lambda belief: belief._fit._prior[1][0]),
+        Number("count", least=0),
+        Copied("_fit"),
+    )
+
+    known = False
+
+    def __init__(
+        self, n: int, m: int, *, noise: float = 1.0, mean: float = 1.0, deviation: float = 1.0
+    ) -> None:
+        if not (n >= 1 and m >= 1):
+            raise InvalidPrior(f"CostBelief({n}, {m}): it needs at least one state and one input")
+        for name, value in (("noise", noise), ("mean", mean), ("deviation", deviation)):
+            if not 1e-50 < value < 1e50:
+                raise InvalidPrior(f"{name}={value!r}: it must be a positive number")
+        self.n, self.m, self.noise = n, m, float(noise)
+        mu = np.concatenate([mean * np.eye(k)[np.triu_indices(k)] for k in (n, m)])
+        self._fit = Regressions(np.eye(len(mu))[None] / deviation, mu[None] / deviation)
+        #: Number of observed costs.
+        self.count = 0
+
+    def learn(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
+        """Learn from one observed cost. An error changes nothing."""
+        (phi, c), fit = self._event(x, u, cost), self._fit
+        scale = 1.0 / self.noise
+        kernels.regression.absorb(fit.R[0], fit.z[0], phi, scale, c / self.noise, fit.v)
+        self.count += 1
+
+    def check(self, x: FloatArray, u: FloatArray, cost: float | None) -> None:
+        """Raise `BadEvidence` if the cost is missing or invalid."""
+        self._event(x, u, cost)
+
+    def _event(self, x: FloatArray, u: FloatArray, cost: float | None) -> tuple[FloatArray, float]:
+        """Return φ(x, u) and the cost; raise `BadEvidence` if it is missing or invalid."""
+        if cost is None:
+            raise BadEvidence(
+                "the observation has no cost, and this belief learns the costs: observe "
+                "Measured(state, cost), as a plant with cost_noise returns it"
+            )
+        try:
+            c = float(cost)
+        except (TypeError, ValueError):
+            raise BadEvidence(f"the cost is {cost!r}: it must be a number") from None
+        phi = np.concatenate([_features(x), _features(u)])
+        if not (abs(c) <= LARGEST and kernels.lqr.is_within_limits(phi)):
+            raise BadEvidence(f"the cost {c!r} or a squared input is larger than {LARGEST:g}")
+        return phi, c
+
+    def draw(self, rng: StreamLike, tries: int) -> tuple[Costs | None, int]:
+        """Draw Q ≻ 0 and R ≻ 0; return them (None if every try failed) and the rejected draws."""
+        w = np.empty(self._fit.features)
+        for failed in range(tries):
+            self._fit.draw(0, state_of(rng), w)
+            costs = self._costs(w)
+            if all(kernels.regression.cholesky(part, np.empty_like(part)) for part in costs):
+                return costs, failed
+        return None, tries
+
+    def mean(self) -> Costs:
+        """Return E[Q] and E[R] of the Gaussian, which need not be positive definite."""
+        return self._costs(self._fit.mean(0))
+
+    def _costs(self, w: FloatArray) -> Costs:
+        """Return Q and R from their upper triangles w."""
+        split = self.n * (self.n + 1) // 2
+        return Costs(_symmetric(w[:split], self.n), _symmetric(w[split:], self.m))
+
+    def log_predictive(self, x: FloatArray, u: FloatArray, cost: float | None) -> float:
+        """Return ln P(c | past, x, u), ignoring the restriction to definite matrices."""
+        phi, c = self._event(x, u, cost)
+        mean, variance = self._fit.score(0, phi)
+        variance += self.noise**2
+        return -0.5 * (log(2 * pi * variance) + (c - mean) ** 2 / variance)
+
+    def posterior(self) -> FloatArray:
+        """Return μ stacked on Λ."""
+        return np.vstack([self._fit.mean(0), self._fit.precision(0)])
+
+    def merge(self, other: object) -> None:
+        """Add the evidence of `other`; the prior counts once."""
+        if not isinstance(other, CostBelief):
+            raise IncompatibleState("cannot merge known costs with costs that are learned")
+        same_settings = (self.n, self.m, self.noise) == (other.n, other.m, other.noise)
+        if not same_settings or not self._fit.same_prior(other._fit):
+            raise IncompatibleState("costs can be merged only with equal sizes, noise and priors")
+        self._fit.merge(other._fit)
+        self.count += other.count
+
+    def _check_state(self, new: SimpleNamespace) -> None:
+        require_triangular("factor", new.factor)
+        require_triangular("prior_factor", new.prior_factor)
+        new._fit = Regressions(new.prior_factor[None], new.prior_target[None])
+        new._fit.R, new._fit.z = new.factor[None], new.target[None]
+
+    def __repr__(self) -> str:
+        what = f"{counted(self.n, 'state')}, {counted(self.m, 'input')}"
+        return f"CostBelief({what}, after {counted(self.count, 'cost')})"

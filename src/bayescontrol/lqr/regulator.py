@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray, UIntArray
 from bayescontrol._support.saved import Array, Copied, Fixed, Number, declare
 from bayescontrol.errors import InvalidSystem
 from bayescontrol.lqr.agent import LinearAgent
@@ -206,7 +206,7 @@ class RegulatorBelief(SystemBelief):
         span = self.limits[1] - self.limits[0]
         return np.asarray(size * np.where(span < np.inf, 0.5 * span, 1.0))
 
-    def _draw(self, rng_state: Any) -> RegulatorMode | None:
+    def _draw(self, rng_state: UIntArray) -> RegulatorMode | None:
         """Draw a system with a gain; return None if the gain costs too much in the mean system."""
         for _ in range(self.tries):
             A, B, V, *_ = self._blank()

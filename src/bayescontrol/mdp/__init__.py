@@ -1,6 +1,6 @@
 """Markov decision problems: tables, planning for average reward, grid-worlds, and the MDP agent."""
 
-from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsBelief, GibbsPrior, QValues
+from bayescontrol.mdp.gibbs import ADAPTIVE, GibbsBelief, GibbsMDP, GibbsPrior, QValues
 from bayescontrol.mdp.maze import Maze
 from bayescontrol.mdp.modes import MDPModes
 from bayescontrol.mdp.planning import (
@@ -8,10 +8,9 @@ from bayescontrol.mdp.planning import (
     gain_and_bias,
     policy_iteration,
     relative_value_iteration,
+    require_communicating,
     stationary_distribution,
 )
-from bayescontrol.mdp.problem import GibbsMDP
-from bayescontrol.mdp.structure import require_communicating
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, chain_mdp, random_mdp
 
 __all__ = [

@@ -15,13 +15,13 @@ import sys
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers
+from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray, IntArray, as_numbers
 from bayescontrol._support.columns import as_rows
 from bayescontrol._support.names import Names
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownAction, counted
@@ -61,7 +61,7 @@ def read_step(x: Any, a: Any, o: Any, largest: float = sys.float_info.max) -> tu
 
 
 def step_record(
-    actions: IntArray, rows: npt.NDArray[Any], action_names: Names, state_names: Names
+    actions: IntArray, rows: AnyArray, action_names: Names, state_names: Names
 ) -> Record:
     """Return the record of a compiled loop, whose actions and states are given by number."""
     if not state_names.are_numbers:
@@ -118,7 +118,6 @@ class MDPEnvironment:
 
 
 #: The indices of the states or actions of a list of transitions.
-Column: TypeAlias = npt.NDArray[Any]
 #: Allowed rounding error in the sum of the probabilities of a pair; they are then normalised.
 TOLERANCE = 1e-9
 
@@ -218,7 +217,7 @@ class MDP:
         mdp._fill(xs, as_, ys, p, r)
         return mdp
 
-    def _fill(self, x: Column, a: Column, y: Column, p: FloatArray, r: FloatArray) -> None:
+    def _fill(self, x: AnyArray, a: AnyArray, y: AnyArray, p: FloatArray, r: FloatArray) -> None:
         """Check the entries, merge equal ones, sort by falling probability, and index the pairs."""
         for column, names in ((x, self.states), (a, self.actions), (y, self.states)):
             outside = np.flatnonzero((column < 0) | (column >= len(names)))

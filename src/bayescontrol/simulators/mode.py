@@ -150,7 +150,7 @@ def next_state(x: Any, u: Any, o: Any) -> Any:
     return np.array(o) if isinstance(o, list | np.ndarray) else o
 
 
-def require_function(function: Any, call: str, label: str) -> None:
+def require_function(function: object, call: str, label: str) -> None:
     """Raise `MissingCapability` unless `function` can be called as `call`, e.g. "policy(x)"."""
     about = f"{label}: expected a function {call}, got {function!r}"
     if hasattr(function, "frequency_response"):
@@ -172,7 +172,7 @@ def require_function(function: Any, call: str, label: str) -> None:
         raise MissingCapability(f"{about}, which has the wrong arguments: {signature}") from None
 
 
-def reject_pair(u: Any, label: str) -> None:
+def reject_pair(u: object, label: str) -> None:
     """Raise `UnknownAction` for a tuple that contains arrays or None, such as (action, state)."""
     if isinstance(u, tuple) and any(v is None or isinstance(v, np.ndarray) for v in u):
         raise UnknownAction(

@@ -31,8 +31,7 @@ from bayescontrol.testing.belief_laws import (
     check_save,
     same_bits,
 )
-from bayescontrol.testing.identities import check_identities
-from bayescontrol.testing.suite import check_agent, check_mode, check_modes
+from bayescontrol.testing.suite import check_agent, check_identities, check_mode, check_modes
 
 __all__ = [
     "LawBroken",
