@@ -70,6 +70,8 @@ class Field:
     nested = False
     #: Whether the value is loaded by the object in `source` itself.
     in_place = False
+    #: Whether the saved arrays must have `name`; parts check their names themselves.
+    required = True
 
     def __init__(self, name: str, source: Source | None = None) -> None:
         self.name, self.source = name, name if source is None else source
@@ -91,7 +93,7 @@ class Field:
 
     def names(self, owner: Any) -> tuple[str, ...]:
         """Return the names that the saved arrays must have."""
-        return (self.name,)
+        return (self.name,) if self.required else ()
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the named arrays of this field."""
@@ -282,7 +284,7 @@ class Part(Field):
     object.
     """
 
-    copied = True
+    copied, required = True, False
 
     def __init__(
         self,
@@ -294,10 +296,6 @@ class Part(Field):
     ) -> None:
         super().__init__(name, source)
         self.in_place, self._blank = in_place, blank
-
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return nothing: the part checks its names itself."""
-        return ()
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the arrays of the part."""
@@ -322,10 +320,7 @@ class Parts(Field):
     """A list of parts; the prefix of part i is `name`, i and a slash."""
 
     copied = nested = True
-
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return nothing: the parts check their names themselves."""
-        return ()
+    required = False
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the arrays of all parts."""

@@ -34,14 +34,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import (
-    ArrayLike,
-    FloatArray,
-    IntArray,
-    as_integer,
-    as_numbers,
-    require_between,
-)
+from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers, require_between
 from bayescontrol._mode_queries import has, is_mode_array
 from bayescontrol._support.saved import Array, Fixed, Part, Saved, damaged, declare
 from bayescontrol.alarms.predictors import Predictor
@@ -118,7 +111,8 @@ class WatchingAlarm(Saved):
     """Base class of the alarms: a clock, the evidence, and the agent that the alarm watches."""
 
     saved_fields = declare(
-        Array("clock", lambda alarm: alarm._clock()),
+        # t and the step; a step of -1 means that the alarm is not raised.
+        Array("clock", lambda alarm: np.array([alarm.t, -1 if alarm.step is None else alarm.step])),
     )
     # Types of modes whose likelihood the alarm can bound if the noise has a large floor.
     _accepts_floors: ClassVar[tuple[type, ...]] = ()
@@ -231,10 +225,6 @@ class WatchingAlarm(Saved):
     def _mode_count(self) -> str:
         """Return the number of modes as text; it is unknown before the first observation."""
         return counted(self._log_e.size, "mode") if self._log_e.size else "all modes"
-
-    def _clock(self) -> IntArray:
-        """Return t and the step; a step of -1 means that the alarm is not raised."""
-        return np.array([self.t, -1 if self.step is None else self.step])
 
     def _check_state(self, new: SimpleNamespace) -> None:
         t, step = new.clock.tolist()

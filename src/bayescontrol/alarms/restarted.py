@@ -40,14 +40,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import (
-    ArrayLike,
-    Arrays,
-    FloatArray,
-    IntArray,
-    as_integer,
-    require_between,
-)
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, as_integer, require_between
 from bayescontrol._mode_queries import observed_part
 from bayescontrol._support.saved import (
     Array,
@@ -163,7 +156,7 @@ class RestartedAlarm(WatchingAlarm):
         if isinstance(predictor, LinearPredictor):
             self._require_predictions(3)  # p = 1: neither situation nor action has numbers
         # The first step of every start, 0 for a free place, and ln R(m) of every start.
-        self._starts: IntArray = np.zeros(starts, np.int64)
+        self._starts = np.zeros(starts, np.int64)
         self._log_r: FloatArray
         self.reset()
 

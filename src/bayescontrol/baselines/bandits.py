@@ -21,14 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import (
-    ArrayLike,
-    Arrays,
-    FloatArray,
-    IntArray,
-    as_numbers,
-    require_between,
-)
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, as_numbers, require_between
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Cache, Field, Fixed, Saved, checked_array, damaged, declare
 from bayescontrol._support.values import format_name
@@ -191,25 +184,17 @@ class CountingAgent(ArmAgent):
         after = f" after {self.count} rewards: {shown}" if leaders else ""
         return f"{type(self).__name__}({len(self._labels)} arms{settings}{after})"
 
-    # -- compiled loop -----------------------------------------------------------------------
-
-    def interact(
-        self, environment: Any, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
-    ) -> int:
-        """Run the compiled loop with an `ArmsEnvironment`; return the number of steps done."""
-        return kernels.policies.interact(
-            self.kind, self._parameters, self.support, self._counts, self._scratch,
-            environment.family.kind, environment.family.constants, environment.truth,
-            p.state, q.state, actions, rewards,
-        )  # fmt: skip
-
 
 def _run(
     agent: CountingAgent, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream
 ) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
-    done = agent.interact(environment, p, q, actions, rewards)
+    done = kernels.policies.interact(
+        agent.kind, agent._parameters, agent.support, agent._counts, agent._scratch,
+        environment.family.kind, environment.family.constants, environment.truth,
+        p.state, q.state, actions, rewards,
+    )  # fmt: skip
     if done < steps:  # the reward is invalid: `observe` raises the error
         agent.observe(environment.labels[int(actions[done])], float(rewards[done]))
     return Record(environment.labels.column(actions), rewards)

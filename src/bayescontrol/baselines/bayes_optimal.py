@@ -22,7 +22,7 @@ agent that is a function of the posterior (`expected_total`).
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import comb
 from types import SimpleNamespace
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias
 
 import numpy as np
 
@@ -36,11 +36,8 @@ from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.causal.distribution import check_rows
 from bayescontrol.errors import BayesControlError, InvalidPrior, InvalidTable
 from bayescontrol.protocols import ModeArray
+from bayescontrol.rule import A, O, X
 from bayescontrol.seeding import StreamLike
-
-X = TypeVar("X")
-A = TypeVar("A")
-O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 #: P(m | ·) rounded to twelve decimals: identifies a belief in a plan.
 Key: TypeAlias = tuple[float, ...]

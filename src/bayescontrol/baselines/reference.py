@@ -28,7 +28,7 @@ Its average reward is ρ*, the most that any agent can earn.
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from types import SimpleNamespace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 
@@ -37,15 +37,9 @@ from bayescontrol._support.saved import Fixed, Number, Saved, damaged, declare
 from bayescontrol.errors import MissingCapability
 from bayescontrol.mdp.planning import Plan, policy_iteration
 from bayescontrol.mdp.table import MDP, MDPEnvironment, advance, read_step, step_record
-from bayescontrol.protocols import Policy
 from bayescontrol.record import Record
-from bayescontrol.rule import ControlRule
+from bayescontrol.rule import A, ControlRule, M, O, X
 from bayescontrol.seeding import Stream, StreamLike, require_stream
-
-M = TypeVar("M", bound=Policy[Any, Any])
-X = TypeVar("X")
-A = TypeVar("A")
-O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
 class NaiveMixture(ControlRule[M, X, A, O]):

@@ -11,7 +11,7 @@ object answers for all modes, and the interaction runs in a compiled loop.
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple
 
 import numpy as np
 
@@ -23,20 +23,11 @@ from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol._support.priors import as_prior
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode, counted
-from bayescontrol.protocols import Policy
 from bayescontrol.record import Record
-from bayescontrol.rule import ControlRule
+from bayescontrol.rule import A, ControlRule, M, O, X
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, require_stream
 from bayescontrol.systems import Situated
-
-if TYPE_CHECKING:
-    from bayescontrol.kernels.tabular import Columns
-
-M = TypeVar("M", bound=Policy[Any, Any])
-X = TypeVar("X")
-A = TypeVar("A")
-O = TypeVar("O")  # noqa: E741 - the paper's symbol
 
 
 class ModeClass(Generic[M, X, A, O]):
@@ -121,7 +112,9 @@ class ClassMode:
         return f"{type(self).__name__}({self.m}{f', {self.name!r}' if self.name else ''})"
 
 
-def finish_loop(agent: Any, done: int, drawn_in: Any, x: Any, columns: "Columns") -> Record:
+def finish_loop(
+    agent: Any, done: int, drawn_in: Any, x: Any, columns: "kernels.tabular.Columns"
+) -> Record:
     """Synchronise an agent with a compiled loop that learned `done` steps; return the record."""
     drawn, actions, observations = columns
     acted = min(done + 1, len(actions))

@@ -34,12 +34,7 @@ from bayescontrol._support.priors import TOLERANCE, checked_probabilities
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability
 from bayescontrol.finite.tabular import Labels, TabularMode, TabularModes
-from bayescontrol.protocols import (
-    ActionProbabilities,
-    Likelihood,
-    ObservationProbabilities,
-    Stateful,
-)
+from bayescontrol.protocols import ActionProbabilities, ObservationProbabilities, Stateful
 from bayescontrol.rule import ControlRule
 from bayescontrol.situations import Advance, as_advance, next_situation
 
@@ -214,7 +209,7 @@ class _ListDistributions:
         for o, p in hypothesis.items():
             likelihood = (
                 float(mode.likelihood(s, a, o))
-                if has(mode, Likelihood)
+                if callable(getattr(mode, "likelihood", None))
                 else math.exp(log_likelihood(mode, s, a, o))
             )
             if not abs(likelihood - p) <= TOLERANCE:

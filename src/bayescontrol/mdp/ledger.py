@@ -335,11 +335,7 @@ def from_arrays(arrays: Arrays, template: Ledger) -> Ledger:
 class LedgerField(Field):
     """A ledger as a field of a saved state, without unused capacity."""
 
-    copied = True
-
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return nothing: `from_arrays` checks the names."""
-        return ()
+    copied, required = True, False
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the arrays of the ledger."""

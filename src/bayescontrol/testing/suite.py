@@ -26,14 +26,7 @@ import numpy as np
 
 from bayescontrol import protocols
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._mode_queries import (
-    has,
-    is_mode_array,
-    name_of,
-    safe_log,
-    state_for,
-    uses_situation,
-)
+from bayescontrol._mode_queries import has, is_mode_array, name_of, safe_log, state_for
 from bayescontrol._support.priors import TOLERANCE
 from bayescontrol._support.values import pack
 from bayescontrol.beliefs.finite import FiniteBelief
@@ -384,7 +377,7 @@ class InLogarithms:
         self.mode = mode
         if has(mode, protocols.Stateful):
             self.start, self.advance = mode.start, mode.advance
-            self.uses_situation = uses_situation(mode)
+            self.uses_situation = getattr(mode, "uses_situation", False)
 
     def log_likelihood(self, x: Any, a: Any, o: Any) -> float:
         return safe_log(self.mode.likelihood(x, a, o))
