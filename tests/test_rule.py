@@ -21,7 +21,7 @@ from bayescontrol.finite.tabular import TabularMode, random_modes
 from bayescontrol.schedules import Every, Geometric, Schedule, doubling
 from bayescontrol.situations import stay
 from bayescontrol.testing import LawBroken, check_resume, same_bits
-from bayescontrol.testing.belief_laws import evidence
+from bayescontrol.testing.laws import evidence
 
 Lever = DiscreteMode[None, str, int]
 

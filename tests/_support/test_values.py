@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import IncompatibleState, MissingCapability
-from bayescontrol.testing.belief_laws import npy_round_trip
+from bayescontrol.testing.laws import npy_round_trip
 
 scalars = st.one_of(
     st.none(),

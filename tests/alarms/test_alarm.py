@@ -17,7 +17,7 @@ from bayescontrol.alarms import (
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.record import log_score
-from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
+from bayescontrol.testing.laws import npy_round_trip, same_bits
 
 DELTA = 0.1
 

@@ -30,8 +30,13 @@ from bayescontrol.finite.tabular import random_modes
 from bayescontrol.record import posterior
 from bayescontrol.simulators import SimulatorMode, SimulatorNoise
 from bayescontrol.situations import stay
-from bayescontrol.testing.agent_laws import check_fused, check_resume, check_same_seed
-from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
+from bayescontrol.testing.laws import (
+    check_fused,
+    check_resume,
+    check_same_seed,
+    npy_round_trip,
+    same_bits,
+)
 
 #: Two modes that exclude the third observation, and a world that sometimes shows it.
 HYPOTHESES = np.array(

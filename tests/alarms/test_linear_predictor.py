@@ -9,7 +9,7 @@ from scipy import integrate, stats  # type: ignore[import-untyped]
 
 from bayescontrol.alarms import Alarm, LinearPredictor
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
-from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
+from bayescontrol.testing.laws import npy_round_trip, same_bits
 
 
 class Motor(NamedTuple):

@@ -11,7 +11,7 @@ from scipy import integrate, stats  # type: ignore[import-untyped]
 
 from bayescontrol.alarms import KrichevskyTrofimov, StudentPredictor
 from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
-from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
+from bayescontrol.testing.laws import npy_round_trip, same_bits
 
 
 def code_length(predictor: Any, observations: Any) -> float:

@@ -19,7 +19,7 @@ from bayescontrol.alarms import (
 from bayescontrol.errors import MissingCapability
 from bayescontrol.finite.tabular import random_modes
 from bayescontrol.record import Probe, log_score, posterior
-from bayescontrol.testing.agent_laws import check_probes
+from bayescontrol.testing.laws import check_probes
 
 ALL = {
     "v": posterior,

@@ -35,7 +35,7 @@ from bayescontrol.lqr import LinearQuadratic, LinearSystem, OutputMode, SystemPr
 from bayescontrol.mdp import GibbsMDP, MDPModes, chain_mdp
 from bayescontrol.protocols import MISSING
 from bayescontrol.simulators import SimulatorMode, SimulatorNoise, next_state
-from bayescontrol.testing.belief_laws import npy_round_trip, same_bits
+from bayescontrol.testing.laws import npy_round_trip, same_bits
 
 HEADS = (0.3, 0.8)
 

@@ -14,7 +14,7 @@ from bayescontrol import (
     interact,
 )
 from bayescontrol.bandits import FAMILIES, Bandit
-from bayescontrol.testing.belief_laws import Event
+from bayescontrol.testing.laws import Event
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from bayescontrol.errors import (
 from bayescontrol.schedules import Every
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import check_fused, same_bits
-from bayescontrol.testing.belief_laws import evidence
+from bayescontrol.testing.laws import evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from bayescontrol.errors import (
     UnknownArm,
 )
 from bayescontrol.metrics import regret
-from bayescontrol.testing.belief_laws import same_bits
+from bayescontrol.testing.laws import same_bits
 
 
 @pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)])

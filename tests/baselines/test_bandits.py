@@ -27,7 +27,7 @@ from bayescontrol.interaction import both_streams, interact, play
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream
 from bayescontrol.testing import LawBroken, check_fused, check_resume, check_same_seed, same_bits
-from bayescontrol.testing.agent_laws import READABLE_LOOP
+from bayescontrol.testing.laws import READABLE_LOOP
 
 BIASES = [0.2, 0.7, 0.5, 0.65]
 Make = Callable[..., Any]

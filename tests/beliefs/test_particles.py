@@ -26,7 +26,7 @@ from bayescontrol.testing import (
     check_save,
     same_bits,
 )
-from bayescontrol.testing.belief_laws import evidence
+from bayescontrol.testing.laws import evidence
 
 ARMS = 2
 

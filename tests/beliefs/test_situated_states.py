@@ -26,7 +26,7 @@ from bayescontrol.modes import ModeEnvironment
 from bayescontrol.protocols import MISSING, SituatedState, Skips
 from bayescontrol.systems import Situated
 from bayescontrol.testing import check_mode, check_modes, same_bits
-from bayescontrol.testing.belief_laws import LawBroken
+from bayescontrol.testing.laws import LawBroken
 
 #: How often the sensor shows the hidden bit, by the time of day.
 SHOWS = (0.9, 0.8, 0.55)

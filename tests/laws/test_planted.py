@@ -27,7 +27,7 @@ from bayescontrol.testing import (
     check_save,
     same_bits,
 )
-from bayescontrol.testing.agent_laws import with_other_policies
+from bayescontrol.testing.laws import with_other_policies
 
 MODES = random_modes(3, situations=2, seed=1)
 HISTORY = [(t % 2, (t // 2) % 2, (t // 3) % 2) for t in range(30)]

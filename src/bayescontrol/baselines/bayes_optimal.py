@@ -33,7 +33,7 @@ from bayescontrol._support.priors import TOLERANCE, as_prior
 from bayescontrol._support.saved import Array, Saved, damaged, declare
 from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.causal.distribution import check_rows
+from bayescontrol.causal.model import check_rows
 from bayescontrol.errors import BayesControlError, InvalidPrior, InvalidTable
 from bayescontrol.protocols import ModeArray
 from bayescontrol.rule import A, O, X

@@ -83,7 +83,6 @@ distribution; then P(ω | π*) and P(ω | π ← π*) are equal.
 True
 """
 
-from bayescontrol.causal.distribution import Distribution
-from bayescontrol.causal.model import Causal, CausalMixture, CausalModel, Factor
+from bayescontrol.causal.model import Causal, CausalMixture, CausalModel, Distribution, Factor
 
 __all__ = ["Causal", "CausalMixture", "CausalModel", "Distribution", "Factor"]

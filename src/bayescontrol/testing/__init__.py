@@ -13,21 +13,19 @@
 what differs. Checks that simulate take a seed and a false-alarm rate.
 """
 
-from bayescontrol.testing.agent_laws import (
-    check_acting,
-    check_fused,
-    check_intervention,
-    check_probes,
-    check_resume,
-    check_same_seed,
-)
-from bayescontrol.testing.belief_laws import (
+from bayescontrol.testing.laws import (
     LawBroken,
+    check_acting,
     check_agreement,
     check_bad_evidence,
     check_deterministic,
+    check_fused,
+    check_intervention,
     check_merge,
     check_order,
+    check_probes,
+    check_resume,
+    check_same_seed,
     check_save,
     same_bits,
 )

@@ -38,8 +38,8 @@ from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Held, Schedule
 from bayescontrol.seeding import SeedLike, Stream, as_seed
 from bayescontrol.situations import as_advance
-from bayescontrol.testing import agent_laws, belief_laws
-from bayescontrol.testing.belief_laws import Event, LawBroken, require
+from bayescontrol.testing import laws
+from bayescontrol.testing.laws import Event, LawBroken, require
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def check_identities(
     >>> for kind in (ControlRule, NaiveMixture):
     ...     check_identities(lambda: modes.agent(THREE_MODES_PRIOR, kind=kind), modes.environment)
     Traceback (most recent call last):
-    bayescontrol.testing.belief_laws.LawBroken: E[posterior] of mode ...
+    bayescontrol.testing.laws.LawBroken: E[posterior] of mode ...
     """
     simulated = simulate(make, make_environment, steps=steps, runs=runs, seed=seed)
     check_prior_preserved(simulated, false_alarm=false_alarm / 3)
@@ -214,7 +214,7 @@ def check_mode(mode: Any, history: Sequence[Event], who: str = "the mode") -> No
     ...     def action_probabilities(self, x): return {"left": 0.7, "right": 0.7}
     >>> check_mode(Greedy(), [(None, "left", 1)])
     Traceback (most recent call last):
-    bayescontrol.testing.belief_laws.LawBroken: the policy of the mode sums to 1.4 in situation None
+    bayescontrol.testing.laws.LawBroken: the policy of the mode sums to 1.4 in situation None
     """
     s = mode.start() if has(mode, protocols.Stateful) else None
     for x, a, o in history:
@@ -266,13 +266,13 @@ def check_agent(
     def world() -> Any:
         return make_environment(0)
 
-    agent_laws.check_acting(make, world, steps)
-    agent_laws.check_same_seed(make, world, steps, seed=seed)
-    agent_laws.check_probes(
+    laws.check_acting(make, world, steps)
+    laws.check_same_seed(make, world, steps, seed=seed)
+    laws.check_probes(
         make, world, {"v": posterior, "bits": log_score, "m": drawn_mode}, steps, seed=seed
     )
-    agent_laws.check_fused(make, world, steps, seed=seed)
-    agent_laws.check_resume(make, world, steps, seed=seed)
+    laws.check_fused(make, world, steps, seed=seed)
+    laws.check_resume(make, world, steps, seed=seed)
     check_identities(
         make, make_environment, steps=steps, runs=runs, seed=seed, false_alarm=false_alarm
     )
@@ -309,7 +309,7 @@ def check_modes(
     ...     def likelihood(self, x, a, o): return self.p if o else 1 - self.p
     >>> check_modes([Careless(0.25), Careless(0.5)])
     Traceback (most recent call last):
-    bayescontrol.testing.belief_laws.LawBroken: observation nan after action 'toss' in ...
+    bayescontrol.testing.laws.LawBroken: observation nan after action 'toss' in ...
     was accepted as evidence...
     """
     seed = as_seed(seed)
@@ -330,20 +330,20 @@ def check_modes(
     is_array = is_mode_array(modes)
     for m, mode in enumerate([] if is_array else modes):
         check_mode(mode, history, f"mode {m} ({name_of(modes, m)})")
-    belief_laws.check_deterministic(belief, history, seed=seed)
-    belief_laws.check_save(belief, history)
-    belief_laws.check_bad_evidence(belief, history, [(x, a, o) for o in bad])
+    laws.check_deterministic(belief, history, seed=seed)
+    laws.check_save(belief, history)
+    laws.check_bad_evidence(belief, history, [(x, a, o) for o in bad])
     if is_array or not any(has(mode, protocols.Stateful) for mode in modes):
-        belief_laws.check_order(belief, history, seed=seed)
-        belief_laws.check_merge(belief, history)
+        laws.check_order(belief, history, seed=seed)
+        laws.check_merge(belief, history)
     beliefs = {"as given": belief()}
     one_by_one = [modes[m] for m in range(size)]
     if all(has(m, protocols.Likelihood) for m in one_by_one):
         beliefs["one by one"] = belief(one_by_one)
         beliefs["in logarithms"] = belief([InLogarithms(m) for m in one_by_one])
     # Taking the logarithm of a likelihood rounds before the belief does.
-    belief_laws.check_agreement(beliefs, history, tolerance=1e-10)
-    agent_laws.check_intervention(agent, modes, [(a, o) for _, a, o in history])
+    laws.check_agreement(beliefs, history, tolerance=1e-10)
+    laws.check_intervention(agent, modes, [(a, o) for _, a, o in history])
     check_agent(agent, make_environment, steps=steps, runs=runs, seed=seed, false_alarm=false_alarm)
 
 
