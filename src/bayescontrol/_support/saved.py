@@ -284,7 +284,8 @@ class Part(Field):
     object.
     """
 
-    copied, required = True, False
+    copied = True
+    required = False
 
     def __init__(
         self,
