@@ -31,10 +31,9 @@ from operator import index
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, FloatArray, IntArray
+from bayescontrol._arrays import AnyArray, ArrayLike, Arrays, BoolArray, FloatArray, IntArray
 from bayescontrol._support.saved import (
     Array,
     Field,
@@ -450,7 +449,7 @@ class LinearPredictor(Saved):
         kernels.regression.absorb_rows(*self._parts[key], row, np.empty(size), np.zeros(size))
         self._last = row[key[1] :].copy()
 
-    def restart(self, place: int, used: npt.NDArray[np.bool_]) -> None:
+    def restart(self, place: int, used: BoolArray) -> None:
         """Forget what this place has learned; learn only in the starts that are used."""
         self._used = np.where(used, 0, -1)
         for F, n in self._parts.values():

@@ -23,10 +23,9 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, FloatArray, IntArray, UIntArray, require_between
+from bayescontrol._arrays import Arrays, BoolArray, FloatArray, IntArray, UIntArray, require_between
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Copied, Field, Fixed, Number, Plain, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
@@ -144,7 +143,7 @@ class TabularLearner(Saved, ABC):
     # -- defined by subclasses -----------------------------------------------------------------
 
     @abstractmethod
-    def _initial_rows(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+    def _initial_rows(self, offered: BoolArray) -> dict[str, FloatArray]:
         """Return the initial rows [a, …] of a state that offers these actions."""
 
     @abstractmethod
@@ -241,7 +240,7 @@ class TabularLearner(Saved, ABC):
         """Return the number of each of these states, -1 for an unknown state."""
         return np.array([self._places.get(x, -1) for x in states], np.int64)
 
-    def offered(self, x: Any) -> npt.NDArray[np.bool_]:
+    def offered(self, x: Any) -> BoolArray:
         """Return the mask [a] of the actions that state x offers; x need not be known yet."""
         mask = np.ones(len(self.actions), bool)
         if self._allowed is not None:
@@ -260,7 +259,7 @@ class TabularLearner(Saved, ABC):
         pairs = zip(mdp.states, mdp.allowed, strict=True)
         return not any((self.offered(x) & ~offers).any() for x, offers in pairs)
 
-    def _offers(self, place: int) -> npt.NDArray[np.bool_]:
+    def _offers(self, place: int) -> BoolArray:
         """Return the mask [a] of the actions that the state with this number offers."""
         first = next(iter(self._rows.values()))[place]
         return np.asarray(first.reshape(len(self.actions), -1)[:, 0] > -np.inf)
@@ -380,7 +379,7 @@ class QLearning(TabularLearner):
         """The exploration probability ε of the next step."""
         return float(self._scalars["epsilon"][0])
 
-    def _initial_rows(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+    def _initial_rows(self, offered: BoolArray) -> dict[str, FloatArray]:
         return {"Q": np.where(offered, self._settings["initial"], -np.inf)}
 
     def _values(self) -> "kernels.td.QArrays":
@@ -458,7 +457,7 @@ class RLearning(TabularLearner):
         """Return F(x, a), the number of tries, for the actions a that x offers."""
         return {a: int(count) for a, count in self._row("F", x).items()}
 
-    def _initial_rows(self, offered: npt.NDArray[np.bool_]) -> dict[str, FloatArray]:
+    def _initial_rows(self, offered: BoolArray) -> dict[str, FloatArray]:
         return {
             "Q": np.where(offered, 0.0, -np.inf),
             "F": np.zeros(offered.size),

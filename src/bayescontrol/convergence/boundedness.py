@@ -16,10 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from bayescontrol._mode_queries import mode_index
 from bayescontrol.convergence.core import World
 from bayescontrol.convergence.settling import require_counts, tables_and_hold
@@ -257,7 +256,7 @@ class Ville:
     runs: int
 
     @property
-    def holds(self) -> npt.NDArray[np.bool_]:
+    def holds(self) -> BoolArray:
         """Return whether the share is at most δ, within three standard errors."""
         return np.asarray(self.share <= self.deltas + 3.0 * self.error)
 

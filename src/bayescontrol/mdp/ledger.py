@@ -18,10 +18,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, FloatArray
+from bayescontrol._arrays import Arrays, BoolArray, FloatArray
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import (
     Copied,
@@ -140,7 +139,7 @@ class Ledger(Saved):
                 f"state {x!r} is not hashable{where}: use a number, a string or a tuple"
             ) from None
 
-    def available(self, x: Any) -> npt.NDArray[np.bool_]:
+    def available(self, x: Any) -> BoolArray:
         """Return an array [a]: whether action a is available in state x, which may be unknown."""
         place, actions = self.place(x), len(self.actions)
         if place is not None:  # n is -1 for unavailable actions, see `add_state`
@@ -165,12 +164,12 @@ class Ledger(Saved):
         except UnknownAction as error:
             raise UnknownAction(f"state {x!r}: {error}") from None
 
-    def has_action(self) -> npt.NDArray[np.bool_]:
+    def has_action(self) -> BoolArray:
         """Return an array [x, a]: whether action a is available in state x."""
         n = self.evidence.n[: len(self) * len(self.actions)]
         return np.asarray(n.reshape(len(self), len(self.actions)) >= 0.0)
 
-    def add_state(self, x: Any, level: float, available: npt.NDArray[np.bool_]) -> int:
+    def add_state(self, x: Any, level: float, available: BoolArray) -> int:
         """Add the unknown state x with these actions and the initial Q-value `level`."""
         if len(self) == self.chain.M.size:
             self._enlarge(2 * len(self), self.evidence.successor.size)

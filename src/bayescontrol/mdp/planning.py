@@ -37,9 +37,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, require_between
+from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, IntArray, require_between
 from bayescontrol.errors import InvalidTable, NotCommunicating, NotConverged, UnknownAction
 from bayescontrol.mdp.table import MDP
 from bayescontrol.seeding import StreamLike
@@ -318,7 +317,7 @@ class Plan:
         """Return the optimal action π*(x) by name."""
         return self.mdp.actions[int(self.policy[self.mdp.states.place(x)])]
 
-    def optimal_actions(self, slack: float = 1e-9) -> npt.NDArray[np.bool_]:
+    def optimal_actions(self, slack: float = 1e-9) -> BoolArray:
         """Return an array [x, a]: whether Q(x, a) is maximal, up to `slack` times the scale of Q.
 
         Any mixture of these actions has a gain of at least ρ* minus that slack.

@@ -18,10 +18,9 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray, IntArray, as_numbers
+from bayescontrol._arrays import AnyArray, ArrayLike, BoolArray, FloatArray, IntArray, as_numbers
 from bayescontrol._support.columns import as_rows
 from bayescontrol._support.names import Names
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownAction, counted
@@ -264,7 +263,7 @@ class MDP:
         self.probability: FloatArray = p / total[pair]
         self.rewards: FloatArray = r
         #: allowed[x, a]: whether action a is available in state x.
-        self.allowed: npt.NDArray[np.bool_] = (self.size > 0).reshape(shape)
+        self.allowed: BoolArray = (self.size > 0).reshape(shape)
         stuck = np.flatnonzero(~self.allowed.any(1))
         if stuck.size:
             raise InvalidTable(
