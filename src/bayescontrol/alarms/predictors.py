@@ -360,10 +360,6 @@ class _Regressions(Field):
 
     copied = nested = True
 
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the name of the list of keys, which determines the others."""
-        return ("keys",)
-
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the keys and their arrays."""
         parts = self.value(owner)
@@ -412,7 +408,7 @@ class LinearPredictor(Saved):
     saved_fields = declare(
         Array("used", "_used", shared=True),
         Array("last", "_last", shape=(None,), shared=True),
-        _Regressions("parts", "_parts"),
+        _Regressions("keys", "_parts"),
     )
 
     def __init__(self, starts: int = 1) -> None:

@@ -12,7 +12,7 @@ measured disturbances and last output. They reach every mode.
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import is_
 from typing import Any
 
@@ -462,8 +462,17 @@ class FilterBank(Filters):
         self._modes, self._room = list(modes), max(mode.states for mode in modes)
         self.names = [mode.name or f"m{m}" for m, mode in enumerate(modes)]
         self._regular = self._stack(modes[0].period)
-        #: The models for an interval; at most 64 are kept.
-        self._models = lru_cache(64)(self._stack)
+        self._irregular: dict[float, Any] = {}
+
+    def _models(self, interval: float) -> Any:
+        """Return the models for an interval; at most 64 are kept."""
+        models = self._irregular.get(interval)
+        if models is None:
+            models = self._stack(interval)
+            if len(self._irregular) >= 64:
+                self._irregular.clear()
+            self._irregular[interval] = models
+        return models
 
     def _stack(self, interval: float) -> Any:
         """Return the models of all modes for a sampling interval."""

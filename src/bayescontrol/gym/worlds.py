@@ -207,9 +207,6 @@ def _element(space: Any, integers: Iterator[int]) -> Any:
             return np.array(values, space.dtype).reshape(space.shape)
 
 
-_Discrete = gymnasium.spaces.Discrete
-
-
 class WorldEnv(gymnasium.Env[Any, Any]):
     """Base class: an environment Q with Gymnasium's interface.
 
@@ -278,7 +275,9 @@ class BanditEnv(WorldEnv):
     ) -> None:
         self._biases = None if biases is None else np.array(biases, np.float64)
         self._bandit = BernoulliBandit(arms if self._biases is None else self._biases.size)
-        super().__init__(_Discrete(len(self._bandit.labels)), _Discrete(1), render_mode)
+        super().__init__(
+            _spaces.Discrete(len(self._bandit.labels)), _spaces.Discrete(1), render_mode
+        )
 
     def _begin(self, rng: Stream) -> tuple[Any, int]:
         if self._biases is None:
@@ -314,7 +313,7 @@ class MazeEnv(WorldEnv):
         if start is not None:
             self._mdp.states.place(start)  # raises if the maze has no such cell
         actions, states = len(self._mdp.actions), len(self._mdp.states)
-        super().__init__(_Discrete(actions), _Discrete(states), render_mode)
+        super().__init__(_spaces.Discrete(actions), _spaces.Discrete(states), render_mode)
 
     def _begin(self, rng: Stream) -> tuple[Any, int]:
         start = rng.integers(len(self._mdp.states)) if self._start is None else self._start
@@ -346,7 +345,7 @@ class ChainEnv(WorldEnv):
         if pays not in (None, 0, 1):
             raise InvalidTable(f"pays={pays!r}: it must be 0, 1 or None")
         self._modes, self._pays = chain(k), pays
-        super().__init__(_Discrete(2), _Discrete(2 * k - 1), render_mode)
+        super().__init__(_spaces.Discrete(2), _spaces.Discrete(2 * k - 1), render_mode)
 
     def _begin(self, rng: Stream) -> tuple[Any, int]:
         world = self._modes.environment(rng.integers(2) if self._pays is None else self._pays)
