@@ -327,7 +327,7 @@ def test_invalid_options_and_merging_are_refused() -> None:
         with pytest.raises(ValueError, match=r"hazard|starts|prior"):
             bandit.changing(**options)
     belief = bandit.changing().belief()
-    with pytest.raises(IncompatibleState, match="order of events"):
+    with pytest.raises(IncompatibleState, match="order of the observations"):
         belief.merge(bandit.changing().belief())
     with pytest.raises(BadEvidence):
         belief.observe(None, "red", 0.5)

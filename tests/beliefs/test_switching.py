@@ -142,7 +142,7 @@ def test_the_laws_of_a_belief_hold(make: Any) -> None:
 
 @pytest.mark.parametrize("make", [make_switching, make_fading])
 def test_order_dependent_beliefs_cannot_be_merged(make: Any) -> None:
-    with pytest.raises(IncompatibleState, match="order of events"):
+    with pytest.raises(IncompatibleState, match="order of the observations"):
         make().merge(make())
 
 

@@ -88,7 +88,10 @@ class Bandit:
         """
         if isinstance(truth, Mapping):
             if set(truth) != set(self.labels):
-                raise UnknownArm(f"the arms are {list(self.labels)}, not {list(truth)}")
+                raise UnknownArm(
+                    f"the true parameters are for the arms {list(truth)}: give one for each of "
+                    f"{list(self.labels)}"
+                )
             truth = [truth[arm] for arm in self.labels]
         return ArmsEnvironment(self.family, self.labels, self.family.truth(truth, len(self.labels)))
 

@@ -121,7 +121,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         self._roster.counts[self.place(a)] += 1
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of a decision, at most `window` decisions ago; `MISSING`: it is lost."""
+        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
         super().answer(decision, x, a, o)
         if o is not MISSING:
             self._roster.counts[self.place(a)] += 1
@@ -356,9 +356,12 @@ class PerArmBelief(HasArms[Any]):
             part.skip(x, a)
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of a decision, at most `window` decisions ago; `MISSING`: it is lost."""
+        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
         if any(part.has_answer(decision) for part in self._parts):
-            raise BadEvidence(f"decision {decision} has an answer already")
+            raise BadEvidence(
+                f"decision {decision} has its reward already: give each decision one reward, or "
+                "MISSING"
+            )
         j = self.place(a)
         self._parts[j].answer(decision, x, a, o)
         for part in (*self._parts[:j], *self._parts[j + 1 :]):
