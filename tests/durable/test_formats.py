@@ -33,7 +33,7 @@ from bayescontrol.durable import (
     replay,
 )
 from bayescontrol.durable.events import FORMAT
-from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import KINDS
 from bayescontrol.durable.sqlite_file import LAYOUT
 from bayescontrol.errors import ModelMismatch
 from bayescontrol.lab.experiment import Columns

@@ -28,8 +28,15 @@ from bayescontrol.bandits.discrete import Bernoulli
 from bayescontrol.durable import Model, named_model, open_agent, open_store
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, decode_row, encode_row
-from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule
-from bayescontrol.durable.models import as_logged, as_model, model_of, require_same
+from bayescontrol.durable.models import (
+    KINDS,
+    as_logged,
+    as_model,
+    model_of,
+    require_same,
+    restored_schedule,
+    stored_schedule,
+)
 from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
 from bayescontrol.finite.examples import three_modes
 from bayescontrol.finite.parametric import ParametricModes
