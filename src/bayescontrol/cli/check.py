@@ -14,15 +14,7 @@ from rich.text import Text
 from bayescontrol.bank import Bank, BankCheck, check_bank
 from bayescontrol.bank.plant_mode import FilterMode
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.cli.check_output import (
-    EXIT_CODES,
-    Times,
-    as_object,
-    print_bank,
-    print_headline,
-    print_pairs,
-    print_sampled,
-)
+from bayescontrol.cli import check_output as output
 from bayescontrol.cli.screen import open_console, print_json
 from bayescontrol.convergence.sampled import SampledVerdict, sampled_check
 from bayescontrol.convergence.settling import settling_times
@@ -247,11 +239,11 @@ def check(
     if isinstance(found, BankCheck):
         if figure:
             found.plot().save(figure)
-        print_bank(modes, found, as_json, found.exit_code(strict))
+        output.print_bank(modes, found, as_json, found.exit_code(strict))
         sys.exit(found.exit_code(strict))
     if isinstance(found, SampledVerdict):
-        print_sampled(modes, found, note, as_json)
-        sys.exit(EXIT_CODES[found.outcome])
+        output.print_sampled(modes, found, note, as_json)
+        sys.exit(output.EXIT_CODES[found.outcome])
     with redirect_stdout(sys.stderr):
         verdict = _select_pairs(check_modes(found), true, other)
     hold, horizon, runs = hold or steps_held, horizon or 10_000, 100 if runs is None else runs
@@ -259,17 +251,19 @@ def check(
     if as_json:
         with redirect_stdout(sys.stderr):
             times = simulate()
-        print_json({"class": modes, **as_object(verdict, times)})
+        print_json({"class": modes, **output.as_object(verdict, times)})
     else:
         console = open_console()
         size = repr(found).partition("(")[2].removesuffix(")")
         console.print(Text.assemble((modes, "bold"), f": {size}\n"))
-        print_headline(console, verdict, hold)
+        output.print_headline(console, verdict, hold)
         if note:
             console.print(Text(note, style="yellow"))
         if verdict.pairs:  # print the exact part first: simulation may take a while
-            print_pairs(console, verdict, simulate(), len(verdict.pairs) if everything else _SHOWN)
-    sys.exit(EXIT_CODES[verdict.outcome])
+            output.print_pairs(
+                console, verdict, simulate(), len(verdict.pairs) if everything else _SHOWN
+            )
+    sys.exit(output.EXIT_CODES[verdict.outcome])
 
 
 def _select_pairs(verdict: Verdict, true: str | None, other: str | None) -> Verdict:
@@ -291,7 +285,7 @@ def _select_pairs(verdict: Verdict, true: str | None, other: str | None) -> Verd
     return Verdict(verdict.modes, pairs)
 
 
-def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> Times:
+def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> output.Times:
     """Return simulated settling times for each true mode; none if `runs` is 0."""
     true_modes = sorted({pair.true for pair in verdict.pairs}) if runs else []
     # A mode counts as dropped below this weight. It must be less than the prior of every mode.
