@@ -50,7 +50,7 @@ def test_agents_are_sent_at_once_and_then_every_second_with_their_decisions() ->
     shop_now, lever_now = result["shop"], result["lever"]
     assert (shop_now["observations"], shop_now["pending"]) == (20, 11)
     assert shop_now["regret"] == pytest.approx(0.5 * actions.count("red"))
-    assert shop_now["model"] == "bernoulli-bandit 2"
+    assert shop_now["model"] == "bernoulli-bandit 1"
     assert [mode["name"] for mode in shop_now["modes"]] == ["red", "blue"]
     for mode in shop_now["modes"]:
         assert mode["low"] < mode["mean"] < mode["high"]

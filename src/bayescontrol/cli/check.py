@@ -25,7 +25,7 @@ from bayescontrol.finite import classes
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.finite.tabulate import TooManySituations, tabulate
 from bayescontrol.lab.discovery import module_at, study_file
-from bayescontrol.lab.progress import Progress, live
+from bayescontrol.lab.progress import live
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 
@@ -95,11 +95,12 @@ def load_modes(
             if found is None:
                 raise
         _refuse(given, _FOR_TABLES, _TABLES)
-        world = getattr(module, "world", None)
+        world, starts = getattr(module, "world", None), simulation["starts"]
         with live("simulated") as progress:
             verdict = sampled_check(
                 world=world if callable(world) else None,
-                progress=partial(_advance, progress, simulation["starts"]), **found, **simulation,
+                progress=lambda done, pairs: progress.advance(starts * done, starts * pairs),
+                **found, **simulation,
             )  # fmt: skip
         return ModeSource(verdict, note=_observed(loaded))
     except BayesControlError:
@@ -299,11 +300,6 @@ def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> output.Times:
         if true_modes:
             progress.advance(len(true_modes) * runs, len(true_modes) * runs)
     return times
-
-
-def _advance(progress: Progress, runs: int, pairs: int, total: int) -> None:
-    """Show the progress of the check of a bank in runs."""
-    progress.advance(pairs * runs, total * runs)
 
 
 def _list_classes() -> None:

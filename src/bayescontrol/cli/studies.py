@@ -313,8 +313,11 @@ class _Run:
                 found_runs = f"{len(wanted) - missing} of {len(wanted)} replicas found"
                 screen.print_message(f"{label}: {found_runs}, {to_run}")
             with live(label) if missing else nullcontext() as progress:
-                run_replicas(self.experiment, settings, self.workers, progress, store=store)
-            return store.results
+                columns = run_replicas(
+                    self.experiment, settings, self.workers, progress, store=store
+                )
+            assert store.manifest is not None  # written when all runs are finished
+            return StoredResults(folder, store.manifest, columns)
 
     def _print_title(self) -> Console:
         """Print the name and summary of the experiment; return the console."""
