@@ -506,10 +506,10 @@ class Bootstrap:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda agent: agent.action_probabilities(), r"action_probabilities\(x\): add it. P\(a"),
-        (lambda agent: agent.predictive("a"), r"predictive\(x, a\): add it. P\(o"),
-        (lambda agent: agent.witness(None, "a"), r"reweigh\(.*\): add them. A belief that can"),
-        (lambda agent: agent.copy(), r"last\(\), copy\(\): add them. Return the mode"),
+        (lambda agent: agent.action_probabilities(), r"but .*probabilities\(x\): add it. P\(a"),
+        (lambda agent: agent.predictive("a"), r"but .*predictive\(x, a\): add it. P\(o"),
+        (lambda agent: agent.witness(None, "a"), r"but .*reweigh\(.*\): add them. A belief"),
+        (lambda agent: agent.copy(), r"cannot be copied: it has no copy\(\)"),
     ],
 )
 def test_a_belief_of_ones_own_is_told_which_method_it_needs(
@@ -517,7 +517,5 @@ def test_a_belief_of_ones_own_is_told_which_method_it_needs(
 ) -> None:
     agent: Any = ControlRule(Bootstrap())
     agent.observe(agent.act(Stream(0)), 1.0)  # two methods suffice to act and learn
-    with pytest.raises(
-        MissingCapability, match=r"^Bootstrap\(\) can act and learn, but .*" + words
-    ):
+    with pytest.raises(MissingCapability, match=r"^Bootstrap\(\) (can act and learn, )?" + words):
         call(agent)

@@ -45,7 +45,7 @@ def find_loop(agent: Any, environment: Any) -> CompiledLoop | None:
     if "parts" in vars(type(environment)):
         return None if find_loop(agent, environment.world) is None else _run_parts
     belief = learner(agent)
-    for owner in (belief, getattr(belief, "modes", None), environment):
+    for owner in (belief, getattr(belief, "modes", None)):
         finder = vars(type(owner)).get("fused_loop")  # not getattr: subclasses must not inherit it
         loop: CompiledLoop | None = finder and finder(agent, environment)
         if loop is not None:

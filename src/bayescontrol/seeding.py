@@ -299,10 +299,13 @@ class Stream:
         state = np.asarray(arrays[ALGORITHM])
         if state.dtype != np.uint64 or state.shape != (4,):
             raise IncompatibleState(
-                f"{ALGORITHM!r} must be uint64 of shape (4,), not {state.dtype} of {state.shape}"
+                "the saved stream is damaged: expected four 64-bit words (uint64), found an array "
+                f"of {state.dtype} with the shape {state.shape}"
             )
         if not state.any():
-            raise IncompatibleState(f"{ALGORITHM!r} is all zeros, which the algorithm never leaves")
+            raise IncompatibleState(
+                "the saved stream is damaged: all four words are 0, which no stream ever is"
+            )
         self.state[:] = state
 
     def copy(self) -> "Stream":

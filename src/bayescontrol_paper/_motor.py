@@ -122,7 +122,7 @@ class WeightedAgent(BankAgent):
         """Return the most probable mode and the weighted input."""
         v = self.belief.posterior()
         inputs = [self.belief.select(m).act(x, rng) for m in range(len(v))]
-        return self.belief.select(int(v.argmax())), float(v @ inputs)
+        return self.belief.select(int(v.argmax())), math.fsum(v * inputs)
 
 
 class SelfTuning:

@@ -597,7 +597,7 @@ def test_an_incompatible_state_is_refused_and_changes_nothing() -> None:
         each.observe(0, 1)
     before = agent.save()
     for bad, words in (
-        (loose.save(), r"delta=0\.5, this one has delta=0\.05"),
+        (loose.save(), r"delta 0\.5, this Alarm has delta 0\.05"),
         (other.save(), "in the saved state"),
         *((nothing, "is not a mapping of arrays") for nothing in (None, 3, ["rule"])),
     ):

@@ -142,7 +142,7 @@ def test_the_laws_of_a_belief_hold(make: Any) -> None:
 
 @pytest.mark.parametrize("make", [make_switching, make_fading])
 def test_order_dependent_beliefs_cannot_be_merged(make: Any) -> None:
-    with pytest.raises(IncompatibleState, match="order of events"):
+    with pytest.raises(IncompatibleState, match="order of the observations"):
         make().merge(make())
 
 
@@ -157,7 +157,7 @@ def test_order_dependent_beliefs_cannot_be_merged(make: Any) -> None:
 )
 def test_a_state_with_another_change_rate_is_refused(mine: Any, other: Any) -> None:
     before = mine.posterior()
-    with pytest.raises(IncompatibleState, match="change parameters"):
+    with pytest.raises(IncompatibleState, match=r"saved with (hazard|forgetting)|lacks the arrays"):
         mine.load(after_events(other).save())
     assert np.array_equal(mine.posterior(), before)
 

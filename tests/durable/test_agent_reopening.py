@@ -63,7 +63,7 @@ class TestEveryKindOfAgent:
 
 
 #: Classes that cannot be saved, so that they have no logs.
-NOT_SAVED = {"Bayes-optimal", "fixed experts", "optimal gain", "self-tuning"}
+NOT_SAVED = {"Bayes-optimal", "fixed experts", "self-tuning"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

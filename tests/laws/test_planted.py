@@ -10,7 +10,12 @@ import pytest
 from bayescontrol import ControlRule, FiniteBelief, Probe, Stream
 from bayescontrol._compiled import find_loop
 from bayescontrol.errors import BadEvidence, MissingCapability
-from bayescontrol.finite.tabular import TabularEnvironment, TabularMode, random_modes
+from bayescontrol.finite.tabular import (
+    TabularEnvironment,
+    TabularMode,
+    TabularModes,
+    random_modes,
+)
 from bayescontrol.record import Record
 from bayescontrol.seeding import StreamLike
 from bayescontrol.testing import (
@@ -162,7 +167,7 @@ def test_a_wrong_compiled_loop_is_detected(bug: str, monkeypatch: pytest.MonkeyP
             return record
         return right(agent.copy(), environment, steps, p, q)
 
-    monkeypatch.setattr(TabularEnvironment, "fused_loop", staticmethod(lambda _a, _e: wrong))
+    monkeypatch.setattr(TabularModes, "fused_loop", staticmethod(lambda _a, _e: wrong))
     with pytest.raises(LawBroken, match="the compiled and readable loops differ"):
         check_fused(MODES.agent, world)
 
@@ -179,7 +184,7 @@ def test_a_compiled_loop_that_does_not_update_the_environment_is_detected(
         environment.x = (environment.x + 1) % 5
         return record
 
-    monkeypatch.setattr(TabularEnvironment, "fused_loop", staticmethod(lambda _a, _e: wrong))
+    monkeypatch.setattr(TabularModes, "fused_loop", staticmethod(lambda _a, _e: wrong))
     with pytest.raises(LawBroken, match="in another state"):
         check_fused(modes.agent, lambda: modes.environment(0))
 

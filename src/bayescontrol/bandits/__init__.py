@@ -7,14 +7,13 @@ from typing import Final
 
 from bayescontrol.bandits import families
 from bayescontrol.bandits.arms import ArmsBelief as ArmsBelief
+from bayescontrol.bandits.arms import ArmsEnvironment as ArmsEnvironment
 from bayescontrol.bandits.arms import MeanRewards as MeanRewards
-from bayescontrol.bandits.bandit import ArmsEnvironment as ArmsEnvironment
 from bayescontrol.bandits.bandit import Bandit as Bandit
 from bayescontrol.bandits.changing import ChangingArmsBelief as ChangingArmsBelief
 from bayescontrol.bandits.changing import PerArmBelief as PerArmBelief
 from bayescontrol.bandits.contextual import ContextualBandit as ContextualBandit
 from bayescontrol.bandits.contextual import LinearBandit as LinearBandit
-from bayescontrol.bandits.contextual import LinearEnvironment as LinearEnvironment
 from bayescontrol.bandits.contextual import LogisticBandit as LogisticBandit
 from bayescontrol.bandits.contextual import SharedLinearBandit as SharedLinearBandit
 from bayescontrol.bandits.families import *  # noqa: F403 - one name for each family
@@ -24,6 +23,7 @@ from bayescontrol.bandits.linear_belief import LinearBelief as LinearBelief
 from bayescontrol.bandits.linear_belief import LinearWeights as LinearWeights
 from bayescontrol.bandits.linear_belief import SharedLinearBelief as SharedLinearBelief
 from bayescontrol.bandits.regression import GaussianNoise as GaussianNoise
+from bayescontrol.bandits.regression import LinearEnvironment as LinearEnvironment
 from bayescontrol.bandits.regression import Logit as Logit
 from bayescontrol.bandits.regression import RewardAndContext as RewardAndContext
 

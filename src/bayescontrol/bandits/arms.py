@@ -19,6 +19,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
+from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Copied, Fixed, damaged, declare
 from bayescontrol._support.values import distinct_texts, format_text
 from bayescontrol.bandits.best_arm import Mixture
@@ -30,9 +31,11 @@ from bayescontrol.bandits.family import (
     same_family,
 )
 from bayescontrol.bandits.roster import HasArms, Roster
-from bayescontrol.errors import BadEvidence, IncompatibleState, MissingCapability
+from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.seeding import StreamLike, state_of
+from bayescontrol.record import Record
+from bayescontrol.schedules import every_step
+from bayescontrol.seeding import Stream, StreamLike, state_of
 
 
 class MeanRewards:
@@ -98,6 +101,44 @@ class MeanRewards:
             self.means[self.arms.index(arm)] = -np.inf
             if self.logs is not None:
                 self.logs[self.arms.index(arm)] = -np.inf
+
+
+class ArmsEnvironment:
+    """A world Q in which arm a pays according to its true parameters.
+
+    >>> from bayescontrol import BernoulliBandit, Stream
+    >>> world = BernoulliBandit(["red", "blue"]).environment([0.0, 1.0])
+    >>> world.respond("blue", Stream(0)), world.best()
+    (1.0, 'blue')
+    """
+
+    def __init__(self, family: Family, arms: Names, truth: FloatArray) -> None:
+        self.family, self.labels, self.truth = family, arms, truth
+
+    def means(self, x: object = None) -> FloatArray:
+        """Return the mean reward of every arm; `x` is ignored, because there are no contexts."""
+        return self.family.means(self.truth)
+
+    def best(self, x: object = None) -> Any:
+        """Return the arm with the largest mean reward."""
+        return self.labels[int(self.means().argmax())]
+
+    def respond(self, a: Hashable, rng: StreamLike) -> float:
+        """Draw the reward o ~ P(o | m*, a) of arm a."""
+        row = self.truth[self.labels.place(a)]
+        return kernels.arms.respond(self.family.kind, self.family.constants, row, state_of(rng))
+
+    def change_to(self, other: "ArmsEnvironment") -> None:
+        """Take the true parameters of another world with the same arms."""
+        if not same_family(other.family, self.family) or other.labels != self.labels:
+            raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
+        self.truth = other.truth
+
+    def __repr__(self) -> str:
+        shown = ", ".join(
+            f"{a}: {m:.4g}" for a, m in zip(self.labels, self.means().tolist(), strict=True)
+        )
+        return f"ArmsEnvironment({self.family!r}, means {shown})"
 
 
 #: The number of arms, or their names.
@@ -409,6 +450,11 @@ class ArmsBelief(HasArms[MeanRewards]):
         if self._cache is not None and self._rows.item(self._rows.argmax()) > _LARGEST_COUNT:
             self._refresh()
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the rule draws at every step and has the same arms."""
+        return _run if plays_these_arms(agent, environment) else None
+
     # -- saving, merging, copying ----------------------------------------------------------------
 
     def _check_state(self, new: SimpleNamespace) -> None:
@@ -467,3 +513,33 @@ class ArmsBelief(HasArms[MeanRewards]):
             f"ArmsBelief({self.family!r}, {len(self)} arms after {self.count} observations: "
             f"{shown}{more})"
         )
+
+
+def plays_these_arms(agent: Any, environment: Any) -> bool:
+    """Whether the rule draws at every step over the arms of an `ArmsEnvironment`."""
+    return (
+        type(environment) is ArmsEnvironment
+        and agent.schedule is every_step
+        and same_family(agent.belief.family, environment.family)
+        and agent.belief.names == environment.labels
+        and agent.x is None
+    )
+
+
+def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the compiled loop; the agent draws from p, the environment from q."""
+    family, belief = environment.family, agent.belief
+    rows, cache, active, drawn, undrawn = belief.loop_arrays()
+    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
+    if cache is not None:
+        kernels.screening.interact(
+            rows, cache, active, undrawn, environment.truth, p.state, q.state, actions, rewards
+        )
+    else:
+        kernels.arms.interact(
+            family.kind, family.constants, rows, active, drawn, environment.truth, p.state, q.state,
+            actions, rewards,
+        )  # fmt: skip
+    belief.fast_forward(actions)
+    agent.fast_forward(steps, agent.x, agent.x)
+    return Record(environment.labels.column(actions), rewards)

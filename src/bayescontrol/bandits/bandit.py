@@ -8,77 +8,22 @@ The bound holds for every consistent agent (Lai & Robbins 1985). KL(j ‖ *) is 
 rewards of the best arm from those of arm j.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from math import inf, log
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._compiled import learner
+from bayescontrol._arrays import ArrayLike
 from bayescontrol._support.names import Names
-from bayescontrol.bandits.arms import Arms, ArmsBelief, MeanRewards
-from bayescontrol.bandits.changing import ChangingArmsBelief, changing_problem, run_changing
-from bayescontrol.bandits.family import Family, FamilyKind, same_family
+from bayescontrol.bandits.arms import Arms, ArmsBelief, ArmsEnvironment, MeanRewards
+from bayescontrol.bandits.changing import changing_problem
+from bayescontrol.bandits.family import Family, FamilyKind
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import InvalidTable, UnknownArm
-from bayescontrol.record import Record
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Schedule, every_step
-from bayescontrol.seeding import SeedLike, Stream, StreamLike, as_stream, state_of
-
-
-class ArmsEnvironment:
-    """A world Q in which arm a pays according to its true parameters.
-
-    >>> from bayescontrol.bandits import BernoulliBandit
-    >>> world = BernoulliBandit(["red", "blue"]).environment([0.0, 1.0])
-    >>> world.respond("blue", Stream(0)), world.best()
-    (1.0, 'blue')
-    """
-
-    def __init__(self, family: Family, arms: Names, truth: FloatArray) -> None:
-        self.family, self.labels, self.truth = family, arms, truth
-
-    def means(self, x: object = None) -> FloatArray:
-        """Return the mean reward of every arm; `x` is ignored, because there are no contexts."""
-        return self.family.means(self.truth)
-
-    def best(self, x: object = None) -> Any:
-        """Return the arm with the largest mean reward."""
-        return self.labels[int(self.means().argmax())]
-
-    def respond(self, a: Hashable, rng: StreamLike) -> float:
-        """Draw the reward o ~ P(o | m*, a) of arm a."""
-        row = self.truth[self.labels.place(a)]
-        return kernels.arms.respond(self.family.kind, self.family.constants, row, state_of(rng))
-
-    def change_to(self, other: "ArmsEnvironment") -> None:
-        """Take the true parameters of another world with the same arms."""
-        if not same_family(other.family, self.family) or other.labels != self.labels:
-            raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
-        self.truth = other.truth
-
-    @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the rule draws at every step and has the same arms."""
-        belief = learner(agent)
-        loop = {ArmsBelief: _run, ChangingArmsBelief: run_changing}.get(type(belief))
-        fits = (
-            loop is not None
-            and agent.schedule is every_step
-            and same_family(belief.family, environment.family)
-            and belief.names == environment.labels
-            and agent.x is None
-        )
-        return loop if fits else None
-
-    def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{a}: {m:.4g}" for a, m in zip(self.labels, self.means().tolist(), strict=True)
-        )
-        return f"ArmsEnvironment({self.family!r}, means {shown})"
+from bayescontrol.seeding import SeedLike, as_stream
 
 
 class Bandit:
@@ -143,7 +88,10 @@ class Bandit:
         """
         if isinstance(truth, Mapping):
             if set(truth) != set(self.labels):
-                raise UnknownArm(f"the arms are {list(self.labels)}, not {list(truth)}")
+                raise UnknownArm(
+                    f"the true parameters are for the arms {list(truth)}: give one for each of "
+                    f"{list(self.labels)}"
+                )
             truth = [truth[arm] for arm in self.labels]
         return ArmsEnvironment(self.family, self.labels, self.family.truth(truth, len(self.labels)))
 
@@ -165,25 +113,6 @@ class Bandit:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.family!r}, {len(self.labels)} arms)"
-
-
-def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream) -> Record:
-    """Run the compiled loop; the agent draws from p, the environment from q."""
-    family, belief = environment.family, agent.belief
-    rows, cache, active, drawn, undrawn = belief.loop_arrays()
-    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
-    if cache is not None:
-        kernels.screening.interact(
-            rows, cache, active, undrawn, environment.truth, p.state, q.state, actions, rewards
-        )
-    else:
-        kernels.arms.interact(
-            family.kind, family.constants, rows, active, drawn, environment.truth, p.state, q.state,
-            actions, rewards,
-        )  # fmt: skip
-    belief.fast_forward(actions)
-    agent.fast_forward(steps, agent.x, agent.x)
-    return Record(environment.labels.column(actions), rewards)
 
 
 def bernoulli_divergence(p: float, q: float) -> float:

@@ -16,7 +16,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
 from bayescontrol._support.saved import Parts, damaged, declare
 from bayescontrol._support.values import distinct_texts
-from bayescontrol.bandits.arms import ArmsBelief, MeanRewards
+from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, plays_these_arms
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.regression import Prior
@@ -121,7 +121,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         self._roster.counts[self.place(a)] += 1
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of a decision, at most `window` decisions ago; `MISSING`: it is lost."""
+        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
         super().answer(decision, x, a, o)
         if o is not MISSING:
             self._roster.counts[self.place(a)] += 1
@@ -175,6 +175,11 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     # -- for compiled loops --------------------------------------------------------------------
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the rule draws at every step and has the same arms."""
+        return _run if plays_these_arms(agent, environment) else None
+
     @property
     def family(self) -> Any:
         """The family of the arms; None if the arms have contexts."""
@@ -192,7 +197,14 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         state, family, begin = self._state, self.family, 0
         segments: Any = state.segments
         rows, prior = segments.arrays["rows"], self.prior.posterior()
-        scratch = np.empty(len(prior)), np.empty(len(state.mass))
+        arms_in_play = kernels.changes.ArmsInPlay(
+            family.kind, family.constants, prior, rows, self._roster.active, np.empty(len(prior))
+        )
+        starts = kernels.changes.StartArrays(
+            state.w, state.mass, state.starts, state.dropped, state.hazards,
+            np.empty(len(state.mass)),
+        )  # fmt: skip
+        streams = kernels.random.Streams(p.state, q.state)
         while begin < len(actions):
             since, left = state.t - int(self._saved[-1]["time"]), len(actions) - begin
             saves = (since + left) // self.window
@@ -200,9 +212,8 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
             n = (saves - 1) * self.window - since if is_long else min(self.window - since, left)
             part = slice(begin, begin + n)
             state.size = kernels.changes.interact_arms(
-                family.kind, family.constants, prior, rows, self._roster.active, scratch[0],
-                state.w, state.mass, state.starts, state.dropped, scratch[1], state.hazards,
-                state.size, state.t, truth, p.state, q.state, actions[part], rewards[part],
+                arms_in_play, starts, state.size, state.t, truth, streams, actions[part],
+                rewards[part],
             )  # fmt: skip
             state.t, begin = state.t + n, begin + n
             if is_long:
@@ -345,9 +356,12 @@ class PerArmBelief(HasArms[Any]):
             part.skip(x, a)
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of a decision, at most `window` decisions ago; `MISSING`: it is lost."""
+        """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
         if any(part.has_answer(decision) for part in self._parts):
-            raise BadEvidence(f"decision {decision} has an answer already")
+            raise BadEvidence(
+                f"decision {decision} has its reward already: give each decision one reward, or "
+                "MISSING"
+            )
         j = self.place(a)
         self._parts[j].answer(decision, x, a, o)
         for part in (*self._parts[:j], *self._parts[j + 1 :]):
@@ -459,7 +473,7 @@ def changing_problem(problem: Any, per_arm: bool, options: Mapping[str, Any]) ->
     return Changing(problem, separately if per_arm else together, options, per_arm=per_arm)
 
 
-def run_changing(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
+def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
     agent.belief.interact(environment.truth, p, q, actions, rewards)

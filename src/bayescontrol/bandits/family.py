@@ -155,7 +155,7 @@ def parameter_rows(
 
 
 def true_rows(given: ArrayLike, arms: int, what: str, low: float, high: float) -> FloatArray:
-    """Return one true parameter per arm as a column; raise InvalidTable outside [low, high]."""
+    """Return the true parameters, one row per arm; raise InvalidTable outside [low, high]."""
     values = as_numbers(given, f"{what} of the arms", InvalidTable)
     if values.shape != (arms,):
         raise InvalidTable(f"{what} of shape {values.shape} for {arms} arms: give one per arm")

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
 from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.names import Names
-from bayescontrol.bandits.bandit import ArmsEnvironment
+from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.discrete import BernoulliBandit
 from bayescontrol.bandits.family import zero_or_one
 from bayescontrol.beliefs.particles import Particle, ParticleBelief

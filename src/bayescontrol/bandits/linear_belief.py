@@ -31,18 +31,24 @@ from bayescontrol.bandits.best_arm import Mixture, normal_best
 from bayescontrol.bandits.regression import (
     LARGEST,
     FiniteLink,
+    LinearEnvironment,
     Link,
     NoContext,
     Prior,
+    RewardAndContext,
     as_context,
     make_regressions,
+    next_context,
+    pays_alike,
     reward_of,
     scale_for_comparison,
 )
 from bayescontrol.bandits.roster import HasArms, Roster
 from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
-from bayescontrol.seeding import StreamLike, state_of
+from bayescontrol.record import Record
+from bayescontrol.schedules import every_step
+from bayescontrol.seeding import Stream, StreamLike, state_of
 
 
 class LinearWeights:
@@ -299,6 +305,25 @@ class LinearBelief(HasArms[LinearWeights]):
         """Return (R, z, active, v), the arrays that kernels update in place; v is a buffer."""
         return self._posteriors.R, self._posteriors.z, self._roster.active, self._posteriors.v
 
+    @staticmethod
+    def fused_loop(agent: Any, environment: Any) -> Any:
+        """Return the compiled loop if the rule draws at every step and contexts have a kernel."""
+        belief, x = agent.belief, agent.x
+        fits = (
+            type(environment) is LinearEnvironment
+            and agent.schedule is every_step
+            and agent.advance is next_context
+            and isinstance(environment.contexts, str)
+            and pays_alike(belief.link, environment.link)
+            and belief.labels == tuple(environment.labels)
+            and isinstance(x, np.ndarray)
+            and x.dtype == np.float64
+            and x.shape == environment.start.shape == (belief.features,)
+            and bool((np.abs(x) < LARGEST**0.5).all())
+            and (scale_for_comparison(x) is x or not x.any())  # the loop does not scale contexts
+        )
+        return _run if fits else None
+
     # -- saving, merging, copying ----------------------------------------------------------------
 
     def _saved_draw(self) -> FloatArray:
@@ -354,6 +379,28 @@ def _features(phi: FeatureMap, x: Any, a: Any, d: int) -> FloatArray:
     if x is None:
         raise NoContext
     return as_context(phi(x, a), d)
+
+
+def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the compiled loop; the agent draws from p, the environment from q."""
+    belief = agent.belief
+    link = belief.link
+    R, z, active, v = belief.loop_arrays()
+    x, y = np.array(agent.x, np.float64), environment.start  # contexts of agent and environment
+    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
+    contexts = np.empty((steps, y.size))
+    world = kernels.regression.ContextWorld(environment.truth, environment.source, y)
+    kernels.regression.interact(
+        link.kind, link.constants, kernels.regression.ArmWeights(R, z, active, v), x, world,
+        kernels.random.Streams(p.state, q.state), actions, rewards, contexts,
+    )  # fmt: skip
+    environment.fast_forward(y, steps)
+    belief.fast_forward(actions)
+    agent.fast_forward(steps, contexts[-2].copy() if steps > 1 else agent.x, x)
+    rows = map(tuple, contexts.tolist())
+    return Record(
+        environment.labels.column(actions), list(map(RewardAndContext, rewards.tolist(), rows))
+    )
 
 
 class SharedWeights:

@@ -1,4 +1,4 @@
-"""Contexts, links from scores to rewards, and the priors of contextual bandits.
+"""Contexts, links from scores to rewards, priors and worlds of contextual bandits.
 
     context     x_t ∈ ℝᵈ,   o_t = (r_t, x_{t+1}),   T(x, a, o) = the context in o
     score       x·w_a | past ~ N(s, q)
@@ -18,17 +18,20 @@ also called assumed density filtering):
 The update equations are kernels (`kernels.regression`), selected by the number `kind` of the link.
 """
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
+from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers
 from bayescontrol._support.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
+from bayescontrol._support.names import Names
 from bayescontrol._support.regressions import Regressions
 from bayescontrol.bandits.family import as_number, standard_deviation, zero_or_one
-from bayescontrol.errors import BadEvidence, InvalidPrior
+from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, counted
+from bayescontrol.record import Record
+from bayescontrol.seeding import Stream, StreamLike, require_stream
 from bayescontrol.situations import accept_late_feedback
 
 #: Larger numbers are rejected, so that squares and sums stay finite.
@@ -327,3 +330,161 @@ def make_regressions(prior: Prior, arms: int, features: int) -> Regressions:
                 f"a precision of at least {1.0 / LARGEST:g}"
             )
     return Regressions(R, np.einsum("jki,ji->jk", R, means))
+
+
+#: The source of contexts: "normal", "sphere", or a function of a stream.
+Contexts: TypeAlias = Literal["normal", "sphere"] | Callable[[Stream], ArrayLike]
+
+_SOURCES = ("normal", "sphere")  # in the order of their numbers in the kernels
+
+
+class LinearEnvironment:
+    """A world Q: arm a pays by its true weights in the current context, then a context is drawn.
+
+    >>> from bayescontrol import LinearBandit, Stream
+    >>> world = LinearBandit(2, features=2).environment([[1, 0], [0, 1]], contexts="sphere")
+    >>> world.means([0.2, 0.7])
+    array([0.2, 0.7])
+    >>> reward, context = world.respond(1, Stream(0))
+    >>> round(sum(c * c for c in context), 12)
+    1.0
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        arms: Names,
+        weights: ArrayLike,
+        contexts: Contexts = "normal",
+        start: ArrayLike | None = None,
+    ) -> None:
+        truth = as_numbers(weights, "the true weights", InvalidTable)
+        if truth.ndim != 2 or len(truth) != len(arms) or not truth.shape[1]:
+            raise InvalidTable(
+                f"weights of shape {truth.shape} for {len(arms)} arms: give one row per arm"
+            )
+        for w in truth[~(np.abs(truth) < LARGEST**0.5)]:
+            raise InvalidTable(f"a true weight is {w}: expected a number below {LARGEST**0.5:g}")
+        if not callable(contexts) and contexts not in _SOURCES:
+            raise InvalidTable(
+                f"contexts={contexts!r}: expected 'normal', 'sphere', or a function of rng"
+            )
+        self.link, self.labels, self.truth, self.contexts = link, arms, truth, contexts
+        self.context = np.zeros(truth.shape[1]) if start is None else start
+
+    @property
+    def context(self) -> FloatArray:
+        """x_t, the context of the next pull, as a copy. Setting it starts a new run."""
+        return self._context.copy()
+
+    @context.setter
+    def context(self, x: ArrayLike) -> None:
+        self._context = as_context(x, self.truth.shape[1]).copy()
+        # The start and the length of the current run, for `_start_of`.
+        self._first, self._steps = self._context, 0
+
+    @property
+    def start(self) -> FloatArray:
+        """The current context, as a copy: the start for an agent."""
+        return self.context
+
+    def change_to(self, other: "LinearEnvironment") -> None:
+        """Take the true weights of another world with the same arms."""
+        same_arms = tuple(other.labels) == tuple(self.labels)
+        same_rewards = pays_alike(other.link, self.link) and other.truth.shape == self.truth.shape
+        if not same_arms or not same_rewards:
+            raise InvalidTable(f"{self!r} cannot become {other!r}: the arms differ")
+        self.truth = other.truth
+
+    def means(self, x: ArrayLike | None = None) -> FloatArray:
+        """E[r | x, a] of every arm a in context x, by default the current context.
+
+        If x is an array with a context in each row, so is the result.
+
+        >>> from bayescontrol import LinearBandit
+        >>> world = LinearBandit(2, features=1).environment([[1], [-1]], start=[0.5])
+        >>> world.means()
+        array([ 0.5, -0.5])
+        >>> world.means(np.array([[2.0], [3.0]]))
+        array([[ 2., -2.],
+               [ 3., -3.]])
+        """
+        v = self._context if x is None else x
+        if isinstance(v, np.ndarray) and v.ndim == 2 and v.shape[1] == self.truth.shape[1]:
+            return self.link.mean(v @ self.truth.T)
+        return self.link.mean(self.truth @ as_context(v, self.truth.shape[1]))
+
+    def best(self, x: ArrayLike | None = None) -> Any:
+        """Return the arm with the largest mean reward in context x, by default the current one."""
+        return self.labels[int(self.means(x).argmax())]
+
+    def respond(self, a: Hashable, rng: StreamLike) -> RewardAndContext:
+        """Draw r ~ P(r | x·w_a), then the next context."""
+        w, rng = self.truth[self.labels.place(a)], require_stream(rng)
+        r = kernels.regression.respond(
+            self.link.kind, self.link.constants, w, self._context, rng.state
+        )
+        x = np.empty(len(w))
+        if callable(self.contexts):
+            x[:] = as_context(self.contexts(rng), len(w))
+        else:
+            kernels.regression.draw_context(self.source, x, rng.state)
+        self.fast_forward(x, 1)
+        return RewardAndContext(r, tuple(x.tolist()))
+
+    @property
+    def source(self) -> int:
+        """The number of the source of contexts in the kernels."""
+        return _SOURCES.index(self.contexts) if isinstance(self.contexts, str) else -1
+
+    def fast_forward(self, x: FloatArray, steps: int) -> None:
+        """Set the context x after `steps` steps of a compiled loop."""
+        self._context, self._steps = x, self._steps + steps
+
+    def contexts_of(self, record: Record, start: ArrayLike | None = None) -> FloatArray:
+        """Return x_t, the context of each step t of a run; see `metrics.regret`.
+
+        `start` is the context at the start of the run. It may be omitted if the world was used for
+        this run only, or not at all: then it is the context with which the world was made. If the
+        world was used for several runs, `start` is required.
+
+        >>> from bayescontrol import LinearBandit
+        >>> world = LinearBandit(2, features=1).environment([[1], [-1]], start=[0.5])
+        >>> observations = [RewardAndContext(1.0, (2.0,)), RewardAndContext(1.0, (3.0,))]
+        >>> world.contexts_of(Record([0, 1], observations))
+        array([[0.5],
+               [2. ]])
+        """
+        features = self.truth.shape[1]
+        try:
+            next_contexts = np.array([as_context(o.context, features) for _, o in record])
+        except AttributeError:
+            raise BadEvidence(
+                "the observations of the record have no context: pass a record of this world"
+            ) from None
+        next_contexts = next_contexts.reshape(-1, features)
+        return np.vstack([self._start_of(next_contexts, start), next_contexts])[: len(record)]
+
+    def _start_of(self, next_contexts: FloatArray, start: ArrayLike | None) -> FloatArray:
+        """Return the first context of a run, whose later contexts are `next_contexts`.
+
+        This is `start` if given. Otherwise it is the world's first context, which is right if the
+        run is the complete history of the world; raise `BadEvidence` if it is not.
+        """
+        if start is not None:
+            return as_context(start, self.truth.shape[1])
+        if len(next_contexts) and self._steps:
+            ends_here = np.array_equal(next_contexts[-1], self._context)
+            if self._steps != len(next_contexts) or not ends_here:
+                raise BadEvidence(
+                    "cannot infer the first context of this run of "
+                    f"{counted(len(next_contexts), 'step')}: it is not the complete history of "
+                    f"this world ({counted(self._steps, 'step')} so far). Save world.start before "
+                    "a run and pass it as start=..."
+                )
+        return self._first
+
+    def __repr__(self) -> str:
+        arms, features = self.truth.shape
+        shown = self.contexts if isinstance(self.contexts, str) else "given"
+        return f"LinearEnvironment({self.link!r}, {arms} arms of {features} features, {shown})"

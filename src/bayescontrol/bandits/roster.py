@@ -57,7 +57,10 @@ class Roster(Saved):
         """Deactivate an arm, which keeps its index; raise UnknownArm if this is impossible."""
         j = self.labels.place(arm)
         if j not in self.active:
-            raise UnknownArm(f"arm {arm!r} is retired already")
+            raise UnknownArm(
+                f"arm {arm!r} is retired already; the active arms are "
+                f"{[self.labels[i] for i in self.active.tolist()]}"
+            )
         if self.active.size == 1:
             raise UnknownArm(f"arm {arm!r} is the last active arm: add another one first")
         self._activate(self.active[self.active != j])

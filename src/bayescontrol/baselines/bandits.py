@@ -32,7 +32,7 @@ from bayescontrol._arrays import (
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Cache, Field, Fixed, Saved, checked_array, damaged, declare
 from bayescontrol._support.values import format_name
-from bayescontrol.bandits.bandit import ArmsEnvironment
+from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.family import as_number
 from bayescontrol.errors import BadEvidence
 from bayescontrol.record import Record

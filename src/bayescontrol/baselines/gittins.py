@@ -14,7 +14,7 @@ import numpy as np
 from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray
 from bayescontrol._support.saved import Copied, Fixed, declare
-from bayescontrol.bandits.bandit import ArmsEnvironment
+from bayescontrol.bandits.arms import ArmsEnvironment
 from bayescontrol.bandits.family import zero_or_one
 from bayescontrol.baselines.bandits import ArmAgent
 from bayescontrol.baselines.gittins_table import GittinsTable

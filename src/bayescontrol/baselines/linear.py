@@ -37,6 +37,7 @@ class OptimalController(Saved):
     array([-0.422])
     """
 
+    format_name: ClassVar[str] = "OptimalController"
     saved_fields = declare(Array("situation", "x"), Array("gain", shared=True))
     #: T(x, a, o) = y: the situation is the state.
     advance = staticmethod(next_state)

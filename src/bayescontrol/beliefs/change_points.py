@@ -393,7 +393,7 @@ class ChangePointBelief(Saved):
                 f"answers up to {self.window} decisions late; set `window`"
             )
         if self.has_answer(n):
-            raise BadEvidence(f"decision {n} has an answer already")
+            raise BadEvidence(f"decision {n} has an answer already: give each decision one answer")
         if event is not None:
             events = [*self._events]
             events[n - first] = event
@@ -514,7 +514,7 @@ class ChangePointBelief(Saved):
         """Raise IncompatibleState: the belief depends on the order of the observations."""
         raise IncompatibleState(
             f"{self!r} cannot be merged: a belief about a changing world depends on the order of "
-            "events"
+            "the observations. Give all of them to one belief, in order"
         )
 
     def _waiting_array(self) -> IntArray:
@@ -525,8 +525,13 @@ class ChangePointBelief(Saved):
         trial._replay(new.saved, new._events)
         for n in new.waiting.tolist():
             is_recent = max(0, trial.decision - self.window) <= n <= trial.decision
-            if not is_recent or trial.has_answer(n):
-                raise damaged(f"decision {n} cannot be open")
+            if not is_recent:
+                raise damaged(
+                    f"decision {n} is listed as open, but it is not among the last {self.window} "
+                    f"decisions up to {trial.decision}"
+                )
+            if trial.has_answer(n):
+                raise damaged(f"decision {n} is listed as open, but it has an answer")
         new._waiting = frozenset(new.waiting.tolist())
         new._state, new._saved, new._events = trial._state, trial._saved, trial._events
 

@@ -24,7 +24,7 @@ class ChangingEnvironment:
     The state of the world, or its context, stays as it is. Other attributes are those of the
     current world.
 
-    >>> from bayescontrol import BernoulliBandit
+    >>> from bayescontrol import BernoulliBandit, Stream
     >>> bandit = BernoulliBandit(2)
     >>> world = ChangingEnvironment({0: bandit.environment([0, 1]), 2: bandit.environment([1, 0])})
     >>> [world.respond(1, Stream(0)) for _ in range(4)]

@@ -65,7 +65,8 @@ class _Changing(FiniteBelief[M]):
     def merge(self, other: FiniteBelief[M]) -> None:
         """Raise IncompatibleState: the belief depends on the order of the observations."""
         raise IncompatibleState(
-            f"a {type(self).__name__} depends on the order of events and cannot be merged"
+            f"a {type(self).__name__} cannot be merged, because it depends on the order of the "
+            "observations: give all of them to one belief, in order"
         )
 
 
@@ -231,8 +232,11 @@ class SwitchingBelief(_Changing[M]):
         given = new.hazard_given_mode
         if given is None:
             return
-        if (given < 0.0).any() or (abs(given.sum(0) - 1.0) > TOLERANCE).any():
-            raise damaged(f"the probabilities of the hazards are {given}")
+        if not ((given >= 0.0).all() and (abs(given.sum(0) - 1.0) <= TOLERANCE).all()):
+            raise damaged(
+                f"the probabilities of the hazards are {given.tolist()}: expected numbers of at "
+                "least 0 that sum to 1 for each mode"
+            )
         new._given = given
 
 

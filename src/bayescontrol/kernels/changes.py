@@ -10,6 +10,7 @@ the start with the smallest mass, which gives its mass to the nearest start in t
 """
 
 import math
+from typing import NamedTuple
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
@@ -23,7 +24,7 @@ from bayescontrol.kernels.arms import (
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.lqr import learn as learn_system
 from bayescontrol.kernels.lqr import log_predictive as log_system_predictive
-from bayescontrol.kernels.random import uniform
+from bayescontrol.kernels.random import Streams, uniform
 from bayescontrol.kernels.regression import learn as learn_score
 from bayescontrol.kernels.regression import log_predictive as log_score_predictive
 from bayescontrol.kernels.regression import score
@@ -258,29 +259,55 @@ def learn_systems(
         learn_system(F[i], x, u, y, row, v, zero)
 
 
+class ArmsInPlay(NamedTuple):
+    """The family of the arms, their prior, and their posterior for each start."""
+
+    kind: int
+    constants: FloatArray
+    prior: FloatArray
+    #: rows[i, a] is the posterior row of arm a if start i is the right one.
+    rows: FloatArray
+    active: IntArray
+    #: Scratch: the drawn means.
+    drawn: FloatArray
+
+
+class StartArrays(NamedTuple):
+    """The weights w[j, i] of hazard j and start i, and what is derived from them."""
+
+    w: FloatArray
+    mass: FloatArray
+    starts: IntArray
+    dropped: FloatArray
+    hazards: FloatArray
+    #: Scratch: the likelihood of a reward under each start.
+    likelihoods: FloatArray
+
+
 @leaf
 def interact_arms(
-    kind: int, constants: FloatArray, prior: FloatArray, rows: FloatArray, active: IntArray,
-    drawn: FloatArray, w: FloatArray, mass: FloatArray, starts: IntArray, dropped: FloatArray,
-    likelihoods: FloatArray, hazards: FloatArray, size: int, t0: int, truth: FloatArray,
-    p: UIntArray, q: UIntArray, actions: IntArray, rewards: FloatArray,
+    arms: ArmsInPlay, at: StartArrays, size: int, t0: int, truth: FloatArray, streams: Streams,
+    actions: IntArray, rewards: FloatArray,
 ) -> int:  # fmt: skip
     """Run the control rule over arms that change together; return the number of places taken.
 
-    Fills `actions` and `rewards`. `t0` is the time of the first step. `drawn` and `likelihoods` are
-    scratch.
+    Fills `actions` and `rewards`. `t0` is the time of the first step.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> rows, w, mass = np.ones((3, 2, 2)), np.array([[1.0, 0.0, 0.0]]), np.array([1.0, 0.0, 0.0])
     >>> actions, rewards, starts = np.empty(50, np.int64), np.empty(50), np.zeros(3, np.int64)
-    >>> interact_arms(BERNOULLI, np.empty(0), np.ones((2, 2)), rows, np.arange(2), np.empty(2),
-    ...               w, mass, starts, np.zeros(2), np.empty(3), np.array([0.01]), 1, 0,
-    ...               np.array([[0.0], [1.0]]), Stream(1).state, Stream(2).state, actions, rewards)
+    >>> arms = ArmsInPlay(BERNOULLI, np.empty(0), np.ones((2, 2)), rows, np.arange(2), np.empty(2))
+    >>> at = StartArrays(w, mass, starts, np.zeros(2), np.array([0.01]), np.empty(3))
+    >>> streams = Streams(Stream(1).state, Stream(2).state)
+    >>> interact_arms(arms, at, 1, 0, np.array([[0.0], [1.0]]), streams, actions, rewards)
     3
     >>> bool((rewards == actions).all())
     True
     """
+    kind, constants, prior, rows, active, drawn = arms
+    w, mass, starts, dropped, hazards, likelihoods = at
+    p, q = streams
     for t in range(actions.size):
         i = draw_start(mass, size, p)
         a = draw_action(kind, constants, rows[i], active, drawn, p)

@@ -82,7 +82,8 @@ def log(x: float) -> float:
     f -= 1.0
     s = f / (2.0 + f)
     z = s * s
-    # R = 2 (z/3 + z²/5 + …); with |s| ≤ .1716 the first omitted term is 5e-20.
+    # ln(1 + f) = f - s (f - R),  R = 2 (z/3 + z²/5 + …). With |s| ≤ .1716 the first omitted term
+    # is below 5e-20 of R.
     R = 1 / 19 + z * (1 / 21 + z * (1 / 23 + z * (1 / 25)))
     R = 1 / 9 + z * (1 / 11 + z * (1 / 13 + z * (1 / 15 + z * (1 / 17 + z * R))))
     R = 2.0 * z * (1 / 3 + z * (1 / 5 + z * (1 / 7 + z * R)))

@@ -376,26 +376,27 @@ def draw_precision(
     >>> round(float(ledger.chain.scalars[SIGMA]), 1)
     2.0
     """
-    terms, squares, from_prior = 0.0, 0.0, 0.0
-    declared = e.prior[DECLARED]
+    terms, squares, prior_squares = 0.0, 0.0, 0.0
+    declared_states = e.prior[DECLARED]  # 0 for prior B
     i = np.uint64(0)
     for x in range(np.uint64(states)):
         for a in range(np.uint64(c.Q.shape[1])):
             if e.s[i] > 0.0:
                 base = c.Q[x, a] + c.scalars[RHO]
                 first, end = e.first[i], e.first[i] + e.known[i]
-                terms += e.n[i] + (declared if declared > 0.0 else max(float(e.known[i]), 1.0))
+                with_prior = max(float(e.known[i]), 1.0)  # of an untried pair: x -> x alone
+                terms += e.n[i] + (declared_states if declared_states > 0.0 else with_prior)
                 squares += e.scatter[i]
                 if first == end:
-                    from_prior += (base - c.M[x] - e.prior[MU0]) ** 2
+                    prior_squares += (base - c.M[x] - e.prior[MU0]) ** 2
                 for t in range(first, end):
                     xi = base - c.M[e.successor[t]]
                     squares += e.times[t] * (e.rewards[t] / e.times[t] - xi) ** 2
-                    from_prior += (xi - e.prior[MU0]) ** 2
+                    prior_squares += (xi - e.prior[MU0]) ** 2
             i += U1
-    if declared > 0.0:
-        from_prior = _prior_squares(e, c, states)
-    squares += e.prior[LAMBDA0] * from_prior
+    if declared_states > 0.0:
+        prior_squares = _prior_squares(e, c, states)
+    squares += e.prior[LAMBDA0] * prior_squares
     c.scalars[SIGMA] = math.sqrt((b0 + 0.5 * squares) / gamma(rng_state, a0 + 0.5 * terms))
 
 

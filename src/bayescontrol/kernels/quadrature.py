@@ -83,7 +83,10 @@ def rounded_up(x: float) -> float:
 
 @leaf
 def gauss_error(f: FloatArray) -> float:
-    """Estimate |c_2K| of the function with these values at the nodes.
+    """Estimate |c_2K|, the first coefficient that the rule with K nodes gets wrong.
+
+    `f` holds the values of the function at the nodes. Its coefficients decrease about as fast from
+    the last to c_2K as from the middle to the last.
 
     >>> gauss_error(np.ones(K)) < 1e-16, gauss_error(abs(NODE)) > 1e-4
     (True, True)
@@ -98,7 +101,7 @@ def gauss_error(f: FloatArray) -> float:
     if not last < middle:  # no decrease, or NaN
         return last
     ratio = last / middle
-    return last * max(ratio * ratio, 1e-6)
+    return last * max(ratio * ratio, 1e-6)  # a faster decrease is not trusted
 
 
 @leaf

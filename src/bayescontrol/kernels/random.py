@@ -357,7 +357,9 @@ def gamma(state: UIntArray, shape: float) -> float:
 
 @leaf
 def log_gamma(state: UIntArray, shape: float) -> float:
-    """LOG_UNIT · ln G of the G that `gamma` would draw from this state; NaN where that is NaN.
+    """Draw G as `gamma` does and return LOG_UNIT · ln G, which is finite where G underflows to 0.
+
+    Return NaN, without a draw, unless shape > 0.
 
     >>> from bayescontrol.seeding import Stream
     >>> gamma(Stream(1).state, 1e-5), log_gamma(Stream(1).state, 1e-5) / LOG_UNIT

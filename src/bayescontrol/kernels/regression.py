@@ -11,13 +11,14 @@ numbers.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.elementary import HALF_LOG_2PI, exp, log
-from bayescontrol.kernels.random import normal, uniform
+from bayescontrol.kernels.random import Streams, normal, uniform
 
 #: `log_student` waits if |R⁻ᵀz|² is larger; it also bounds the variance that a new z adds.
 NEW_DIRECTION = 10.0
@@ -509,39 +510,55 @@ def draw_context(kind: int, x: FloatArray, rng_state: UIntArray) -> None:
             x[i] /= length
 
 
+class ArmWeights(NamedTuple):
+    """The posterior of the weights of every arm: factors R and z, and the arms in play."""
+
+    R: FloatArray
+    z: FloatArray
+    active: IntArray
+    #: Scratch.
+    v: FloatArray
+
+
+class ContextWorld(NamedTuple):
+    """The true weights, the source of contexts, NORMAL or SPHERE, and the current context y."""
+
+    truth: FloatArray
+    source: int
+    y: FloatArray
+
+
 @leaf
 def interact(
     kind: int,
     constants: FloatArray,
-    R: FloatArray,
-    z: FloatArray,
-    active: IntArray,
-    v: FloatArray,
+    arms: ArmWeights,
     x: FloatArray,
-    y: FloatArray,
-    truth: FloatArray,
-    source: int,
-    p: UIntArray,
-    q: UIntArray,
+    world: ContextWorld,
+    streams: Streams,
     actions: IntArray,
     rewards: FloatArray,
     contexts: FloatArray,
 ) -> None:
     """Run the control rule with contexts; fill the columns.
 
-    x is the context of the agent, y that of the environment; they are equal after a step. `source`
-    is NORMAL or SPHERE.
+    x is the context of the agent; it equals that of the world after a step.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> R, z, truth = np.ones((2, 1, 1)), np.zeros((2, 1)), np.array([[1.0], [-1.0]])
     >>> actions, rewards, contexts = np.empty(99, np.int64), np.empty(99), np.empty((99, 1))
-    >>> interact(GAUSSIAN, np.array([0.1]), R, z, np.arange(2), np.empty(1), np.zeros(1),
-    ...          np.zeros(1), truth, NORMAL, Stream(1).state, Stream(2).state, actions,
-    ...          rewards, contexts)
+    >>> arms = ArmWeights(R, z, np.arange(2), np.empty(1))
+    >>> world = ContextWorld(truth, NORMAL, np.zeros(1))
+    >>> streams = Streams(Stream(1).state, Stream(2).state)
+    >>> interact(GAUSSIAN, np.array([0.1]), arms, np.zeros(1), world, streams, actions, rewards,
+    ...          contexts)
     >>> bool(rewards.mean() > 0.5)
     True
     """
+    R, z, active, v = arms
+    truth, source, y = world
+    p, q = streams
     for t in range(actions.size):
         a = draw_action(R, z, active, x, v, p)
         r = respond(kind, constants, truth[a], y, q)

@@ -44,7 +44,9 @@ SAFETY = 1.0 + 1e-9
 def tail_bound(alpha: float, beta: float, v: float) -> float:
     """Return an upper bound of P(X > v), X ~ Beta(α, β); at most 1.
 
-    α and β are integers, v is in (0, 1).
+    P(X > v) = P(Bin(n, v) ≤ k), n = α + β - 1, k = α - 1: its largest term by Stirling's formula
+    without remainders, which is too large, times a geometric series. α and β are integers, v is in
+    (0, 1).
 
     >>> from math import comb
     >>> exact = sum(comb(10, k) * 0.7**k * 0.3 ** (10 - k) for k in range(4))
@@ -58,8 +60,8 @@ def tail_bound(alpha: float, beta: float, v: float) -> float:
     if k == 0.0:
         return min(first * SAFETY, 1.0)
     first *= math.sqrt(n / (2.0 * math.pi * k * beta))
-    q = k * (1.0 - v) / ((n - k + 1.0) * v)
-    return min(first / (1.0 - q) * SAFETY, 1.0)
+    ratio = k * (1.0 - v) / ((n - k + 1.0) * v)
+    return min(first / (1.0 - ratio) * SAFETY, 1.0)
 
 
 @leaf
@@ -164,14 +166,15 @@ def beta_tail(alpha: float, beta: float, v: float) -> float:
 
 @leaf
 def _falling_sum(alpha: float, beta: float, v: float) -> float:
-    """Return P(Bin(n, v) ≤ k), summed from the largest term, k, down; n - k = β, k ≤ n v.
+    """Return P(X > v) = P(Bin(n, v) ≤ k), X ~ Beta(α, β), n = α + β - 1, k = α - 1 ≤ n v.
 
-    The first term is √(n / 2π k (n - k)) exp(Δ(n) - Δ(k) - Δ(n - k) - n KL(k/n ‖ v)), where Δ is
-    the remainder of Stirling's formula: factorials of large numbers would lose precision.
+    The terms k, k - 1, … are added in this order, the largest first. The first one is
+    √(n / (2π k (n - k))) exp(Δ(n) - Δ(k) - Δ(n - k) - n KL(k/n ‖ v)), where Δ is the remainder of
+    Stirling's formula: factorials of large numbers would lose precision.
     """
     n = alpha + beta - 1.0
     k = alpha - 1.0
-    odds = (1.0 - v) / v
+    odds_against = (1.0 - v) / v
     log_term = -divergence(k, beta, v, 1.0 - v)
     if k > 0.0:
         log_term += stirling_remainder(n) - stirling_remainder(k) - stirling_remainder(beta)
@@ -181,7 +184,7 @@ def _falling_sum(alpha: float, beta: float, v: float) -> float:
     total = term
     # Stop when the remaining terms are below 2^-60 of the sum.
     while k > 0.0:
-        ratio = k / (n - k + 1.0) * odds
+        ratio = k / (n - k + 1.0) * odds_against
         term *= ratio
         total += term
         k -= 1.0
