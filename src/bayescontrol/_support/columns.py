@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bayescontrol._arrays import IntArray
+from bayescontrol._arrays import AnyArray, IntArray
 
 
-def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_column(values: Sequence[Any] | AnyArray) -> AnyArray:
     """Convert a list of values of one type to an array; other lists become object arrays.
 
     Named tuples become a structured array with the same fields.
@@ -45,7 +44,7 @@ def as_column(values: Sequence[Any] | npt.NDArray[Any]) -> npt.NDArray[Any]:
     return objects
 
 
-def _holds_exactly(column: npt.NDArray[Any], values: Sequence[Any]) -> bool:
+def _holds_exactly(column: AnyArray, values: Sequence[Any]) -> bool:
     """Check that NumPy changed no value: it rounds large integers and strips NUL characters."""
     # c != c holds for NaN, which is not equal to itself.
     return all(c == v or c != c for c, v in zip(column.tolist(), values, strict=True))
@@ -58,7 +57,7 @@ def _fields(kind: Any) -> tuple[str, ...]:
     return names
 
 
-def as_rows(fields: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def as_rows(fields: Mapping[str, AnyArray]) -> AnyArray:
     """Join columns to one structured array."""
     length = len(next(iter(fields.values())))
     rows = np.empty(length, [(name, field.dtype) for name, field in fields.items()])
@@ -67,7 +66,7 @@ def as_rows(fields: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return rows
 
 
-def select(values: Sequence[Any], numbers: IntArray) -> npt.NDArray[Any]:
+def select(values: Sequence[Any], numbers: IntArray) -> AnyArray:
     """Return `as_column([values[i] for i in numbers])`, without building the list."""
     used = np.flatnonzero(np.bincount(numbers, minlength=len(values)))
     position = np.zeros(len(values), np.intp)
