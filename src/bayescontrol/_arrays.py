@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     BoolArray: TypeAlias = npt.NDArray[np.bool_]
     IntArray: TypeAlias = npt.NDArray[np.int64]
     UIntArray: TypeAlias = npt.NDArray[np.uint64]
-    #: An array of any type of entries.
+    #: An array of numbers or text.
     AnyArray: TypeAlias = npt.NDArray[Any]
     #: State as named arrays: `save` returns them and `load` takes them. They hold no pickled code.
     Arrays: TypeAlias = dict[str, AnyArray]
 else:  # `help` and the reference show these short names in place of long unions
     ArrayLike = type("array_like", (), {"__module__": "builtins"})
-    FloatArray = BoolArray = IntArray = UIntArray = AnyArray = np.ndarray
+    AnyArray = FloatArray = BoolArray = IntArray = UIntArray = np.ndarray
     Arrays = dict[str, np.ndarray]
 
 

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray
 from bayescontrol.beliefs.finite import finite_belief
 from bayescontrol.errors import (
     ImpossibleCondition,
@@ -40,8 +39,8 @@ from bayescontrol.rule import Rule
 class Run(Protocol):
     """The steps of a run: a `Record`."""
 
-    actions: npt.NDArray[Any]
-    observations: npt.NDArray[Any]
+    actions: AnyArray
+    observations: AnyArray
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]: ...
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 from tests.browser.conftest import Open, width_of
 
-from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import KINDS
 from bayescontrol.serve import Server, Tokens
 
 TOKEN = "a-token-that-is-long-enough"

@@ -7,14 +7,7 @@ from typing import Any, TypeAlias
 
 import apsw
 
-from bayescontrol import (
-    BernoulliBandit,
-    ControlRule,
-    DiscreteMode,
-    FiniteBelief,
-    LinearBandit,
-    LogitNormalBandit,
-)
+import bayescontrol as bc
 from bayescontrol.durable import DurableAgent, named_model
 from bayescontrol.mdp import GibbsMDP
 from bayescontrol.schedules import Every
@@ -53,11 +46,11 @@ def coin(a: Any, rng: Stream) -> int:
     return rng.integers(2)
 
 
-SHOP = BernoulliBandit(["red", "blue"])
+SHOP = bc.BernoulliBandit(["red", "blue"])
 
 
-def lever(good: str, name: str = "") -> DiscreteMode[Any, Any, Any]:
-    return DiscreteMode(
+def lever(good: str, name: str = "") -> bc.DiscreteMode[Any, Any, Any]:
+    return bc.DiscreteMode(
         lambda x: {good: 1.0},
         lambda x, a: {1: 0.9, 0: 0.1} if a == good else {1: 0.2, 0: 0.8},
         name or good,
@@ -65,7 +58,7 @@ def lever(good: str, name: str = "") -> DiscreteMode[Any, Any, Any]:
 
 
 def levers() -> Any:
-    return ControlRule(FiniteBelief([lever("left"), lever("right")]))
+    return bc.ControlRule(bc.FiniteBelief([lever("left"), lever("right")]))
 
 
 #: Agents whose logs differ: draws that change the agent, situations, feedback in order. Each has a
@@ -78,7 +71,7 @@ MODELS: dict[str, tuple[Any, Question, Answer]] = {
         coin,
     ),
     "linear": (
-        LinearBandit(["a", "b", "c"], features=2, sd=0.5),
+        bc.LinearBandit(["a", "b", "c"], features=2, sd=0.5),
         lambda rng: rng.normal(size=2),
         lambda a, rng: rng.normal(),
     ),
@@ -86,7 +79,7 @@ MODELS: dict[str, tuple[Any, Question, Answer]] = {
         named_model(
             "particles",
             version=1,
-            build=LogitNormalBandit([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]], particles=50).agent,
+            build=bc.LogitNormalBandit([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]], particles=50).agent,
         ),
         no_situation,
         coin,

@@ -7,15 +7,8 @@ from typing import TypeAlias
 
 import pytest
 
+from bayescontrol import errors
 from bayescontrol.durable.log import Log, LogStore, Row, Snapshot
-from bayescontrol.errors import (
-    ConflictingFeedback,
-    ConflictingKey,
-    HeadMoved,
-    StoreBusy,
-    StoreFailed,
-    UnknownStore,
-)
 
 #: Opens the same store again. An exclusive store must be closed first.
 Reopen: TypeAlias = Callable[[], LogStore]
@@ -110,7 +103,7 @@ class StoreConformance:
     def test_rows_that_do_not_follow_the_head_are_refused(self, log: Log) -> None:
         log.append(ROWS[:2])
         for wrong in (ROWS[:1], ROWS[1:2], ROWS[3:4]):
-            with pytest.raises(HeadMoved):
+            with pytest.raises(errors.HeadMoved):
                 log.append(wrong)
         assert list(log.read()) == ROWS[:2]
 
@@ -122,9 +115,9 @@ class StoreConformance:
 
     def test_a_second_observation_of_a_decision_rejects_the_batch(self, log: Log) -> None:
         log.append(ROWS)
-        with pytest.raises(ConflictingFeedback):
+        with pytest.raises(errors.ConflictingFeedback):
             log.append([decided(7), observed(8, 3)])
-        with pytest.raises(ConflictingFeedback):
+        with pytest.raises(errors.ConflictingFeedback):
             log.append([observed(7, 5), observed(8, 5)])
         assert list(log.read()) == ROWS
         log.append([observed(7, 5)])
@@ -132,7 +125,7 @@ class StoreConformance:
 
     def test_a_second_decision_with_the_same_key_rejects_the_batch(self, log: Log) -> None:
         log.append(ROWS)
-        with pytest.raises(ConflictingKey):
+        with pytest.raises(errors.ConflictingKey):
             log.append([decided(7), decided(8, "visit-81")])
         assert list(log.read()) == ROWS
 
@@ -218,7 +211,7 @@ class StoreConformance:
             lambda: log.find_observation(3),
             lambda: log.save_snapshot(Snapshot(1, b"", b"")),
         ):
-            with pytest.raises(StoreFailed, match="closed"):
+            with pytest.raises(errors.StoreFailed, match="closed"):
                 use()
         assert store.log("checkout").head() == 6
 
@@ -227,11 +220,11 @@ class StoreConformance:
         log = store.log("checkout")
         store.close()
         store.close()
-        with pytest.raises(StoreFailed, match="closed"):
+        with pytest.raises(errors.StoreFailed, match="closed"):
             log.append(ROWS)
-        with pytest.raises(StoreFailed, match="closed"):
+        with pytest.raises(errors.StoreFailed, match="closed"):
             store.log("checkout")
-        with pytest.raises(StoreFailed, match="closed"):
+        with pytest.raises(errors.StoreFailed, match="closed"):
             store.names()
 
     def test_a_log_of_an_exclusive_store_is_opened_once(self, store: LogStore, log: Log) -> None:
@@ -239,15 +232,15 @@ class StoreConformance:
             twin = store.log("checkout")
             twin.append(ROWS)
             assert log.head() == 6
-            with pytest.raises(HeadMoved):
+            with pytest.raises(errors.HeadMoved):
                 log.append(ROWS[:1])
         else:
-            with pytest.raises(StoreBusy, match="checkout"):
+            with pytest.raises(errors.StoreBusy, match="checkout"):
                 store.log("checkout")
 
     @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "nul\0"])
     def test_invalid_log_names_are_refused(self, store: LogStore, name: str) -> None:
-        with pytest.raises(UnknownStore, match="name="):
+        with pytest.raises(errors.UnknownStore, match="name="):
             store.log(name)
 
     @pytest.mark.parametrize("name", ["a'b\"c;--", "日本 ✓", "../up", "x" * 200, "%s {}"])

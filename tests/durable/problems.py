@@ -5,18 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bayescontrol import (
-    BernoulliBandit,
-    CategoricalBandit,
-    ExponentialBandit,
-    GaussianBandit,
-    JointBandit,
-    LinearBandit,
-    LogisticBandit,
-    LogitNormalBandit,
-    PoissonBandit,
-    Stream,
-)
+import bayescontrol as bc
 from bayescontrol.bandits import FAMILIES, Bandit, ContextualBandit, GaussianNoise, Logit
 from bayescontrol.bandits.discrete import Bernoulli, Categorical
 from bayescontrol.bandits.gaussian import NormalGamma
@@ -29,28 +18,28 @@ from bayescontrol.lqr import LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsMDP, GibbsPrior, MDPModes, chain_mdp
 
 PROBLEMS: dict[str, Any] = {
-    "bernoulli": BernoulliBandit(["red", ("a", 1), 3]),
-    "bernoulli, prior": BernoulliBandit(2, prior=[(2, 3), (0.5, 1 / 3)]),
-    "gaussian": GaussianBandit(3, sd=0.1, prior=(1 / 3, 7)),
-    "gaussian, default": GaussianBandit(3),
-    "unknown variance": GaussianBandit(2, sd=None),
-    "unknown variance, prior": GaussianBandit(2, sd=None, prior=(0, 1, 2, 3)),
-    "categorical": CategoricalBandit(["a", "b"], values=[-1, 0.1, 10]),
-    "categorical, prior": CategoricalBandit(2, values=[0, 1], prior=[[1, 2], [3, 4]]),
-    "poisson": PoissonBandit(2, prior=(3, 0.3)),
-    "poisson, default": PoissonBandit(2),
-    "exponential": ExponentialBandit(2),
-    "exponential, prior": ExponentialBandit(2, prior=(3, 0.1)),
-    "linear": LinearBandit(["a", "b"], features=2, sd=0.3),
-    "linear, prior": LinearBandit(2, features=2, prior=([0.1, 0.2], [[2, 0.1], [0.1, 1]])),
-    "logistic": LogisticBandit(["a", "b"], features=3),
-    "joint": JointBandit([[0.9, 0.1], [0.3, 0.9]], prior=[0.3, 0.7]),
+    "bernoulli": bc.BernoulliBandit(["red", ("a", 1), 3]),
+    "bernoulli, prior": bc.BernoulliBandit(2, prior=[(2, 3), (0.5, 1 / 3)]),
+    "gaussian": bc.GaussianBandit(3, sd=0.1, prior=(1 / 3, 7)),
+    "gaussian, default": bc.GaussianBandit(3),
+    "unknown variance": bc.GaussianBandit(2, sd=None),
+    "unknown variance, prior": bc.GaussianBandit(2, sd=None, prior=(0, 1, 2, 3)),
+    "categorical": bc.CategoricalBandit(["a", "b"], values=[-1, 0.1, 10]),
+    "categorical, prior": bc.CategoricalBandit(2, values=[0, 1], prior=[[1, 2], [3, 4]]),
+    "poisson": bc.PoissonBandit(2, prior=(3, 0.3)),
+    "poisson, default": bc.PoissonBandit(2),
+    "exponential": bc.ExponentialBandit(2),
+    "exponential, prior": bc.ExponentialBandit(2, prior=(3, 0.1)),
+    "linear": bc.LinearBandit(["a", "b"], features=2, sd=0.3),
+    "linear, prior": bc.LinearBandit(2, features=2, prior=([0.1, 0.2], [[2, 0.1], [0.1, 1]])),
+    "logistic": bc.LogisticBandit(["a", "b"], features=3),
+    "joint": bc.JointBandit([[0.9, 0.1], [0.3, 0.9]], prior=[0.3, 0.7]),
     "of Bernoulli arms": Bandit(Bernoulli(), ["a", "b"], prior=(2, 3)),
     "of categorical arms": Bandit(Categorical([0, 2, 5]), 2),
     "of unknown variance": Bandit(NormalGamma(), 2),
     "contextual, Gaussian": ContextualBandit(GaussianNoise(0.3), 2, 2),
     "contextual, 0 or 1": ContextualBandit(Logit(), ["a", "b"], 2, prior=(0.1, 2.0)),
-    "correlated": LogitNormalBandit([0.1, 1 / 3], [[1.0, 0.9], [0.9, 1.0]], particles=200),
+    "correlated": bc.LogitNormalBandit([0.1, 1 / 3], [[1.0, 0.9], [0.9, 1.0]], particles=200),
     "tables": random_modes(4, situations=3, seed=1),
     "MDPs": MDPModes([chain_mdp(3), chain_mdp(3, pays=1)], prior=[0.9, 0.1], start=1),
     "growing chain": GrowingChain(scale=2),
@@ -69,9 +58,9 @@ PROBLEMS: dict[str, Any] = {
     ),
     "MDP": GibbsMDP(["left", "right"], "home", GibbsPrior(precision=None), sweeps=2),
     "MDP, declared": GibbsMDP(2, 0, GibbsPrior(mu0=0.1), states=4, partial=1, recentre=False),
-    "changing": BernoulliBandit(["red", "blue"]).changing(window=5),
-    "changing, per arm": PoissonBandit(2).changing(per_arm=True, hazards=[0.1, 0.01]),
-    "changing contexts": LinearBandit(["a", "b"], features=2, sd=0.3).changing(starts=9),
+    "changing": bc.BernoulliBandit(["red", "blue"]).changing(window=5),
+    "changing, per arm": bc.PoissonBandit(2).changing(per_arm=True, hazards=[0.1, 0.01]),
+    "changing contexts": bc.LinearBandit(["a", "b"], features=2, sd=0.3).changing(starts=9),
     "changing plant": LinearQuadratic.on(double_integrator(), prior=SystemPrior()).changing(),
 } | {f"class {name}": make(name) for name in names() if type(make(name)) is TabularModes}
 # Families of arms that are not listed above describe an example themselves.
@@ -84,13 +73,13 @@ PROBLEMS |= {
 STEPS = 12
 
 
-def situation(problem: Any, rng: Stream) -> Any:
+def situation(problem: Any, rng: bc.Stream) -> Any:
     """Draw a context, if the problem has any."""
     features = getattr(getattr(problem, "problem", problem), "features", None)
     return None if features is None else rng.normal(size=features).tolist()
 
 
-def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: Stream) -> Any:
+def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: bc.Stream) -> Any:
     """Draw a possible observation of an action."""
     if isinstance(problem, Changing):
         return observation(problem.problem, agent, action, x, rng)
@@ -119,7 +108,7 @@ def observation(problem: Any, agent: DurableAgent, action: Any, x: Any, rng: Str
 
 def live(problem: Any, agent: DurableAgent, seed: int) -> None:
     """Act and observe STEPS times, then act once without feedback."""
-    rng = Stream(seed)
+    rng = bc.Stream(seed)
     for _ in range(STEPS):
         d = agent.act(situation(problem, rng))
         agent.observe(d, observation(problem, agent, d.action, d.situation, rng))

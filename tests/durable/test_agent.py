@@ -11,26 +11,8 @@ import pytest
 from scipy import stats  # type: ignore[import-untyped]
 from tests.durable.agents import MEMORY, SHOP, live, same_state, url
 
-from bayescontrol import (
-    BernoulliBandit,
-    ControlRule,
-    DiscreteMode,
-    FiniteBelief,
-    GaussianBandit,
-    LinearBandit,
-)
+import bayescontrol as bc
 from bayescontrol.durable import SnapshotNotKept, named_model, open_agent, open_store, replay
-from bayescontrol.errors import (
-    BadEvidence,
-    BadSituation,
-    ConflictingFeedback,
-    ConflictingKey,
-    FeedbackDue,
-    QuadratureFailed,
-    StoreBusy,
-    StoreFailed,
-    UnknownDecision,
-)
 from bayescontrol.mdp import GibbsMDP
 from bayescontrol.schedules import Geometric
 from bayescontrol.seeding import Stream
@@ -72,12 +54,12 @@ def test_a_decision_id_may_be_given_as_a_number() -> None:
         n: Any = int(agent.act().id)
         assert agent.observe(n, 1)
         assert agent.explain(n).observation == 1
-        with pytest.raises(UnknownDecision):
+        with pytest.raises(bc.errors.UnknownDecision):
             agent.observe(n + 5, 1)
 
 
 def test_arms_with_equal_text_stay_distinct() -> None:
-    with open_agent(MEMORY, "shop", BernoulliBandit([1, "1", 2])) as agent:
+    with open_agent(MEMORY, "shop", bc.BernoulliBandit([1, "1", 2])) as agent:
         assert list(agent.posterior()) == ["1", "'1'", "2"]
 
 
@@ -93,7 +75,7 @@ def test_repeated_feedback_changes_nothing_and_different_feedback_is_a_conflict(
         state, head = agent.state(), agent.head
         assert agent.observe(d.id, 1) is False
         assert agent.observe(d, 1.0) is False
-        with pytest.raises(ConflictingFeedback, match="already has the observation 1"):
+        with pytest.raises(bc.errors.ConflictingFeedback, match="already has the observation 1"):
             agent.observe(d.id, 0)
         assert same_state(agent, state)
         assert agent.head == head
@@ -103,27 +85,27 @@ def test_repeated_feedback_changes_nothing_and_different_feedback_is_a_conflict(
 
 def test_a_list_and_a_tuple_are_the_same_observation() -> None:
     def build() -> Any:
-        mode: Any = DiscreteMode(
+        mode: Any = bc.DiscreteMode(
             lambda x: {"go": 1.0}, lambda x, a: {(1, 2): 0.5, "t": 0.5}, name="m"
         )
-        return ControlRule(FiniteBelief([mode]))
+        return bc.ControlRule(bc.FiniteBelief([mode]))
 
     with open_agent(MEMORY, "shop", named_model("pairs", version=1, build=build)) as agent:
         d = agent.act()
-        with pytest.raises(BadEvidence, match="is not hashable"):
+        with pytest.raises(bc.errors.BadEvidence, match="is not hashable"):
             agent.observe(d, [1, 2])
         assert agent.observe(d, (1, 2))
         assert not agent.observe(d, [1, 2])
 
 
 def test_a_repeated_key_returns_the_same_decision_also_after_reopening(tmp_path: Path) -> None:
-    model = LinearBandit(["a", "b"], features=2)
+    model = bc.LinearBandit(["a", "b"], features=2)
     with open_agent(url(tmp_path), "shop", model) as agent:
         d = agent.act([1.0, 2.0], key="visit-81")
         assert agent.act([1.0, 2.0], key="visit-81") == d
         assert agent.act([1.0, 2.0], key="visit-82").id != d.id
         head = agent.head
-        with pytest.raises(ConflictingKey, match="visit-81"):
+        with pytest.raises(bc.errors.ConflictingKey, match="visit-81"):
             agent.act([1.0, 3.0], key="visit-81")
         assert agent.head == head
         for _ in range(5):
@@ -138,19 +120,19 @@ def test_a_repeated_key_returns_the_same_decision_also_after_reopening(tmp_path:
 def test_a_sequential_agent_needs_feedback_before_its_next_decision(tmp_path: Path) -> None:
     model = GibbsMDP(["left", "right"], start="home")
     with open_agent(url(tmp_path), "maze", model, seed=1) as agent:
-        with pytest.raises(BadSituation, match="determine its situation, now 'home'"):
+        with pytest.raises(bc.errors.BadSituation, match="determine its situation, now 'home'"):
             agent.act("kitchen")
         d = agent.act(key="first")
         assert d.situation == "home"
-        with pytest.raises(FeedbackDue, match="observe\\('2', o\\) first"):
+        with pytest.raises(bc.errors.FeedbackDue, match="observe\\('2', o\\) first"):
             agent.act()
         assert agent.act(key="first") == d
     with open_agent(url(tmp_path), "maze", model) as agent:
-        with pytest.raises(FeedbackDue):
+        with pytest.raises(bc.errors.FeedbackDue):
             agent.act()
         assert agent.observe(d.id, (1.0, "away"))
         assert agent.observe(d.id, (1.0, "away")) is False
-        with pytest.raises(ConflictingFeedback):
+        with pytest.raises(bc.errors.ConflictingFeedback):
             agent.observe(d.id, (2.0, "away"))
         e = agent.act()
         assert e.situation == "away"
@@ -162,7 +144,7 @@ def test_a_sequential_agent_needs_feedback_before_its_next_decision(tmp_path: Pa
 
 
 def test_an_agent_continues_if_its_probabilities_cannot_be_computed() -> None:
-    with open_agent(MEMORY, "shop", GaussianBandit(["red", "blue"]), seed=1) as agent:
+    with open_agent(MEMORY, "shop", bc.GaussianBandit(["red", "blue"]), seed=1) as agent:
         agent.observe(agent.act(), 1e20)
         d = agent.act()
         assert (d.probability, d.probabilities, agent.probabilities()) == (None, None, None)
@@ -172,7 +154,7 @@ def test_an_agent_continues_if_its_probabilities_cannot_be_computed() -> None:
 
 
 def test_probabilities_return_when_they_can_be_computed_again() -> None:
-    with open_agent(MEMORY, "shop", LinearBandit(["red", "blue"], features=2), seed=1) as agent:
+    with open_agent(MEMORY, "shop", bc.LinearBandit(["red", "blue"], features=2), seed=1) as agent:
         agent.observe(agent.act([1e20, 1.0]), 1e20)
         odd = [agent.act([1e20, 1.0]).probability for _ in range(3)]
         assert None in odd
@@ -181,8 +163,8 @@ def test_probabilities_return_when_they_can_be_computed_again() -> None:
 
 def test_an_agent_acts_before_its_probabilities_are_known() -> None:
     """With unknown variance they are known for alpha >= 1/8; each reward adds 1/2 to alpha."""
-    bandit = GaussianBandit(2, sd=None, prior=(0, 1, 0.1, 1))
-    with pytest.raises(QuadratureFailed, match=r"arm 0: alpha = 0\.1"):
+    bandit = bc.GaussianBandit(2, sd=None, prior=(0, 1, 0.1, 1))
+    with pytest.raises(bc.errors.QuadratureFailed, match=r"arm 0: alpha = 0\.1"):
         bandit.agent().action_probabilities()
     with open_agent(MEMORY, "noise", bandit, seed=1) as agent:
         for a in (0, 1):
@@ -197,7 +179,7 @@ def test_an_agent_acts_before_its_probabilities_are_known() -> None:
 @pytest.mark.parametrize("prior", [[(0.1, 0.01), (0.2, 0.03)], [(1e-4, 0.1), (5e-4, 7)]])
 def test_decisions_under_tiny_priors_follow_the_logged_probabilities(prior: Any) -> None:
     """Chi-square of 6,000 decisions, false alarm 1e-6: many drawn means are equal as doubles."""
-    with open_agent(MEMORY, "tiny", BernoulliBandit(2, prior=prior), seed=3) as agent:
+    with open_agent(MEMORY, "tiny", bc.BernoulliBandit(2, prior=prior), seed=3) as agent:
         actions = [agent.act().action for _ in range(6000)]
         stated = agent.probabilities()
         assert stated is not None
@@ -220,11 +202,11 @@ def test_an_agent_reopens_from_its_log_without_a_model(tmp_path: Path) -> None:
 def test_two_agents_of_one_process_share_a_file(tmp_path: Path) -> None:
     with (
         open_agent(url(tmp_path), "shop", SHOP) as one,
-        open_agent(url(tmp_path), "search", GaussianBandit(2)) as two,
+        open_agent(url(tmp_path), "search", bc.GaussianBandit(2)) as two,
     ):
         one.act()
         two.act()
-        with pytest.raises(StoreBusy, match=r"'shop'.*open in this process"):
+        with pytest.raises(bc.errors.StoreBusy, match=r"'shop'.*open in this process"):
             open_agent(url(tmp_path), "shop", SHOP)
     store = open_store(url(tmp_path))
     assert store.names() == ["search", "shop"]
@@ -243,7 +225,7 @@ def test_a_removed_or_replaced_file_is_detected(tmp_path: Path, replaced: bool) 
     if replaced:
         file.write_bytes(b"")
     for _ in range(2):
-        with pytest.raises(StoreFailed, match="removed or replaced"):
+        with pytest.raises(bc.errors.StoreFailed, match="removed or replaced"):
             agent.act()
     with pytest.warns(SnapshotNotKept, match="removed or replaced"):
         agent.close()
@@ -257,9 +239,9 @@ def test_a_backup_is_a_separate_store(tmp_path: Path) -> None:
         state = agent.state()
         agent.act()
         for taken in (copy, tmp_path / "shop.db"):
-            with pytest.raises(StoreFailed, match="new file"):
+            with pytest.raises(bc.errors.StoreFailed, match="new file"):
                 agent.backup(taken)
-        with pytest.raises(StoreFailed):
+        with pytest.raises(bc.errors.StoreFailed):
             agent.backup(tmp_path / "none" / "copy.db")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.db", "shop.db"]
     with open_agent(f"sqlite:///{copy}", "shop") as again:
@@ -309,10 +291,13 @@ def test_invalid_requests_of_one_thread_do_not_affect_the_others(tmp_path: Path)
                 for d, o in ((agent.act(), 7 if i % 2 else 1), (first, 0)):
                     try:
                         agent.observe(d, o)
-                    except (BadEvidence, ConflictingFeedback) as error:
+                    except (bc.errors.BadEvidence, bc.errors.ConflictingFeedback) as error:
                         wrong.append(type(error))
 
         run_threads(work, 8)
-        assert (wrong.count(BadEvidence), wrong.count(ConflictingFeedback)) == (4 * 15, 8 * 15)
+        assert (wrong.count(bc.errors.BadEvidence), wrong.count(bc.errors.ConflictingFeedback)) == (
+            4 * 15,
+            8 * 15,
+        )
         assert agent.head == 3 + 8 * 15 + 4 * 15
         assert same_state(agent, replay(agent.log()).state)

@@ -1,7 +1,6 @@
 """Events are validated when they are decoded from rows and lines; decisions are values."""
 
 import copy
-import dataclasses
 import pickle
 from typing import Any
 
@@ -10,61 +9,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayescontrol.durable.events import (
-    FORMAT,
-    Created,
-    Decided,
-    Decision,
-    Event,
-    Observed,
-    _checksum,
-    check_history,
-    decode_row,
-    encode_row,
-    from_line,
-    read_events,
-    to_line,
-)
+from bayescontrol.durable import events
 from bayescontrol.durable.log import Row, open_store
 from bayescontrol.errors import DamagedLog, NewerFormat
 
-CREATED = Created(
-    seq=1, format=FORMAT, model="shop", version=2, settings={"arms": ["red"], "k": (1, 2)},
+CREATED = events.Created(
+    seq=1, format=events.FORMAT, model="shop", version=2, settings={"arms": ["red"], "k": (1, 2)},
     seed=2**127 + 1, time=1.5,
 )  # fmt: skip
-DECIDED = Decided(seq=2, x=(1, "home"), a="red", p=1 / 3, key="visit ✓", time=2.5)
-OBSERVED = Observed(seq=3, n=2, o=(0.1, "b"), time=3.5)
-EVENTS: list[Event] = [CREATED, DECIDED, OBSERVED]
+DECIDED = events.Decided(seq=2, x=(1, "home"), a="red", p=1 / 3, key="visit ✓", time=2.5)
+OBSERVED = events.Observed(seq=3, n=2, o=(0.1, "b"), time=3.5)
+EVENTS: list[events.Event] = [CREATED, DECIDED, OBSERVED]
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
-def test_an_event_round_trips_through_its_row_and_its_line(event: Event) -> None:
-    assert decode_row(encode_row(event)) == event
-    assert from_line(to_line(event)) == event
-    assert "\n" not in to_line(event)
+def test_an_event_round_trips_through_its_row_and_its_line(event: events.Event) -> None:
+    assert events.decode_row(events.encode_row(event)) == event
+    assert events.from_line(events.to_line(event)) == event
+    assert "\n" not in events.to_line(event)
 
 
 def test_an_unknown_probability_is_not_written() -> None:
-    row = encode_row(msgspec.structs.replace(DECIDED, p=None))
+    row = events.encode_row(msgspec.structs.replace(DECIDED, p=None))
     assert b'"p"' not in row.payload
-    event = decode_row(row)
-    assert isinstance(event, Decided)
+    event = events.decode_row(row)
+    assert isinstance(event, events.Decided)
     assert event.p is None
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
-def test_a_flipped_bit_of_a_payload_is_detected(event: Event) -> None:
-    row = encode_row(event)
+def test_a_flipped_bit_of_a_payload_is_detected(event: events.Event) -> None:
+    row = events.encode_row(event)
     for place in range(len(row.payload)):
         for bit in (1, 64):
             payload = bytearray(row.payload)
             payload[place] ^= bit
             with pytest.raises(DamagedLog):
-                decode_row(row._replace(payload=bytes(payload)))
+                events.decode_row(row._replace(payload=bytes(payload)))
 
 
 def test_a_changed_column_is_detected() -> None:
-    row = encode_row(OBSERVED)
+    row = events.encode_row(OBSERVED)
     for wrong in (
         row._replace(seq=4),
         row._replace(n=3),
@@ -72,22 +57,22 @@ def test_a_changed_column_is_detected() -> None:
         row._replace(kind="decided"),
         row._replace(key="visit"),
         row._replace(checksum=row.checksum ^ 1),
-        encode_row(DECIDED)._replace(key=None),
-        encode_row(DECIDED)._replace(key="visit"),
+        events.encode_row(DECIDED)._replace(key=None),
+        events.encode_row(DECIDED)._replace(key="visit"),
     ):
         with pytest.raises(DamagedLog):
-            decode_row(wrong)
+            events.decode_row(wrong)
 
 
 def test_a_later_format_is_distinguished_from_damage() -> None:
-    later = msgspec.structs.replace(CREATED, format=FORMAT + 1)
-    with pytest.raises(NewerFormat, match=f"format {FORMAT + 1}.*install a later"):
-        decode_row(encode_row(later))
+    later = msgspec.structs.replace(CREATED, format=events.FORMAT + 1)
+    with pytest.raises(NewerFormat, match=f"format {events.FORMAT + 1}.*install a later"):
+        events.decode_row(events.encode_row(later))
 
 
 def test_a_missing_event_is_damage() -> None:
     log = open_store("sqlite:///:memory:").log("shop")
-    log.append([encode_row(event) for event in EVENTS])
+    log.append([events.encode_row(event) for event in EVENTS])
     rows = list(log.read())
 
     class Gap:
@@ -97,13 +82,13 @@ def test_a_missing_event_is_damage() -> None:
             return [rows[0], rows[2]]
 
     with pytest.raises(DamagedLog, match="event 2 is missing before event 3"):
-        list(read_events(Gap()))  # type: ignore[arg-type]
+        list(events.read_events(Gap()))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("line", ["", "{}", "[1]", "not json", '{"seq":1}', "null"])
 def test_an_invalid_line_is_damage(line: str) -> None:
     with pytest.raises(DamagedLog, match="not an event of a log"):
-        from_line(line)
+        events.from_line(line)
 
 
 #: Invalid values for each column of a line.
@@ -121,35 +106,35 @@ INVALID_COLUMNS: dict[str, list[Any]] = {
     ("column", "wrong"), [(column, v) for column, values in INVALID_COLUMNS.items() for v in values]
 )
 def test_a_line_with_a_column_of_another_type_is_damage(
-    event: Event, column: str, wrong: Any
+    event: events.Event, column: str, wrong: Any
 ) -> None:
-    line = msgspec.json.decode(to_line(event)) | {column: wrong}
+    line = msgspec.json.decode(events.to_line(event)) | {column: wrong}
     with pytest.raises(DamagedLog, match="not an event of a log"):
-        from_line(msgspec.json.encode(line).decode())
+        events.from_line(msgspec.json.encode(line).decode())
 
 
 def test_a_line_of_unclosed_brackets_is_damage() -> None:
     deep = "[" * 100_000
     for line in (deep, '{"seq":1,"kind":"observed","checksum":0,"o":' + deep):
         with pytest.raises(DamagedLog):
-            from_line(line)
+            events.from_line(line)
 
 
 @pytest.mark.parametrize("n", [-1, 0, 1, 3, 9])
 def test_an_observation_of_no_decision_is_damage(n: int) -> None:
     wrong = msgspec.structs.replace(OBSERVED, n=n)
     with pytest.raises(DamagedLog, match=f"observes decision {n}, which does not exist"):
-        list(check_history([CREATED, DECIDED, wrong]))
+        list(events.check_history([CREATED, DECIDED, wrong]))
 
 
 def checked(kind: str, payload: bytes, n: int | None = None, key: str | None = None) -> Row:
     """A row with a valid checksum, so that its content is checked."""
-    return Row(1, kind, n, key, payload, _checksum(1, kind, n, key, payload))
+    return Row(1, kind, n, key, payload, events._checksum(1, kind, n, key, payload))
 
 
-def body(event: Event, **wrong: Any) -> bytes:
+def body(event: events.Event, **wrong: Any) -> bytes:
     """The payload of the event with some values replaced."""
-    return msgspec.json.encode(msgspec.json.decode(encode_row(event).payload) | wrong)
+    return msgspec.json.encode(msgspec.json.decode(events.encode_row(event).payload) | wrong)
 
 
 #: Invalid values for each field of a `created` event.
@@ -170,9 +155,9 @@ INVALID_CREATED: dict[str, list[Any]] = {
 def test_an_invalid_created_event_is_damage_although_its_checksum_is_valid(
     field: str, wrong: Any
 ) -> None:
-    assert decode_row(checked("created", body(CREATED))) == CREATED
+    assert events.decode_row(checked("created", body(CREATED))) == CREATED
     with pytest.raises(DamagedLog):
-        decode_row(checked("created", body(CREATED, **{field: wrong})))
+        events.decode_row(checked("created", body(CREATED, **{field: wrong})))
 
 
 JSON = st.recursive(
@@ -206,10 +191,10 @@ def test_any_row_decodes_to_an_event_or_is_damage(
     kind: str, payload: bytes, n: int | None, key: str | None
 ) -> None:
     try:
-        event = decode_row(checked(kind, payload, n, key))
+        event = events.decode_row(checked(kind, payload, n, key))
     except (DamagedLog, NewerFormat):
         return
-    assert to_line(decode_row(encode_row(event))) == to_line(event)
+    assert events.to_line(events.decode_row(events.encode_row(event))) == events.to_line(event)
 
 
 @given(
@@ -218,22 +203,19 @@ def test_any_row_decodes_to_an_event_or_is_damage(
         st.sampled_from([*FIELDS, "seq", "kind", "n", "key", "checksum"]), JSON, max_size=2
     ),
 )
-def test_any_line_decodes_to_an_event_or_is_damage(event: Event, wrong: dict[str, Any]) -> None:
-    line = msgspec.json.decode(to_line(event)) | wrong
+def test_any_line_decodes_to_an_event_or_is_damage(
+    event: events.Event, wrong: dict[str, Any]
+) -> None:
+    line = msgspec.json.decode(events.to_line(event)) | wrong
     try:
-        from_line(msgspec.json.encode(line).decode())
+        events.from_line(msgspec.json.encode(line).decode())
     except (DamagedLog, NewerFormat):
         return
 
 
-def test_events_cannot_be_changed() -> None:
-    with pytest.raises((AttributeError, dataclasses.FrozenInstanceError)):
-        DECIDED.a = "blue"  # type: ignore[misc]
-
-
-def decision(**changes: object) -> Decision:
+def decision(**changes: object) -> events.Decision:
     result = {"id": "2", "action": "red", "probability": 0.5, "situation": None, "basis": 1}
-    return Decision(**{**result, "time": 0.0, **changes})  # type: ignore[arg-type]
+    return events.Decision(**{**result, "time": 0.0, **changes})  # type: ignore[arg-type]
 
 
 def test_decisions_are_equal_if_their_logged_fields_are() -> None:
@@ -244,7 +226,9 @@ def test_decisions_are_equal_if_their_logged_fields_are() -> None:
     assert decision() != "2"
 
 
-def test_a_decision_is_immutable() -> None:
+def test_events_and_decisions_are_immutable() -> None:
+    with pytest.raises(AttributeError):
+        DECIDED.a = "blue"  # type: ignore[misc]
     with pytest.raises(AttributeError):
         decision().action = "blue"  # type: ignore[misc]
 

@@ -19,21 +19,11 @@ import pytest
 from tests.durable.fixtures import make
 from tests.durable.fixtures.make import FOLDER, NAMED, alike, levers, model_of, plain, summary
 
+from bayescontrol import durable
 from bayescontrol.baselines import CountingAgent, TabularLearner
 from bayescontrol.beliefs.switching import _Changing
-from bayescontrol.durable import (
-    Created,
-    Decided,
-    DurableAgent,
-    LogStore,
-    Observed,
-    open_agent,
-    open_store,
-    read_log,
-    replay,
-)
 from bayescontrol.durable.events import FORMAT
-from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import KINDS
 from bayescontrol.durable.sqlite_file import LAYOUT
 from bayescontrol.errors import ModelMismatch
 from bayescontrol.lab.experiment import Columns
@@ -58,64 +48,64 @@ def copy_store(folder: Path, snapshots: str = "all") -> str:
     return f"sqlite:///{path}"
 
 
-def require_replay_matches(agent: DurableAgent) -> None:
+def require_replay_matches(agent: durable.DurableAgent) -> None:
     """Assert that a replay reaches the same state and decisions, and observations are known."""
-    again, state = replay(agent.log(), agent.model), agent.state()
-    decisions = [event for event in agent.log() if isinstance(event, Decided)]
+    again, state = durable.replay(agent.log(), agent.model), agent.state()
+    decisions = [event for event in agent.log() if isinstance(event, durable.Decided)]
     assert again.drawn == len(decisions)
     assert again.state.keys() == state.keys()
     assert all(again.state[name].tobytes() == v.tobytes() for name, v in state.items())
     for event in decisions[::5]:
         assert plain(agent.explain(str(event.seq)).decision.action) == plain(event.a)
-    answered = next(event for event in agent.log() if isinstance(event, Observed))
+    answered = next(event for event in agent.log() if isinstance(event, durable.Observed))
     assert agent.observe(str(answered.n), answered.o) is False
 
 
-def require_as_expected(store: LogStore) -> None:
+def require_as_expected(store: durable.LogStore) -> None:
     """Assert that every agent opens with the expected state, continues, and opens again."""
     assert store.names() == sorted(EXPECTED)
     for name, expected in EXPECTED.items():
         then = expected["then"]
-        with open_agent(store, name, model_of(name)) as agent:
+        with durable.open_agent(store, name, model_of(name)) as agent:
             assert alike(summary(agent), {what: expected[what] for what in summary(agent)}), name
             require_replay_matches(agent)
             found = make.continued(agent, then)
             assert alike(found, {what: then[what] for what in found}), name
-        with open_agent(store, name, model_of(name)) as agent:
+        with durable.open_agent(store, name, model_of(name)) as agent:
             assert alike(summary(agent), {what: then[what] for what in summary(agent)}), name
             require_replay_matches(agent)
 
 
 @pytest.mark.parametrize("snapshots", SNAPSHOTS)
 def test_a_file_opens_with_its_state_and_continues(tmp_path: Path, snapshots: str) -> None:
-    with closing(open_store(copy_store(tmp_path, snapshots))) as store:
+    with closing(durable.open_store(copy_store(tmp_path, snapshots))) as store:
         require_as_expected(store)
 
 
 def test_an_export_replays_to_the_expected_posterior_and_equals_the_file(tmp_path: Path) -> None:
     assert {path.stem for path in (FOLDER / "lines").iterdir()} == set(EXPECTED)
-    with closing(open_store(copy_store(tmp_path))) as store:
+    with closing(durable.open_store(copy_store(tmp_path))) as store:
         for name, expected in EXPECTED.items():
-            events = list(read_log(FOLDER / "lines" / f"{name}.jsonl"))
-            again = replay(events, model_of(name))
+            events = list(durable.read_log(FOLDER / "lines" / f"{name}.jsonl"))
+            again = durable.replay(events, model_of(name))
             assert (again.events, again.drawn) == (expected["events"], len(expected["decisions"]))
             assert alike(plain(again.posterior()), expected["posterior"])
-            with open_agent(store, name, model_of(name)) as agent:
+            with durable.open_agent(store, name, model_of(name)) as agent:
                 assert list(map(str, agent.log())) == list(map(str, events))
 
 
 def test_the_files_hold_every_kind_and_late_and_missing_observations(tmp_path: Path) -> None:
     """A new kind needs a problem in `problems.py`; then run `make.py`."""
-    with closing(open_store(copy_store(tmp_path))) as store:
+    with closing(durable.open_store(copy_store(tmp_path))) as store:
         models = set()
         for name in store.names():
-            with open_agent(store, name, model_of(name)) as agent:
+            with durable.open_agent(store, name, model_of(name)) as agent:
                 created, *events = agent.log()
-                assert isinstance(created, Created)
+                assert isinstance(created, durable.Created)
                 assert created.format == FORMAT
                 assert (created.fingerprint is not None) == (created.model == NAMED)
-                requested = [event.seq for event in events if isinstance(event, Decided)]
-                answered = [event.n for event in events if isinstance(event, Observed)]
+                requested = [event.seq for event in events if isinstance(event, durable.Decided)]
+                answered = [event.n for event in events if isinstance(event, durable.Observed)]
                 assert len(answered) < len(requested)
                 assert agent.accepts_late_feedback == (answered != sorted(answered)), name
                 models.add(created.model)
@@ -131,7 +121,7 @@ def test_the_files_hold_every_kind_and_late_and_missing_observations(tmp_path: P
 
 def test_changed_modes_are_detected_by_the_stored_fingerprint(tmp_path: Path) -> None:
     with pytest.raises(ModelMismatch, match="their prior or their update differ"):
-        open_agent(copy_store(tmp_path), NAMED, levers(["left", "up"]))
+        durable.open_agent(copy_store(tmp_path), NAMED, levers(["left", "up"]))
 
 
 # -- results of the lab ----------------------------------------------------------------------------
@@ -195,7 +185,7 @@ def renamed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("snapshots", ["all", "none"])
 @pytest.mark.usefixtures("renamed")
 def test_logs_open_after_classes_and_functions_are_renamed(tmp_path: Path, snapshots: str) -> None:
-    with closing(open_store(copy_store(tmp_path, snapshots))) as store:
+    with closing(durable.open_store(copy_store(tmp_path, snapshots))) as store:
         require_as_expected(store)
 
 

@@ -9,23 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bayescontrol import BernoulliBandit, Stream
+from bayescontrol import BernoulliBandit, Stream, errors
 from bayescontrol.durable import open_agent, replay
-from bayescontrol.errors import (
-    BadEvidence,
-    BadSituation,
-    ConflictingFeedback,
-    FeedbackDue,
-    UnknownDecision,
-)
 from bayescontrol.finite.tabular import random_modes
 
 ARMS = ["red", "blue", "green"]
@@ -76,7 +63,7 @@ class BanditMachine(RuleBasedStateMachine):
     @rule(key=keys)
     def act_in_another_situation_with_a_used_key(self, key: str) -> None:
         if key in self.keyed:
-            with pytest.raises(BadSituation):
+            with pytest.raises(errors.BadSituation):
                 self.agent.act("elsewhere", key=key)
 
     @precondition(lambda self: self.decisions)
@@ -91,20 +78,20 @@ class BanditMachine(RuleBasedStateMachine):
         elif self.answers[n] == o:
             assert self.agent.observe(n, o) is False
         else:
-            with pytest.raises(ConflictingFeedback):
+            with pytest.raises(errors.ConflictingFeedback):
                 self.agent.observe(n, o)
 
     @rule(n=st.integers(-1, 400).map(str) | st.text(max_size=3), o=outcomes)
     def observe_an_unknown_decision(self, n: str, o: int) -> None:
         if n not in self.decisions:
-            with pytest.raises(UnknownDecision):
+            with pytest.raises(errors.UnknownDecision):
                 self.agent.observe(n, o)
 
     @precondition(lambda self: bool(set(self.decisions) - set(self.answers)))
     @rule(data=st.data(), o=st.sampled_from([2, -1, "x", float("nan")]))
     def observe_an_invalid_value(self, data: st.DataObject, o: Any) -> None:
         n = data.draw(st.sampled_from(sorted(set(self.decisions) - set(self.answers))))
-        with pytest.raises(BadEvidence):
+        with pytest.raises(errors.BadEvidence):
             self.agent.observe(n, o)
 
     @precondition(lambda self: self.decisions)
@@ -160,7 +147,7 @@ class StreamMachine(RuleBasedStateMachine):
     @rule()
     def act(self) -> None:
         if self.due is not None:
-            with pytest.raises(FeedbackDue):
+            with pytest.raises(errors.FeedbackDue):
                 self.agent.act()
             return
         d = self.agent.act()
@@ -182,7 +169,7 @@ class StreamMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.due is not None)
     @rule()
     def observe_an_invalid_value(self) -> None:
-        with pytest.raises(BadEvidence):
+        with pytest.raises(errors.BadEvidence):
             self.agent.observe(self.due.id, 5)
 
     @precondition(lambda self: self.answers)
@@ -192,7 +179,7 @@ class StreamMachine(RuleBasedStateMachine):
         if self.answers[n] == o:
             assert self.agent.observe(n, o) is False
         else:
-            with pytest.raises(ConflictingFeedback):
+            with pytest.raises(errors.ConflictingFeedback):
                 self.agent.observe(n, o)
 
     @rule(with_snapshot=st.booleans())

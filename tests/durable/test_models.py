@@ -22,27 +22,18 @@ from bayescontrol import (
     PoissonBandit,
     SharedLinearBandit,
     Stream,
+    schedules,
 )
 from bayescontrol.bandits import ArmsBelief, Bandit
 from bayescontrol.bandits.discrete import Bernoulli
-from bayescontrol.durable import Model, named_model, open_agent, open_store
+from bayescontrol.durable import Model, models, named_model, open_agent, open_store
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, decode_row, encode_row
-from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule
-from bayescontrol.durable.models import as_logged, as_model, model_of, require_same
 from bayescontrol.errors import InvalidSystem, MissingCapability, ModelMismatch
 from bayescontrol.finite.examples import three_modes
 from bayescontrol.finite.parametric import ParametricModes
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.lqr import DeterminantDoubling, LinearQuadratic, SystemPrior, double_integrator
-from bayescontrol.schedules import (
-    Every,
-    Geometric,
-    MinimumDwell,
-    WhenSituationReturns,
-    doubling,
-    every_step,
-)
 
 
 def written(model: Any, seed: int = 0) -> Created:
@@ -58,10 +49,10 @@ def written(model: Any, seed: int = 0) -> Created:
 
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_a_problem_is_rebuilt_from_its_settings_bit_for_bit(problem: Any) -> None:
-    model = as_model(problem)
+    model = models.as_model(problem)
     created = written(model)
-    require_same(created, model)
-    again = model_of(created)
+    models.require_same(created, model)
+    again = models.model_of(created)
     here, there = model.driver(), again.driver()
     assert (here.accepts_late_feedback, here.draws_change) == (
         there.accepts_late_feedback,
@@ -71,12 +62,12 @@ def test_a_problem_is_rebuilt_from_its_settings_bit_for_bit(problem: Any) -> Non
     assert one.keys() == two.keys()
     for name in one:
         assert one[name].tobytes() == two[name].tobytes(), name
-    require_same(created, again)
+    models.require_same(created, again)
 
 
 def test_every_kind_is_tested() -> None:
-    tried = {as_model(problem).name for problem in PROBLEMS.values()}
-    assert tried == set(KINDS)
+    tried = {models.as_model(problem).name for problem in PROBLEMS.values()}
+    assert tried == set(models.KINDS)
 
 
 @pytest.mark.parametrize(
@@ -93,14 +84,15 @@ def test_every_kind_is_tested() -> None:
     ids=lambda p: type(p).__name__,
 )
 def test_defaults_are_written_to_the_log_in_full(stated: Any, implied: Any) -> None:
-    require_same(written(as_model(implied)), as_model(stated))
-    one, two = as_model(implied).driver().save(), as_model(stated).driver().save()
+    models.require_same(written(models.as_model(implied)), models.as_model(stated))
+    one, two = models.as_model(implied).driver().save(), models.as_model(stated).driver().save()
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
 def test_late_feedback_is_accepted_if_no_observation_moves_the_agent() -> None:
     accepts_late = {
-        name: as_model(problem).driver().accepts_late_feedback for name, problem in PROBLEMS.items()
+        name: models.as_model(problem).driver().accepts_late_feedback
+        for name, problem in PROBLEMS.items()
     }
     moving = {"tables", "MDP", "MDP, declared", "growing chain", "changing plant"}
     moving |= {name for name, problem in PROBLEMS.items() if isinstance(problem, LinearQuadratic)}
@@ -115,41 +107,41 @@ def test_late_feedback_is_accepted_if_no_observation_moves_the_agent() -> None:
 @pytest.mark.parametrize(
     "schedule",
     [
-        every_step,
-        doubling,
-        Every(3),
-        Geometric(0.25),
-        WhenSituationReturns(),
-        WhenSituationReturns(home=(1, 2)),
-        MinimumDwell(4),
-        MinimumDwell(4, Every(6)),
+        schedules.every_step,
+        schedules.doubling,
+        schedules.Every(3),
+        schedules.Geometric(0.25),
+        schedules.WhenSituationReturns(),
+        schedules.WhenSituationReturns(home=(1, 2)),
+        schedules.MinimumDwell(4),
+        schedules.MinimumDwell(4, schedules.Every(6)),
         DeterminantDoubling(3.0),
-        MinimumDwell(4, DeterminantDoubling()),
+        schedules.MinimumDwell(4, DeterminantDoubling()),
     ],
 )
 def test_a_schedule_is_rebuilt_from_its_stored_name(schedule: Any) -> None:
     kind = LinearQuadratic.model_kind
-    assert restored_schedule(stored_schedule(schedule, kind), kind) == schedule
+    assert models.restored_schedule(models.stored_schedule(schedule, kind), kind) == schedule
 
 
 def test_an_unnamed_value_is_refused_with_a_hint() -> None:
     with pytest.raises(ValueError, match="has no stored name for a bernoulli-bandit: use one of"):
-        as_model(BernoulliBandit(2), lambda held, rng: True)
+        models.as_model(BernoulliBandit(2), lambda held, rng: True)
     for problem in ("bandit", None, 3):
         with pytest.raises(MissingCapability, match="named_model"):
-            as_model(problem)
+            models.as_model(problem)
     with pytest.raises(MissingCapability, match="a setting of bernoulli-bandit is"):
-        as_model(BernoulliBandit([object(), object()]))
+        models.as_model(BernoulliBandit([object(), object()]))
 
 
 @dataclass(frozen=True)
-class MySchedule(Every):
+class MySchedule(schedules.Every):
     """A user's subclass of a library schedule."""
 
 
 def test_a_subclass_of_a_schedule_has_no_stored_name() -> None:
     with pytest.raises(ValueError, match="no stored name"):
-        as_model(BernoulliBandit(2), MySchedule(3))
+        models.as_model(BernoulliBandit(2), MySchedule(3))
 
 
 class Mine(BernoulliBandit):
@@ -182,7 +174,7 @@ class MyFamily(Bernoulli):
 )
 def test_code_is_never_saved_and_the_error_names_it(problem: Any, why: str) -> None:
     with pytest.raises(MissingCapability, match=rf"cannot be stored in a log.*{why}.*named_model"):
-        as_model(problem)
+        models.as_model(problem)
 
 
 class Greeter(ControlRule[Any, Any, Any, Any]):
@@ -267,10 +259,13 @@ def test_the_private_state_of_a_mode_needs_observations_in_order() -> None:
 
 def test_determinant_doubling_is_stored_only_for_linear_agents() -> None:
     linear = PROBLEMS["linear plant"]
-    assert as_model(linear, DeterminantDoubling()).settings["schedule"][0] == "DeterminantDoubling"
-    for schedule in (DeterminantDoubling(), MinimumDwell(3, DeterminantDoubling())):
+    assert (
+        models.as_model(linear, DeterminantDoubling()).settings["schedule"][0]
+        == "DeterminantDoubling"
+    )
+    for schedule in (DeterminantDoubling(), schedules.MinimumDwell(3, DeterminantDoubling())):
         with pytest.raises(ValueError, match="no stored name for a bernoulli-bandit"):
-            as_model(BernoulliBandit(2), schedule)
+            models.as_model(BernoulliBandit(2), schedule)
 
 
 @pytest.mark.parametrize(
@@ -304,15 +299,15 @@ def test_a_named_model_needs_a_valid_name_and_version() -> None:
     with pytest.raises(TypeError, match="build="):
         named_model("mine", version=1, build=3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="schedule"):
-        as_model(named_model("mine", version=1, build=build), Every(3))
+        models.as_model(named_model("mine", version=1, build=build), schedules.Every(3))
 
 
 def test_a_log_of_a_later_version_of_a_kind_is_refused() -> None:
-    created = written(as_model(BernoulliBandit(2))._replace(version=3))
+    created = written(models.as_model(BernoulliBandit(2))._replace(version=3))
     with pytest.raises(ModelMismatch, match="version 3, not 1"):
-        model_of(created)
+        models.model_of(created)
     with pytest.raises(ModelMismatch, match="version 3, not 1"):
-        as_logged(created, as_model(BernoulliBandit(2)))
+        models.as_logged(created, models.as_model(BernoulliBandit(2)))
 
 
 def test_the_fingerprint_holds_stored_names_and_not_those_of_the_code() -> None:

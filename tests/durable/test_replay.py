@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -17,8 +17,18 @@ from bayescontrol.seeding import Stream
 SHOP = LinearBandit(["red", "blue"], features=2)
 
 
+class Exported(NamedTuple):
+    path: Path
+    state: Any
+    events: list[Any]
+
+
+def model(prior: tuple[int, int]) -> Any:
+    return named_model("shop", version=1, build=BernoulliBandit(2, prior=prior).agent)
+
+
 @pytest.fixture
-def exported(tmp_path: Path) -> tuple[Path, Any, Any]:
+def exported(tmp_path: Path) -> Exported:
     rng = Stream(0)
     with open_agent("sqlite:///:memory:", "shop", SHOP, seed=1) as agent:
         for i in range(20):
@@ -26,10 +36,10 @@ def exported(tmp_path: Path) -> tuple[Path, Any, Any]:
             if i % 3:
                 agent.observe(d, rng.normal())
         assert export_log(agent.log(), tmp_path / "shop.jsonl") == agent.head
-        return tmp_path / "shop.jsonl", agent.state(), list(agent.log())
+        return Exported(tmp_path / "shop.jsonl", agent.state(), list(agent.log()))
 
 
-def test_an_exported_log_replays_to_the_same_state(exported: tuple[Path, Any, Any]) -> None:
+def test_an_exported_log_replays_to_the_same_state(exported: Exported) -> None:
     path, state, events = exported
     again = replay(read_log(path))
     assert (again.events, again.drawn) == (len(events), 20)
@@ -39,16 +49,15 @@ def test_an_exported_log_replays_to_the_same_state(exported: tuple[Path, Any, An
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(events) + 1))
 
 
-def test_a_replay_can_skip_the_draws(exported: tuple[Path, Any, Any]) -> None:
+def test_a_replay_can_skip_the_draws(exported: Exported) -> None:
     path, state, _ = exported
     again = replay(read_log(path), SHOP, draw=False)
     assert again.drawn == 0
     assert all(state[name].tobytes() == v.tobytes() for name, v in again.state.items())
 
 
-def test_missing_changed_and_cut_lines_are_detected(exported: tuple[Path, Any, Any]) -> None:
-    path, _, _ = exported
-    lines = path.read_text().splitlines(keepends=True)
+def test_missing_changed_and_cut_lines_are_detected(exported: Exported) -> None:
+    lines = exported.path.read_text().splitlines(keepends=True)
     for wrong in (
         lines[1:],
         lines[:5] + lines[6:],
@@ -56,29 +65,24 @@ def test_missing_changed_and_cut_lines_are_detected(exported: tuple[Path, Any, A
         [line.replace('"blue"', '"red"') for line in lines],
         lines[:3] + lines[:1] + lines[3:],
     ):
-        path.write_text("".join(wrong))
+        exported.path.write_text("".join(wrong))
         with pytest.raises(DamagedLog):
-            replay(read_log(path))
-    path.write_text("")
+            replay(read_log(exported.path))
+    exported.path.write_text("")
     with pytest.raises(DamagedLog, match="log is empty"):
-        replay(read_log(path))
+        replay(read_log(exported.path))
 
 
-def test_a_prefix_of_a_log_is_a_log(exported: tuple[Path, Any, Any]) -> None:
-    _, _, events = exported
-    assert replay(events[:7]).events == 7
+def test_a_prefix_of_a_log_is_a_log(exported: Exported) -> None:
+    assert replay(exported.events[:7]).events == 7
 
 
-def test_a_replay_with_another_model_is_refused(exported: tuple[Path, Any, Any]) -> None:
-    path, _, _ = exported
+def test_a_replay_with_another_model_is_refused(exported: Exported) -> None:
     with pytest.raises(ModelMismatch, match="arms"):
-        replay(read_log(path), LinearBandit(["red", "green"], features=2))
+        replay(read_log(exported.path), LinearBandit(["red", "green"], features=2))
 
 
 def test_changed_code_is_detected_by_redrawing() -> None:
-    def model(prior: tuple[int, int]) -> Any:
-        return named_model("shop", version=1, build=BernoulliBandit(2, prior=prior).agent)
-
     with open_agent("sqlite:///:memory:", "shop", model((1, 1)), seed=1) as agent:
         for _ in range(20):
             agent.act()
@@ -92,9 +96,6 @@ def test_changed_code_is_detected_by_redrawing() -> None:
 
 
 def test_a_changed_prior_is_detected_before_anything_is_folded() -> None:
-    def model(prior: tuple[int, int]) -> Any:
-        return named_model("shop", version=1, build=BernoulliBandit(2, prior=prior).agent)
-
     with open_agent("sqlite:///:memory:", "shop", model((1, 1)), seed=1) as agent:
         agent.observe(agent.act(), 1)
         events = list(agent.log())
@@ -107,7 +108,7 @@ def test_a_changed_prior_is_detected_before_anything_is_folded() -> None:
             call(model((2, 2)))
 
 
-def test_an_export_that_fails_leaves_the_old_file(exported: tuple[Path, Any, Any]) -> None:
+def test_an_export_that_fails_leaves_the_old_file(exported: Exported) -> None:
     path, _, events = exported
     before = path.read_bytes()
 
@@ -140,12 +141,11 @@ def test_an_export_never_overwrites_a_store(tmp_path: Path) -> None:
 
 
 def test_replay_accepts_an_agent_or_a_file_and_refuses_other_values(
-    exported: tuple[Path, Any, Any],
+    exported: Exported,
 ) -> None:
     path, _, events = exported
     assert replay(path).events == replay(str(path)).events == len(events)
-    mine = named_model("shop", version=1, build=BernoulliBandit(2).agent)
-    with open_agent("sqlite:///:memory:", "shop", mine) as agent:
+    with open_agent("sqlite:///:memory:", "shop", model((1, 1))) as agent:
         agent.act()
         assert replay(agent).drawn == 1
     with pytest.raises(InvalidRequest, match="is not a log"):
@@ -157,9 +157,8 @@ def test_replay_accepts_an_agent_or_a_file_and_refuses_other_values(
         replay(path)
 
 
-def test_a_changed_probability_is_detected(exported: tuple[Path, Any, Any]) -> None:
-    _, _, events = exported
-    events[1] = msgspec.structs.replace(events[1], p=0.25)
+def test_a_changed_probability_is_detected(exported: Exported) -> None:
+    exported.events[1] = msgspec.structs.replace(exported.events[1], p=0.25)
     with pytest.raises(ModelMismatch, match=r"probability 0\.25"):
-        replay(events)
-    assert replay(events, draw=False).events == len(events)
+        replay(exported.events)
+    assert replay(exported.events, draw=False).events == len(exported.events)

@@ -21,6 +21,14 @@ from bayescontrol.offpolicy import what_if
 SHOP = BernoulliBandit(["red", "blue"])
 
 
+def execute(path: Path, *statements: str) -> None:
+    """Change a file behind the back of the library."""
+    db = apsw.Connection(str(path))
+    for sql in statements:
+        db.execute(sql)
+    db.close()
+
+
 @pytest.mark.parametrize(
     "content",
     [b"not a database, but long enough to be looked at" * 30, b"\0" * 5000, b"PK\3\4" * 99],
@@ -36,9 +44,7 @@ def test_a_foreign_file_is_refused_and_not_changed(tmp_path: Path, content: byte
 
 def test_the_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
-    db = apsw.Connection(str(path))
-    db.execute("CREATE TABLE customers (name)")
-    db.close()
+    execute(path, "CREATE TABLE customers (name)")
     content = path.read_bytes()
     with pytest.raises(DamagedLog, match="another program"):
         SqliteStore(str(path))
@@ -54,9 +60,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 
 
 def test_a_newer_layout_is_refused(path: Path) -> None:
-    db = apsw.Connection(str(path))
-    db.pragma("user_version", 99)
-    db.close()
+    execute(path, "PRAGMA user_version = 99")
     with pytest.raises(NewerFormat, match=r"layout 99.*install a later release"):
         SqliteStore(str(path))
 
@@ -68,34 +72,26 @@ def test_a_file_cut_short_is_damaged(path: Path) -> None:
         list(SqliteStore(str(path)).log("checkout").read())
 
 
-def test_a_changed_byte_in_a_row_is_found_by_its_checksum(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        (
+            "UPDATE events SET payload = CAST(replace(payload, '\"o\":1', '\"o\":0') AS BLOB) "
+            "WHERE seq = 5",
+            "event 5 is damaged",
+        ),
+        ("DELETE FROM events WHERE seq = 4", "event 4 is missing"),
+        ("DELETE FROM events WHERE seq = 1", "does not start with an event `created`"),
+    ],
+)
+def test_a_changed_or_missing_row_is_detected(tmp_path: Path, sql: str, message: str) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     with open_agent(url, "shop", SHOP) as agent:
         for _ in range(5):
             agent.observe(agent.act(), 1)
-    db = apsw.Connection(str(tmp_path / "shop.db"))
-    db.execute("DELETE FROM snapshots")
-    db.execute(
-        "UPDATE events SET payload = CAST(replace(payload, '\"o\":1', '\"o\":0') AS BLOB) "
-        "WHERE seq = 5"
-    )
-    db.close()
-    with pytest.raises(DamagedLog, match="event 5 is damaged"):
+    execute(tmp_path / "shop.db", "DELETE FROM snapshots", sql)
+    with pytest.raises(DamagedLog, match=message):
         open_agent(url, "shop", SHOP)
-
-
-def test_a_missing_row_is_detected(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'shop.db'}"
-    with open_agent(url, "shop", SHOP) as agent:
-        for _ in range(5):
-            agent.observe(agent.act(), 1)
-    for seq in (4, 1):
-        db = apsw.Connection(str(tmp_path / "shop.db"))
-        db.execute("DELETE FROM snapshots")
-        db.execute("DELETE FROM events WHERE seq = ?", (seq,))
-        db.close()
-        with pytest.raises(DamagedLog):
-            open_agent(url, "shop", SHOP)
 
 
 @pytest.mark.parametrize(
@@ -111,15 +107,10 @@ def test_a_missing_row_is_detected(tmp_path: Path) -> None:
 def test_an_addition_to_the_schema_is_refused_until_it_is_dropped(
     path: Path, what: str, sql: str
 ) -> None:
-    def change(sql: str) -> None:
-        db = apsw.Connection(str(path))
-        db.execute(sql)
-        db.close()
-
-    change(sql)
+    execute(path, sql)
     with pytest.raises(DamagedLog, match=rf"contains {what} 'extra'.*DROP it"):
         SqliteStore(str(path))
-    change(f"DROP {what} extra; ANALYZE")
+    execute(path, f"DROP {what} extra; ANALYZE")
     store = SqliteStore(str(path))
     assert len(list(store.log("checkout").read())) == len(ROWS)
     store.close()

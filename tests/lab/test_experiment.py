@@ -123,52 +123,41 @@ def test_a_table_with_a_short_row_is_refused() -> None:
 
 
 def claim(**changes: object) -> Claim:
-    fields: dict[str, object] = {
-        "name": "time",
-        "claim": "it takes k steps",
-        "source": "ours",
-        "expected": 3.0,
-        "ours": 3.1,
-        "error": 0.1,
-        "holds": True,
-    }
+    values = {"source": "ours", "expected": 3.0, "ours": 3.1, "error": 0.1, "holds": True}
     if changes.get("source") == "paper":
-        fields["place"] = "section 6.1"
-    return Claim(**{**fields, **changes})  # type: ignore[arg-type]
-
-
-def test_a_refuted_claim_of_the_paper_needs_a_reason() -> None:
-    with pytest.raises(InvalidClaim, match=r"'time' of the paper .* gives no reason"):
-        claim(source="paper", holds=False)
-    assert claim(source="paper", holds=False, reason="misprint").verdict == "refuted"
+        values["place"] = "section 6.1"
+    return Claim("time", "it takes k steps", **{**values, **changes})  # type: ignore[arg-type]
 
 
 def test_a_claim_of_ours_that_does_not_hold_fails_and_a_refuted_one_does_not() -> None:
     refuted = claim(source="paper", holds=False, reason="misprint")
+    assert (refuted.verdict, refuted.place) == ("refuted", "section 6.1")
     assert all_ours_hold([claim(), refuted])
     assert not all_ours_hold([claim(), claim(holds=False)])
 
 
 def test_numpy_scalars_become_plain_numbers() -> None:
     created = claim(expected=np.float64(3), ours=np.int64(4), error=np.float64(0), holds=np.True_)
-    assert [type(x) for x in (created.expected, created.ours, created.error, created.holds)] == [
-        float,
-        int,
-        float,
-        bool,
-    ]
+    values = (created.expected, created.ours, created.error, created.holds)
+    assert [type(value) for value in values] == [float, int, float, bool]
 
 
-@pytest.mark.parametrize("changes", [{"source": "theirs"}, {"error": -0.1}])
-def test_an_invalid_claim_is_refused(changes: dict[str, object]) -> None:
-    with pytest.raises(InvalidClaim, match="claim 'time'"):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"source": "theirs"}, "'time': source is 'theirs'"),
+        ({"error": -0.1}, "'time': the error is -0.1"),
+        ({"source": "paper", "place": " "}, "'time' of the paper needs place="),
+        ({"source": "paper", "holds": False}, r"'time' of the paper .* gives no reason"),
+        ({"source": "paper", "holds": None}, r"'time' of the paper .* gives no reason"),
+        ({"holds": None, "reason": "too hard"}, "'time' of ours must hold or fail"),
+        ({"undecided": True}, "is undecided and gives no reason"),
+        ({"undecided": True, "exact": True, "reason": "few"}, "no number of runs can decide it"),
+    ],
+)
+def test_an_invalid_claim_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidClaim, match=message):
         claim(**changes)
-
-
-def test_a_claim_of_the_paper_without_its_place_is_refused() -> None:
-    with pytest.raises(InvalidClaim, match="'time' of the paper needs place="):
-        claim(source="paper", place=" ")
-    assert claim(source="paper").place == "section 6.1"
 
 
 def test_not_comparable_is_neither_held_nor_refuted_and_does_not_fail() -> None:
@@ -188,20 +177,6 @@ def test_an_undecided_claim_neither_holds_nor_fails(source: Any, holds: bool | N
     assert all_ours_hold([few])
 
 
-def test_an_undecided_claim_needs_a_reason_and_an_exact_one_is_never_undecided() -> None:
-    with pytest.raises(InvalidClaim, match="is undecided and gives no reason"):
-        claim(undecided=True)
-    with pytest.raises(InvalidClaim, match="is exact: no number of runs can decide it"):
-        claim(undecided=True, exact=True, reason="few")
-
-
-def test_a_claim_of_ours_cannot_avoid_a_verdict_and_not_comparable_needs_a_reason() -> None:
-    with pytest.raises(InvalidClaim, match="'time' of ours must hold or fail"):
-        claim(holds=None, reason="too hard")
-    with pytest.raises(InvalidClaim, match=r"'time' of the paper .* gives no reason"):
-        claim(source="paper", holds=None)
-
-
 def test_the_quick_size_leaves_out_the_claims_that_it_cannot_decide() -> None:
     coin = find(f"{Path(__file__).parent / 'studies' / 'coin_study.py'}:coin")
     made = {c.name for c in conduct(coin, coin.quick).score.claims}
@@ -214,17 +189,9 @@ def test_the_quick_size_leaves_out_the_claims_that_it_cannot_decide() -> None:
 
 
 def test_claims_of_the_paper_and_checks_of_ours_are_counted_separately() -> None:
-    claims = [
-        claim(),
-        claim(exact=True),
-        claim(exact=True),
-        claim(holds=False),
-        claim(source="paper", exact=True, holds=False, reason="misprint"),
-    ]
-    assert tally(claims) == {
-        "paper": {"refuted": 1},
-        "ours": {"holds": 3, "fails": 1},
-    }
+    refuted = claim(source="paper", exact=True, holds=False, reason="misprint")
+    claims = [claim(), claim(exact=True), claim(exact=True), claim(holds=False), refuted]
+    assert tally(claims) == {"paper": {"refuted": 1}, "ours": {"holds": 3, "fails": 1}}
 
 
 # -- a replica does not depend on the number of replicas ----------------------------------------

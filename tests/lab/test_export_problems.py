@@ -1,6 +1,6 @@
 """Records of every built-in problem and probe are exported without further arguments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -23,52 +23,44 @@ bc: Any = bayescontrol
 FINITE = ["posterior", "drawn_mode", "log_score", "situation"]
 
 
-def of_bandit(bandit: Any, probes: list[str] | None = None) -> Record:
-    record: Record = bc.interact(bandit.agent(), bandit.draw(0), 6, seed=0, probes=probes)
+def played(agent: Any, world: Any, probes: Sequence[str] = ("situation",)) -> Record:
+    record: Record = bc.interact(agent, world, 6, seed=0, probes=probes)
     return record
+
+
+def of_bandit(bandit: Any, probes: Sequence[str] = ()) -> Record:
+    return played(bandit.agent(), bandit.draw(0), probes)
 
 
 def of_contexts(bandit: Any) -> Record:
     world = bandit.draw(0)
-    record: Record = bc.interact(bandit.agent(world.start), world, 6, seed=0, probes=["situation"])
-    return record
+    return played(bandit.agent(world.start), world)
 
 
-def of_modes(modes: Any, **options: Any) -> Record:
-    record: Record = bc.interact(
-        modes.agent(**options), modes.environment(0), 6, seed=0, probes=FINITE
-    )
-    return record
+def of_modes(modes: Any) -> Record:
+    return played(modes.agent(), modes.environment(0), FINITE)
 
 
 def of_plant(problem: LinearQuadratic) -> Record:
-    record: Record = bc.interact(
-        problem.agent(), problem.environment(double_integrator()), 6, seed=0, probes=["situation"]
-    )
-    return record
+    return played(problem.agent(), problem.environment(double_integrator()))
 
 
 def of_gym(name: str) -> Record:
     world = Continuing(gymnasium.make(name), seed=0)
-    agent = GibbsMDP(world.actions, start=world.x).agent()
-    record: Record = bc.interact(agent, world, 6, seed=0, probes=["situation"])
-    return record
+    return played(GibbsMDP(world.actions, start=world.x).agent(), world)
 
 
 def of_maze() -> Record:
     mdp = Maze("three-cups").mdp()
     world = mdp.environment()
-    agent = GibbsMDP(list(mdp.actions), start=world.x).agent()
-    record: Record = bc.interact(agent, world, 6, seed=0, probes=["situation"])
-    return record
+    return played(GibbsMDP(list(mdp.actions), start=world.x).agent(), world)
 
 
 def of_experts() -> Record:
     plant = CARTPOLE.environment(seed=0)
     modes = [hypothesis.mode() for hypothesis in CARTPOLE_HYPOTHESES[:3]]
-    agent: Any = bc.ControlRule(bc.FiniteBelief(modes), plant.start, lambda x, a, o: o)
-    record: Record = bc.interact(agent, plant, 6, seed=0, probes=FINITE)
-    return record
+    agent = bc.ControlRule(bc.FiniteBelief(modes), plant.start, lambda x, a, o: o)
+    return played(agent, plant, FINITE)
 
 
 def of_discrete_modes() -> Record:
@@ -80,10 +72,7 @@ def of_discrete_modes() -> Record:
         )
 
     modes = [lever("left"), lever("right")]
-    record: Record = bc.interact(
-        bc.ControlRule(bc.FiniteBelief(modes)), modes[0].environment(), 6, seed=0, probes=FINITE
-    )
-    return record
+    return played(bc.ControlRule(bc.FiniteBelief(modes)), modes[0].environment(), FINITE)
 
 
 def of_parametric_modes() -> Record:
@@ -120,9 +109,7 @@ RECORDS: dict[str, Callable[[], Record]] = {
     "discrete modes": of_discrete_modes,
     "parametric modes": of_parametric_modes,
     "experts": of_experts,
-    "chain MDP": lambda: bc.interact(
-        GibbsMDP(2, start=0).agent(), chain_mdp(3).environment(0), 6, seed=0, probes=["situation"]
-    ),
+    "chain MDP": lambda: played(GibbsMDP(2, start=0).agent(), chain_mdp(3).environment(0)),
     "maze": of_maze,
     "linear plant": lambda: of_plant(LinearQuadratic.on(double_integrator(), prior=SystemPrior())),
     "linear plant with unknown costs": lambda: of_plant(

@@ -1,19 +1,24 @@
 """Progress is a bar on a terminal and a few plain lines elsewhere."""
 
 import io
+from collections.abc import Iterable
 
 from rich.console import Console
 
 from bayescontrol.lab.progress import Lines, live
 
 
-def test_lines_are_printed_every_few_seconds_and_at_the_end() -> None:
+def printed(times: Iterable[float], done: Iterable[int], total: int) -> list[str]:
+    """Return the lines about `total` runs, of which so many were done at these times."""
     out = io.StringIO()
-    times = iter([0.0, *(0.1 * i for i in range(1, 101))])
-    lines = Lines("coin", Console(file=out), every=3.0, clock=times.__next__)
-    for done in range(101):
-        lines.advance(done, 100)
-    assert out.getvalue().splitlines() == [
+    lines = Lines("coin", Console(file=out), clock=iter(times).__next__)
+    for count in done:
+        lines.advance(count, total)
+    return out.getvalue().splitlines()
+
+
+def test_lines_are_printed_every_few_seconds_and_at_the_end() -> None:
+    assert printed((0.1 * i for i in range(101)), range(101), 100) == [
         "coin: 100 runs to do",
         "coin: 30/100 runs, 10 a second, 7 s left",
         "coin: 60/100 runs, 10 a second, 4 s left",
@@ -23,23 +28,14 @@ def test_lines_are_printed_every_few_seconds_and_at_the_end() -> None:
 
 
 def test_long_waits_are_shown_in_minutes_and_hours() -> None:
-    out = io.StringIO()
-    lines = Lines("coin", Console(file=out), clock=iter([0.0, 60.0, 120.0, 180.0]).__next__)
-    for done in (0, 1, 2, 13):
-        lines.advance(done, 1000)
-    assert "0.0167 a second, 16 h 38 min left" in out.getvalue()
-    assert "0.1 a second, 2 h 44 min left" in out.getvalue()
+    *_, second, third = printed([0.0, 60.0, 120.0, 180.0], (0, 1, 2, 13), 1000)
+    assert second.endswith("0.0167 a second, 16 h 38 min left")
+    assert third.endswith("0.1 a second, 2 h 44 min left")
 
 
 def test_the_first_batch_gives_no_estimate_of_the_remaining_time() -> None:
-    out = io.StringIO()
-    lines = Lines("coin", Console(file=out), clock=iter([0.0, 60.0, 64.0]).__next__)
-    for done in (0, 1, 5):
-        lines.advance(done, 9)
-    assert out.getvalue().splitlines()[1:] == [
-        "coin: 1/9 runs",
-        "coin: 5/9 runs, 1 a second, 4 s left",
-    ]
+    _, *lines = printed([0.0, 60.0, 64.0], (0, 1, 5), 9)
+    assert lines == ["coin: 1/9 runs", "coin: 5/9 runs, 1 a second, 4 s left"]
 
 
 def test_a_pipe_gets_lines_without_control_characters() -> None:

@@ -65,7 +65,7 @@ if __name__ == "__main__":
     from bayescontrol.lab import ResultStore, Study, run_replicas
     with ResultStore(Path(sys.argv[1]), Study.of(coin, coin.quick)) as store:
         run_replicas(coin, coin.quick, workers=2, store=store)
-    print(*store.results.manifest.provenance[0].provenance.sources, "numba" in sys.modules)
+    print(*store.manifest.provenance[0].provenance.sources, "numba" in sys.modules)
 """)
     command = [sys.executable, str(script), str(tmp_path / "results")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

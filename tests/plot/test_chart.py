@@ -9,16 +9,7 @@ import numpy as np
 import pytest
 
 from bayescontrol.plot import figures
-from bayescontrol.plot.chart import (
-    PALETTE,
-    Chart,
-    Guide,
-    InvalidChart,
-    Panel,
-    Region,
-    Series,
-    Word,
-)
+from bayescontrol.plot.chart import PALETTE, Chart, Guide, InvalidChart, Panel, Region, Series, Word
 from bayescontrol.plot.legend import with_colours, with_distinct_lines
 
 X = np.arange(1.0, 5.0)

@@ -164,12 +164,9 @@ def check_filled(under: Any, over: Any, corners: Any, colour: Colour, shade: flo
     assert over.get_facecolor() == (*to_rgb(LIGHT[colour]), shade)
 
 
-def test_a_figure_shows_the_data_of_its_chart(chart: Chart) -> None:
-    check(chart)
-
-
-def test_a_drawing_shows_its_regions_and_words(drawing: Chart) -> None:
-    check(drawing)
+@pytest.mark.parametrize("kind", ["chart", "drawing", "maps", "graphs"])
+def test_a_figure_shows_the_data_of_its_chart(kind: str, request: pytest.FixtureRequest) -> None:
+    check(request.getfixturevalue(kind))
 
 
 def test_a_drawing_has_equal_units_and_axes_only_if_framed(drawing: Chart) -> None:
@@ -186,9 +183,11 @@ def test_a_region_is_in_the_legend_if_the_chart_says_so(drawing: Chart) -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["below <b>", "edge"]
 
 
-def test_maps_show_their_shades_and_strokes_and_no_axes(maps: Chart) -> None:
-    check(maps)
-    a, b, _ = figures.figure(maps).axes
+@pytest.mark.parametrize("kind", ["maps", "graphs"])
+def test_maps_and_graphs_have_equal_units_and_no_axes(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    a, b = figures.figure(request.getfixturevalue(kind)).axes[:2]
     assert (a.get_aspect(), b.get_aspect()) == (1.0, 1.0)
     assert len(a.get_xticks()) + len(a.get_yticks()) == 0
     assert not a.spines["left"].get_visible()
@@ -216,13 +215,6 @@ def test_maps_with_different_shading_have_a_colour_scale_each(maps: Chart) -> No
 def test_a_stroke_is_in_the_legend_if_the_chart_says_so(maps: Chart) -> None:
     (legend,) = figures.figure(maps).legends
     assert [text.get_text() for text in legend.get_texts()] == ["membrane <b>"]
-
-
-def test_graphs_show_their_nodes_arrows_outlines_and_words(graphs: Chart) -> None:
-    check(graphs)
-    a, _ = figures.figure(graphs).axes
-    assert a.get_aspect() == 1.0
-    assert len(a.get_xticks()) + len(a.get_yticks()) == 0
 
 
 def test_a_legend_below_is_no_wider_than_its_figure() -> None:

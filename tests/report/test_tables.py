@@ -12,15 +12,7 @@ from rich.console import Console, RenderableType
 
 from bayescontrol.lab.experiment import Claim, Score, Table
 from bayescontrol.lab.runner import Result
-from bayescontrol.report.tables import (
-    claims_table,
-    columns_of,
-    number,
-    numbers_of,
-    overview,
-    table,
-    with_error,
-)
+from bayescontrol.report import tables
 
 HOLDS = Claim("share", "the share is [red]the bias[/red]", "ours", 0.5, 0.503, 0.0166, True)
 REFUTED = Claim(
@@ -67,15 +59,19 @@ def result(name: str, *claims: Claim) -> Result:
 def test_a_value_is_shown_as_far_as_its_error_allows(
     value: float | str, error: float | None, text: str
 ) -> None:
-    assert with_error(value, error) == text
+    assert tables.with_error(value, error) == text
 
 
 def test_integers_are_shown_in_full() -> None:
-    assert [number(2**40), number(4095.0), number(1e12)] == ["1099511627776", "4095", "1e+12"]
+    assert [tables.number(2**40), tables.number(4095.0), tables.number(1e12)] == [
+        "1099511627776",
+        "4095",
+        "1e+12",
+    ]
 
 
 def test_claims_of_the_paper_come_first_with_place_sentence_and_reason() -> None:
-    text = printed(claims_table(result("coin", HOLDS, REFUTED, FAILS)))
+    text = printed(tables.claims_table(result("coin", HOLDS, REFUTED, FAILS)))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     assert lines[0] == "What the paper says"
     assert re.fullmatch(r"refuted +printed \(section \[4\.2\]\) +0\.900 +0\.503 ± 0\.017", lines[3])
@@ -87,7 +83,7 @@ def test_claims_of_the_paper_come_first_with_place_sentence_and_reason() -> None
 
 def test_the_overview_has_a_line_for_each_result_and_each_claim_that_is_not_confirmed() -> None:
     results = [result("coin", HOLDS, REFUTED, FEW), result("dice", FAILS, LOST, HOLDS)]
-    text = printed(overview(results))
+    text = printed(tables.overview(results))
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "coin 1 refuted 1 passed, 1 undecided" in lines
     assert "dice 1 not comparable 1 passed, 1 failed" in lines
@@ -100,22 +96,22 @@ def test_the_overview_has_a_line_for_each_result_and_each_claim_that_is_not_conf
 
 def test_the_overview_names_the_checks_that_are_left_out_in_one_line() -> None:
     full_only = replace(result("coin", HOLDS), score=Score((HOLDS,), left_out=("few", "rare")))
-    text = printed(overview([full_only, result("dice", HOLDS)]), width=200)
+    text = printed(tables.overview([full_only, result("dice", HOLDS)]), width=200)
     assert text.splitlines()[-1] == (
         "Left out, because the quick size cannot decide them (use --full): coin: few, rare"
     )
-    assert "Left out" not in printed(overview([result("dice", HOLDS)]))
+    assert "Left out" not in printed(tables.overview([result("dice", HOLDS)]))
 
 
 def test_a_long_reason_takes_one_line_of_the_overview() -> None:
     wordy = replace(REFUTED, reason="a misprint " * 50)
-    text = printed(overview([result("coin", wordy)]), width=80)
+    text = printed(tables.overview([result("coin", wordy)]), width=80)
     (line,) = [line for line in text.splitlines() if "a misprint" in line]
     assert line.endswith("…")
 
 
 def test_a_narrow_screen_loses_no_number() -> None:
-    text = printed(claims_table(result("coin", HOLDS, REFUTED)), width=60)
+    text = printed(tables.claims_table(result("coin", HOLDS, REFUTED)), width=60)
     assert "0.017" in text
     assert max(map(len, text.splitlines())) <= 60
 
@@ -140,8 +136,8 @@ def test_the_numbers_of_a_claim_have_the_same_number_of_decimals(
     expected: Any, ours: Any, error: float | None, texts: tuple[str, str]
 ) -> None:
     claim = replace(HOLDS, expected=expected, ours=ours, error=error)
-    assert numbers_of(claim) == (texts[0], "", texts[1])
-    assert numbers_of(replace(claim, exact=True)) == (texts[0], texts[1], "")
+    assert tables.numbers_of(claim) == (texts[0], "", texts[1])
+    assert tables.numbers_of(replace(claim, exact=True)) == (texts[0], texts[1], "")
 
 
 def test_the_fractions_of_a_column_have_the_same_number_of_decimals() -> None:
@@ -149,7 +145,7 @@ def test_the_fractions_of_a_column_have_the_same_number_of_decimals() -> None:
         (1, 2.75, 1.5e-30, "1 ± 0", "a"), (2, 10.1374, 0.5, "not run", "2 b"),
         (3, 0.0, 0.5, "1", "c"),
     )  # fmt: skip
-    columns = columns_of(Table("T", ("k", "mean", "P", "runs", "word"), rows))
+    columns = tables.columns_of(Table("T", ("k", "mean", "P", "runs", "word"), rows))
     assert [column.cells for column in columns] == [
         ["1", "2", "3"], ["2.750", "10.137", "0"], ["1.5e-30", "0.5", "0.5"],
         ["1 ± 0", "not run", "1"], ["a", "2 b", "c"],
@@ -158,11 +154,11 @@ def test_the_fractions_of_a_column_have_the_same_number_of_decimals() -> None:
 
 
 def test_a_table_without_rows_keeps_its_header() -> None:
-    assert "agent" in printed(table(Table("Empty", ("agent", "mean"), ())))
+    assert "agent" in printed(tables.table(Table("Empty", ("agent", "mean"), ())))
 
 
 def test_a_table_keeps_its_note_and_its_brackets() -> None:
     content = Table("Regret [bits]", ("agent", "mean"), (("rule [1]", 28.2093),), "4,000 runs")
-    text = printed(table(content))
+    text = printed(tables.table(content))
     for words in ("Regret [bits]", "rule [1]", "28.209", "4,000 runs"):
         assert words in text

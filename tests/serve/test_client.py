@@ -10,16 +10,8 @@ from typing import Any
 import pytest
 from tests.serve.raw import memory
 
-from bayescontrol import BernoulliBandit, LinearBandit
+from bayescontrol import BernoulliBandit, LinearBandit, errors
 from bayescontrol.durable import open_agent
-from bayescontrol.errors import (
-    BadEvidence,
-    BayesControlError,
-    ConflictingFeedback,
-    ConflictingKey,
-    ModelMismatch,
-    UnknownDecision,
-)
 from bayescontrol.serve import Client
 from bayescontrol.serve.http_errors import Refused, Unavailable, UnknownAgent
 from bayescontrol.serve.server import Server
@@ -68,13 +60,13 @@ def test_errors_are_errors_of_the_library(client: Client) -> None:
     decision, other = shop.act(), shop.act()
     shop.observe(decision, 1)
     for error, call in (
-        (ConflictingFeedback, lambda: shop.observe(decision, 0)),
-        (UnknownDecision, lambda: shop.observe("999", 1)),
-        (BadEvidence, lambda: shop.observe(other, "red")),
-        (ModelMismatch, lambda: client.create("errors", BernoulliBandit(3))),
+        (errors.ConflictingFeedback, lambda: shop.observe(decision, 0)),
+        (errors.UnknownDecision, lambda: shop.observe("999", 1)),
+        (errors.BadEvidence, lambda: shop.observe(other, "red")),
+        (errors.ModelMismatch, lambda: client.create("errors", BernoulliBandit(3))),
         (UnknownAgent, lambda: client.agent("nobody").act()),
         (UnknownAgent, lambda: list(client.agent("nobody").log())),
-        (ConflictingKey, lambda: remote.act([2.0], key="k")),
+        (errors.ConflictingKey, lambda: remote.act([2.0], key="k")),
     ):
         with pytest.raises(error):
             call()
@@ -205,7 +197,7 @@ def test_a_server_that_is_down_is_unavailable_after_five_seconds_and_not_ready(
     assert not client.ready()
     with pytest.raises(Unavailable, match="is the server running") as caught:
         client.agent("shop").act()
-    assert isinstance(caught.value, BayesControlError)
+    assert isinstance(caught.value, errors.BayesControlError)
     assert isinstance(caught.value, ConnectionError)
     assert 3.0 < clock.now <= 5.0  # the last pause, of up to two seconds, is not started
     with pytest.raises(Unavailable):

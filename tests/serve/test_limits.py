@@ -24,6 +24,7 @@ from bayescontrol.serve.middleware import require_few_values
 
 TOKENS = [f"token-of-caller-number-{i}" for i in range(2)]
 TWO = Tokens(TOKENS)
+SHOP = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
 ME, OTHER = ({"Authorization": f"Bearer {token}"} for token in TOKENS)
 
 
@@ -136,8 +137,7 @@ def test_event_streams_have_a_separate_limit() -> None:
 
 def test_overload_from_many_threads_never_gives_a_500() -> None:
     with memory(limits=Limits(concurrency=8, rate=400.0)) as server:
-        created = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
-        ask(server.url, "POST", "/v1/agents", created)
+        ask(server.url, "POST", "/v1/agents", SHOP)
         with ThreadPoolExecutor(24) as pool:
             path = "/v1/agents/shop/act"
             answers = pool.map(lambda _: ask(server.url, "POST", path, {}), range(480))
@@ -258,8 +258,7 @@ def nested(value: str, count: int) -> bytes:
 )
 def test_json_with_too_many_values_or_levels_is_refused(body: bytes, kind: str) -> None:
     with memory(limits=Limits(deadline=60.0)) as server:
-        created = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
-        ask(server.url, "POST", "/v1/agents", created)
+        ask(server.url, "POST", "/v1/agents", SHOP)
         assert ask(server.url, "POST", "/v1/agents/shop/act", body).kind == kind
 
 
@@ -308,8 +307,7 @@ def test_large_bodies_do_not_delay_other_clients(value: str) -> None:
     """Seconds of the process, not of the clock, so that a busy machine does not matter."""
     limits = Limits(deadline=60.0)
     with memory(limits=limits) as server:
-        created = {"name": "shop", "model": "bernoulli-bandit", "settings": {"arms": 2}}
-        ask(server.url, "POST", "/v1/agents", created)
+        ask(server.url, "POST", "/v1/agents", SHOP)
         body = nested(value, 1_000_000 // (len(value) + 1))
         refused = ask(server.url, "POST", "/v1/agents/shop/act", body)  # also to warm up
         assert (refused.status, refused.kind) == (413, "too-large")

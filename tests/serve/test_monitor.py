@@ -9,15 +9,7 @@ from tests.durable.problems import PROBLEMS, live
 from tests.serve.listening import events, frames
 from tests.serve.raw import ask, memory
 
-from bayescontrol import (
-    BernoulliBandit,
-    ExponentialBandit,
-    GaussianBandit,
-    LinearBandit,
-    LogitNormalBandit,
-    PoissonBandit,
-    Stream,
-)
+import bayescontrol as bc
 from bayescontrol.durable import named_model, open_agent
 from bayescontrol.serve import Client
 from bayescontrol.serve.demo import dispenser
@@ -31,7 +23,7 @@ def test_agents_are_sent_at_once_and_then_every_second_with_their_decisions() ->
         memory(truths={"shop": truth}, models={model.name: model}) as server,
         Client(server.url) as client,
     ):
-        shop = client.create("shop", BernoulliBandit(["red", "blue"]), seed=1)
+        shop = client.create("shop", bc.BernoulliBandit(["red", "blue"]), seed=1)
         lever = client.create("lever", model.name)
         stream = events(client)
         kind, first = next(stream)
@@ -77,11 +69,11 @@ def test_agents_are_sent_at_once_and_then_every_second_with_their_decisions() ->
 @pytest.mark.parametrize(
     ("problem", "observed"),
     [
-        (BernoulliBandit(2), [1, 0, 1]),
-        (GaussianBandit(2, sd=1.0), [0.5, 1.5, -1.0]),
-        (GaussianBandit(2, sd=None), [0.5, 1.5, -1.0]),
-        (PoissonBandit(2), [3, 0, 1]),
-        (ExponentialBandit(2), [0.3, 2.0, 1.0]),
+        (bc.BernoulliBandit(2), [1, 0, 1]),
+        (bc.GaussianBandit(2, sd=1.0), [0.5, 1.5, -1.0]),
+        (bc.GaussianBandit(2, sd=None), [0.5, 1.5, -1.0]),
+        (bc.PoissonBandit(2), [3, 0, 1]),
+        (bc.ExponentialBandit(2), [0.3, 2.0, 1.0]),
     ],
 )
 def test_the_interval_of_an_arm_holds_95_percent_of_its_draws(
@@ -91,7 +83,7 @@ def test_the_interval_of_an_arm_holds_95_percent_of_its_draws(
     agent = problem.agent()
     for o in observed:
         agent.observe(0, o)
-    arm, rng = posterior_rows(agent)[0], Stream(3)
+    arm, rng = posterior_rows(agent)[0], bc.Stream(3)
     draws = [agent.belief.sample(rng).means[0] for _ in range(20_000)]
     inside = sum(arm["low"] <= m <= arm["high"] for m in draws) / len(draws)
     below = sum(m < arm["low"] for m in draws) / len(draws)
@@ -101,7 +93,7 @@ def test_the_interval_of_an_arm_holds_95_percent_of_its_draws(
 
 def test_metrics_count_requests_decisions_and_observations() -> None:
     with memory() as server, Client(server.url) as client:
-        shop = client.create("shop", BernoulliBandit(2), seed=1)
+        shop = client.create("shop", bc.BernoulliBandit(2), seed=1)
         for _ in range(3):
             shop.act(key="k")
         shop.observe(shop.act(), 1)
@@ -144,7 +136,7 @@ def test_every_kind_has_a_posterior_to_plot_or_a_reason_why_not(name: str) -> No
 
 
 def test_the_bias_of_a_correlated_arm_is_that_of_the_particles() -> None:
-    bandit = LogitNormalBandit([0.0, 0.5], [[1.0, 0.5], [0.5, 2.0]], particles=4000)
+    bandit = bc.LogitNormalBandit([0.0, 0.5], [[1.0, 0.5], [0.5, 2.0]], particles=4000)
     agent = bandit.agent()
     for o in (1, 1, 0):
         agent.observe(0, o)
@@ -164,7 +156,7 @@ def test_a_user_model_without_a_posterior_has_a_remark() -> None:
         belief = None
 
         def __init__(self) -> None:
-            self._agent = BernoulliBandit(["a", "b"]).agent()
+            self._agent = bc.BernoulliBandit(["a", "b"]).agent()
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self._agent, name)
@@ -178,18 +170,18 @@ def test_a_user_model_without_a_posterior_has_a_remark() -> None:
 
 
 def test_at_most_200_modes_are_sent() -> None:
-    bandit = LinearBandit(30, features=20)
+    bandit = bc.LinearBandit(30, features=20)
     with open_agent("sqlite:///:memory:", "here", bandit) as agent:
         state = agent.ask(lambda rule: belief_state(agent, rule))
         assert len(state["modes"]) == 200
         assert "at most 200" in " ".join(state["remarks"])
-    with open_agent("sqlite:///:memory:", "here", BernoulliBandit(200)) as agent:
+    with open_agent("sqlite:///:memory:", "here", bc.BernoulliBandit(200)) as agent:
         assert agent.ask(lambda rule: belief_state(agent, rule))["remarks"] == []
 
 
 def test_an_agent_that_always_acts_second_is_in_the_sample_too() -> None:
     with memory() as server, Client(server.url) as client:
-        first, second = (client.create(name, BernoulliBandit(2)) for name in ("first", "second"))
+        first, second = (client.create(name, bc.BernoulliBandit(2)) for name in ("first", "second"))
         stream = events(client)
         next(stream)
         for _ in range(20):
@@ -209,7 +201,7 @@ def test_an_agent_that_always_acts_second_is_in_the_sample_too() -> None:
 
 def test_the_event_stream_sends_means_and_reasons_for_missing_values() -> None:
     with memory() as server, Client(server.url) as client:
-        client.create("plain", BernoulliBandit(2))
+        client.create("plain", bc.BernoulliBandit(2))
         client.create("walker", PROBLEMS["MDP"])
         stream = frames(client)
         result = next(stream)

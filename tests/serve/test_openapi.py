@@ -7,7 +7,7 @@ from inspect import signature
 import pytest
 from tests.serve.raw import ask, memory
 
-from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import KINDS
 from bayescontrol.serve import Tokens
 
 

@@ -4,7 +4,7 @@
     KINDS[name](**settings).agent(...)   ->  the same agent
 
 A problem class declares `model_kind` and a method `settings()`. Names of kinds, versions and
-settings are stored in logs: they never change. All built-in kinds are listed in `durable.kinds`.
+settings are stored in logs: they never change. All built-in kinds are listed in `durable.models`.
 """
 
 from collections.abc import Callable, Mapping

@@ -14,15 +14,7 @@ from rich.text import Text
 from bayescontrol.bank import Bank, BankCheck, check_bank
 from bayescontrol.bank.plant_mode import FilterMode
 from bayescontrol.beliefs.finite import FiniteBelief
-from bayescontrol.cli.check_output import (
-    EXIT_CODES,
-    Times,
-    as_object,
-    print_bank,
-    print_headline,
-    print_pairs,
-    print_sampled,
-)
+from bayescontrol.cli import check_output as output
 from bayescontrol.cli.screen import open_console, print_json
 from bayescontrol.convergence.sampled import SampledVerdict, sampled_check
 from bayescontrol.convergence.settling import settling_times
@@ -33,7 +25,7 @@ from bayescontrol.finite import classes
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.finite.tabulate import TooManySituations, tabulate
 from bayescontrol.lab.discovery import module_at, study_file
-from bayescontrol.lab.progress import Progress, live
+from bayescontrol.lab.progress import live
 from bayescontrol.rule import ControlRule
 from bayescontrol.schedules import Every, every_step
 
@@ -103,11 +95,12 @@ def load_modes(
             if found is None:
                 raise
         _refuse(given, _FOR_TABLES, _TABLES)
-        world = getattr(module, "world", None)
+        world, starts = getattr(module, "world", None), simulation["starts"]
         with live("simulated") as progress:
             verdict = sampled_check(
                 world=world if callable(world) else None,
-                progress=partial(_advance, progress, simulation["starts"]), **found, **simulation,
+                progress=lambda done, pairs: progress.advance(starts * done, starts * pairs),
+                **found, **simulation,
             )  # fmt: skip
         return ModeSource(verdict, note=_observed(loaded))
     except BayesControlError:
@@ -247,11 +240,11 @@ def check(
     if isinstance(found, BankCheck):
         if figure:
             found.plot().save(figure)
-        print_bank(modes, found, as_json, found.exit_code(strict))
+        output.print_bank(modes, found, as_json, found.exit_code(strict))
         sys.exit(found.exit_code(strict))
     if isinstance(found, SampledVerdict):
-        print_sampled(modes, found, note, as_json)
-        sys.exit(EXIT_CODES[found.outcome])
+        output.print_sampled(modes, found, note, as_json)
+        sys.exit(output.EXIT_CODES[found.outcome])
     with redirect_stdout(sys.stderr):
         verdict = _select_pairs(check_modes(found), true, other)
     hold, horizon, runs = hold or steps_held, horizon or 10_000, 100 if runs is None else runs
@@ -259,17 +252,19 @@ def check(
     if as_json:
         with redirect_stdout(sys.stderr):
             times = simulate()
-        print_json({"class": modes, **as_object(verdict, times)})
+        print_json({"class": modes, **output.as_object(verdict, times)})
     else:
         console = open_console()
         size = repr(found).partition("(")[2].removesuffix(")")
         console.print(Text.assemble((modes, "bold"), f": {size}\n"))
-        print_headline(console, verdict, hold)
+        output.print_headline(console, verdict, hold)
         if note:
             console.print(Text(note, style="yellow"))
         if verdict.pairs:  # print the exact part first: simulation may take a while
-            print_pairs(console, verdict, simulate(), len(verdict.pairs) if everything else _SHOWN)
-    sys.exit(EXIT_CODES[verdict.outcome])
+            output.print_pairs(
+                console, verdict, simulate(), len(verdict.pairs) if everything else _SHOWN
+            )
+    sys.exit(output.EXIT_CODES[verdict.outcome])
 
 
 def _select_pairs(verdict: Verdict, true: str | None, other: str | None) -> Verdict:
@@ -291,7 +286,7 @@ def _select_pairs(verdict: Verdict, true: str | None, other: str | None) -> Verd
     return Verdict(verdict.modes, pairs)
 
 
-def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> Times:
+def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> output.Times:
     """Return simulated settling times for each true mode; none if `runs` is 0."""
     true_modes = sorted({pair.true for pair in verdict.pairs}) if runs else []
     # A mode counts as dropped below this weight. It must be less than the prior of every mode.
@@ -305,11 +300,6 @@ def _simulate(verdict: Verdict, runs: int, **simulation: Any) -> Times:
         if true_modes:
             progress.advance(len(true_modes) * runs, len(true_modes) * runs)
     return times
-
-
-def _advance(progress: Progress, runs: int, pairs: int, total: int) -> None:
-    """Show the progress of the check of a bank in runs."""
-    progress.advance(pairs * runs, total * runs)
 
 
 def _list_classes() -> None:

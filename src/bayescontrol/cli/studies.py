@@ -1,7 +1,7 @@
 """The commands `list`, `run`, `reproduce` and `report`: run experiments, and write their pages."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -204,12 +204,22 @@ def _add_pairs(values: dict[str, str], pairs: Sequence[str]) -> dict[str, str]:
 
 
 class _Finished(NamedTuple):
-    """The result of one point of a sweep; `paths` and `section` only with --out."""
+    """The result of one experiment or point of a sweep; `paths` and `section` only with --out."""
 
     point: Point
     result: Result  # without its columns: a sweep may have many
     paths: tuple[Path, ...] = ()
     section: Section | None = None
+
+
+def _sections(done: Sequence[_Finished]) -> list[Section]:
+    return [item.section for item in done if item.section is not None]
+
+
+def _exit_code(done: Sequence[_Finished], broken: Mapping[str, str] = {}) -> int:
+    """Return 3 if an experiment failed, 1 if a claim of ours does, else 0."""
+    claims = (claim for item in done for claim in item.result.score.claims)
+    return 3 if broken else 0 if all_ours_hold(claims) else 1
 
 
 @dataclass(frozen=True)
@@ -226,16 +236,16 @@ class _Run:
     def single(self, point: Point) -> int:
         """Run one point and print its claims; return the exit code."""
         with redirect_stdout(sys.stderr):
-            _, result, paths, _ = self._run_point(point, self.experiment.name)
+            finished = self.run_point(point, self.experiment.name)
         if self.as_json:
-            screen.print_json(build.as_object(result, paths))
+            screen.print_json(build.as_object(finished.result, finished.paths))
         else:
             console = self._print_title()
             console.print(Text(str(point.settings), style="dim"))
-            _print_result(console, result, has_page=self.out is not None)
+            _print_result(console, finished.result, has_page=self.out is not None)
             if self.out is not None:
-                screen.print_report_path(paths[-1])
-        return 0 if all_ours_hold(result.score.claims) else 1
+                screen.print_report_path(finished.paths[-1])
+        return _exit_code([finished])
 
     def sweep(self, points: Sequence[Point]) -> int:
         """Run all points and print their claims; return the exit code."""
@@ -257,14 +267,12 @@ class _Run:
             for position, point in enumerate(points, 1):
                 label = f"{name}, {point.label} ({position} of {len(points)})"
                 with _recorded_failure(point.folder, manifest.broken):
-                    done.append(self._run_point(point, label))
+                    done.append(self.run_point(point, label))
             scores = [(item.point, item.result.score) for item in done]
             if out is not None:
-                sections = [item.section for item in done if item.section is not None]
                 written = write_manifest(out, manifest), build.write_sweep_claims(scores, out)
-                index, *drawn = build.write_index(
-                    build.title_of(manifest), sections, out, manifest.broken
-                )
+                title, sections = build.title_of(manifest), _sections(done)
+                index, *drawn = build.write_index(title, sections, out, manifest.broken)
                 artifacts = (*written, *drawn, index)
         if self.as_json:
             objects = [build.as_object(item.result, item.paths) for item in done]
@@ -276,11 +284,9 @@ class _Run:
                 console.print(tables.table(table))
             if artifacts:
                 screen.print_report_path(artifacts[-1])
-        if manifest.broken:
-            return 3
-        return 0 if all(all_ours_hold(item.result.score.claims) for item in done) else 1
+        return _exit_code(done, manifest.broken)
 
-    def _run_point(self, point: Point, label: str) -> _Finished:
+    def run_point(self, point: Point, label: str) -> _Finished:
         """Run the experiment in memory, or in the point's folder of `out`."""
         study = (self.experiment, point.settings)
         if self.out is None:
@@ -288,10 +294,30 @@ class _Run:
             with live(label) as progress:
                 result = conduct(*study, self.workers, progress)
             return _Finished(point, replace(result, columns={}, provenance=provenance))
-        place = (self.out / point.folder, *study, self.workers, self.found, label)
-        stored = _run_into(*place, keep_stale=self.keep_stale)
-        section, paths = _publish(stored, point.folder, point.swept)
+        folder = self.out / point.folder
+        stored = self._run_into(folder, point.settings, label)
+        section = build.section_of(stored, name=point.folder, swept=point.swept)
+        build.write_claims(section.result, folder)
+        paths = build.paths_of(folder, list(section.charts))
         return _Finished(point, section.result, paths, section)
+
+    def _run_into(self, folder: Path, settings: Any, label: str) -> StoredResults:
+        """Run the replicas that are missing or stale in the folder, and return all results."""
+        wanted = wanted_runs(self.experiment, settings)
+        study = Study.of(self.experiment, settings, self.found)
+        with ResultStore(folder, study, keep_stale=self.keep_stale) as store:
+            click.get_current_context().meta.setdefault(RESULTS_FOLDER, folder)
+            missing = sum(map(len, store.missing(wanted)))
+            if missing < len(wanted):
+                to_run = f"{missing} to run" if missing else "nothing to run"
+                found_runs = f"{len(wanted) - missing} of {len(wanted)} replicas found"
+                screen.print_message(f"{label}: {found_runs}, {to_run}")
+            with live(label) if missing else nullcontext() as progress:
+                columns = run_replicas(
+                    self.experiment, settings, self.workers, progress, store=store
+                )
+            assert store.manifest is not None  # written when all runs are finished
+            return StoredResults(folder, store.manifest, columns)
 
     def _print_title(self) -> Console:
         """Print the name and summary of the experiment; return the console."""
@@ -329,7 +355,7 @@ def reproduce(
         raise UnknownExperiment("no experiment is registered: reinstall the package")
     sizes = {name: e.quick if quick else e.full for name, e in chosen.items()}
     workers = workers or (None if dask else available_cores())
-    done = []
+    done: list[_Finished] = []
     with (
         _exclusive_folder(out, lambda existing: isinstance(existing, Reproduction)),
         _started_workers(workers, dask, chosen) as count,
@@ -341,26 +367,22 @@ def reproduce(
         if fresh:
             _discard(studies)
         for position, (name, experiment) in enumerate(chosen.items(), 1):
-            label = f"{experiment.name} ({position} of {len(chosen)})"
-            place = (out / experiment.name, experiment, sizes[name], count, from_anywhere(name))
+            command = _Run(experiment, from_anywhere(name), count, out, as_json, keep_stale)
+            point = Point(sizes[name], {}, experiment.name)
             with redirect_stdout(sys.stderr), _recorded_failure(experiment.name, broken):
-                results = _run_into(*place, label, keep_stale=keep_stale)
-                done.append(_publish(results, experiment.name))
+                label = f"{experiment.name} ({position} of {len(chosen)})"
+                done.append(command.run_point(point, label))
         tried = tuple(dict.fromkeys((*(e.name for e in chosen.values()), *broken)))
         manifest = Reproduction(folders=tried, broken=broken)
         write_manifest(out, manifest)
-        index, *_ = build.write_index(
-            build.title_of(manifest), [section for section, _ in done], out, broken
-        )
+        index, *_ = build.write_index(build.title_of(manifest), _sections(done), out, broken)
     if as_json:
-        objects = [build.as_object(section.result, paths) for section, paths in done]
+        objects = [build.as_object(item.result, item.paths) for item in done]
         screen.print_json({"experiments": objects, "artifacts": [str(index)]})
     else:
-        screen.open_console().print(tables.overview([section.result for section, _ in done]))
+        screen.open_console().print(tables.overview([item.result for item in done]))
         screen.print_report_path(index)
-    if broken:
-        sys.exit(3)
-    sys.exit(0 if all(all_ours_hold(section.result.score.claims) for section, _ in done) else 1)
+    sys.exit(_exit_code(done, broken))
 
 
 def _find_all(broken: dict[str, str]) -> dict[str, Experiment[Any]]:
@@ -388,48 +410,6 @@ def report(results: Path, out: Path | None) -> None:
 
 
 # -- folders of results ---------------------------------------------------------------------------
-
-
-def _run_into(
-    folder: Path,
-    experiment: Experiment[Any],
-    settings: Any,
-    workers: int | None,
-    found: str,
-    label: str,
-    *,
-    keep_stale: bool,
-) -> StoredResults:
-    """Run the replicas that are missing or stale in the folder, and return all results.
-
-    `found` is the name that finds the experiment from any folder; `label` is shown as progress.
-    """
-    wanted = wanted_runs(experiment, settings)
-    study = Study.of(experiment, settings, found)
-    with ResultStore(folder, study, keep_stale=keep_stale) as results:
-        click.get_current_context().meta.setdefault(RESULTS_FOLDER, folder)
-        missing = sum(map(len, results.missing(wanted)))
-        if missing < len(wanted):
-            to_run = f"{missing} to run" if missing else "nothing to run"
-            found_runs = f"{len(wanted) - missing} of {len(wanted)} replicas found"
-            screen.print_message(f"{label}: {found_runs}, {to_run}")
-        with live(label) if missing else nullcontext() as progress:
-            run_replicas(experiment, settings, workers, progress, store=results)
-        return results.results
-
-
-def _publish(
-    results: Path | StoredResults, name: str = "", swept: Iterable[str] = ()
-) -> tuple[Section, tuple[Path, ...]]:
-    """Score and draw the results of a folder, or results in memory; write the claims and the page.
-
-    `name` is the folder relative to that of an index; `swept` are the names of the settings that a
-    sweep varies. Returns the section for the index, and the paths of all files, the page last.
-    """
-    folder = results if isinstance(results, Path) else results.folder
-    section = build.section_of(results, name=name, swept=swept)
-    build.write_claims(section.result, folder)
-    return section, build.paths_of(folder, list(section.charts))
 
 
 def _discard(results: Iterable[tuple[Path, Study]]) -> None:

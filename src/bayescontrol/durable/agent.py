@@ -26,7 +26,6 @@ from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, copy_error
 from bayescontrol.durable.driver import ProbabilityCache, posterior_summary
 from bayescontrol.durable.fold import Decisions, Fold, fold_log, require_no_drift
-from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.log import (
     Log,
     LogStore,
@@ -35,7 +34,7 @@ from bayescontrol.durable.log import (
     open_store,
     require_usable,
 )
-from bayescontrol.durable.models import Model, as_logged, as_model, model_of
+from bayescontrol.durable.models import KINDS, Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored
 from bayescontrol.durable.turn import Act, Close, Observe, Turn
 from bayescontrol.schedules import Schedule, every_step

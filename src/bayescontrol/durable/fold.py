@@ -22,9 +22,8 @@ from bayescontrol._arrays import Arrays, UIntArray
 from bayescontrol.durable import events
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created, Decided, Decision, Event, Observed, Probabilities
-from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.log import DamagedSnapshot, Log, Row, Snapshot, damaged_error
-from bayescontrol.durable.models import Model
+from bayescontrol.durable.models import KINDS, Model
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
 from bayescontrol.errors import DamagedLog, IncompatibleState, ModelMismatch, UnknownDecision
 from bayescontrol.seeding import Stream

@@ -1,25 +1,145 @@
 """Models by name, version and settings. A log stores these, never code.
 
     log:     "bernoulli-bandit", version 1, {"arms": ["red", "blue"], "prior": [[1, 1], [1, 1]]}
+             with the schedule MinimumDwell(4, Every(3)) as ["MinimumDwell", 4, ["Every", 3]]
     code:    a problem of this library describes itself; for your own class write
              named_model("my-modes", version=3, build=lambda: ControlRule(...))
 
 A log can only be opened with the model that wrote it. If you change what a model does, give it a
-new version.
+new version. A problem class declares its kind, see `_support.description`; a problem that holds
+functions of the user has no kind.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 
-from bayescontrol._support.description import kind_of
+from bayescontrol import bandits, schedules
+from bayescontrol._support.description import ModelKind, kind_of
+from bayescontrol.beliefs.change_points import HAZARDS
+from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created
-from bayescontrol.durable.kinds import KINDS, restored_schedule, stored_schedule, why_not_stored
 from bayescontrol.durable.plain import as_plain, as_stored, same_value
-from bayescontrol.errors import MissingCapability, ModelMismatch
+from bayescontrol.errors import InvalidTable, MissingCapability, ModelMismatch
+from bayescontrol.finite.chain import GrowingChain
+from bayescontrol.finite.tabular import TabularModes
+from bayescontrol.lqr.problem import LinearQuadratic
+from bayescontrol.mdp.gibbs import GibbsMDP
 from bayescontrol.schedules import Schedule, every_step
+
+# -- the kinds of problems that logs can store ----------------------------------------------------
+
+
+class ChangingModel(Changing):
+    """A changing problem from its stored settings."""
+
+    model_kind: ClassVar[ModelKind] = Changing.model_kind
+
+    def __init__(
+        self,
+        problem: str,
+        settings: Mapping[str, Any],
+        hazards: Sequence[float] = HAZARDS,
+        hazard_prior: Sequence[float] | None = None,
+        starts: int = 64,
+        window: int = 100,
+        per_arm: bool = False,
+    ) -> None:
+        static: Any = KINDS.get(problem)
+        if not hasattr(static, "changing"):
+            possible = [name for name, each in KINDS.items() if hasattr(each, "changing")]
+            raise InvalidTable(f"problem={problem!r}: expected one of {', '.join(possible)}")
+        separately = {"per_arm": True} if per_arm else {}  # a plant has no arms
+        changing = static(**settings).changing(
+            hazards=hazards, hazard_prior=hazard_prior, starts=starts, window=window, **separately
+        )
+        vars(self).update(vars(changing))
+
+
+# Bandits with independent arms come from `bandits.families`.
+_PROBLEMS: Final[tuple[Any, ...]] = (
+    *bandits.FAMILIES,
+    bandits.LinearBandit,
+    bandits.LogisticBandit,
+    bandits.JointBandit,
+    bandits.LogitNormalBandit,
+    TabularModes,
+    GrowingChain,
+    GibbsMDP,
+    LinearQuadratic,
+    ChangingModel,
+)
+#: The problem classes by the stored names of their kinds.
+KINDS: Final[Mapping[str, Any]] = {problem.model_kind.name: problem for problem in _PROBLEMS}
+#: The schedules of all kinds by their stored names.
+_SCHEDULES: Final[Mapping[str, Any]] = {
+    name: vars(schedules)[name]
+    for name in (
+        "every_step",
+        "doubling",
+        "Every",
+        "Geometric",
+        "WhenSituationReturns",
+        "MinimumDwell",
+    )
+}
+
+
+def why_not_stored(problem: Any) -> str:
+    """Return the reason why a problem has no kind, or "" if it is unknown.
+
+    >>> why_not_stored(bandits.SharedLinearBandit(2, lambda x, a: [x], features=1))
+    'its phi is code'
+    """
+    for cls in type(problem).__mro__:
+        if "model_kind" in vars(cls):
+            return f"it is a {cls.__name__} with code of your own"
+        if "not_stored_because" in vars(cls):
+            return str(vars(cls)["not_stored_because"])
+    if hasattr(problem, "act") and hasattr(problem, "observe"):
+        return "it is an agent: give the problem, LinearQuadratic(Q, R) for a linear agent"
+    return ""
+
+
+def stored_schedule(schedule: Schedule, kind: ModelKind) -> list[Any]:
+    """Return the name and the arguments of a schedule, as logs of this kind store them.
+
+    >>> stored_schedule(schedules.MinimumDwell(4, schedules.Every(3)), GibbsMDP.model_kind)
+    ['MinimumDwell', 4, ['Every', 3]]
+    """
+    value: Any = schedule
+    for name, candidate in {**_SCHEDULES, **kind.schedules}.items():
+        if value is candidate:
+            return [name]
+        if type(value) is candidate:  # a subclass may behave differently
+            arguments = [getattr(value, field.name) for field in fields(value)]
+            return [name, *(stored_schedule(v, kind) if callable(v) else v for v in arguments)]
+    raise ValueError(
+        f"schedule={schedule!r} has no stored name for a {kind.name}: use one of "
+        f"{', '.join([*_SCHEDULES, *kind.schedules])}, or named_model(…)"
+    )
+
+
+def restored_schedule(stored: list[Any], kind: ModelKind) -> Schedule:
+    """Return the schedule with this stored name and these arguments.
+
+    >>> restored_schedule(["Every", 3], GibbsMDP.model_kind)
+    Every(k=3)
+    """
+    name, *arguments = stored
+    found = {**_SCHEDULES, **kind.schedules}[name]
+    if found is schedules.MinimumDwell:  # its second argument is a schedule
+        arguments[1] = restored_schedule(arguments[1], kind)
+    if arguments and not isinstance(found, type):
+        raise ValueError(f"schedule {name!r} takes no arguments, got {arguments}")
+    schedule: Schedule = found(*arguments) if isinstance(found, type) else found
+    return schedule
+
+
+# -- models ---------------------------------------------------------------------------------------
 
 
 class Model(NamedTuple):

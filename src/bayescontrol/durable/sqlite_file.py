@@ -28,13 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayescontrol import errors
-from bayescontrol._support.files import (
-    FileLock,
-    LockHeld,
-    atomic_write,
-    close_on_error,
-    flush_folder,
-)
+from bayescontrol._support import files
 from bayescontrol.durable.committer import Committer, Request
 from bayescontrol.durable.log import PRIVATE, os_errors, require_readable, require_usable
 
@@ -267,12 +261,12 @@ class _Work(Request):
         self.do = do
 
 
-def _lock_file(path: str) -> FileLock:
+def _lock_file(path: str) -> files.FileLock:
     """Lock the file for this process. Without `flock`, the locks of SQLite must suffice."""
     try:
         with os_errors(path):
-            return FileLock(Path(f"{path}-lock"))
-    except LockHeld as error:
+            return files.FileLock(Path(f"{path}-lock"))
+    except files.LockHeld as error:
         raise errors.StoreBusy(
             f"{path} is being written by {error.holder}: wait until it ends, or use that process; "
             "one process writes to a file at a time, several can share postgresql://…"
@@ -290,7 +284,7 @@ class SqliteFile:
         # Why the file cannot be used any more, if so.
         self._broken: str | None = None
         self._committer: Committer[_Work] = Committer(self._write)
-        self._file_lock: FileLock | None = None
+        self._file_lock: files.FileLock | None = None
         if path != MEMORY:
             self._require_place(Path(path))
             self._file_lock = _lock_file(path)
@@ -298,7 +292,7 @@ class SqliteFile:
         # The identity of the file and of its write-ahead log, to detect that they were replaced.
         self._stat: os.stat_result | None = None
         self._wal: os.stat_result | None = None
-        with close_on_error(self), sqlite_errors(path), os_errors(path):
+        with files.close_on_error(self), sqlite_errors(path), os_errors(path):
             flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
             if path != MEMORY:
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE))  # the -wal inherits it
@@ -348,7 +342,7 @@ class SqliteFile:
                 db.execute(_TABLES)
         if self.path != MEMORY and self.durable:
             # At every opening: a process may have died after it created the file or its journal.
-            flush_folder(Path(self.path).parent)
+            files.flush_folder(Path(self.path).parent)
 
     def _open(self) -> apsw.Connection:
         """Return the connection; raise `StoreFailed` or `StoreBusy` if it cannot be used."""
@@ -427,7 +421,7 @@ class SqliteFile:
         with (
             os_errors(str(path)),
             sqlite_errors(str(path)),
-            atomic_write(path, overwrite=False, mode=PRIVATE) as file,
+            files.atomic_write(path, overwrite=False, mode=PRIVATE) as file,
             self._lock,
             closing(apsw.Connection(file.name)) as target,
         ):

@@ -39,8 +39,7 @@ class Act(Request):
 
     def __init__(self, x: Any, key: str | None) -> None:
         super().__init__()
-        value: Any = key
-        valid = isinstance(value, str) and 1 <= len(value) <= 200 and value.isprintable()
+        valid = isinstance(key, str) and 1 <= len(key) <= 200 and key.isprintable()
         if key is not None and not valid:
             raise errors.InvalidRequest(
                 f"key={short_repr(key)}: a key is a string of 1 to 200 printable characters"

@@ -20,8 +20,8 @@ from typing import Any, BinaryIO, Final, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from bayescontrol._arrays import AnyArray
 from bayescontrol._support.files import atomic_write, writing_to
 from bayescontrol.errors import BayesControlError
 from bayescontrol.lab.experiment import Columns, ExperimentFailed
@@ -67,7 +67,7 @@ class SealedFile:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
             return {name: self._read_npy_header(archive, name)[:2] for name in names}
 
-    def blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]:
+    def blocks(self, name: str) -> Iterator[tuple[range, AnyArray]]:
         """Yield the rows of a column with their runs, one block at a time."""
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as member:
@@ -159,7 +159,7 @@ class RowsInMemory:
         """Return names, types and shapes of the remaining columns."""
         return layout_of(self._columns)
 
-    def blocks(self, name: str) -> Iterator[tuple[range, npt.NDArray[Any]]]:
+    def blocks(self, name: str) -> Iterator[tuple[range, AnyArray]]:
         """Yield all rows of a column and drop them."""
         yield self.runs, self._columns.pop(name)
 
@@ -185,7 +185,7 @@ def assemble(
     layouts = [(source.runs.start, source.layout()) for source in ordered]
     for other in layouts[1:]:
         require_same(experiment, layouts[0], other)
-    columns: dict[str, npt.NDArray[Any]] = {}
+    columns: dict[str, AnyArray] = {}
     for name, (_, shape) in layouts[0][1].items():
         widest = max((layout[name][0] for _, layout in layouts), key=lambda dtype: dtype.itemsize)
         column = np.empty((len(wanted), *shape), widest)

@@ -22,15 +22,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from bayescontrol._arrays import AnyArray
 from bayescontrol.errors import BayesControlError
 from bayescontrol.plot.chart import Chart
 
 S = TypeVar("S")
 
 #: One replica as named arrays; stacked for several runs, with the run as first axis.
-Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
+Columns: TypeAlias = Mapping[str, AnyArray]
 ClaimSource: TypeAlias = Literal["paper", "ours"]
 ClaimVerdict: TypeAlias = Literal["holds", "refuted", "not comparable", "undecided", "fails"]
 

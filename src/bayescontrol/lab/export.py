@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from bayescontrol._arrays import AnyArray
 from bayescontrol._support.columns import as_column
 from bayescontrol._support.values import distinct_texts
 from bayescontrol.errors import BayesControlError, needs_extra
@@ -53,7 +53,7 @@ Dims: TypeAlias = Mapping[str, Sequence[str]]
 #: A function that converts a Python object to a plain value.
 Conversion: TypeAlias = Callable[[Any], Any] | None
 #: The labels along an axis.
-Coords: TypeAlias = Mapping[str, Sequence[Any] | npt.NDArray[Any]]
+Coords: TypeAlias = Mapping[str, Sequence[Any] | AnyArray]
 
 
 class Unexportable(BayesControlError, ValueError):
@@ -89,7 +89,7 @@ def to_xarray(
         raise Unexportable(
             f"dims has unknown columns {sorted(unknown)}: the columns are {', '.join(columns)}"
         )
-    named: dict[str, tuple[tuple[str, ...], npt.NDArray[Any]]] = {}
+    named: dict[str, tuple[tuple[str, ...], AnyArray]] = {}
     for name, array in columns.items():
         inner_shape = array.shape[len(leading) :]
         if name == "posterior" and name not in dims and inner_shape == (len(mode_names),):
@@ -210,9 +210,9 @@ def _stack(records: Sequence[Columns]) -> Columns:
     return {name: np.stack([columns[name] for columns in records]) for name in first}
 
 
-def _expand_all(columns: Columns, objects: Conversion) -> dict[str, npt.NDArray[Any]]:
+def _expand_all(columns: Columns, objects: Conversion) -> dict[str, AnyArray]:
     """Replace columns of Python objects, as the module's table says."""
-    expanded: dict[str, npt.NDArray[Any]] = {}
+    expanded: dict[str, AnyArray] = {}
     for name, values in columns.items():
         for key, column in _expand(name, np.asarray(values), objects).items():
             if key in expanded:
@@ -221,7 +221,7 @@ def _expand_all(columns: Columns, objects: Conversion) -> dict[str, npt.NDArray[
     return expanded
 
 
-def _expand(name: str, array: npt.NDArray[Any], objects: Conversion) -> dict[str, npt.NDArray[Any]]:
+def _expand(name: str, array: AnyArray, objects: Conversion) -> dict[str, AnyArray]:
     """Return the columns that replace one column; itself if it has no Python objects."""
     if array.dtype.names:
         fields = {f"{name}.{field}": array[field] for field in array.dtype.names}
@@ -253,7 +253,7 @@ def _expand(name: str, array: npt.NDArray[Any], objects: Conversion) -> dict[str
 
 def _expand_entries(
     name: str, shape: tuple[int, ...], values: list[Any], labels: Any, objects: Conversion
-) -> dict[str, npt.NDArray[Any]]:
+) -> dict[str, AnyArray]:
     """Return columns for sequences of one length; `labels` are the fields of named tuples."""
     entries = [as_column(entry) for entry in zip(*values, strict=True)]
     entries = [entry.reshape(shape + entry.shape[1:]) for entry in entries]

@@ -165,8 +165,8 @@ class ResultStore:
         self.files: list[SealedFile] = []
         self._stale: dict[Path, set[int]] = {}  # the stale runs of each file
         self._layout: Layout = {}
-        self._manifest: Manifest | None = None
-        self._results: StoredResults | None = None
+        #: The manifest of the folder, if it has one.
+        self.manifest: Manifest | None = None
         self._lock = ExitStack()
 
     def __enter__(self) -> Self:
@@ -180,13 +180,6 @@ class ResultStore:
     def __exit__(self, *_: object) -> None:
         self._lock.close()
 
-    @property
-    def results(self) -> StoredResults:
-        """The results that `finish` wrote, without reading them again."""
-        if self._results is None:
-            raise NoResults(f"{self.folder} is not finished: call finish first")
-        return self._results
-
     def missing(self, wanted: range) -> list[range]:
         """Return the wanted runs that are stale or not yet on disk."""
         return ranges_of(set(wanted) - self._valid_runs(self.files))
@@ -197,7 +190,7 @@ class ResultStore:
             (self.folder / "manifest.json").unlink(missing_ok=True)
             for path in self._paths():
                 path.unlink()
-        self.files, self._manifest = [], None
+        self.files, self.manifest = [], None
 
     def put(self, runs: range, columns: Columns, provenance: Provenance) -> None:
         """Write some finished replicas to disk; raise if a worker ran other code than the study."""
@@ -220,10 +213,9 @@ class ResultStore:
     def finish(self, wanted: range) -> Columns:
         """Join the wanted runs in columns.npz, write the manifest, and return the columns."""
         columns = assemble(self.study.name, wanted, self.files)
-        files, previous = list(self.files), self._manifest
+        files, previous = list(self.files), self.manifest
         if previous is not None and self._is_finished(previous, wanted):
             self._drop_pending(self.files[0])
-            self._results = StoredResults(self.folder, previous, columns)
             return columns
         known = previous.provenance if previous else ()
         self._keep_unwanted(wanted, known)
@@ -231,7 +223,7 @@ class ResultStore:
         joined = write_sealed(self._columns, columns, header)
         self._stale.pop(self._columns, None)
         starts = [file.header.written_at for file in files if file.header.written_at]
-        self._manifest = Manifest(
+        self.manifest = Manifest(
             experiment=self.study.name,
             found=self.study.found,
             settings=self.study.settings,
@@ -243,9 +235,8 @@ class ResultStore:
             started=min([*starts, *([previous.started] if previous else [])], default=_now()),
             finished=_now(),
         )
-        manifests.write_manifest(self.folder, self._manifest)
+        manifests.write_manifest(self.folder, self.manifest)
         self._drop_pending(joined)
-        self._results = StoredResults(self.folder, self._manifest, columns)
         return columns
 
     def _paths(self) -> list[Path]:
@@ -266,8 +257,8 @@ class ResultStore:
             except Damaged as error:
                 damaged.append((path, str(error)))
         ours = [file for file in files if file.header.key == self.study.key]
-        self._manifest = manifest_of(self.folder, self.study)
-        if self._manifest is None and files and not ours:
+        self.manifest = manifest_of(self.folder, self.study)
+        if self.manifest is None and files and not ours:
             content = "unfinished runs of other settings"
             raise OtherResults(f"{self.folder} holds {content}, {self.study.mismatch_hint()}")
         damaged += [(f.path, f"{f.path} belongs to other settings") for f in files if f not in ours]
@@ -284,7 +275,7 @@ class ResultStore:
 
     def _find_stale(self, now: Provenance) -> None:
         """Find stale runs, log a warning about other code and versions, and drop stale files."""
-        known = self._manifest.provenance if self._manifest else ()
+        known = self.manifest.provenance if self.manifest else ()
         changed, packages = set[str](), set[str]()
         for file in self.files:
             for part in provenance_of_runs(file.runs, [file], known):
@@ -319,7 +310,7 @@ class ResultStore:
         else:
             self.files = [file for file in self.files if self._valid_runs([file])]
             if self._columns not in {file.path for file in self.files}:
-                self._manifest = None
+                self.manifest = None
 
     def _is_finished(self, manifest: Manifest, wanted: range) -> bool:
         """Return whether the folder already holds exactly the wanted runs."""

@@ -22,8 +22,7 @@ from typing import Any, Final, TypeAlias
 from bayescontrol import errors
 from bayescontrol.durable.driver import Driver, ProbabilityCache
 from bayescontrol.durable.events import Created, Decided, Event, Observed, Probabilities
-from bayescontrol.durable.kinds import KINDS
-from bayescontrol.durable.models import as_model
+from bayescontrol.durable.models import KINDS, as_model
 from bayescontrol.durable.plain import short_repr
 from bayescontrol.durable.replay import EventSource, Replayer, chosen_model, read_history
 from bayescontrol.offpolicy.estimators import Guess, RewardEstimate, RewardInterval, guess

@@ -27,7 +27,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray
 from bayescontrol.errors import BayesControlError
 from bayescontrol.statistics import mean_and_error
 
@@ -110,10 +110,10 @@ class Series(LabelledMark):
     bayescontrol.plot.chart.InvalidChart: series 'oracle': x has shape (3,), y (2,)...
     """
 
-    x: npt.NDArray[Any]
-    y: npt.NDArray[Any]
-    low: npt.NDArray[Any] | None = None
-    high: npt.NDArray[Any] | None = None
+    x: AnyArray
+    y: AnyArray
+    low: AnyArray | None = None
+    high: AnyArray | None = None
     kind: Literal["line", "step", "points"] = "line"
     colour: Colour | None = None
     dash: Dash = "solid"
@@ -140,9 +140,7 @@ class Series(LabelledMark):
             require(not low > high, self.place, problem)
 
     @classmethod
-    def of_runs(
-        cls, label: str, x: npt.NDArray[Any], runs: npt.NDArray[Any], **style: Any
-    ) -> "Series":
+    def of_runs(cls, label: str, x: AnyArray, runs: AnyArray, **style: Any) -> "Series":
         """Return the mean over the first axis, the runs, with bounds of ± 2 standard errors.
 
         >>> series = Series.of_runs("share", np.arange(2), np.array([[0, 1], [0, 3]]))
@@ -184,8 +182,8 @@ class Region(LabelledMark):
     'best'
     """
 
-    x: npt.NDArray[Any]
-    y: npt.NDArray[Any]
+    x: AnyArray
+    y: AnyArray
     colour: Colour = "blue"
     shade: float = 0.4
 
@@ -228,7 +226,7 @@ class Heat:
     """
 
     label: str
-    values: npt.NDArray[Any]
+    values: AnyArray
     high: float
     colour: Colour = "blue"
     power: float = 1.0
@@ -292,8 +290,8 @@ class Strokes(LabelledMark):
     'membrane'
     """
 
-    x: npt.NDArray[Any]
-    y: npt.NDArray[Any]
+    x: AnyArray
+    y: AnyArray
     colour: Colour = "ink"
     dash: Dash = "solid"
     width: float = 1.2

@@ -22,15 +22,8 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol.plot.chart import (
-    Colour,
-    Dash,
-    require,
-    require_choices,
-    require_named,
-    require_position,
-    require_share,
-)
+from bayescontrol.plot import chart
+from bayescontrol.plot.chart import Colour, Dash
 
 #: Number of corners of a disc and number of points on a curve.
 _DISC_CORNERS: Final = 48
@@ -69,9 +62,9 @@ class Node:
     description: str = ""
 
     def __post_init__(self) -> None:
-        place = require_named(self, "name")
-        require_position(self.x, self.y, place)
-        require_share(self.shade, place, "shade")
+        place = chart.require_named(self, "name")
+        chart.require_position(self.x, self.y, place)
+        chart.require_share(self.shade, place, "shade")
 
 
 @dataclass(frozen=True)
@@ -98,13 +91,13 @@ class Edge:
     faint: bool = False
 
     def __post_init__(self) -> None:
-        require_choices(self, self.place)
+        chart.require_choices(self, self.place)
         is_valid = 0 < self.probability <= 1 + 1e-9
         expected = "it must be above 0 and at most 1; leave an impossible edge out"
-        require(is_valid, self.place, f"probability is {self.probability}; {expected}")
-        require_share(self.at, self.place, "at")
+        chart.require(is_valid, self.place, f"probability is {self.probability}; {expected}")
+        chart.require_share(self.at, self.place, "at")
         is_finite = self.bend is None or np.isfinite(self.bend)
-        require(is_finite, self.place, f"bend is {self.bend}; it must be finite")
+        chart.require(is_finite, self.place, f"bend is {self.bend}; it must be finite")
 
     @property
     def place(self) -> str:
@@ -136,9 +129,9 @@ class Area:
     named: bool = True
 
     def __post_init__(self) -> None:
-        place = require_named(self, "label")
-        require(self.nodes, place, "it has no nodes; leave it out")
-        require(0 < self.room < np.inf, place, f"room is {self.room}; it must be positive")
+        place = chart.require_named(self, "label")
+        chart.require(self.nodes, place, "it has no nodes; leave it out")
+        chart.require(0 < self.room < np.inf, place, f"room is {self.room}; it must be positive")
 
 
 class Arrow(NamedTuple):
@@ -177,23 +170,23 @@ class Graph:
     radius: float = 0.27
 
     def __post_init__(self) -> None:
-        place = require_named(self, "label")
+        place = chart.require_named(self, "label")
         is_drawable = self.nodes and 0 < self.radius < np.inf
         sizes = f"{len(self.nodes)} nodes of radius {self.radius}"
-        require(is_drawable, place, f"{sizes}; expected a node and a finite, positive radius")
+        chart.require(is_drawable, place, f"{sizes}; expected a node and a finite, positive radius")
         names = [node.name for node in self.nodes]
         repeated = {name for name in names if names.count(name) > 1}
-        require(not repeated, place, f"two nodes are called {min(repeated, default='')!r}")
+        chart.require(not repeated, place, f"two nodes are called {min(repeated, default='')!r}")
         uses = [(edge.place, name) for edge in self.edges for name in (edge.source, edge.target)]
         uses += [(f"area {area.label!r}", name) for area in self.areas for name in area.nodes]
         for owner, name in uses:
-            require(name in names, place, f"{owner}: no node is called {name!r}")
+            chart.require(name in names, place, f"{owner}: no node is called {name!r}")
         for a, b in combinations(self.nodes, 2):
             is_apart = np.hypot(a.x - b.x, a.y - b.y) >= 2 * self.radius
-            require(is_apart, place, f"{a.name!r} and {b.name!r} overlap; move them apart")
+            chart.require(is_apart, place, f"{a.name!r} and {b.name!r} overlap; move them apart")
         for area, hull in zip(self.areas, self.outlines, strict=True):
             for node in self.nodes:
-                require(
+                chart.require(
                     node.name in area.nodes or not contains(hull, (node.x, node.y)),
                     place,
                     f"the outline of area {area.label!r} encloses {node.name!r}, which is not in "

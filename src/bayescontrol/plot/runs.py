@@ -12,10 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import metrics
-from bayescontrol._arrays import FloatArray, IntArray
+from bayescontrol._arrays import AnyArray, FloatArray, IntArray
 from bayescontrol._support.values import distinct_texts
 from bayescontrol.errors import MissingCapability
 from bayescontrol.plot import figures
@@ -39,7 +38,7 @@ _TAILS: Final = np.concatenate([[0.002], np.linspace(0.005, 0.995, 199), [0.998]
 class Record(metrics.Run, Protocol):
     """A `bayescontrol.Record`."""
 
-    probes: dict[str, npt.NDArray[Any]]
+    probes: dict[str, AnyArray]
     mode_names: tuple[str, ...]
     prior: FloatArray | None
 
@@ -234,7 +233,7 @@ def action_shares(record: Record, ax: "Axes | None" = None, window: int | None =
 
 
 def _draw_shares(
-    values: npt.NDArray[Any], name: str, record: Record, ax: "Axes | None",
+    values: AnyArray, name: str, record: Record, ax: "Axes | None",
     window: int | None = None, labels: Sequence[Hashable] | None = None,
 ) -> Plot:  # fmt: skip
     """Draw how often each label, by default each value, occurred among the last steps."""
@@ -273,7 +272,7 @@ def _from_prior(record: Record, values: FloatArray) -> tuple[FloatArray, int]:
     return np.concatenate([record.prior[None], values]), 0
 
 
-def _probe(record: Record, name: str) -> npt.NDArray[Any]:
+def _probe(record: Record, name: str) -> AnyArray:
     if name not in getattr(record, "probes", ()):
         raise MissingCapability(
             f"{record!r} has no column {name!r}: record = interact(..., probes=[{name!r}])"
@@ -287,7 +286,7 @@ def _probe(record: Record, name: str) -> npt.NDArray[Any]:
     return values
 
 
-def _fits(values: npt.NDArray[Any] | None, name: str) -> bool:
+def _fits(values: AnyArray | None, name: str) -> bool:
     """Return whether a column has the shape and type that its plot needs."""
     kinds = {"posterior": (2, "f"), "drawn_mode": (1, "i"), "log_score": (1, "f")}
     return values is not None and (values.ndim, values.dtype.kind) == kinds[name]
@@ -297,12 +296,12 @@ def _mode_names(record: Record, count: int) -> Sequence[str]:
     return record.mode_names if len(record.mode_names) >= count else [f"m{m}" for m in range(count)]
 
 
-def _is_discrete(actions: npt.NDArray[Any]) -> bool:
+def _is_discrete(actions: AnyArray) -> bool:
     return actions.ndim == 1 and actions.dtype.kind in "biuU"
 
 
 def _draw_signal(
-    values: npt.NDArray[Any], title: str, record: Record, ax: "Axes", *, averaged: bool
+    values: AnyArray, title: str, record: Record, ax: "Axes", *, averaged: bool
 ) -> Plot:
     """Draw the values of every step, or their running mean."""
     if averaged:
@@ -323,7 +322,7 @@ def _window(steps: int, window: int | None) -> int:
     return int(window)
 
 
-def _running_mean(values: npt.NDArray[Any], window: int) -> FloatArray:
+def _running_mean(values: AnyArray, window: int) -> FloatArray:
     """Return the mean of the finite values among the last `window`, else NaN."""
     is_finite = np.isfinite(values)
     totals = np.cumsum([np.where(is_finite, values, 0.0), is_finite], axis=1)

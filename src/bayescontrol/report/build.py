@@ -31,13 +31,7 @@ import numpy as np
 from bayescontrol._support.files import create_folder, write_file, writing_to
 from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import FILE_NAME, Claim, ExperimentFailed, Score, failures_of
-from bayescontrol.lab.manifest import (
-    Manifest,
-    Reproduction,
-    Sweep,
-    read_manifest,
-    results_in,
-)
+from bayescontrol.lab.manifest import Manifest, Reproduction, Sweep, read_manifest, results_in
 from bayescontrol.lab.provenance import Provenance, study_sources, versions
 from bayescontrol.lab.runner import Result, score
 from bayescontrol.lab.settings import Point, describe, plain, restore

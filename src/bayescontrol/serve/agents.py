@@ -24,9 +24,8 @@ from bayescontrol import errors
 from bayescontrol.durable.agent import DurableAgent, Explanation, open_agent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.events import Created, Decision, Event, read_events
-from bayescontrol.durable.kinds import KINDS
 from bayescontrol.durable.log import LogStore, require_name
-from bayescontrol.durable.models import Model, as_logged
+from bayescontrol.durable.models import KINDS, Model, as_logged
 from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.access import Limits

@@ -6,7 +6,7 @@
 Situations, actions and observations are any JSON values, in the notation of logs
 (`durable.plain`): a tuple is {"tuple": [1, "b"]}, an array {"array": …}, a dict {"dict": …}.
 
-    "bernoulli-bandit", {"arms": ["red", "blue"]}    ->  a built-in kind, see `durable.kinds`
+    "bernoulli-bandit", {"arms": ["red", "blue"]}    ->  a built-in kind, see `durable.models`
     "mine", {}                                       ->  a model that the server was started with
 
 Errors name the fields and settings, not the code that they reach.
@@ -25,8 +25,7 @@ from msgspec import Meta
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.durable.agent import Explanation
 from bayescontrol.durable.events import Decision
-from bayescontrol.durable.kinds import KINDS, restored_schedule
-from bayescontrol.durable.models import Model, as_model
+from bayescontrol.durable.models import KINDS, Model, as_model, restored_schedule
 from bayescontrol.durable.plain import as_plain, from_plain, same_value
 from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
 from bayescontrol.schedules import Schedule, every_step

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from bayescontrol import errors
-from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import KINDS
 from bayescontrol.errors import BayesControlError
 
 MEDIA_TYPE: Final = "application/problem+json"

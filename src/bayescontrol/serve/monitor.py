@@ -27,7 +27,7 @@ from bayescontrol.durable.agent import DurableAgent
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.events import Decision, Observed
-from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import KINDS
 from bayescontrol.durable.plain import as_plain
 from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.errors import BadSituation, BayesControlError

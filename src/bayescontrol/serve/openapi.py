@@ -18,7 +18,7 @@ from litestar.openapi.plugins import JsonRenderPlugin, SwaggerRenderPlugin
 from litestar.response import File
 
 from bayescontrol._support.description import ModelKind, SettingDoc
-from bayescontrol.durable.kinds import KINDS
+from bayescontrol.durable.models import KINDS
 from bayescontrol.serve import bodies
 from bayescontrol.serve.http_errors import ProblemDetails
 from bayescontrol.serve.middleware import PUBLIC

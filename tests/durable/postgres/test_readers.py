@@ -6,14 +6,7 @@ from typing import Any
 from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import (
-    Act,
-    DurableAgent,
-    Observe,
-    open_agent,
-    open_store,
-    replay,
-)
+from bayescontrol.durable import Act, DurableAgent, Observe, open_agent, open_store, replay
 from bayescontrol.mdp import GibbsMDP
 
 MODEL = BernoulliBandit(["red", "blue"])

@@ -10,16 +10,8 @@ import pytest
 from tests.durable.conformance import ROWS
 from tests.durable.postgres.server import Postgres
 
+from bayescontrol import errors
 from bayescontrol.durable.postgres import LAYOUT, PostgresStore
-from bayescontrol.errors import (
-    DamagedLog,
-    DiskFull,
-    NewerFormat,
-    NotDurable,
-    NotPermitted,
-    StoreBusy,
-    StoreFailed,
-)
 
 
 @pytest.fixture
@@ -54,7 +46,7 @@ def test_a_server_that_does_not_flush_is_refused_unless_durable_is_false(
     url: str, server: Postgres, name: str
 ) -> None:
     with altered(server, f"{name} = off"):
-        with pytest.raises(NotDurable, match=f"{name} = off"):
+        with pytest.raises(errors.NotDurable, match=f"{name} = off"):
             PostgresStore(url)
         PostgresStore(url, durable=False).close()
 
@@ -97,11 +89,11 @@ def test_a_schema_of_another_program_is_not_changed(
     url: str, schema: str, server: Postgres, column: str
 ) -> None:
     server.sql(f"CREATE SCHEMA {schema}", f"CREATE TABLE {schema}.orders (id int)")
-    with pytest.raises(DamagedLog, match="another program"):
+    with pytest.raises(errors.DamagedLog, match="another program"):
         PostgresStore(url)
     server.sql(f"CREATE TABLE {schema}.about ({column} text)")
     server.sql(f"INSERT INTO {schema}.about VALUES ('hello')")
-    with pytest.raises(DamagedLog, match="another program"):
+    with pytest.raises(errors.DamagedLog, match="another program"):
         PostgresStore(url)
     left = server.sql(f"SELECT relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace")
     assert sorted(left) == [("about",), ("orders",)]
@@ -116,7 +108,7 @@ def test_an_empty_schema_is_used(url: str, schema: str, server: Postgres) -> Non
 def test_a_newer_layout_is_refused(url: str, schema: str, server: Postgres) -> None:
     PostgresStore(url).close()
     server.sql(f"UPDATE {schema}.about SET layout = {LAYOUT + 1}")
-    with pytest.raises(NewerFormat, match=f"layout {LAYOUT + 1}"):
+    with pytest.raises(errors.NewerFormat, match=f"layout {LAYOUT + 1}"):
         PostgresStore(url)
 
 
@@ -124,16 +116,16 @@ def test_missing_tables_are_damage(url: str, schema: str, server: Postgres) -> N
     store = PostgresStore(url)
     log = store.log("checkout")
     server.sql(f"DROP TABLE {schema}.events")
-    with pytest.raises(DamagedLog, match="the tables are damaged"):
+    with pytest.raises(errors.DamagedLog, match="the tables are damaged"):
         log.append(ROWS)
     store.close()
-    with pytest.raises(DamagedLog, match="events"):
+    with pytest.raises(errors.DamagedLog, match="events"):
         PostgresStore(url)
 
 
 def test_a_database_without_unicode_is_refused(server: Postgres) -> None:
     server.sql("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
-    with pytest.raises(StoreFailed, match="LATIN1"):
+    with pytest.raises(errors.StoreFailed, match="LATIN1"):
         PostgresStore(server.url(database="latin"))
 
 
@@ -160,7 +152,7 @@ def stranger(server: Postgres) -> Iterator[str]:
 def test_a_role_that_may_not_create_tables_gets_an_error(
     server: Postgres, schema: str, stranger: str
 ) -> None:
-    with pytest.raises(NotPermitted, match="permission denied for database"):
+    with pytest.raises(errors.NotPermitted, match="permission denied for database"):
         PostgresStore(server.url(stranger, schema=schema))
 
 
@@ -168,7 +160,7 @@ def test_a_role_without_read_access_gets_an_error(
     url: str, server: Postgres, schema: str, stranger: str
 ) -> None:
     PostgresStore(url).close()
-    with pytest.raises(NotPermitted, match=f"permission denied for schema {schema}"):
+    with pytest.raises(errors.NotPermitted, match=f"permission denied for schema {schema}"):
         PostgresStore(server.url(stranger, schema=schema))
 
 
@@ -185,7 +177,7 @@ def test_a_role_with_read_access_can_read(
     store = PostgresStore(server.url(stranger, schema=schema))
     log = store.log("checkout")
     assert list(log.read()) == ROWS
-    with pytest.raises(NotPermitted, match="permission denied"):
+    with pytest.raises(errors.NotPermitted, match="permission denied"):
         log.append(ROWS[:1])
     assert log.head() == 6
     store.close()
@@ -196,7 +188,7 @@ def test_a_read_only_database_has_its_own_error(url: str, server: Postgres) -> N
     store.close()
     with altered(server, "default_transaction_read_only = on"):
         store = PostgresStore(url)
-        with pytest.raises(NotPermitted, match="is read-only"):
+        with pytest.raises(errors.NotPermitted, match="is read-only"):
             store.log("checkout").append(ROWS)
         store.close()
 
@@ -207,7 +199,7 @@ def test_a_wrong_password_is_an_error_that_does_not_repeat_it(
 ) -> None:
     server.sql("DROP ROLE IF EXISTS locked", "CREATE ROLE locked LOGIN PASSWORD 'right'")
     url = server.url(f"locked{password}", schema=schema)
-    with pytest.raises(NotPermitted, match="PGPASSWORD") as caught:
+    with pytest.raises(errors.NotPermitted, match="PGPASSWORD") as caught:
         PostgresStore(url)
     assert "wrong-guess" not in str(caught.value)
 
@@ -223,10 +215,11 @@ def test_passwords_are_not_shown(server: Postgres, schema: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "error"), [("53100", DiskFull), ("57014", StoreBusy), ("XX000", StoreFailed)]
+    ("state", "error"),
+    [("53100", errors.DiskFull), ("57014", errors.StoreBusy), ("XX000", errors.StoreFailed)],
 )
 def test_errors_of_the_server_are_typed_and_nothing_is_written(
-    url: str, schema: str, server: Postgres, state: str, error: type[StoreFailed]
+    url: str, schema: str, server: Postgres, state: str, error: type[errors.StoreFailed]
 ) -> None:
     store = PostgresStore(url)
     log = store.log("checkout")
@@ -252,7 +245,7 @@ def test_a_full_server_reports_too_many_connections(server: Postgres, url: str) 
     server.sql("DROP ROLE IF EXISTS few", "CREATE ROLE few SUPERUSER LOGIN")
     server.sql("ALTER DATABASE postgres CONNECTION LIMIT 0", "ALTER ROLE few NOSUPERUSER")
     try:
-        with pytest.raises(StoreFailed, match="too many connections"):
+        with pytest.raises(errors.StoreFailed, match="too many connections"):
             PostgresStore(url.replace("postgres@", "few@"))
     finally:
         server.sql("ALTER DATABASE postgres CONNECTION LIMIT -1")
@@ -270,7 +263,7 @@ def test_a_forked_process_must_open_the_store_again(url: str) -> None:
         status = 1
         try:
             store.names()
-        except StoreBusy:
+        except errors.StoreBusy:
             status = 0
         finally:
             os._exit(status)

@@ -5,7 +5,7 @@ no token. If the stream needs one (401), the page sends it as `Authorization: Be
 the URL. There are two kinds of events:
 
     event: agents       once a second, even if nothing has changed
-    data: [{"name": "checkout", "model": "bernoulli-bandit 2",
+    data: [{"name": "checkout", "model": "bernoulli-bandit 1",
             "decisions": 812, "observations": 790, "pending": 22, "rate_per_s": 40.5,
             "modes": [{"name": "red", "weight": null, "mean": 0.31, "low": 0.27, "high": 0.35}],
             "measure": {"name": "mean reward", "unit": "reward"},
