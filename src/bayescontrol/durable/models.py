@@ -211,8 +211,9 @@ def as_model(problem: Any, schedule: Schedule = every_step) -> Model:
     if kind is None:
         why = why_not_stored(problem)
         raise MissingCapability(
-            f"{problem!r} cannot be stored in a log{why and f' ({why})'}: give it a name with "
-            'named_model("mine", version=1, build=lambda: the agent)'
+            f"{problem!r} cannot be stored in a log{why and f' ({why})'}: pass "
+            'named_model("mine", version=1, build=make_agent) instead, where make_agent() returns '
+            "a new agent"
         )
     settings = problem.settings() | {"schedule": stored_schedule(schedule, kind)}
     return _built_in(kind.name, settings, problem)

@@ -438,12 +438,14 @@ class SqliteFile:
     def close(self) -> None:
         """Close the file and release its lock."""
         with self._lock:
+            # After a fork the child must not close the connection of its parent.
             if self._db is not None and self.process == os.getpid():
                 try:
+                    # Write the -wal file back to the database on closing.
                     self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
                     self._db.close()
                 except apsw.Error:  # the last checkpoint failed; the next opening repeats it
-                    self._db.close(True)
+                    self._db.close(force=True)
             self._db = None
             lock, self._file_lock = self._file_lock, None
             if lock is not None:

@@ -169,7 +169,7 @@ def _local_file(name: str, own_packages: set[str]) -> Path | None:
 
 
 def _find_spec(name: str) -> ModuleSpec | None:
-    """Find a module without importing its parent package, as `importlib.util.find_spec` would."""
+    """Find a module. Unlike `importlib.util.find_spec`, do not import its parent package."""
     if name in sys.modules:
         return getattr(sys.modules[name], "__spec__", None)
     parent, path = name.rpartition(".")[0], None

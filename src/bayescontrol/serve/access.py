@@ -257,7 +257,7 @@ class Quota:
     ...     take(3), quota.used
     ...     take(1)
     Traceback (most recent call last):
-    bayescontrol.serve.http_errors.Refused: more than 3 requests in progress of this caller
+    bayescontrol.serve.http_errors.Refused: this caller has reached its limit of 3 requests ...
     >>> quota.used
     0
     """
@@ -267,6 +267,10 @@ class Quota:
         self.used = 0
         self._by_caller: Counter[object] = Counter()
 
+    def _refused(self, who: str, limit: int) -> Refused:
+        text = f"{who} has reached its limit of {limit} {self._what}: try again later"
+        return Refused("overloaded", text)
+
     @contextmanager
     def using(self, caller: object) -> Iterator[Callable[[int], None]]:
         """Yield a function that takes an amount or raises `Refused`; return all at the end."""
@@ -275,10 +279,10 @@ class Quota:
         def take(amount: int) -> None:
             nonlocal taken
             if self.used + amount > self._limit:
-                raise Refused("overloaded", f"more than {self._limit} {self._what}")
+                raise self._refused("the server", self._limit)
             share = max(math.floor(_SHARE * self._limit), 1)
             if self._by_caller[caller] + amount > share:
-                raise Refused("overloaded", f"more than {share} {self._what} of this caller")
+                raise self._refused("this caller", share)
             taken += amount
             self.used += amount
             self._by_caller[caller] += amount

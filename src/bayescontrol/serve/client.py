@@ -105,7 +105,9 @@ class Client(AbstractContextManager["Client"]):
         self._base = parts.path.rstrip("/")
         self._free: deque[http.client.HTTPConnection] = deque()  # threads may share a deque
         if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
-            raise ValueError(f"timeout={timeout!r} is invalid: give a positive number of seconds")
+            raise ValueError(
+                f"timeout={timeout!r} is invalid: give a positive, finite number of seconds"
+            )
         self.url = url.rstrip("/")
         self.timeout = _TIMEOUT if timeout is None else timeout
         self._connect_timeout = _CONNECT_TIMEOUT if timeout is None else timeout

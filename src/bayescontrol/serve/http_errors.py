@@ -164,11 +164,12 @@ def kind_of(error: BaseException) -> str:
     """
     if isinstance(error, Refused):
         return error.kind
-    for name, kind in ERROR_KINDS.items():
-        if kind.error is not None and isinstance(error, kind.error):
-            return name
+    for kind, description in ERROR_KINDS.items():
+        if description.error is not None and isinstance(error, description.error):
+            return kind
     if isinstance(error, MemoryError):
         return "overloaded"
+    # RecursionError: JSON that is nested too deeply.
     return "bad-request" if isinstance(error, RecursionError) else "internal"
 
 

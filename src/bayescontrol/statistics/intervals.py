@@ -260,8 +260,8 @@ def as_sample(values: ArrayLike, axis: int = 0, least: int = 1) -> FloatArray:
     if not np.isfinite(x).all():
         index = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
         raise InvalidSample(
-            f"value {x[index]} at {index}: a mean needs finite values; leave that run out, "
-            "or count such runs as a proportion"
+            f"the sample holds {x[index]} at index {index}, and a mean needs finite values: leave "
+            "that run out, or report the proportion of such runs"
         )
     return np.moveaxis(x, axis, 0)
 
