@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # type checkers read these lines, Python reads _MODULES
         JointBandit as JointBandit, LogitNormalBandit as LogitNormalBandit,
     )  # fmt: skip
     from bayescontrol.bank.bank import Bank as Bank
-    from bayescontrol.baselines.reference import NaiveMixture as NaiveMixture
+    from bayescontrol.baselines.naive import NaiveMixture as NaiveMixture
     from bayescontrol.beliefs.finite import FiniteBelief as FiniteBelief
     from bayescontrol.beliefs.particles import ParticleBelief as ParticleBelief
     from bayescontrol.beliefs.switching import SwitchingBelief as SwitchingBelief
@@ -75,7 +75,7 @@ _MODULES = {
     "LinearQuadratic": "lqr.problem",
     "LogisticBandit": "bandits.contextual",
     "LogitNormalBandit": "bandits.joint",
-    "NaiveMixture": "baselines.reference",
+    "NaiveMixture": "baselines.naive",
     "PairedMode": "modes",
     "ParametricModes": "finite.parametric",
     "ParticleBelief": "beliefs.particles",

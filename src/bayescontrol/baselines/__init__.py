@@ -26,9 +26,9 @@ from bayescontrol.baselines.linear import (
     ForgettingSystemBelief,
     OptimalController,
 )
+from bayescontrol.baselines.naive import NaiveMixture
 from bayescontrol.baselines.reference import (
     FixedExperts,
-    NaiveMixture,
     OptimalPolicy,
     UniformSystem,
     dithered_mean,

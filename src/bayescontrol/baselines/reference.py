@@ -1,4 +1,4 @@
-"""Reference agents: agents that never learn, the naive mixture, and the oracle of an MDP.
+"""Agents that never learn: uniform, fixed combinations of experts, and the oracle of an MDP.
 
     uniform         Pr(a_t | ao_<t) = 1 / |A|       Pr(o_t | ao_<t a_t) = 1 / |O|
     one expert      u = π_m(x)
@@ -8,15 +8,6 @@
 
 An average of controllers is not a controller for the average plant: two experts that push in
 opposite directions average to no action at all.
-
-The naive Bayesian mixture takes its own actions for evidence:
-
-    w_m(ao_<t a_t)  ∝  P(a_t | m, x) w_m(ao_<t)         and then, as the rule does,
-    w_m(ao_≤t)      ∝  P(o_t | m, x, a_t) w_m(ao_<t a_t)
-
-The mixture minimises the relative entropy D. It draws a mode and takes the action of this mode,
-then treats the action as evidence: the mode predicted it well, so the agent believes in the mode
-more. The agent deludes itself.
 
 The oracle knows the MDP and plays its optimal policy:
 
@@ -38,29 +29,8 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.mdp.planning import Plan, policy_iteration
 from bayescontrol.mdp.table import MDP, MDPEnvironment, advance, read_step, step_record
 from bayescontrol.record import Record
-from bayescontrol.rule import A, ControlRule, M, O, X
+from bayescontrol.rule import A, O
 from bayescontrol.seeding import Stream, StreamLike, require_stream
-
-
-class NaiveMixture(ControlRule[M, X, A, O]):
-    """The control rule without the hat: P(m | ao_<t a_t) instead of P(m | âo_<t â_t).
-
-    Example: each of two experts believes that the prize is in its box, and picks this box. After
-    picking a box, the naive agent is certain that the prize is in it.
-
-    >>> from bayescontrol import DiscreteMode, FiniteBelief, Stream
-    >>> def expert(box):
-    ...     return DiscreteMode(lambda x: {box: 1.0}, lambda x, a: {a == box: 1.0})
-    >>> agent = NaiveMixture(FiniteBelief([expert("left"), expert("right")]))
-    >>> agent.act(Stream(0)) in ("left", "right"), sorted(agent.belief.posterior().tolist())
-    (True, [0.0, 1.0])
-    """
-
-    format_name: ClassVar[str] = "NaiveMixture"
-
-    def issue(self, a: A) -> None:
-        """P(m | ao_<t a_t) ∝ P(a_t | m, x) P(m | ao_<t): condition on the agent's own action."""
-        self.witness(self.x, a)
 
 
 class UniformSystem(Generic[A, O]):
