@@ -176,9 +176,12 @@ def test_both_loops_stop_at_the_same_impossible_observation() -> None:
 
 
 def test_a_user_can_declare_a_loop() -> None:
-    class World:
-        def respond(self, a: int, rng: object) -> int:
+    class Agent:
+        def act(self, rng: object) -> int:
             return 0
+
+        def observe(self, a: int, o: int) -> None:
+            pass
 
         @staticmethod
         def fused_loop(agent: Any, environment: Any) -> Any:
@@ -187,6 +190,6 @@ def test_a_user_can_declare_a_loop() -> None:
     def loop(agent: Any, world: Any, steps: int, p: Stream, q: Stream) -> Record:
         return Record([7] * steps, [7] * steps)
 
-    agent = MODES.agent()
-    assert list(interact(agent, World(), 2, seed=0)) == [(7, 7), (7, 7)]
-    assert list(interact(agent, World(), 1, probes=LOOK, seed=0)) != [(7, 7)]
+    world = MODES.environment(0)
+    assert list(interact(Agent(), world, 2, seed=0)) == [(7, 7), (7, 7)]
+    assert list(interact(Agent(), world, 1, probes=LOOK, seed=0)) != [(7, 7)]

@@ -127,5 +127,5 @@ def test_an_invalid_bias_is_refused() -> None:
 def test_the_truth_may_be_given_by_the_names_of_the_arms() -> None:
     bandit = BernoulliBandit(["red", "blue"])
     assert bandit.environment({"blue": 0.7, "red": 0.2}).means().tolist() == [0.2, 0.7]
-    with pytest.raises(UnknownArm, match="the arms are"):
+    with pytest.raises(UnknownArm, match=r"for the arms \[.*give one for each of"):
         bandit.environment({"blue": 0.7, "green": 0.2})

@@ -15,7 +15,7 @@ from tests.durable.power import Acknowledged, Recorder, Sync, SyncFolder, disk_a
 
 from bayescontrol import BernoulliBandit
 from bayescontrol._support import files
-from bayescontrol.durable import Decided, Observed, open_agent, replay, sqlite_file
+from bayescontrol.durable import Decided, Observed, open_agent, replay
 from bayescontrol.durable.sqlite import SqliteStore
 
 SHOP = BernoulliBandit(["red", "blue"])
@@ -33,7 +33,7 @@ def recorded(folder: Path, durable: bool = True) -> list[Any]:
         journal.append(SyncFolder())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite_file, "flush_folder", flush_and_record)
+        patch.setattr(files, "flush_folder", flush_and_record)
         _live(folder, durable, journal)
     return journal
 

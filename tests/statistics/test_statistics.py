@@ -69,7 +69,7 @@ def test_the_mean_of_nothing_is_refused(values: object) -> None:
 
 
 def test_a_value_that_is_not_finite_is_reported_with_its_position() -> None:
-    with pytest.raises(InvalidSample, match=r"inf at \(1, 0\)"):
+    with pytest.raises(InvalidSample, match=r"inf at index \(1, 0\)"):
         mean_interval([[1.0, 2.0], [np.inf, 3.0]])
 
 

@@ -47,7 +47,7 @@ class InvalidSample(BayesControlError, ValueError):
 
     >>> mean_interval([1.0, float("nan")])
     Traceback (most recent call last):
-    bayescontrol.statistics.intervals.InvalidSample: value nan at (1,): ...
+    bayescontrol.statistics.intervals.InvalidSample: the sample holds nan at index (1,), ...
     """
 
 
