@@ -59,12 +59,12 @@ class _Counts(Field):
         arrays |= zip(owner.columns, self.value(owner).copy(), strict=True)
 
     def read(self, owner: Any, arrays: Arrays) -> FloatArray:
-        """Return the counts, if they are possible."""
+        """Return the saved counts; raise if no observations can give them."""
         shape = self.value(owner).shape[1:]
         columns = [checked_array(arrays, name, np.float64, shape) for name in owner.columns]
         counts = np.array(columns)
         if not owner._are_valid(counts):
-            raise damaged(f"the counts are {counts.tolist()}")
+            raise damaged(f"no observations can give the counts {counts.tolist()}")
         return counts
 
 

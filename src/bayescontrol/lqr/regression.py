@@ -279,7 +279,7 @@ class CostBelief(Saved):
             raise InvalidPrior(f"CostBelief({n}, {m}): it needs at least one state and one input")
         for name, value in (("noise", noise), ("mean", mean), ("deviation", deviation)):
             if not 1e-50 < value < 1e50:
-                raise InvalidPrior(f"{name}={value!r}: it must be a positive number")
+                raise InvalidPrior(f"{name}={value!r}: it must be between 1e-50 and 1e50")
         self.n, self.m, self.noise = n, m, float(noise)
         mu = np.concatenate([mean * np.eye(k)[np.triu_indices(k)] for k in (n, m)])
         self._fit = Regressions(np.eye(len(mu))[None] / deviation, mu[None] / deviation)
