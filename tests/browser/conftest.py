@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.browser.live_stub import Stub
+from tests.limits import TIMEOUT
 
+expect.set_options(timeout=1000 * TIMEOUT)
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _ARGUMENTS: Final = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -76,7 +78,7 @@ def visit(chromium: Browser) -> Iterator[Open]:
         context = chromium.new_context(viewport=size, has_touch=phone, is_mobile=phone, **more)
         contexts.append(context)
         visited = Visit(context.new_page())
-        visited.page.set_default_timeout(10_000)
+        visited.page.set_default_timeout(1000 * TIMEOUT)
         visited.page.on("console", lambda message: visited.messages.append(message.text))
         visited.page.on("pageerror", lambda error: visited.messages.append(str(error)))
         visited.page.on("request", lambda request: visited.requests.append(request.url))

@@ -24,12 +24,12 @@ def test_the_page_describes_the_models_and_sends_their_examples(
         create = page.locator("#operations-agents-create")
         create.locator(".opblock-summary-control").click()
         headings = create.locator(".opblock-description h3")
-        expect(headings).to_have_text(list(KINDS), timeout=60_000)
+        expect(headings).to_have_text(list(KINDS))
         create.get_by_role("button", name="Try it out").click()
         create.locator(".examples-select-element").select_option("gaussian-bandit")
         create.get_by_role("button", name="Execute").click()
         expect(create.locator(".live-responses-table .response-col_status")).to_have_text(
-            ["Code", "201"], timeout=60_000
+            ["Code", "201"]
         )
         expect(create.locator(".curl")).to_contain_text(f"{server.url}/v1/agents")
         assert width_of(page) == [width, width]

@@ -8,9 +8,6 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.conftest import Open
 from tests.browser.live_stub import facts, figure, marks
-from tests.limits import TIMEOUT
-
-_MILLISECONDS = 1000 * TIMEOUT
 
 
 @pytest.fixture
@@ -29,7 +26,7 @@ def demo() -> Iterator[str]:
 def require_drawn(page: Page, **kinds: str) -> None:
     for title, kind in kinds.items():
         drawn = marks(page, title.replace("_", " "), kind).first
-        expect(drawn).to_be_visible(timeout=_MILLISECONDS)
+        expect(drawn).to_be_visible()
 
 
 def test_the_page_shows_real_traffic_and_the_alarm_of_the_broken_lever(
@@ -38,7 +35,7 @@ def test_the_page_shows_real_traffic_and_the_alarm_of_the_broken_lever(
     """The lever is pulled fifty times before it breaks; the alarm fails with probability < 3e-3."""
     visited = visit(demo)
     page = visited.page
-    expect(page.locator("#agents button")).to_have_count(2, timeout=_MILLISECONDS)
+    expect(page.locator("#agents button")).to_have_count(2)
     page.get_by_role("button", name="checkout").click()
     require_drawn(page, Surprise="path.line", Regret="path.line")
     before, now = facts(page), facts(page)
@@ -50,7 +47,7 @@ def test_the_page_shows_real_traffic_and_the_alarm_of_the_broken_lever(
     require_drawn(page, Posterior_now="circle.dot", Action_probabilities_now="rect.bar",
                   Decisions_per_second="path.line")  # fmt: skip
     alert = page.get_by_role("alert")
-    expect(alert).to_have_text("dispenser: no mode fits what is observed.", timeout=_MILLISECONDS)
+    expect(alert).to_have_text("dispenser: no mode fits what is observed.")
     page.get_by_role("button", name="dispenser").click()
     expect(page.locator("#agent h2")).to_have_text("dispenser")
     assert facts(page)["no mode fits"] == "ALARM"
