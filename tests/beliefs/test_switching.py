@@ -157,7 +157,7 @@ def test_order_dependent_beliefs_cannot_be_merged(make: Any) -> None:
 )
 def test_a_state_with_another_change_rate_is_refused(mine: Any, other: Any) -> None:
     before = mine.posterior()
-    with pytest.raises(IncompatibleState, match=r"saved with (hazard|forgetting)|lacks the arrays"):
+    with pytest.raises(IncompatibleState, match=r"saved with (hazard|forgetting)|lacks the array"):
         mine.load(after_events(other).save())
     assert np.array_equal(mine.posterior(), before)
 

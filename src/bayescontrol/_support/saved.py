@@ -34,14 +34,25 @@ def damaged(text: object) -> IncompatibleState:
     return IncompatibleState(f"the saved state is damaged: {text}")
 
 
+class SavedArrays(dict[str, AnyArray]):
+    """What `save` returned, to be read: a missing array raises `IncompatibleState`."""
+
+    def __init__(self, arrays: object) -> None:
+        if not isinstance(arrays, Mapping):
+            raise IncompatibleState(
+                f"the saved state {arrays!r} is not a mapping of arrays as returned by `save`"
+            )
+        super().__init__(arrays)
+
+    def __missing__(self, name: str) -> AnyArray:
+        raise IncompatibleState(f"the saved state lacks the array {name!r}")
+
+
 def require_arrays(arrays: object, names: Iterable[str]) -> None:
     """Raise `IncompatibleState` unless `arrays` is a mapping with these names, as from `save`."""
-    if not isinstance(arrays, Mapping):
-        raise IncompatibleState(
-            f"the saved state {arrays!r} is not a mapping of arrays as returned by `save`"
-        )
-    if missing := set(names) - arrays.keys():
-        raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+    saved = SavedArrays(arrays)
+    for name in names:
+        saved[name]
 
 
 def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
@@ -70,30 +81,22 @@ class Field:
     nested = False
     #: Whether the value is loaded by the object in `source` itself.
     in_place = False
-    #: Whether the saved arrays must have `name`; parts check their names themselves.
-    required = True
 
     def __init__(self, name: str, source: Source | None = None) -> None:
         self.name, self.source = name, name if source is None else source
 
     @property
     def key(self) -> str:
-        """The name of the loaded value: the attribute, or else the last part of `name`."""
-        derived = self.name.rstrip("/").rpartition("/")[2]
-        return self.source if isinstance(self.source, str) else derived
+        """The attribute, or else the last part of `name`.
 
-    @property
-    def id(self) -> str:
-        """The attribute, or else the name: a subclass replaces a field with the same id."""
-        return self.source if isinstance(self.source, str) else self.name
+        `load` stores the value under this name. A subclass replaces a field with the same key.
+        """
+        last_part = self.name.rstrip("/").rpartition("/")[2]
+        return self.source if isinstance(self.source, str) else last_part
 
     def value(self, owner: Any) -> Any:
         """Return the value that the object has now."""
         return getattr(owner, self.source) if isinstance(self.source, str) else self.source(owner)
-
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the names that the saved arrays must have."""
-        return (self.name,) if self.required else ()
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the named arrays of this field."""
@@ -141,10 +144,6 @@ class Fixed(Field):
 class FixedPart(Field):
     """Another object whose saved arrays must all be the same; `name` is their prefix."""
 
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the names of all arrays of the part."""
-        return tuple(with_prefix(self.name, self.value(owner).save()))
-
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the arrays of the part."""
         arrays |= with_prefix(self.name, self.value(owner).save())
@@ -181,10 +180,6 @@ class Array(Field):
         super().__init__(name, source)
         self.shape, self.finite = shape, finite
         self.copied = not shared and isinstance(self.source, str)
-
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the name, unless the value is None."""
-        return () if self.value(owner) is None else (self.name,)
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add a copy of the array."""
@@ -285,7 +280,6 @@ class Part(Field):
     """
 
     copied = True
-    required = False
 
     def __init__(
         self,
@@ -321,7 +315,6 @@ class Parts(Field):
     """A list of parts; the prefix of part i is `name`, i and a slash."""
 
     copied = nested = True
-    required = False
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the arrays of all parts."""
@@ -380,7 +373,7 @@ class _Plan:
     def __init__(self, kind: type) -> None:
         found: dict[str, Field] = {}
         for base in reversed(kind.__mro__):
-            found |= {field.id: field for field in vars(base).get("saved_fields", ())}
+            found |= {field.key: field for field in vars(base).get("saved_fields", ())}
         self.fields = fields = list(found.values())
         self.nested = [field.key for field in fields if field.nested]
         self.caches = [field for field in fields if isinstance(field, Cache)]
@@ -393,12 +386,7 @@ class _Plan:
         self.derived |= {field.key for field in self.read if isinstance(field, Fixed)}
 
 
-_plan_of: Callable[[type], _Plan] = cache(_Plan)
-
-
-def fields_of(kind: type) -> list[Field]:
-    """Return the fields of a class and its bases."""
-    return _plan_of(kind).fields
+plan_of: Callable[[type], _Plan] = cache(_Plan)
 
 
 class Saved:
@@ -424,7 +412,7 @@ class Saved:
     def save(self) -> Arrays:
         """Return the state as named arrays; `load` restores it bit for bit."""
         arrays: Arrays = {}
-        for field in _plan_of(type(self)).saved:
+        for field in plan_of(type(self)).saved:
             field.save(self, arrays)
         return arrays
 
@@ -433,9 +421,7 @@ class Saved:
 
         Another state raises IncompatibleState and changes nothing.
         """
-        plan = _plan_of(type(self))
-        require_arrays(arrays, (name for field in plan.read for name in field.names(self)))
-        new = SimpleNamespace()
+        plan, arrays, new = plan_of(type(self)), SavedArrays(arrays), SimpleNamespace()
         try:
             for field in plan.read:
                 setattr(new, field.key, field.read(self, arrays))
@@ -459,7 +445,7 @@ class Saved:
 
     def copy(self) -> Self:
         """Return an independent copy; what never changes is shared."""
-        plan = _plan_of(type(self))
+        plan = plan_of(type(self))
         for field in plan.in_place:
             if not hasattr(part := field.value(self), "copy"):
                 raise MissingCapability(f"{part!r} cannot be copied: it has no copy()")
@@ -491,5 +477,5 @@ class Saved:
 
     def __getstate__(self) -> dict[str, object]:
         """Return the attributes for pickle and deepcopy, without caches."""
-        fresh = {field.name: field.make(self) for field in _plan_of(type(self)).caches}
+        fresh = {field.name: field.make(self) for field in plan_of(type(self)).caches}
         return {**self.__dict__, **fresh}

@@ -350,10 +350,6 @@ class _History(Field):
 
     copied = True
 
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the names of the columns."""
-        return tuple(_HISTORY)
-
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the columns."""
         history = self.value(owner)
