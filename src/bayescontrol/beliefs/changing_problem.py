@@ -11,6 +11,7 @@ from copy import deepcopy
 from operator import index
 from typing import Any, ClassVar, Final
 
+from bayescontrol._arrays import require_between
 from bayescontrol._support.description import ModelKind, SettingDoc, kind_of
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability, counted
 from bayescontrol.record import Record
@@ -166,19 +167,11 @@ class Changing:
         """
         if not hasattr(self.problem, "draw"):
             raise MissingCapability(f"{self.problem!r} has no prior worlds: use environment(…)")
-        if not 0.0 <= rate <= 1.0:
-            raise InvalidTable(f"rate={rate}: expected a probability")
+        require_between("rate", rate, 0.0, 1.0, error=InvalidTable)
         stream = as_stream(seed)
         times = [0, *(t for t in range(1, steps) if stream.uniform() < rate)]
         worlds = {t: self.problem.draw(stream, *arguments, **options) for t in times}
         return ChangingEnvironment(worlds)
-
-    def changing(self, **options: object) -> "Changing":
-        """Raise MissingCapability: the problem changes already."""
-        raise MissingCapability(
-            f"{self!r} changes already: pass all options, such as hazards and window, to its "
-            "first changing(...)"
-        )
 
     def settings(self) -> dict[str, Any]:
         """Return the kind and the settings of the static problem, and the options."""

@@ -14,13 +14,12 @@ fading is a heuristic without a model of change. Both depend on the order of eve
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from numbers import Real
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers, require_between
 from bayescontrol._mode_queries import NOT_GIVEN, has
 from bayescontrol._support.priors import TOLERANCE, as_prior
 from bayescontrol._support.saved import Array, Fixed, damaged, declare
@@ -274,9 +273,9 @@ class FadingBelief(_Changing[M]):
         on_impossible: OnImpossible = "raise",
     ) -> None:
         super().__init__(modes, prior, on_impossible=on_impossible)
-        if not (_is_number(forgetting) and 0.0 < forgetting <= 1.0):
-            raise InvalidTable(f"forgetting={forgetting!r}: expected a number in (0, 1]")
-        self._lam = float(forgetting)
+        self._lam = require_between(
+            "forgetting", forgetting, 0.0, 1.0, ends="(]", error=InvalidTable
+        )
 
     def _predict(self, current: Weights) -> Weights:
         # Logarithms cover the range of the exponents; their rounding errors fade with λ < 1.
@@ -315,10 +314,6 @@ def _are_equal(s: Any, t: Any) -> bool:
     if isinstance(s, tuple | list) and isinstance(t, tuple | list):
         return len(s) == len(t) and all(map(_are_equal, s, t))
     return bool(s == t)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real)
 
 
 def _transition_table(transition: ArrayLike, n: int) -> FloatArray:
