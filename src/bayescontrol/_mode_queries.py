@@ -498,11 +498,9 @@ class ModeArrayQueries(_Queries, Generic[M]):
 
     def mode(self, m: int) -> M:
         """Mode m, bound to its private state if it has one."""
-        if not self.states:
-            return self.modes[m]
-        if m not in self._bound:
+        if self.states and m not in self._bound:
             self._bound[m] = BoundMode(self.modes[m], _Rows(self.states), m)
-        mode: M = self._bound[m]
+        mode: M = self._bound[m] if self.states else self.modes[m]
         return mode
 
     def _situation(self, x: Any) -> Any:

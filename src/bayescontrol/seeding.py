@@ -97,6 +97,7 @@ class Stream:
         codes = [zlib.crc32(role.encode()) for role in roles]
         if _KERNELS not in sys.modules:  # do not load Numba before the first draw
             return [cls(np.random.SeedSequence(seed, spawn_key=(run, code))) for code in codes]
+        # SeedSequence mixes four words of the seed, one or two of the run, and that of the role.
         words = [seed & WORD, seed >> 32 & WORD, seed >> 64 & WORD, seed >> 96]
         words += [run] if run <= WORD else [run & WORD, run >> 32]
         entropy = np.array([*words, 0], np.uint64)

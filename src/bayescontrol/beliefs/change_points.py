@@ -61,7 +61,11 @@ K = TypeVar("K")
 
 
 class Segments(Saved):
-    """The static beliefs of all starts: each learns from the start of its segment."""
+    """The static beliefs of all starts: each learns from the start of its segment.
+
+    Every start that is kept has a place: its index in the arrays of `State`. A new start takes a
+    free place, or that of the start that is dropped.
+    """
 
     saved_fields = declare(
         Copied("_beliefs", nested=True),

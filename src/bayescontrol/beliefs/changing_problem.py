@@ -5,7 +5,6 @@
 `problem.changing()` returns a `Changing`: the same problem with a belief that follows changes.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from operator import index
@@ -74,13 +73,12 @@ class ChangingEnvironment:
 
     def parts(self, steps: int) -> Iterator[tuple[Any, int]]:
         """Yield each world of the next `steps` steps, and for how many steps it lasts."""
-        last, times = self.t + steps, list(self.worlds)
+        last = self.t + steps
         while self.t < last:
             self._enter_step()
-            k = bisect_right(times, self.t)
-            n = min(times[k] if k < len(times) else last, last) - self.t
-            yield self.world, n
-            self.t += n
+            end = min([last, *(t for t in self.worlds if t > self.t)])
+            yield self.world, end - self.t
+            self.t = end
 
     def __repr__(self) -> str:
         return f"ChangingEnvironment({self.world!r}, {len(self.worlds)} worlds, step {self.t})"

@@ -300,7 +300,8 @@ class FiniteBelief(Saved, Generic[M]):
     @property
     def modes(self) -> Modes[M]:
         """The modes as they were given."""
-        return self._hypotheses.modes
+        modes: Modes[M] = self._hypotheses.modes
+        return modes
 
     @property
     def impossible(self) -> int:
@@ -336,8 +337,8 @@ class FiniteBelief(Saved, Generic[M]):
         """
         names = [self.name(m) for m in range(len(self))]
         count = Counter(names)
-        numbered = [f"{s} (m{m})" for m, s in enumerate(names)]
-        distinct = [a if count[a] == 1 else b for a, b in zip(names, numbered, strict=True)]
+        numbered = [f"{name} (m{m})" for m, name in enumerate(names)]
+        distinct = [name if count[name] == 1 else numbered[m] for m, name in enumerate(names)]
         return distinct if len(set(distinct)) == len(distinct) else numbered
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:

@@ -253,14 +253,14 @@ def _build_modes(
     """
     situations = tuple(moves)
     actions = tuple(moves[situations[0]])
-    place = {x: i for i, x in enumerate(situations)}
+    number = {x: i for i, x in enumerate(situations)}
 
     def action_probabilities(policy: ModePolicy, x: str) -> list[float]:
         choice = policy(x) if callable(policy) else policy
         return [choice.get(a, 0.0) if isinstance(choice, Mapping) else a == choice for a in actions]
 
     def next_situations(move: str | tuple[str, str]) -> list[int]:
-        return [place[y] for y in ((move, move) if isinstance(move, str) else move)]
+        return [number[y] for y in ((move, move) if isinstance(move, str) else move)]
 
     def pay_probabilities(expect: Expectation, x: str) -> list[float]:
         return [expect(x) if callable(expect) else expect] * len(actions)

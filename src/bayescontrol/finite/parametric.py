@@ -25,6 +25,7 @@ from bayescontrol.errors import (
     MissingCapability,
     NotCompilable,
     UnknownMode,
+    counted,
 )
 from bayescontrol.finite.tabular import ClassMode, ModeClass, finish_loop
 from bayescontrol.record import Record
@@ -237,7 +238,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         shape = " × ".join(map(str, self.theta.shape[1:])) or "1"
         suffix = "" if self.compiled else ", not compiled"
         return (
-            f"ParametricModes({len(self)} mode{'s' * (len(self) != 1)} of {shape} "
+            f"ParametricModes({counted(len(self), 'mode')} of {shape} "
             f"parameter{'s' * (shape != '1')}: {', '.join(sorted(self._used_functions()))}{suffix})"
         )
 

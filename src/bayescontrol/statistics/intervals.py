@@ -56,7 +56,7 @@ class NoData(InvalidSample):
 
     >>> mean_and_error([])
     Traceback (most recent call last):
-    bayescontrol.statistics.intervals.NoData: values have shape (0,): expected at least 1 run ...
+    bayescontrol.statistics.intervals.NoData: values have shape (0,): expected at least 1 run, ...
     """
 
 
