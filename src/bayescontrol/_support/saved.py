@@ -124,27 +124,33 @@ class Fixed(Field):
         self.setting = self.setting or self.name.rpartition("/")[2]
 
     def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the setting: arrays, numbers and texts as they are, other values as text."""
-        arrays[self.name] = self._packed(self.value(owner))
-
-    def _packed(self, value: object) -> AnyArray:
-        if isinstance(value, str | float | int | np.ndarray):
-            return np.array(value)
-        return pack(value, f"the setting {self.setting}")
+        """Add the setting."""
+        arrays[self.name] = _pack_setting(self.setting, self.value(owner))
 
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Raise IncompatibleState, with both values, unless the setting is the same."""
-        value, saved = self.value(owner), np.asarray(arrays[self.name])
-        mine = self._packed(value)
-        same = saved.dtype.kind == mine.dtype.kind and np.array_equal(saved, mine)
-        if not same and isinstance(value, dict | list | tuple):  # dicts may differ in order
-            same = saved.dtype.kind == "U" and unpack(saved) == value
-        if not same:
-            raise IncompatibleState(
-                f"saved with {self.setting} {_shown(saved)}, this {type(owner).__name__} has "
-                f"{self.setting} {_shown(mine)}: create it with the same `{self.setting}`"
-            )
-        return value
+        _require_same(owner, self.setting, self.value(owner), arrays[self.name])
+        return self.value(owner)
+
+
+def _pack_setting(setting: str, value: object) -> AnyArray:
+    """Return arrays, numbers and texts as they are, other values as text."""
+    if isinstance(value, str | float | int | np.ndarray):
+        return np.array(value)
+    return pack(value, f"the setting {setting}")
+
+
+def _require_same(owner: Any, setting: str, value: Any, saved_array: AnyArray) -> None:
+    """Raise IncompatibleState unless `value`, which the owner has, is equal to the saved one."""
+    saved, mine = np.asarray(saved_array), _pack_setting(setting, value)
+    same = saved.dtype.kind == mine.dtype.kind and np.array_equal(saved, mine)
+    if not same and isinstance(value, dict | list | tuple):  # dicts may differ in order
+        same = saved.dtype.kind == "U" and unpack(saved) == value
+    if not same:
+        raise IncompatibleState(
+            f"saved with {setting} {_shown(saved)}, this {type(owner).__name__} has "
+            f"{setting} {_shown(mine)}: create it with the same `{setting}`"
+        )
 
 
 class FixedPart(Field):
@@ -157,7 +163,7 @@ class FixedPart(Field):
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Raise IncompatibleState, with both values, unless the part is the same."""
         for name, mine in self.value(owner).save().items():
-            Fixed(self.name + name, lambda _, mine=mine: mine).read(owner, arrays)
+            _require_same(owner, name, mine, arrays[self.name + name])
         return self.value(owner)
 
 
