@@ -177,15 +177,6 @@ def test_choice_returns_the_option_itself_and_uses_the_weights() -> None:
     assert set(rng.choice([10, 20, 30], p=[0, 1, 1], size=100).tolist()) == {20, 30}
 
 
-def test_shuffle_keeps_the_items_and_moves_them() -> None:
-    rng, items = agent(), list(range(50))
-    rng.shuffle(items)
-    assert sorted(items) == list(range(50)) != items
-    array = np.arange(50)
-    agent().shuffle(array)  # type: ignore[arg-type]
-    assert array.tolist() == items
-
-
 # -- one seed, many streams ----------------------------------------------------------------
 
 

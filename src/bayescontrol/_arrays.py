@@ -72,7 +72,7 @@ def require_between(
     is_above = number > low or (ends[0] == "[" and number == low)
     is_below = number < high or (ends[1] == "]" and number == high)
     if not (is_above and is_below):
-        raise error(f"{name}={value!r}: expected a number in {ends[0]}{low}, {high}{ends[1]}")
+        raise error(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
     return number
 
 

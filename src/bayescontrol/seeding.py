@@ -12,7 +12,7 @@ compiled loop that gets `stream.state` draws the same numbers as the methods.
 import math
 import sys
 import zlib
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -283,10 +283,6 @@ class Stream:
         out = np.empty(as_integer("n", n, 0, end=INT64), dtype=np.int64)
         kernels.random.permutation(self.state, out)
         return out
-
-    def shuffle(self, items: MutableSequence[Any]) -> None:
-        """Put the items in uniformly random order, in place."""
-        items[:] = [items[i] for i in self.permutation(len(items))]
 
     def generator(self) -> "np.random.Generator":
         """Return a NumPy Generator seeded with the next four words; each call returns a new one."""

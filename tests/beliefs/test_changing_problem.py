@@ -95,7 +95,7 @@ def test_bad_worlds_are_refused() -> None:
     interact(BANDIT.agent(), used, 3, seed=0)
     with pytest.raises(BadEvidence, match="answered 6 steps, the record has 3"):
         metrics.regret(record, used)
-    with pytest.raises(InvalidTable, match=r"rate=2\.0: expected a number"):
+    with pytest.raises(InvalidTable, match=r"rate=2\.0: it must be in"):
         BANDIT.changing().draw(0, rate=2.0, steps=5)
     plant = LinearQuadratic([[1.0]], [[1.0]]).changing()
     with pytest.raises(MissingCapability, match="environment"):
