@@ -531,8 +531,8 @@ class ModeArrayQueries(_Queries, Generic[M]):
         mine, saved = np.asarray(self.states[m]), np.asarray(state)
         if saved.shape != mine.shape or saved.dtype != mine.dtype:
             raise IncompatibleState(
-                f"the saved private states are {saved.dtype}{list(saved.shape)}: expected "
-                f"{mine.dtype}{list(mine.shape)}"
+                f"the saved private states are {saved.dtype} of shape {saved.shape}: expected "
+                f"{mine.dtype} of shape {mine.shape}"
             )
 
     def query_each(self, capability: type, query: Callable[[Any], Any]) -> Any:

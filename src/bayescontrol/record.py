@@ -114,9 +114,7 @@ def as_probes(probes: Mapping[str, Probe] | Iterable[str]) -> dict[str, Probe]:
 @lru_cache
 def _row_factory(names: tuple[str, ...]) -> Callable[[Any], Any]:
     """Return a function that makes a named tuple from a row."""
-    kind: Any = namedtuple("Row", names)  # type: ignore[misc]
-    make: Callable[[Any], Any] = kind._make
-    return make
+    return namedtuple("Row", names)._make  # type: ignore[misc]
 
 
 class Record:

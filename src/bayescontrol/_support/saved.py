@@ -361,9 +361,9 @@ def declare(*fields: Field) -> tuple[Field, ...]:
 class _Plan:
     """The fields of a class, sorted by what is done with them."""
 
-    def __init__(self, kind: type) -> None:
+    def __init__(self, cls: type) -> None:
         found: dict[str, Field] = {}
-        for base in reversed(kind.__mro__):
+        for base in reversed(cls.__mro__):
             found |= {field.key: field for field in vars(base).get("saved_fields", ())}
         self.fields = fields = list(found.values())
         self.nested = [field.key for field in fields if field.nested]

@@ -295,17 +295,17 @@ def _as_situation(x: Any) -> Situation:
     return as_numbers(x, f"situation {x!r}", BadEvidence)
 
 
-def _convert(kind: type, value: Any, what: str) -> Any:
-    """Convert the value to `kind`, for which the functions are compiled, or raise BadEvidence."""
+def _convert(number_type: type, value: Any, what: str) -> Any:
+    """Convert the value to int or float, as the functions are compiled, or raise BadEvidence."""
     try:
-        if kind is float and not isinstance(value, str):
+        if number_type is float and not isinstance(value, str):
             return float(value)
         number = int(value) if isinstance(value, bool | np.bool_) else index(value)
         if -INT64 <= number < INT64:
             return number
     except (TypeError, ValueError):
         pass
-    expected = "one number" if kind is float else "one whole number of 64 bits"
+    expected = "one number" if number_type is float else "one whole number of 64 bits"
     raise BadEvidence(
         f"{what} {value!r}: it must be {expected}, the type for which the functions are compiled"
     )
@@ -339,8 +339,8 @@ def _run_compiled(
     """Run the compiled loop; `step[0]` is set to the current step, for `_run`."""
     modes = environment.modes
     code: Any = modes.code
-    kinds = np.int64, code.action, code.observation
-    columns = kernels.tabular.Columns(*(np.empty(steps, kind) for kind in kinds))
+    types = np.int64, code.action, code.observation
+    columns = kernels.tabular.Columns(*(np.empty(steps, dtype) for dtype in types))
     done, drawn_in, x, environment.x = code.loop(
         agent.belief.weight_arrays(), modes.theta, environment.theta, copy(agent.x),
         copy(environment.x), kernels.random.Streams(p.state, q.state), columns, step,
