@@ -114,7 +114,9 @@ def as_probes(probes: Mapping[str, Probe] | Iterable[str]) -> dict[str, Probe]:
 @lru_cache
 def _row_factory(names: tuple[str, ...]) -> Callable[[Any], Any]:
     """Return a function that makes a named tuple from a row."""
-    return namedtuple("Row", names)._make  # type: ignore[misc]
+    row_type: Any = namedtuple("Row", names)  # type: ignore[misc]
+    make: Callable[[Any], Any] = row_type._make
+    return make
 
 
 class Record:
