@@ -137,25 +137,22 @@ def test_an_invalid_call_exits_with_2_and_a_remedy(arguments: tuple[str, ...], s
 
 
 @pytest.mark.parametrize(
-    ("what", "says"),
+    ("what", "options", "says"),
     [
-        (":missing", "has no attribute 'missing'"),
-        (":nothing", "modes"),
-        (":naive", "conditions on its own actions"),
-        (":bare", "has no default"),
+        (":missing", (), "has no attribute 'missing'"),
+        (":nothing", (), "modes"),
+        (":naive", (), "conditions on its own actions"),
+        (":bare", (), "has no default"),
+        (":agent", ("--set", "p=1"), "not a function"),
+        (":several", ("--set", "z=1"), "there is no setting 'z'"),
     ],
 )
-def test_a_file_without_modes_raises_a_clear_error(file: Path, what: str, says: str) -> None:
-    answer = call(f"{file}{what}")
+def test_a_file_without_modes_or_with_other_settings_raises_a_clear_error(
+    file: Path, what: str, options: tuple[str, ...], says: str
+) -> None:
+    answer = call(f"{file}{what}", *options)
     assert answer.exit_code == 2
     assert says in answer.output
-
-
-def test_settings_for_a_value_that_is_not_a_function_are_refused(file: Path) -> None:
-    answer = call(f"{file}:agent", "--set", "p=1")
-    assert answer.exit_code == 2
-    assert "not a function" in answer.output
-    assert "there is no setting 'z'" in call(f"{file}:several", "--set", "z=1").output
 
 
 def test_an_error_in_the_modes_exits_with_3_and_shows_its_location(file: Path) -> None:

@@ -54,9 +54,12 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.syspath_prepend(site)
 
 
-def shell(*words: object) -> "subprocess.CompletedProcess[str]":
+def shell(*words: object, **environment: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "bayescontrol.cli", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    env = os.environ | environment
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=TIMEOUT, check=False, env=env
+    )
 
 
 # -- in a real shell ---------------------------------------------------------------------
@@ -101,10 +104,9 @@ def test_ctrl_c_stops_cleanly(workers: int) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_after_ctrl_c_the_same_command_continues(workers: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bayescontrol.cli", "run", f"{PACED}", "--json"]
-    command += ["--set", "seconds=0.05", "--runs", "120", "--workers", str(workers)]
-    command += ["--out", str(tmp_path)]
-    with interruptible(command) as process:
+    words = ["run", PACED, "--json", "--set", "seconds=0.05", "--runs", "120"]
+    words += ["--workers", str(workers), "--out", str(tmp_path)]
+    with interruptible([sys.executable, "-m", "bayescontrol.cli", *words]) as process:
         deadline = time.monotonic() + TIMEOUT
         while not list(tmp_path.glob("pending/*.npz")) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -112,24 +114,18 @@ def test_after_ctrl_c_the_same_command_continues(workers: int, tmp_path: Path) -
         _, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130, err
     assert f"Finished replicas: {tmp_path}. Run the same command to continue" in err
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    done = shell(*words)
     assert done.returncode == 0, done.stderr
     assert re.search(r"paced: \d+ of 120 replicas found, \d+ to run", done.stderr)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    done = shell(*words)
     assert "paced: 120 of 120 replicas found, nothing to run\n" in done.stderr
     assert json.loads(done.stdout)["settings"]["runs"] == 120
 
 
 def test_an_ascii_terminal_still_gets_the_table() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "bayescontrol.cli", "run", COIN],
-        capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        timeout=TIMEOUT,
-        check=False,
-    )
+    done = shell("run", COIN, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
-    assert b"0.503 ? 0.017" in done.stdout
+    assert "0.503 ? 0.017" in done.stdout
 
 
 # -- run -----------------------------------------------------------------------------------
@@ -170,14 +166,8 @@ def test_a_claim_that_is_not_comparable_exits_0_and_is_null_in_json(call: Call) 
 def test_settings_come_from_the_command_line(call: Call) -> None:
     words = ("--seed", 3, "--runs", 7, "--steps", 9, "--set", "bias=0.25", "--set", "marks=1,9")
     done = call("run", COIN, *words, "--json")
-    assert json.loads(done.stdout)["settings"] == {
-        "seed": 3,
-        "runs": 7,
-        "steps": 9,
-        "bias": 0.25,
-        "side": "heads",
-        "marks": [1, 9],
-    }
+    settings = {"seed": 3, "runs": 7, "steps": 9, "bias": 0.25, "side": "heads", "marks": [1, 9]}
+    assert json.loads(done.stdout)["settings"] == settings
 
 
 def test_json_has_exactly_the_promised_keys_and_lists_its_files(call: Call) -> None:
@@ -368,14 +358,11 @@ def test_a_broken_point_does_not_stop_the_sweep(
 
 
 @pytest.mark.usefixtures("installed")
-def test_list_shows_every_experiment_and_survives_a_broken_one(call: Call) -> None:
+def test_list_shows_experiments_and_settings_and_survives_a_broken_one(call: Call) -> None:
     done = call("list")
     assert done.exit_code == 0
     assert "how often a biased coin falls on heads" in done.stdout
     assert "cannot be loaded: ModuleNotFoundError" in done.stdout
-
-
-def test_list_name_shows_its_settings(call: Call) -> None:
     done = call("list", COIN)
     assert "float ≥ 0, ≤ 1" in done.stdout
     assert "probability of heads" in done.stdout

@@ -13,8 +13,6 @@ from bayescontrol.finite.tabular import random_modes
 from bayescontrol.kernels.random import uniform
 from bayescontrol.lqr import LinearPlant, LinearQuadratic, SystemPrior, double_integrator
 from bayescontrol.mdp import GibbsMDP, chain_mdp
-from bayescontrol.record import Record
-from bayescontrol.seeding import Stream
 
 ARMS = BernoulliBandit(2)
 MDP = chain_mdp(3)
@@ -97,23 +95,3 @@ def test_an_agent_has_no_compiled_loop_with_the_environment_of_another(name: str
         stranger = PAIRS[other]()[1]
         if type(stranger) is not type(environment):
             assert find_loop(agent, stranger) is None
-
-
-def test_a_user_defined_class_can_declare_a_loop_that_subclasses_do_not_inherit() -> None:
-    class Agent:
-        @staticmethod
-        def fused_loop(agent: Any, environment: Any) -> Any:
-            return loop if type(environment) is World else None
-
-    class SubAgent(Agent):
-        pass
-
-    class World:
-        pass
-
-    def loop(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
-        return Record([], [])
-
-    assert find_loop(Agent(), World()) is loop
-    assert find_loop(Agent(), object()) is None
-    assert find_loop(SubAgent(), World()) is None

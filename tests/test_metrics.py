@@ -10,7 +10,6 @@ import pytest
 from bayescontrol import (
     BernoulliBandit,
     ControlRule,
-    DiscreteMode,
     FiniteBelief,
     Floor,
     LinearBandit,
@@ -25,7 +24,6 @@ from bayescontrol.bandits import RewardAndContext
 from bayescontrol.errors import (
     BadEvidence,
     ImpossibleCondition,
-    ImpossibleObservation,
     MissingCapability,
     UnknownArm,
 )
@@ -244,14 +242,6 @@ def test_skip_and_floor_options_apply_to_delusion() -> None:
     assert delusion(record, floors).log_odds[0] @ [1, -1] == pytest.approx(10.0)
 
 
-def test_an_impossible_observation_in_the_record_raises() -> None:
-    coin: DiscreteMode[Any, str, str] = DiscreteMode(
-        lambda x: {"toss": 1.0}, lambda x, a: {"H": 1.0}
-    )
-    with pytest.raises(ImpossibleObservation, match="observation 'T' after action 'toss'"):
-        delusion(Record(["toss"], ["T"]), ControlRule(FiniteBelief([coin])))
-
-
 def test_a_belief_without_weights_is_refused() -> None:
     class Blind:
         def sample(self, rng: Any) -> Any: ...
@@ -283,12 +273,6 @@ def test_regret_does_not_depend_on_the_names_of_arms() -> None:
     assert np.array_equal(
         regret(one, numbered.environment(biases)), regret(two, named.environment(biases))
     )
-
-
-def test_an_arm_of_another_world_is_refused() -> None:
-    world = BernoulliBandit(2).environment([0.1, 0.9])
-    with pytest.raises(UnknownArm, match="contains arm 2"):
-        regret(Record([0, 2], [0, 0]), world)
 
 
 # -- worlds with contexts --------------------------------------------------------------------

@@ -39,13 +39,10 @@ def test_outcomes_are_drawn_with_their_probabilities() -> None:
     assert abs(drawn.count("a") / n - 0.2) < 4.9 * math.sqrt(0.16 / n)
 
 
-def test_a_certain_outcome_uses_no_random_numbers() -> None:
+def test_a_certain_outcome_uses_no_random_numbers_and_no_outcome_is_refused() -> None:
     rng = Stream(0)
     assert draw_from({"only": 1.0}, rng) == "only"
     assert rng == Stream(0)
-
-
-def test_drawing_from_no_outcomes_is_refused() -> None:
     with pytest.raises(ValueError, match="p"):
         draw_from({}, Stream(0))
 

@@ -198,33 +198,6 @@ def test_a_damaged_state_is_refused_and_changes_nothing(damage: Arrays) -> None:
     assert same_bits(before, agent.save())
 
 
-def test_a_missing_array_is_named() -> None:
-    agent: ControlRule[Lever, None, str, int] = ControlRule(belief())
-    with pytest.raises(IncompatibleState, match="clock"):
-        agent.load({n: v for n, v in agent.save().items() if n != "clock"})
-    with pytest.raises(IncompatibleState, match="drawn"):
-        agent.load({n: v for n, v in agent.save().items() if n != "belief/drawn"})
-
-
-def test_a_belief_that_only_samples_and_observes_is_enough_to_act() -> None:
-    class Bare:
-        def sample(self, rng: object) -> Lever:
-            return lever("left")
-
-        def observe(self, x: object, a: object, o: object) -> None: ...
-
-    agent: ControlRule[Lever, None, str, int] = ControlRule(Bare())
-    assert agent.act(Stream(0)) == "left"
-    with pytest.raises(MissingCapability, match=r"lacks action_probabilities\(x\): add it"):
-        agent.action_probabilities()
-    with pytest.raises(MissingCapability, match="save"):
-        agent.save()
-
-
-def test_stay_keeps_the_state() -> None:
-    assert stay(5, "a", "o") == 5
-
-
 def test_the_text_and_html_repr_of_an_agent() -> None:
     agent = ControlRule(belief(), 3, stay)
     assert repr(agent).startswith("ControlRule(FiniteBelief(2 modes")

@@ -46,37 +46,43 @@ def draws(
     return times
 
 
-def test_every_step_draws_at_every_step() -> None:
-    assert draws(every_step, 6) == [0, 1, 2, 3, 4, 5]
+def odd_times(held: Held[Any], rng: object) -> bool:
+    return held.t % 2 == 1
+
+
+def cycle(length: int) -> Callable[[int], Any]:
+    return lambda t: t % length
+
+
+def array_cycle(t: int) -> Any:
+    return np.array([t % 3, 1])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "steps", "situation", "times"),
+    [
+        (every_step, 6, cycle(6), [0, 1, 2, 3, 4, 5]),
+        (doubling, 40, cycle(40), [0, 1, 2, 4, 8, 16, 32]),
+        (WhenSituationReturns(), 10, cycle(3), [0, 3, 6, 9]),
+        (WhenSituationReturns(home=2), 10, cycle(4), [0, 2, 6]),
+        (WhenSituationReturns(), 7, array_cycle, [0, 3, 6]),
+        (WhenSituationReturns(home=np.array([1, 1])), 7, array_cycle, [0, 1, 4]),
+        (MinimumDwell(4), 10, cycle(10), [0, 4, 8]),
+        (MinimumDwell(4, Every(3)), 13, cycle(13), [0, 4, 8, 12]),
+        (MinimumDwell(4, WhenSituationReturns()), 16, cycle(3), [0, 6, 12]),
+        (Geometric(1.0), 5, cycle(5), [0, 1, 2, 3, 4]),
+        (odd_times, 6, cycle(6), [0, 1, 3, 5]),  # any function is a schedule
+    ],
+)
+def test_modes_are_drawn_at_the_times_of_the_schedule(
+    schedule: Schedule, steps: int, situation: Callable[[int], Any], times: list[int]
+) -> None:
+    assert draws(schedule, steps, situation) == times
 
 
 @given(st.integers(1, 9))
 def test_every_k_draws_at_multiples_of_k(k: int) -> None:
     assert draws(Every(k), 40) == list(range(0, 40, k))
-
-
-def test_doubling_draws_at_powers_of_two() -> None:
-    assert draws(doubling, 40) == [0, 1, 2, 4, 8, 16, 32]
-
-
-def test_when_situation_returns_draws_every_third_step_of_a_cycle_of_three() -> None:
-    assert draws(WhenSituationReturns(), 10, lambda t: t % 3) == [0, 3, 6, 9]
-
-
-def test_with_a_home_modes_are_drawn_when_the_home_is_visited() -> None:
-    assert draws(WhenSituationReturns(home=2), 10, lambda t: t % 4) == [0, 2, 6]
-
-
-def test_array_situations_are_compared_by_value() -> None:
-    assert draws(WhenSituationReturns(), 7, lambda t: np.array([t % 3, 1])) == [0, 3, 6]
-    home = WhenSituationReturns(home=np.array([1, 1]))
-    assert draws(home, 7, lambda t: np.array([t % 3, 1])) == [0, 1, 4]
-
-
-def test_a_minimum_dwell_holds_and_then_follows_the_other_schedule() -> None:
-    assert draws(MinimumDwell(4), 10) == [0, 4, 8]
-    assert draws(MinimumDwell(4, Every(3)), 13) == [0, 4, 8, 12]
-    assert draws(MinimumDwell(4, WhenSituationReturns()), 16, lambda t: t % 3) == [0, 6, 12]
 
 
 def test_a_geometric_schedule_holds_for_one_over_p_steps_on_average() -> None:
@@ -85,14 +91,6 @@ def test_a_geometric_schedule_holds_for_one_over_p_steps_on_average() -> None:
     rng, schedule = Stream(1), Geometric(p)
     drawn = sum(schedule(Held(1, 1, None, None), rng) for _ in range(n))
     assert abs(drawn - n * p) < 4.9 * (n * p * (1 - p)) ** 0.5
-    assert draws(Geometric(1.0), 5) == [0, 1, 2, 3, 4]
-
-
-def test_any_function_is_a_schedule() -> None:
-    def odd_times(held: Held[Any], rng: object) -> bool:
-        return held.t % 2 == 1
-
-    assert draws(odd_times, 6) == [0, 1, 3, 5]
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,7 @@ import numpy as np
 import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
 
-from bayescontrol._mode_queries import has
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.protocols import Persistent
 from bayescontrol.seeding import Stream, as_stream
 
 # The first four numbers of Stream.named(0, 0, "agent"), frozen: changing the stream invalidates
@@ -179,15 +177,6 @@ def test_choice_returns_the_option_itself_and_uses_the_weights() -> None:
     assert set(rng.choice([10, 20, 30], p=[0, 1, 1], size=100).tolist()) == {20, 30}
 
 
-def test_shuffle_keeps_the_items_and_moves_them() -> None:
-    rng, items = agent(), list(range(50))
-    rng.shuffle(items)
-    assert sorted(items) == list(range(50)) != items
-    array = np.arange(50)
-    agent().shuffle(array)  # type: ignore[arg-type]
-    assert array.tolist() == items
-
-
 # -- one seed, many streams ----------------------------------------------------------------
 
 
@@ -316,11 +305,6 @@ def test_incompatible_arrays_are_refused_and_change_nothing(arrays: dict[str, An
     assert rng == agent()
 
 
-def test_the_stream_satisfies_the_protocols() -> None:
-    rng: Stream = agent()
-    assert has(rng, Persistent)
-
-
 # -- bad arguments -------------------------------------------------------------------------
 
 
@@ -341,10 +325,10 @@ def test_the_stream_satisfies_the_protocols() -> None:
         (lambda s: s.gamma(-1, size=3), "shape = -1"),
         (lambda s: s.beta(0, 1), "a = 0"),
         (lambda s: s.beta(1, math.nan), "b = nan"),
-        (lambda s: s.integers(0), "high = 0 must be at least 1"),
-        (lambda s: s.integers(5, 5), "high = 5 must be at least 6"),
-        (lambda s: s.integers(1.5), "high = 1.5 must be an integer"),
-        (lambda s: s.integers(-(2**63), 2**63), "less than"),
+        (lambda s: s.integers(0), "high=0: expected an integer of at least 1"),
+        (lambda s: s.integers(5, 5), "high=5: expected an integer of at least 6"),
+        (lambda s: s.integers(1.5), "high=1.5: expected an integer"),
+        (lambda s: s.integers(-(2**63), 2**63), r"below 0"),
         (lambda s: s.categorical([]), "sums to 0"),
         (lambda s: s.categorical([0.0, 0.0]), "sums to 0"),
         (lambda s: s.categorical([1.0, -0.5], size=3), r"p\[1\] = -0.5"),
@@ -352,17 +336,17 @@ def test_the_stream_satisfies_the_protocols() -> None:
         (lambda s: s.categorical([math.inf, 1]), "sums to inf"),
         (lambda s: s.categorical([[1.0, 2.0]]), r"shape \(1, 2\)"),
         (lambda s: s.categorical(0.5), r"shape \(\)"),
-        (lambda s: s.choice([]), "number of options = 0"),
+        (lambda s: s.choice([]), "options=0"),
         (lambda s: s.choice([1, 2], p=[1.0]), "2 options"),
         (lambda s: s.choice(2, p=[0.0, 0.0]), "sums to 0"),
-        (lambda s: s.permutation(-1), "n = -1"),
+        (lambda s: s.permutation(-1), "n=-1"),
         (lambda s: s.uniform(1.0, 0.0), "high - low = -1.0 must be .* at least 0"),
         (lambda s: s.uniform(-1e308, 1e308), "high - low = inf"),
         (lambda s: s.uniform(math.nan), "low = nan"),
         (lambda s: s.poisson(-0.5), "lam = -0.5"),
         (lambda s: s.poisson(1e17, size=2), r"lam = 1e\+17 .* at most 9.0072e\+15"),
-        (lambda s: s.binomial(2.5, 0.5), "n = 2.5 must be an integer"),
-        (lambda s: s.binomial(-1, 0.5), "n = -1"),
+        (lambda s: s.binomial(2.5, 0.5), "n=2.5: expected an integer"),
+        (lambda s: s.binomial(-1, 0.5), "n=-1"),
         (lambda s: s.binomial(3, 1.1), "p = 1.1 .* at most 1"),
         (lambda s: s.binomial(3, math.nan, size=2), "p = nan"),
         (lambda s: s.multivariate_normal(0.0, 1.0), r"shape \(\) and cov \(\)"),
@@ -384,18 +368,18 @@ def test_errors_name_invalid_arguments_and_use_no_random_numbers(
 
 @pytest.mark.parametrize("seed", [-1, 2**128, 1.0, "7", None, [1]])
 def test_a_seed_must_be_a_non_negative_integer(seed: Any) -> None:
-    with pytest.raises(ValueError, match="seed = "):
+    with pytest.raises(ValueError, match="seed="):
         Stream(seed)
-    with pytest.raises(ValueError, match="seed = "):
+    with pytest.raises(ValueError, match="seed="):
         Stream.named(seed, 0, "agent")
 
 
 def test_a_run_must_be_a_non_negative_integer_and_a_role_a_name() -> None:
-    with pytest.raises(ValueError, match="run = -1"):
+    with pytest.raises(ValueError, match="run=-1"):
         Stream.named(0, -1, "agent")
-    with pytest.raises(ValueError, match="role=3"):
+    with pytest.raises(ValueError, match=r"roles=\[3\]: expected a list of names"):
         Stream.named(0, 0, 3)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="seed = 'x'"):
+    with pytest.raises(ValueError, match="seed='x'"):
         as_stream("x")  # type: ignore[arg-type]
 
 

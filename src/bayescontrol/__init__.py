@@ -11,7 +11,7 @@ All packages are attributes, `bayescontrol.plot` for example. They load on first
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # type checkers read these lines, Python reads _MODULES
+if TYPE_CHECKING:  # type checkers read these lines, Python reads _PUBLIC
     # isort: off
     from bayescontrol import (
         alarms as alarms, bandits as bandits, bank as bank, baselines as baselines,
@@ -59,41 +59,33 @@ if TYPE_CHECKING:  # type checkers read these lines, Python reads _MODULES
 
 __version__ = "0.1.0"
 
-# The module of each public name. Modules load on first use, so that the import is fast. The bandits
-# of `bandits.families` are public too.
-_MODULES = {
-    "MISSING": "protocols",
-    "Bank": "bank.bank",
-    "BayesControlError": "errors",
-    "ControlRule": "rule",
-    "DiscreteMode": "modes",
-    "FiniteBelief": "beliefs.finite",
-    "Floor": "beliefs.weights",
-    "GibbsMDP": "mdp.gibbs",
-    "JointBandit": "bandits.joint",
-    "LinearBandit": "bandits.contextual",
-    "LinearQuadratic": "lqr.problem",
-    "LogisticBandit": "bandits.contextual",
-    "LogitNormalBandit": "bandits.joint",
-    "NaiveMixture": "baselines.naive",
-    "PairedMode": "modes",
-    "ParametricModes": "finite.parametric",
-    "ParticleBelief": "beliefs.particles",
-    "Probe": "record",
-    "Record": "record",
-    "SharedLinearBandit": "bandits.contextual",
-    "Stream": "seeding",
-    "SwitchingBelief": "beliefs.switching",
-    "TabularModes": "finite.tabular",
-    "compare": "lab.agent_comparison",
-    "follows_state": "situations",
-    "interact": "interaction",
-    "play": "interaction",
-    "stay": "situations",
-    "tailor": "modes",
-    "warm_start": "interaction",
-    "warm_up": "lab.warm_up",
+# The public names of each module. Modules load on first use, so that the import is fast. The
+# bandits of `bandits.families` are public too.
+_PUBLIC = {
+    "bandits.contextual": ("LinearBandit", "LogisticBandit", "SharedLinearBandit"),
+    "bandits.joint": ("JointBandit", "LogitNormalBandit"),
+    "bank.bank": ("Bank",),
+    "baselines.naive": ("NaiveMixture",),
+    "beliefs.finite": ("FiniteBelief",),
+    "beliefs.particles": ("ParticleBelief",),
+    "beliefs.switching": ("SwitchingBelief",),
+    "beliefs.weights": ("Floor",),
+    "errors": ("BayesControlError",),
+    "finite.parametric": ("ParametricModes",),
+    "finite.tabular": ("TabularModes",),
+    "interaction": ("interact", "play", "warm_start"),
+    "lab.agent_comparison": ("compare",),
+    "lab.warm_up": ("warm_up",),
+    "lqr.problem": ("LinearQuadratic",),
+    "mdp.gibbs": ("GibbsMDP",),
+    "modes": ("DiscreteMode", "PairedMode", "tailor"),
+    "protocols": ("MISSING",),
+    "record": ("Probe", "Record"),
+    "rule": ("ControlRule",),
+    "seeding": ("Stream",),
+    "situations": ("follows_state", "stay"),
 }
+_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
 
 
 def _families() -> list[str]:
@@ -111,9 +103,9 @@ def _subpackages() -> list[str]:
 def __getattr__(name: str) -> object:
     value: object
     if name == "__all__":
-        return sorted([*_MODULES, *_families()])
-    if name in _MODULES:
-        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return sorted([*_MODULE_OF, *_families()])
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     elif name.endswith("Bandit") and name in _families():
         value = getattr(import_module(f"{__name__}.bandits.families"), name)
     elif name[0] != "_" and name in _subpackages():
@@ -125,4 +117,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_MODULES, *_families(), *_subpackages(), "__version__"])
+    return sorted([*_MODULE_OF, *_families(), *_subpackages(), "__version__"])

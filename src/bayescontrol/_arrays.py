@@ -36,19 +36,35 @@ def as_numbers(value: Any, what: str, error: type[Exception]) -> FloatArray:
         raise error(f"{what}: expected an array of numbers ({reason})") from None
 
 
-def as_integer(name: str, value: Any, least: int, error: type[Exception] = ValueError) -> int:
-    """Return a setting as an int; raise `error` unless it is an integer of at least `least`."""
+def as_integer(
+    name: str,
+    value: Any,
+    least: int,
+    error: type[Exception] = ValueError,
+    *,
+    end: float = math.inf,
+) -> int:
+    """Return a setting as an int; raise `error` unless it is an integer in least … end - 1."""
     try:
         number = index(value)
     except TypeError:
         number = least - 1
-    if number < least:
-        raise error(f"{name}={value!r}: expected an integer of at least {least}")
+    if isinstance(value, bool) or not least <= number < end:
+        bound = "" if end == math.inf else f" and below {end:.6g}"
+        raise error(f"{name}={value!r}: expected an integer of at least {least}{bound}")
     return number
 
 
-def require_between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
-    """Return a setting as a float; raise ValueError unless it is in the interval.
+def require_between(
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    *,
+    ends: str = "[]",
+    error: type[Exception] = ValueError,
+) -> float:
+    """Return a setting as a float; raise `error` unless it is in the interval.
 
     `ends` are the brackets of the interval: "[)" includes `low` and excludes `high`.
     """
@@ -56,7 +72,7 @@ def require_between(name: str, value: Any, low: float, high: float, *, ends: str
     is_above = number > low or (ends[0] == "[" and number == low)
     is_below = number < high or (ends[1] == "]" and number == high)
     if not (is_above and is_below):
-        raise ValueError(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
+        raise error(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
     return number
 
 

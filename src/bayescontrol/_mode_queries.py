@@ -10,7 +10,6 @@ Modes come as a list of objects or as one object that answers for all of them (`
 Beliefs, tables, entropies and convergence checks all ask and check modes by these functions.
 """
 
-import inspect
 import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol._arrays import AnyArray, Arrays, FloatArray
-from bayescontrol._support.saved import require_arrays
+from bayescontrol._support.saved import SavedArrays
 from bayescontrol._support.values import description, pack, unpack
 from bayescontrol.errors import (
     BadEvidence,
@@ -62,14 +61,16 @@ def draw_from(probabilities: Mapping[K, float], rng: StreamLike) -> K:
     'b'
     """
     outcomes = list(probabilities)
-    return outcomes[
-        0 if len(outcomes) == 1 else require_stream(rng).categorical(list(probabilities.values()))
-    ]
+    if len(outcomes) == 1:
+        return outcomes[0]
+    return outcomes[require_stream(rng).categorical(list(probabilities.values()))]
 
 
 def safe_log(p: float) -> float:
     """ln p, with -∞ for p = 0 and NaN for p < 0."""
-    return math.log(p) if p > 0.0 else (-math.inf if p == 0.0 else math.nan)
+    if p > 0.0:
+        return math.log(p)
+    return -math.inf if p == 0.0 else math.nan
 
 
 def log_likelihood(mode: Any, x: Any, a: Any, o: Any) -> float:
@@ -136,23 +137,13 @@ def require_hashable(**parts: Any) -> None:
 
 def require_policies(belief: Any) -> None:
     """Raise MissingCapability if the belief holds a list with a mode that cannot act."""
-    modes, checked = getattr(belief, "modes", None), set[object]()
+    modes = getattr(belief, "modes", None)
     for m, mode in enumerate(modes if isinstance(modes, list) else ()):
         if not hasattr(mode, "act"):
             raise MissingCapability(
                 f"mode {m} ({display_name(mode)}) has no act(x, rng): a mode needs a policy. Add "
                 "the method, or use PairedMode(hypothesis, policy)"
             )
-        try:
-            if (function := getattr(mode.act, "__func__", mode.act)) not in checked:
-                checked.add(function)
-                inspect.signature(mode.act).bind(None, None)
-        except ValueError:  # written in C, without a signature
-            continue
-        except TypeError as error:
-            raise MissingCapability(
-                f"act of mode {m} ({display_name(mode)}) cannot be called as act(x, rng): {error}"
-            ) from None
 
 
 def has(value: object, capability: type[C]) -> TypeGuard[C]:
@@ -277,11 +268,27 @@ def _call_with_state(mode: BoundMode[Any], method: str, x: Any, *arguments: Any)
     return getattr(mode.unbound, method)(s, *arguments)
 
 
-class _SavedStates:
-    """The saved state of both kinds of queries: the private states of the modes."""
+class _Queries:
+    """Base of the two classes below: the modes and their private states."""
 
+    #: The indices of the states in `states`.
     stateful_modes: Sequence[int]
+    #: Private states; `BoundMode` refers to this list, so it is only changed in place.
     states: list[Any]
+
+    def __init__(self, modes: Any) -> None:
+        self.modes = modes
+        self._supports: dict[type, bool] = {}
+
+    def __len__(self) -> int:
+        return len(self.modes)
+
+    def supports(self, capability: type) -> bool:
+        """Whether every mode, or the array, has the capability. The slow check is cached."""
+        if capability not in self._supports:
+            objects = self.modes if isinstance(self.modes, list) else [self.modes]
+            self._supports[capability] = all(has(mode, capability) for mode in objects)
+        return self._supports[capability]
 
     def save(self) -> Arrays:
         """Return the private states of the modes."""
@@ -292,18 +299,17 @@ class _SavedStates:
 
     def load(self, arrays: Arrays) -> None:
         """Restore the private states of the same modes. An error changes nothing."""
-        require_arrays(arrays, {f"state/{m}" for m in self.stateful_modes})
-        states = list(self.states)
+        arrays, states = SavedArrays(arrays), list(self.states)
         for m in self.stateful_modes:
             states[m] = unpack(arrays[f"state/{m}"])
-        self.require_states(states)
+            self._require_state(m, states[m])
         self.states[:] = states
 
-    def require_states(self, states: list[Any]) -> None:
-        """Accept any saved private states: only the modes know what they mean."""
+    def _require_state(self, m: int, state: Any) -> None:
+        """Accept any saved state of a single mode: only the mode knows what it means."""
 
 
-class ModeListQueries(_SavedStates, Generic[M]):
+class ModeListQueries(_Queries, Generic[M]):
     """Queries a list of modes one by one and holds their private states.
 
     >>> class Coin:
@@ -314,10 +320,9 @@ class ModeListQueries(_SavedStates, Generic[M]):
     """
 
     def __init__(self, modes: Sequence[M]) -> None:
-        self.modes = list(modes)
+        super().__init__(list(modes))
         #: Whether `likelihoods` returns logarithms.
         self.log = not all(has(m, Likelihood) for m in self.modes)
-        self._supports: dict[type, bool] = {}
         #: In how many more observations the two likelihoods of each mode are compared.
         self._comparisons_left = _COMPARISONS
         #: The indices of the modes with a private state.
@@ -342,8 +347,8 @@ class ModeListQueries(_SavedStates, Generic[M]):
                 f"{label} has no {method}(x, a, o): give every mode this method, or every mode "
                 + ("likelihood(x, a, o)" if self.log else "log_likelihood(x, a, o)")
             )
-        has_start, has_advance = (callable(getattr(mode, n, None)) for n in ("start", "advance"))
-        if has_start and not has_advance:
+        has_start = callable(getattr(mode, "start", None))
+        if has_start and not callable(getattr(mode, "advance", None)):
             raise MissingCapability(
                 f"{label} has start() but no advance(s, a, o): a private state needs both"
             )
@@ -363,14 +368,11 @@ class ModeListQueries(_SavedStates, Generic[M]):
         self._methods.append(getattr(bound, method))
         self._bound.append(bound)
 
-    def __len__(self) -> int:
-        return len(self.modes)
-
     def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Add a mode after `missed` observations; `state` is its private state, if it has one."""
         self._append(len(self.modes), mode, state, missed)
         self.modes.append(mode)
-        self._supports.clear()
+        self._supports = {}  # a copy of these queries may use the old dictionary
 
     def mode(self, m: int) -> M:
         """Mode m, bound to its private state if it has one."""
@@ -398,23 +400,18 @@ class ModeListQueries(_SavedStates, Generic[M]):
         """Raise InvalidTable if `likelihood` and `log_likelihood` of a mode differ."""
         self._comparisons_left -= 1
         other = "likelihood" if self.log else "log_likelihood"
-        for m, (mode, value) in enumerate(zip(self._bound, answers, strict=True)):
-            if hasattr(mode, other):
-                pair = float(getattr(mode, other)(x, a, o)), float(value)
-                p, log_p = pair if self.log else pair[::-1]
-                exp = math.exp(min(log_p, 700.0))
-                if abs(p - exp) > 1e-6 * max(p, exp, 1e-300):
-                    raise InvalidTable(
-                        f"mode {m} ({display_name(mode)}) contradicts itself for x={x!r}, "
-                        f"a={a!r}, o={o!r}: likelihood is {p:.6g}, with the logarithm "
-                        f"{safe_log(p):.6g}, and log_likelihood is {log_p:.6g}. Remove one of them"
-                    )
-
-    def supports(self, capability: type) -> bool:
-        """Whether every mode has the capability. The answer is cached: the check is slow."""
-        if capability not in self._supports:
-            self._supports[capability] = all(has(mode, capability) for mode in self.modes)
-        return self._supports[capability]
+        for m, (mode, answer) in enumerate(zip(self._bound, answers, strict=True)):
+            if not hasattr(mode, other):
+                continue
+            other_answer = float(getattr(mode, other)(x, a, o))
+            p, log_p = (other_answer, answer) if self.log else (answer, other_answer)
+            exp_log_p = math.exp(min(log_p, 700.0))  # exp(710) overflows
+            if abs(p - exp_log_p) > 1e-6 * max(p, exp_log_p, 1e-300):
+                raise InvalidTable(
+                    f"mode {m} ({display_name(mode)}) contradicts itself for x={x!r}, "
+                    f"a={a!r}, o={o!r}: likelihood is {p:.6g}, with the logarithm "
+                    f"{safe_log(p):.6g}, and log_likelihood is {log_p:.6g}. Remove one of them"
+                )
 
     def query_each(self, capability: type, query: Callable[[Any], Any]) -> list[Any]:
         """Return query(mode) for every mode; raise if a mode lacks the capability."""
@@ -466,7 +463,7 @@ class _Rows:
         return self._states[0][m]
 
 
-class ModeArrayQueries(_SavedStates, Generic[M]):
+class ModeArrayQueries(_Queries, Generic[M]):
     """Queries one object that answers for all modes.
 
     If it has `start` and `advance`, it holds the private states of all modes in one array, with a
@@ -479,7 +476,7 @@ class ModeArrayQueries(_SavedStates, Generic[M]):
     """
 
     def __init__(self, modes: ModeArray[M, Any, Any, Any] | LogModeArray[M, Any, Any, Any]) -> None:
-        self.modes = modes
+        super().__init__(modes)
         self.shape = (len(modes),)
         #: The common private state, and its index, if there is one.
         start: Any = getattr(modes, "start", None) if has(modes, Stateful) else None
@@ -487,15 +484,11 @@ class ModeArrayQueries(_SavedStates, Generic[M]):
         self.stateful_modes = tuple(range(len(self.states)))
         self._uses_situation = uses_situation(modes)
         self._bound: dict[int, Any] = {}  # modes with their states
-        self._supports: dict[type, bool] = {}
         self._description = ""
         self.log = not has(modes, ModeArray)
         self._likelihoods: Callable[[Any, Any, Any], FloatArray] = getattr(
             modes, "log_likelihoods" if self.log else "likelihoods"
         )
-
-    def __len__(self) -> int:
-        return len(self.modes)
 
     def add(self, mode: M, state: Any = NOT_GIVEN, missed: int = 0) -> None:
         """Raise MissingCapability: an array of modes has a fixed size."""
@@ -505,11 +498,9 @@ class ModeArrayQueries(_SavedStates, Generic[M]):
 
     def mode(self, m: int) -> M:
         """Mode m, bound to its private state if it has one."""
-        if not self.states:
-            return self.modes[m]
-        if m not in self._bound:
+        if self.states and m not in self._bound:
             self._bound[m] = BoundMode(self.modes[m], _Rows(self.states), m)
-        mode: M = self._bound[m]
+        mode: M = self._bound[m] if self.states else self.modes[m]
         return mode
 
     def _situation(self, x: Any) -> Any:
@@ -535,19 +526,14 @@ class ModeArrayQueries(_SavedStates, Generic[M]):
             self._description = description(self.modes)
         return np.array(names or [self._description], np.str_)
 
-    def supports(self, capability: type) -> bool:
-        """Whether the array has the capability."""
-        if capability not in self._supports:
-            self._supports[capability] = has(self.modes, capability)
-        return self._supports[capability]
-
-    def require_states(self, states: list[Any]) -> None:
-        """Raise IncompatibleState unless saved private states fit the modes."""
-        for old, new in zip(self.states, states, strict=True):
-            if getattr(new, "shape", None) != old.shape or new.dtype != old.dtype:
-                raise IncompatibleState(
-                    f"the saved private states have the shape {np.shape(new)}: expected {old.shape}"
-                )
+    def _require_state(self, m: int, state: Any) -> None:
+        """Raise IncompatibleState unless the saved array of states is like the present one."""
+        mine, saved = np.asarray(self.states[m]), np.asarray(state)
+        if saved.shape != mine.shape or saved.dtype != mine.dtype:
+            raise IncompatibleState(
+                f"the saved private states are {saved.dtype} of shape {saved.shape}: expected "
+                f"{mine.dtype} of shape {mine.shape}"
+            )
 
     def query_each(self, capability: type, query: Callable[[Any], Any]) -> Any:
         """Return query(modes), whose arrays have one number per mode."""

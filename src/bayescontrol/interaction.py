@@ -42,13 +42,18 @@ def both_streams(seed: int, run: int) -> tuple[Stream, Stream]:
     return agent, environment
 
 
-def _as_pair(streams: Any, seed: SeedLike) -> tuple[Stream, Stream]:
-    """Return the streams of agent and environment; raise TypeError unless there are two."""
+def _streams_and_seed(
+    streams: Any, seed: SeedLike, run: int
+) -> tuple[tuple[Stream, Stream], int | None]:
+    """Return the streams of agent and environment, and the seed that repeats them, if any."""
+    if streams is None:
+        number = as_seed(seed)
+        return both_streams(number, run), number
     if seed is not None:
         raise TypeError("give either a seed or streams: the streams have seeds of their own")
     if not isinstance(streams, Sequence) or len(streams) != 2:
         raise TypeError(f"streams={streams!r}: expected two, for the agent and the environment")
-    return require_stream(streams[0]), require_stream(streams[1])
+    return (require_stream(streams[0]), require_stream(streams[1])), None
 
 
 #: Advice for an object that is not an agent, by an attribute that it has.
@@ -115,7 +120,7 @@ def play(
     [('hello', 'HELLO'), ('hello', 'HELLO')]
     """
     _check_parts(agent, environment)
-    p, q = _as_pair(streams, seed) if streams is not None else both_streams(as_seed(seed), run)
+    (p, q), _ = _streams_and_seed(streams, seed, run)
     return _steps_without_end(agent, environment, p, q)
 
 
@@ -162,8 +167,7 @@ def interact(
     count = as_integer("steps", steps, 0)
     _check_parts(agent, environment)
     measured = as_probes(probes) if probes else {}
-    number = as_seed(seed)
-    p, q = _as_pair(streams, seed) if streams is not None else both_streams(number, run)
+    (p, q), record_seed = _streams_and_seed(streams, seed, run)
     belief: Any = getattr(agent, "belief", None)
     is_measured = "posterior" in measured and hasattr(belief, "posterior")
     prior = np.array(belief.posterior()) if is_measured else None
@@ -171,7 +175,7 @@ def interact(
         record = loop(agent, environment, count, p, q)
     else:
         record = _interact_stepwise(agent, environment, count, p, q, measured)
-    record.seed, record.run, record.prior = None if streams is not None else number, run, prior
+    record.seed, record.run, record.prior = record_seed, run, prior
     if measured and hasattr(belief, "distinct_names"):
         record.mode_names = tuple(belief.distinct_names())
     return record

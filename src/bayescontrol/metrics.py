@@ -221,8 +221,13 @@ def delusion(record: Record, agent: Rule) -> Delusion:
         causal.observe(a, o)
         log_posterior = _log_posterior(causal)
         result.causal[t] = causal.belief.posterior()
-        naive = None if naive is None else _condition_naive(naive, a, o)
         if naive is not None:
+            try:
+                naive.witness(naive.x, a)
+                naive.observe(a, o)
+            except ImpossibleObservation:
+                naive = None  # no mode remains
+                continue
             result.naive[t] = naive.belief.posterior()
             result.total_bits[t] = _relative_entropy(_log_posterior(naive), log_posterior)
     return result
@@ -239,16 +244,6 @@ def _condition_on_action(agent: Rule, a: Any, t: int) -> Rule:
             "mode: use the modes of the agent that acted"
         ) from None
     return conditioned
-
-
-def _condition_naive(naive: Rule, a: Any, o: Any) -> Rule | None:
-    """Let the naive agent condition on a and o, and return it; None if no mode remains."""
-    try:
-        naive.witness(naive.x, a)
-        naive.observe(a, o)
-    except ImpossibleObservation:
-        return None
-    return naive
 
 
 def _log_posterior(agent: Rule) -> FloatArray:

@@ -98,27 +98,24 @@ def as_probes(probes: Mapping[str, Probe] | Iterable[str]) -> dict[str, Probe]:
     if isinstance(probes, str):
         raise TypeError(f"probes={probes!r}: expected a list of names, [{probes!r}]")
     if not isinstance(probes, Mapping):
-        probes = {name: _standard_probe(name) for name in probes}
+        names = list(probes)
+        if unknown := set(names) - _STANDARD.keys():
+            raise ValueError(
+                f"no standard probe is called {min(unknown)!r}: use {', '.join(_STANDARD)}, or "
+                'pass probes of your own as a dictionary, {"name": Probe(measure)}'
+            )
+        probes = {name: _STANDARD[name] for name in names}
     for name, probe in probes.items():
         if not isinstance(probe, Probe):
             raise TypeError(f"probe {name!r} is {probe!r}: expected Probe(measure, when='after')")
     return dict(probes)
 
 
-def _standard_probe(name: str) -> Probe:
-    if name not in _STANDARD:
-        raise ValueError(
-            f"no standard probe is called {name!r}: use {', '.join(_STANDARD)}, or pass probes of "
-            'your own as a dictionary, {"name": Probe(measure)}'
-        )
-    return _STANDARD[name]
-
-
 @lru_cache
 def _row_factory(names: tuple[str, ...]) -> Callable[[Any], Any]:
     """Return a function that makes a named tuple from a row."""
-    kind: Any = namedtuple("Row", names)  # type: ignore[misc]
-    make: Callable[[Any], Any] = kind._make
+    row_type: Any = namedtuple("Row", names)  # type: ignore[misc]
+    make: Callable[[Any], Any] = row_type._make
     return make
 
 
@@ -204,7 +201,7 @@ class Record:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{n} {_kind(c)}" for n, c in self.columns().items())
+        shown = ", ".join(f"{n} {_type_text(c)}" for n, c in self.columns().items())
         return f"Record({counted(len(self), 'step')}: {shown})"
 
     def _repr_html_(self) -> str:
@@ -225,10 +222,10 @@ def _values(column: npt.NDArray[Any]) -> Any:
     return column.tolist() if column.ndim == 1 else column
 
 
-def _kind(column: npt.NDArray[Any]) -> str:
+def _type_text(column: npt.NDArray[Any]) -> str:
     """Return the type of a column for the repr."""
     if column.dtype.names:
-        fields = ", ".join(f"{name} {_kind(column[name])}" for name in column.dtype.names)
+        fields = ", ".join(f"{name} {_type_text(column[name])}" for name in column.dtype.names)
         return f"({fields})"
     return str(column.dtype) + "".join(f"×{n}" for n in column.shape[1:])
 

@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from bayescontrol._arrays import as_integer, require_between
 from bayescontrol._mode_queries import require_instance
 from bayescontrol.seeding import Stream
 
@@ -78,7 +79,7 @@ class Every:
     k: int
 
     def __post_init__(self) -> None:
-        _require_step_count("Every", "k", self.k)
+        as_integer("k", self.k, 1)
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Return True after k steps."""
@@ -97,8 +98,7 @@ class Geometric:
     p: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.p <= 1.0:
-            raise ValueError(f"Geometric(p={self.p}): p must be in (0, 1]")
+        require_between("p", self.p, 0.0, 1.0, ends="(]")
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Return True with probability p."""
@@ -135,16 +135,9 @@ class MinimumDwell:
     then: Schedule = every_step
 
     def __post_init__(self) -> None:
-        _require_step_count("MinimumDwell", "steps", self.steps)
+        as_integer("steps", self.steps, 1)
         require_schedule(self.then)
 
     def __call__(self, held: Held[Any], rng: Stream) -> bool:
         """Return True after `steps` steps, if `then` agrees."""
         return held.age >= self.steps and self.then(held, rng)
-
-
-def _require_step_count(schedule: str, name: str, value: int) -> None:
-    if value < 1 or value != int(value):
-        raise ValueError(
-            f"{schedule}({name}={value}): expected a whole number of steps, at least 1"
-        )

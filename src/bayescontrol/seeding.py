@@ -10,17 +10,24 @@ compiled loop that gets `stream.state` draws the same numbers as the methods.
 """
 
 import math
-import operator
 import sys
 import zlib
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, UIntArray, as_numbers
+from bayescontrol._arrays import (
+    ArrayLike,
+    Arrays,
+    FloatArray,
+    IntArray,
+    UIntArray,
+    as_integer,
+    as_numbers,
+)
 from bayescontrol.errors import IncompatibleState
 
 Size: TypeAlias = int | tuple[int, ...]
@@ -63,7 +70,7 @@ class Stream:
 
     def __init__(self, seed: "int | np.random.SeedSequence") -> None:
         if not isinstance(seed, np.random.SeedSequence):
-            seed = np.random.SeedSequence(_integer("seed", seed, 0, 2**128))
+            seed = np.random.SeedSequence(as_integer("seed", seed, 0, end=2**128))
         self.state = seed.generate_state(4, np.uint64).astype(np.uint64)
 
     @classmethod
@@ -84,15 +91,13 @@ class Stream:
         >>> Stream.of_roles(0, 3, ["agent"]) == [Stream.named(0, 3, "agent")]
         True
         """
-        if isinstance(roles, str):
-            raise ValueError(f'roles={roles!r}: expected a list, such as ["agent"]')  # noqa: TRY004
-        for role in roles:
-            if not isinstance(role, str):
-                raise ValueError(f'role={role!r}: expected a name such as "agent"')  # noqa: TRY004
-        seed, run = _integer("seed", seed, 0, 2**128), _integer("run", run, 0, INT64)
+        if isinstance(roles, str) or not all(isinstance(role, str) for role in roles):
+            raise ValueError(f'roles={roles!r}: expected a list of names, such as ["agent"]')
+        seed, run = as_integer("seed", seed, 0, end=2**128), as_integer("run", run, 0, end=INT64)
         codes = [zlib.crc32(role.encode()) for role in roles]
         if _KERNELS not in sys.modules:  # do not load Numba before the first draw
             return [cls(np.random.SeedSequence(seed, spawn_key=(run, code))) for code in codes]
+        # SeedSequence mixes four words of the seed, one or two of the run, and that of the role.
         words = [seed & WORD, seed >> 32 & WORD, seed >> 64 & WORD, seed >> 96]
         words += [run] if run <= WORD else [run & WORD, run >> 32]
         entropy = np.array([*words, 0], np.uint64)
@@ -208,7 +213,7 @@ class Stream:
     def binomial(self, n: int, p: float, size: Size) -> IntArray: ...
     def binomial(self, n: int, p: float, size: Size | None = None) -> int | IntArray:
         """The number of successes in n trials, each with probability p, for n up to 2^53."""
-        trials = float(_integer("n", n, 0, MAX_COUNT + 1))
+        trials = float(as_integer("n", n, 0, end=MAX_COUNT + 1))
         p = _finite("p", p, 0.0, 1.0)
         if size is None:
             return int(kernels.counts.binomial(self.state, trials, p))
@@ -224,8 +229,8 @@ class Stream:
         """Uniform on low … high - 1; with one argument on 0 … low - 1."""
         if high is None:
             low, high = 0, low
-        low = _integer("low", low, -INT64, INT64)
-        n = _integer("high", high, low + 1, min(low + INT64, INT64 + 1)) - low
+        low = as_integer("low", low, -INT64, end=INT64)
+        n = as_integer("high", high, low + 1, end=min(low + INT64, INT64 + 1)) - low
         if size is None:
             return low + kernels.random.below(self.state, n)
         return low + self._fill(kernels.random.fill_below, size, n, dtype=np.int64)
@@ -241,9 +246,11 @@ class Stream:
             raise ValueError(f"p has shape {weights.shape}: pass one weight per outcome")
         if size is None:
             i = kernels.random.categorical(self.state, weights)
-            return i if i >= 0 else _raise_invalid_weights(weights)
+            if i < 0:
+                raise _invalid_weights(weights)
+            return i
         if kernels.random.categorical(self.state.copy(), weights) < 0:
-            _raise_invalid_weights(weights)
+            raise _invalid_weights(weights)
         return self._fill(kernels.random.fill_categorical, size, weights, dtype=np.int64)
 
     @overload
@@ -262,7 +269,7 @@ class Stream:
     ) -> Any:
         """One of the options, or of 0 … options - 1 if `options` is a number; p are the weights."""
         items = None if isinstance(options, int | np.integer) else options
-        n = _integer("number of options", options if items is None else len(items), 1, INT64)
+        n = as_integer("options", options if items is None else len(items), 1, end=INT64)
         if p is not None and np.shape(p) != (n,):
             raise ValueError(f"p has shape {np.shape(p)} but there are {n} options")
         if size is None:
@@ -273,13 +280,9 @@ class Stream:
 
     def permutation(self, n: int) -> IntArray:
         """0 … n - 1 in uniformly random order."""
-        out = np.empty(_integer("n", n, 0, INT64), dtype=np.int64)
+        out = np.empty(as_integer("n", n, 0, end=INT64), dtype=np.int64)
         kernels.random.permutation(self.state, out)
         return out
-
-    def shuffle(self, items: MutableSequence[Any]) -> None:
-        """Put the items in uniformly random order, in place."""
-        items[:] = [items[i] for i in self.permutation(len(items))]
 
     def generator(self) -> "np.random.Generator":
         """Return a NumPy Generator seeded with the next four words; each call returns a new one."""
@@ -292,19 +295,12 @@ class Stream:
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned."""
-        if set(arrays) != {ALGORITHM}:
+        state = np.asarray(arrays[ALGORITHM]) if set(arrays) == {ALGORITHM} else np.empty(0)
+        # No stream is ever in the state of four zeros.
+        if state.dtype != np.uint64 or state.shape != (4,) or not state.any():
             raise IncompatibleState(
-                f"a saved stream holds one array, {ALGORITHM!r}, not {sorted(arrays)}"
-            )
-        state = np.asarray(arrays[ALGORITHM])
-        if state.dtype != np.uint64 or state.shape != (4,):
-            raise IncompatibleState(
-                "the saved stream is damaged: expected four 64-bit words (uint64), found an array "
-                f"of {state.dtype} with the shape {state.shape}"
-            )
-        if not state.any():
-            raise IncompatibleState(
-                "the saved stream is damaged: all four words are 0, which no stream ever is"
+                f"the saved stream is damaged: expected one array, {ALGORITHM!r}, of four 64-bit "
+                f"words (uint64) that are not all 0, found {arrays}"
             )
         self.state[:] = state
 
@@ -359,7 +355,7 @@ def as_seed(seed: SeedLike) -> int:
     """
     if seed is None or isinstance(seed, Stream | np.random.Generator):
         return as_stream(seed).integers(INT64 - 1)
-    return _integer("seed", seed, 0, 2**128)
+    return as_integer("seed", seed, 0, end=2**128)
 
 
 def require_stream(rng: StreamLike) -> Stream:
@@ -407,17 +403,6 @@ def _positive(name: str, value: float) -> float:
     return number
 
 
-def _integer(name: str, value: object, least: int, end: int) -> int:
-    """Return the value as an int; raise ValueError unless it is in least … end - 1."""
-    try:
-        number = operator.index(None if isinstance(value, bool) else value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ValueError(f"{name} = {value!r} must be an integer") from None
-    if not least <= number < end:
-        raise ValueError(f"{name} = {number} must be at least {least} and less than {end}")
-    return number
-
-
 def _mean_and_factor(mean: ArrayLike, cov: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return the mean and a matrix V with VᵀV = cov; raise ValueError if they are invalid."""
     centre = as_numbers(mean, "mean", ValueError)
@@ -444,9 +429,9 @@ def _as_weights(p: ArrayLike) -> FloatArray:
     return np.array(p, np.float64, order="C")
 
 
-def _raise_invalid_weights(weights: FloatArray) -> int:
-    """Raise a ValueError that names the invalid weight; never returns."""
+def _invalid_weights(weights: FloatArray) -> ValueError:
+    """Return the error that names the first invalid weight, or else the sum of the weights."""
     for i, p_i in enumerate(weights):
         if not p_i >= 0.0:
-            raise ValueError(f"p[{i}] = {p_i} must be at least 0")
-    raise ValueError(f"p sums to {weights.sum()}: weights must be finite and one positive")
+            return ValueError(f"p[{i}] = {p_i} must be at least 0")
+    return ValueError(f"p sums to {weights.sum()}: weights must be finite and one positive")

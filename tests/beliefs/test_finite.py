@@ -183,15 +183,8 @@ def test_skipped_and_floored_observations_are_counted() -> None:
         assert belief.posterior() == pytest.approx([0.8, 0.2])
 
 
-def test_modes_need_a_likelihood_method() -> None:
-    class Mute:
-        pass
-
-    with pytest.raises(MissingCapability, match="log_likelihood"):
-        FiniteBelief([coin(0.5), Mute()])
+def test_modes_need_action_probabilities_for_those_of_the_agent() -> None:
     silent: Any = InLogarithms(coin(0.5))
-    with pytest.raises(MissingCapability, match=r"has no act\(x, rng\)"):
-        ControlRule(FiniteBelief([silent]))
     silent.act = coin(0.5).act
     with pytest.raises(MissingCapability, match="action_probabilities"):
         ControlRule(FiniteBelief([silent])).action_probabilities()

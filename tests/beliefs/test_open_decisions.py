@@ -121,23 +121,6 @@ TestSeparately = SeparateDecisions.TestCase
 TestTogether.settings = TestSeparately.settings = quick
 
 
-@pytest.mark.parametrize("how", ["load", "skip"])
-def test_an_unnumbered_answer_is_refused_while_a_decision_waits(how: str) -> None:
-    problem = BernoulliBandit(ARMS).changing()
-    agent = problem.agent()
-    agent.batch(2, Stream(0))
-    if how == "load":
-        agent.observe("red", 1)
-        agent, saved = problem.agent(), agent.save()
-        agent.load(saved)
-    else:
-        agent.observe("red", MISSING)  # decision 1, whose answer comes late
-        agent.learn(None, "red", 1, decision=1)
-    with pytest.raises(BadEvidence, match=r"wait for theirs \(0\)"):
-        agent.observe("red", 1)
-    assert agent.belief.decision == 2
-
-
 def test_arms_that_change_separately_accept_every_arm_when_nothing_waits() -> None:
     agent = BernoulliBandit(ARMS).changing(per_arm=True).agent()
     agent.batch(2, Stream(0))
@@ -146,16 +129,6 @@ def test_arms_that_change_separately_accept_every_arm_when_nothing_waits() -> No
     for arm in ARMS:
         agent.observe(arm, 1)
     assert agent.belief.pulls == {"red": 3, "blue": 1}
-
-
-@pytest.mark.parametrize("per_arm", [False, True])
-def test_the_number_of_the_next_decision_is_refused(per_arm: bool) -> None:
-    agent = BernoulliBandit(ARMS).changing(per_arm=per_arm).agent()
-    agent.act(Stream(0))
-    agent.observe("red", 1)
-    with pytest.raises(BadEvidence, match="decision 1 has not been made"):
-        agent.learn(None, "red", 1, decision=agent.belief.decision)
-    assert agent.belief.pulls == {"red": 1, "blue": 0}
 
 
 def test_damaged_open_decisions_are_refused() -> None:

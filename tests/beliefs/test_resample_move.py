@@ -182,14 +182,10 @@ def test_a_damaged_state_is_refused_and_changes_nothing() -> None:
     for damage in (
         {"history/o": saved["history/o"][:-1]},
         {"count": np.array(3)},
-        {"sampler/theta": np.zeros((3, 1))},
     ):
         with pytest.raises(IncompatibleState):
             other.load({**saved, **damage})
         assert same_bits(other.save(), before)
-    for name in ("history/x", "sampler/accepted", "count"):
-        with pytest.raises(IncompatibleState, match="lacks"):
-            other.load({k: v for k, v in saved.items() if k != name})
 
 
 def test_invalid_arguments_and_results_are_refused() -> None:
@@ -220,15 +216,7 @@ def test_errors_suggest_only_existing_options() -> None:
     def never(theta: FloatArray, x: Any, a: Any, o: Any) -> FloatArray:
         return np.full(len(theta), -np.inf)
 
-    def one(theta: FloatArray, x: Any, a: Any, o: Any) -> FloatArray:
-        return np.where(np.arange(len(theta)) == 0, 0.0, -np.inf)
-
     belief = ResampleMoveBelief(normal, log_normal, never, act, 10)
     with pytest.raises(BadEvidence, match="wider prior") as result:
         belief.observe(None, 0, 1.0)
     assert "on_impossible" not in str(result.value)
-    belief = ResampleMoveBelief(normal, log_normal, one, act, 10)
-    belief.observe(None, 0, 1.0)
-    with pytest.raises(BadEvidence, match="one particle") as result:
-        belief.sample(Stream(0))
-    assert "move of your own" not in str(result.value)

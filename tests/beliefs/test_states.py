@@ -126,15 +126,6 @@ def test_states_may_be_arrays_but_not_functions() -> None:
         FiniteBelief([Closure(0, 0)]).save()
 
 
-def test_a_missing_private_state_is_incompatible() -> None:
-    belief = filters()
-    belief.observe(None, "low", 1)
-    before = belief.save()
-    with pytest.raises(IncompatibleState, match="state/1"):
-        belief.load({n: v for n, v in before.items() if n != "state/1"})
-    assert same_bits(before, belief.save())
-
-
 def test_filters_depend_on_order_and_cannot_be_merged() -> None:
     with pytest.raises(IncompatibleState, match="private state"):
         filters().merge(filters())

@@ -32,16 +32,6 @@ def posterior_of(agent: Any) -> FloatArray:
     return np.asarray(agent.belief.posterior())
 
 
-def test_after_acting_only_the_naive_agent_is_certain() -> None:
-    modes = prize_or_frog()
-    for box in (0, 1):
-        naive, causal = modes.agent(kind=NaiveMixture), modes.agent()
-        naive.issue(box)
-        causal.issue(box)
-        assert posterior_of(naive)[box] == 1.0
-        assert posterior_of(causal)[box] == 0.5
-
-
 def test_the_two_agents_agree_with_conditioning_and_intervening() -> None:
     r = 0.75
     model = CausalModel(
@@ -79,13 +69,6 @@ def test_with_certain_outcomes_a_frog_excludes_all_modes_of_the_naive_agent() ->
     assert {n: v.tobytes() for n, v in agent.save().items()} == {
         n: v.tobytes() for n, v in before.items()
     }
-
-
-def test_with_certain_outcomes_one_observation_is_enough_for_the_causal_agent() -> None:
-    agent = prize_or_frog(1.0).agent()
-    agent.observe(0, FROG)
-    assert posterior_of(agent).tolist() == [0.0, 1.0]
-    assert agent.action_probabilities() == {0: 0.0, 1: 1.0}
 
 
 def test_with_uncertain_outcomes_the_naive_agent_ignores_every_frog() -> None:

@@ -283,12 +283,6 @@ def test_an_index_beyond_an_array_raises_inside_and_outside_the_loop(
     assert ends[0][1] == ends[1][1]
 
 
-def test_an_index_beyond_theta_raises_on_observe() -> None:
-    modes = levers(3)
-    with pytest.raises(IndexError, match="likelihoods: index"):
-        modes.agent().observe(7, 1)
-
-
 def table(theta_m: Any, x: Any, state: Any) -> Any:
     return WORDS[int(x)]
 

@@ -248,7 +248,7 @@ class Answers:
         (3, MissingCapability, "neither a list of modes"),
         ({"a": lever("a")}, MissingCapability, "a mapping, expected a list"),
         ([NoPolicy()], MissingCapability, r"mode m0 lacks action_probabilities\(x\)"),
-        ([Counter], MissingCapability, "is a class: make an instance"),
+        ([Counter], MissingCapability, "is the class Counter: make an instance"),
         ([Answers({}, {0: 1.0})], InvalidTable, "the policy of mode odd in situation None is {}"),
         ([Answers({0: 0.5}, {0: 1.0})], InvalidTable, "policy of mode odd .* sum to 1"),
         ([Answers({0: 1.5, 1: -0.5}, {0: 1.0})], InvalidTable, "policy of mode odd .* sum to 1"),

@@ -22,7 +22,7 @@ import bayescontrol
 import bayescontrol_paper
 from bayescontrol import BernoulliBandit, LinearBandit, NaiveMixture, Stream
 from bayescontrol._arrays import Arrays, FloatArray
-from bayescontrol._support.saved import Fixed, FixedPart, Part, Parts, Plain, Saved, fields_of
+from bayescontrol._support.saved import Fixed, FixedPart, Part, Parts, Plain, Saved, plan_of
 from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov, RestartedAlarm
 from bayescontrol.bandits import SharedLinearBandit
 from bayescontrol.bank import Bank, Bumpless, PlantMode, Supervisor
@@ -369,7 +369,7 @@ MAY_BE_NAN = ("drawn", "sampler/accepted")
 
 def declared(thing: Any, kind: type | tuple[type, ...], prefix: str = "") -> Iterator[str]:
     """Yield the names of the saved arrays of this kind of field, also those of parts."""
-    for field in fields_of(type(thing)):
+    for field in plan_of(type(thing)).fields:
         value = field.value(thing)
         if isinstance(field, Part) and isinstance(value, Saved):
             yield from declared(value, kind, prefix + field.name)
@@ -377,7 +377,8 @@ def declared(thing: Any, kind: type | tuple[type, ...], prefix: str = "") -> Ite
             for i, part in enumerate(value):
                 yield from declared(part, kind, f"{prefix}{field.name}{i}/")
         elif isinstance(field, kind):
-            yield from (prefix + name for name in field.names(thing))
+            field.save(thing, arrays := Arrays())
+            yield from (prefix + name for name in arrays)
 
 
 def damages(thing: Any, arrays: Arrays) -> Iterator[tuple[str, Any]]:

@@ -155,7 +155,7 @@ def test_an_invalid_comparison_is_refused() -> None:
         statistics.compare_pair([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(statistics.InvalidSample, match="one value per run"):
         statistics.compare_pair(np.ones((4, 2)), np.ones((4, 2)))
-    with pytest.raises(statistics.NoData, match="at least 2 values"):
+    with pytest.raises(statistics.NoData, match="at least 2 runs"):
         statistics.compare_pair([1.0], [2.0])
     with pytest.raises(statistics.InvalidSample, match="no agent is called 'c': there are a, b"):
         statistics.compare_pairs({"a": [1.0, 2.0], "b": [1.0, 2.0]}, baseline="c")

@@ -1,6 +1,7 @@
 """Columns of a record: lists of values as arrays."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,22 +22,21 @@ def as_column(values: Sequence[Any] | AnyArray) -> AnyArray:
     """
     if isinstance(values, np.ndarray):
         return values
-    kinds = {getattr(v, "dtype", type(v)) for v in values}
-    if len(kinds) > 1:
+    types: set[Any] = {getattr(v, "dtype", type(v)) for v in values}
+    if len(types) > 1:
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
-        kinds = {type(v) for v in values}
-    is_plain = kinds <= {int, bool} or kinds <= {float, int} or kinds == {str}
-    if is_plain or (len(kinds) == 1 and isinstance(next(iter(kinds)), np.dtype)):
-        try:
+        types = {type(v) for v in values}
+    only_type = next(iter(types)) if len(types) == 1 else None
+    are_plain = types <= {int, bool} or types <= {float, int} or types == {str}
+    if are_plain or isinstance(only_type, np.dtype):
+        with suppress(ValueError, OverflowError):
             column = np.array(values)
-        except (ValueError, OverflowError):
-            pass
-        else:
-            if column.dtype.kind in "biufcU" and (not is_plain or _holds_exactly(column, values)):
+            if column.dtype.kind in "biufcU" and (not are_plain or _holds_exactly(column, values)):
                 return column
-    if len(kinds) == 1 and (names := _fields(next(iter(kinds)))):
+    if isinstance(only_type, type) and issubclass(only_type, tuple):
+        names: tuple[str, ...] = getattr(only_type, "_fields", ())
         fields = [as_column(field) for field in zip(*values, strict=True)]
-        if all(field.ndim == 1 and field.dtype.names is None for field in fields):
+        if names and all(field.ndim == 1 and field.dtype.names is None for field in fields):
             return as_rows(dict(zip(names, fields, strict=True)))
     objects = np.empty(len(values), object)
     for i, value in enumerate(values):
@@ -48,13 +48,6 @@ def _holds_exactly(column: AnyArray, values: Sequence[object]) -> bool:
     """Check that NumPy changed no value: it rounds large integers and strips NUL characters."""
     # c != c holds for NaN, which is not equal to itself.
     return all(c == v or c != c for c, v in zip(column.tolist(), values, strict=True))
-
-
-def _fields(kind: object) -> tuple[str, ...]:
-    """Return the field names of a named tuple type; () for other types."""
-    named = isinstance(kind, type) and issubclass(kind, tuple)
-    names: tuple[str, ...] = getattr(kind, "_fields", ()) if named else ()
-    return names
 
 
 def as_rows(fields: Mapping[str, AnyArray]) -> AnyArray:

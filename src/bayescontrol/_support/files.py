@@ -47,14 +47,14 @@ class LockHeld(Exception):
 
 
 @contextmanager
-def os_errors_as(kind: type[OSError], place: str, advice: str) -> Iterator[None]:
-    """Raise errors of the operating system as `kind`, with the place and what to do."""
+def os_errors_as(error_type: type[OSError], problem: str, advice: str) -> Iterator[None]:
+    """Raise errors of the operating system as `error_type`, with the problem and what to do."""
     try:
         yield
-    except kind:
+    except error_type:
         raise
     except OSError as error:
-        raise kind(f"{place}: {error.strerror or error}; {advice}") from error
+        raise error_type(f"{problem}: {error.strerror or error}; {advice}") from error
 
 
 def writing_to(folder: Path) -> AbstractContextManager[None]:

@@ -45,13 +45,13 @@ class Names:
         self.what = what
         invalid, self._unknown = _ERRORS[what]
         shown_names = f"{what}s={names!r}"
-        is_number = isinstance(names, int | np.integer)
-        if isinstance(names, bool | str | bytes) or not (is_number or isinstance(names, Iterable)):
+        if isinstance(names, int | np.integer) and not isinstance(names, bool):
+            names = range(names)
+        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
             raise invalid(f"{shown_names}: expected the number of {what}s, or a list of names")
         if isinstance(names, Set):
             raise invalid(f"{shown_names}: a set has no fixed order, use a list")
-        listed: Iterable[Any] = range(names) if isinstance(names, int | np.integer) else names
-        self._names = [n.item() if isinstance(n, np.generic) else n for n in listed]
+        self._names: list[Any] = [n.item() if isinstance(n, np.generic) else n for n in names]
         if not self._names:
             raise invalid(f"{shown_names}: there must be at least one {what}")
         try:

@@ -1,4 +1,4 @@
-"""Check probabilities: a prior P(m) over modes, and what policies and hypotheses answer."""
+"""Check probabilities: a prior P(m), tables, and what policies and hypotheses answer."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -38,6 +38,22 @@ def as_prior(prior: ArrayLike | None, size: int) -> FloatArray:
     if abs(p.sum() - 1.0) > TOLERANCE:
         raise InvalidPrior(f"the prior sums to {p.sum():.12g}, not to 1: divide it by its sum")
     return p + 0.0  # -0. becomes 0.
+
+
+def probability_table(table: ArrayLike, name: str, axes: tuple[str, ...]) -> FloatArray:
+    """Return a table with these axes as an array; raise InvalidTable unless its rows sum to 1."""
+    p = np.array(table, np.float64)
+    if p.ndim != len(axes):
+        raise InvalidTable(f"{name} has shape {p.shape}: expected the axes ({', '.join(axes)})")
+    invalid = np.argwhere(~(p >= 0.0))
+    if invalid.size:
+        where = tuple(int(i) for i in invalid[0])
+        raise InvalidTable(f"{name}{list(where)} is {p[where]}: it must be a probability")
+    bad_sums = np.argwhere(np.abs(p.sum(-1) - 1.0) > TOLERANCE)
+    if bad_sums.size:
+        row = tuple(int(i) for i in bad_sums[0])
+        raise InvalidTable(f"{name}{list(row)} sums to {p[row].sum():.9g}, not to 1")
+    return p
 
 
 def checked_probabilities(

@@ -13,10 +13,12 @@ are those that the object has now; a shape can also be declared. `load` reads an
 before it changes anything.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from types import EllipsisType, SimpleNamespace
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,23 +27,31 @@ from bayescontrol._arrays import AnyArray, Arrays
 from bayescontrol._support.values import pack, unpack
 from bayescontrol.errors import BayesControlError, IncompatibleState, MissingCapability
 
-#: The name of an attribute, or a function of the object that returns the value.
-Source: TypeAlias = str | Callable[[Any], Any]
-
 
 def damaged(text: object) -> IncompatibleState:
     """Return the error for saved arrays that `save` cannot have returned."""
     return IncompatibleState(f"the saved state is damaged: {text}")
 
 
+class SavedArrays(dict[str, AnyArray]):
+    """What `save` returned, to be read: a missing array raises `IncompatibleState`."""
+
+    def __init__(self, arrays: object) -> None:
+        if not isinstance(arrays, Mapping):
+            raise IncompatibleState(
+                f"the saved state {arrays!r} is not a mapping of arrays as returned by `save`"
+            )
+        super().__init__(arrays)
+
+    def __missing__(self, name: str) -> AnyArray:
+        raise IncompatibleState(f"the saved state lacks the array {name!r}")
+
+
 def require_arrays(arrays: object, names: Iterable[str]) -> None:
     """Raise `IncompatibleState` unless `arrays` is a mapping with these names, as from `save`."""
-    if not isinstance(arrays, Mapping):
-        raise IncompatibleState(
-            f"the saved state {arrays!r} is not a mapping of arrays as returned by `save`"
-        )
-    if missing := set(names) - arrays.keys():
-        raise IncompatibleState(f"the saved state lacks the arrays {sorted(missing)}")
+    saved = SavedArrays(arrays)
+    for name in names:
+        saved[name]
 
 
 def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
@@ -61,8 +71,13 @@ def require_triangular(name: str, array: AnyArray) -> None:
         raise damaged(f"{name!r} is not a triangular factor")
 
 
+@dataclass(eq=False)
 class Field:
-    """Base of the fields. `name` is the name of the saved array, `source` that of the attribute."""
+    """Base of the fields. `name` is the name of the saved array."""
+
+    name: str
+    #: The attribute, by default `name`; or a function of the object that returns the value.
+    source: str | Callable[[Any], Any] = ""
 
     #: Whether a copy of the object has its own copy of the attribute.
     copied = False
@@ -70,30 +85,22 @@ class Field:
     nested = False
     #: Whether the value is loaded by the object in `source` itself.
     in_place = False
-    #: Whether the saved arrays must have `name`; parts check their names themselves.
-    required = True
-
-    def __init__(self, name: str, source: Source | None = None) -> None:
-        self.name, self.source = name, name if source is None else source
 
     @property
     def key(self) -> str:
-        """The name of the loaded value: the attribute, or else the last part of `name`."""
-        derived = self.name.rstrip("/").rpartition("/")[2]
-        return self.source if isinstance(self.source, str) else derived
+        """The attribute, or else the last part of `name`.
 
-    @property
-    def id(self) -> str:
-        """The attribute, or else the name: a subclass replaces a field with the same id."""
-        return self.source if isinstance(self.source, str) else self.name
+        `load` stores the value under this name. A subclass replaces a field with the same key.
+        """
+        if isinstance(self.source, str):
+            return self.source or self.name
+        return self.name.rstrip("/").rpartition("/")[2]
 
     def value(self, owner: Any) -> Any:
         """Return the value that the object has now."""
-        return getattr(owner, self.source) if isinstance(self.source, str) else self.source(owner)
-
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the names that the saved arrays must have."""
-        return (self.name,) if self.required else ()
+        if isinstance(self.source, str):
+            return getattr(owner, self.source or self.name)
+        return self.source(owner)
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the named arrays of this field."""
@@ -104,46 +111,50 @@ class Field:
         raise NotImplementedError
 
 
+@dataclass(eq=False)
 class Fixed(Field):
     """A setting: what is saved must be equal to what the object has.
 
     `setting` is its name in the error, which is `name` by default.
     """
 
-    def __init__(self, name: str, source: Source | None = None, setting: str = "") -> None:
-        super().__init__(name, source)
-        self.setting = setting or name.rpartition("/")[2]
+    setting: str = ""
+
+    def __post_init__(self) -> None:
+        self.setting = self.setting or self.name.rpartition("/")[2]
 
     def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the setting: arrays, numbers and texts as they are, other values as text."""
-        arrays[self.name] = self._packed(self.value(owner))
-
-    def _packed(self, value: object) -> AnyArray:
-        if isinstance(value, str | float | int | np.ndarray):
-            return np.array(value)
-        return pack(value, f"the setting {self.setting}")
+        """Add the setting."""
+        arrays[self.name] = _pack_setting(self.setting, self.value(owner))
 
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Raise IncompatibleState, with both values, unless the setting is the same."""
-        value, saved = self.value(owner), np.asarray(arrays[self.name])
-        mine = self._packed(value)
-        same = saved.dtype.kind == mine.dtype.kind and np.array_equal(saved, mine)
-        if not same and isinstance(value, dict | list | tuple):  # dicts may differ in order
-            same = saved.dtype.kind == "U" and unpack(saved) == value
-        if not same:
-            raise IncompatibleState(
-                f"saved with {self.setting} {_shown(saved)}, this {type(owner).__name__} has "
-                f"{self.setting} {_shown(mine)}: create it with the same `{self.setting}`"
-            )
-        return value
+        _require_same(owner, self.setting, self.value(owner), arrays[self.name])
+        return self.value(owner)
+
+
+def _pack_setting(setting: str, value: object) -> AnyArray:
+    """Return arrays, numbers and texts as they are, other values as text."""
+    if isinstance(value, str | float | int | np.ndarray):
+        return np.array(value)
+    return pack(value, f"the setting {setting}")
+
+
+def _require_same(owner: Any, setting: str, value: Any, saved_array: AnyArray) -> None:
+    """Raise IncompatibleState unless `value`, which the owner has, is equal to the saved one."""
+    saved, mine = np.asarray(saved_array), _pack_setting(setting, value)
+    same = saved.dtype.kind == mine.dtype.kind and np.array_equal(saved, mine)
+    if not same and isinstance(value, dict | list | tuple):  # dicts may differ in order
+        same = saved.dtype.kind == "U" and unpack(saved) == value
+    if not same:
+        raise IncompatibleState(
+            f"saved with {setting} {_shown(saved)}, this {type(owner).__name__} has "
+            f"{setting} {_shown(mine)}: create it with the same `{setting}`"
+        )
 
 
 class FixedPart(Field):
     """Another object whose saved arrays must all be the same; `name` is their prefix."""
-
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the names of all arrays of the part."""
-        return tuple(with_prefix(self.name, self.value(owner).save()))
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the arrays of the part."""
@@ -152,7 +163,7 @@ class FixedPart(Field):
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Raise IncompatibleState, with both values, unless the part is the same."""
         for name, mine in self.value(owner).save().items():
-            Fixed(self.name + name, lambda _, mine=mine: mine).read(owner, arrays)
+            _require_same(owner, name, mine, arrays[self.name + name])
         return self.value(owner)
 
 
@@ -161,6 +172,7 @@ def _shown(array: AnyArray) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
+@dataclass(eq=False)
 class Array(Field):
     """An array, or a list of numbers. If the value is None now, it is neither saved nor restored.
 
@@ -169,22 +181,13 @@ class Array(Field):
     `shared` array is only ever replaced, never changed in place, so that copies may share it.
     """
 
-    def __init__(
-        self,
-        name: str,
-        source: Source | None = None,
-        *,
-        shape: tuple[int | str | None, ...] | EllipsisType | None = None,
-        finite: bool = True,
-        shared: bool = False,
-    ) -> None:
-        super().__init__(name, source)
-        self.shape, self.finite = shape, finite
-        self.copied = not shared and isinstance(self.source, str)
+    _: KW_ONLY
+    shape: tuple[int | str | None, ...] | EllipsisType | None = None
+    finite: bool = True
+    shared: bool = False
 
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the name, unless the value is None."""
-        return () if self.value(owner) is None else (self.name,)
+    def __post_init__(self) -> None:
+        self.copied = not self.shared and isinstance(self.source, str)
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add a copy of the array."""
@@ -205,19 +208,13 @@ class Array(Field):
         return array.tolist() if isinstance(mine, list) else array.copy()
 
 
+@dataclass(eq=False)
 class Number(Field):
     """An integer or a float: finite unless `finite` is False, and at least `least`."""
 
-    def __init__(
-        self,
-        name: str,
-        source: Source | None = None,
-        *,
-        finite: bool = True,
-        least: float | None = None,
-    ) -> None:
-        super().__init__(name, source)
-        self.finite, self.least = finite, least
+    _: KW_ONLY
+    finite: bool = True
+    least: float = -math.inf
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the number as an array without axes."""
@@ -227,7 +224,7 @@ class Number(Field):
         """Return the saved number."""
         dtype = np.array(self.value(owner)).dtype
         number = checked_array(arrays, self.name, dtype, (), finite=self.finite).item()
-        if self.least is not None and number < self.least:
+        if number < self.least:
             raise damaged(f"{self.name!r} is {number}, below {self.least:g}")
         return number
 
@@ -258,24 +255,24 @@ def checked_array(
     return array
 
 
+@dataclass(eq=False)
 class Plain(Field):
     """A plain value: an array of numbers, or a Python literal. `what` describes it in errors."""
 
-    def __init__(
-        self, name: str, source: Source | None = None, what: str = "", *, copied: bool = False
-    ) -> None:
-        super().__init__(name, source)
-        self.what, self.copied = what or f"the {name}", copied
+    what: str = ""
+    _: KW_ONLY
+    copied: bool = False
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the value as an array."""
-        arrays[self.name] = pack(self.value(owner), self.what)
+        arrays[self.name] = pack(self.value(owner), self.what or f"the {self.name}")
 
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Return the saved value."""
         return unpack(np.asarray(arrays[self.name]))
 
 
+@dataclass(eq=False)
 class Part(Field):
     """Another object with `save`, `load` and `copy`; `name` is the prefix of its arrays.
 
@@ -285,23 +282,15 @@ class Part(Field):
     """
 
     copied = True
-    required = False
 
-    def __init__(
-        self,
-        name: str,
-        source: Source | None = None,
-        *,
-        in_place: bool = False,
-        blank: Callable[[Any], Any] | None = None,
-    ) -> None:
-        super().__init__(name, source)
-        self.in_place, self._blank = in_place, blank
+    _: KW_ONLY
+    in_place: bool = False
+    blank: Callable[[Any], Any] | None = None
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the arrays of the part."""
         part = self.value(owner)
-        if part is None and self._blank is not None:
+        if part is None and self.blank is not None:
             return
         if not (hasattr(part, "save") and hasattr(part, "load")):
             raise MissingCapability(f"{part!r} cannot be saved: it has no save and load")
@@ -310,9 +299,9 @@ class Part(Field):
     def read(self, owner: Any, arrays: Arrays) -> Any:
         """Return a part with the saved state; the present part does not change."""
         saved = part_of(arrays, self.name)
-        if self._blank is not None and not saved:
+        if self.blank is not None and not saved:
             return None
-        part = self.value(owner).copy() if self._blank is None else self._blank(owner)
+        part = self.value(owner).copy() if self.blank is None else self.blank(owner)
         part.load(saved)
         return part
 
@@ -321,7 +310,6 @@ class Parts(Field):
     """A list of parts; the prefix of part i is `name`, i and a slash."""
 
     copied = nested = True
-    required = False
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the arrays of all parts."""
@@ -336,6 +324,7 @@ class Parts(Field):
         return parts
 
 
+@dataclass(eq=False)
 class Copied(Field):
     """An attribute that is not saved; a copy of the object has its own copy.
 
@@ -344,19 +333,14 @@ class Copied(Field):
 
     copied = True
 
-    def __init__(self, name: str, *, nested: bool = False) -> None:
-        super().__init__(name)
-        self.nested = nested
+    _: KW_ONLY
+    nested: bool = False
 
 
 class Cache(Copied):
-    """An attribute that is not saved; `make(object)` returns that of a copy."""
+    """An attribute that is not saved; the function `source` returns that of a copy."""
 
     copied = False
-
-    def __init__(self, name: str, make: Callable[[Any], Any]) -> None:
-        super().__init__(name)
-        self.make = make
 
 
 def _deep_copy(value: Any) -> Any:
@@ -377,28 +361,26 @@ def declare(*fields: Field) -> tuple[Field, ...]:
 class _Plan:
     """The fields of a class, sorted by what is done with them."""
 
-    def __init__(self, kind: type) -> None:
+    def __init__(self, cls: type) -> None:
         found: dict[str, Field] = {}
-        for base in reversed(kind.__mro__):
-            found |= {field.id: field for field in vars(base).get("saved_fields", ())}
+        for base in reversed(cls.__mro__):
+            found |= {field.key: field for field in vars(base).get("saved_fields", ())}
         self.fields = fields = list(found.values())
         self.nested = [field.key for field in fields if field.nested]
         self.caches = [field for field in fields if isinstance(field, Cache)]
         self.saved = [field for field in fields if not isinstance(field, Copied)]
         self.in_place = [field for field in self.saved if field.in_place]
-        self.read = [field for field in self.saved if not field.in_place]
+        self.loaded = [field for field in self.saved if not field.in_place]
         self.copied = frozenset(field.key for field in fields if field.copied and not field.nested)
-        #: Attributes that `load` sets; other loaded values are only for `_check_state`.
-        self.derived = {field.key for field in self.read if not isinstance(field.source, str)}
-        self.derived |= {field.key for field in self.read if isinstance(field, Fixed)}
+        #: Keys of values that only `_check_state` uses: they are settings, or not attributes.
+        self.only_checked = {
+            field.key
+            for field in self.loaded
+            if isinstance(field, Fixed) or not isinstance(field.source, str)
+        }
 
 
-_plan_of: Callable[[type], _Plan] = cache(_Plan)
-
-
-def fields_of(kind: type) -> list[Field]:
-    """Return the fields of a class and its bases."""
-    return _plan_of(kind).fields
+plan_of: Callable[[type], _Plan] = cache(_Plan)
 
 
 class Saved:
@@ -424,7 +406,7 @@ class Saved:
     def save(self) -> Arrays:
         """Return the state as named arrays; `load` restores it bit for bit."""
         arrays: Arrays = {}
-        for field in _plan_of(type(self)).saved:
+        for field in plan_of(type(self)).saved:
             field.save(self, arrays)
         return arrays
 
@@ -433,11 +415,9 @@ class Saved:
 
         Another state raises IncompatibleState and changes nothing.
         """
-        plan = _plan_of(type(self))
-        require_arrays(arrays, (name for field in plan.read for name in field.names(self)))
-        new = SimpleNamespace()
+        plan, arrays, new = plan_of(type(self)), SavedArrays(arrays), SimpleNamespace()
         try:
-            for field in plan.read:
+            for field in plan.loaded:
                 setattr(new, field.key, field.read(self, arrays))
             self._check_state(new)
         except IncompatibleState:
@@ -453,13 +433,13 @@ class Saved:
         for part, saved in parts:
             part.load(saved)
         for name, value in vars(new).items():
-            if name not in plan.derived:
+            if name not in plan.only_checked:
                 setattr(self, name, value)
         self._after_load()
 
     def copy(self) -> Self:
         """Return an independent copy; what never changes is shared."""
-        plan = _plan_of(type(self))
+        plan = plan_of(type(self))
         for field in plan.in_place:
             if not hasattr(part := field.value(self), "copy"):
                 raise MissingCapability(f"{part!r} cannot be copied: it has no copy()")
@@ -470,7 +450,7 @@ class Saved:
         for name in plan.nested:
             setattr(clone, name, _deep_copy(getattr(self, name)))
         for field in plan.caches:
-            setattr(clone, field.name, field.make(clone))
+            setattr(clone, field.name, field.value(clone))
         clone._after_copy()
         return clone
 
@@ -491,5 +471,5 @@ class Saved:
 
     def __getstate__(self) -> dict[str, object]:
         """Return the attributes for pickle and deepcopy, without caches."""
-        fresh = {field.name: field.make(self) for field in _plan_of(type(self)).caches}
+        fresh = {field.name: field.value(self) for field in plan_of(type(self)).caches}
         return {**self.__dict__, **fresh}

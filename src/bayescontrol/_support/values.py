@@ -102,16 +102,16 @@ def description(thing: object) -> str:
     >>> description(Coin(0.9))
     'Coin(p=0.9)'
     """
-    kind, state = type(thing), object.__getstate__(thing)
+    cls, state = type(thing), object.__getstate__(thing)
     parts = state if isinstance(state, tuple) else (state,)  # of __dict__ and __slots__
     known = {
         name: _plain_text(value)
         for part in parts
         for name, value in (part or {}).items()
-        if name[0] != "_" and not isinstance(getattr(kind, name, None), cached_property)
+        if name[0] != "_" and not isinstance(getattr(cls, name, None), cached_property)
     }
     text = ", ".join(f"{name}={value}" for name, value in sorted(known.items()) if value)
-    return f"{format_name(kind, kind.__name__)}({text if len(text) < 80 else _digest(text)})"
+    return f"{format_name(cls, cls.__name__)}({text if len(text) < 80 else _digest(text)})"
 
 
 def _plain_text(value: object) -> str:

@@ -70,10 +70,6 @@ class _Rows(Field):
 
     copied = nested = True
 
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the names of the keys and the rows."""
-        return ("keys", "rows")
-
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the keys and the rows."""
         by_key, first = self.value(owner), owner._new_row

@@ -49,11 +49,6 @@ class _Counts(Field):
 
     copied = True
 
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the names of the columns."""
-        columns: tuple[str, ...] = owner.columns
-        return columns
-
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the columns."""
         arrays |= zip(owner.columns, self.value(owner).copy(), strict=True)

@@ -56,17 +56,13 @@ def learner_loop(agent: Any, environment: object) -> Any:
 class _Values(Field):
     """The arrays of a `TabularLearner`, without unused rows."""
 
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the names of the arrays."""
-        return tuple(owner._saved_arrays())
-
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the arrays."""
         arrays |= {name: array.copy() for name, array in self.value(owner).items()}
 
     def read(self, owner: Any, arrays: Arrays) -> Arrays:
         """Return the arrays, which `_restore_arrays` checks."""
-        return {name: np.asarray(arrays[name]) for name in self.names(owner)}
+        return {name: np.asarray(arrays[name]) for name in self.value(owner)}
 
 
 class TabularLearner(Saved, ABC):

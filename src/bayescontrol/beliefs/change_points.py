@@ -21,7 +21,6 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray, as_integer
@@ -33,15 +32,14 @@ from bayescontrol._support.saved import (
     Field,
     Fixed,
     FixedPart,
-    Number,
     Part,
     Plain,
     Saved,
+    SavedArrays,
     checked_array,
     damaged,
     declare,
     part_of,
-    require_arrays,
     with_prefix,
 )
 from bayescontrol.beliefs.switching import hazard_grid
@@ -63,7 +61,11 @@ K = TypeVar("K")
 
 
 class Segments(Saved):
-    """The static beliefs of all starts: each learns from the start of its segment."""
+    """The static beliefs of all starts: each learns from the start of its segment.
+
+    Every start that is kept has a place: its index in the arrays of `State`. A new start takes a
+    free place, or that of the start that is dropped.
+    """
 
     saved_fields = declare(
         Copied("_beliefs", nested=True),
@@ -148,64 +150,19 @@ class ArraySegments(Segments):
 
     def load_places(self, size: int, arrays: Arrays) -> None:
         """Restore what `save_places` returned."""
-        require_arrays(arrays, self.arrays)
+        saved = SavedArrays(arrays)
         for name, v in self.arrays.items():
-            v[:size] = checked_array(arrays, name, v.dtype, (size, *v.shape[1:]))
-
-
-class _Used(Field):
-    """The first `size` places of an array of a `State`; the places are its last axis."""
-
-    copied = True
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the places that are used."""
-        arrays[self.name] = self.value(owner)[..., : owner.size].copy()
-
-    def read(self, owner: Any, arrays: Arrays) -> npt.NDArray[Any]:
-        """Return an array for all places; those that are not used are 0."""
-        array: npt.NDArray[Any] = np.zeros_like(self.value(owner))
-        size = np.size(arrays["starts"])
-        if not 1 <= size <= array.shape[-1]:
-            raise IncompatibleState(
-                f"the saved state has {size} starts, not 1 to {array.shape[-1]}"
-            )
-        shape = (*array.shape[:-1], size)
-        array[..., :size] = checked_array(arrays, self.name, array.dtype, shape)
-        return array
-
-
-class _UsedSegments(Field):
-    """The segments of the places that are used."""
-
-    copied = True
-
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return nothing: the segments check their names."""
-        return ()
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the segments."""
-        arrays |= with_prefix(self.name, owner.segments.save_places(owner.size))
-
-    def read(self, owner: Any, arrays: Arrays) -> Segments:
-        """Return segments with the saved beliefs."""
-        segments: Segments = owner.segments.copy()
-        segments.load_places(len(arrays["starts"]), part_of(arrays, self.name))
-        return segments
+            v[:size] = checked_array(saved, name, v.dtype, (size, *v.shape[1:]))
 
 
 class State(Saved):
-    """The posterior at one time: weights of hazards and starts, and the beliefs of the segments."""
+    """The posterior at one time: weights of hazards and starts, and the beliefs of the segments.
 
-    saved_fields = declare(
-        _Used("weights", "w"),
-        _Used("mass"),
-        _Used("starts"),
-        Number("time", "t"),
-        Array("dropped"),
-        _UsedSegments("segments/", "segments"),
-    )
+    The arrays `w` [hazard, place], `mass` [place] and `starts` [place] have room for all places.
+    The first `size` places are used, and only these are saved.
+    """
+
+    saved_fields = declare(*map(Copied, ("w", "mass", "starts", "dropped", "segments")))
 
     def __init__(self, segments: Segments, hazards: FloatArray, weights: FloatArray) -> None:
         self.segments, self.hazards = segments, hazards
@@ -234,18 +191,34 @@ class State(Saved):
         mass = self.mass[: self.size]
         return np.asarray(mass / mass.sum())
 
+    def save(self) -> Arrays:
+        """Return the used places as named arrays."""
+        used = {"weights": self.w, "mass": self.mass, "starts": self.starts}
+        arrays = {name: array[..., : self.size].copy() for name, array in used.items()}
+        arrays |= {"time": np.array(self.t), "dropped": self.dropped.copy()}
+        return arrays | with_prefix("segments/", self.segments.save_places(self.size))
+
     def load(self, arrays: Arrays) -> None:
         """Restore what `save` returned, for the same hazards and at most as many starts."""
-        super().load(arrays)
-        self.size = len(arrays["starts"])
+        arrays = SavedArrays(arrays)
+        size, most = np.size(arrays["starts"]), len(self.mass)
+        if not 1 <= size <= most:
+            raise IncompatibleState(
+                f"the saved state has {size} starts: expected 1 to `starts`, which is {most}"
+            )
+        new = self.copy()
+        for name, array in (("weights", new.w), ("mass", new.mass), ("starts", new.starts)):
+            array[..., :size] = checked_array(arrays, name, array.dtype, (*array.shape[:-1], size))
+            array[..., size:] = 0
+        new.t = int(checked_array(arrays, "time", np.int64, ()))
+        new.dropped[:] = checked_array(arrays, "dropped", np.float64, (2,))
+        new.segments.load_places(size, part_of(arrays, "segments/"))
+        new.size = size
+        vars(self).update(vars(new))
 
 
 class _WindowStart(Field):
     """The saved `State` at the start of the window."""
-
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return nothing: the state checks its names."""
-        return ()
 
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the state with the prefix."""
@@ -284,7 +257,7 @@ class ChangePointBelief(Saved):
             ),
             setting="hazards, starts and window",
         ),
-        Array("waiting", lambda belief: belief._waiting_array(), shape=(None,)),
+        Array("waiting", lambda b: np.array(b.open_decisions, np.int64), shape=(None,)),
         Plain("events", "_events", what="the window of answers", copied=True),
         Copied("_saved"),
         Copied("_state"),
@@ -516,9 +489,6 @@ class ChangePointBelief(Saved):
             f"{self!r} cannot be merged: a belief about a changing world depends on the order of "
             "the observations. Give all of them to one belief, in order"
         )
-
-    def _waiting_array(self) -> IntArray:
-        return np.array(self.open_decisions, np.int64)
 
     def _check_state(self, new: SimpleNamespace) -> None:
         trial = self.copy()

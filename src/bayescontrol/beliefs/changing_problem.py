@@ -5,12 +5,12 @@
 `problem.changing()` returns a `Changing`: the same problem with a belief that follows changes.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from operator import index
 from typing import Any, ClassVar, Final
 
+from bayescontrol._arrays import require_between
 from bayescontrol._support.description import ModelKind, SettingDoc, kind_of
 from bayescontrol.errors import BadEvidence, InvalidTable, MissingCapability, counted
 from bayescontrol.record import Record
@@ -73,13 +73,12 @@ class ChangingEnvironment:
 
     def parts(self, steps: int) -> Iterator[tuple[Any, int]]:
         """Yield each world of the next `steps` steps, and for how many steps it lasts."""
-        last, times = self.t + steps, list(self.worlds)
+        last = self.t + steps
         while self.t < last:
             self._enter_step()
-            k = bisect_right(times, self.t)
-            n = min(times[k] if k < len(times) else last, last) - self.t
-            yield self.world, n
-            self.t += n
+            end = min([last, *(t for t in self.worlds if t > self.t)])
+            yield self.world, end - self.t
+            self.t = end
 
     def __repr__(self) -> str:
         return f"ChangingEnvironment({self.world!r}, {len(self.worlds)} worlds, step {self.t})"
@@ -166,19 +165,11 @@ class Changing:
         """
         if not hasattr(self.problem, "draw"):
             raise MissingCapability(f"{self.problem!r} has no prior worlds: use environment(…)")
-        if not 0.0 <= rate <= 1.0:
-            raise InvalidTable(f"rate={rate}: expected a probability")
+        require_between("rate", rate, 0.0, 1.0, error=InvalidTable)
         stream = as_stream(seed)
         times = [0, *(t for t in range(1, steps) if stream.uniform() < rate)]
         worlds = {t: self.problem.draw(stream, *arguments, **options) for t in times}
         return ChangingEnvironment(worlds)
-
-    def changing(self, **options: object) -> "Changing":
-        """Raise MissingCapability: the problem changes already."""
-        raise MissingCapability(
-            f"{self!r} changes already: pass all options, such as hazards and window, to its "
-            "first changing(...)"
-        )
 
     def settings(self) -> dict[str, Any]:
         """Return the kind and the settings of the static problem, and the options."""

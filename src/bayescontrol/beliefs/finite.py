@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from bayescontrol import _mode_queries, kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray
+from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, require_between
 from bayescontrol._support.display import html_table
 from bayescontrol._support.priors import TOLERANCE, as_prior
 from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
@@ -137,8 +137,7 @@ class FiniteBelief(Saved, Generic[M]):
         >>> len(belief), belief.truncated_mass
         (10, 0.0009765625)
         """
-        if not 0.0 < keep < 1.0:
-            raise InvalidPrior(f"keep={keep}: expected a probability mass between 0 and 1")
+        require_between("keep", keep, 0.0, 1.0, ends="()", error=InvalidPrior)
         first: list[M] = []
         masses: list[float] = []
         mass = 0.0
@@ -301,7 +300,8 @@ class FiniteBelief(Saved, Generic[M]):
     @property
     def modes(self) -> Modes[M]:
         """The modes as they were given."""
-        return self._hypotheses.modes
+        modes: Modes[M] = self._hypotheses.modes
+        return modes
 
     @property
     def impossible(self) -> int:
@@ -337,8 +337,8 @@ class FiniteBelief(Saved, Generic[M]):
         """
         names = [self.name(m) for m in range(len(self))]
         count = Counter(names)
-        numbered = [f"{s} (m{m})" for m, s in enumerate(names)]
-        distinct = [a if count[a] == 1 else b for a, b in zip(names, numbered, strict=True)]
+        numbered = [f"{name} (m{m})" for m, name in enumerate(names)]
+        distinct = [name if count[name] == 1 else numbered[m] for m, name in enumerate(names)]
         return distinct if len(set(distinct)) == len(distinct) else numbered
 
     def posterior_summary(self) -> dict[str, dict[str, Any]]:
@@ -377,8 +377,7 @@ class FiniteBelief(Saved, Generic[M]):
         >>> belief.add(Coin(0.9), mass=0.2), belief.posterior()
         (1, array([0.8, 0.2]))
         """
-        if not 0.0 < mass < 1.0:
-            raise InvalidPrior(f"mass={mass}: the mass of a new mode must be between 0 and 1")
+        require_between("mass", mass, 0.0, 1.0, ends="()", error=InvalidPrior)
         self._hypotheses.add(mode, state, self.count)
         before = self._weights.copy()
         self._weights.append(mass)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol._mode_queries import ModeArrayQueries, has, require
+from bayescontrol._mode_queries import ModeArrayQueries, display_name, has, require
 from bayescontrol.beliefs.switching import SwitchingBelief
 from bayescontrol.errors import MissingCapability
 from bayescontrol.protocols import Stateful, StateMixing
@@ -67,7 +67,7 @@ class InteractingBelief(SwitchingBelief[M]):
 
     def _require_switchable(self, m: int, mode: Any) -> None:
         """Raise MissingCapability unless the mode has a private state that can be mixed."""
-        label = f"mode {m} ({getattr(mode, 'name', '') or repr(mode)})"
+        label = f"mode {m} ({display_name(mode)})"
         if self.shared_state or not has(mode, Stateful):
             raise MissingCapability(
                 f"{label} has no private state of its own: InteractingBelief needs a filter in "

@@ -28,7 +28,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, FloatArray, IntArray, as_integer, copy_if_array
+from bayescontrol._arrays import (
+    Arrays,
+    FloatArray,
+    IntArray,
+    as_integer,
+    copy_if_array,
+    require_between,
+)
 from bayescontrol._mode_queries import require_functions
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.saved import Array, Field, Number, Part, Saved, damaged, declare
@@ -50,8 +57,6 @@ Draw: TypeAlias = Callable[[int, Stream], Any]
 LogLikelihoods: TypeAlias = Callable[[FloatArray, Any, Any, Any], Any]
 #: act(θ_i, x, rng) -> a
 Act: TypeAlias = Callable[[FloatArray, Any, Stream], Any]
-#: move(θ, rng) -> θ' of the same shape
-Move: TypeAlias = Callable[[FloatArray, Stream], Any]
 
 # A saved state identifies its prior by this many draws from it.
 _PRIOR_DRAWS = 8
@@ -100,7 +105,7 @@ class ParticleBelief(Saved):
     resampling, then the move of Liu and West, θ' = a θ + (1 - a) m + √(1 - a²) C ε with
     a = `shrinkage`, which preserves the mean m and the covariance C Cᵀ. With a near 1 the move
     preserves the shape of the posterior but leaves near-copies; with a = 0 it draws from the fitted
-    Gaussian. `move(θ, rng)` replaces that move. `share=0` never renews.
+    Gaussian. `share=0` never renews. `ResampleMoveBelief` has another move, without smoothing.
 
     A saved belief contains a few draws from the prior with a fixed seed, and `load` rejects a
     state with another prior. `draw` should therefore use no randomness but `rng`.
@@ -125,7 +130,9 @@ class ParticleBelief(Saved):
     _advice_impossible = (
         "Take more particles or a wider prior, or choose on_impossible='skip' or Floor(epsilon)"
     )
-    _advice_collapsed = "Take more particles, sample more often between observations, or pass move="
+    _advice_collapsed = (
+        "Take more particles, sample more often between observations, or use ResampleMoveBelief"
+    )
 
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure(
         "posterior mean", "its own"
@@ -149,19 +156,15 @@ class ParticleBelief(Saved):
         seed: SeedLike = 0,
         share: float = 0.5,
         shrinkage: float = 0.98,
-        move: Move | None = None,
         on_impossible: OnImpossible = "raise",
     ) -> None:
         require_functions(draw=draw, log_likelihoods=log_likelihoods, act=act)
         n = as_integer("particles", particles, 2, InvalidPrior)
-        if not 0.0 <= share <= 1.0:
-            raise ValueError(f"share={share}: expected a share of the particles in [0, 1]")
-        if not 0.0 <= shrinkage <= 1.0:
-            raise ValueError(f"shrinkage={shrinkage}: expected 0 to 1, usually 0.95 to 0.99")
+        self._share = require_between("share", share, 0.0, 1.0)
+        self._shrinkage = require_between("shrinkage", shrinkage, 0.0, 1.0)
         self._theta: FloatArray = _checked_draws(draw, n, as_stream(seed))
         self._draw, self._prior_draws = draw, np.empty((0, 0))
-        self._log_likelihoods, self._act, self._move = log_likelihoods, act, move
-        self._share, self._shrinkage = share, shrinkage
+        self._log_likelihoods, self._act = log_likelihoods, act
         self._weights = Weights(np.full(n, 1.0 / n), on_impossible)
         #: The number of observations, including skipped ones.
         self.count = 0
@@ -213,7 +216,7 @@ class ParticleBelief(Saved):
     def _renew(self, rng: Stream) -> None:
         """Resample and move the particles, and set all weights to 1/n."""
         p, n = self.posterior(), len(self)
-        if self._move is None and kernels.particles.effective_size(p) < 2.0:
+        if kernels.particles.effective_size(p) < 2.0:
             raise BadEvidence(
                 f"after {self.count} observations the weights rest on one particle of {n}, from "
                 f"which no spread can be computed. {self._advice_collapsed}"
@@ -221,11 +224,6 @@ class ParticleBelief(Saved):
         chosen = np.empty(n, np.int64)
         kernels.particles.systematic(p, rng.random(), chosen)
         theta = self._move_particles(chosen, rng)
-        if theta.shape != self._theta.shape or not np.isfinite(theta).all():
-            raise BadEvidence(
-                f"the move returned parameters of shape {theta.shape}, or not all finite: expected "
-                f"finite parameters of shape {self._theta.shape}"
-            )
         weights = Weights(np.full(n, 1.0 / n), self._weights.on_impossible)
         weights.impossible = self._weights.impossible
         self._theta, self._weights = theta, weights
@@ -233,8 +231,6 @@ class ParticleBelief(Saved):
 
     def _move_particles(self, chosen: IntArray, rng: Stream) -> FloatArray:
         """Return the chosen particles after the move."""
-        if self._move is not None:
-            return np.array(self._move(self._theta[chosen], rng), np.float64, order="C")
         m, C = self._mean_and_factor()
         theta = np.empty_like(self._theta)
         kernels.particles.shrink(
@@ -350,10 +346,6 @@ class _History(Field):
 
     copied = True
 
-    def names(self, owner: Any) -> tuple[str, ...]:
-        """Return the names of the columns."""
-        return tuple(_HISTORY)
-
     def save(self, owner: Any, arrays: Arrays) -> None:
         """Add the columns."""
         history = self.value(owner)
@@ -415,11 +407,10 @@ class ResampleMoveBelief(ParticleBelief):
         share: float = 0.5,
     ) -> None:
         require_functions(log_prior=log_prior)
-        moves = as_integer("moves", moves, 1)
-        if not 0.0 < scale < math.inf:
-            raise ValueError(f"scale={scale}: expected a positive, finite step size")
+        self._moves = as_integer("moves", moves, 1)
+        self._scale = require_between("scale", scale, 0.0, math.inf, ends="()")
         super().__init__(draw, log_likelihoods, act, particles, seed=seed, share=share)
-        self._log_prior, self._moves, self._scale = log_prior, moves, scale
+        self._log_prior = log_prior
         self._history: list[Event] = []
         #: The share of moves accepted at the last renewal.
         self.accepted = math.nan

@@ -14,15 +14,14 @@ fading is a heuristic without a model of change. Both depend on the order of eve
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from numbers import Real
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers, require_between
 from bayescontrol._mode_queries import NOT_GIVEN, has
-from bayescontrol._support.priors import TOLERANCE, as_prior
+from bayescontrol._support.priors import TOLERANCE, as_prior, probability_table
 from bayescontrol._support.saved import Array, Fixed, damaged, declare
 from bayescontrol.beliefs.finite import FiniteBelief, Modes
 from bayescontrol.beliefs.weights import LN2, OnImpossible, Weights
@@ -126,7 +125,14 @@ class SwitchingBelief(_Changing[M]):
             raise InvalidTable(f"{type(self).__name__}: give either a hazard or a transition table")
         if hazard is None and hazard_prior is not None:
             raise InvalidTable("hazard_prior: a transition table has no hazards")
-        self._table = None if transition is None else _transition_table(transition, len(self))
+        self._table: FloatArray | None = None
+        if transition is not None:
+            self._table = probability_table(transition, "transition", ("mode", "next mode"))
+            if self._table.shape != (len(self), len(self)):
+                raise InvalidTable(
+                    f"transition has shape {self._table.shape}: expected a row and a column for "
+                    f"each of {len(self)} modes"
+                )
         self._hazards, self._hazard_prior = (
             (np.empty(0), np.empty(0)) if hazard is None else hazard_grid(hazard, hazard_prior)
         )
@@ -274,9 +280,9 @@ class FadingBelief(_Changing[M]):
         on_impossible: OnImpossible = "raise",
     ) -> None:
         super().__init__(modes, prior, on_impossible=on_impossible)
-        if not (_is_number(forgetting) and 0.0 < forgetting <= 1.0):
-            raise InvalidTable(f"forgetting={forgetting!r}: expected a number in (0, 1]")
-        self._lam = float(forgetting)
+        self._lam = require_between(
+            "forgetting", forgetting, 0.0, 1.0, ends="(]", error=InvalidTable
+        )
 
     def _predict(self, current: Weights) -> Weights:
         # Logarithms cover the range of the exponents; their rounding errors fade with λ < 1.
@@ -315,19 +321,3 @@ def _are_equal(s: Any, t: Any) -> bool:
     if isinstance(s, tuple | list) and isinstance(t, tuple | list):
         return len(s) == len(t) and all(map(_are_equal, s, t))
     return bool(s == t)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real)
-
-
-def _transition_table(transition: ArrayLike, n: int) -> FloatArray:
-    """Return the table P(m' | m) of n modes as an array, or raise InvalidTable."""
-    table = np.array(transition, np.float64)
-    if table.shape != (n, n):
-        raise InvalidTable(f"transition has shape {table.shape}: expected {(n, n)}")
-    if not (table >= 0.0).all() or (abs(table.sum(axis=1) - 1.0) > TOLERANCE).any():
-        raise InvalidTable(
-            f"transition={transition!r}: every row P(m' | m) must be non-negative and sum to 1"
-        )
-    return table

@@ -107,9 +107,9 @@ class Weights(Saved):
             epsilon = self.on_impossible.epsilon
             floor = math.log(epsilon) if log else epsilon
             floored = bool((evidence < floor).any())
-            is_negative = evidence < 0.0 if not log else False
-            # Leave NaN and negative numbers for the kernel to reject.
-            evidence = np.where(is_negative, evidence, np.maximum(evidence, floor))
+            # Leave NaN and negative likelihoods for the kernel to reject.
+            is_invalid = np.zeros(len(self), bool) if log else evidence < 0.0
+            evidence = np.where(is_invalid, evidence, np.maximum(evidence, floor))
         condition = kernels.finite.condition_log if log else kernels.finite.condition
         status = condition(self._w, self._e, self._blocks, evidence)
         if status == kernels.finite.OK:

@@ -26,10 +26,11 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray, as_integer
 from bayescontrol._support.description import ModelKind, SettingDoc
 from bayescontrol.errors import InvalidTable, MissingCapability
 from bayescontrol.finite.tabular import ClassMode, ModeClass, TabularModes
+from bayescontrol.modes import ModeEnvironment
 from bayescontrol.schedules import Every, Geometric, Held, Schedule, doubling, every_step
 from bayescontrol.seeding import StreamLike
 
@@ -53,7 +54,7 @@ def chain(k: int = 3) -> TabularModes:
     >>> agent.belief
     FiniteBelief(2 modes after 4 observations: A 1, B 0)
     """
-    _require_positive("chain", "k", k)
+    as_integer("k", k, 1, InvalidTable)
     situations = 2 * k - 1
     hypothesis = np.zeros((2, situations, 2, 2))
     hypothesis[..., 0] = 1.0
@@ -96,6 +97,10 @@ class GrowingMode(ClassMode):
         """Return the action m, in every situation."""
         return self.m
 
+    def observation_probabilities(self, x: Trailing, a: int) -> dict[int, float]:
+        """Return the one reward that the mode expects, with probability 1."""
+        return {int(self.likelihood(x, a, 1)): 1.0}
+
 
 class GrowingChain(ModeClass[GrowingMode, Trailing, int, int]):
     """The chain with k_t = ⌈scale · √t⌉: step t pays if the last k_t actions were all right.
@@ -124,7 +129,7 @@ class GrowingChain(ModeClass[GrowingMode, Trailing, int, int]):
     actions = range(2)
 
     def __init__(self, scale: int = 10) -> None:
-        _require_positive("GrowingChain", "scale", scale)
+        as_integer("scale", scale, 1, InvalidTable)
         super().__init__(2, ("A", "B"))
         self.scale = scale
 
@@ -156,39 +161,17 @@ class GrowingChain(ModeClass[GrowingMode, Trailing, int, int]):
         """P(a | m, x) for both modes, by action."""
         return {a: np.eye(2)[a] for a in self.actions}
 
-    def environment(self, m: int) -> "GrowingEnvironment":
-        """Q_m, the world in which mode m is true."""
-        return GrowingEnvironment(self, self[m].m)
+    def environment(self, m: int) -> ModeEnvironment:
+        """Q_m, the world in which mode m is true.
+
+        >>> world = GrowingChain(scale=2).environment(0)
+        >>> [world.respond(0, rng=None) for t in range(6)]
+        [0, 0, 0, 1, 1, 1]
+        """
+        return ModeEnvironment(self[m], self.start, self.advance)
 
     def __repr__(self) -> str:
         return f"GrowingChain(scale={self.scale})"
-
-
-class GrowingEnvironment:
-    """Q_m of the growing chain: it pays 1 if the last k_t actions were all m, else 0.
-
-    >>> world = GrowingChain(scale=2).environment(0)
-    >>> [world.respond(0, rng=None) for t in range(6)]
-    [0, 0, 0, 1, 1, 1]
-    """
-
-    def __init__(self, modes: GrowingChain, m: int) -> None:
-        self.modes, self.m, self.x = modes, m, modes.start
-
-    def respond(self, a: int, rng: StreamLike) -> int:
-        """Return the reward of action a, and count the step."""
-        o = int(self.modes.likelihoods(self.x, a, 1)[self.m])
-        self.x = self.modes.advance(self.x, a, o)
-        return o
-
-    def __repr__(self) -> str:
-        return f"GrowingEnvironment({self.modes[self.m].name} of {self.modes!r}, x={self.x})"
-
-
-def _require_positive(what: str, name: str, value: int) -> None:
-    """Raise InvalidTable if the setting `name` of `what` is below 1."""
-    if value < 1:
-        raise InvalidTable(f"{what}({name}={value}): {name} must be at least 1")
 
 
 class Waiting(NamedTuple):

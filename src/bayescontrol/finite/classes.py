@@ -206,8 +206,8 @@ def _type_name(hint: Any) -> str:
     """Return the type as text: "several float" for a sequence, and without "| None"."""
     text = hint.__name__ if isinstance(hint, type) and "[" not in str(hint) else str(hint)
     text = text.replace("collections.abc.", "").replace("typing.", "").removesuffix(" | None")
-    kind, bracket, inner = text.partition("[")
-    if bracket and kind in ("Sequence", "tuple", "list"):
+    outer, bracket, inner = text.partition("[")
+    if bracket and outer in ("Sequence", "tuple", "list"):
         return f"several {inner.rstrip(']').removesuffix(', ...')}"
     return text
 

@@ -21,6 +21,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from bayescontrol._arrays import as_integer, require_between
 from bayescontrol.errors import InvalidTable
 from bayescontrol.finite.tabular import Labels, TabularModes
 
@@ -51,12 +52,7 @@ def prize_or_frog(reliability: float = 0.9) -> TabularModes:
     >>> naive.belief.posterior(), causal.belief.posterior()
     (array([1., 0.]), array([0.5, 0.5]))
     """
-    if not 0.5 < reliability <= 1.0:
-        raise InvalidTable(
-            f"prize_or_frog(reliability={reliability}): expected a probability above 1/2 and at "
-            "most 1"
-        )
-    r = reliability
+    r = require_between("reliability", reliability, 0.5, 1.0, ends="(]", error=InvalidTable)
     prize = [[r, 1.0 - r], [1.0 - r, r]]
     return TabularModes(
         policy=[[[1.0, 0.0]], [[0.0, 1.0]]],
@@ -141,8 +137,7 @@ def core_diagram(steps: int = 3) -> TabularModes:
     >>> [modes.likelihoods(x, a=0, o=1).tolist() for x in (0, 4)]
     [[0.7, 0.7, 0.3], [0.7, 0.3, 0.5]]
     """
-    if steps < 1:
-        raise InvalidTable(f"core_diagram(steps={steps}): steps must be at least 1")
+    as_integer("steps", steps, 1, InvalidTable)
     foot, last = "A0", f"A{steps}"
     moves: dict[str, dict[str, str]] = {
         f"A{i}": {"climb": f"A{i + 1}" if i + 1 < steps else "B0", "round": foot}
@@ -258,14 +253,14 @@ def _build_modes(
     """
     situations = tuple(moves)
     actions = tuple(moves[situations[0]])
-    place = {x: i for i, x in enumerate(situations)}
+    number = {x: i for i, x in enumerate(situations)}
 
     def action_probabilities(policy: ModePolicy, x: str) -> list[float]:
         choice = policy(x) if callable(policy) else policy
         return [choice.get(a, 0.0) if isinstance(choice, Mapping) else a == choice for a in actions]
 
     def next_situations(move: str | tuple[str, str]) -> list[int]:
-        return [place[y] for y in ((move, move) if isinstance(move, str) else move)]
+        return [number[y] for y in ((move, move) if isinstance(move, str) else move)]
 
     def pay_probabilities(expect: Expectation, x: str) -> list[float]:
         return [expect(x) if callable(expect) else expect] * len(actions)

@@ -12,6 +12,7 @@ The functions are plain Python in Numba's subset, written with array operations,
 from collections.abc import Callable, Sequence
 from copy import copy
 from operator import index
+from types import SimpleNamespace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ from bayescontrol.errors import (
     MissingCapability,
     NotCompilable,
     UnknownMode,
+    counted,
 )
 from bayescontrol.finite.tabular import ClassMode, ModeClass, finish_loop
 from bayescontrol.record import Record
@@ -119,7 +121,10 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         self.start: Situation = _as_situation(0 if start is None else start)
         self.compiled = compiled
         advance = as_advance(start, None) if advance is None else advance
-        self._functions = (likelihoods, act, advance, respond)
+        #: The user's functions; `respond` is None if it was left out.
+        self._user: Any = SimpleNamespace(
+            likelihoods=likelihoods, act=act, advance=advance, respond=respond
+        )
         for name, function in self._used_functions().items():
             if not callable(function):
                 raise NotCompilable(f"{name}={function!r} is not a function")
@@ -127,14 +132,12 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
 
     def _used_functions(self) -> dict[str, Any]:
         """Return the user's functions by name, without those that were left out."""
-        names = ("likelihoods", "act", "advance", "respond")
-        pairs = zip(names, self._functions, strict=True)
-        return {name: f for name, f in pairs if f is not None and f is not stay}
+        return {name: f for name, f in vars(self._user).items() if f not in (None, stay)}
 
     def _compile(self, observation: type) -> "kernels.parametric.Functions":
         try:
             return kernels.parametric.compiled(
-                self.theta, self.start, observation, *self._functions
+                self.theta, self.start, observation, **vars(self._user)
             )
         except kernels.parametric.Uncompilable as error:
             raise NotCompilable(
@@ -148,7 +151,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
     def likelihoods(self, x: Situation, a: Number, o: Number) -> FloatArray:
         """P(o | m, x, a) for all m."""
         if self.code is None:
-            return np.asarray(self._functions[0](self.theta, x, a, o), np.float64)
+            return np.asarray(self._user.likelihoods(self.theta, x, a, o), np.float64)
         event = self._event(self.code, x, a, o)
         answer: FloatArray = _call("likelihoods", self.code.likelihoods, self.theta, *event)
         return answer
@@ -156,7 +159,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
     def advance(self, x: Situation, a: Number, o: Number) -> Situation:
         """T(x, a, o)."""
         if self.code is None:
-            return _as_situation(self._functions[2](x, a, o))
+            return _as_situation(self._user.advance(x, a, o))
         event = self._event(self.code, x, a, o)
         following: Situation = _call("advance", self.code.advance, *event)
         return following
@@ -164,7 +167,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
     def act(self, theta: Any, x: Situation, rng: StreamLike) -> Number:
         """Draw a ~ P(a | θ, x)."""
         if self.code is None:
-            return _as_python_number("act", self._functions[1](theta, x, state_of(rng)))
+            return _as_python_number("act", self._user.act(theta, x, state_of(rng)))
         a: Number = _call("act", self.code.act, theta, self._convert_situation(x), state_of(rng))
         return a
 
@@ -179,12 +182,13 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
 
     def _require_respond(self) -> Callable[..., Any]:
         """Return the user's `respond`; raise MissingCapability if it was left out."""
-        if self._functions[3] is None:
+        if self._user.respond is None:
             raise MissingCapability(
                 f"{self!r} has no simulated world: pass respond=, a function "
                 "respond(theta_m, x, a, state) that returns o"
             )
-        return self._functions[3]
+        respond: Callable[..., Any] = self._user.respond
+        return respond
 
     def _event(self, code: Any, x: Situation, a: Number, o: Number) -> tuple[Any, Any, Any]:
         """Convert x, a and o to the compiled types, or raise BadEvidence."""
@@ -234,7 +238,7 @@ class ParametricModes(ModeClass[ParametricMode, Any, Any, Any]):
         shape = " × ".join(map(str, self.theta.shape[1:])) or "1"
         suffix = "" if self.compiled else ", not compiled"
         return (
-            f"ParametricModes({len(self)} mode{'s' * (len(self) != 1)} of {shape} "
+            f"ParametricModes({counted(len(self), 'mode')} of {shape} "
             f"parameter{'s' * (shape != '1')}: {', '.join(sorted(self._used_functions()))}{suffix})"
         )
 
@@ -291,17 +295,17 @@ def _as_situation(x: Any) -> Situation:
     return as_numbers(x, f"situation {x!r}", BadEvidence)
 
 
-def _convert(kind: type, value: Any, what: str) -> Any:
-    """Convert the value to `kind`, for which the functions are compiled, or raise BadEvidence."""
+def _convert(number_type: type, value: Any, what: str) -> Any:
+    """Convert the value to int or float, as the functions are compiled, or raise BadEvidence."""
     try:
-        if kind is float and not isinstance(value, str):
+        if number_type is float and not isinstance(value, str):
             return float(value)
         number = int(value) if isinstance(value, bool | np.bool_) else index(value)
         if -INT64 <= number < INT64:
             return number
     except (TypeError, ValueError):
         pass
-    expected = "one number" if kind is float else "one whole number of 64 bits"
+    expected = "one number" if number_type is float else "one whole number of 64 bits"
     raise BadEvidence(
         f"{what} {value!r}: it must be {expected}, the type for which the functions are compiled"
     )
@@ -335,8 +339,8 @@ def _run_compiled(
     """Run the compiled loop; `step[0]` is set to the current step, for `_run`."""
     modes = environment.modes
     code: Any = modes.code
-    kinds = np.int64, code.action, code.observation
-    columns = kernels.tabular.Columns(*(np.empty(steps, kind) for kind in kinds))
+    types = np.int64, code.action, code.observation
+    columns = kernels.tabular.Columns(*(np.empty(steps, dtype) for dtype in types))
     done, drawn_in, x, environment.x = code.loop(
         agent.belief.weight_arrays(), modes.theta, environment.theta, copy(agent.x),
         copy(environment.x), kernels.random.Streams(p.state, q.state), columns, step,

@@ -20,7 +20,7 @@ from bayescontrol._arrays import AnyArray, ArrayLike, FloatArray, IntArray
 from bayescontrol._compiled import learner
 from bayescontrol._mode_queries import mode_index
 from bayescontrol._support.description import ModelKind, SettingDoc
-from bayescontrol._support.priors import as_prior
+from bayescontrol._support.priors import as_prior, probability_table
 from bayescontrol.beliefs.finite import FiniteBelief
 from bayescontrol.errors import BadEvidence, InvalidTable, UnknownMode, counted
 from bayescontrol.record import Record
@@ -138,22 +138,6 @@ class Labels(NamedTuple):
 _AXES = ("mode", "situation", "action", "observation")
 
 
-def _as_probabilities(table: ArrayLike, name: str, axes: tuple[str, ...]) -> FloatArray:
-    """Return a table with these axes as an array; raise InvalidTable unless its rows sum to 1."""
-    p = np.array(table, np.float64)
-    if p.ndim != len(axes):
-        raise InvalidTable(f"{name} has shape {p.shape}: expected the axes ({', '.join(axes)})")
-    invalid = np.argwhere(~(p >= 0.0))
-    if invalid.size:
-        where = tuple(int(i) for i in invalid[0])
-        raise InvalidTable(f"{name}{list(where)} is {p[where]}: it must be a probability")
-    bad_sums = np.argwhere(np.abs(p.sum(-1) - 1.0) > 1e-9)
-    if bad_sums.size:
-        row = tuple(int(i) for i in bad_sums[0])
-        raise InvalidTable(f"{name}{list(row)} sums to {p[row].sum():.9g}, not to 1")
-    return p
-
-
 class TabularMode(ClassMode):
     """One mode of a tabular class.
 
@@ -240,8 +224,8 @@ class TabularModes(ModeClass[TabularMode, int, int, int]):
         prior: ArrayLike | None = None,
         labels: Labels | None = None,
     ) -> None:
-        self.policy = _as_probabilities(policy, "policy", _AXES[:3])
-        self.hypothesis = _as_probabilities(hypothesis, "hypothesis", _AXES)
+        self.policy = probability_table(policy, "policy", _AXES[:3])
+        self.hypothesis = probability_table(hypothesis, "hypothesis", _AXES)
         if self.policy.shape != self.hypothesis.shape[:3]:
             raise InvalidTable(
                 f"policy is for (modes, situations, actions) = {self.policy.shape}, "

@@ -28,6 +28,7 @@ from bayescontrol._mode_queries import (
     log_likelihood,
     name_of,
     require,
+    require_instance,
     state_transition,
 )
 from bayescontrol._support.priors import TOLERANCE, checked_probabilities
@@ -96,7 +97,13 @@ observations=('False', 'True')))
             )
         if situation is not None or advance is not None or prior is not None:
             raise InvalidTable("the agent brings its situation, advance and prior: leave them out")
-        return _tabulate_agent(modes, limit)
+        belief = modes.belief
+        if not isinstance(belief, FiniteBelief):
+            raise MissingCapability(
+                f"{type(belief).__name__} is not a finite belief: its modes do not fit in a table; "
+                "check the agent by simulation (bayescontrol.convergence.sampled_check)"
+            )
+        return tabulate(belief.modes, modes.x, modes.advance, prior=belief.prior, limit=limit)
     if isinstance(modes, TabularModes):
         situation = modes.start if situation is None else situation
         prior = modes.prior if prior is None else prior
@@ -116,17 +123,6 @@ def _belong_to_one_table(modes: Any) -> bool:
         and bool(modes)
         and all(isinstance(mode, TabularMode) and mode.modes is modes[0].modes for mode in modes)
     )
-
-
-def _tabulate_agent(agent: ControlRule[Any, Any, Any, Any], limit: int) -> TabularModes:
-    """Tabulate the modes of an agent, with its situation, `advance` and prior."""
-    belief = agent.belief
-    if not isinstance(belief, FiniteBelief):
-        raise MissingCapability(
-            f"{type(belief).__name__} is not a finite belief: its modes do not fit in a table; "
-            "check the agent by simulation (bayescontrol.convergence.sampled_check)"
-        )
-    return tabulate(belief.modes, agent.x, agent.advance, prior=belief.prior, limit=limit)
 
 
 def _with_start_and_prior(modes: TabularModes, start: int, prior: ArrayLike) -> TabularModes:
@@ -167,8 +163,7 @@ class _ListDistributions:
             raise InvalidTable("the list of modes is empty: give at least one mode")
         self.names = [name_of(self.modes, m) for m in range(len(self.modes))]
         for mode, name in zip(self.modes, self.names, strict=True):
-            if isinstance(mode, type):
-                raise MissingCapability(f"mode {name} is a class: make an instance of it")
+            require_instance(mode, f"mode {name}")
             for capability in (ActionProbabilities, ObservationProbabilities):
                 require(mode, capability, f"mode {name}")
         self._stateful = [has(mode, Stateful) for mode in self.modes]
@@ -207,11 +202,7 @@ class _ListDistributions:
         mode, name = self.modes[m], self.names[m]
         hypothesis = _distribution(mode.observation_probabilities(s, a), name, "hypothesis", s)
         for o, p in hypothesis.items():
-            likelihood = (
-                float(mode.likelihood(s, a, o))
-                if callable(getattr(mode, "likelihood", None))
-                else math.exp(log_likelihood(mode, s, a, o))
-            )
+            likelihood = math.exp(log_likelihood(mode, s, a, o))
             if not abs(likelihood - p) <= TOLERANCE:
                 raise InvalidTable(
                     f"mode {name} contradicts itself in situation {s!r} after action {a!r}: its "

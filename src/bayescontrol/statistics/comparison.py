@@ -94,7 +94,10 @@ class Comparison:
         level = f"{100 * (1 - d.alpha):g} % interval {low} to {high}"
         correction = f", corrected for {self.family} comparisons" if self.family > 1 else ""
         test = "by betting, valid at any time" if self.test == "betting" else "by sign flips"
-        pairing = "" if np.isnan(self.removed) else f"; {_pairing_text(self.removed)}"
+        pairing = ""
+        if not np.isnan(self.removed):
+            effect = "removed {} % of" if self.removed >= 0 else "added {} % to"
+            pairing = f"; pairing {effect} the variance".format(f"{100 * abs(self.removed):.0f}")
         return (
             f"{verdict} ({level}, p = {self.corrected_p_value:.2g} {test}{correction}, "
             f"{self.n} paired runs{pairing})."
@@ -253,9 +256,3 @@ def _variance_removed(x: FloatArray, y: FloatArray) -> float:
     """Return the share of the variance that pairing removed; NaN if nothing varies."""
     unpaired = x.var(ddof=1) + y.var(ddof=1)
     return float(1 - (x - y).var(ddof=1) / unpaired) if unpaired > 0 else float("nan")
-
-
-def _pairing_text(removed: float) -> str:
-    if removed >= 0:
-        return f"pairing removed {100 * removed:.0f} % of the variance"
-    return f"pairing added {-100 * removed:.0f} % to the variance"

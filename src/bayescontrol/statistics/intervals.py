@@ -29,7 +29,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike, FloatArray
-from bayescontrol.errors import BayesControlError
+from bayescontrol.errors import BayesControlError, counted
 from bayescontrol.seeding import SeedLike, Stream, as_stream
 
 Method: TypeAlias = Literal["t", "bootstrap", "Wilson"]
@@ -56,7 +56,7 @@ class NoData(InvalidSample):
 
     >>> mean_and_error([])
     Traceback (most recent call last):
-    bayescontrol.statistics.intervals.NoData: values have shape (0,): a mean needs ...
+    bayescontrol.statistics.intervals.NoData: values have shape (0,): expected at least 1 run, ...
     """
 
 
@@ -87,8 +87,8 @@ class Interval:
         return f"{mean} ({100 * (1 - self.alpha):g} % interval {low} to {high}, {self.method})"
 
 
-def mean_and_error(values: ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Return x̄ and its standard error s/√n along `axis`, by default the run.
+def mean_and_error(values: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return x̄ and its standard error s/√n along the first axis, the run.
 
     The error of a single value is infinite.
 
@@ -98,17 +98,14 @@ def mean_and_error(values: ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatA
     >>> mean_and_error([[1.0, 5.0]])[1].tolist()
     [inf, inf]
     """
-    x = np.asarray(values, dtype=np.float64)
-    n = x.shape[axis] if x.ndim else 0
-    if n == 0:
-        raise NoData(f"values have shape {x.shape}: a mean needs at least one along axis {axis}")
-    mean = np.asarray(x.mean(axis=axis))
-    if n == 1:
+    x = _as_runs(values, least=1)
+    mean = np.asarray(x.mean(axis=0))
+    if len(x) == 1:
         return mean, np.full_like(mean, np.inf)
-    return mean, np.asarray(x.std(axis=axis, ddof=1) / np.sqrt(n))
+    return mean, np.asarray(x.std(axis=0, ddof=1) / np.sqrt(len(x)))
 
 
-def fitting_method(values: ArrayLike, axis: int = 0) -> Method:
+def fitting_method(values: ArrayLike) -> Method:
     """Choose an interval: Wilson for zeros and ones, bootstrap where n < 25 γ², else t.
 
     γ = m_3 / m_2^(3/2). A curve gets one method for all its points, by the median of |γ|.
@@ -118,7 +115,7 @@ def fitting_method(values: ArrayLike, axis: int = 0) -> Method:
     >>> fitting_method(np.arange(20.0)), fitting_method(np.exp(np.arange(20.0)))
     ('t', 'bootstrap')
     """
-    x = as_sample(values, axis)
+    x = as_sample(values)
     if _is_binary(x):
         return "Wilson"
     if len(x) < _FEWEST_RUNS:
@@ -135,7 +132,6 @@ def mean_interval(
     *,
     alpha: float = 0.05,
     method: Method | Literal["auto"] = "auto",
-    axis: int = 0,
     seed: SeedLike = 0,
 ) -> Interval:
     """Return x̄ with P(low ≤ μ ≤ high) ≈ 1 - α for each component; see `Interval`.
@@ -148,7 +144,7 @@ def mean_interval(
     >>> print(mean_interval([True] * 9 + [False]))
     0.90 (95 % interval 0.60 to 0.98, Wilson)
     """
-    x = as_sample(values, axis)
+    x = as_sample(values)
     check_level(alpha)
     chosen = fitting_method(x) if method == "auto" else method
     mean, error = mean_and_error(x)
@@ -164,20 +160,18 @@ def mean_interval(
     return Interval(mean, low, high, alpha, chosen)
 
 
-def mean_band(
-    curves: ArrayLike, *, alpha: float = 0.05, axis: int = 0, seed: SeedLike = 0
-) -> Interval:
+def mean_band(curves: ArrayLike, *, alpha: float = 0.05, seed: SeedLike = 0) -> Interval:
     """Return a band for a mean curve: P(low_j ≤ μ_j ≤ high_j for all j) ≈ 1 - α.
 
-    `axis` is the run; all other axes belong to the curve. Fewer than ten runs are too few to
-    resample: then c is Bonferroni's t_{n-1, 1 - α/2J}.
+    The first axis is the run; all other axes belong to the curve. Fewer than ten runs are too few
+    to resample: then c is Bonferroni's t_{n-1, 1 - α/2J}.
 
     >>> curves = Stream(1).normal(size=(40, 100)).cumsum(axis=1)
     >>> band, pointwise = mean_band(curves), mean_interval(curves)
     >>> bool(np.all(band.high > pointwise.high)), band.method
     (True, 'max-t bootstrap')
     """
-    x = as_sample(curves, axis, least=2)
+    x = as_sample(curves, least=2)
     check_level(alpha)
     flat, mean, error = _flatten(x)
     n, width = flat.shape
@@ -246,24 +240,28 @@ def t_quantile(p: float, nu: int) -> float:
     return float(stdtrit(nu, p))
 
 
-def as_sample(values: ArrayLike, axis: int = 0, least: int = 1) -> FloatArray:
+def _as_runs(values: ArrayLike, least: int) -> FloatArray:
+    """Return the values as floats; raise NoData if there are fewer than `least` runs."""
+    x = np.asarray(values, dtype=np.float64)
+    if not x.ndim or len(x) < least:
+        expected = counted(least, "run")
+        raise NoData(f"values have shape {x.shape}: expected at least {expected}, the first axis")
+    return x
+
+
+def as_sample(values: ArrayLike, least: int = 1) -> FloatArray:
     """Return the values as a float array whose first axis is the run.
 
     Raise if there are fewer than `least` runs, or if a value is not finite.
     """
-    x = np.asarray(values, dtype=np.float64)
-    n = x.shape[axis] if x.ndim else 0
-    if n < least:
-        raise NoData(
-            f"values have shape {x.shape}: at least {least} values are needed along axis {axis}"
-        )
+    x = _as_runs(values, least)
     if not np.isfinite(x).all():
         index = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
         raise InvalidSample(
             f"the sample holds {x[index]} at index {index}, and a mean needs finite values: leave "
             "that run out, or report the proportion of such runs"
         )
-    return np.moveaxis(x, axis, 0)
+    return x
 
 
 def check_level(alpha: float) -> float:
@@ -315,9 +313,7 @@ def _is_binary(x: FloatArray) -> bool:
 
 def _flatten(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return x as an array [run, component], with the means and their standard errors."""
-    flat = x.reshape(len(x), -1)
-    if len(flat) < 2:
-        raise NoData(f"values have shape {x.shape}: resampling needs at least 2 runs")
+    flat = _as_runs(x, least=2).reshape(len(x), -1)
     return flat, flat.mean(axis=0), flat.std(axis=0, ddof=1) / np.sqrt(len(flat))
 
 
