@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import pytest
+from tests.durable.concurrency import join, start
 
 from bayescontrol import errors
 from bayescontrol.durable.log import Log, LogStore, Row, Snapshot
@@ -50,13 +51,8 @@ class StoreConformance:
         return store.log("checkout")
 
     def test_a_new_log_is_empty_and_not_listed(self, store: LogStore, log: Log) -> None:
-        assert (log.name, log.head(), list(log.read()), list(log.snapshots())) == (
-            "checkout",
-            0,
-            [],
-            [],
-        )
-        assert store.names() == []
+        assert (log.name, log.head(), store.names()) == ("checkout", 0, [])
+        assert list(log.read()) == list(log.snapshots()) == []
 
     def test_appended_events_are_read_back_bit_for_bit(self, log: Log) -> None:
         log.append(ROWS[:1])
@@ -187,14 +183,11 @@ class StoreConformance:
                 if seqs != list(range(1, len(seqs) + 1)):
                     wrong.append(seqs)
 
-        readers = [threading.Thread(target=read_all) for _ in range(3)]
-        for reader in readers:
-            reader.start()
+        readers = start(*[read_all] * 3)
         for seq in range(1, 41):
             log.append([decided(seq)])
         done.set()
-        for reader in readers:
-            reader.join()
+        join(readers)
         assert wrong == []
         assert log.head() == 40
 
@@ -220,12 +213,9 @@ class StoreConformance:
         log = store.log("checkout")
         store.close()
         store.close()
-        with pytest.raises(errors.StoreFailed, match="closed"):
-            log.append(ROWS)
-        with pytest.raises(errors.StoreFailed, match="closed"):
-            store.log("checkout")
-        with pytest.raises(errors.StoreFailed, match="closed"):
-            store.names()
+        for use in (lambda: log.append(ROWS), lambda: store.log("checkout"), store.names):
+            with pytest.raises(errors.StoreFailed, match="closed"):
+                use()
 
     def test_a_log_of_an_exclusive_store_is_opened_once(self, store: LogStore, log: Log) -> None:
         if store.shared:

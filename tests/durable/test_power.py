@@ -41,7 +41,7 @@ def recorded(folder: Path, durable: bool = True) -> list[Any]:
 def _live(folder: Path, durable: bool, journal: list[Any]) -> None:
     rng = random.Random(1)
     for _ in range(2):
-        store = SqliteStore(str(folder / "shop.db"), durable=durable, vfs="recorder")
+        store = SqliteStore(f"sqlite:///{folder / 'shop.db'}", durable=durable, vfs="recorder")
         store._require_open().all("PRAGMA wal_autocheckpoint = 12")
         agent = open_agent(store, "shop", SHOP, seed=3, snapshot_every=9)
         waiting: list[str] = []

@@ -176,10 +176,10 @@ def test_reopening_with_another_model_says_what_differs(tmp_path: Path) -> None:
             "shop",
             SHOP,
             {
-                'arms = \\["red","blue"\\], not \\["red","green"\\]': (
+                r"arms: \['red', 'blue'\] in the log, \['red', 'green'\] now": (
                     BernoulliBandit(["red", "green"])
                 ),
-                "prior = ": BernoulliBandit(["red", "blue"], prior=(2, 1)),
+                "prior: ": BernoulliBandit(["red", "blue"], prior=(2, 1)),
                 "model 'bernoulli-bandit', not 'poisson-bandit'": PoissonBandit(["red", "blue"]),
                 "not 'mine'": mine(),
             },
@@ -189,7 +189,7 @@ def test_reopening_with_another_model_says_what_differs(tmp_path: Path) -> None:
             mine(),
             {
                 "version 1, not 2": mine(version=2),
-                r"no bias, now 0\.5": mine(settings={"bias": 0.5}),
+                r"bias: not set in the log, 0\.5 now": mine(settings={"bias": 0.5}),
                 "open it with named_model": None,
             },
         ),

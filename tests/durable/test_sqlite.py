@@ -18,7 +18,7 @@ from bayescontrol.errors import NetworkFileSystem, StoreBusy, StoreFailed, Unkno
 class TestSqlite(StoreConformance):
     @pytest.fixture
     def reopen(self, tmp_path: Path) -> Reopen:
-        return lambda: SqliteStore(str(tmp_path / "shop.db"))
+        return lambda: SqliteStore(f"sqlite:///{tmp_path / 'shop.db'}")
 
 
 # -- locations ------------------------------------------------------------------------------------
@@ -55,15 +55,15 @@ def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     table.write_text(f"/dev/sda1 / ext4 rw 0 0\nbox:/export {tmp_path} nfs4 rw 0 0\n")
     monkeypatch.setattr(sqlite_file.require_local, "__defaults__", (table,))
     with pytest.raises(NetworkFileSystem, match=r"\(nfs4\).*local disk, or use postgresql"):
-        SqliteStore(str(tmp_path / "shop.db"))
+        SqliteStore(f"sqlite:///{tmp_path / 'shop.db'}")
     assert not (tmp_path / "shop.db").exists()
 
 
 def test_invalid_locations_of_a_store_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed, match="no folder"):
-        SqliteStore(str(tmp_path / "missing" / "shop.db"))
+        SqliteStore(f"sqlite:///{tmp_path / 'missing' / 'shop.db'}")
     with pytest.raises(StoreFailed, match="not a file"):
-        SqliteStore(str(tmp_path))
+        SqliteStore(f"sqlite:///{tmp_path}")
     for url in ("", "shop.db", "sqlite:shop.db", "sqlite://", "sqlite:///", "http://x", None, 3):
         with pytest.raises(UnknownStore, match="url="):
             open_store(url)  # type: ignore[arg-type]
@@ -81,7 +81,7 @@ def test_three_slashes_are_relative_and_four_absolute(
 @pytest.mark.parametrize("name", [["a"], None, 5, ""])
 def test_a_name_that_is_not_text_is_refused(name: Any) -> None:
     with pytest.raises(UnknownStore):
-        SqliteStore(":memory:").log(name)
+        SqliteStore("sqlite:///:memory:").log(name)
 
 
 # -- one process writes a file, by one connection: all others are refused -------------------------
@@ -94,7 +94,7 @@ def test_a_closed_store_is_one_file(path: Path) -> None:
 HOLDER = """
 import sys
 from bayescontrol.durable.sqlite import SqliteStore
-store = SqliteStore(sys.argv[1])
+store = SqliteStore("sqlite:///" + sys.argv[1])
 print("open", flush=True)
 sys.stdin.read()
 store.close()
@@ -109,17 +109,17 @@ def test_a_second_process_is_refused_until_the_first_is_gone(path: Path) -> None
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
         with pytest.raises(StoreBusy, match=f"written by process {holder.pid} on .*postgresql"):
-            SqliteStore(str(path))
+            SqliteStore(f"sqlite:///{path}")
         holder.kill()  # its lock is released with it
         holder.wait()
-    store = SqliteStore(str(path))
+    store = SqliteStore(f"sqlite:///{path}")
     assert list(store.log("checkout").read()) == ROWS
     store.close()
 
 
 def test_a_second_process_is_refused_even_if_sqlite_has_lost_its_lock(path: Path) -> None:
     """POSIX locks are released when the process closes *any* handle of the file; ours is not."""
-    store = SqliteStore(str(path))
+    store = SqliteStore(f"sqlite:///{path}")
     with path.open("rb"):  # a backup, say
         pass
     command = [sys.executable, "-c", HOLDER, str(path)]
@@ -132,15 +132,15 @@ def test_another_program_that_writes_is_detected(path: Path) -> None:
     other = apsw.Connection(str(path))
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(StoreBusy, match="another program"):
-        SqliteStore(str(path))
+        SqliteStore(f"sqlite:///{path}")
     other.execute("ROLLBACK")
     other.close()
-    SqliteStore(str(path)).close()
+    SqliteStore(f"sqlite:///{path}").close()
 
 
 def test_there_is_never_a_second_connection_that_could_checkpoint(path: Path) -> None:
     """A corruption bug of old SQLite releases needs two connections; ours is exclusive."""
-    store = SqliteStore(str(path))
+    store = SqliteStore(f"sqlite:///{path}")
     store.log("checkout").append([decided(7)])
     assert not Path(f"{path}-shm").exists()  # no shared memory: nobody else can join
     other = apsw.Connection(str(path))
@@ -156,7 +156,7 @@ def test_there_is_never_a_second_connection_that_could_checkpoint(path: Path) ->
 
 
 def test_many_checkpoints_leave_an_intact_file(path: Path) -> None:
-    store = SqliteStore(str(path))
+    store = SqliteStore(f"sqlite:///{path}")
     log = store.log("checkout")
     store._require_open().all("PRAGMA wal_autocheckpoint = 2")
     for seq in range(7, 200):
@@ -179,7 +179,7 @@ def test_a_forked_child_may_not_use_the_parents_store(path: Path) -> None:
 import os, sys
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.errors import StoreBusy
-store = SqliteStore(sys.argv[1])
+store = SqliteStore("sqlite:///" + sys.argv[1])
 if os.fork() == 0:
     try:
         store.names()

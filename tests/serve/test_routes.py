@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.serve.raw import ask, memory
 
-from bayescontrol import BernoulliBandit, GaussianBandit, LinearBandit
+from bayescontrol import BernoulliBandit, GaussianBandit
 from bayescontrol.durable import named_model, open_agent
 from bayescontrol.durable.events import from_line
 from bayescontrol.mdp import GibbsMDP
@@ -139,19 +139,6 @@ def test_stored_agents_are_served_and_unknown_models_are_reported(tmp_path: Path
         assert "--model FILE.py" in theirs.json["detail"]
     with Server(store, port=0, models={"mine": local}) as server:
         assert ask(server.url, "GET", "/v1/agents/theirs").json["decisions"] == 1
-
-
-def test_the_belief_survives_a_restart(tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path}/shop.db"
-    bandit = LinearBandit(["red", "blue"], features=2)
-    posteriors = []
-    for _ in range(2):
-        with Server(store, port=0) as server, Client(server.url) as client:
-            shop = client.create("shop", bandit, seed=1)
-            posteriors.append(shop.posterior())
-            shop.observe(shop.act([1.0, 0.5], key="first"), 0.25)
-            posteriors.append(shop.posterior())
-    assert posteriors[1] == posteriors[2] == posteriors[3] != posteriors[0]
 
 
 def test_an_internal_error_is_one_bounded_line_of_the_log(

@@ -36,7 +36,7 @@ from bayescontrol.durable.log import (
 )
 from bayescontrol.durable.models import KINDS, Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored
-from bayescontrol.durable.turn import Act, Close, Observe, Turn
+from bayescontrol.durable.turn import Act, Observe, Turn
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_seed
 
@@ -166,13 +166,13 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """Write one batch at a time, and store a snapshot if one is due."""
         with self._writing:
             self._require_open()
-            requests = [r for r in batch if not isinstance(r, Close)]
+            requests = [r for r in batch if isinstance(r, Act | Observe)]
             done = not requests
             try:
                 while not done:  # repeat if another process appended first
                     with self._log.turn():
                         done = self._take_turn(requests)
-            except Exception as error:  # the caller of `close` does not get it
+            except Exception as error:
                 for request in requests:
                     request.error = request.error or copy_error(error)
             if self.head - self._last_snapshot >= self._snapshot_every:
@@ -182,13 +182,6 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                     self._last_snapshot = self.head  # do not try again at every turn
                     with suppress(Warning):  # the requests succeed even if warnings are errors
                         self._warn_not_kept(error)
-            closing = [r for r in batch if isinstance(r, Close)]
-            if closing:
-                closing[0].result = True
-                try:
-                    self._close_now()
-                except errors.StoreFailed as error:  # the other requests succeed
-                    closing[0].error = error
 
     def _take_turn(self, requests: Sequence[Request]) -> bool:
         """Write a batch; return False if another process appended first: then call this again."""
@@ -307,13 +300,17 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         driver = fold.driver
         posterior, probabilities = posterior_summary(driver.agent), driver.probabilities(event.x)
         belief = getattr(driver.copy().agent, "belief", None)
-        mode, a = driver.draw(event.x, fold.streams[n])
-        fold.require_same(event, a)
+        fold.require_same(event, driver.act(event.x, fold.streams[n]))
         observed = decisions.find_observation(n)
         return Explanation(
-            events.Decision.of(event, probabilities), posterior, probabilities, mode,
-            observed is not None, None if observed is None else observed.o, belief,
-        )  # fmt: skip
+            events.Decision.of(event, probabilities),
+            posterior,
+            probabilities,
+            mode=getattr(driver.agent, "mode", None),
+            answered=observed is not None,
+            observation=None if observed is None else observed.o,
+            belief=belief,
+        )
 
     # -- housekeeping ----------------------------------------------------------------------------
 
@@ -338,31 +335,29 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
 
     def close(self) -> None:
         """Finish pending requests, store a snapshot if the log has grown, and close. Idempotent."""
-        request = Close()
-        try:
-            self._submit(request)
-        except errors.StoreFailed:
-            if request.result:  # otherwise the agent is closed already
-                raise
-
-    def _close_now(self) -> None:
-        """Store a snapshot if the log has grown, then close the log, and the store if owned."""
-        fault_point("before-close")
-        try:
-            if self.head > max(self._last_snapshot, 1):
-                self.snapshot()
-        except errors.StoreFailed as error:
-            self._warn_not_kept(error)
-        finally:
-            self._closed = True
-            self._opened.close()
+        if self._process != os.getpid():  # a forked child must not close the agent of its parent
+            return
+        with suppress(errors.StoreFailed):  # the agent is closed already
+            self._submit(Request())  # an empty request, which waits for those before it
+        with self._writing:
+            if self._closed:
+                return
+            fault_point("before-close")
+            try:
+                if self.head > max(self._last_snapshot, 1):
+                    self.snapshot()
+            except errors.StoreFailed as error:
+                self._warn_not_kept(error)
+            finally:
+                self._closed = True
+                self._opened.close()
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def _warn_not_kept(self, why: Exception) -> None:
         text = f"no snapshot was stored after event {self.head} ({why}): the log has every event, "
-        warnings.warn(f"{text}but opening it takes longer", SnapshotNotKept, stacklevel=4)
+        warnings.warn(f"{text}but opening it takes longer", SnapshotNotKept, stacklevel=3)
 
     def _require_open(self) -> None:
         require_usable(f"agent {self.name!r}", closed=self._closed, process=self._process)

@@ -1,6 +1,6 @@
 """Drive an agent from a log: draw actions from a given random stream, learn observations.
 
-    draw(x, rng)      m ~ P(m | âo_<n),  a ~ P(a | m, x)
+    act(x, rng)       m ~ P(m | âo_<n),  a ~ P(a | m, x)
     learn(x, a, o)    P(m | ·) ∝ P(o | m, x, a) P(m | ·)
 
 Either feedback may come late (a bandit: the caller gives x, and o arrives in any order), or every
@@ -128,17 +128,14 @@ class Driver:
             raise BadSituation(f"x={short_repr(x)}: expected {expected}, or no situation")
         return x
 
-    def draw(self, x: Any, rng: Stream) -> tuple[Any, Any]:
-        """Draw a mode and its action; the mode is None if the agent does not reveal it."""
-        agent = self.agent
-        if not isinstance(agent, ControlRule):
-            return None, agent.act(rng)
-        agent.x = x
+    def act(self, x: Any, rng: Stream) -> Any:
+        """Return the action that the agent draws in situation x."""
+        if isinstance(self.agent, ControlRule):
+            self.agent.x = x
         try:
-            a = agent.act(rng)
+            return self.agent.act(rng)
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
-        return agent.mode, a
 
     def remember(self, n: int) -> None:
         """Remember that event n is the current decision, if the belief counts decisions."""

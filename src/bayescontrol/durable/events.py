@@ -196,10 +196,8 @@ def encode_row(event: Event) -> Row:
         kind = "created"
         settings = as_plain(event.settings, "a setting of the model")
         # The seed has up to 128 bits, more than a JSON number holds.
-        body = asdict(event) | {"settings": settings, "seed": str(event.seed)}
-        del body["seq"]
-        if event.fingerprint is None:
-            del body["fingerprint"]
+        fields = asdict(event) | {"settings": settings, "seed": str(event.seed)}
+        body = {name: v for name, v in fields.items() if name != "seq" and v is not None}
     payload = _encode(body)
     return Row(event.seq, kind, n, key, payload, _checksum(event.seq, kind, n, key, payload))
 

@@ -206,8 +206,7 @@ class Fold:
         `draw` is required if draws change the agent.
         """
         if draw:
-            _, a = self.driver.draw(event.x, self.streams[event.seq])
-            self.require_same(event, a)
+            self.require_same(event, self.driver.act(event.x, self.streams[event.seq]))
         self.driver.remember(event.seq)
         self.seq = event.seq
         if not self.driver.accepts_late_feedback:

@@ -37,8 +37,8 @@ from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
 
 #: After an append that came too late, take turns with other processes for this many appends.
 _QUEUED_TURNS: Final = 32
-_HEAD: Final = "SELECT head FROM {s}.logs WHERE name = %s"
 _QUERIES: Final[Mapping[str, LiteralString]] = {
+    "head": "SELECT head FROM {s}.logs WHERE name = %s",
     "rows": "{select_events} AND seq BETWEEN %s AND %s ORDER BY seq",
     "n": "{select_events} AND n = %s",
     "key": "{select_events} AND key = %s",
@@ -183,7 +183,7 @@ class PostgresLog(Log):
 
     def head(self) -> int:
         """Return the current seq of the last row."""
-        found = self._all(_HEAD, self.name)
+        found = self._select("head")
         return int(found[0][0]) if found else 0
 
     def append(self, rows: Sequence[Row]) -> None:
@@ -244,12 +244,9 @@ class PostgresLog(Log):
         self._server.run(save)
 
     def _select(self, what: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._all(_QUERIES[what], self.name, *values)
-
-    def _all(self, query: LiteralString, *values: Any) -> list[tuple[Any, ...]]:
         self._require_open()
-        text = self._sql(query)
-        return self._server.run(lambda c: c.execute(text, values, binary=True).fetchall())
+        query, values = self._sql(_QUERIES[what]), (self.name, *values)
+        return self._server.run(lambda c: c.execute(query, values, binary=True).fetchall())
 
     def _sql(self, query: LiteralString) -> bytes:
         return _statement(query, self._schema)
@@ -258,7 +255,7 @@ class PostgresLog(Log):
 class PostgresStore:
     """The logs in one schema. If a connection is lost, wait `patience` seconds for the server.
 
-    With `create=False`, raise `UnknownStore` if the schema has no tables.
+    With `create`, create the tables if there are none; otherwise raise `UnknownStore`.
     """
 
     shared = True
@@ -291,8 +288,3 @@ class PostgresStore:
         for log in list(self._logs):
             log.close()
         self._server.close()
-
-
-def open_store(url: str, *, durable: bool = True, create: bool = True) -> PostgresStore:
-    """Open the database at this address; with `create`, create its tables if there are none."""
-    return PostgresStore(url, durable=durable, create=create)

@@ -18,6 +18,7 @@ from bayescontrol.durable.log import (
     Log,
     Row,
     Snapshot,
+    damaged_error,
     fault_point,
     redacted,
     require_usable,
@@ -102,12 +103,12 @@ class SqliteLog(Log):
                 head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))[0][0]
                 i = (head or 0) + 1 - rows[0].seq
                 if not 0 <= i < len(rows):
-                    return self._damaged("the index of its event numbers is wrong")
+                    return damaged_error(self.name, "the index of its event numbers is wrong")
                 value = getattr(rows[i], column)
                 if self._single(column, value, self._file.all(_QUERIES[column], (log, value))):
                     return self._duplicate_error(column)
                 why = f"the index of column {column} rejects event {rows[i].seq}"
-                return self._damaged(f"{why}, but no other event has its value")
+                return damaged_error(self.name, f"{why}, but no other event has its value")
         if "events.seq" in what or "logs.name" in what:
             return HeadMoved(f"log {self.name!r} has grown since it was read")
         return StoreFailed(f"log {self.name!r}: {what}")
@@ -143,14 +144,31 @@ class SqliteLog(Log):
 
 
 class SqliteStore:
-    """A file of logs. Opening it twice in one process shares the connection."""
+    """A file of logs. Opening it twice in one process shares the connection.
+
+    With `create`, create the file if there is none; otherwise raise `UnknownStore`. Tests simulate
+    a disk with `vfs`, a virtual file system of SQLite.
+
+    >>> SqliteStore("sqlite://shop.db")
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownStore: url='sqlite://shop.db': write sqlite:///shop.db, or four ...
+    """
 
     shared = False
 
-    def __init__(self, path: str, *, durable: bool = True, vfs: str | None = None) -> None:
-        self._path = path
+    def __init__(
+        self, url: str, *, durable: bool = True, create: bool = True, vfs: str | None = None
+    ) -> None:
+        path = url.removeprefix("sqlite:///")
+        if path in (url, "") or "?" in path or "\0" in path:
+            raise UnknownStore(
+                f"url={redacted(url)!r}: write sqlite:///shop.db, or four slashes for an absolute "
+                "path, without options ('?…')"
+            )
+        if not create and not (os.path.isfile(path) and os.path.getsize(path)):
+            raise UnknownStore(f"there is no store in {path}: an absolute path has four slashes")
         #: The address.
-        self.url = f"sqlite:///{path}"
+        self.url, self._path = url, path
         self._logs: dict[str, SqliteLog] = {}
         self._file: SqliteFile | None = _open_file(path, durable, vfs)
 
@@ -226,21 +244,3 @@ def _open_file(path: str, durable: bool, vfs: str | None) -> SqliteFile:
             )
         file.users += 1
         return file
-
-
-def open_store(url: str, *, durable: bool = True, create: bool = True) -> SqliteStore:
-    """Open the file at this address; with `create`, create it if there is none.
-
-    >>> open_store("sqlite://shop.db")
-    Traceback (most recent call last):
-    bayescontrol.errors.UnknownStore: url='sqlite://shop.db': write sqlite:///shop.db, or four ...
-    """
-    path = url.removeprefix("sqlite:///")
-    if path in (url, "") or "?" in path or "\0" in path:
-        raise UnknownStore(
-            f"url={redacted(url)!r}: write sqlite:///shop.db, or four slashes for an absolute "
-            "path, without options ('?…')"
-        )
-    if not create and not (os.path.isfile(path) and os.path.getsize(path)):
-        raise UnknownStore(f"there is no store in {path}: an absolute path has four slashes")
-    return SqliteStore(path, durable=durable)

@@ -19,7 +19,7 @@ from bayescontrol.durable.committer import Request
 from bayescontrol.durable.driver import ProbabilityCache
 from bayescontrol.durable.fold import Decisions, Fold
 from bayescontrol.durable.log import Row, damaged_error
-from bayescontrol.durable.plain import as_stored, same_observation, same_value, short_repr
+from bayescontrol.durable.plain import as_stored, same_value, short_repr
 
 #: Errors in a request that are found before the agent draws or learns: nothing must be undone.
 _REQUEST_ERRORS: Final = (
@@ -60,10 +60,6 @@ class Observe(Request):
     def __init__(self, id: str | events.Decision, o: Any) -> None:
         super().__init__()
         self.id, self.n, self.o = id, events.decision_number(id), as_stored(o, "the observation")
-
-
-class Close(Request):
-    """Close the agent after all requests before this one."""
 
 
 class _Rejected(Exception):
@@ -166,8 +162,8 @@ class Turn:
         try:
             x = driver.situation(request.x)
             probabilities = self.cache.get(x)
-            _, a = driver.draw(x, fold.streams[n])
-            x, a = as_stored(x, "the situation"), as_stored(a, "the action")
+            a = as_stored(driver.act(x, fold.streams[n]), "the action")
+            x = as_stored(x, "the situation")
             p = None if probabilities is None else float(probabilities.get(a, 0.0))
             event = events.Decided(seq=n, x=x, a=a, p=p, key=request.key, time=self._time)
             self.rows.append(events.encode_row(event))
@@ -193,7 +189,7 @@ class Turn:
             self._require_same_decision(request.id, decision)
         known = self.observations.get(n) or self._decisions.find_observation(n)
         if known is not None:
-            if same_observation(known.o, o):
+            if same_value(known.o, o):
                 return False
             raise errors.ConflictingFeedback(
                 f"decision {n} already has the observation {short_repr(known.o)}, which is kept; "

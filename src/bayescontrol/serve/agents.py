@@ -383,8 +383,9 @@ class ServedAgents:
         # Draw once from a copy, so that the first request does not wait for the compiler.
         driver = agent.model.driver()
         with suppress(Exception):  # a contextual agent needs a situation
-            driver.draw(driver.situation(None), Stream(0))
-            driver.probabilities(driver.situation(None))
+            x = driver.situation(None)
+            driver.act(x, Stream(0))
+            driver.probabilities(x)
         return agent
 
     def _registered_model(self, name: str, first: Event | None) -> Model | None:

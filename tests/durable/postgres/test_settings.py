@@ -14,11 +14,6 @@ from bayescontrol import errors
 from bayescontrol.durable.postgres import LAYOUT, PostgresStore
 
 
-@pytest.fixture
-def schema(url: str) -> str:
-    return url.rpartition("=")[2]
-
-
 @contextmanager
 def altered(server: Postgres, *settings: str) -> Iterator[None]:
     """Change settings of the server temporarily."""
@@ -149,25 +144,14 @@ def stranger(server: Postgres) -> Iterator[str]:
     server.sql("DROP OWNED BY stranger", "DROP ROLE stranger")
 
 
-def test_a_role_that_may_not_create_tables_gets_an_error(
-    server: Postgres, schema: str, stranger: str
+def test_a_role_may_create_read_or_append_only_if_it_has_the_privilege(
+    url: str, server: Postgres, schema: str, stranger: str
 ) -> None:
     with pytest.raises(errors.NotPermitted, match="permission denied for database"):
         PostgresStore(server.url(stranger, schema=schema))
-
-
-def test_a_role_without_read_access_gets_an_error(
-    url: str, server: Postgres, schema: str, stranger: str
-) -> None:
-    PostgresStore(url).close()
+    owner = PostgresStore(url)
     with pytest.raises(errors.NotPermitted, match=f"permission denied for schema {schema}"):
         PostgresStore(server.url(stranger, schema=schema))
-
-
-def test_a_role_with_read_access_can_read(
-    url: str, server: Postgres, schema: str, stranger: str
-) -> None:
-    owner = PostgresStore(url)
     owner.log("checkout").append(ROWS)
     owner.close()
     server.sql(
