@@ -1,12 +1,14 @@
 """Tests that every store must pass. The test class of a store inherits them, with its `reopen`."""
 
+import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TypeAlias
 
 import pytest
-from tests.durable.concurrency import join, start
+from tests.durable.concurrency import catch, join, start
 
 from bayescontrol import errors
 from bayescontrol.durable.log import Log, LogStore, Row, Snapshot
@@ -216,6 +218,16 @@ class StoreConformance:
         for use in (lambda: log.append(ROWS), lambda: store.log("checkout"), store.names):
             with pytest.raises(errors.StoreFailed, match="closed"):
                 use()
+
+    def test_a_forked_child_must_open_the_store_again(self, store: LogStore, log: Log) -> None:
+        log.append(ROWS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a process with threads forks
+            child = os.fork()
+        if child == 0:
+            os._exit(7 if isinstance(catch(store.names), errors.StoreBusy) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert store.names() == ["checkout"]
 
     def test_a_log_of_an_exclusive_store_is_opened_once(self, store: LogStore, log: Log) -> None:
         if store.shared:

@@ -172,23 +172,3 @@ def test_a_file_is_not_opened_with_two_durability_settings(tmp_path: Path) -> No
     with pytest.raises(StoreBusy, match="durable=True"):
         open_store(f"sqlite:///{tmp_path}/shop.db", durable=False)
     store.close()
-
-
-def test_a_forked_child_may_not_use_the_parents_store(path: Path) -> None:
-    code = """
-import os, sys
-from bayescontrol.durable.sqlite import SqliteStore
-from bayescontrol.errors import StoreBusy
-store = SqliteStore("sqlite:///" + sys.argv[1])
-if os.fork() == 0:
-    try:
-        store.names()
-    except StoreBusy:
-        os._exit(7)
-    os._exit(0)
-assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
-store.names()
-store.close()
-"""
-    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
-    assert done.returncode == 0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.durable.concurrency import wait_until
+from tests.durable.concurrency import join, start, wait_until
 from tests.limits import TIMEOUT
 from tests.serve.paused import Pause
 from tests.serve.raw import Raw, ask, connected, head, memory, read_until_closed
@@ -247,7 +247,7 @@ def nested(value: str, count: int) -> bytes:
     ],
 )
 def test_json_with_too_many_values_or_levels_is_refused(body: bytes, kind: str) -> None:
-    with memory(limits=Limits(deadline=60.0)) as server:
+    with memory() as server:
         ask(server.url, "POST", "/v1/agents", SHOP)
         assert ask(server.url, "POST", "/v1/agents/shop/act", body).kind == kind
 
@@ -295,8 +295,7 @@ def test_values_are_counted_outside_strings_only(drawn: tuple[bytes, int, int]) 
 @pytest.mark.parametrize("value", ["[]", '{"tuple": []}', "0.25"])
 def test_large_bodies_do_not_delay_other_clients(value: str) -> None:
     """Seconds of the process, not of the clock, so that a busy machine does not matter."""
-    limits = Limits(deadline=60.0)
-    with memory(limits=limits) as server:
+    with memory() as server:
         ask(server.url, "POST", "/v1/agents", SHOP)
         body = nested(value, 1_000_000 // (len(value) + 1))
         refused = ask(server.url, "POST", "/v1/agents/shop/act", body)  # also to warm up
@@ -311,15 +310,14 @@ def test_large_bodies_do_not_delay_other_clients(value: str) -> None:
             while not stop.is_set():
                 ask(server.url, "POST", "/v1/agents/shop/act", nested(value, 8_000))
 
-        attacker = threading.Thread(target=attack)
-        attacker.start()
+        attacker = start(attack)
         for _ in range(30):
             began = time.monotonic()
             assert ask(server.url, "GET", "/v1/health/live").status == 200
             assert ask(server.url, "POST", "/v1/agents/shop/act", {}).status == 200
             gaps.append(time.monotonic() - began)
         stop.set()
-        attacker.join()
+        join(attacker)
     assert each < 0.15  # it was 1.1
     assert sorted(gaps)[15] < 1.0
 
@@ -395,7 +393,7 @@ def test_few_explanations_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return explain(self, id)
 
     monkeypatch.setattr(DurableAgent, "explain", slow)
-    with memory(limits=Limits(deadline=60.0)) as server, Client(server.url) as client:
+    with memory() as server, Client(server.url) as client:
         shop = client.create("shop", BernoulliBandit(2))
         path = f"/v1/agents/shop/decisions/{shop.act().id}"
         with ThreadPoolExecutor(12) as pool:

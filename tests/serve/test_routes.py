@@ -74,14 +74,6 @@ def test_the_same_key_gives_the_same_decision_also_after_a_restart(tmp_path: Pat
         assert ask(server.url, "POST", ACT, {}, KEY).json == one
 
 
-def test_an_observation_is_learned_once_and_another_one_is_a_conflict(url: str) -> None:
-    n = decided(url)
-    learned = [ask(url, "POST", OBSERVE, {"id": n, "observation": 1}).json for _ in range(2)]
-    assert learned == [{"learned": True}, {"learned": False}]
-    answer = ask(url, "POST", OBSERVE, {"id": n, "observation": 0})
-    assert (answer.status, answer.kind) == (409, "conflicting-feedback")
-
-
 def test_a_sequential_agent_needs_feedback_before_the_next_act(url: str) -> None:
     with Client(url) as client:
         client.create("walker", GibbsMDP(["left", "right"], start="home"), seed=1)

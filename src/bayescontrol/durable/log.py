@@ -320,9 +320,8 @@ def open_store(url: str, *, durable: bool = True, create: bool = True) -> LogSto
     Traceback (most recent call last):
     bayescontrol.errors.UnknownStore: url='mysql://localhost/shop': write sqlite:///file.db ...
     """
-    value: Any = url
-    scheme, colon, _ = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if not colon or scheme not in _STORES:
+    scheme = str(url).partition(":")[0]
+    if scheme not in _STORES:
         raise errors.UnknownStore(
             f"url={redacted(str(url))!r}: write sqlite:///file.db (four slashes for an absolute "
             "path) or postgresql://user@host/database"

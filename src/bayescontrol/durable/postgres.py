@@ -128,9 +128,8 @@ def _prepare(connection: Connection, schema: str, url: str, create: bool) -> Non
         if not create:
             raise UnknownStore(f"{url}: schema {schema!r} contains no store: check the address")
         with connection.transaction():
-            connection.execute(
-                "SELECT pg_advisory_xact_lock(%s, %s)", (_CREATING, crc32(schema.encode()) - 2**31)
-            )
+            schema_key = crc32(schema.encode()) - 2**31  # a signed 32-bit number
+            connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_CREATING, schema_key))
             if not _relations(connection, schema):  # no other process created them
                 connection.execute(_statement(_TABLES, schema))
                 about = _statement("INSERT INTO {s}.about VALUES (%s, %s)", schema)

@@ -93,15 +93,15 @@ class SqliteLog(Log):
             raise
         self._id, self._head = log, max(self._head, rows[-1].seq)
 
-    def _conflict_error(self, what: str, rows: Sequence[Row], log: int | None) -> Exception:
-        """Return the error for a violated constraint, which SQLite reports as `what`.
+    def _conflict_error(self, message: str, rows: Sequence[Row], log: int | None) -> Exception:
+        """Return our error for a violated constraint, from the message of SQLite.
 
         The transaction is open, so the rows that were inserted before the rejected one are visible.
         """
         for column in ("key", "n"):
-            if f"events.{column}" in what:
+            if f"events.{column}" in message:
                 head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))[0][0]
-                i = (head or 0) + 1 - rows[0].seq
+                i = (head or 0) + 1 - rows[0].seq  # the rejected row
                 if not 0 <= i < len(rows):
                     return damaged_error(self.name, "the index of its event numbers is wrong")
                 value = getattr(rows[i], column)
@@ -109,9 +109,9 @@ class SqliteLog(Log):
                     return self._duplicate_error(column)
                 why = f"the index of column {column} rejects event {rows[i].seq}"
                 return damaged_error(self.name, f"{why}, but no other event has its value")
-        if "events.seq" in what or "logs.name" in what:
+        if "events.seq" in message or "logs.name" in message:
             return HeadMoved(f"log {self.name!r} has grown since it was read")
-        return StoreFailed(f"log {self.name!r}: {what}")
+        return StoreFailed(f"log {self.name!r}: {message}")
 
     def turn(self) -> AbstractContextManager[None]:
         """Return a context that does nothing: there is only one writer."""

@@ -30,7 +30,7 @@ from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.access import Limits
 from bayescontrol.serve.bodies import requested_model
-from bayescontrol.serve.http_errors import Refused, UnknownAgent, kind_of, value_error
+from bayescontrol.serve.http_errors import Refused, UnknownAgent, as_refusal, kind_of
 from bayescontrol.serve.monitor import Metrics, Monitor
 
 T = TypeVar("T")
@@ -152,7 +152,7 @@ class ServedAgent:
             try:
                 return agent.probabilities(x)
             except Exception as error:
-                raise value_error(error) from error
+                raise as_refusal(error) from error
 
         return await self.read(query)
 
@@ -233,7 +233,7 @@ class ServedAgent:
             if future.done():
                 continue
             if request.error is not None:
-                error = value_error(request.error) if request.rejected_by_agent else request.error
+                error = as_refusal(request.error) if request.rejected_by_agent else request.error
                 future.set_exception(error)
             elif request.result is None:  # never acknowledge what may not have been written
                 why = "the request may or may not be stored; repeat it with the same key"

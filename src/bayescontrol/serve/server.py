@@ -97,15 +97,17 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
     requests visit only new objects. A collection of all objects would delay every request.
     """
     await agents.opened
-    collected = before = -1  # how many requests had arrived by then
+    # Numbers of requests that had arrived: a second ago, and at the last collection.
+    arrived = collected = -1
     try:
         while True:
-            if collected < 0 or (app.started == before != collected and not app.requests.used):
+            is_idle = app.started == arrived and not app.requests.used
+            if collected < 0 or (is_idle and app.started > collected):
                 gc.unfreeze()
                 gc.collect()
                 gc.freeze()
                 collected = app.started
-            before = app.started
+            arrived = app.started
             await asyncio.sleep(_IDLE)
     finally:
         gc.unfreeze()

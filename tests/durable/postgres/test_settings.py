@@ -1,9 +1,7 @@
 """Servers without durability, foreign schemas and missing permissions raise typed errors."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from os import fork, waitpid, waitstatus_to_exitcode
 from typing import Any
 
 import pytest
@@ -168,8 +166,7 @@ def test_a_role_may_create_read_or_append_only_if_it_has_the_privilege(
 
 
 def test_a_read_only_database_has_its_own_error(url: str, server: Postgres) -> None:
-    store = PostgresStore(url)
-    store.close()
+    PostgresStore(url).close()
     with altered(server, "default_transaction_read_only = on"):
         store = PostgresStore(url)
         with pytest.raises(errors.NotPermitted, match="is read-only"):
@@ -233,24 +230,3 @@ def test_a_full_server_reports_too_many_connections(server: Postgres, url: str) 
             PostgresStore(url.replace("postgres@", "few@"))
     finally:
         server.sql("ALTER DATABASE postgres CONNECTION LIMIT -1")
-
-
-def test_a_forked_process_must_open_the_store_again(url: str) -> None:
-    store = PostgresStore(url)
-    store.log("checkout").append(ROWS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the warning that a process with threads forks
-        child = fork()
-    if child == 0:
-        import os
-
-        status = 1
-        try:
-            store.names()
-        except errors.StoreBusy:
-            status = 0
-        finally:
-            os._exit(status)
-    assert waitstatus_to_exitcode(waitpid(child, 0)[1]) == 0
-    assert store.names() == ["checkout"]
-    store.close()
