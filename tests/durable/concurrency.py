@@ -8,7 +8,7 @@ from typing import Any
 from tests.limits import TIMEOUT
 
 
-def wait_until(happened: Callable[[], bool]) -> None:
+def wait_until(happened: Callable[[], object]) -> None:
     deadline = time.monotonic() + TIMEOUT
     while not happened():
         assert time.monotonic() < deadline

@@ -207,11 +207,13 @@ def test_two_agents_of_one_process_share_a_file(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("replaced", [False, True])
-def test_a_removed_or_replaced_file_is_detected(tmp_path: Path, replaced: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "replaced"), [("shop.db", False), ("shop.db", True), ("shop.db-wal", False)]
+)
+def test_a_removed_or_replaced_file_is_detected(tmp_path: Path, name: str, replaced: bool) -> None:
     agent = open_agent(url(tmp_path), "shop", SHOP)
     agent.act()
-    file = tmp_path / "shop.db"
+    file = tmp_path / name
     os.rename(file, tmp_path / "moved.db")
     if replaced:
         file.write_bytes(b"")

@@ -10,7 +10,7 @@ import apsw
 import pytest
 from tests.durable.conformance import ROWS, Reopen, StoreConformance, decided
 
-from bayescontrol.durable import open_store, sqlite_file
+from bayescontrol.durable import open_agent, open_store, sqlite_file
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.errors import NetworkFileSystem, StoreBusy, StoreFailed, UnknownStore
 
@@ -64,9 +64,12 @@ def test_invalid_locations_of_a_store_are_refused(tmp_path: Path) -> None:
         SqliteStore(f"sqlite:///{tmp_path / 'missing' / 'shop.db'}")
     with pytest.raises(StoreFailed, match="not a file"):
         SqliteStore(f"sqlite:///{tmp_path}")
-    for url in ("", "shop.db", "sqlite:shop.db", "sqlite://", "sqlite:///", "http://x", None, 3):
+    wrong: list[Any] = ["", "shop.db", "sqlite:shop.db", "sqlite://", "sqlite:///", "http://x", 3]
+    for url in [*wrong, None, Path("shop.db"), "sqlite:///shop.db?mode=ro"]:
         with pytest.raises(UnknownStore, match="url="):
-            open_store(url)  # type: ignore[arg-type]
+            open_store(url)
+        with pytest.raises(UnknownStore):
+            open_agent(url, "shop")
 
 
 def test_three_slashes_are_relative_and_four_absolute(
@@ -76,12 +79,6 @@ def test_three_slashes_are_relative_and_four_absolute(
     open_store("sqlite:///here.db").close()
     open_store(f"sqlite:///{tmp_path}/there.db").close()
     assert sorted(os.listdir(tmp_path)) == ["here.db", "there.db"]
-
-
-@pytest.mark.parametrize("name", [["a"], None, 5, ""])
-def test_a_name_that_is_not_text_is_refused(name: Any) -> None:
-    with pytest.raises(UnknownStore):
-        SqliteStore("sqlite:///:memory:").log(name)
 
 
 # -- one process writes a file, by one connection: all others are refused -------------------------
@@ -153,18 +150,6 @@ def test_there_is_never_a_second_connection_that_could_checkpoint(path: Path) ->
     other.close()
     store.close()
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
-
-
-def test_many_checkpoints_leave_an_intact_file(path: Path) -> None:
-    store = SqliteStore(f"sqlite:///{path}")
-    log = store.log("checkout")
-    store._require_open().all("PRAGMA wal_autocheckpoint = 2")
-    for seq in range(7, 200):
-        log.append([decided(seq, payload=b"x" * 3000)])
-    store.close()
-    db = apsw.Connection(str(path))
-    assert db.pragma("integrity_check") == "ok"
-    db.close()
 
 
 def test_a_file_is_not_opened_with_two_durability_settings(tmp_path: Path) -> None:

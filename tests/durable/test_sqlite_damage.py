@@ -14,7 +14,7 @@ from bayescontrol.durable import export_log, open_agent, read_log, replay, sqlit
 from bayescontrol.durable.events import Decided, Event, Observed, encode_row, to_line
 from bayescontrol.durable.log import Row
 from bayescontrol.durable.sqlite import SqliteStore
-from bayescontrol.durable.sqlite_file import APPLICATION, sqlite_errors
+from bayescontrol.durable.sqlite_file import sqlite_errors
 from bayescontrol.errors import DamagedLog, NewerFormat, StoreFailed
 from bayescontrol.offpolicy import what_if
 
@@ -222,10 +222,6 @@ def test_an_index_that_points_to_another_row_is_damage(
         log.append([Row(7, "", 7, "visit-7", b"", 0), new])
     assert log.head() == 6
     store.close()
-
-
-def test_the_application_id_of_sqlite_files_does_not_change() -> None:
-    assert APPLICATION == 0x4261436F
 
 
 def test_an_sql_error_is_damage_only_if_the_schema_differs() -> None:

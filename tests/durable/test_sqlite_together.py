@@ -40,7 +40,7 @@ def commits(store: SqliteStore) -> list[int]:
 
 
 def call_together(
-    store: SqliteStore, functions: list[Callable[[], None]]
+    store: SqliteStore, functions: Sequence[Callable[[], None]]
 ) -> list[BaseException | None]:
     """Call all functions while a transaction is open; return the error of each, or None."""
     file = store._require_open()

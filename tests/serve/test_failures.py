@@ -29,14 +29,6 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
         yield caplog
 
 
-def test_health_and_readiness_are_reported() -> None:
-    with memory() as server, Client(server.url) as client:
-        client.call("GET", "/v1/health/ready")  # retried until it is ready
-        assert ask(server.url, "GET", "/v1/health/live").json == {"status": "ok"}
-        ready = ask(server.url, "GET", "/v1/health/ready").json
-        assert ready == {"status": "ok", "failed": 0, "unopened": []}
-
-
 def test_a_missing_file_is_logged_and_its_path_is_not_sent(
     tmp_path: Path, log: pytest.LogCaptureFixture
 ) -> None:

@@ -134,8 +134,8 @@ class Decisions:
     def find_key(self, key: str) -> Decided | None:
         """Return the decision with this key, if any; raise `DamagedLog` if the index is wrong."""
         row = None if self._log is None else self._log.find_key(key)
-        what = f"key {short_repr(key)} to its decision"
-        return self._decode(row, Decided, self._keys.get(key), what)
+        lookup = f"key {short_repr(key)} to its decision"
+        return self._decode(row, Decided, self._keys.get(key), lookup)
 
     def find_observation(self, n: int) -> Observed | None:
         """Return the observation of decision n, if any; raise `DamagedLog` if the index is wrong.
@@ -144,10 +144,10 @@ class Decisions:
         """
         if self._log is None or (n in self._recent and n not in self._observed):
             return None
-        what = f"decision {n} to its observation"
-        return self._decode(self._log.find_observation(n), Observed, self._observed.get(n), what)
+        lookup = f"decision {n} to its observation"
+        return self._decode(self._log.find_observation(n), Observed, self._observed.get(n), lookup)
 
-    def _decode(self, row: Row | None, kind: type[E], seq: int | None, what: str) -> E | None:
+    def _decode(self, row: Row | None, kind: type[E], seq: int | None, lookup: str) -> E | None:
         """Decode the row that an index leads to; raise `DamagedLog` if it is not event `seq`.
 
         `seq` is None if the event is not recent: then it may be any event of this kind, or none.
@@ -156,7 +156,7 @@ class Decisions:
             return None
         event = None if row is None else events.decode_row(row, self._name)
         if not isinstance(event, kind) or event.seq != (seq or event.seq):
-            raise damaged_error(self._name, f"the index does not lead from {what}")
+            raise damaged_error(self._name, f"the index does not lead from {lookup}")
         return event
 
     def put_observation(self, event: Observed) -> None:

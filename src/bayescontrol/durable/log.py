@@ -206,7 +206,7 @@ class Log(ABC):
 
     @abstractmethod
     def _select(
-        self, what: Literal["rows", "n", "key", "snapshots", "snapshot"], *values: Any
+        self, query: Literal["rows", "n", "key", "snapshots", "snapshot"], *values: Any
     ) -> Any:
         """Query this log.
 

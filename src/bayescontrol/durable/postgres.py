@@ -242,10 +242,10 @@ class PostgresLog(Log):
 
         self._server.run(save)
 
-    def _select(self, what: str, *values: Any) -> list[tuple[Any, ...]]:
+    def _select(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         self._require_open()
-        query, values = self._sql(_QUERIES[what]), (self.name, *values)
-        return self._server.run(lambda c: c.execute(query, values, binary=True).fetchall())
+        statement, values = self._sql(_QUERIES[query]), (self.name, *values)
+        return self._server.run(lambda c: c.execute(statement, values, binary=True).fetchall())
 
     def _sql(self, query: LiteralString) -> bytes:
         return _statement(query, self._schema)

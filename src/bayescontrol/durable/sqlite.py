@@ -117,9 +117,9 @@ class SqliteLog(Log):
         """Return a context that does nothing: there is only one writer."""
         return nullcontext()
 
-    def _select(self, what: str, *values: Any) -> list[Any]:
+    def _select(self, query: str, *values: Any) -> list[Any]:
         self._require_open()
-        return self._file.all(_QUERIES[what], (self._id, *values))
+        return self._file.all(_QUERIES[query], (self._id, *values))
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
         """Store a snapshot and delete the snapshots that are no longer needed."""

@@ -16,7 +16,6 @@ from typing import Any, Final
 from bayescontrol import errors
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Request
-from bayescontrol.durable.driver import ProbabilityCache
 from bayescontrol.durable.fold import Decisions, Fold
 from bayescontrol.durable.log import Row, damaged_error
 from bayescontrol.durable.plain import as_stored, same_value, short_repr
@@ -73,11 +72,8 @@ class Turn:
     are on disk.
     """
 
-    def __init__(
-        self, name: str, fold: Fold, decisions: Decisions, cache: ProbabilityCache[Any]
-    ) -> None:
-        self._name, self._decisions = name, decisions
-        self._before, self._cache_before = fold, cache
+    def __init__(self, name: str, fold: Fold, decisions: Decisions) -> None:
+        self._name, self._before, self._decisions = name, fold, decisions
         self._late_feedback = fold.driver.accepts_late_feedback
 
     def compute(self, requests: Sequence[Request]) -> None:
@@ -102,8 +98,6 @@ class Turn:
         self._results: list[tuple[Request, Any]] = []
         self._keys: dict[str | None, events.Decision] = {}
         self.observations: dict[int, events.Observed] = {}
-        #: The action probabilities after this turn.
-        self.cache = self._cache_before
         self._time = time.time()
         if self._late_feedback:  # decisions come first; otherwise the order stays
             requests = sorted(requests, key=lambda request: type(request) is not Act)
@@ -111,9 +105,9 @@ class Turn:
             # Discard errors from the aborted attempt.
             request.error, request.rejected_by_agent = None, False
             # What to restore if the agent rejects this request.
-            row_count, driver, cache = len(self.rows), self.fold.driver, self.cache
+            row_count, driver = len(self.rows), self.fold.driver
             if isolate and (driver.draws_change or type(request) is not Act):
-                self._copy_agent()
+                self.fold.driver = driver.copy()
             try:
                 result = self._act(request) if type(request) is Act else self._observe(request)
             except _REQUEST_ERRORS as error:
@@ -123,7 +117,7 @@ class Turn:
                     raise
                 request.error, request.rejected_by_agent = rejected.args[0], True
                 del self.rows[row_count:]
-                self.fold.driver, self.cache = driver, cache
+                self.fold.driver = driver
             else:
                 self._results.append((request, result))
 
@@ -161,7 +155,7 @@ class Turn:
         driver = fold.driver
         try:
             x = driver.situation(request.x)
-            probabilities = self.cache.get(x)
+            probabilities = driver.probabilities(x)
             a = as_stored(driver.act(x, fold.streams[n]), "the action")
             x = as_stored(x, "the situation")
             p = None if probabilities is None else float(probabilities.get(a, 0.0))
@@ -170,8 +164,6 @@ class Turn:
         except Exception as error:
             raise _Rejected(error) from error
         fold.take_decision(event, draw=False)
-        if driver.draws_change:
-            self.cache.clear()
         self.decided.append(event)
         # A copy: the caller may change it.
         copied = None if probabilities is None else dict(probabilities)
@@ -206,7 +198,6 @@ class Turn:
         except Exception as error:
             raise _Rejected(_observation_error(error, n, o)) from error
         self.observations[n] = learned
-        self.cache.clear()
         return True
 
     def _require_same_decision(self, given: events.Decision, logged: events.Decided) -> None:
@@ -223,11 +214,7 @@ class Turn:
     def _copy_once(self) -> None:
         """Copy the agent, unless this turn has copied it already."""
         if self.fold.driver is self._before.driver:
-            self._copy_agent()
-
-    def _copy_agent(self) -> None:
-        self.fold.driver = self.fold.driver.copy()
-        self.cache = ProbabilityCache(self.fold.driver.probabilities)
+            self.fold.driver = self.fold.driver.copy()
 
 
 def _observation_error(error: Exception, n: int, o: Any) -> Exception:

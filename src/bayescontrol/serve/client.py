@@ -93,9 +93,9 @@ class Client(AbstractContextManager["Client"]):
             raise invalid from None
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise invalid
-        secure = parts.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        self._connect = partial(kind, parts.hostname, port)
+        is_https = parts.scheme == "https"
+        connection_class = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
+        self._connect = partial(connection_class, parts.hostname, port)
         self._base = parts.path.rstrip("/")
         self._free: deque[http.client.HTTPConnection] = deque()  # threads may share a deque
         if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
@@ -214,19 +214,23 @@ class Client(AbstractContextManager["Client"]):
         self, request: _Request, timeout: float
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Send a request on a free or a new connection; return the connection and the response."""
-
-        def respond(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
-            if connection.sock is not None:
-                connection.sock.settimeout(timeout)
-            method, path, headers, body = request
-            with close_on_error(connection):
-                connection.request(method, self._base + path, body, headers)
-                return connection.getresponse()
-
         # If there is no free connection, or the server has closed an idle one, use a new one.
         with suppress(IndexError, ConnectionError, http.client.HTTPException):
-            return (connection := self._free.pop()), respond(connection)
-        return (connection := self._connect(timeout=timeout)), respond(connection)
+            connection = self._free.pop()
+            return connection, self._exchange(connection, request, timeout)
+        connection = self._connect(timeout=timeout)
+        return connection, self._exchange(connection, request, timeout)
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, request: _Request, timeout: float
+    ) -> http.client.HTTPResponse:
+        """Send a request on this connection; close the connection if that fails."""
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
+        method, path, headers, body = request
+        with close_on_error(connection):
+            connection.request(method, self._base + path, body, headers)
+            return connection.getresponse()
 
     def close(self) -> None:
         """Close the idle connections. The client opens new ones if it is used again."""

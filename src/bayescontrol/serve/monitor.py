@@ -49,6 +49,8 @@ _SAMPLE_PERIOD: Final = 0.05
 _AGENT_PERIOD: Final = 1.0
 #: Decisions of an agent that are remembered for the surprise of their observations.
 _MAX_RECENT: Final = 4096
+#: Maximum events that wait for a page that reads slowly; it misses the others.
+_MAX_UNREAD: Final = 64
 #: Maximum rows of the posterior of one agent; they are sent every second.
 _MAX_ROWS: Final = 200
 #: The ends of a central 95 % interval, as probabilities.
@@ -256,7 +258,7 @@ class Monitor:
                 f"{self._max_listeners} live pages are already open: close one",
                 {"Retry-After": "10"},
             )
-        listener: asyncio.Queue[bytes | None] = asyncio.Queue(64)
+        listener: asyncio.Queue[bytes | None] = asyncio.Queue(_MAX_UNREAD)
         self._listeners.add(listener)
         return self._events(listener, agents)
 

@@ -15,9 +15,6 @@ from tests.durable.postgres.history import Op, check_history, read_ops
 from tests.durable.postgres.server import Postgres
 from tests.durable.postgres.worker import Nursery
 
-from bayescontrol import BernoulliBandit
-from bayescontrol.durable import Decided, open_agent
-
 WRITERS = 3
 #: The server runs a transaction by itself, so this point is never reached in the writer.
 REACHED = [point for point in FAULT_POINTS if point != "before-commit"]
@@ -173,21 +170,3 @@ def test_the_statement_of_a_killed_writer_is_completed_or_undone(
     assert writers.wait(0) == 0
     ops, _ = check_history(url, "shop", [writers.files[0]])
     assert sum(op.acked is None for op in ops) == 1
-
-
-def test_acknowledged_operations_survive_a_crash_with_asynchronous_commit_as_default(
-    url: str, server: Postgres
-) -> None:
-    """The server sets synchronous_commit = off; each store overrides it."""
-    reload = "SELECT pg_reload_conf()"
-    server.sql("ALTER SYSTEM SET synchronous_commit = off", reload)
-    server.sql("ALTER SYSTEM SET wal_writer_delay = '10s'", reload)
-    try:
-        with open_agent(url, "shop", BernoulliBandit(["red", "blue"])) as agent:
-            result = [agent.act() for _ in range(20)]
-            server.crash()
-            server.start()
-            saved = [(str(e.seq), e.a) for e in agent.log() if isinstance(e, Decided)]
-            assert saved == [(d.id, d.action) for d in result]
-    finally:
-        server.sql("ALTER SYSTEM RESET ALL", reload)
