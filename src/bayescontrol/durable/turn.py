@@ -96,7 +96,7 @@ class Turn:
         self.rows: list[Row] = []
         self.decided: list[events.Decided] = []
         self._results: list[tuple[Request, Any]] = []
-        self._keys: dict[str | None, events.Decision] = {}
+        self._keys: dict[str, events.Decision] = {}
         self.observations: dict[int, events.Observed] = {}
         self._time = time.time()
         if self._late_feedback:  # decisions come first; otherwise the order stays
@@ -130,18 +130,8 @@ class Turn:
 
     def _act(self, request: Act) -> events.Decision:
         """Draw a decision and add its row, or return the decision that has the same key."""
-        known = self._keys.get(request.key)
-        if known is None and request.key is not None:
-            logged = self._decisions.find_key(request.key)
-            known = None if logged is None else events.Decision.of(logged, None, self._name)
+        known = self._known_decision(request)
         if known is not None:
-            if self._late_feedback and not same_value(
-                known.situation, self._before.driver.situation(request.x)
-            ):
-                raise errors.ConflictingKey(
-                    f"key {short_repr(request.key)} belongs to decision {known.id} in situation "
-                    f"{short_repr(known.situation)}, not in {short_repr(request.x)}: use a new key"
-                )
             return known
         if self.fold.due:
             raise errors.FeedbackDue(
@@ -171,6 +161,27 @@ class Turn:
         if request.key is not None:
             self._keys[request.key] = decision
         return decision
+
+    def _known_decision(self, request: Act) -> events.Decision | None:
+        """Return the decision with the key of the request, if there is one.
+
+        Raise `ConflictingKey` if that decision was made in another situation.
+        """
+        if request.key is None:
+            return None
+        known = self._keys.get(request.key)
+        if known is None:
+            logged = self._decisions.find_key(request.key)
+            if logged is None:
+                return None
+            known = events.Decision.of(logged, None, self._name)
+        x = self._before.driver.situation(request.x) if self._late_feedback else known.situation
+        if not same_value(known.situation, x):
+            raise errors.ConflictingKey(
+                f"key {short_repr(request.key)} belongs to decision {known.id} in situation "
+                f"{short_repr(known.situation)}, not in {short_repr(request.x)}: use a new key"
+            )
+        return known
 
     def _observe(self, request: Request) -> bool:
         """Learn an observation and add its row; return False if it was known already."""
