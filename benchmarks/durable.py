@@ -124,7 +124,7 @@ def group_commit(
     """
     results = []
     disk = _SlowDisk(wait) if wait else None  # must outlive the store
-    store = SqliteStore(str(folder / f"shop {wait}.db"), vfs=None if disk is None else disk.called)
+    store = SqliteStore(f"sqlite:///{folder}/shop {wait}.db", vfs=disk.called if disk else None)
     with open_agent(store, "shop", MODEL, seed=1) as agent:
         rate(agent, 2, 0.5)  # compile
         for _ in range(rounds):

@@ -1,11 +1,14 @@
 """Tests that every store must pass. The test class of a store inherits them, with its `reopen`."""
 
+import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
+from tests.durable.concurrency import catch, join, start
 
 from bayescontrol import errors
 from bayescontrol.durable.log import Log, LogStore, Row, Snapshot
@@ -50,13 +53,8 @@ class StoreConformance:
         return store.log("checkout")
 
     def test_a_new_log_is_empty_and_not_listed(self, store: LogStore, log: Log) -> None:
-        assert (log.name, log.head(), list(log.read()), list(log.snapshots())) == (
-            "checkout",
-            0,
-            [],
-            [],
-        )
-        assert store.names() == []
+        assert (log.name, log.head(), store.names()) == ("checkout", 0, [])
+        assert [*log.read(), *log.snapshots()] == []
 
     def test_appended_events_are_read_back_bit_for_bit(self, log: Log) -> None:
         log.append(ROWS[:1])
@@ -187,14 +185,11 @@ class StoreConformance:
                 if seqs != list(range(1, len(seqs) + 1)):
                     wrong.append(seqs)
 
-        readers = [threading.Thread(target=read_all) for _ in range(3)]
-        for reader in readers:
-            reader.start()
+        readers = start(*[read_all] * 3)
         for seq in range(1, 41):
             log.append([decided(seq)])
         done.set()
-        for reader in readers:
-            reader.join()
+        join(readers)
         assert wrong == []
         assert log.head() == 40
 
@@ -220,12 +215,19 @@ class StoreConformance:
         log = store.log("checkout")
         store.close()
         store.close()
-        with pytest.raises(errors.StoreFailed, match="closed"):
-            log.append(ROWS)
-        with pytest.raises(errors.StoreFailed, match="closed"):
-            store.log("checkout")
-        with pytest.raises(errors.StoreFailed, match="closed"):
-            store.names()
+        for use in (lambda: log.append(ROWS), lambda: store.log("checkout"), store.names):
+            with pytest.raises(errors.StoreFailed, match="closed"):
+                use()
+
+    def test_a_forked_child_must_open_the_store_again(self, store: LogStore, log: Log) -> None:
+        log.append(ROWS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a process with threads forks
+            child = os.fork()
+        if child == 0:
+            os._exit(7 if isinstance(catch(store.names), errors.StoreBusy) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert store.names() == ["checkout"]
 
     def test_a_log_of_an_exclusive_store_is_opened_once(self, store: LogStore, log: Log) -> None:
         if store.shared:
@@ -238,8 +240,8 @@ class StoreConformance:
             with pytest.raises(errors.StoreBusy, match="checkout"):
                 store.log("checkout")
 
-    @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "nul\0"])
-    def test_invalid_log_names_are_refused(self, store: LogStore, name: str) -> None:
+    @pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "nul\0", ["a"], None, 5])
+    def test_invalid_log_names_are_refused(self, store: LogStore, name: Any) -> None:
         with pytest.raises(errors.UnknownStore, match="name="):
             store.log(name)
 

@@ -11,7 +11,7 @@ from bayescontrol.durable.sqlite import SqliteStore
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A store with a log of six rows, closed."""
-    store = SqliteStore(str(tmp_path / "shop.db"))
+    store = SqliteStore(f"sqlite:///{tmp_path / 'shop.db'}")
     store.log("checkout").append(ROWS)
     store.close()
     return tmp_path / "shop.db"

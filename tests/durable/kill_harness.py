@@ -26,9 +26,14 @@ from typing import Any
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, Observed, open_agent, replay
-from bayescontrol.durable.log import FAULT_POINTS, arm_fault
+from bayescontrol.durable.log import armed_faults
 
 MODEL = BernoulliBandit(["red", "blue", "green"])
+#: The calls of `fault_point`, in the order in which a decision passes them.
+FAULT_POINTS = (
+    *("before-compute", "before-append", "in-transaction", "before-commit", "after-commit"),
+    *("before-return", "before-snapshot", "in-snapshot", "after-snapshot", "before-close"),
+)
 #: Number of kills per log.
 PER_LOG = 40
 ANY = "any moment"
@@ -40,9 +45,9 @@ def work(url: str, moment: str, seed: int, doubt: list[list[str]], say: Any) -> 
     """Run the child: retry operations of unknown outcome, then run new ones in 1 or 3 threads."""
     rng = random.Random(seed)
     if moment != ANY:
-        arm_fault(f"{moment}:{rng.randint(1, 3 if 'snapshot' in moment else 8)}")
+        armed_faults[moment] = rng.randint(1, 3 if "snapshot" in moment else 8)
     if moment == "before-close":
-        arm_fault(moment)
+        armed_faults[moment] = 1
     agent = open_agent(url, "shop", MODEL, snapshot_every=rng.choice([3, 7, 10_000]))
     say("open")
 

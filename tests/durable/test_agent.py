@@ -1,8 +1,7 @@
 """A durable agent: seeds, decisions, feedback, keys, threads, shared files and backups."""
 
 import os
-import threading
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
 from tests.durable.agents import MEMORY, SHOP, live, same_state, url
+from tests.durable.concurrency import run_together
 
 import bayescontrol as bc
 from bayescontrol.durable import SnapshotNotKept, named_model, open_agent, open_store, replay
 from bayescontrol.mdp import GibbsMDP
 from bayescontrol.schedules import Geometric
 from bayescontrol.seeding import Stream
-
-
-def test_the_same_seed_gives_the_same_decisions() -> None:
-    actions = []
-    for _ in range(2):
-        with open_agent(MEMORY, "shop", SHOP, seed=9) as agent:
-            actions.append([agent.act().action for _ in range(20)])
-    assert actions[0] == actions[1]
-    assert len(set(actions[0])) == 2
 
 
 def test_without_a_seed_every_agent_gets_a_separate_one() -> None:
@@ -216,11 +207,13 @@ def test_two_agents_of_one_process_share_a_file(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("replaced", [False, True])
-def test_a_removed_or_replaced_file_is_detected(tmp_path: Path, replaced: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "replaced"), [("shop.db", False), ("shop.db", True), ("shop.db-wal", False)]
+)
+def test_a_removed_or_replaced_file_is_detected(tmp_path: Path, name: str, replaced: bool) -> None:
     agent = open_agent(url(tmp_path), "shop", SHOP)
     agent.act()
-    file = tmp_path / "shop.db"
+    file = tmp_path / name
     os.rename(file, tmp_path / "moved.db")
     if replaced:
         file.write_bytes(b"")
@@ -249,14 +242,6 @@ def test_a_backup_is_a_separate_store(tmp_path: Path) -> None:
         assert same_state(again, state)
 
 
-def run_threads(work: Callable[[int], None], count: int) -> None:
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(count)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-
-
 def test_many_threads_lose_and_duplicate_nothing(tmp_path: Path) -> None:
     threads, each = 16, 25
     with open_agent(url(tmp_path), "shop", SHOP, seed=4) as agent:
@@ -272,7 +257,7 @@ def test_many_threads_lose_and_duplicate_nothing(tmp_path: Path) -> None:
                 agent.posterior()
                 agent.probabilities()
 
-        run_threads(work, threads)
+        run_together(*(partial(work, i) for i in range(threads)))
         assert len(answers) == threads * each
         assert agent.head == 1 + 2 * threads * each
         for n, o in answers:
@@ -294,10 +279,8 @@ def test_invalid_requests_of_one_thread_do_not_affect_the_others(tmp_path: Path)
                     except (bc.errors.BadEvidence, bc.errors.ConflictingFeedback) as error:
                         wrong.append(type(error))
 
-        run_threads(work, 8)
-        assert (wrong.count(bc.errors.BadEvidence), wrong.count(bc.errors.ConflictingFeedback)) == (
-            4 * 15,
-            8 * 15,
-        )
+        run_together(*(partial(work, i) for i in range(8)))
+        kinds = (bc.errors.BadEvidence, bc.errors.ConflictingFeedback)
+        assert [wrong.count(kind) for kind in kinds] == [4 * 15, 8 * 15]
         assert agent.head == 3 + 8 * 15 + 4 * 15
         assert same_state(agent, replay(agent.log()).state)

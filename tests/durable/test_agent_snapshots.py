@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.durable.agents import MODELS, SHOP, live, run_sql, same_state, url
 
@@ -73,18 +74,25 @@ def test_explaining_a_decision_folds_few_events(
             assert len(read) <= 40
 
 
-@pytest.mark.parametrize("case", ["bernoulli", "bernoulli, held", "particles", "one stream, MDP"])
-def test_an_explanation_is_the_same_with_and_without_snapshots(tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize("case", MODELS)
+def test_a_decision_is_explained_as_logged_with_and_without_snapshots(
+    tmp_path: Path, case: str
+) -> None:
     model = MODELS[case][0]
     with open_agent(url(tmp_path), "shop", model, seed=5, snapshot_every=25) as agent:
         live(agent, 60, case)
-        ids = [str(event.seq) for event in agent.log() if isinstance(event, Decided)]
-        with_snapshots = [agent.explain(id) for id in ids]
+        decided = [event for event in agent.log() if isinstance(event, Decided)]
+        with_snapshots = [agent.explain(str(event.seq)) for event in decided]
+    for event, why in zip(decided, with_snapshots, strict=True):
+        assert np.all(why.decision.action == event.a)
+        assert why.mode is not None
+        p = None if why.probabilities is None else why.probabilities[event.a]
+        assert why.decision.probability == p == event.p
     assert run_sql(tmp_path, "SELECT count(*) FROM snapshots") >= 4
     run_sql(tmp_path, "DELETE FROM snapshots")
     with open_agent(url(tmp_path), "shop", model) as agent:
-        for one, id in zip(with_snapshots, ids, strict=True):
-            two = agent.explain(id)
+        for one in with_snapshots:
+            two = agent.explain(one.decision.id)
             assert repr(one) == repr(two)  # every bit of every number
             assert one.probabilities == two.probabilities
 

@@ -5,18 +5,16 @@ Events fix the order of arrival: each thread is held until the others have reach
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import pytest
+from tests.durable.concurrency import join, run_together, start, wait_until
 from tests.limits import TIMEOUT
 
 from bayescontrol.durable import committer as module
 from bayescontrol.durable.committer import Committer, Request
-
-#: Timeout of a hanging test in seconds; no result depends on it.
 
 
 class Number(Request):
@@ -25,26 +23,6 @@ class Number(Request):
     def __init__(self, value: int) -> None:
         super().__init__()
         self.value = value
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.0005)
-
-
-def start_threads(functions: list[Callable[[], Any]]) -> list[threading.Thread]:
-    threads = [threading.Thread(target=work, daemon=True) for work in functions]
-    for thread in threads:
-        thread.start()
-    return threads
-
-
-def join_all(threads: list[threading.Thread]) -> None:
-    for thread in threads:
-        thread.join(timeout=TIMEOUT)
-        assert not thread.is_alive()
 
 
 def start_in_order(committer: Committer[Any], requests: list[Request]) -> list[threading.Thread]:
@@ -62,7 +40,7 @@ def start_in_order(committer: Committer[Any], requests: list[Request]) -> list[t
 
     threads: list[threading.Thread] = []
     for i, request in enumerate(requests):
-        threads += start_threads([partial(work, request)])
+        threads += start(partial(work, request))
         wait_until(partial(waits, i))
     return threads
 
@@ -87,7 +65,7 @@ def test_many_threads_are_each_answered_once_and_one_writes_at_a_time() -> None:
             answer = committer.submit(Number(value))
             answers.append((value, answer))
 
-    join_all(start_threads([partial(work, i) for i in range(16)]))
+    run_together(*(partial(work, i) for i in range(16)))
     assert sorted(answers) == [(value, -value) for value in range(320)]
     assert sorted(observed) == list(range(320))
 
@@ -109,7 +87,7 @@ def test_requests_during_a_write_join_the_next_batch_up_to_its_limit(
         Committer(write, max_batch_size=most), [Number(value) for value in range(20)]
     )
     go.set()
-    join_all(threads)
+    join(threads)
     assert list(map(len, batches)) == sizes
     assert [value for batch in batches for value in batch] == list(range(20))
 
@@ -159,12 +137,12 @@ def test_the_batch_waits_for_a_caller_that_returns_at_once(monkeypatch: pytest.M
         committer.submit(Request())
         again()
 
-    threads = start_threads([first])
+    threads = start(first)
     wait_until(lambda: committer._leader is not None)
-    threads += start_threads([other] * (callers - 1))
+    threads += start(*[other] * (callers - 1))
     wait_until(lambda: len(committer._waiting) == callers - 1)
     go.set()
-    join_all(threads)
+    join(threads)
     assert sizes == [1] + rounds * [callers]
 
 
@@ -181,81 +159,47 @@ def test_the_batch_does_not_wait_for_callers_that_left() -> None:
     committer._gather = counted  # type: ignore[method-assign]
     for _ in range(170):
         committer.submit(Request())
-        if (
-            committer._batches_without_wait == 0
-        ):  # pretend that a caller was served that never returns
+        if committer._batches_without_wait == 0:  # as if a caller were served and never returned
             committer._expected = 1
     assert 8 <= waits <= 11
 
 
-def test_a_waiter_interrupted_when_it_should_lead_does_not_stop_the_others() -> None:
-    go = threading.Event()
+@pytest.mark.parametrize("moment", ["when it should lead", "during its write", "on waking"])
+def test_an_interrupted_caller_does_not_block_the_others(moment: str) -> None:
+    go, writing = threading.Event(), threading.Event()
 
     class Interrupted(Request):
         __slots__ = ()
 
         def sleep(self) -> None:
-            wait_until(lambda: committer._leader is self)
+            if moment == "when it should lead":
+                wait_until(lambda: committer._leader is self)
+            elif moment == "during its write":
+                writing.wait(TIMEOUT)
+            else:
+                super().sleep()
             raise KeyboardInterrupt
 
     def write(batch: list[Request]) -> None:
         go.wait(TIMEOUT)
+        if moment == "during its write" and len(batch) > 1:
+            writing.set()
+            join(threads[2:4])
         for request in batch:
             request.result = "written"
 
-    committer: Committer[Request] = Committer(write)
-    requests = [Request(), Interrupted(), Request()]
-    threads = start_in_order(committer, requests)
-    go.set()
-    join_all(threads)
-    assert [request.result for request in requests] == ["written", None, "written"]
-    assert committer.submit(Request()) == "written"
-
-
-def test_a_caller_interrupted_during_its_write_does_not_block_the_others() -> None:
-    go, now = threading.Event(), threading.Event()
-
-    class Interrupted(Request):
-        __slots__ = ()
-
-        def sleep(self) -> None:
-            now.wait(TIMEOUT)
-            raise KeyboardInterrupt
-
-    requests = [Request(), Request(), Interrupted(), Interrupted(), Request(), Request()]
     threads: list[threading.Thread] = []
-
-    def write(batch: list[Request]) -> None:
-        go.wait(TIMEOUT)
-        if len(batch) > 1:
-            now.set()
-            join_all(threads[2:4])
-        for request in batch:
-            request.result = "written"
-
-    threads += start_in_order(Committer(write), requests)
+    committer: Committer[Request] = Committer(write)
+    others = [Request(), Request(), Request()]
+    if moment == "when it should lead":
+        requests = [others[0], Interrupted(), *others[1:]]
+    else:
+        requests = [*others[:2], Interrupted(), Interrupted(), others[2]]
+    threads += start_in_order(committer, requests)
     go.set()
-    join_all(threads)
-    assert [request.result for request in requests] == ["written"] * 6
-
-
-def test_a_caller_interrupted_on_waking_still_wakes_the_next() -> None:
-    go = threading.Event()
-
-    class Interrupted(Request):
-        __slots__ = ()
-
-        def sleep(self) -> None:
-            super().sleep()
-            raise KeyboardInterrupt
-
-    def write(batch: list[Request]) -> None:
-        go.wait(TIMEOUT)
-
-    requests = [Request(), Request(), Interrupted(), Interrupted(), Request(), Request()]
-    threads = start_in_order(Committer(write), requests)
-    go.set()
-    join_all(threads)
+    join(threads)
+    assert [request.result for request in others] == ["written"] * 3
+    assert committer.submit(Request()) == "written"
 
 
 def test_a_leader_interrupted_while_it_waits_hands_over_to_the_next() -> None:

@@ -85,7 +85,15 @@ def test_a_missing_event_is_damage() -> None:
         list(events.read_events(Gap()))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("line", ["", "{}", "[1]", "not json", '{"seq":1}', "null"])
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "{}", "[1]", "not json", '{"seq":1}', "null", DEEP,
+     '{"seq":1,"kind":"observed","checksum":0,"o":' + DEEP],
+    ids=lambda line: line[:60],
+)  # fmt: skip
 def test_an_invalid_line_is_damage(line: str) -> None:
     with pytest.raises(DamagedLog, match="not an event of a log"):
         events.from_line(line)
@@ -111,13 +119,6 @@ def test_a_line_with_a_column_of_another_type_is_damage(
     line = msgspec.json.decode(events.to_line(event)) | {column: wrong}
     with pytest.raises(DamagedLog, match="not an event of a log"):
         events.from_line(msgspec.json.encode(line).decode())
-
-
-def test_a_line_of_unclosed_brackets_is_damage() -> None:
-    deep = "[" * 100_000
-    for line in (deep, '{"seq":1,"kind":"observed","checksum":0,"o":' + deep):
-        with pytest.raises(DamagedLog):
-            events.from_line(line)
 
 
 @pytest.mark.parametrize("n", [-1, 0, 1, 3, 9])

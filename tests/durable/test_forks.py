@@ -1,6 +1,5 @@
 """A forked child inherits its parent's agent, and must not use it."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import SnapshotNotKept, open_agent
-from bayescontrol.errors import StoreFailed
+from bayescontrol.durable import open_agent
 
 MODEL = BernoulliBandit(["red", "blue"])
 BEGIN = """
@@ -79,15 +77,3 @@ def test_operations_acknowledged_after_a_fork_are_durable(tmp_path: Path, does: 
 
 def test_a_child_forked_during_a_write_gets_an_error_and_does_not_hang(tmp_path: Path) -> None:
     assert run(BEGIN + BUSY, tmp_path / "shop.db") == "0"
-
-
-def test_a_removed_write_ahead_log_is_detected_before_the_next_acknowledgement(
-    tmp_path: Path,
-) -> None:
-    agent = open_agent(f"sqlite:///{tmp_path / 'shop.db'}", "shop", MODEL, seed=1)
-    agent.act()
-    os.unlink(tmp_path / "shop.db-wal")
-    with pytest.raises(StoreFailed, match="removed or replaced"):
-        agent.act()
-    with pytest.warns(SnapshotNotKept, match="removed or replaced"):
-        agent.close()

@@ -5,11 +5,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.durable.agents import same_state
+from tests.durable.concurrency import catch, join, run_together, start, wait_until
 from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
@@ -19,7 +20,6 @@ from bayescontrol.durable.sqlite_file import SqliteFile
 from bayescontrol.errors import StoreFailed
 
 MODEL = BernoulliBandit(["red", "blue"])
-#: Timeout in seconds against hanging threads.
 FUNCTIONS = (
     "submit",
     "prepare",
@@ -47,13 +47,6 @@ class Interrupt:
                 raise KeyboardInterrupt
 
 
-def wait_until(happened: Callable[[], bool]) -> None:
-    end = time.monotonic() + TIMEOUT
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("role", ["leader", "heir", "follower"])
@@ -69,24 +62,21 @@ def test_an_interrupt_at_the_start_of_any_function_leaves_no_thread_waiting(
     shared = Committer(write)
     threads: list[threading.Thread] = []
 
-    def start(count: int) -> None:
-        for _ in range(count):
-            threads.append(threading.Thread(target=lambda: shared.submit(Request()), daemon=True))
-            threads[-1].start()
+    def submit(count: int) -> None:
+        threads.extend(start(*[lambda: shared.submit(Request())] * count))
 
     def late() -> None:
         writing.wait(TIMEOUT)
-        start(3)
+        submit(3)
         time.sleep(0.02)
         go.set()
 
     before = {"leader": 0, "heir": 1, "follower": 2}[role]
     if before:
-        start(1)
+        submit(1)
         writing.wait(TIMEOUT)
-        start(before - 1)
-    helper = threading.Thread(target=late, daemon=True)
-    helper.start()
+        submit(before - 1)
+    helper = start(late)
     traced = sys.gettrace()
     sys.settrace(Interrupt(function, nth))
     try:
@@ -97,11 +87,9 @@ def test_an_interrupt_at_the_start_of_any_function_leaves_no_thread_waiting(
         sys.settrace(traced)
     writing.set()  # if the interrupt came before anyone wrote
     go.set()
-    helper.join(TIMEOUT)
-    start(1)
-    for thread in threads:
-        thread.join(TIMEOUT)
-    assert not any(thread.is_alive() for thread in threads)
+    join(helper)
+    submit(1)
+    join(threads)
 
 
 def test_callers_behind_an_interrupted_leader_get_an_unknown_outcome_error() -> None:
@@ -118,24 +106,13 @@ def test_callers_behind_an_interrupted_leader_get_an_unknown_outcome_error() -> 
     result: list[BaseException | None] = []
 
     def ask() -> None:
-        try:
-            shared.submit(Request())
-            result.append(None)
-        except BaseException as error:
-            result.append(error)
+        result.append(catch(lambda: shared.submit(Request())))
 
-    threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
-    threads[0].start()
+    threads = start(ask)
     entered.wait(TIMEOUT)
-    for thread in threads[1:]:
-        thread.start()
-    for thread in threads:
-        thread.join(TIMEOUT)
-    assert sorted(type(error).__name__ for error in result) == [
-        "KeyboardInterrupt",
-        "NoneType",
-        "StoreFailed",
-    ]
+    join(threads + start(ask, ask))
+    kinds = sorted(type(error).__name__ for error in result)
+    assert kinds == ["KeyboardInterrupt", "NoneType", "StoreFailed"]
 
 
 def test_an_agent_interrupted_after_a_commit_continues_from_its_log(tmp_path: Path) -> None:
@@ -154,8 +131,7 @@ def test_an_agent_interrupted_after_a_commit_continues_from_its_log(tmp_path: Pa
         assert agent.act(key="visit-1").id == "2"
         assert agent.observe("2", 1)
         assert agent.head == 3
-        state, again = agent.state(), replay(agent.log()).state
-        assert all(again[name].tobytes() == state[name].tobytes() for name in state)
+        assert same_state(agent, replay(agent.log()).state)
 
 
 def test_an_agent_survives_real_interrupts(tmp_path: Path) -> None:
@@ -225,18 +201,7 @@ def test_each_waiting_caller_gets_a_separate_error(tmp_path: Path) -> None:
         raise broken
 
     shared = Committer(write)
-    result: list[BaseException] = []
-
-    def ask() -> None:
-        try:
-            shared.submit(Request())
-        except StoreFailed as error:
-            result.append(error)
-
-    threads = [threading.Thread(target=ask, daemon=True) for _ in range(9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(TIMEOUT)
+    result: list[BaseException | None] = []
+    run_together(*[lambda: result.append(catch(lambda: shared.submit(Request())))] * 9)
     assert len({id(error) for error in result}) == 9
     assert {str(error) for error in result} == {"broken"}

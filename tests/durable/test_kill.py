@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from bayescontrol.durable.log import FAULT_POINTS
+from tests.durable.kill_harness import FAULT_POINTS
 
 HARNESS = Path(__file__).parent / "kill_harness.py"
 

@@ -3,14 +3,12 @@
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from tests.durable.problems import PROBLEMS, digest
 from tests.limits import TIMEOUT
 
 from bayescontrol.durable import open_agent, replay
 from bayescontrol.durable.models import as_model
-from bayescontrol.errors import FeedbackDue
 
 _SCRIPT = """
 import os, sys
@@ -49,16 +47,6 @@ def test_a_killed_agent_reopens_by_name_with_bitwise_the_same_state(
         assert replay(agent.log()).posterior() == agent.posterior()
     with open_agent(store, agent_name, PROBLEMS[name]) as agent:  # now from its snapshot
         assert digest(agent) == digests[name]
-
-
-def test_a_linear_plant_needs_feedback_before_its_next_decision() -> None:
-    with open_agent("sqlite:///:memory:", "cart", PROBLEMS["linear plant"], seed=0) as agent:
-        d = agent.act()
-        with pytest.raises(FeedbackDue):
-            agent.act()
-        assert agent.observe(d, [0.5, 0.25])
-        assert np.array_equal(agent.act().situation, [0.5, 0.25])
-        assert agent.posterior()["A"]["count"] == 1
 
 
 def test_an_observation_with_its_cost_is_the_same_as_decoded_from_json() -> None:

@@ -20,25 +20,36 @@ outcomes = st.integers(0, 1)
 keys = st.sampled_from(["k1", "k2", "k3"])
 
 
-class BanditMachine(RuleBasedStateMachine):
+class Machine(RuleBasedStateMachine):
+    """A durable agent, and the number of events that its log must have."""
+
+    model: Any
+
+    def create(self, seed: int) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="machine-"))
+        self.url = f"sqlite:///{self.folder / 'shop.db'}"
+        self.agent = open_agent(self.url, "shop", self.model, seed=seed)
+        self.seed, self.head = seed, 1
+
+    def teardown(self) -> None:
+        if hasattr(self, "agent"):
+            assert replay(self.agent.log()).events == self.head
+            self.agent.close()
+            shutil.rmtree(self.folder)
+
+
+class BanditMachine(Machine):
     """An agent that accepts late feedback: the reference is the counts of its arms."""
+
+    model = BernoulliBandit(ARMS)
 
     @initialize(seed=st.integers(0, 2**128 - 1))
     def begin(self, seed: int) -> None:
-        self.place = Path(tempfile.mkdtemp(prefix="machine-"))
-        self.url = f"sqlite:///{self.place / 'shop.db'}"
-        self.seed = seed
-        self.agent = open_agent(self.url, "shop", BernoulliBandit(ARMS), seed=seed)
-        self.head = 1
+        self.create(seed)
         self.decisions: dict[str, Any] = {}
         self.answers: dict[str, int] = {}
         self.keyed: dict[str, str] = {}
         self.counts = {arm: [1, 1] for arm in ARMS}
-
-    def teardown(self) -> None:
-        if hasattr(self, "agent"):
-            self.agent.close()
-            shutil.rmtree(self.place)
 
     def expected_action(self, n: int) -> str:
         """Return the action of a fresh agent whose prior is the counts."""
@@ -110,7 +121,7 @@ class BanditMachine(RuleBasedStateMachine):
     def reopen(self) -> None:
         before = self.agent.state()
         self.agent.close()
-        self.agent = open_agent(self.url, "shop", BernoulliBandit(ARMS))
+        self.agent = open_agent(self.url, "shop", self.model)
         assert before.keys() == self.agent.state().keys()
         assert all(before[n].tobytes() == v.tobytes() for n, v in self.agent.state().items())
 
@@ -122,27 +133,17 @@ class BanditMachine(RuleBasedStateMachine):
             assert np.array_equal(rows, [self.counts[arm] for arm in ARMS])
 
 
-class StreamMachine(RuleBasedStateMachine):
+class StreamMachine(Machine):
     """A sequential agent: the reference is a plain agent that takes the same steps."""
 
-    MODES = random_modes(3, situations=3, seed=2)
+    model = random_modes(3, situations=3, seed=2)
 
     @initialize(seed=st.integers(0, 1000))
     def begin(self, seed: int) -> None:
-        self.place = Path(tempfile.mkdtemp(prefix="machine-"))
-        self.url = f"sqlite:///{self.place / 'maze.db'}"
-        self.seed = seed
-        self.agent = open_agent(self.url, "maze", self.MODES, seed=seed)
-        self.plain = self.MODES.agent()
-        self.head = 1
+        self.create(seed)
+        self.plain = self.model.agent()
         self.due: Any = None
         self.answers: dict[str, int] = {}
-
-    def teardown(self) -> None:
-        if hasattr(self, "agent"):
-            assert replay(self.agent.log()).events == self.head
-            self.agent.close()
-            shutil.rmtree(self.place)
 
     @rule()
     def act(self) -> None:
@@ -187,7 +188,7 @@ class StreamMachine(RuleBasedStateMachine):
         if with_snapshot:
             self.agent.snapshot()
         self.agent.close()
-        self.agent = open_agent(self.url, "maze", self.MODES)
+        self.agent = open_agent(self.url, "shop", self.model)
 
     @invariant()
     def posterior_equals_the_reference(self) -> None:

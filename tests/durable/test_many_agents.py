@@ -17,7 +17,7 @@ from bayescontrol.serve.http_errors import UnknownAgent
 
 def store_of(folder: Path, agents: int) -> SqliteStore:
     """Create a store with this many agents, all closed."""
-    store = SqliteStore(str(folder / f"{agents}.db"), durable=False)
+    store = SqliteStore(f"sqlite:///{folder / f'{agents}.db'}", durable=False)
     for i in range(agents):
         with open_agent(store, f"agent {i}", BernoulliBandit(["red", "blue"]), seed=i) as agent:
             agent.observe(agent.act(), 1)

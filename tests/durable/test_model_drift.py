@@ -96,19 +96,6 @@ def bandit(problem: Any) -> Model:
     return named_model("shop", version=1, build=problem.agent)
 
 
-def test_a_changed_prior_or_arms_are_detected_by_the_fingerprint(tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path / 'shop.db'}"
-    open_agent(store, "shop", bandit(BernoulliBandit(2)), seed=1).close()
-    for changed in (
-        BernoulliBandit(2, prior=(1, 50)),
-        BernoulliBandit(3),
-        BernoulliBandit([*"ab"]),
-    ):
-        with pytest.raises(ModelMismatch, match="has changed since"):
-            open_agent(store, "shop", bandit(changed))
-    open_agent(store, "shop", bandit(BernoulliBandit(2))).close()
-
-
 def test_a_changed_policy_is_detected_by_redrawing_the_last_decisions(tmp_path: Path) -> None:
     class Hasty(BernoulliBandit):
         """The same prior, another policy."""

@@ -39,21 +39,18 @@ def exported(tmp_path: Path) -> Exported:
         return Exported(tmp_path / "shop.jsonl", agent.state(), list(agent.log()))
 
 
-def test_an_exported_log_replays_to_the_same_state(exported: Exported) -> None:
+def test_an_exported_log_replays_to_the_same_state_with_and_without_draws(
+    exported: Exported,
+) -> None:
     path, state, events = exported
-    again = replay(read_log(path))
-    assert (again.events, again.drawn) == (len(events), 20)
-    assert all(state[name].tobytes() == v.tobytes() for name, v in again.state.items())
+    for draw in (False, True):
+        again = replay(read_log(path), SHOP, draw=draw)
+        assert (again.events, again.drawn) == (len(events), 20 * draw)
+        assert all(state[name].tobytes() == v.tobytes() for name, v in again.state.items())
+    assert replay(events[:7]).events == 7
     assert again.posterior().keys() == {"red", "blue"}
     lines = path.read_text().splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(events) + 1))
-
-
-def test_a_replay_can_skip_the_draws(exported: Exported) -> None:
-    path, state, _ = exported
-    again = replay(read_log(path), SHOP, draw=False)
-    assert again.drawn == 0
-    assert all(state[name].tobytes() == v.tobytes() for name, v in again.state.items())
 
 
 def test_missing_changed_and_cut_lines_are_detected(exported: Exported) -> None:
@@ -71,10 +68,6 @@ def test_missing_changed_and_cut_lines_are_detected(exported: Exported) -> None:
     exported.path.write_text("")
     with pytest.raises(DamagedLog, match="log is empty"):
         replay(read_log(exported.path))
-
-
-def test_a_prefix_of_a_log_is_a_log(exported: Exported) -> None:
-    assert replay(exported.events[:7]).events == 7
 
 
 def test_a_replay_with_another_model_is_refused(exported: Exported) -> None:

@@ -1,12 +1,12 @@
 """Batches in which a request closes the agent, a write fails or a value is rejected."""
 
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.durable.agents import same_state
+from tests.durable.concurrency import catch, join, start, wait_until
 from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
@@ -16,14 +16,6 @@ from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.errors import BadEvidence, ConflictingFeedback, DiskFull
 
 MODEL = BernoulliBandit(["red", "blue"])
-#: Timeout in seconds against hanging threads.
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    end = time.monotonic() + TIMEOUT
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 @pytest.mark.parametrize("error", [DiskFull("no room"), ConflictingFeedback("of another")])
@@ -40,25 +32,18 @@ def test_closing_in_a_failing_batch_still_closes(tmp_path: Path, error: Exceptio
         append(rows)
 
     agent._log.append = first_then_fail  # type: ignore[method-assign]
-    result: list[object] = []
+    result: list[type] = []
 
     def act() -> None:
-        try:
-            result.append(agent.act())
-        except Exception as raised:
-            result.append(type(raised))
+        result.append(type(catch(agent.act)))
 
-    threads = [threading.Thread(target=act), threading.Thread(target=act)]
-    threads[0].start()
+    threads = start(act)
     assert busy.wait(TIMEOUT)
-    threads[1].start()
-    wait_until(lambda: len(agent._committer._waiting) == 1)
-    threads.append(threading.Thread(target=agent.close))
-    threads[2].start()
-    wait_until(lambda: len(agent._committer._waiting) == 2)
+    for i, work in enumerate((act, agent.close), 1):
+        threads += start(work)
+        wait_until(lambda i=i: len(agent._committer._waiting) == i)  # type: ignore[misc]
     go.set()
-    for thread in threads:
-        thread.join(TIMEOUT)
+    join(threads)
     assert type(error) in result
     with open_agent(url, "shop") as again:
         assert again.head == 2
@@ -106,8 +91,7 @@ def test_rejected_values_do_not_affect_the_rest_of_the_batch() -> None:
         twin.handle([Act(None, None), *(Observe(str(n), n % 2) for n in range(2, 22))])
         assert all(type(one.error) is BadEvidence and one.rejected_by_agent for one in bad)
         assert [one.result for one in good] == [True] * 20
-        state, other = agent.state(), twin.state()
-        assert all(other[name].tobytes() == state[name].tobytes() for name in state)
+        assert same_state(agent, twin)
         assert replay(agent.log()).events == agent.head == twin.head
 
 

@@ -1,7 +1,5 @@
 """A full or failing disk: acknowledged operations survive, and unknown outcomes are reported."""
 
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 from tests.durable.conformance import decided
+from tests.durable.small_disk import small_disk
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent
@@ -71,22 +70,9 @@ print("whole")
 
 
 def test_a_really_full_disk_loses_nothing(tmp_path: Path) -> None:
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("mounting a small disk needs root")
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small disk is not permitted here")
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", SMALL_DISK, str(place)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
+    with small_disk(tmp_path) as place:
+        command = [sys.executable, "-c", SMALL_DISK, str(place)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["DiskFull", "whole"], done.stderr
 
 
@@ -114,7 +100,7 @@ def test_a_failed_flush_requires_the_store_to_be_reopened(
             super().xSync(flags)
 
     vfs = Broken()
-    store = SqliteStore(str(path), vfs="broken")
+    store = SqliteStore(f"sqlite:///{path}", vfs="broken")
     log = store.log("checkout")
     log.append([decided(7)])
     monkeypatch.setattr(BrokenFile, "failing", True)
@@ -127,6 +113,6 @@ def test_a_failed_flush_requires_the_store_to_be_reopened(
         log.append([decided(8)])
     store.close()
     del vfs
-    again = SqliteStore(str(path))
+    again = SqliteStore(f"sqlite:///{path}")
     assert again.log("checkout").head() in (7, 8)
     again.close()

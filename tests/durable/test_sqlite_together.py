@@ -1,16 +1,18 @@
 """Agents of one file share its flushes, and nothing else."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import apsw
 import pytest
+from tests.durable.agents import same_state
+from tests.durable.concurrency import catch, join, run_together, start, wait_until
 from tests.durable.conformance import ROWS, decided
 
 from bayescontrol import BernoulliBandit
-from bayescontrol.durable import open_agent, open_store, replay
+from bayescontrol.durable import open_agent, replay
 from bayescontrol.durable.committer import Request
 from bayescontrol.durable.sqlite import SqliteStore
 from bayescontrol.errors import DiskFull, HeadMoved
@@ -18,7 +20,7 @@ from bayescontrol.errors import DiskFull, HeadMoved
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    opened = SqliteStore(str(tmp_path / "shop.db"))
+    opened = SqliteStore(f"sqlite:///{tmp_path / 'shop.db'}")
     yield opened
     opened.close()
 
@@ -38,40 +40,32 @@ def commits(store: SqliteStore) -> list[int]:
 
 
 def call_together(
-    store: SqliteStore, functions: list[Callable[[], None]]
-) -> list[Exception | None]:
+    store: SqliteStore, functions: Sequence[Callable[[], None]]
+) -> list[BaseException | None]:
     """Call all functions while a transaction is open; return the error of each, or None."""
     file = store._require_open()
     busy, go = threading.Event(), threading.Event()
-    results: list[Exception | None] = [None] * len(functions)
+    results: dict[int, BaseException | None] = {}
 
     def slow(_: apsw.Connection) -> None:
         busy.set()
         go.wait()
 
     def run(i: int) -> None:
-        try:
-            functions[i]()
-        except Exception as error:
-            results[i] = error
+        results[i] = catch(functions[i])
 
-    first = threading.Thread(target=file.write, args=(slow,))
-    first.start()
+    threads = start(lambda: file.write(slow))
     busy.wait()
-    others = [threading.Thread(target=run, args=(i,)) for i in range(len(functions))]
-    for other in others:
-        other.start()
-    while len(file._committer._waiting) < len(functions):
-        time.sleep(0.001)
+    threads += start(*(partial(run, i) for i in range(len(functions))))
+    wait_until(lambda: len(file._committer._waiting) == len(functions))
     go.set()
-    for thread in (first, *others):
-        thread.join()
-    return results
+    join(threads)
+    return [results[i] for i in range(len(functions))]
 
 
 def test_logs_that_append_while_the_disk_is_busy_share_a_transaction(store: SqliteStore) -> None:
     logs, counted = [store.log(f"agent {i}") for i in range(8)], commits(store)
-    result = call_together(store, [lambda log=log: log.append(ROWS) for log in logs])  # type: ignore[misc]
+    result = call_together(store, [partial(log.append, ROWS) for log in logs])
     assert result == [None] * 8
     assert len(counted) == 2  # the slow transaction, and one for all of them
     assert [list(log.read()) for log in logs] == [ROWS] * 8
@@ -81,10 +75,9 @@ def test_a_failed_append_does_not_affect_the_others_of_its_transaction(store: Sq
     logs = [store.log(f"agent {i}") for i in range(3)]
     logs[1].append(ROWS)
     again = [*ROWS[:-1], decided(len(ROWS))]
-    result = call_together(
-        store,
-        [lambda: logs[0].append(ROWS), lambda: logs[1].append(again), lambda: logs[2].append(ROWS)],
-    )
+    batches = (ROWS, again, ROWS)
+    appends = [partial(log.append, rows) for log, rows in zip(logs, batches, strict=True)]
+    result = call_together(store, appends)
     assert [type(error) for error in result] == [type(None), HeadMoved, type(None)]
     assert [list(log.read()) for log in logs] == [ROWS] * 3
 
@@ -106,14 +99,9 @@ def test_a_full_disk_fails_the_whole_transaction_and_all_logs_recover(store: Sql
     most = db.pragma("max_page_count")
     db.pragma("max_page_count", db.pragma("page_count"))
     large = [decided(2, payload=b"x" * 20_000)]
-    result = call_together(
-        store,
-        [
-            lambda: logs[0].append(ROWS[1:2]),
-            lambda: logs[1].append(large),
-            lambda: logs[2].append(ROWS[1:2]),
-        ],
-    )
+    batches = (ROWS[1:2], large, ROWS[1:2])
+    appends = [partial(log.append, rows) for log, rows in zip(logs, batches, strict=True)]
+    result = call_together(store, appends)
     assert [type(error) for error in result] == [DiskFull] * 3
     assert [log.head() for log in logs] == [1, 1, 1]
     db.pragma("max_page_count", most)
@@ -122,12 +110,7 @@ def test_a_full_disk_fails_the_whole_transaction_and_all_logs_recover(store: Sql
     assert [list(log.read()) for log in logs] == [ROWS[:2]] * 3
 
 
-def test_agents_of_one_file_share_flushes_and_each_equals_its_replay(
-    tmp_path: Path,
-) -> None:
-    url = f"sqlite:///{tmp_path / 'shop.db'}"
-    store = open_store(url)
-    assert isinstance(store, SqliteStore)
+def test_agents_of_one_file_share_flushes_and_each_equals_its_replay(store: SqliteStore) -> None:
     agents = [
         open_agent(store, f"agent {i}", BernoulliBandit(3), seed=i, snapshot_every=10**6)
         for i in range(8)
@@ -139,19 +122,12 @@ def test_agents_of_one_file_share_flushes_and_each_equals_its_replay(
             d = agents[i].act()
             agents[i].observe(d, (t + i) % 2)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*(partial(work, i) for i in range(8)))
     assert len(counted) < 8 * 50  # some were committed together, otherwise the test shows nothing
     for agent in agents:
-        state = agent.state()
-        again = replay(agent.log()).state
         assert agent.head == 51
-        assert all(again[name].tobytes() == state[name].tobytes() for name in state)
+        assert same_state(agent, replay(agent.log()).state)
         agent.close()
-    store.close()
 
 
 def test_an_agent_that_computes_slowly_does_not_delay_another_agent_of_its_file(
@@ -168,11 +144,10 @@ def test_an_agent_that_computes_slowly_does_not_delay_another_agent_of_its_file(
             return compute(requests)
 
         slow._take_turn = wait_and_compute  # type: ignore[method-assign]
-        thread = threading.Thread(target=slow.act)
-        thread.start()
+        threads = start(slow.act)
         computing.wait()
         assert fast.observe(fast.act(), 1)
         assert slow.head == 1
         go.set()
-        thread.join()
+        join(threads)
         assert slow.head == 2

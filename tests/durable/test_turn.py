@@ -31,15 +31,6 @@ def test_a_batch_makes_decisions_first_and_keeps_the_order_of_each_kind() -> Non
         assert [event.n for event in shop.log(6)] == [3, 2]  # type: ignore[union-attr]
 
 
-def test_a_key_repeated_in_one_batch_gives_one_decision() -> None:
-    with open_agent("sqlite:///:memory:", "shop", BernoulliBandit(["red", "blue"]), seed=1) as shop:
-        requests = [Act(None, "visit-81"), Act(None, "visit-82"), Act(None, "visit-81")]
-        shop.handle(requests)
-        assert [r.error for r in requests] == [None, None, None]
-        assert [r.result.id for r in requests] == ["2", "3", "2"]
-        assert shop.head == 3
-
-
 @pytest.mark.parametrize("arms", [1, 2, 30])
 def test_batched_and_single_decisions_are_the_same(arms: int) -> None:
     bandit = BernoulliBandit(arms)

@@ -129,23 +129,3 @@ def test_a_file_in_use_is_not_read_and_its_writer_goes_on(path: Path) -> None:
         assert "is being written by" in done.stderr
         agent.observe(agent.act(), 1)
     assert verify(f"sqlite:///{path}", code=0)["agents"]["shop"] == 5
-
-
-def test_the_address_can_be_given_in_three_ways(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run(*given: str) -> tuple[int, str]:
-        done = CliRunner().invoke(main, ["verify", *given])
-        return done.exit_code, done.stdout or done.stderr
-
-    url, file = f"sqlite:///{path}", tmp_path / "store"
-    file.write_text(f"{url}\n")
-    intact = (0, "2 agents, 14 events: intact\n")
-    assert run(url) == run("--store-file", str(file)) == intact
-    assert run()[0] == run(url, "--store-file", str(file))[0] == 2
-    monkeypatch.setenv("BAYESCONTROL_STORE", url)
-    assert run() == intact
-    monkeypatch.setenv("BAYESCONTROL_STORE", "postgre://ann:secret@host/shop")
-    code, output = run()
-    assert code == 2
-    assert "postgre://***@host/shop" in output

@@ -3,8 +3,6 @@
 import http.client
 import json
 import socket
-import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -77,14 +75,6 @@ def head(path: str = "/v1/agents", method: str = "POST", **fields: object) -> by
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     return "\r\n".join([*lines, "", ""]).encode()
-
-
-def soon(condition: Callable[[], object]) -> None:
-    """Wait until the condition is true."""
-    end = time.monotonic() + TIMEOUT
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def memory(**settings: Any) -> Server:

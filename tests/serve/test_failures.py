@@ -1,9 +1,6 @@
 """Errors of the store are reported by type; their text stays in the server's log."""
 
 import logging
-import os
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +9,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.durable.small_disk import small_disk
 from tests.serve.paused import Paused, paused
 from tests.serve.raw import Raw, ask, memory
 
@@ -29,14 +27,6 @@ SECRET = "a-folder-of-ours"
 def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
     with caplog.at_level(logging.INFO, "bayescontrol.serve"):
         yield caplog
-
-
-def test_health_and_readiness_are_reported() -> None:
-    with memory() as server, Client(server.url) as client:
-        client.call("GET", "/v1/health/ready")  # retried until it is ready
-        assert ask(server.url, "GET", "/v1/health/live").json == {"status": "ok"}
-        ready = ask(server.url, "GET", "/v1/health/ready").json
-        assert ready == {"status": "ok", "failed": 0, "unopened": []}
 
 
 def test_a_missing_file_is_logged_and_its_path_is_not_sent(
@@ -107,7 +97,7 @@ def act_until_full(url: str) -> Raw:
 
 
 def test_readiness_reports_failing_writes_until_one_succeeds(tmp_path: Path) -> None:
-    store = SqliteStore(str(tmp_path / "shop.db"))
+    store = SqliteStore(f"sqlite:///{tmp_path / 'shop.db'}")
     with Server(store, port=0) as server, Client(server.url) as client:
         client.call("GET", "/v1/health/ready")
         client.create("shop", BernoulliBandit(2)).act()
@@ -133,29 +123,18 @@ def test_readiness_reports_failing_writes_until_one_succeeds(tmp_path: Path) -> 
         assert ask(server.url, "GET", "/v1/health/ready").status == 200
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
-    if os.name != "posix" or os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("mounting a small disk needs root")
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small disk is not permitted here")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
-
-
 def test_readiness_recovers_by_itself_when_the_disk_has_space_again(
-    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bayescontrol.serve.agents._RETRY_WRITE", 0.1)
-    with Server(f"sqlite:///{small_disk}/shop.db", port=0) as server, Client(server.url) as client:
+    with (
+        small_disk(tmp_path) as disk,
+        Server(f"sqlite:///{disk}/shop.db", port=0) as server,
+        Client(server.url) as client,
+    ):
         client.call("GET", "/v1/health/ready")
         client.create("shop", BernoulliBandit(2)).act()
-        filler = small_disk / "filler"
+        filler = disk / "filler"
         with filler.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(b"x" * 4096)

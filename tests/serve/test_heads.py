@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
+from tests.durable.concurrency import wait_until
 from tests.limits import TIMEOUT
 from tests.serve.paused import Pause
-from tests.serve.raw import ask, connected, head, memory, read_until_closed, rest, soon
+from tests.serve.raw import ask, connected, head, memory, read_until_closed, rest
 
 from bayescontrol.serve import Limits, Tokens
 
@@ -171,8 +172,8 @@ def test_a_client_that_does_not_read_is_cut_off(monkeypatch: pytest.MonkeyPatch)
         connection.connect((host, int(port)))
         connection.sendall(b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 300)
         state = server._uvicorn.server_state
-        soon(lambda: state.total_requests)
-        soon(lambda: not state.connections)
+        wait_until(lambda: state.total_requests)
+        wait_until(lambda: not state.connections)
 
 
 @pytest.mark.parametrize("count", [2, 33, 300])

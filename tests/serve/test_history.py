@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.durable.agents import same_state
 from tests.limits import TIMEOUT
 from tests.serve.process import served
 from tests.serve.visits import CLIENTS, SHOP, Visitors, require_exactly_once, visitors
@@ -82,21 +83,16 @@ def _finished(store: str, port: str, running: Visitors) -> list[dict[str, Any]]:
     return acknowledged
 
 
-def require_survival(tmp_path: Path, kills: int, visits: int) -> None:
+@pytest.mark.parametrize(
+    ("kills", "visits"), [(3, 250), pytest.param(50, 2_000, marks=pytest.mark.slow)]
+)
+def test_a_killed_server_loses_and_duplicates_nothing_acknowledged(
+    tmp_path: Path, kills: int, visits: int
+) -> None:
     store = f"sqlite:///{tmp_path}/shop.db"
     acknowledged = killed_under_load(tmp_path, store, kills, visits)
     assert len(acknowledged) == CLIENTS * visits * 2
     with open_agent(store, "shop", SHOP) as agent:
         events = list(agent.log())
         require_exactly_once(acknowledged, events)
-        again = replay(events)
-        assert all(np.array_equal(again.state[name], v) for name, v in agent.state().items())
-
-
-def test_a_killed_server_loses_and_duplicates_nothing_acknowledged(tmp_path: Path) -> None:
-    require_survival(tmp_path, kills=3, visits=250)
-
-
-@pytest.mark.slow
-def test_nothing_is_lost_in_fifty_kills(tmp_path: Path) -> None:
-    require_survival(tmp_path, kills=50, visits=2_000)
+        assert same_state(agent, replay(events).state)

@@ -7,7 +7,7 @@ import pytest
 
 from bayescontrol import errors, serve
 from bayescontrol.errors import BayesControlError
-from bayescontrol.serve.client import Reply, _error
+from bayescontrol.serve.client import _error
 from bayescontrol.serve.http_errors import ERROR_KINDS, error_response, kind_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text()
@@ -23,8 +23,8 @@ def test_a_problem_is_documented_with_its_status(name: str) -> None:
 @pytest.mark.parametrize("name", ERROR_KINDS)
 def test_a_problem_document_becomes_an_error_of_its_kind(name: str) -> None:
     """A separate type, or `Refused` with the kind; never the base class of all errors."""
-    status, headers, body = error_response(name, "what happened")
-    error = _error(Reply(status, body, headers))
+    status, _, body = error_response(name, "what happened")
+    error = _error(status, body)
     assert type(error) is not BayesControlError
     assert kind_of(error) == name
     assert "what happened" in str(error)

@@ -87,7 +87,7 @@ def test_a_model_created_over_http_decides_like_a_local_one(client: Client, name
         (
             "bernoulli-bandit",
             {"arms": 2, "schedule": ["DeterminantDoubling"]},
-            "invalid for model 'bern",
+            "invalid for a bern",
         ),
         ("bernoulli-bandit", {"arms": 2, "schedule": ["Every"]}, "its name and its parameters"),
     ],

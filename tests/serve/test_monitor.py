@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.durable.problems import PROBLEMS, live
-from tests.serve.listening import events, frames
+from tests.serve.listening import events
 from tests.serve.raw import ask, memory
 
 import bayescontrol as bc
@@ -58,6 +58,8 @@ def test_agents_are_sent_at_once_and_then_every_second_with_their_decisions() ->
     assert shop_now["surprise_bits"] > 0.0
     assert shop_now["rate_per_s"] > 0.0
     assert shop_now["alarm"] is None
+    assert shop_now["measure"] == {"name": "mean reward", "unit": "reward"}
+    assert shop_now["remarks"] == []
     assert lever_now["alarm"]["raised"] is True  # it never paid: no expert fits
     assert lever_now["alarm"]["evidence_bits"] > lever_now["alarm"]["threshold_bits"]
     assert lever_now["regret"] is None
@@ -197,16 +199,3 @@ def test_an_agent_that_always_acts_second_is_in_the_sample_too() -> None:
         stream.close()
     assert result.count("first") >= 5
     assert result.count("second") >= 1
-
-
-def test_the_event_stream_sends_means_and_reasons_for_missing_values() -> None:
-    with memory() as server, Client(server.url) as client:
-        client.create("plain", bc.BernoulliBandit(2))
-        client.create("walker", PROBLEMS["MDP"])
-        stream = frames(client)
-        result = next(stream)
-        stream.close()
-    assert result["plain"]["measure"] == {"name": "mean reward", "unit": "reward"}
-    assert result["plain"]["remarks"] == []
-    assert result["walker"]["measure"]["unit"] == "reward a step"
-    assert len(result["walker"]["remarks"]) == 1

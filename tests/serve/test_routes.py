@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.serve.raw import ask, memory
 
-from bayescontrol import BernoulliBandit, GaussianBandit, LinearBandit
+from bayescontrol import BernoulliBandit, GaussianBandit
 from bayescontrol.durable import named_model, open_agent
 from bayescontrol.durable.events import from_line
 from bayescontrol.mdp import GibbsMDP
@@ -74,14 +74,6 @@ def test_the_same_key_gives_the_same_decision_also_after_a_restart(tmp_path: Pat
         assert ask(server.url, "POST", ACT, {}, KEY).json == one
 
 
-def test_an_observation_is_learned_once_and_another_one_is_a_conflict(url: str) -> None:
-    n = decided(url)
-    learned = [ask(url, "POST", OBSERVE, {"id": n, "observation": 1}).json for _ in range(2)]
-    assert learned == [{"learned": True}, {"learned": False}]
-    answer = ask(url, "POST", OBSERVE, {"id": n, "observation": 0})
-    assert (answer.status, answer.kind) == (409, "conflicting-feedback")
-
-
 def test_a_sequential_agent_needs_feedback_before_the_next_act(url: str) -> None:
     with Client(url) as client:
         client.create("walker", GibbsMDP(["left", "right"], start="home"), seed=1)
@@ -139,19 +131,6 @@ def test_stored_agents_are_served_and_unknown_models_are_reported(tmp_path: Path
         assert "--model FILE.py" in theirs.json["detail"]
     with Server(store, port=0, models={"mine": local}) as server:
         assert ask(server.url, "GET", "/v1/agents/theirs").json["decisions"] == 1
-
-
-def test_the_belief_survives_a_restart(tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path}/shop.db"
-    bandit = LinearBandit(["red", "blue"], features=2)
-    posteriors = []
-    for _ in range(2):
-        with Server(store, port=0) as server, Client(server.url) as client:
-            shop = client.create("shop", bandit, seed=1)
-            posteriors.append(shop.posterior())
-            shop.observe(shop.act([1.0, 0.5], key="first"), 0.25)
-            posteriors.append(shop.posterior())
-    assert posteriors[1] == posteriors[2] == posteriors[3] != posteriors[0]
 
 
 def test_an_internal_error_is_one_bounded_line_of_the_log(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, SupportsIndex, TypeVar, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from bayescontrol import errors
 from bayescontrol._arrays import Arrays
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Committer, Request, copy_error
-from bayescontrol.durable.driver import ProbabilityCache, posterior_summary
+from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.fold import Decisions, Fold, fold_log, require_no_drift
 from bayescontrol.durable.log import (
     Log,
@@ -36,7 +36,7 @@ from bayescontrol.durable.log import (
 )
 from bayescontrol.durable.models import KINDS, Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import as_stored
-from bayescontrol.durable.turn import Act, Close, Observe, Turn
+from bayescontrol.durable.turn import Act, Observe, Turn
 from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.seeding import Stream, as_seed
 
@@ -73,8 +73,8 @@ class Explanation:
         d = self.decision
         where = "" if d.situation is None else f" in situation {d.situation!r}"
         p = "" if d.probability is None else f" with probability {d.probability:.4g}"
-        drawn = "" if self.mode is None else f"\ndrawn: {self.mode!r}"
-        return f"decision {d.id}{where}: {d.action!r}{p}{drawn}"
+        mode = "" if self.mode is None else f"\ndrawn: {self.mode!r}"
+        return f"decision {d.id}{where}: {d.action!r}{p}{mode}"
 
 
 class DurableAgent(AbstractContextManager["DurableAgent"]):
@@ -113,7 +113,6 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._is_reading = False  # whether the thread with the guard is inside `_reading`
         self._decisions = Decisions(log)
         self._fold = fold_log(log, driver, created, self._decisions)
-        self._cache = ProbabilityCache(self._fold.driver.probabilities)
         self._last_snapshot = next((s.seq for s in log.snapshots(self.head)), 0)
         self._committer: Committer[Request] = Committer(self._write)
         self._writing = threading.Lock()
@@ -166,36 +165,25 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         """Write one batch at a time, and store a snapshot if one is due."""
         with self._writing:
             self._require_open()
-            requests = [r for r in batch if not isinstance(r, Close)]
+            requests = [r for r in batch if isinstance(r, Act | Observe)]
             done = not requests
             try:
                 while not done:  # repeat if another process appended first
                     with self._log.turn():
                         done = self._take_turn(requests)
-            except Exception as error:  # the caller of `close` does not get it
+            except Exception as error:
                 for request in requests:
                     request.error = request.error or copy_error(error)
             if self.head - self._last_snapshot >= self._snapshot_every:
-                try:
-                    self.snapshot()
-                except Exception as error:  # a snapshot is only a cache
-                    self._last_snapshot = self.head  # do not try again at every turn
-                    with suppress(Warning):  # the requests succeed even if warnings are errors
-                        self._warn_not_kept(error)
-            closing = [r for r in batch if isinstance(r, Close)]
-            if closing:
-                closing[0].result = True
-                try:
-                    self._close_now()
-                except errors.StoreFailed as error:  # the other requests succeed
-                    closing[0].error = error
+                with suppress(Warning):  # the requests succeed even if warnings are errors
+                    self._try_snapshot()
 
     def _take_turn(self, requests: Sequence[Request]) -> bool:
         """Write a batch; return False if another process appended first: then call this again."""
         fault_point("before-compute")
         with self._guard:
             self._catch_up()
-            turn = Turn(self.name, self._fold, self._decisions, self._cache)
+            turn = Turn(self.name, self._fold, self._decisions)
             turn.compute(requests)
         if turn.rows:
             fault_point("before-append")
@@ -212,7 +200,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
                         self._decisions.put(decision)
                     for observed in turn.observations.values():
                         self._decisions.put_observation(observed)
-                    self._fold, self._cache = turn.fold, turn.cache
+                    self._fold = turn.fold
         turn.grant()
         return True
 
@@ -222,7 +210,7 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
             # A copy: a turn may share the agent, and an interrupt may come halfway.
             fold = self._fold.copy()
             fold.take(events.read_events(self._log, fold.seq + 1), self._decisions)
-            self._fold, self._cache = fold, ProbabilityCache(fold.driver.probabilities)
+            self._fold = fold
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -248,7 +236,8 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
     def probabilities(self, x: Any = None) -> dict[Any, float] | None:
         """Return P(a | âo, x) of every action, or None if it is not known exactly."""
         with self._reading() as fold:
-            return fold.driver.probabilities(fold.driver.situation(as_stored(x, "x")))
+            cached = fold.driver.probabilities(fold.driver.situation(as_stored(x, "x")))
+            return None if cached is None else dict(cached)
 
     def ask(self, question: Callable[[Any], T]) -> T:
         """Return `question(agent)` for the current agent. The question must not change it.
@@ -307,13 +296,17 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         driver = fold.driver
         posterior, probabilities = posterior_summary(driver.agent), driver.probabilities(event.x)
         belief = getattr(driver.copy().agent, "belief", None)
-        mode, a = driver.draw(event.x, fold.streams[n])
-        fold.require_same(event, a)
+        fold.require_same(event, driver.act(event.x, fold.streams[n]))
         observed = decisions.find_observation(n)
         return Explanation(
-            events.Decision.of(event, probabilities), posterior, probabilities, mode,
-            observed is not None, None if observed is None else observed.o, belief,
-        )  # fmt: skip
+            events.Decision.of(event, probabilities),
+            posterior,
+            probabilities,
+            mode=getattr(driver.agent, "mode", None),
+            answered=observed is not None,
+            observation=None if observed is None else observed.o,
+            belief=belief,
+        )
 
     # -- housekeeping ----------------------------------------------------------------------------
 
@@ -328,6 +321,17 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
         self._last_snapshot = snapshot.seq
         return snapshot.seq
 
+    def _try_snapshot(self) -> None:
+        """Store a snapshot; only warn if this fails, because a snapshot is a cache."""
+        try:
+            self.snapshot()
+        except Exception as error:
+            self._last_snapshot = self.head  # do not try again at every turn
+            text = f"no snapshot was stored after event {self.head} ({error}): the log has every "
+            warnings.warn(
+                f"{text}event, but opening it takes longer", SnapshotNotKept, stacklevel=3
+            )
+
     def backup(self, path: str | PathLike[str]) -> None:
         """Copy the whole store to a new file, consistently, while the agent keeps running."""
         self._require_open()
@@ -338,31 +342,23 @@ class DurableAgent(AbstractContextManager["DurableAgent"]):
 
     def close(self) -> None:
         """Finish pending requests, store a snapshot if the log has grown, and close. Idempotent."""
-        request = Close()
-        try:
-            self._submit(request)
-        except errors.StoreFailed:
-            if request.result:  # otherwise the agent is closed already
-                raise
-
-    def _close_now(self) -> None:
-        """Store a snapshot if the log has grown, then close the log, and the store if owned."""
-        fault_point("before-close")
-        try:
-            if self.head > max(self._last_snapshot, 1):
-                self.snapshot()
-        except errors.StoreFailed as error:
-            self._warn_not_kept(error)
-        finally:
-            self._closed = True
-            self._opened.close()
+        if self._process != os.getpid():  # a forked child must not close the agent of its parent
+            return
+        with suppress(errors.StoreFailed):  # the agent is closed already
+            self._submit(Request())  # an empty request, which waits for those before it
+        with self._writing:
+            if self._closed:
+                return
+            fault_point("before-close")
+            try:
+                if self.head > max(self._last_snapshot, 1):
+                    self._try_snapshot()
+            finally:
+                self._closed = True
+                self._opened.close()
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def _warn_not_kept(self, why: Exception) -> None:
-        text = f"no snapshot was stored after event {self.head} ({why}): the log has every event, "
-        warnings.warn(f"{text}but opening it takes longer", SnapshotNotKept, stacklevel=4)
 
     def _require_open(self) -> None:
         require_usable(f"agent {self.name!r}", closed=self._closed, process=self._process)
@@ -396,8 +392,7 @@ def open_agent(
     """
     if type(snapshot_every) is not int or snapshot_every < 1:
         raise ValueError(f"snapshot_every={snapshot_every!r}: expected a positive integer")
-    given: Any = seed
-    number = None if given is None else as_seed(given)
+    given_seed = None if seed is None else as_seed(cast("Any", seed))
     log_model = None if model is None else as_model(model, schedule)
     value: Any = store
     if not isinstance(value, str) and not (hasattr(value, "log") and hasattr(value, "names")):
@@ -408,7 +403,7 @@ def open_agent(
         if isinstance(store, str):
             store = opened.enter_context(closing(open_store(store, durable=durable)))
         log = opened.enter_context(closing(store.log(name)))
-        created, log_model = _first_event(log, log_model, number)
+        created, log_model = _first_event(log, log_model, given_seed)
         require_no_drift(log, log_model, created)
         return DurableAgent(store, log, log_model, created, snapshot_every, opened)
 

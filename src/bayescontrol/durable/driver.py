@@ -1,6 +1,6 @@
 """Drive an agent from a log: draw actions from a given random stream, learn observations.
 
-    draw(x, rng)      m ~ P(m | âo_<n),  a ~ P(a | m, x)
+    act(x, rng)       m ~ P(m | âo_<n),  a ~ P(a | m, x)
     learn(x, a, o)    P(m | ·) ∝ P(o | m, x, a) P(m | ·)
 
 Either feedback may come late (a bandit: the caller gives x, and o arrives in any order), or every
@@ -62,6 +62,31 @@ def _bad_situation(x: Any, error: BadEvidence) -> BadSituation:
     return BadSituation("this agent needs a situation: call act(x)" if x is None else str(error))
 
 
+T = TypeVar("T")
+#: The maximum number of situations whose probabilities are cached.
+_MAX_CACHED: Final = 256
+
+
+class ProbabilityCache(Generic[T]):
+    """Caches P(a | past, x) by x. Call `clear` whenever the posterior changes."""
+
+    def __init__(self) -> None:
+        self._cached: dict[bytes, T] = {}
+
+    def get(self, x: Any, compute: Callable[[Any], T]) -> T:
+        """Return compute(x), or its cached result. Callers share it and must not change it."""
+        key = b"" if x is None else msgspec.json.encode(as_plain(x, "the situation"))
+        if key not in self._cached:
+            if len(self._cached) >= _MAX_CACHED:
+                self._cached.clear()
+            self._cached[key] = compute(x)
+        return self._cached[key]
+
+    def clear(self) -> None:
+        """Invalidate the cache."""
+        self._cached.clear()
+
+
 class Driver:
     """An agent, and the properties of the agent that matter for its log.
 
@@ -93,6 +118,7 @@ class Driver:
         is_plain = type(agent) is ControlRule and draws_each_step
         self.draws_change = not (is_plain and _declares(self.agent.belief, "stateless_draws"))
         self._has_probabilities = draws_each_step and hasattr(agent, "action_probabilities")
+        self._cache: ProbabilityCache[dict[Any, float] | None] = ProbabilityCache()
         #: For a belief that counts decisions: the number of the event of each recent decision.
         self._decisions: dict[int, int] = {}
         self._start = getattr(agent, "x", None)
@@ -128,17 +154,16 @@ class Driver:
             raise BadSituation(f"x={short_repr(x)}: expected {expected}, or no situation")
         return x
 
-    def draw(self, x: Any, rng: Stream) -> tuple[Any, Any]:
-        """Draw a mode and its action; the mode is None if the agent does not reveal it."""
-        agent = self.agent
-        if not isinstance(agent, ControlRule):
-            return None, agent.act(rng)
-        agent.x = x
+    def act(self, x: Any, rng: Stream) -> Any:
+        """Return the action that the agent draws in situation x."""
+        if self.draws_change:
+            self._cache.clear()
+        if isinstance(self.agent, ControlRule):
+            self.agent.x = x
         try:
-            a = agent.act(rng)
+            return self.agent.act(rng)
         except BadEvidence as error:
             raise _bad_situation(x, error) from error
-        return agent.mode, a
 
     def remember(self, n: int) -> None:
         """Remember that event n is the current decision, if the belief counts decisions."""
@@ -152,8 +177,11 @@ class Driver:
         """Return P(a | âo_<n) of every action, or None if it is not known exactly.
 
         The probabilities are not known while a mode is held, and if the arms are so far apart that
-        the integral fails.
+        the integral fails. They are cached: callers must not change them.
         """
+        return self._cache.get(x, self._compute_probabilities)
+
+    def _compute_probabilities(self, x: Any) -> dict[Any, float] | None:
         agent = self.agent
         if not self._has_probabilities:
             return None
@@ -174,6 +202,7 @@ class Driver:
 
     def learn(self, x: Any, a: Any, o: Any, n: int | None = None) -> None:
         """Learn from o, the observation after action a in x, which event n decided."""
+        self._cache.clear()
         if n is not None and self._decisions and self.accepts_late_feedback:
             if n not in self._decisions:
                 raise TooLate(
@@ -201,6 +230,7 @@ class Driver:
 
     def load(self, arrays: Arrays) -> None:
         """Restore the state that `save` returned."""
+        self._cache.clear()
         if self.draws_change:
             decisions = arrays.get("decisions", np.empty((0, 2), np.int64))
             self.agent.load({name: v for name, v in arrays.items() if name != "decisions"})
@@ -238,30 +268,5 @@ class Driver:
         duplicate = Driver.__new__(Driver)
         duplicate.__dict__.update(self.__dict__)
         duplicate.agent, duplicate._decisions = self.agent.copy(), dict(self._decisions)
+        duplicate._cache = ProbabilityCache()
         return duplicate
-
-
-T = TypeVar("T")
-#: The maximum number of situations whose probabilities are cached.
-_MAX_CACHED: Final = 256
-
-
-class ProbabilityCache(Generic[T]):
-    """Caches P(a | past, x) by x. Call `clear` whenever the posterior changes."""
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute = compute
-        self._cached: dict[bytes, T] = {}
-
-    def get(self, x: Any) -> T:
-        """Return the probabilities in x. Callers share the result and must not change it."""
-        key = b"" if x is None else msgspec.json.encode(as_plain(x, "the situation"))
-        if key not in self._cached:
-            if len(self._cached) >= _MAX_CACHED:
-                self._cached.clear()
-            self._cached[key] = self._compute(x)
-        return self._cached[key]
-
-    def clear(self) -> None:
-        """Invalidate the cache."""
-        self._cached.clear()

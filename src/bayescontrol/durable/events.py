@@ -163,6 +163,8 @@ class _ObservedBody(msgspec.Struct, gc=False):
 
 
 _COLUMNS: Final = frozenset(_Head.__struct_fields__)
+#: The factors of seq and n in the checksum: two large primes (of xxHash), to spread their bits.
+_SEQ_FACTOR, _N_FACTOR = 2654435761, 2246822519
 #: The first four letters of each kind as a number, for the checksum.
 _KIND_CODES: Final = {"created": 0x63726561, "decided": 0x64656369, "observed": 0x6F627365}
 _encode: Final = msgspec.json.Encoder().encode
@@ -173,7 +175,8 @@ _decode_object: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 def _checksum(seq: int, kind: str, n: int | None, key: str | None, payload: bytes) -> int:
     """Return the CRC-32 of the payload, started with a hash of the other columns."""
-    start = seq * 2654435761 + (n or 0) * 2246822519 + _KIND_CODES.get(kind, 0) & 0xFFFFFFFF
+    columns = seq * _SEQ_FACTOR + (n or 0) * _N_FACTOR + _KIND_CODES.get(kind, 0)
+    start = columns % 2**32
     return crc32(payload, start if key is None else crc32(key.encode(), start))
 
 
@@ -196,10 +199,8 @@ def encode_row(event: Event) -> Row:
         kind = "created"
         settings = as_plain(event.settings, "a setting of the model")
         # The seed has up to 128 bits, more than a JSON number holds.
-        body = asdict(event) | {"settings": settings, "seed": str(event.seed)}
-        del body["seq"]
-        if event.fingerprint is None:
-            del body["fingerprint"]
+        fields = asdict(event) | {"settings": settings, "seed": str(event.seed)}
+        body = {name: v for name, v in fields.items() if name != "seq" and v is not None}
     payload = _encode(body)
     return Row(event.seq, kind, n, key, payload, _checksum(event.seq, kind, n, key, payload))
 

@@ -9,7 +9,7 @@ event by event as they arrive.
 
 import math
 import warnings
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -38,8 +38,9 @@ _CHECKED: Final = 16
 _MAX_FOLDED: Final = 1_000
 #: Start at least this many events before the newest snapshot, so that some are decisions.
 _MIN_DISTANCE: Final = 100
-#: The relative difference that rounding on another machine may cause.
-_TOLERANCE: Final = 1e-6
+#: The relative difference that rounding on another machine may cause, and the absolute one of a
+#: probability.
+_TOLERANCE, _PROBABILITY_TOLERANCE = 1e-6, 1e-9
 #: The number of values of a 32-bit word, and the role of the streams as a word.
 _WORD: Final = 2**32
 _ROLE: Final = crc32(b"agent")
@@ -94,9 +95,8 @@ class Decisions:
     def __init__(self, log: Log | None) -> None:
         self._log, self._name = log, None if log is None else log.name
         self._max_recent = math.inf if log is None else _RECENT
-        self._recent: dict[int, Decided] = {}
-        # The keys of `_recent`, oldest first: after deletions, a dict finds its first key slowly.
-        self._order: deque[int] = deque()
+        # Oldest first. After deletions, a plain dict would find its first key slowly.
+        self._recent: OrderedDict[int, Decided] = OrderedDict()
         # Numbers of recent events: the observation of each decision, the decision with each key.
         self._observed: dict[int, int] = {}
         self._keys: dict[str | None, int] = {}
@@ -110,9 +110,8 @@ class Decisions:
             why = f"decisions {self._keys[key]} and {seq} have the same key {short_repr(key)}"
             raise damaged_error(self._name, why)
         self._recent[seq] = decision
-        self._order.append(seq)
-        if len(self._order) > self._max_recent:
-            oldest = self._recent.pop(self._order.popleft())
+        if len(self._recent) > self._max_recent:
+            _, oldest = self._recent.popitem(last=False)
             self._observed.pop(oldest.seq, None)
             self._keys.pop(oldest.key, None)
 
@@ -135,8 +134,8 @@ class Decisions:
     def find_key(self, key: str) -> Decided | None:
         """Return the decision with this key, if any; raise `DamagedLog` if the index is wrong."""
         row = None if self._log is None else self._log.find_key(key)
-        what = f"key {short_repr(key)} to its decision"
-        return self._decode(row, Decided, self._keys.get(key), what)
+        lookup = f"key {short_repr(key)} to its decision"
+        return self._decode(row, Decided, self._keys.get(key), lookup)
 
     def find_observation(self, n: int) -> Observed | None:
         """Return the observation of decision n, if any; raise `DamagedLog` if the index is wrong.
@@ -145,10 +144,10 @@ class Decisions:
         """
         if self._log is None or (n in self._recent and n not in self._observed):
             return None
-        what = f"decision {n} to its observation"
-        return self._decode(self._log.find_observation(n), Observed, self._observed.get(n), what)
+        lookup = f"decision {n} to its observation"
+        return self._decode(self._log.find_observation(n), Observed, self._observed.get(n), lookup)
 
-    def _decode(self, row: Row | None, kind: type[E], seq: int | None, what: str) -> E | None:
+    def _decode(self, row: Row | None, kind: type[E], seq: int | None, lookup: str) -> E | None:
         """Decode the row that an index leads to; raise `DamagedLog` if it is not event `seq`.
 
         `seq` is None if the event is not recent: then it may be any event of this kind, or none.
@@ -157,7 +156,7 @@ class Decisions:
             return None
         event = None if row is None else events.decode_row(row, self._name)
         if not isinstance(event, kind) or event.seq != (seq or event.seq):
-            raise damaged_error(self._name, f"the index does not lead from {what}")
+            raise damaged_error(self._name, f"the index does not lead from {lookup}")
         return event
 
     def put_observation(self, event: Observed) -> None:
@@ -195,10 +194,8 @@ class Fold:
     agent that does not accept late feedback; 0 if no decision must.
     """
 
-    def __init__(self, driver: Driver, seed: int | Streams, seq: int = 1, due: int = 0) -> None:
-        self.driver, self.seq = driver, seq
-        self.streams = Streams(seed) if isinstance(seed, int) else seed
-        self.due = due
+    def __init__(self, driver: Driver, streams: Streams, seq: int = 1, due: int = 0) -> None:
+        self.driver, self.streams, self.seq, self.due = driver, streams, seq, due
 
     def take_decision(self, event: Decided, *, draw: bool) -> None:
         """Fold a decision. With `draw`, repeat the draw and require the same action.
@@ -206,8 +203,7 @@ class Fold:
         `draw` is required if draws change the agent.
         """
         if draw:
-            _, a = self.driver.draw(event.x, self.streams[event.seq])
-            self.require_same(event, a)
+            self.require_same(event, self.driver.act(event.x, self.streams[event.seq]))
         self.driver.remember(event.seq)
         self.seq = event.seq
         if not self.driver.accepts_late_feedback:
@@ -226,7 +222,8 @@ class Fold:
         if event.p is None:
             return
         p = None if probabilities is None else float(probabilities.get(event.a, 0.0))
-        if p is None or not math.isclose(p, event.p, rel_tol=1e-6, abs_tol=1e-9):
+        tolerances = {"rel_tol": _TOLERANCE, "abs_tol": _PROBABILITY_TOLERANCE}
+        if p is None or not math.isclose(p, event.p, **tolerances):
             now = "none" if p is None else f"{p:.6g}"
             raise ModelMismatch(
                 f"decision {event.seq}, {short_repr(event.a)}, had probability {event.p:.6g}, "
@@ -280,10 +277,7 @@ class Fold:
         if snapshot.seq > end:
             raise IncompatibleState(f"the log ends at event {end}")
         arrays = snapshot.arrays()
-        try:
-            due = int(arrays.pop("due"))
-        except (KeyError, TypeError, ValueError):
-            raise IncompatibleState("it lacks the array 'due'") from None
+        due = int(arrays.pop("due"))
         self.driver.load({name.removeprefix("agent/"): v for name, v in arrays.items()})
         self.seq, self.due = snapshot.seq, due
 
@@ -296,7 +290,7 @@ def load_first_valid(
     The driver must hold a new agent. With `warn`, warn of each invalid snapshot.
     """
     for snapshot in snapshots:
-        fold = Fold(driver.copy(), created.seed)
+        fold = Fold(driver.copy(), Streams(created.seed))
         try:
             fold.load(snapshot, end)
         except IncompatibleState as error:
@@ -305,7 +299,7 @@ def load_first_valid(
                 warnings.warn(f"{text}folded instead", DamagedSnapshot, stacklevel=4)
         else:
             return fold
-    return Fold(driver, created.seed)
+    return Fold(driver, Streams(created.seed))
 
 
 def fold_log(

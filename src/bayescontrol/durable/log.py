@@ -37,11 +37,11 @@ _MAX_OLDER_BYTES: Final = 2**26
 PRIVATE: Final = 0o600
 #: The maximum length of the name of a log.
 _MAX_LENGTH: Final = 200
-#: The module of each URL scheme; it has a function open_store(url, *, durable, create).
-_MODULES: Final = {
-    "sqlite": "bayescontrol.durable.sqlite",
-    "postgresql": "bayescontrol.durable.postgres",
-    "postgres": "bayescontrol.durable.postgres",
+#: The module and the class of each URL scheme. They need an extra, so they are imported late.
+_STORES: Final = {
+    "sqlite": ("bayescontrol.durable.sqlite", "SqliteStore"),
+    "postgresql": ("bayescontrol.durable.postgres", "PostgresStore"),
+    "postgres": ("bayescontrol.durable.postgres", "PostgresStore"),
 }
 
 
@@ -206,7 +206,7 @@ class Log(ABC):
 
     @abstractmethod
     def _select(
-        self, what: Literal["rows", "n", "key", "snapshots", "snapshot"], *values: Any
+        self, query: Literal["rows", "n", "key", "snapshots", "snapshot"], *values: Any
     ) -> Any:
         """Query this log.
 
@@ -246,14 +246,9 @@ class Log(ABC):
         rows = [Row._make(row) for row in found]
         for row in rows:
             if getattr(row, column) != value or len(rows) > 1:
-                raise self._damaged(
-                    f"the index leads from {column}={value!r} to event {row.seq}, which has "
-                    f"another {column}, or is not the only one"
-                )
+                why = f"the index leads from {column}={value!r} to event {row.seq}, which has "
+                raise damaged_error(self.name, f"{why}another {column}, or is not the only one")
         return rows[0] if rows else None
-
-    def _damaged(self, why: str) -> errors.DamagedLog:
-        return damaged_error(self.name, why)
 
     def _duplicate_error(self, column: str) -> errors.BayesControlError:
         """Return the error for a key with two decisions, or a decision n with two observations."""
@@ -325,15 +320,14 @@ def open_store(url: str, *, durable: bool = True, create: bool = True) -> LogSto
     Traceback (most recent call last):
     bayescontrol.errors.UnknownStore: url='mysql://localhost/shop': write sqlite:///file.db ...
     """
-    value: Any = url
-    scheme, colon, _ = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if not colon or scheme not in _MODULES:
+    scheme = str(url).partition(":")[0]
+    if scheme not in _STORES:
         raise errors.UnknownStore(
             f"url={redacted(str(url))!r}: write sqlite:///file.db (four slashes for an absolute "
             "path) or postgresql://user@host/database"
         )
-    module = import_module(_MODULES[scheme])
-    store: LogStore = module.open_store(url, durable=durable, create=create)
+    module, name = _STORES[scheme]
+    store: LogStore = getattr(import_module(module), name)(url, durable=durable, create=create)
     return store
 
 
@@ -387,43 +381,13 @@ def snapshots_to_delete(seqs: Iterable[int], spacing: int, size: int) -> list[in
 
 # -- points at which a test can kill the process -------------------------------------------------
 
-#     BAYESCONTROL_FAULT=after-commit:3     kill -9 when `after-commit` is reached the third time
-#
-# Without the variable, `fault_point` does nothing.
-
-#: Every point, in the order in which a decision passes them.
-FAULT_POINTS: Final = (
-    "before-compute",
-    "before-append",
-    "in-transaction",
-    "before-commit",
-    "after-commit",
-    "before-return",
-    "before-snapshot",
-    "in-snapshot",
-    "after-snapshot",
-    "before-close",
-)
-#: The chosen point, and how often it is still to be reached.
-_armed: dict[str, int] = {}
-
-
-def arm_fault(where: str) -> None:
-    """Choose where to kill the process: "name", "name:3" for the third time, or "" for nowhere."""
-    name, _, count = where.partition(":")
-    if name and name not in FAULT_POINTS:
-        raise ValueError(f"unknown fault point {name!r}: expected one of {', '.join(FAULT_POINTS)}")
-    _armed.clear()
-    if name:
-        _armed[name] = int(count or 1)
+#: Set by tests: {"after-commit": 3} kills the process when that point is reached the third time.
+armed_faults: Final[dict[str, int]] = {}
 
 
 def fault_point(name: str) -> None:
-    """Kill the process if this is the chosen point."""
-    if name in _armed:
-        _armed[name] -= 1
-        if _armed[name] <= 0:
+    """Kill the process (kill -9) if a test has armed this point; otherwise do nothing."""
+    if name in armed_faults:
+        armed_faults[name] -= 1
+        if armed_faults[name] <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
-
-
-arm_fault(os.environ.get("BAYESCONTROL_FAULT", ""))

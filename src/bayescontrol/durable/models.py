@@ -14,16 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Final, NamedTuple
 
-import msgspec
-
 from bayescontrol import bandits, schedules
 from bayescontrol._support.description import ModelKind, kind_of
 from bayescontrol.beliefs.change_points import HAZARDS
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.durable.driver import Driver
 from bayescontrol.durable.events import Created
-from bayescontrol.durable.plain import as_plain, as_stored, same_value
-from bayescontrol.errors import InvalidTable, MissingCapability, ModelMismatch
+from bayescontrol.durable.plain import as_stored, same_value, short_repr
+from bayescontrol.errors import BayesControlError, InvalidTable, MissingCapability, ModelMismatch
 from bayescontrol.finite.chain import GrowingChain
 from bayescontrol.finite.tabular import TabularModes
 from bayescontrol.lqr.problem import LinearQuadratic
@@ -129,13 +127,19 @@ def restored_schedule(stored: list[Any], kind: ModelKind) -> Schedule:
     >>> restored_schedule(["Every", 3], GibbsMDP.model_kind)
     Every(k=3)
     """
-    name, *arguments = stored
-    found = {**_SCHEDULES, **kind.schedules}[name]
-    if found is schedules.MinimumDwell:  # its second argument is a schedule
-        arguments[1] = restored_schedule(arguments[1], kind)
-    if arguments and not isinstance(found, type):
-        raise ValueError(f"schedule {name!r} takes no arguments, got {arguments}")
-    schedule: Schedule = found(*arguments) if isinstance(found, type) else found
+    try:
+        name, *arguments = stored
+        found = {**_SCHEDULES, **kind.schedules}[name]
+        if found is schedules.MinimumDwell:  # its second argument is a schedule
+            arguments[1] = restored_schedule(arguments[1], kind)
+        if arguments and not isinstance(found, type):
+            raise ValueError("a function takes no parameters")  # noqa: TRY301
+        schedule: Schedule = found(*arguments) if isinstance(found, type) else found
+    except (BayesControlError, TypeError, ValueError, LookupError, ArithmeticError) as error:
+        raise ValueError(
+            f"schedule={short_repr(stored)} is invalid for a {kind.name}: give its name and its "
+            'parameters, as ["every_step"] or ["Every", 3]'
+        ) from error
     return schedule
 
 
@@ -244,7 +248,24 @@ def model_of(created: Created) -> Model:
 
 def as_logged(created: Created, model: Model) -> Model:
     """Return the model if the log was written with it; else raise `ModelMismatch`."""
-    require_same(created, model)
+    differences = []
+    if created.model != model.name:
+        differences.append(f"model {created.model!r}, not {model.name!r}")
+    if created.version != model.version:
+        differences.append(f"version {created.version}, not {model.version}")
+    if created.model == model.name:
+        then, now = created.settings, model.settings
+        for name in sorted(then.keys() | now.keys()):
+            if name in then and name in now and same_value(then[name], now[name]):
+                continue
+            before = short_repr(then[name], 60) if name in then else "not set"
+            after = short_repr(now[name], 60) if name in now else "not set"
+            differences.append(f"{name}: {before} in the log, {after} now{_advice(model, name)}")
+    if differences:
+        raise ModelMismatch(
+            f"the log was written with another model: {'; '.join(differences)}; open it with that "
+            "model, or start a log with another name"
+        )
     if created.fingerprint is not None and created.fingerprint != model.driver().fingerprint():
         raise ModelMismatch(
             f"model {model.name!r} version {model.version} has changed since the log was created: "
@@ -254,37 +275,8 @@ def as_logged(created: Created, model: Model) -> Model:
     return model
 
 
-def require_same(created: Created, model: Model) -> None:
-    """Raise `ModelMismatch`, with the differences, unless the log was written with this model."""
-    differences = []
-    if created.model != model.name:
-        differences.append(f"model {created.model!r}, not {model.name!r}")
-    if created.version != model.version:
-        differences.append(f"version {created.version}, not {model.version}")
-    if created.model == model.name:
-        then, now = created.settings, model.settings
-        for name in sorted(then.keys() | now.keys()):
-            before = f"{name} = {_short_json(then[name])}" if name in then else f"no {name}"
-            if name not in now:
-                differences.append(f"{before}, now not given")
-            elif name not in then:
-                differences.append(f"{before}, now {_short_json(now[name])}")
-            elif not same_value(then[name], now[name]):
-                differences.append(f"{before}, not {_short_json(now[name])}{_advice(model, name)}")
-    if differences:
-        raise ModelMismatch(
-            f"the log was written with another model: {'; '.join(differences)}; open it with that "
-            "model, or start a log with another name"
-        )
-
-
 def _advice(model: Model, setting: str) -> str:
     """Return the advice of a built-in model for a changed setting, in brackets."""
     docs = KINDS[model.name].model_kind.settings if model.name in KINDS else {}
     advice = docs[setting].if_changed if setting in docs else ""
     return f" ({advice})" if advice else ""
-
-
-def _short_json(value: Any) -> str:
-    text = msgspec.json.encode(as_plain(value, "a setting")).decode()
-    return text if len(text) <= 60 else text[:57] + "…"

@@ -97,36 +97,21 @@ def as_stored(value: Any, what: str) -> Any:
 
 
 def same_value(left: Any, right: Any) -> bool:
-    """Return whether two values are equal, also arrays and NaN. 1 equals 1.0.
+    """Return whether two values are equal, also arrays and NaN.
 
-    >>> same_value((1, np.array([0.5])), (1.0, np.array([0.5])))
+    1 equals 1.0. A tuple equals a list, because JSON has no tuples.
+
+    >>> same_value((1, np.array([0.5])), [1.0, np.array([0.5])])
     True
-    >>> same_value([1], (1,))
-    False
     """
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         both = isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
         return both and left.shape == right.shape and same_value(left.tolist(), right.tolist())
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        comparable = isinstance(left, list) == isinstance(right, list) and len(left) == len(right)
-        return comparable and all(map(same_value, left, right))
+        return len(left) == len(right) and all(map(same_value, left, right))
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(same_value(v, right[k]) for k, v in left.items())
     return bool(left == right or (left != left and right != right))
-
-
-def same_observation(left: Any, right: Any) -> bool:
-    """Return whether two observations are equal. A tuple equals a list: JSON has no tuples.
-
-    >>> same_observation([1, (2,)], (1, [2]))
-    True
-    """
-    return same_value(_with_lists(left), _with_lists(right))
-
-
-def _with_lists(value: Any) -> Any:
-    """Return the value with lists in place of tuples."""
-    return [_with_lists(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def short_repr(value: Any, max_length: int = 80) -> str:

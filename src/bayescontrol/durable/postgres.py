@@ -37,8 +37,8 @@ from bayescontrol.errors import DamagedLog, HeadMoved, StoreFailed, UnknownStore
 
 #: After an append that came too late, take turns with other processes for this many appends.
 _QUEUED_TURNS: Final = 32
-_HEAD: Final = "SELECT head FROM {s}.logs WHERE name = %s"
 _QUERIES: Final[Mapping[str, LiteralString]] = {
+    "head": "SELECT head FROM {s}.logs WHERE name = %s",
     "rows": "{select_events} AND seq BETWEEN %s AND %s ORDER BY seq",
     "n": "{select_events} AND n = %s",
     "key": "{select_events} AND key = %s",
@@ -128,9 +128,8 @@ def _prepare(connection: Connection, schema: str, url: str, create: bool) -> Non
         if not create:
             raise UnknownStore(f"{url}: schema {schema!r} contains no store: check the address")
         with connection.transaction():
-            connection.execute(
-                "SELECT pg_advisory_xact_lock(%s, %s)", (_CREATING, crc32(schema.encode()) - 2**31)
-            )
+            schema_key = crc32(schema.encode()) - 2**31  # a signed 32-bit number
+            connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (_CREATING, schema_key))
             if not _relations(connection, schema):  # no other process created them
                 connection.execute(_statement(_TABLES, schema))
                 about = _statement("INSERT INTO {s}.about VALUES (%s, %s)", schema)
@@ -183,7 +182,7 @@ class PostgresLog(Log):
 
     def head(self) -> int:
         """Return the current seq of the last row."""
-        found = self._all(_HEAD, self.name)
+        found = self._select("head")
         return int(found[0][0]) if found else 0
 
     def append(self, rows: Sequence[Row]) -> None:
@@ -243,13 +242,10 @@ class PostgresLog(Log):
 
         self._server.run(save)
 
-    def _select(self, what: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._all(_QUERIES[what], self.name, *values)
-
-    def _all(self, query: LiteralString, *values: Any) -> list[tuple[Any, ...]]:
+    def _select(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         self._require_open()
-        text = self._sql(query)
-        return self._server.run(lambda c: c.execute(text, values, binary=True).fetchall())
+        statement, values = self._sql(_QUERIES[query]), (self.name, *values)
+        return self._server.run(lambda c: c.execute(statement, values, binary=True).fetchall())
 
     def _sql(self, query: LiteralString) -> bytes:
         return _statement(query, self._schema)
@@ -258,7 +254,7 @@ class PostgresLog(Log):
 class PostgresStore:
     """The logs in one schema. If a connection is lost, wait `patience` seconds for the server.
 
-    With `create=False`, raise `UnknownStore` if the schema has no tables.
+    With `create`, create the tables if there are none; otherwise raise `UnknownStore`.
     """
 
     shared = True
@@ -291,8 +287,3 @@ class PostgresStore:
         for log in list(self._logs):
             log.close()
         self._server.close()
-
-
-def open_store(url: str, *, durable: bool = True, create: bool = True) -> PostgresStore:
-    """Open the database at this address; with `create`, create its tables if there are none."""
-    return PostgresStore(url, durable=durable, create=create)

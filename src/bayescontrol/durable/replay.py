@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 from bayescontrol._arrays import Arrays
 from bayescontrol._support.files import atomic_write
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.driver import ProbabilityCache, posterior_summary
+from bayescontrol.durable.driver import posterior_summary
 from bayescontrol.durable.events import Created, Decided, Event, check_history, from_line, to_line
-from bayescontrol.durable.fold import Decisions, Fold
+from bayescontrol.durable.fold import Decisions, Fold, Streams
 from bayescontrol.durable.log import PRIVATE, os_errors
 from bayescontrol.durable.models import Model, as_logged, as_model, model_of
 from bayescontrol.durable.plain import short_repr
@@ -160,9 +160,8 @@ class Replayer:
 
     def __init__(self, model: Model, created: Created) -> None:
         #: The agent after the last event.
-        self.fold = Fold(model.driver(), created.seed)
+        self.fold = Fold(model.driver(), Streams(created.seed))
         self._decisions = Decisions(None)
-        self._cache = ProbabilityCache(self.fold.driver.probabilities)
 
     def take_decision(self, d: Decided, *, draw: bool = False) -> Mapping[Any, float] | None:
         """Fold a decision; return P(b | past, x) of every action b, or None if it is unknown.
@@ -170,17 +169,14 @@ class Replayer:
         Raise `ModelMismatch` if the probability of the action differs from the log. With `draw`,
         draw the action again, and raise `ModelMismatch` also if it differs.
         """
-        probabilities = None if d.p is None else self._cache.get(d.x)
+        probabilities = None if d.p is None else self.fold.driver.probabilities(d.x)
         self.fold.require_probability(d, probabilities)
         self.fold.take([d], self._decisions, d.seq if draw else d.seq + 1)
-        if self.fold.driver.draws_change:
-            self._cache.clear()
         return probabilities
 
     def take(self, event: Event) -> None:
         """Fold an event without comparing probabilities."""
         self.fold.take([event], self._decisions)
-        self._cache.clear()
 
 
 def replay(events: EventSource, model: Any = None, *, draw: bool = True) -> Replay:

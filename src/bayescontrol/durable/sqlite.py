@@ -18,6 +18,7 @@ from bayescontrol.durable.log import (
     Log,
     Row,
     Snapshot,
+    damaged_error,
     fault_point,
     redacted,
     require_usable,
@@ -92,33 +93,33 @@ class SqliteLog(Log):
             raise
         self._id, self._head = log, max(self._head, rows[-1].seq)
 
-    def _conflict_error(self, what: str, rows: Sequence[Row], log: int | None) -> Exception:
-        """Return the error for a violated constraint, which SQLite reports as `what`.
+    def _conflict_error(self, message: str, rows: Sequence[Row], log: int | None) -> Exception:
+        """Return our error for a violated constraint, from the message of SQLite.
 
         The transaction is open, so the rows that were inserted before the rejected one are visible.
         """
         for column in ("key", "n"):
-            if f"events.{column}" in what:
+            if f"events.{column}" in message:
                 head = self._file.all("SELECT max(seq) FROM events WHERE log = ?", (log,))[0][0]
-                i = (head or 0) + 1 - rows[0].seq
+                i = (head or 0) + 1 - rows[0].seq  # the rejected row
                 if not 0 <= i < len(rows):
-                    return self._damaged("the index of its event numbers is wrong")
+                    return damaged_error(self.name, "the index of its event numbers is wrong")
                 value = getattr(rows[i], column)
                 if self._single(column, value, self._file.all(_QUERIES[column], (log, value))):
                     return self._duplicate_error(column)
                 why = f"the index of column {column} rejects event {rows[i].seq}"
-                return self._damaged(f"{why}, but no other event has its value")
-        if "events.seq" in what or "logs.name" in what:
+                return damaged_error(self.name, f"{why}, but no other event has its value")
+        if "events.seq" in message or "logs.name" in message:
             return HeadMoved(f"log {self.name!r} has grown since it was read")
-        return StoreFailed(f"log {self.name!r}: {what}")
+        return StoreFailed(f"log {self.name!r}: {message}")
 
     def turn(self) -> AbstractContextManager[None]:
         """Return a context that does nothing: there is only one writer."""
         return nullcontext()
 
-    def _select(self, what: str, *values: Any) -> list[Any]:
+    def _select(self, query: str, *values: Any) -> list[Any]:
         self._require_open()
-        return self._file.all(_QUERIES[what], (self._id, *values))
+        return self._file.all(_QUERIES[query], (self._id, *values))
 
     def save_snapshot(self, snapshot: Snapshot, spacing: int = 10_000) -> None:
         """Store a snapshot and delete the snapshots that are no longer needed."""
@@ -143,14 +144,31 @@ class SqliteLog(Log):
 
 
 class SqliteStore:
-    """A file of logs. Opening it twice in one process shares the connection."""
+    """A file of logs. Opening it twice in one process shares the connection.
+
+    With `create`, create the file if there is none; otherwise raise `UnknownStore`. Tests simulate
+    a disk with `vfs`, a virtual file system of SQLite.
+
+    >>> SqliteStore("sqlite://shop.db")
+    Traceback (most recent call last):
+    bayescontrol.errors.UnknownStore: url='sqlite://shop.db': write sqlite:///shop.db, or four ...
+    """
 
     shared = False
 
-    def __init__(self, path: str, *, durable: bool = True, vfs: str | None = None) -> None:
-        self._path = path
+    def __init__(
+        self, url: str, *, durable: bool = True, create: bool = True, vfs: str | None = None
+    ) -> None:
+        path = url.removeprefix("sqlite:///")
+        if path in (url, "") or "?" in path or "\0" in path:
+            raise UnknownStore(
+                f"url={redacted(url)!r}: write sqlite:///shop.db, or four slashes for an absolute "
+                "path, without options ('?…')"
+            )
+        if not create and not (os.path.isfile(path) and os.path.getsize(path)):
+            raise UnknownStore(f"there is no store in {path}: an absolute path has four slashes")
         #: The address.
-        self.url = f"sqlite:///{path}"
+        self.url, self._path = url, path
         self._logs: dict[str, SqliteLog] = {}
         self._file: SqliteFile | None = _open_file(path, durable, vfs)
 
@@ -226,21 +244,3 @@ def _open_file(path: str, durable: bool, vfs: str | None) -> SqliteFile:
             )
         file.users += 1
         return file
-
-
-def open_store(url: str, *, durable: bool = True, create: bool = True) -> SqliteStore:
-    """Open the file at this address; with `create`, create it if there is none.
-
-    >>> open_store("sqlite://shop.db")
-    Traceback (most recent call last):
-    bayescontrol.errors.UnknownStore: url='sqlite://shop.db': write sqlite:///shop.db, or four ...
-    """
-    path = url.removeprefix("sqlite:///")
-    if path in (url, "") or "?" in path or "\0" in path:
-        raise UnknownStore(
-            f"url={redacted(url)!r}: write sqlite:///shop.db, or four slashes for an absolute "
-            "path, without options ('?…')"
-        )
-    if not create and not (os.path.isfile(path) and os.path.getsize(path)):
-        raise UnknownStore(f"there is no store in {path}: an absolute path has four slashes")
-    return SqliteStore(path, durable=durable)

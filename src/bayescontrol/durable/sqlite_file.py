@@ -79,13 +79,13 @@ _MOUNTS: Final = Path("/proc/self/mounts")
 
 def _file_system(path: Path, mounts: str) -> str | None:
     """Return the type of the file system of `path`, from a table of mounts."""
-    kinds = {}  # of two mounts at the same path, the later one covers the earlier one
+    types = {}  # by mount point; of two mounts at one point, the later one covers the earlier one
     for fields in (line.split(" ") for line in mounts.splitlines()):
         if len(fields) > 2:
             # Spaces are written as octal numbers.
             mount = Path(fields[1].encode("latin-1", "replace").decode("unicode_escape"))
-            kinds[mount] = fields[2]
-    return next((kinds[mount] for mount in (path, *path.parents) if mount in kinds), None)
+            types[mount] = fields[2]
+    return next((types[mount] for mount in (path, *path.parents) if mount in types), None)
 
 
 def require_local(path: Path, table: Path = _MOUNTS) -> None:
@@ -94,10 +94,10 @@ def require_local(path: Path, table: Path = _MOUNTS) -> None:
         mounts = table.read_text(errors="replace")
     except OSError:  # this system has no such table
         return
-    kind = _file_system(path.resolve(), mounts)
-    if kind is not None and kind.removeprefix("fuse.") in _NETWORK:
+    file_system = _file_system(path.resolve(), mounts)
+    if file_system is not None and file_system.removeprefix("fuse.") in _NETWORK:
         raise errors.NetworkFileSystem(
-            f"{path} is on a network file system ({kind}), where events can be lost and two "
+            f"{path} is on a network file system ({file_system}), where events can be lost and two "
             "processes can write at once: use a local disk, or use postgresql://…"
         )
 
@@ -207,23 +207,24 @@ def require_intact_wal(database: Path) -> None:
     if not wal.exists() or wal.stat().st_size <= _HEADER:
         return
     content = np.fromfile(wal, np.uint8)
-    header = content[:_HEADER].view(">u4").astype(np.uint32)
+    header = content[:_HEADER].view(">u4").astype(np.uint32)  # 8 words, see above
     weights, _ = _checksum_weights(3)
     has_sum = (content[:24].view(np.uint32) @ weights == header[6:]).all()
     is_valid = bool(has_sum and header.any())  # the checksum of zeros is 0
     size = _FRAME_HEADER + (int(header[2]) if is_valid else _PAGE)
     count = (len(content) - _HEADER) // size
     frames = content[_HEADER : _HEADER + count * size].reshape(count, size)
-    fields = frames[:, :_FRAME_HEADER].copy().view(">u4").astype(np.uint32)
+    fields = frames[:, :_FRAME_HEADER].copy().view(">u4").astype(np.uint32)  # 6 words of each frame
     weights, start_weights = _checksum_weights(size // 8 - 2)
     weights = np.insert(weights, [2] * 4, 0, axis=0)  # the salts and the checksum do not count
-    starts = np.vstack([header[6:], fields[:-1, 4:]])[:count]
+    starts = np.vstack([header[6:], fields[:-1, 4:]])[:count]  # the checksums before each frame
     sums = starts @ start_weights + frames.view(np.uint32) @ weights
+    # For each frame: whether it continues the frame before it, and whether it ends a commit.
     continues = (sums == fields[:, 4:]).all(axis=1) & (fields[:, 0] != 0)
     commits = fields[:, 1] != 0
     if is_valid:
         continues &= (fields[:, 2:4] == header[4:6]).all(axis=1)
-        broken = int(np.argmin(np.append(continues, False)))
+        broken = int(np.argmin(np.append(continues, False)))  # the first frame that SQLite drops
         # The header of a frame in one sector is from one write, even if its page is broken.
         offsets = _HEADER + size * np.arange(count)
         is_known = continues | (offsets % _SECTOR <= _SECTOR - _FRAME_HEADER)

@@ -16,10 +16,9 @@ from typing import Any, Final
 from bayescontrol import errors
 from bayescontrol.durable import events
 from bayescontrol.durable.committer import Request
-from bayescontrol.durable.driver import ProbabilityCache
 from bayescontrol.durable.fold import Decisions, Fold
 from bayescontrol.durable.log import Row, damaged_error
-from bayescontrol.durable.plain import as_stored, same_observation, same_value, short_repr
+from bayescontrol.durable.plain import as_stored, same_value, short_repr
 
 #: Errors in a request that are found before the agent draws or learns: nothing must be undone.
 _REQUEST_ERRORS: Final = (
@@ -62,10 +61,6 @@ class Observe(Request):
         self.id, self.n, self.o = id, events.decision_number(id), as_stored(o, "the observation")
 
 
-class Close(Request):
-    """Close the agent after all requests before this one."""
-
-
 class _Rejected(Exception):
     """The agent raised the error in `args`; the copy of the fold may have changed halfway."""
 
@@ -77,11 +72,8 @@ class Turn:
     are on disk.
     """
 
-    def __init__(
-        self, name: str, fold: Fold, decisions: Decisions, cache: ProbabilityCache[Any]
-    ) -> None:
-        self._name, self._decisions = name, decisions
-        self._before, self._cache_before = fold, cache
+    def __init__(self, name: str, fold: Fold, decisions: Decisions) -> None:
+        self._name, self._before, self._decisions = name, fold, decisions
         self._late_feedback = fold.driver.accepts_late_feedback
 
     def compute(self, requests: Sequence[Request]) -> None:
@@ -104,10 +96,8 @@ class Turn:
         self.rows: list[Row] = []
         self.decided: list[events.Decided] = []
         self._results: list[tuple[Request, Any]] = []
-        self._keys: dict[str | None, events.Decision] = {}
+        self._keys: dict[str, events.Decision] = {}
         self.observations: dict[int, events.Observed] = {}
-        #: The action probabilities after this turn.
-        self.cache = self._cache_before
         self._time = time.time()
         if self._late_feedback:  # decisions come first; otherwise the order stays
             requests = sorted(requests, key=lambda request: type(request) is not Act)
@@ -115,9 +105,9 @@ class Turn:
             # Discard errors from the aborted attempt.
             request.error, request.rejected_by_agent = None, False
             # What to restore if the agent rejects this request.
-            row_count, driver, cache = len(self.rows), self.fold.driver, self.cache
+            row_count, driver = len(self.rows), self.fold.driver
             if isolate and (driver.draws_change or type(request) is not Act):
-                self._copy_agent()
+                self.fold.driver = driver.copy()
             try:
                 result = self._act(request) if type(request) is Act else self._observe(request)
             except _REQUEST_ERRORS as error:
@@ -127,7 +117,7 @@ class Turn:
                     raise
                 request.error, request.rejected_by_agent = rejected.args[0], True
                 del self.rows[row_count:]
-                self.fold.driver, self.cache = driver, cache
+                self.fold.driver = driver
             else:
                 self._results.append((request, result))
 
@@ -140,18 +130,8 @@ class Turn:
 
     def _act(self, request: Act) -> events.Decision:
         """Draw a decision and add its row, or return the decision that has the same key."""
-        known = self._keys.get(request.key)
-        if known is None and request.key is not None:
-            logged = self._decisions.find_key(request.key)
-            known = None if logged is None else events.Decision.of(logged, None, self._name)
+        known = self._known_decision(request)
         if known is not None:
-            if self._late_feedback and not same_value(
-                known.situation, self._before.driver.situation(request.x)
-            ):
-                raise errors.ConflictingKey(
-                    f"key {short_repr(request.key)} belongs to decision {known.id} in situation "
-                    f"{short_repr(known.situation)}, not in {short_repr(request.x)}: use a new key"
-                )
             return known
         if self.fold.due:
             raise errors.FeedbackDue(
@@ -165,17 +145,15 @@ class Turn:
         driver = fold.driver
         try:
             x = driver.situation(request.x)
-            probabilities = self.cache.get(x)
-            _, a = driver.draw(x, fold.streams[n])
-            x, a = as_stored(x, "the situation"), as_stored(a, "the action")
+            probabilities = driver.probabilities(x)
+            a = as_stored(driver.act(x, fold.streams[n]), "the action")
+            x = as_stored(x, "the situation")
             p = None if probabilities is None else float(probabilities.get(a, 0.0))
             event = events.Decided(seq=n, x=x, a=a, p=p, key=request.key, time=self._time)
             self.rows.append(events.encode_row(event))
         except Exception as error:
             raise _Rejected(error) from error
         fold.take_decision(event, draw=False)
-        if driver.draws_change:
-            self.cache.clear()
         self.decided.append(event)
         # A copy: the caller may change it.
         copied = None if probabilities is None else dict(probabilities)
@@ -183,6 +161,27 @@ class Turn:
         if request.key is not None:
             self._keys[request.key] = decision
         return decision
+
+    def _known_decision(self, request: Act) -> events.Decision | None:
+        """Return the decision with the key of the request, if there is one.
+
+        Raise `ConflictingKey` if that decision was made in another situation.
+        """
+        if request.key is None:
+            return None
+        known = self._keys.get(request.key)
+        if known is None:
+            logged = self._decisions.find_key(request.key)
+            if logged is None:
+                return None
+            known = events.Decision.of(logged, None, self._name)
+        x = self._before.driver.situation(request.x) if self._late_feedback else known.situation
+        if not same_value(known.situation, x):
+            raise errors.ConflictingKey(
+                f"key {short_repr(request.key)} belongs to decision {known.id} in situation "
+                f"{short_repr(known.situation)}, not in {short_repr(request.x)}: use a new key"
+            )
+        return known
 
     def _observe(self, request: Request) -> bool:
         """Learn an observation and add its row; return False if it was known already."""
@@ -193,7 +192,7 @@ class Turn:
             self._require_same_decision(request.id, decision)
         known = self.observations.get(n) or self._decisions.find_observation(n)
         if known is not None:
-            if same_observation(known.o, o):
+            if same_value(known.o, o):
                 return False
             raise errors.ConflictingFeedback(
                 f"decision {n} already has the observation {short_repr(known.o)}, which is kept; "
@@ -210,7 +209,6 @@ class Turn:
         except Exception as error:
             raise _Rejected(_observation_error(error, n, o)) from error
         self.observations[n] = learned
-        self.cache.clear()
         return True
 
     def _require_same_decision(self, given: events.Decision, logged: events.Decided) -> None:
@@ -227,11 +225,7 @@ class Turn:
     def _copy_once(self) -> None:
         """Copy the agent, unless this turn has copied it already."""
         if self.fold.driver is self._before.driver:
-            self._copy_agent()
-
-    def _copy_agent(self) -> None:
-        self.fold.driver = self.fold.driver.copy()
-        self.cache = ProbabilityCache(self.fold.driver.probabilities)
+            self.fold.driver = self.fold.driver.copy()
 
 
 def _observation_error(error: Exception, n: int, o: Any) -> Exception:

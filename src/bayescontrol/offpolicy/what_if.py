@@ -359,7 +359,7 @@ class _Evaluation:
         self._pending: dict[int, _Pending] = {}
         # Σ_t π_t(b) of each action b, over the observed decisions.
         self._mass: dict[Any, float] = {}
-        self._cache = ProbabilityCache(other.probabilities)
+        self._cache: ProbabilityCache[Probabilities] = ProbabilityCache()
         # For inverse propensity, doubly robust and the log: the terms and the intervals.
         self._terms: tuple[list[float], list[float], list[float]] = ([], [], [])
         self._intervals = RewardInterval(), RewardInterval(), RewardInterval()
@@ -402,7 +402,7 @@ class _Evaluation:
                 f"decision {d.seq} has no probability in the log: off-policy estimates need the "
                 "probability of every action taken"
             )
-        pi = self._cache.get(d.x)
+        pi = self._cache.get(d.x, self._other.probabilities)
         w = pi.get(d.a, 0.0) / d.p
         if not math.isfinite(w):
             raise errors.DamagedLog(f"decision {d.seq} has the invalid probability {d.p}")

@@ -30,7 +30,7 @@ from bayescontrol.durable.turn import Act, Observe
 from bayescontrol.seeding import Stream
 from bayescontrol.serve.access import Limits
 from bayescontrol.serve.bodies import requested_model
-from bayescontrol.serve.http_errors import Refused, UnknownAgent, kind_of, value_error
+from bayescontrol.serve.http_errors import Refused, UnknownAgent, as_refusal, kind_of
 from bayescontrol.serve.monitor import Metrics, Monitor
 
 T = TypeVar("T")
@@ -94,18 +94,14 @@ class ServedAgent:
     ) -> None:
         self.agent = agent
         self._pools, self._monitor, self._on_write = pools, monitor, on_write
-        self._waiting: deque[_Waiting] = deque()
+        #: The requests that wait for the next commit.
+        self.waiting: deque[_Waiting] = deque()
         self._loop = asyncio.get_running_loop()
         self._idle = asyncio.Event()  # set while no commit is running or scheduled
         self._idle.set()
         self._closing = False
         self._replays = 0
         self._probabilities: dict[str, Mapping[Any, float]] = {}  # by decision id
-
-    @property
-    def waiting(self) -> int:
-        """The number of requests that wait for the next commit."""
-        return len(self._waiting)
 
     async def act(self, x: Any, key: str | None) -> Decision:
         """See `DurableAgent.act`."""
@@ -152,7 +148,7 @@ class ServedAgent:
             try:
                 return agent.probabilities(x)
             except Exception as error:
-                raise value_error(error) from error
+                raise as_refusal(error) from error
 
         return await self.read(query)
 
@@ -173,11 +169,11 @@ class ServedAgent:
         if self._closing:
             why = "the server accepts no more requests"
             raise Refused("shutting-down", why, {"Retry-After": "5"})
-        if len(self._waiting) >= _MAX_WAITING:
-            why = f"{len(self._waiting)} requests wait for agent {self.agent.name!r}"
+        if len(self.waiting) >= _MAX_WAITING:
+            why = f"{len(self.waiting)} requests wait for agent {self.agent.name!r}"
             raise Refused("overloaded", why)
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting.append((request, future))
+        self.waiting.append((request, future))
         if self._idle.is_set():
             self._idle.clear()
             # Not immediately, so that requests that the loop has already read join this commit.
@@ -187,8 +183,8 @@ class ServedAgent:
     def _start_commit(self) -> None:
         """Commit the waiting requests in a worker thread; become idle if there are none."""
         batch: list[_Waiting] = []
-        while self._waiting and len(batch) < _MAX_BATCH:
-            request, future = self._waiting.popleft()
+        while self.waiting and len(batch) < _MAX_BATCH:
+            request, future = self.waiting.popleft()
             if not future.done():  # skip requests whose caller stopped waiting
                 batch.append((request, future))
         if batch:
@@ -233,7 +229,7 @@ class ServedAgent:
             if future.done():
                 continue
             if request.error is not None:
-                error = value_error(request.error) if request.rejected_by_agent else request.error
+                error = as_refusal(request.error) if request.rejected_by_agent else request.error
                 future.set_exception(error)
             elif request.result is None:  # never acknowledge what may not have been written
                 why = "the request may or may not be stored; repeat it with the same key"
@@ -291,7 +287,8 @@ class ServedAgents:
         self._failure: tuple[float, errors.StoreFailed] | None = None  # of the last write, and when
         self._last_test_write = -math.inf
         self._opening: dict[str, asyncio.Task[bool]] = {}
-        self._failed: list[str] = []
+        #: The names of agents that could not be opened so far.
+        self.failed: list[str] = []
         #: The agents that are open.
         self.open: dict[str, ServedAgent] = {}
         gauge = self.metrics.gauge
@@ -299,7 +296,7 @@ class ServedAgents:
         gauge(
             "requests_waiting",
             "Requests that wait for a commit.",
-            lambda: sum(agent.waiting for agent in self.open.values()),
+            lambda: sum(len(agent.waiting) for agent in self.open.values()),
         )
         gauge("ready", "1 when every agent is open and the last write did not fail.",
               lambda: float(self.ready and self._failure is None))  # fmt: skip
@@ -359,6 +356,7 @@ class ServedAgents:
             pool = self._pools.readers if new else self._pools.replayers
             agent = await _run(pool, self._open_agent, name, model, seed)
             self.open[name] = ServedAgent(agent, self._pools, self.monitor, self._record_write)
+            self.failed = [other for other in self.failed if other != name]
         except errors.DiskFull as error:
             self._record_write(error)
             raise
@@ -383,8 +381,9 @@ class ServedAgents:
         # Draw once from a copy, so that the first request does not wait for the compiler.
         driver = agent.model.driver()
         with suppress(Exception):  # a contextual agent needs a situation
-            driver.draw(driver.situation(None), Stream(0))
-            driver.probabilities(driver.situation(None))
+            x = driver.situation(None)
+            driver.act(x, Stream(0))
+            driver.probabilities(x)
         return agent
 
     def _registered_model(self, name: str, first: Event | None) -> Model | None:
@@ -461,11 +460,6 @@ class ServedAgents:
 
     # -- starting and stopping -------------------------------------------------------------------
 
-    @property
-    def failed(self) -> list[str]:
-        """The names of agents that could not be opened so far."""
-        return [name for name in self._failed if name not in self.open]
-
     async def start(self) -> None:
         """Start answering requests, and open the agents in the background."""
         self.opened = asyncio.create_task(self._open_in_background())
@@ -478,7 +472,7 @@ class ServedAgents:
                 try:
                     await self.get(name)
                 except errors.BayesControlError as error:
-                    self._failed.append(name)
+                    self.failed.append(name)
                     _logger.warning("agent %r cannot be opened: %s", name, error)
         except Exception:
             _logger.exception("the store cannot be read: the server will not become ready")

@@ -28,7 +28,6 @@ from bayescontrol.durable.events import Decision
 from bayescontrol.durable.models import KINDS, Model, as_model, restored_schedule
 from bayescontrol.durable.plain import as_plain, from_plain, same_value
 from bayescontrol.errors import BadEvidence, BayesControlError, DamagedLog
-from bayescontrol.schedules import Schedule, every_step
 from bayescontrol.serve.http_errors import BadSettings, UnknownModel
 
 #: The media type of a log.
@@ -251,10 +250,9 @@ def requested_model(name: str, plain: Mapping[str, Any], models: Mapping[str, Mo
     _require_small(kind, settings)
     if name == "changing" and settings.get("problem") in KINDS:  # also the problem that changes
         _require_small(KINDS[settings["problem"]].model_kind, settings["settings"])
-    schedule = _schedule(kind, settings)
     try:
-        family = KINDS[name](**{s: v for s, v in settings.items() if s != "schedule"})
-        model = as_model(family, schedule)
+        schedule = restored_schedule(settings.pop("schedule", ["every_step"]), kind)
+        model = as_model(KINDS[name](**settings), schedule)
         model.driver()
     except BayesControlError as error:
         raise BadSettings(f"model {name!r}: {error}") from None
@@ -307,23 +305,10 @@ def _size(value: Any) -> int:
     return max(value, 0) if isinstance(value, int) else 0
 
 
-def _schedule(kind: ModelKind, settings: Mapping[str, Any]) -> Schedule:
-    if "schedule" not in settings:
-        return every_step
-    try:
-        return restored_schedule(settings["schedule"], kind)
-    except (BayesControlError, *_SETTING_ERRORS):
-        shown = str(settings["schedule"])[:80]
-        raise BadSettings(
-            f"schedule {shown} is invalid for model {kind.name!r}: give its name and its "
-            'parameters, as ["every_step"] or ["Every", 3]'
-        ) from None
-
-
 def _explained(error: Exception, settings: Mapping[str, Any]) -> str:
     """Return the error's message if it begins with a setting, else a message for HTTP clients."""
     text = str(error)
     named = _NAMES_A_VALUE.match(text)
-    if named and named[1] in settings:
+    if named and named[1] in (*settings, "schedule"):
         return text
     return f"the settings {', '.join(settings)} are invalid: see their documentation at /docs"

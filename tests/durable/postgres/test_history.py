@@ -1,6 +1,5 @@
 """The history checker accepts a correct history and detects every planted error."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,72 +28,41 @@ OPS = [
 
 def test_a_correct_history_passes() -> None:
     assert violations(OPS, EVENTS) == []
-    assert (
-        violations(OPS, EVENTS[:4]) == []
-    )  # a call that did not return may not have been executed
+    assert violations(OPS, EVENTS[:4]) == []  # a call that did not return may not be executed
 
 
-def _lost(ops: list[Op], events: list[Any]) -> None:
-    ops.append(Op("act", [None], 70, 80, ["decision", "6", "red", 0.5, 5]))
+def decided(seq: int, key: str | None = None) -> Decided:
+    return Decided(seq=seq, x=None, a="red", p=0.6, key=key, time=0.0)
 
 
-def _duplicated(ops: list[Op], events: list[Any]) -> None:
-    ops.append(replace(ops[0]))
+def replaced(i: int, **fields: Any) -> list[Op]:
+    """The operations, with other fields of operation i."""
+    return [replace(op, **fields) if op is OPS[i] else op for op in OPS]
 
 
-def _written_twice(ops: list[Op], events: list[Any]) -> None:
-    events.append(Decided(seq=6, x=None, a="red", p=0.6, key=None, time=0.0))
+WRONG: dict[str, tuple[list[Op], list[Any]]] = {
+    "a lost decision": (
+        [*OPS, Op("act", [None], 70, 80, ["decision", "6", "red", 0.5, 5])],
+        EVENTS,
+    ),
+    "a decision for two callers": ([*OPS, replace(OPS[0])], EVENTS),
+    "a decision written twice": (OPS, [*EVENTS, decided(6)]),
+    "another action": (replaced(0, result=["decision", "2", "blue", 0.5, 1]), EVENTS),
+    "a key twice": (OPS, [*EVENTS[:4], decided(5, "k")]),
+    "a key never requested": (OPS, [*EVENTS[:4], decided(5, "z")]),
+    "a gap": (OPS, EVENTS[:3] + EVENTS[4:]),
+    "a lost observation": ([*OPS, Op("observe", [3, 1], 70, 80, ["learned", True])], EVENTS),
+    "learned twice": (replaced(4, result=["learned", True]), EVENTS),
+    "never learned": (replaced(3, result=["learned", False]), EVENTS),
+    "observed twice": (OPS, [*EVENTS, Observed(seq=6, n=2, o=1, time=0.0)]),
+    "a false conflict": (replaced(5, args=[2, 1]), EVENTS),
+    "out of order": (
+        replaced(6, called=5, acked=8, result=["decision", "5", "red", 0.6, 4]),
+        EVENTS,
+    ),
+}
 
 
-def _another_action(ops: list[Op], events: list[Any]) -> None:
-    ops[0] = replace(ops[0], result=["decision", "2", "blue", 0.5, 1])
-
-
-def _key_twice(ops: list[Op], events: list[Any]) -> None:
-    events[4] = Decided(seq=5, x=None, a="red", p=0.6, key="k", time=0.0)
-
-
-def _never_requested(ops: list[Op], events: list[Any]) -> None:
-    events[4] = Decided(seq=5, x=None, a="red", p=0.6, key="z", time=0.0)
-
-
-def _gap(ops: list[Op], events: list[Any]) -> None:
-    del events[3]
-
-
-def _lost_observation(ops: list[Op], events: list[Any]) -> None:
-    ops.append(Op("observe", [3, 1], 70, 80, ["learned", True]))
-
-
-def _learned_twice(ops: list[Op], events: list[Any]) -> None:
-    ops[4] = replace(ops[4], result=["learned", True])
-
-
-def _never_learned(ops: list[Op], events: list[Any]) -> None:
-    ops[3] = replace(ops[3], result=["learned", False])
-
-
-def _observed_twice(ops: list[Op], events: list[Any]) -> None:
-    events.append(Observed(seq=6, n=2, o=1, time=0.0))
-
-
-def _false_conflict(ops: list[Op], events: list[Any]) -> None:
-    ops[5] = replace(ops[5], args=[2, 1])
-
-
-def _out_of_order(ops: list[Op], events: list[Any]) -> None:
-    ops[6] = Op("act", [None], 5, 8, ["decision", "5", "red", 0.6, 4])
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        _lost, _duplicated, _written_twice, _another_action, _key_twice, _never_requested, _gap,
-        _lost_observation, _learned_twice, _never_learned, _observed_twice, _false_conflict,
-        _out_of_order,
-    ],
-)  # fmt: skip
-def test_a_wrong_history_is_detected(spoil: Callable[[list[Op], list[Any]], None]) -> None:
-    ops, events = list(OPS), list(EVENTS)
-    spoil(ops, events)
-    assert violations(ops, events) != []
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_history_is_detected(what: str) -> None:
+    assert violations(*WRONG[what]) != []

@@ -9,17 +9,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.durable.concurrency import wait_until
+from tests.durable.kill_harness import FAULT_POINTS
 from tests.durable.postgres.history import Op, check_history, read_ops
 from tests.durable.postgres.server import Postgres
 from tests.durable.postgres.worker import Nursery
-from tests.limits import TIMEOUT
-
-from bayescontrol import BernoulliBandit
-from bayescontrol.durable import Decided, open_agent
-from bayescontrol.durable.log import FAULT_POINTS
 
 WRITERS = 3
-#: Timeout of a hanging test in seconds; no result depends on it.
 #: The server runs a transaction by itself, so this point is never reached in the writer.
 REACHED = [point for point in FAULT_POINTS if point != "before-commit"]
 
@@ -32,11 +28,11 @@ class Writers:
         self._started = 0
         self.pids: dict[int, int] = {}
 
-    def start(self, writer: int, count: int = 10**9, fault: str = "") -> None:
+    def start(self, writer: int, count: int = 10**9, fault: dict[str, int] | None = None) -> None:
         """Start a writer that continues where its predecessor was killed."""
         self._started += 1
         job: dict[str, Any] = {"worker": writer, "seed": self._started, "count": count}
-        job |= {"round": self._started // WRITERS, "snapshot_every": 25, "fault": fault}
+        job |= {"round": self._started // WRITERS, "snapshot_every": 25, "fault": fault or {}}
         job |= {"again": self._interrupted(writer)}
         file = str(self._file(writer))
         self.pids[writer] = self._nursery.fork(url=self._url, name="shop", file=file, **job)
@@ -52,15 +48,21 @@ class Writers:
 
     def wait_for_lines(self, writer: int, lines: int) -> None:
         """Wait until the writer has written this many more lines to its file."""
-        enough, deadline = len(self._lines(writer)) + lines, time.monotonic() + TIMEOUT
-        while len(self._lines(writer)) < enough:
-            assert time.monotonic() < deadline, f"writer {writer} is stuck"
-            time.sleep(0.002)
+        enough = len(self._lines(writer)) + lines
+        wait_until(lambda: len(self._lines(writer)) >= enough)
 
     def pending_at(self, moment: int) -> int:
         """Return the number of calls made before this time and acknowledged after it."""
         ops = [op for writer in range(WRITERS) for op in read_ops(self._lines(writer))[0]]
         return sum(op.called < moment < (op.acked or 0) for op in ops)
+
+    def finish(self) -> None:
+        """Kill all writers that run, and let each make its last calls."""
+        for writer in range(WRITERS):
+            if writer in self.pids:
+                self.kill(writer)
+            self.start(writer, count=5)
+        assert [self.wait(writer) for writer in range(WRITERS)] == [0] * WRITERS
 
     @property
     def files(self) -> list[Path]:
@@ -102,10 +104,7 @@ def test_writers_are_killed_at_random_moments(
         if unacknowledged == kills:
             break
     assert unacknowledged == kills, "they were killed while idle"
-    for writer in range(WRITERS):
-        writers.kill(writer)
-        writers.start(writer, count=5)
-    assert [writers.wait(writer) for writer in range(WRITERS)] == [0] * WRITERS
+    writers.finish()
     ops, _ = check_history(url, "shop", writers.files)
     assert sum(op.acked is None for op in ops) >= kills
 
@@ -119,12 +118,9 @@ def test_writers_are_killed_at_every_named_moment(
     writers.start(1)
     for point in REACHED * times:
         often = "snapshot" not in point and point != "before-close"
-        writers.start(0, count=40, fault=f"{point}:{rng.randint(1, 20) if often else 1}")
+        writers.start(0, count=40, fault={point: rng.randint(1, 20) if often else 1})
         assert writers.wait(0) == -signal.SIGKILL, point
-    writers.kill(1)
-    for writer in range(WRITERS):
-        writers.start(writer, count=5)
-    assert [writers.wait(writer) for writer in range(WRITERS)] == [0] * WRITERS
+    writers.finish()
     check_history(url, "shop", writers.files)
 
 
@@ -153,18 +149,14 @@ def test_the_server_crashes_under_its_writers(
         if crash + 1 >= crashes and pending:
             break
     assert pending, "no call was made before a crash and acknowledged after it"
-    for writer in range(WRITERS):
-        writers.kill(writer)
-        writers.start(writer, count=5)
-    assert [writers.wait(writer) for writer in range(WRITERS)] == [0] * WRITERS
+    writers.finish()
     check_history(url, "shop", writers.files)
 
 
 def test_the_statement_of_a_killed_writer_is_completed_or_undone(
-    url: str, server: Postgres, nursery: Nursery, tmp_path: Path
+    url: str, schema: str, server: Postgres, nursery: Nursery, tmp_path: Path
 ) -> None:
     """The server continues by itself: the decision may exist, and a retry returns the same one."""
-    schema = url.rpartition("=")[2]
     writers = Writers(nursery, url, tmp_path)
     writers.start(0, count=3)
     assert writers.wait(0) == 0
@@ -172,30 +164,9 @@ def test_the_statement_of_a_killed_writer_is_completed_or_undone(
         other.execute(f"SELECT head FROM {schema}.logs FOR UPDATE".encode())
         writers.start(0, count=3)
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        deadline = time.monotonic() + TIMEOUT
-        while server.sql(waiting) == [(0,)]:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: server.sql(waiting) != [(0,)])
         writers.kill(0)
     writers.start(0, count=3)
     assert writers.wait(0) == 0
     ops, _ = check_history(url, "shop", [writers.files[0]])
     assert sum(op.acked is None for op in ops) == 1
-
-
-def test_acknowledged_operations_survive_a_crash_with_asynchronous_commit_as_default(
-    url: str, server: Postgres
-) -> None:
-    """The server sets synchronous_commit = off; each store overrides it."""
-    reload = "SELECT pg_reload_conf()"
-    server.sql("ALTER SYSTEM SET synchronous_commit = off", reload)
-    server.sql("ALTER SYSTEM SET wal_writer_delay = '10s'", reload)
-    try:
-        with open_agent(url, "shop", BernoulliBandit(["red", "blue"])) as agent:
-            result = [agent.act() for _ in range(20)]
-            server.crash()
-            server.start()
-            saved = [(str(e.seq), e.a) for e in agent.log() if isinstance(e, Decided)]
-            assert saved == [(d.id, d.action) for d in result]
-    finally:
-        server.sql("ALTER SYSTEM RESET ALL", reload)

@@ -1,16 +1,16 @@
 """Concurrent readers, writers and processes of one agent: every event is learned once."""
 
-import threading
+from functools import partial
 from typing import Any
 
-from tests.limits import TIMEOUT
+from tests.durable.agents import same_state
+from tests.durable.concurrency import run_together
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Act, DurableAgent, Observe, open_agent, open_store, replay
 from bayescontrol.mdp import GibbsMDP
 
 MODEL = BernoulliBandit(["red", "blue"])
-#: Timeout in seconds against hanging threads.
 
 
 def after_next_commit(agent: DurableAgent, do: Any) -> None:
@@ -26,8 +26,7 @@ def after_next_commit(agent: DurableAgent, do: Any) -> None:
 
 
 def require_equals_replay(agent: DurableAgent) -> None:
-    state, again = agent.state(), replay(agent.log()).state
-    assert all(again[name].tobytes() == state[name].tobytes() for name in state)
+    assert same_state(agent, replay(agent.log()).state)
 
 
 def test_events_read_between_a_commit_and_its_update_are_not_learned_twice(url: str) -> None:
@@ -36,9 +35,7 @@ def test_events_read_between_a_commit_and_its_update_are_not_learned_twice(url: 
 
         def meanwhile() -> None:
             other.observe(d, 1)
-            reader = threading.Thread(target=agent.posterior)
-            reader.start()
-            reader.join(TIMEOUT)
+            run_together(agent.posterior)
 
         after_next_commit(agent, meanwhile)
         agent.act()
@@ -106,16 +103,7 @@ def test_readers_and_queues_of_many_agents_do_not_wait_for_each_other(url: str) 
         for _ in range(30):
             agent.posterior()
 
-    threads = [
-        threading.Thread(target=work, args=(agent,), daemon=True)
-        for agent in agents
-        for work in (act, read)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(TIMEOUT)
-    assert not any(thread.is_alive() for thread in threads)
+    run_together(*(partial(work, agent) for agent in agents for work in (act, read)))
     for agent in agents:
         assert agent.head == 11
         agent.close()

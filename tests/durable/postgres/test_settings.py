@@ -1,9 +1,7 @@
 """Servers without durability, foreign schemas and missing permissions raise typed errors."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from os import fork, waitpid, waitstatus_to_exitcode
 from typing import Any
 
 import pytest
@@ -12,11 +10,6 @@ from tests.durable.postgres.server import Postgres
 
 from bayescontrol import errors
 from bayescontrol.durable.postgres import LAYOUT, PostgresStore
-
-
-@pytest.fixture
-def schema(url: str) -> str:
-    return url.rpartition("=")[2]
 
 
 @contextmanager
@@ -149,25 +142,14 @@ def stranger(server: Postgres) -> Iterator[str]:
     server.sql("DROP OWNED BY stranger", "DROP ROLE stranger")
 
 
-def test_a_role_that_may_not_create_tables_gets_an_error(
-    server: Postgres, schema: str, stranger: str
+def test_a_role_may_create_read_or_append_only_if_it_has_the_privilege(
+    url: str, server: Postgres, schema: str, stranger: str
 ) -> None:
     with pytest.raises(errors.NotPermitted, match="permission denied for database"):
         PostgresStore(server.url(stranger, schema=schema))
-
-
-def test_a_role_without_read_access_gets_an_error(
-    url: str, server: Postgres, schema: str, stranger: str
-) -> None:
-    PostgresStore(url).close()
+    owner = PostgresStore(url)
     with pytest.raises(errors.NotPermitted, match=f"permission denied for schema {schema}"):
         PostgresStore(server.url(stranger, schema=schema))
-
-
-def test_a_role_with_read_access_can_read(
-    url: str, server: Postgres, schema: str, stranger: str
-) -> None:
-    owner = PostgresStore(url)
     owner.log("checkout").append(ROWS)
     owner.close()
     server.sql(
@@ -184,8 +166,7 @@ def test_a_role_with_read_access_can_read(
 
 
 def test_a_read_only_database_has_its_own_error(url: str, server: Postgres) -> None:
-    store = PostgresStore(url)
-    store.close()
+    PostgresStore(url).close()
     with altered(server, "default_transaction_read_only = on"):
         store = PostgresStore(url)
         with pytest.raises(errors.NotPermitted, match="is read-only"):
@@ -249,24 +230,3 @@ def test_a_full_server_reports_too_many_connections(server: Postgres, url: str) 
             PostgresStore(url.replace("postgres@", "few@"))
     finally:
         server.sql("ALTER DATABASE postgres CONNECTION LIMIT -1")
-
-
-def test_a_forked_process_must_open_the_store_again(url: str) -> None:
-    store = PostgresStore(url)
-    store.log("checkout").append(ROWS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the warning that a process with threads forks
-        child = fork()
-    if child == 0:
-        import os
-
-        status = 1
-        try:
-            store.names()
-        except errors.StoreBusy:
-            status = 0
-        finally:
-            os._exit(status)
-    assert waitstatus_to_exitcode(waitpid(child, 0)[1]) == 0
-    assert store.names() == ["checkout"]
-    store.close()

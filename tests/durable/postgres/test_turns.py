@@ -1,13 +1,12 @@
 """Writers of one log take turns: no writer waits forever, or for one that sleeps."""
 
 import threading
-import time
 
 import psycopg
 import pytest
+from tests.durable.concurrency import join, run_together, start, wait_until
 from tests.durable.conformance import ROWS, decided
 from tests.durable.postgres.server import Postgres
-from tests.limits import TIMEOUT
 
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import open_agent, postgres_server
@@ -15,7 +14,6 @@ from bayescontrol.durable.postgres import PostgresStore
 from bayescontrol.errors import HeadMoved, StoreBusy
 
 SHOP = BernoulliBandit(["red", "blue"])
-#: Timeout of a hanging test in seconds; no result depends on it.
 
 
 def test_a_lock_timeout_raises_an_error_and_writes_nothing(
@@ -49,15 +47,11 @@ def test_a_sleeping_lock_holder_does_not_block_the_others(
 
     with psycopg.connect(server.url()) as sleeper:
         sleeper.execute("SELECT pg_advisory_lock(%s)", (twin._queue_key,))
-        other = threading.Thread(target=append)
-        other.start()
+        threads = start(append)
         waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        deadline = time.monotonic() + TIMEOUT
-        while server.sql(waits) == [(0,)]:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: server.sql(waits) != [(0,)])
         assert log.head() == 1
-        other.join(timeout=TIMEOUT)
+        join(threads)
         assert log.head() == 2
     store.close()
 
@@ -99,11 +93,7 @@ def test_turns_are_taken_one_at_a_time_under_contention(url: str) -> None:
                 log.append([decided(log.head() + 1)])
                 inside -= 1
 
-    threads = [threading.Thread(target=append) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_together(*[append] * 6)
     assert (first.head(), most) == (31, 1)
     store.close()
 
@@ -117,11 +107,7 @@ def test_threads_of_one_process_are_committed_together(
             for _ in range(5):
                 agent.observe(agent.act(), 1)
 
-        threads = [threading.Thread(target=visit) for _ in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_together(*[visit] * 16)
         assert agent.head == 161
     ((batches,),) = server.sql(f"SELECT count(DISTINCT batch) FROM {schema}.events")
     assert batches < 80

@@ -22,7 +22,7 @@ from tests.limits import TIMEOUT
 from bayescontrol import BernoulliBandit
 from bayescontrol.durable import Decided, open_agent
 from bayescontrol.durable.agent import DurableAgent
-from bayescontrol.durable.log import arm_fault
+from bayescontrol.durable.log import armed_faults
 from bayescontrol.durable.postgres import PostgresStore
 from bayescontrol.errors import ConflictingFeedback
 
@@ -59,7 +59,7 @@ def work(job: dict[str, Any]) -> None:
     """Make `count` calls, half of which other workers make too."""
     rng = random.Random(job["seed"])
     calls = CallLog(job["file"])
-    arm_fault(job.get("fault", ""))
+    armed_faults.update(job.get("fault", {}))
     store = PostgresStore(job["url"], patience=job.get("patience", 30.0))
     agent = open_agent(
         store, job["name"], BernoulliBandit(ARMS), snapshot_every=job.get("snapshot_every", 60)
