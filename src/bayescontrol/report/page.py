@@ -8,8 +8,8 @@ Only pages of results with claims of the paper speak of the paper.
 
 Figures, style and script are in the file; PNG and PDF files of the figures lie beside it. A
 content security policy forbids the browser to request anything. The page follows the reader's
-light or dark scheme, and wide tables scroll in their box on a phone. All text from an experiment
-is escaped. The same results give the same bytes.
+light or dark scheme; wide tables and figures scroll in their box on a phone. All text from an
+experiment is escaped. The same results give the same bytes.
 """
 
 from base64 import b64encode
@@ -26,8 +26,7 @@ from urllib.parse import quote
 from bayescontrol.lab.experiment import Claim, ClaimVerdict, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot import figures
-from bayescontrol.plot.chart import Chart, Panel, Region
-from bayescontrol.plot.legend import Entries, legends, with_distinct_lines
+from bayescontrol.plot.chart import Chart, Panel
 from bayescontrol.plot.palette import style_sheet
 from bayescontrol.report.tables import (
     HEADINGS,
@@ -44,26 +43,10 @@ from bayescontrol.report.tables import (
 _POLICY: Final = (
     "default-src 'none'; img-src data:; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 )
-#: Least and greatest width of a panel, in rem per inch; narrower panels are stacked.
-_LEAST_WIDTH: Final = 4.0
-_GREATEST_WIDTH: Final = 7.5
 #: Longer values of a claim are broken into lines.
 _LONG: Final = 20
 #: Width of a small picture in pixels.
 _SMALL: Final = 480
-#: Legend symbols, drawn in a box of 28 by 12.
-_DASH_ARRAYS: Final = {"solid": "", "dash": "5 3", "dashdot": "6 2 1.5 2", "dot": "1.5 2"}
-_MARKER_PATHS: Final = {
-    "circle": "M11 6a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
-    "square": "M11 3h6v6h-6z",
-    "square-open": "M10 2h8v8h-8z",
-    "diamond": "M14 2l4 4-4 4-4-4z",
-    "triangle-up": "M14 2l4 7h-8z",
-    "triangle-down": "M14 10l4-7h-8z",
-    "cross": "M11 3l6 6M17 3l-6 6",
-    "plus": "M14 2v8M10 6h8",
-    "star": "M14 1l1.5 3.4 3.7.4-2.8 2.5.8 3.7-3.2-1.9-3.2 1.9.8-3.7-2.8-2.5 3.7-.4z",
-}
 
 
 @dataclass(frozen=True)
@@ -302,77 +285,24 @@ def _picture(section: Section, name: str, caption: str) -> str:
 
 
 def _figure(name: str, chart: Chart, number: int, is_of_paper: bool = False) -> str:
-    stem, prefix = quote(name), f"f{number}"
+    stem = quote(name)
     remark = "Not a figure of the paper. " * (is_of_paper and not chart.paper) + chart.remark
     note = f'<p class="note">{escape(remark)}</p>' if remark else ""
-    width = figures.page_size(chart)[0]
-    widths = f"--least: {_LEAST_WIDTH * width:.4g}rem; --most: {_GREATEST_WIDTH * width:.4g}rem"
-    svgs, scales = figures.panel_svgs(chart, prefix), figures.scale_svgs(chart, prefix)
-    placed = legends(with_distinct_lines(chart))
-    numbers = figures.groups(chart)
-    maps = tuple(i for i, panel in enumerate(chart.panels) if panel.heats)
-    parts = []
-    for i, (panel, svg) in enumerate(zip(chart.panels, svgs, strict=True)):
-        separate = (_scale(text) for shown, text in scales.items() if shown != maps and i in shown)
-        legend = "".join(separate) + _legend(placed.panels[i], numbers)
-        parts.append(_panel(panel, svg, legend, chart.title))
-        if i % chart.columns == chart.columns - 1 or i == len(svgs) - 1:
-            parts.append(_legend(placed.rows[i // chart.columns], numbers))
+    description = escape("; ".join(_describe_panel(panel, chart) for panel in chart.panels))
     return (
         f'<figure id="{stem}"><figcaption><h3>{escape(chart.title)}</h3>{note}</figcaption>\n'
-        f'<div class="panels" style="--columns: {chart.columns}; {widths}">\n'
-        + "\n".join(filter(None, parts))
-        + "\n</div>\n"
-        + _scale(scales.get(maps, ""))
-        + _legend(placed.chart, numbers)
-        + f'<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
+        f'<div class="plot" tabindex="0" role="group" aria-label="{description}">'
+        f"{figures.svg(chart, f'f{number}')}</div>\n"
+        f'<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
         f'<p class="files">For print: <a href="{stem}.pdf">PDF</a>, '
         f'<a href="{stem}.png">PNG</a></p></figure>'
     )
 
 
-def _scale(svg: str) -> str:
-    return f'<div class="scale" role="img" aria-label="colour scale">{svg}</div>' if svg else ""
-
-
-def _panel(panel: Panel, svg: str, legend: str, title: str) -> str:
+def _describe_panel(panel: Panel, chart: Chart) -> str:
+    """Describe a panel for readers who do not see it."""
     shown = panel.graphs[0].label if panel.graphs else f"{panel.ylabel} against {panel.xlabel}"
-    description = escape(f"{panel.title or title}: {shown}")
-    heading = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in panel.notes)
-    return (
-        f'<div class="panel"><div>{heading}{notes}</div>'
-        f'<div class="plot" role="img" aria-label="{description}">{svg}</div>'
-        f"<div>{legend}</div></div>"
-    )
-
-
-def _legend(entries: Entries, numbers: Mapping[str, int]) -> str:
-    """Return one button for each label, which shows and hides the marks of its group."""
-    if not entries:
-        return ""
-    buttons = (
-        f'<button type="button" aria-pressed="true" data-group="{numbers[mark.group]}">'
-        f"{_symbol(mark)}{escape(mark.label)}</button>"
-        for mark in entries.values()
-    )
-    return f'<div class="legend" role="group" aria-label="Series">{"".join(buttons)}</div>\n'
-
-
-def _symbol(mark: Any) -> str:
-    """Return the legend symbol of a mark as an SVG element."""
-    colour = f"var(--{mark.colour})"
-    marker = getattr(mark, "marker", None)
-    paths = {}
-    if isinstance(mark, Region):
-        paths["M4 1h20v10h-20z"] = f'fill="{colour}" fill-opacity="{mark.shade:g}"'
-    elif getattr(mark, "kind", "line") != "points":
-        paths["M1 6h26"] = f'stroke-width="2" stroke-dasharray="{_DASH_ARRAYS[mark.dash]}"'
-    if marker is not None:
-        fill = "none" if marker.endswith("-open") else colour
-        paths[_MARKER_PATHS[marker]] = f'fill="{fill}"'
-    shapes = (f'<path d="{path}" {style} stroke="{colour}"/>' for path, style in paths.items())
-    return f'<svg viewBox="0 0 28 12" aria-hidden="true">{"".join(shapes)}</svg>'
+    return f"{panel.title or chart.title}: {shown}"
 
 
 def _table(content: Table) -> str:
