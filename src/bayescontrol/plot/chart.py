@@ -45,8 +45,8 @@ Marker: TypeAlias = Literal[
 ]  # fmt: skip
 #: A logarithmic axis has its ticks at powers of ten or of two.
 Scale: TypeAlias = Literal["linear", "log", "log2"]
-#: Position of a printed legend: inside its panel, or below its row of panels. Panels of a row that
-#: share an entry share a legend below the row.
+#: Position of a legend: inside its panel, or below the chart. Panels that share an entry share the
+#: legend below the chart.
 Place: TypeAlias = Literal[
     "best", "upper left", "upper right", "lower left", "lower right", "center right", "below"
 ]
@@ -268,18 +268,6 @@ class Heat:
         steps = np.array([0.1, 0.2, 0.5, 1, 2, 5]) if self.power < 1 else np.array([1, 2, 5])
         inner_ticks = [v for v in steps * decade if 0.05 * self.high < v < 0.95 * self.high]
         return np.round([0.0, *inner_ticks, self.high], 12)
-
-    def outline(self) -> tuple[FloatArray, FloatArray]:
-        """Return the borders of all cells as one line, with NaN between two cells.
-
-        >>> Heat("share", np.zeros((1, 1)), high=1.0).outline()[0]
-        array([ 0.,  1.,  1.,  0.,  0., nan])
-        """
-        i, j = np.nonzero(~np.isnan(self.values))
-        gap = np.full(i.size, np.nan)
-        x = np.stack([j, j + 1, j + 1, j, j, gap], axis=1)
-        y = -np.stack([i, i, i + 1, i + 1, i, gap], axis=1)
-        return np.ravel(x), np.ravel(y)
 
 
 @dataclass(frozen=True, eq=False)

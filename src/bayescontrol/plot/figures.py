@@ -123,12 +123,9 @@ def figure(chart: Chart, *, in_pyplot: bool = False, for_page: bool = False) -> 
     fig = _pyplot_figure(size) if in_pyplot else None
     with mpl.rc_context(_STYLE):
         fig = fig or mpl.figure.Figure(figsize=size, dpi=_DPI)
-        placed = legends(chart)
-        # A legend below a row needs a part of the figure for that row.
-        parts: Any = fig.subfigures(rows, 1) if any(placed.rows) else [fig]
-        sub = (part.subplots(rows // len(parts), columns, squeeze=False) for part in parts)
-        axes = [ax for grid in sub for ax in grid.flat]
-        for ax, panel, entries in zip(axes, chart.panels, placed.panels, strict=False):
+        own_entries, shared_entries = legends(chart)
+        axes = list(fig.subplots(rows, columns, squeeze=False).flat)
+        for ax, panel, entries in zip(axes, chart.panels, own_entries, strict=False):
             notes = (remark, *panel.notes) if is_single else panel.notes
             _draw_panel(ax, panel, numbers)
             _add_title(ax, panel.title or title, [note for note in notes if note])
@@ -139,11 +136,10 @@ def figure(chart: Chart, *, in_pyplot: bool = False, for_page: bool = False) -> 
         for heat, shown in _scales(chart):
             on = [axes[i] for i in shown]
             _add_scale(fig, heat, ax=on, shrink=0.6, aspect=28, pad=0.012)
-        below = placed.rows if any(placed.rows) else [placed.chart]
-        for part, entries in zip(parts, below, strict=True):
-            _add_legend_below(part, axes, chart.panels, entries, columns * width, numbers)
+        if shared_entries:
+            _add_legend_below(fig, chart.panels, shared_entries, numbers)
         if has_remark_above:
-            parts[0].suptitle(_literal(remark), fontsize=9)  # its layout leaves room for it
+            fig.suptitle(_literal(remark), fontsize=9)
     return fig
 
 
@@ -190,8 +186,7 @@ class Plot:
     @property
     def figure(self) -> "Figure":
         """The Matplotlib figure of the axes."""
-        # Of a part of a figure, `figure` is the whole; of a figure, itself.
-        return self.axes[0].figure.figure
+        return self.axes[0].figure.figure  # also if the axes belong to a part of a figure
 
     def save(self, path: str | Path) -> Path:
         """Write the figure to a file, whose ending selects the format: .png, .pdf, .svg; return it.
@@ -299,7 +294,7 @@ def svg(chart: Chart, prefix: str) -> str:
     text = re.sub(r'<g id="legend-(\d+)">', button, text)
     text = re.sub(r'(<\w+) id="group-(\d+)"', r'\1 data-group="\2"', text)
     text = re.sub(r'<g id="title ([^"]*)">', r"<g><title>\1</title>", text)
-    text = re.sub(r'<g id="[^"]*">', "<g>", text)
+    text = re.sub(r'<g id="[^"]*"', "<g", text)
     size = r' width="([\d.]+pt)" height="[\d.]+pt"'
     text = re.sub(size, r' style="--width: \1"', text, count=1)
     # Only inside tags, before ">": a label may hold the text "0.3425" or "#0072b2".
@@ -362,23 +357,17 @@ def _add_legend(ax: "Axes", panel: Panel, numbers: Mapping[str, int]) -> None:
 
 
 def _add_legend_below(
-    fig: Any,
-    axes: "list[Axes]",
-    panels: Sequence[Panel],
-    entries: Entries,
-    width: float,
-    numbers: Mapping[str, int],
+    fig: "Figure", panels: Sequence[Panel], entries: Entries, numbers: Mapping[str, int]
 ) -> None:
-    """Add one legend with these entries, from these panels, below a figure or a part of it."""
-    if not entries:
-        return
+    """Add one legend with these entries below the panels of a figure."""
     handles: dict[tuple[Any, ...], Any] = {}
-    for ax, panel in zip(axes, panels, strict=False):
+    for ax, panel in zip(fig.axes, panels, strict=False):
         by_label = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
         marks = (mark for mark in panel.labelled if mark.in_legend)
         handles = {look(mark): by_label[_label(mark)] for mark in marks} | handles
     labels = [_label(mark) for mark in entries.values()]
-    columns = max(1, int(width / (_HANDLE + _LETTER * max(map(len, labels)))))
+    entry_width = _HANDLE + _LETTER * max(map(len, labels))
+    columns = max(1, int(fig.get_figwidth() / entry_width))
     style: Any = {"ncols": min(len(labels), columns), "fontsize": 9, "edgecolor": "none"}
     shown = [handles[key] for key in entries]
     legend = fig.legend(shown, labels, loc="outside lower center", **style)
@@ -503,8 +492,9 @@ def _draw_word(mark: Word, ax: "Axes", panel: Panel) -> list[Any]:
 def _draw_heat(mark: Heat, ax: "Axes", panel: Panel) -> list[Any]:
     rows, columns = mark.values.shape
     x, y, colours = np.arange(columns + 1), -np.arange(rows + 1), _colour_map(mark)
-    cells = ax.pcolormesh(x, y, mark.shade(mark.values), cmap=colours, vmin=0, vmax=1)
-    return [cells, *ax.plot(*mark.outline(), color=LIGHT_GROUND["grid"], linewidth=0.7)]
+    shades = np.ma.masked_invalid(mark.shade(mark.values))
+    borders: Any = {"edgecolors": LIGHT_GROUND["grid"], "linewidth": 0.7}
+    return [ax.pcolor(x, y, shades, cmap=colours, vmin=0, vmax=1, **borders)]
 
 
 @_draw.register(Strokes)
