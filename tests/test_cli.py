@@ -54,9 +54,10 @@ def installed(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.syspath_prepend(site)
 
 
-def shell(*words: object) -> "subprocess.CompletedProcess[str]":
+def shell(*words: object, **options: Any) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "bayescontrol.cli", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.run(command, timeout=TIMEOUT, check=False, **options)
 
 
 # -- in a real shell ---------------------------------------------------------------------
@@ -101,10 +102,9 @@ def test_ctrl_c_stops_cleanly(workers: int) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_after_ctrl_c_the_same_command_continues(workers: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bayescontrol.cli", "run", f"{PACED}", "--json"]
-    command += ["--set", "seconds=0.05", "--runs", "120", "--workers", str(workers)]
-    command += ["--out", str(tmp_path)]
-    with interruptible(command) as process:
+    words = ["run", PACED, "--json", "--set", "seconds=0.05", "--runs", "120"]
+    words += ["--workers", str(workers), "--out", str(tmp_path)]
+    with interruptible([sys.executable, "-m", "bayescontrol.cli", *words]) as process:
         deadline = time.monotonic() + TIMEOUT
         while not list(tmp_path.glob("pending/*.npz")) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -112,24 +112,18 @@ def test_after_ctrl_c_the_same_command_continues(workers: int, tmp_path: Path) -
         _, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130, err
     assert f"Finished replicas: {tmp_path}. Run the same command to continue" in err
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    done = shell(*words)
     assert done.returncode == 0, done.stderr
     assert re.search(r"paced: \d+ of 120 replicas found, \d+ to run", done.stderr)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    done = shell(*words)
     assert "paced: 120 of 120 replicas found, nothing to run\n" in done.stderr
     assert json.loads(done.stdout)["settings"]["runs"] == 120
 
 
 def test_an_ascii_terminal_still_gets_the_table() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "bayescontrol.cli", "run", COIN],
-        capture_output=True,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        timeout=TIMEOUT,
-        check=False,
-    )
+    done = shell("run", COIN, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
-    assert b"0.503 ? 0.017" in done.stdout
+    assert "0.503 ? 0.017" in done.stdout
 
 
 # -- run -----------------------------------------------------------------------------------
@@ -157,14 +151,9 @@ def test_a_failed_claim_of_ours_exits_1(call: Call) -> None:
 def test_a_claim_that_is_not_comparable_exits_0_and_is_null_in_json(call: Call) -> None:
     done = call("run", f"{STUDY}:lost")
     assert done.exit_code == 0
-    assert "printed-share (section 1, figure 2)" in done.stdout
     assert "Claims of the paper: 1 not comparable. Our own checks: 2 passed." in done.stdout
     claim = json.loads(call("run", f"{STUDY}:lost", "--json").stdout)["claims"][1]
-    assert (claim["holds"], claim["verdict"], claim["place"]) == (
-        None,
-        "not comparable",
-        "section 1, figure 2",
-    )
+    assert (claim["holds"], claim["verdict"]) == (None, "not comparable")
 
 
 def test_settings_come_from_the_command_line(call: Call) -> None:
@@ -467,9 +456,9 @@ def test_an_experiment_that_cannot_be_loaded_does_not_prevent_the_others(
 
 @pytest.mark.usefixtures("installed")
 def test_reproduce_at_another_size_does_not_overwrite_existing_results(call: Call) -> None:
-    settings = ("reproduce", "--only", SIZED, "--workers", "1")
-    assert call(*settings).exit_code == 0
-    done = call(*settings, "--full")
+    words = ("reproduce", "--only", SIZED, "--workers", "1")
+    assert call(*words).exit_code == 0
+    done = call(*words, "--full")
     assert done.exit_code == 2
     assert "report/sized holds sized with" in done.stderr
 
@@ -482,18 +471,16 @@ def test_help_and_version_are_available(call: Call) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_exits_4_without_a_traceback() -> None:
-    command = [sys.executable, "-m", "bayescontrol.cli", "list"]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = shell("list", stdout=full)
     assert done.returncode == 4
     assert "Traceback" not in done.stderr
 
 
 def test_a_closed_pipe_exits_4_without_a_traceback() -> None:
-    command = [sys.executable, "-m", "bayescontrol.cli", "list", "chain"]
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as pipe:
-        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+        done = shell("list", "chain", stdout=pipe)
     assert done.returncode == 4
     assert "Traceback" not in done.stderr

@@ -145,8 +145,8 @@ def test_numpy_scalars_become_plain_numbers() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"source": "theirs"}, "'time': source is 'theirs'"),
-        ({"error": -0.1}, "'time': the error is -0.1"),
+        ({"source": "theirs"}, "'time' has source='theirs'"),
+        ({"error": -0.1}, "'time' has error=-0.1"),
         ({"source": "paper", "place": " "}, "'time' of the paper needs place="),
         ({"source": "paper", "holds": False}, r"'time' of the paper .* gives no reason"),
         ({"source": "paper", "holds": None}, r"'time' of the paper .* gives no reason"),

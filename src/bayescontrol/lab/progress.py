@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,7 +86,7 @@ class Lines:
     def __init__(
         self,
         label: str,
-        file: TextIO,
+        file: IO[str],
         every: float = 3.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

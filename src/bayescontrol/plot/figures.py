@@ -386,16 +386,14 @@ def _scales(chart: Chart) -> list[tuple[Heat, list[int]]]:
 
     A panel that shows only zeros needs no scale, but belongs to a scale that others have.
     """
-    found: dict[tuple[Any, ...], tuple[list[Heat], list[int]]] = {}
+    found: dict[tuple[Any, ...], tuple[Heat, set[int]]] = {}
     for i, panel in enumerate(chart.panels):
         for heat in panel.heats:
             scale = (heat.label, heat.high, heat.colour, heat.power)
-            heats, shown = found.setdefault(scale, ([], []))
-            heats.append(heat)
-            shown += [] if i in shown else [i]
-    # The scale says "≥" if one of its heats is above the highest value.
-    highest = [(max(heats, key=_greatest), shown) for heats, shown in found.values()]
-    return [(heat, shown) for heat, shown in highest if _greatest(heat) > 0]
+            highest, shown = found.get(scale, (heat, set()))
+            # The scale says "≥" if one of its heats is above the highest value.
+            found[scale] = max(highest, heat, key=_greatest), shown | {i}
+    return [(heat, sorted(shown)) for heat, shown in found.values() if _greatest(heat) > 0]
 
 
 def _greatest(heat: Heat) -> float:
