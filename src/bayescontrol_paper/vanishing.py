@@ -29,7 +29,7 @@ The weight of the true mode grows on average, so a threshold is also valid for l
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final
@@ -71,7 +71,10 @@ class Settings(claims.Size):
 @cache
 def class_of(name: str) -> TabularModes:
     """Return the modes of the class of that name."""
-    return {FIVE: five_modes, CORE: core_diagram, BIASES: bias_grid}[name]()
+    makers: dict[str, Callable[[], TabularModes]] = {
+        FIVE: five_modes, CORE: core_diagram, BIASES: bias_grid,
+    }  # fmt: skip
+    return makers[name]()
 
 
 def times(settings: Settings, name: str) -> IntArray:

@@ -3,13 +3,11 @@
 import json
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Experiment
 from bayescontrol.lab.settings import (
     InvalidSettings,
@@ -112,11 +110,6 @@ def test_a_field_is_described_by_its_type_bounds_default_and_meaning(
     assert fields["side"].type == "heads | tails"
     assert fields["marks"].type == "tuple[int, ...]"
     assert fields["marks"].default == (1, 5)
-
-
-@pytest.fixture
-def paced(study: Path) -> Experiment[Any]:
-    return find(f"{study.with_name('paced_study.py')}:paced")
 
 
 def test_the_last_setting_varies_fastest_and_values_are_typed(paced: Experiment[Any]) -> None:

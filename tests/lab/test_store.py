@@ -26,11 +26,6 @@ from bayescontrol.lab.store import OtherResults, ResultStore, Study, read
 MADE = Provenance({"bayescontrol": "0"}, {"cores": "elsewhere"})
 
 
-@pytest.fixture
-def paced(study: Path) -> Experiment[Any]:
-    return find(f"{study.with_name('paced_study.py')}:paced")
-
-
 class Counted:
     """An experiment that records which runs were run."""
 

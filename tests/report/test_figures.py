@@ -113,7 +113,7 @@ def check_heat(heat: Heat, mesh: PolyQuadMesh) -> None:
     shades: Any = np.ma.filled(np.ma.asarray(mesh.get_array()), np.nan)
     np.testing.assert_array_equal(shades, heat.shade(heat.values))
     i, j = np.nonzero(~np.isnan(heat.values))
-    corners = {tuple(path.vertices.min(axis=0)) for path in mesh.get_paths()}
+    corners = {tuple(np.min(path.vertices, axis=0)) for path in mesh.get_paths()}
     assert corners == set(zip(j, -i - 1.0, strict=True))
     assert mesh.get_linewidth() == [0.7]
     colour = to_rgb(LIGHT[heat.colour])

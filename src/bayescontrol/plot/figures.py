@@ -74,6 +74,10 @@ _NODE_TEXT, _EDGE_TEXT, _AREA_TEXT = 8.5, 7.5, 9.5
 #: Length of an arrow head in points: a constant, and growth with the width of the line.
 _HEAD: Final = 5.5
 _HEAD_GROWTH: Final = 1.7
+#: Half the width of a head, and the part of it in front of the end of the line, as shares of its
+#: length.
+_HEAD_WIDTH: Final = 0.4
+_HEAD_OVERLAP: Final = 0.7
 _CENTRED: Final[Any] = {"ha": "center", "va": "center"}
 _DASHES: Final = {"solid": "-", "dash": "--", "dashdot": "-.", "dot": ":"}
 #: The Matplotlib marker of each marker, in their order.
@@ -518,22 +522,21 @@ def _draw_graph(mark: Graph, ax: "Axes", panel: Panel) -> list[Any]:
         style["gid"] = f"title {node.description or node.name}"
         *_, discs[node.name] = _fill_over(ax, corners, LIGHT[node.colour], node.shade, **style)
     for edge, bend, curve in zip(mark.edges, mark.bends, mark.curves, strict=True):
-        shape: dict[str, Any]
         if edge.source == edge.target:
-            shape = {"path": Curve(curve, [Curve.MOVETO, *[Curve.CURVE4] * 3])}
+            shape: Any = {"path": Curve(curve, [Curve.MOVETO, *[Curve.CURVE4] * 3])}
         else:
             shape = {
                 "posA": curve[0], "posB": curve[-1], "connectionstyle": f"arc3,rad={-bend}",
                 "patchA": discs[edge.source], "patchB": discs[edge.target], "shrinkA": 0,
             }  # fmt: skip
+        shape |= {"color": LIGHT_GROUND["axis"] if edge.faint else LIGHT[edge.colour]}
+        shape |= {"gid": f"title {_edge_title(edge)}", "capstyle": "butt"}
         head = _HEAD + _HEAD_GROWTH * edge.width
-        style = {"color": LIGHT_GROUND["axis"] if edge.faint else LIGHT[edge.colour]}
-        style |= {"gid": f"title {_edge_title(edge)}", "capstyle": "butt"}
         # The line ends inside the head, which is drawn separately: it has no dashes.
-        line = {"arrowstyle": "-", "linestyle": _DASHES[edge.dash], "linewidth": edge.width}
-        ax.add_patch(FancyArrowPatch(**shape, **style, **line, shrinkB=0.7 * head))
-        tip = {"arrowstyle": f"-|>,head_length={head},head_width={0.4 * head}", "linewidth": 0}
-        ax.add_patch(FancyArrowPatch(**shape, **style, **tip, shrinkB=0, mutation_scale=1))
+        line: Any = {"arrowstyle": "-", "linestyle": _DASHES[edge.dash], "linewidth": edge.width}
+        ax.add_patch(FancyArrowPatch(**shape, **line, shrinkB=_HEAD_OVERLAP * head))
+        tip: Any = {"arrowstyle": f"-|>,head_length={head},head_width={_HEAD_WIDTH * head}"}
+        ax.add_patch(FancyArrowPatch(**shape, **tip, linewidth=0, shrinkB=0, mutation_scale=1))
     for node in mark.nodes:
         ax.text(node.x, node.y, _literal(node.name), fontsize=_NODE_TEXT, **_CENTRED)
     # A background keeps crossing lines away from the text.

@@ -28,16 +28,7 @@ from bayescontrol.lab.runner import Result
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Chart, Panel
 from bayescontrol.plot.palette import style_sheet
-from bayescontrol.report.tables import (
-    HEADINGS,
-    columns_of,
-    left_out,
-    merged_tables,
-    number_and_verdict,
-    numbers_of,
-    summary,
-    verdict_of,
-)
+from bayescontrol.report import tables
 
 #: The browser may load nothing but the script, the style and the pictures in the page itself.
 _POLICY: Final = (
@@ -77,21 +68,21 @@ class Section:
 def page(section: Section, versions: Mapping[str, str]) -> str:
     """Return the page of one result as HTML, with a link to the index if it has a folder."""
     experiment, score = section.result.experiment, section.result.score
-    paper, ours = ([c for c in score.claims if c.source == source] for source in HEADINGS)
+    paper, ours = ([c for c in score.claims if c.source == source] for source in tables.HEADINGS)
     title = experiment.name + (f", {section.heading}" if section.swept else "")
     back = "../" * len(section.folder.split("/"))
     charts = section.charts, section.charts.values(), count()
     is_of_paper = bool(paper) or any(chart.paper for chart in section.charts.values())
     has_failed = any(claim.verdict == "fails" for claim in ours)
-    checks = _details(summary(ours, _mark)["ours"], _claims(ours), is_open=has_failed)
+    checks = _details(tables.summary(ours, _mark)["ours"], _claims(ours), is_open=has_failed)
     body = (
         f'<nav><a href="{back}index.html">All results</a></nav>' if section.folder else "",
         f"<h1>{escape(title)}</h1>\n<p>{escape(experiment.summary)}</p>",
         f'<p class="fails">{escape(section.warning)}</p>' if section.warning else "",
-        _part(HEADINGS["paper"][0], _claims(paper)),
+        _part(tables.HEADINGS["paper"][0], _claims(paper)),
         _part("Figures", *map(partial(_figure, is_of_paper=is_of_paper), *charts)),
         _part("Tables", *map(_table, score.tables)),
-        _part(HEADINGS["ours"][0], checks, _left_out([section])),
+        _part(tables.HEADINGS["ours"][0], checks, _left_out([section])),
         _part(
             "Settings and provenance",
             _details("Settings", _settings(section)),
@@ -102,7 +93,7 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
 
 
 def _left_out(sections: Sequence[Section]) -> str:
-    return _remark("", left_out(section.result for section in sections))
+    return _remark("", tables.left_out(section.result for section in sections))
 
 
 def _part(heading: str, *content: str) -> str:
@@ -124,7 +115,7 @@ def index(
     (True, True)
     """
     claims = [claim for section in sections for claim in section.result.score.claims]
-    counts = summary(claims, _mark)
+    counts = tables.summary(claims, _mark)
     of_paper = f"Claims of the paper: {counts['paper']}.<br>" if counts["paper"] != "none" else ""
     warnings = {section.heading: section.warning for section in sections if section.warning}
     swept = [section for section in sections if section.swept]
@@ -172,7 +163,7 @@ def _overview(sections: Sequence[Section]) -> str:
     for section in sections:
         claims = section.result.score.claims
         places = "; ".join(dict.fromkeys(claim.place for claim in claims if claim.place))
-        counts = summary(claims, _mark)
+        counts = tables.summary(claims, _mark)
         rows.append(
             f"<tr>{_link_cell(section)}<td>{escape(section.result.experiment.summary)}</td>"
             f'<td class="place">{escape(places)}</td><td data-name="paper">{counts["paper"]}</td>'
@@ -194,7 +185,7 @@ def _not_confirmed(sections: Sequence[Section]) -> str:
     """Return a table of the claims that are not reproduced and the checks that have not passed."""
     rows = [
         f"<tr>{_link_cell(section)}<td>{escape(claim.claim)}{_remark('', claim.explanation)}</td>"
-        f'<td data-name="verdict">{_mark(claim.verdict, verdict_of(claim))}</td></tr>'
+        f'<td data-name="verdict">{_mark(claim.verdict, tables.verdict_of(claim))}</td></tr>'
         for section in sections
         for claim in section.result.score.claims
         if not claim.holds
@@ -221,7 +212,7 @@ def _comparison_table(sections: Sequence[Section]) -> str:
 
 
 def _claim_cell(claim: Claim | None) -> str:
-    text = number_and_verdict(claim)
+    text = tables.number_and_verdict(claim)
     return f'<td class="n">{_mark(claim.verdict, text)}</td>' if claim else "<td></td>"
 
 
@@ -230,7 +221,7 @@ def _claims(claims: Sequence[Claim]) -> str:
     if not claims:
         return ""
     source = claims[0].source
-    names = (HEADINGS[source][1], "exact", "simulated")
+    names = (tables.HEADINGS[source][1], "exact", "simulated")
     places = ("section",) if source == "paper" else ()
     rows = (
         "<tr>"
@@ -241,9 +232,9 @@ def _claims(claims: Sequence[Claim]) -> str:
         + "</td>"
         + "".join(
             f'<td class="n{" long" * (len(text) > _LONG)}" data-name="{name}">{escape(text)}</td>'
-            for name, text in zip(names, numbers_of(claim), strict=True)
+            for name, text in zip(names, tables.numbers_of(claim), strict=True)
         )
-        + f'<td data-name="verdict">{_mark(claim.verdict, verdict_of(claim))}</td></tr>'
+        + f'<td data-name="verdict">{_mark(claim.verdict, tables.verdict_of(claim))}</td></tr>'
         for claim in claims
     )
     is_numeric = (*(False for _ in places), False, True, True, True, False)
@@ -261,18 +252,18 @@ def _paper_part(sections: Sequence[Section]) -> str:
         _picture(section, name, section.charts[name].places[n])
         for section, name, n in sorted(shown, key=lambda figure: figure[2])
     )
-    tables = (table for s in sections for table in s.result.score.tables if table.paper)
-    return _part("Figures and tables of the paper", *pictures, *map(_table, tables))
+    shown_tables = (table for s in sections for table in s.result.score.tables if table.paper)
+    return _part("Figures and tables of the paper", *pictures, *map(_table, shown_tables))
 
 
 def _sweep_part(sections: Sequence[Section]) -> str:
     """Return the tables and small pictures of the figures of all points, side by side."""
-    tables = merged_tables((s.swept, s.result.score) for s in sections)
+    merged = tables.merged_tables((s.swept, s.result.score) for s in sections)
     names = dict.fromkeys(name for s in sections for name in s.charts)
     pictures = (
         _picture(s, name, s.heading) for name in names for s in sections if name in s.charts
     )
-    return _part("Tables and figures", *map(_table, tables), *pictures)
+    return _part("Tables and figures", *map(_table, merged), *pictures)
 
 
 def _picture(section: Section, name: str, caption: str) -> str:
@@ -306,7 +297,7 @@ def _describe_panel(panel: Panel, chart: Chart) -> str:
 
 
 def _table(content: Table) -> str:
-    columns = columns_of(content)
+    columns = tables.columns_of(content)
     cells = ([_cell(text, column.is_numeric) for text in column.cells] for column in columns)
     rows = (f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     note = f'<p class="note">{escape(content.note)}</p>' if content.note else ""
