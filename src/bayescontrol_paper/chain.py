@@ -92,14 +92,9 @@ def simulated(settings: Settings, agent: str, k: int) -> bool:
     return settings.steps >= _RATIO * exact(agent, k).mean
 
 
-def _lengths(settings: Settings, agent: str) -> list[int]:
+def lengths(settings: Settings, agent: str) -> list[int]:
     """Return the lengths k of the chains that are simulated for this agent; k = 1 always is."""
     return [k for k in range(1, settings.k_max + 1) if simulated(settings, agent, k)]
-
-
-def longest_chain(settings: Settings, agent: str) -> int:
-    """Return the largest k that is simulated for this agent."""
-    return max(_lengths(settings, agent))
 
 
 def run(settings: Settings, run: int) -> Columns:
@@ -238,12 +233,13 @@ def growing_distribution(scale: int, schedule: str) -> FloatArray:
 
 def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
     k_max, n = settings.k_max, settings.runs
-    longest, mean = longest_chain(settings, RULE), exact(RULE, k_max).mean
-    planned, held = longest_chain(settings, BAYES_OPTIMAL), longest_chain(settings, "Every(k)")
+    # The longest chains that are simulated for three of the agents.
+    longest, planned, held = (lengths(settings, a)[-1] for a in (RULE, BAYES_OPTIMAL, "Every(k)"))
+    mean = exact(RULE, k_max).mean
     rule, first = exact(RULE, longest), first_reward_time(longest)
     time, reward_time = columns["time"], columns["reward_time"]
     agree = {
-        name: all(_is_close(times[:, k - 1], exact(name, k)) for k in _lengths(settings, name))
+        name: all(_is_close(times[:, k - 1], exact(name, k)) for k in lengths(settings, name))
         for name, times in by_name(AGENTS, time).items()
     }
     yield equality(
@@ -293,12 +289,12 @@ def _claims(settings: Settings, columns: Columns) -> Iterator[Claim]:
         "ours", 0.5, share, 0.5 / math.sqrt(silent.size),
         abs(share - 0.5) <= math.sqrt(_X / (2 * silent.size)), threshold_origin=_SHARE_ORIGIN,
     )  # fmt: skip
-    lengths = _lengths(settings, RULE)
+    simulated_lengths = lengths(settings, RULE)
     yield Claim(
         "first-reward-time",
         f"the rule is first rewarded after 2^k - 1 + k/2 steps on average; here k = {longest}",
         "ours", first.mean, float(reward_time[:, longest - 1].mean()), first.sd / math.sqrt(n),
-        all(_is_close(reward_time[:, k - 1], first_reward_time(k)) for k in lengths),
+        all(_is_close(reward_time[:, k - 1], first_reward_time(k)) for k in simulated_lengths),
         threshold_origin=_MEAN_ORIGIN,
     )  # fmt: skip
     yield from _growing_claims(settings, columns)
@@ -446,7 +442,7 @@ def _time_panel(settings: Settings, columns: Columns) -> Panel:
     for i, name in enumerate(AGENTS):
         means = np.array([exact(name, int(k)).mean for k in all_k])
         lines.append(Series(name, all_k, means, dash=line_dash(i), in_legend=False))
-        ks = np.array(_lengths(settings, name))
+        ks = np.array(lengths(settings, name))
         label, runs = _FORMULAS.get(name, name), columns["time"][:, i, : len(ks)]
         markers.append(Series.of_runs(label, ks, runs, **_points(i, name)))
     return Panel(

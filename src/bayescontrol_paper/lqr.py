@@ -453,10 +453,8 @@ def _regret_panel(results: Results, plant: str) -> Panel:
 
 def _posterior_panel(results: Results, plant: str) -> Panel:
     settings, (row, j, k, x_name, y_name) = results.settings, PAIRS[plant]
-    t, coefficients = (
-        checkpoints(settings),
-        claims.by_name(PAIRS, results.columns["posterior"])[plant],
-    )
+    t = checkpoints(settings)
+    coefficients = claims.by_name(PAIRS, results.columns["posterior"])[plant]
     first = min(max(4, settings.warm_up), settings.steps)
     wanted_times = np.geomspace(first, settings.steps, len(_SHADES))
     angle = np.linspace(0.0, 2 * np.pi, 120, endpoint=False)

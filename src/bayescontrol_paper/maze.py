@@ -32,7 +32,7 @@ runs, and the rule earned more than each opponent in every run.
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -41,6 +41,7 @@ from msgspec import Meta
 from bayescontrol import Record, Stream, interact
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.baselines import RLearning
+from bayescontrol.errors import counted
 from bayescontrol.lab import Claim, Columns, Experiment, mean_and_error
 from bayescontrol.mdp import MDP, GibbsMDP, Maze, Plan, policy_iteration, stationary_distribution
 from bayescontrol.mdp.gibbs import GibbsPrior
@@ -104,23 +105,21 @@ def learner(constant: int) -> str:
     return f"R-learning, C = {constant}"
 
 
-def _rule(settings: Settings, mdp: MDP, start: int, states: int | None) -> Any:
+def _rule(settings: Settings, mdp: MDP, start: int, *, states: int | None) -> Any:
     prior = GibbsPrior(settings.mu0, settings.lambda0, settings.precision)
     return GibbsMDP(len(mdp.actions), start, prior, states=states).agent()
 
 
-def _learner(s: Settings, mdp: MDP, start: int, constant: int) -> Any:
-    return RLearning.on(mdp, C=constant, start=start, alpha=s.alpha, beta=s.beta)
+def _r_learning(constant: int, settings: Settings, mdp: MDP, start: int) -> Any:
+    rates = {"alpha": settings.alpha, "beta": settings.beta}
+    return RLearning.on(mdp, C=constant, start=start, **rates)
 
 
 #: The constructor of each agent, in the order of the columns.
 AGENTS: Final[Mapping[str, Callable[[Settings, MDP, int], Any]]] = {
-    RULES[0]: lambda s, mdp, start: _rule(s, mdp, start, len(mdp.states)),
-    RULES[1]: lambda s, mdp, start: _rule(s, mdp, start, None),
-    **{
-        learner(C): lambda s, mdp, start, C=C: _learner(s, mdp, start, C)  # type: ignore[misc]
-        for C in CONSTANTS
-    },
+    RULES[0]: lambda settings, mdp, start: _rule(settings, mdp, start, states=len(mdp.states)),
+    RULES[1]: partial(_rule, states=None),
+    **{learner(C): partial(_r_learning, C) for C in CONSTANTS},
 }
 
 
@@ -444,7 +443,7 @@ def _learning(settings: Settings, columns: Columns) -> Figure:
     recovered.
     """
     results, runs = Results(settings, columns), settings.runs
-    note = f"{runs} run{'s' * (runs > 1)} on {settings.layout}; bands: ± 2 standard errors"
+    note = f"{counted(runs, 'run')} on {settings.layout}; bands: ± 2 standard errors"
     panels = [_window_panel(results), _cumulative_panel(results)]
     return Figure(panels, note, {11: "panel f"}, more=_PRIORS)
 

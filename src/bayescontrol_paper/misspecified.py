@@ -44,6 +44,7 @@ from msgspec import Meta
 from bayescontrol._arrays import FloatArray
 from bayescontrol.alarms import Alarm, Guarded, KrichevskyTrofimov, alarm_evidence
 from bayescontrol.convergence.core import World, mean_rates
+from bayescontrol.errors import counted
 from bayescontrol.finite.tabular import Labels, TabularModes
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns, Experiment, wilson
@@ -132,7 +133,6 @@ FEWEST: Final = 100
 PATHS: Final = 6
 PLOTTED_WORLDS: Final = (WORLDS[0], OUTSIDE[1], OUTSIDE[-1])
 _POINTS: Final = 120
-_LOG10_2: Final = 0.3010299956639812
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def run(settings: Settings, i: int) -> Columns:
         blind_record = interact(blind_agent, worlds.environment(k), settings.steps, **seeds)
         if is_plotted:
             bits = blind_record["bits"][checkpoints(settings) - 1]
-            path[PLOTTED_WORLDS.index(world)] = bits * _LOG10_2
+            path[PLOTTED_WORLDS.index(world)] = bits * math.log10(2.0)
         guarded[k], blind[k] = (REWARD[r.observations].mean() for r in (record, blind_record))
     return {"step": step, "guarded": guarded, "blind": blind, "path": path}
 
@@ -354,10 +354,9 @@ def _evidence(settings: Settings, columns: Columns) -> Figure:
     falls; outside it rises (worn 0.5: half of the misses of lever 0 have become losses; streaks:
     losses come in streaks). Here the agent ignores the alarm.
     """
-    shown = min(PATHS, settings.runs)
     panels = [_paths(settings, columns, k) for k in range(len(PLOTTED_WORLDS))]
-    note = f"{shown} run{'s' * (shown > 1)} of each world; δ = {settings.delta:g}"
-    return Figure(panels, note)
+    shown = counted(min(PATHS, settings.runs), "run")
+    return Figure(panels, f"{shown} of each world; δ = {settings.delta:g}")
 
 
 def _alarms(settings: Settings, columns: Columns) -> Figure:
@@ -377,11 +376,8 @@ def _alarms(settings: Settings, columns: Columns) -> Figure:
         _delay(settings, columns),
         _earned(columns),
     ]
-    note = (
-        f"{settings.runs} run{'s' * (settings.runs > 1)}; bands of (a) and (b): Wilson's at two "
-        "standard errors"
-    )
-    return Figure(panels, note)
+    runs = counted(settings.runs, "run")
+    return Figure(panels, f"{runs}; bands of (a) and (b): Wilson's at two standard errors")
 
 
 def _paths(settings: Settings, columns: Columns, k: int) -> Panel:

@@ -29,7 +29,7 @@ The weight of the true mode grows on average, so a threshold is also valid for l
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final
@@ -57,12 +57,6 @@ CORE: Final = "core diagram"
 BIASES: Final = "bias grid"
 #: The true mode of each class.
 CLASSES: Final = {FIVE: TRUE, CORE: 0, BIASES: 7}
-#: A description of each class.
-ABOUT: Final = {
-    FIVE: "three levers in two rooms (experiment divergence)",
-    CORE: "only P1 enters region B, where H1 and H2 differ (experiment core)",
-    BIASES: "two arms win with .2, .5 or .8 each; a mode pulls its better arm",
-}
 
 
 @dataclass(frozen=True)
@@ -77,9 +71,10 @@ class Settings(claims.Size):
 @cache
 def class_of(name: str) -> TabularModes:
     """Return the modes of the class of that name."""
-    if name == FIVE:
-        return five_modes()
-    return core_diagram() if name == CORE else bias_grid()
+    makers: dict[str, Callable[[], TabularModes]] = {
+        FIVE: five_modes, CORE: core_diagram, BIASES: bias_grid,
+    }  # fmt: skip
+    return makers[name]()
 
 
 def times(settings: Settings, name: str) -> IntArray:
@@ -143,8 +138,13 @@ def _class_table(settings: Settings, columns: Columns) -> claims.Rows:
 
     The core of m*: the modes that its policy cannot tell from it.
     """
-    about = {name: (class_of(name), true, ABOUT[name]) for name, true in CLASSES.items()}
-    return claims.class_rows("class | modes | true mode m* | what it is", about)
+    about = {
+        FIVE: "three levers in two rooms (experiment divergence)",
+        CORE: "only P1 enters region B, where H1 and H2 differ (experiment core)",
+        BIASES: "two arms win with .2, .5 or .8 each; a mode pulls its better arm",
+    }
+    classes = {name: (class_of(name), CLASSES[name], text) for name, text in about.items()}
+    return claims.class_rows("class | modes | true mode m* | what it is", classes)
 
 
 def others(name: str, inside: bool) -> list[int]:

@@ -28,6 +28,11 @@ def coin(study: Path) -> Experiment[Any]:
 
 
 @pytest.fixture
+def paced(study: Path) -> Experiment[Any]:
+    return find(f"{study.with_name('paced_study.py')}:paced")
+
+
+@pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Install a package with entry points, as pip would leave it, for one test."""
     monkeypatch.syspath_prepend(STUDY.parent)

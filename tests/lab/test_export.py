@@ -1,7 +1,6 @@
 """Records and results are exported to xarray and pandas bit for bit."""
 
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -217,10 +216,3 @@ def test_the_lines_of_the_tutorial_for_polars_and_arviz_work() -> None:
     chains = to_xarray([played(run) for run in range(4)]).rename(run="chain", step="draw")
     data = arviz.convert_to_inference_data(chains[["posterior"]])
     assert data.posterior.posterior.dims == ("chain", "draw", "mode")
-
-
-def test_importing_the_lab_loads_none_of_the_libraries() -> None:
-    look = "import sys, bayescontrol.lab.export, bayescontrol.statistics; print(*sys.modules)"
-    out = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
-    loaded = set(out.stdout.split())
-    assert not loaded & {"xarray", "pandas", "scipy", "numba", "matplotlib"}

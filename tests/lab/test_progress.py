@@ -11,7 +11,7 @@ from bayescontrol.lab.progress import Lines, live
 def printed(times: Iterable[float], done: Iterable[int], total: int) -> list[str]:
     """Return the lines about `total` runs, of which so many were done at these times."""
     out = io.StringIO()
-    lines = Lines("coin", Console(file=out), clock=iter(times).__next__)
+    lines = Lines("coin", out, clock=iter(times).__next__)
     for count in done:
         lines.advance(count, total)
     return out.getvalue().splitlines()

@@ -3,13 +3,11 @@
 import json
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bayescontrol.lab.discovery import find
 from bayescontrol.lab.experiment import Experiment
 from bayescontrol.lab.settings import (
     InvalidSettings,
@@ -35,20 +33,20 @@ def test_values_are_converted_to_the_type_of_their_field(coin: Experiment[Any]) 
         coin.settings, {"seed": "7", "bias": "0.25", "side": "tails", "marks": "1, 2,9"}
     )
     assert settings == coin.settings(seed=7, bias=0.25, side="tails", marks=(1, 2, 9))
+    assert parse(coin.settings, {}) == coin.settings()
 
 
-@pytest.mark.parametrize("text", ["[3]", "3"])
-def test_several_values_can_be_json_or_separated_by_commas(
-    coin: Experiment[Any], text: str
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("marks", "[3]", (3,)), ("marks", "3", (3,)),
+        ("bias", ".5", 0.5), ("bias", "1e-2", 0.01), ("bias", "1", 1.0),
+    ],
+)  # fmt: skip
+def test_lists_and_numbers_can_be_written_in_common_notations(
+    coin: Experiment[Any], name: str, text: str, value: Any
 ) -> None:
-    assert parse(coin.settings, {"marks": text}).marks == (3,)
-
-
-@pytest.mark.parametrize(("text", "value"), [(".5", 0.5), ("1e-2", 0.01), ("1", 1.0)])
-def test_numbers_can_be_written_in_common_notations(
-    coin: Experiment[Any], text: str, value: float
-) -> None:
-    assert parse(coin.settings, {"bias": text}).bias == value
+    assert getattr(parse(coin.settings, {name: text}), name) == value
 
 
 def test_stored_settings_round_trip(coin: Experiment[Any]) -> None:
@@ -82,10 +80,6 @@ def test_settings_that_cannot_be_stored_are_refused() -> None:
         key("maze", {"table": np.zeros(3)})
 
 
-def test_without_values_the_defaults_apply(coin: Experiment[Any]) -> None:
-    assert parse(coin.settings, {}) == coin.settings()
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -116,11 +110,6 @@ def test_a_field_is_described_by_its_type_bounds_default_and_meaning(
     assert fields["side"].type == "heads | tails"
     assert fields["marks"].type == "tuple[int, ...]"
     assert fields["marks"].default == (1, 5)
-
-
-@pytest.fixture
-def paced(study: Path) -> Experiment[Any]:
-    return find(f"{study.with_name('paced_study.py')}:paced")
 
 
 def test_the_last_setting_varies_fastest_and_values_are_typed(paced: Experiment[Any]) -> None:

@@ -26,11 +26,6 @@ from bayescontrol.lab.store import OtherResults, ResultStore, Study, read
 MADE = Provenance({"bayescontrol": "0"}, {"cores": "elsewhere"})
 
 
-@pytest.fixture
-def paced(study: Path) -> Experiment[Any]:
-    return find(f"{study.with_name('paced_study.py')}:paced")
-
-
 class Counted:
     """An experiment that records which runs were run."""
 
@@ -124,25 +119,22 @@ def flip(path: Path) -> None:
     path.write_bytes(whole)
 
 
-def tear(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-40])
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def swap(path: Path) -> None:
-    np.savez(path, walk=np.zeros((3, 20)))
-
-
-@pytest.mark.parametrize("damage", [flip, tear, empty, swap])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flip,
+        lambda path: path.write_bytes(path.read_bytes()[:-40]),
+        lambda path: path.write_bytes(b""),
+        lambda path: np.savez(path, walk=np.zeros((3, 20))),
+    ],
+    ids=["flipped", "torn", "empty", "swapped"],
+)
 @pytest.mark.parametrize("damaged_file", ["pending/runs-00000003-00000005.npz", "columns.npz"])
 def test_a_damaged_file_is_reported_and_its_runs_are_repeated(
     paced: Experiment[Any],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
-    damage: Callable[[Path], None],
+    damage: Callable[[Path], object],
     damaged_file: str,
 ) -> None:
     settings, counted = paced.settings(runs=9), Counted(paced)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.paper import cases
 
 from bayescontrol.bandits import BernoulliBandit
 from bayescontrol.baselines import gittins_bounds
@@ -19,11 +18,6 @@ FEW = paper.Settings(seed=1, runs=100)
 #: Another benchmark, for which the paper and the reference runs have no results.
 OTHER = paper.Settings(seed=5, runs=2, steps=30, levers=3, lookahead=30, window=10)
 PLACE = {name: i for i, name in enumerate(paper.AGENTS)}
-
-
-@pytest.fixture(scope="module")
-def columns() -> Columns:
-    return cases.columns("bandit")
 
 
 def claims(settings: paper.Settings, columns: Columns) -> dict[str, Claim]:

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.paper import cases
 
 from bayescontrol import Stream
 from bayescontrol.lab import Claim, Columns
@@ -15,11 +14,6 @@ SMALL = paper.Settings(runs=2, steps=20, unit_steps=300, unit_runs=1, times=2)
 NAMES = [
     "most-probable-cost", "drawn-cost", "noisy-identified", "plant-units", "predicted-times",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def columns() -> Columns:
-    return cases.columns("bank")
 
 
 def made_up(runs: int = 40, seed: int = 0) -> dict[str, Any]:
@@ -33,11 +27,8 @@ def made_up(runs: int = 40, seed: int = 0) -> dict[str, Any]:
 
 
 def claims(columns: Columns) -> dict[str, Claim]:
-    runs = len(columns["cost"])
-    return {
-        claim.name: claim
-        for claim in paper.experiment.score(paper.Settings(runs=runs), columns).claims
-    }
+    settings = paper.Settings(runs=len(columns["cost"]))
+    return {claim.name: claim for claim in paper.experiment.score(settings, columns).claims}
 
 
 def test_every_claim_can_hold_and_none_is_attributed_to_the_paper() -> None:

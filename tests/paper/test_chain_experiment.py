@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.paper import cases
 
 from bayescontrol import interact
 from bayescontrol.finite.chain import chain
@@ -14,11 +13,6 @@ from bayescontrol_paper import chain as paper
 
 #: Small and quick. Our claims fail by chance with probability below 1e-5, for any seed.
 SMALL = paper.Settings(seed=1, runs=40, steps=3000, k_max=7, scale=3, growing_steps=60)
-
-
-@pytest.fixture(scope="module")
-def columns() -> Columns:
-    return cases.columns("chain")
 
 
 def claims(settings: paper.Settings, columns: Columns) -> dict[str, Claim]:
@@ -67,7 +61,7 @@ def test_claims_are_made_about_the_growing_chain_of_the_paper(
 
 def test_a_limit_on_the_steps_leaves_out_chains_that_would_exceed_it() -> None:
     tight = paper.Settings(runs=2, steps=32, k_max=3, scale=2, growing_steps=3)
-    assert [paper.longest_chain(tight, name) for name in paper.AGENTS] == [1] * len(paper.AGENTS)
+    assert [max(paper.lengths(tight, name)) for name in paper.AGENTS] == [1] * len(paper.AGENTS)
     result = conduct(paper.experiment, tight)
     assert np.isnan(result.columns["time"][:, :, 1:]).all()
     assert all(claim.holds or claim.source == "paper" for claim in result.score.claims)
@@ -94,5 +88,5 @@ def test_the_exact_numbers_in_the_discussion_are_correct() -> None:
 
 def test_quick_and_full_settings_differ_only_in_size() -> None:
     assert paper.experiment.quick.k_max == paper.experiment.full.k_max == 12
-    assert paper.longest_chain(paper.experiment.quick, paper.RULE) == 10
-    assert paper.longest_chain(paper.experiment.full, paper.RULE) == 12
+    assert max(paper.lengths(paper.experiment.quick, paper.RULE)) == 10
+    assert max(paper.lengths(paper.experiment.full, paper.RULE)) == 12

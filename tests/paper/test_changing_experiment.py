@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.paper import cases
 
 from bayescontrol import ControlRule
 from bayescontrol.lab import Claim, Columns, run_replicas
-from bayescontrol.plot import figures as printed
-from bayescontrol_paper import changing
 from bayescontrol_paper import changing as paper
 from bayescontrol_paper._claims import ratio_and_error
 
@@ -23,11 +20,6 @@ NAMES = [
     "fast-changes", "slow-changes", "no-change-price", "collapse", "linear-jumps", "hazard-learned",
     "motor",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def columns() -> Columns:
-    return cases.columns("changing")
 
 
 def made_up(runs: int = 40, seed: int = 0) -> dict[str, Any]:
@@ -54,11 +46,8 @@ def made_up(runs: int = 40, seed: int = 0) -> dict[str, Any]:
 
 
 def claims(columns: Columns) -> dict[str, Claim]:
-    runs = len(columns["regret"])
-    return {
-        claim.name: claim
-        for claim in paper.experiment.score(paper.Settings(runs=runs), columns).claims
-    }
+    settings = paper.Settings(runs=len(columns["regret"]))
+    return {claim.name: claim for claim in paper.experiment.score(settings, columns).claims}
 
 
 def place(world: str, agent: str) -> tuple[int, int]:
@@ -133,10 +122,8 @@ def test_runs_without_linear_worlds_are_left_out() -> None:
 def test_other_lengths_make_no_claims_but_tables(columns: Columns) -> None:
     result = paper.experiment.score(SMALL, columns)
     assert result.claims == ()
-    assert [len(table.rows) for table in result.tables] == [
-        len(paper.AGENTS),
-        len(paper.LINEAR_AGENTS),
-    ]
+    rows = [len(table.rows) for table in result.tables]
+    assert rows == [len(paper.AGENTS), len(paper.LINEAR_AGENTS)]
 
 
 def test_a_replica_is_reproducible_and_does_not_depend_on_the_other_agents() -> None:
@@ -197,15 +184,8 @@ def test_a_plant_out_of_control_has_the_largest_cost(monkeypatch: pytest.MonkeyP
 
         def observe(self, a: Any, o: Any) -> None: ...
 
-    monkeypatch.setattr(changing, "linear_agent", lambda *_: Pushing())
+    monkeypatch.setattr(paper, "linear_agent", lambda *_: Pushing())
     assert paper.play_plant(SMALL, 0, paper.RULE, 1.0) == paper.LARGEST_COST
-
-
-def test_the_figures_can_be_printed(columns: Columns) -> None:
-    charts = paper.experiment.figures(SMALL, columns)
-    assert set(charts) == {"regret", "linear"}
-    for chart in charts.values():
-        assert printed.png(chart).startswith(b"\x89PNG")
 
 
 def test_the_rule_follows_a_collapse_and_the_static_rule_does_not() -> None:

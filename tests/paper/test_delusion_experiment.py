@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.paper import cases
 
 from bayescontrol.lab import Columns, conduct
 from bayescontrol.systems import AgentSystem, Coupled
@@ -14,11 +13,6 @@ from bayescontrol_paper import delusion as paper
 
 SMALL = paper.Settings(runs=250, steps=20)
 NAMES = ["prior-preserved", "match-rate", "ville", "intervention-law"]
-
-
-@pytest.fixture(scope="module")
-def columns() -> Columns:
-    return cases.columns("delusion")
 
 
 @pytest.mark.parametrize("identity", paper.IDENTITIES, ids=lambda identity: identity.name)

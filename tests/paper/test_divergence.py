@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.paper import cases
 
 from bayescontrol import kernels
 from bayescontrol._arrays import FloatArray, IntArray
@@ -16,11 +15,6 @@ from bayescontrol_paper import divergence as paper
 from bayescontrol_paper._five_modes import MODES, TRUE, five_modes, under_policy
 
 SMALL = paper.Settings(runs=300, steps=400)
-
-
-@pytest.fixture(scope="module")
-def columns() -> Columns:
-    return cases.columns("divergence")
 
 
 def claims(columns: Columns) -> dict[str, Any]:

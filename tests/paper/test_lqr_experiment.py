@@ -4,22 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.paper import cases
 
 from bayescontrol.interaction import interact
 from bayescontrol.lab import Claim, Columns
 from bayescontrol.lqr import PLANTS, LinearPlant
-from bayescontrol.plot import figures as printed
 from bayescontrol_paper import lqr as paper
 
 #: Small and quick.
 SMALL = paper.Settings(seed=0, runs=4, steps=512)
 PLACE = {name: i for i, name in enumerate(paper.AGENTS)}
-
-
-@pytest.fixture(scope="module")
-def columns() -> Columns:
-    return cases.columns("lqr")
 
 
 def claims(columns: Columns) -> dict[str, Claim]:
@@ -30,38 +23,26 @@ def planted(columns: Columns, **changed: Any) -> Columns:
     return {**columns, **changed}
 
 
-def test_every_claim_holds_and_none_is_attributed_to_the_paper(columns: Columns) -> None:
-    found = claims(columns)
-    assert list(found) == [
-        "posterior-is-regression", "near-optimal-gain", "near-optimal-gain-lazy", "sqrt-regret",
-    ]  # fmt: skip
-    few = [claim.verdict for claim in found.values() if claim.name.startswith("near-optimal")]
-    assert set(few) <= {"holds", "undecided"}
-    assert found["posterior-is-regression"].holds
-    assert found["sqrt-regret"].holds
-    assert {claim.source for claim in found.values()} == {"ours"}
-
-
-@pytest.mark.parametrize(("costly", "verdict"), [(0, "holds"), (6, "undecided"), (7, "fails")])
-def test_costly_gains_in_too_many_runs_fail(columns: Columns, costly: int, verdict: str) -> None:
+@pytest.mark.parametrize(
+    ("runs", "costly", "verdict", "origin"),
+    [
+        (8, 0, "holds", "at least 2 of 8"),
+        (8, 6, "undecided", "at least 2 of 8"),
+        (8, 7, "fails", "at least 2 of 8"),
+        (1, 1, "fails", "at least 1 of 1 (false alarms: more than 1 in 100)"),
+    ],
+)
+def test_costly_gains_in_too_many_runs_fail(
+    columns: Columns, runs: int, costly: int, verdict: str, origin: str
+) -> None:
     """Two of eight runs must be within the bound, since 30 of 40 were in the pilot."""
-    many = {name: np.repeat(column[:1], 8, axis=0) for name, column in columns.items()}
+    many = {name: np.repeat(column[:1], runs, axis=0) for name, column in columns.items()}
     best = paper.system(paper.STABLE[0]).best_cost
     many["cost"][:, list(PLANTS).index(paper.STABLE[0]), PLACE[paper.RULE]] = best
     many["cost"][:costly, list(PLANTS).index(paper.STABLE[0]), PLACE[paper.RULE]] = 2.0 * best
     found = claims(many)["near-optimal-gain"]
     assert found.verdict == verdict
-    assert "at least 2 of 8" in found.threshold_origin
-
-
-def test_one_run_with_a_costly_gain_fails(columns: Columns) -> None:
-    one = {name: column[:1].copy() for name, column in columns.items()}
-    one["cost"][:, list(PLANTS).index(paper.STABLE[0]), PLACE[paper.RULE]] = (
-        2.0 * paper.system(paper.STABLE[0]).best_cost
-    )
-    found = claims(one)["near-optimal-gain"]
-    assert found.verdict == "fails"
-    assert "at least 1 of 1 (false alarms: more than 1 in 100)" in found.threshold_origin
+    assert origin in found.threshold_origin
 
 
 def test_regret_that_grows_in_proportion_to_time_fails(columns: Columns) -> None:
@@ -97,10 +78,8 @@ def test_diverging_runs_have_infinite_cost(columns: Columns) -> None:
     assert paper.experiment.figures(SMALL, changed)
 
 
-def test_a_replica_is_reproducible_and_checkpoints_include_all_octaves() -> None:
+def test_checkpoints_include_all_octaves() -> None:
     tiny = paper.Settings(steps=64)
-    one, two = paper.run(tiny, 3), paper.run(tiny, 3)
-    assert all(np.array_equal(one[name], two[name]) for name in one)
     at = paper.checkpoints(tiny)
     assert at[paper.octaves(tiny)].tolist() == [2, 4, 8, 16, 32, 64]
     assert (np.diff(at) > 0).all()
@@ -111,13 +90,6 @@ def test_costs_are_never_below_the_optimum(columns: Columns) -> None:
         for agent in paper.AGENTS:
             assert paper.Results(SMALL, columns).excess(plant, agent).min() > -1e-9
             assert paper.system(plant).best_cost > 0
-
-
-def test_there_are_three_figures_and_the_posterior_can_be_printed(columns: Columns) -> None:
-    charts = paper.experiment.figures(SMALL, columns)
-    assert set(charts) == {"gains", "regret", "posterior"}
-    assert all(len(charts[name].panels) == len(PLANTS) for name in ("gains", "regret"))
-    assert printed.png(charts["posterior"]).startswith(b"\x89PNG")
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.paper import cases
 
 from bayescontrol import interact
 from bayescontrol.alarms import alarm_evidence
@@ -15,11 +14,6 @@ NAMES = [
     "false-alarms", "false-alarm-cost", "power", "delay-bound", "delay-order", "fallback-gain",
     "streaks-found",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def columns() -> Columns:
-    return cases.columns("misspecified")
 
 
 def test_the_columns_agree_with_records_of_interact(columns: Columns) -> None:

@@ -9,7 +9,7 @@ from bayescontrol.interaction import interact
 from bayescontrol.lab import conduct
 from bayescontrol.lab.runner import Result
 from bayescontrol_paper import _diagrams as diagrams
-from bayescontrol_paper._claims import clearly_positive, compare_means, format_mean, measured
+from bayescontrol_paper._claims import clearly_positive, compare_means, format_mean
 from bayescontrol_paper.policy_diagram import (
     FEWEST,
     POLICIES,
@@ -116,10 +116,6 @@ def test_a_mean_is_significant_from_two_standard_errors_on() -> None:
 )
 def test_an_exact_value_is_shown_without_an_error(runs: list[float], words: str) -> None:
     assert format_mean(np.array(runs)) == words
-
-
-def test_rounding_errors_are_not_shown_as_a_standard_error() -> None:
-    assert measured(np.array([0.1 + 0.2, 0.3] * 50)) == (0.3, None)
 
 
 def test_the_drawing_encloses_the_exact_states(result: Result) -> None:

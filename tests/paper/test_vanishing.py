@@ -1,7 +1,6 @@
 """The experiment `vanishing`: its claims hold, and detect weights of other modes."""
 
 import pytest
-from tests.paper import cases
 
 from bayescontrol.convergence import Outcome
 from bayescontrol.lab import Columns
@@ -9,11 +8,6 @@ from bayescontrol_paper import vanishing as paper
 
 #: The fewest runs for which claims are made; every planted error must still be detected.
 SMALL = paper.Settings(runs=paper.FEWEST, steps=300, long_steps=2000)
-
-
-@pytest.fixture(scope="module")
-def columns() -> Columns:
-    return cases.columns("vanishing")
 
 
 def test_modes_inside_the_core_and_modes_that_act_differently_are_listed() -> None:

@@ -1,7 +1,5 @@
 """Charts: invalid or unreadable content is refused, and visible values are computed."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -147,15 +145,6 @@ def test_an_axis_ends_where_its_limits_or_the_data_end() -> None:
     assert Panel("", "x", "y", [], regions=[FLAT]).extent("y") == (-1.0, 2.0)
     nowhere = Series("nowhere", X, X * np.nan)
     assert panel(nowhere).extent("y") == (1.0, 1.0)
-
-
-def test_describing_a_chart_loads_no_plotting_library() -> None:
-    code = (
-        "import sys, bayescontrol.plot.chart\n"
-        "print(sorted({'matplotlib', 'rich', 'numba'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 def test_series_without_a_colour_get_different_ones_and_keep_them_in_all_panels() -> None:

@@ -18,15 +18,6 @@ def test_a_power_below_one_lifts_small_values() -> None:
     np.testing.assert_allclose(heat.shade(heat.values), [[0.1, 1.0]])
 
 
-def test_borders_surround_every_cell_but_not_walls() -> None:
-    heat = Heat("share", np.array([[0.0, np.nan], [0.0, 0.0]]), 1.0)
-    x, y = (points.reshape(-1, 6) for points in heat.outline())
-    assert len(x) == 3
-    corners = {(a, b) for a, b in zip(x[0, :5], y[0, :5], strict=True)}
-    assert corners == {(0, 0), (1, 0), (1, -1), (0, -1)}
-    assert np.isnan(x[:, 5]).all()
-
-
 @pytest.mark.parametrize("high", [0.013, 0.2, 0.25, 1.0, 7.0])
 @pytest.mark.parametrize("power", [0.5, 1.0])
 def test_the_colour_scale_has_ticks_at_both_ends_and_between(high: float, power: float) -> None:

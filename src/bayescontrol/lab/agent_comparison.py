@@ -10,6 +10,7 @@ needed to tell two agents apart at the 5 % level.
 
 import copy
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -151,10 +152,7 @@ def least_runs(pairs: int) -> int:
     >>> least_runs(1), least_runs(3)
     (6, 7)
     """
-    runs = 1
-    while pairs * 2 / 2**runs > _ALPHA:
-        runs += 1
-    return runs
+    return math.ceil(math.log2(2 * pairs / _ALPHA))
 
 
 def compare(
@@ -204,7 +202,7 @@ def compare(
     workers = None if workers is None else as_integer("workers", workers, 1)
     if not isinstance(agents, Mapping):
         raise TypeError(f"agents={agents!r}: expected a dictionary {{'name': function, ...}}")
-    least = least_runs(len(agents) * (len(agents) - 1) // 2)
+    least = least_runs(math.comb(len(agents), 2)) if len(agents) > 1 else 1
     if len(agents) > 1 and runs < least:
         raise ValueError(
             f"runs={runs}: at least {least} runs are needed to tell {len(agents)} agents apart. "

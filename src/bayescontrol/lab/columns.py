@@ -220,16 +220,13 @@ def require_same(name: str, first: tuple[int, Layout], second: tuple[int, Layout
     >>> number, text = np.dtype(float), np.dtype("U3")
     >>> require_same("coin", (0, {"y": (number, ())}), (1, {"y": (text, ())}))
     Traceback (most recent call last):
-    bayescontrol.lab.experiment.ExperimentFailed: coin: run 1 has columns {'y': '<U3 ()'}, run 0 ...
+    bayescontrol.lab.experiment.ExperimentFailed: coin: run 1 has columns {'y': ('text', ())}, ...
     """
-    if comparable(first[1]) != comparable(second[1]):
-        layout_1, layout_2 = (
-            {name: f"{dtype} {shape}" for name, (dtype, shape) in layout.items()}
-            for _, layout in (first, second)
-        )
+    (run, layout), (other_run, other_layout) = ((i, comparable(x)) for i, x in (first, second))
+    if layout != other_layout:
         raise ExperimentFailed(
-            f"{name}: run {second[0]} has columns {layout_2}, run {first[0]} has {layout_1}; "
-            "every run must return the same names, shapes and types"
+            f"{name}: run {other_run} has columns {other_layout}, run {run} has {layout}; every "
+            "run must return the same names, types and shapes"
         )
 
 

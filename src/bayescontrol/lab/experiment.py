@@ -12,7 +12,6 @@ run can change are `exact`.
 """
 
 import dataclasses
-import math
 import re
 import sys
 from collections import Counter
@@ -96,34 +95,29 @@ class Claim:
     undecided: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.source not in get_args(ClaimSource):
-            raise InvalidClaim(
-                f"claim {self.name!r}: source is {self.source!r}; it must be 'paper' or 'ours'"
-            )
-        if self.source == "paper" and not self.place.strip():
-            raise InvalidClaim(
-                f"claim {self.name!r} of the paper needs place=...: the section or figure of the "
-                "paper; or pass source='ours'"
-            )
-        needs_reason = self.undecided or (self.source == "paper" and not self.holds)
-        if needs_reason and not self.reason.strip():
-            state = "is undecided" if self.undecided else "of the paper does not hold"
-            raise InvalidClaim(
-                f"claim {self.name!r} {state} and gives no reason: pass reason=... to explain why "
-                "it is refuted, not comparable or undecided"
-            )
-        if self.source == "ours" and self.holds is None and not self.undecided:
-            raise InvalidClaim(
-                f"claim {self.name!r} of ours must hold or fail: only a claim of the paper can be "
-                "not comparable (holds=None); if there are too few runs, pass undecided=True"
-            )
-        if self.undecided and self.exact:
-            raise InvalidClaim(f"claim {self.name!r} is exact: no number of runs can decide it")
-        if self.error is not None and not math.isnan(self.error) and self.error < 0:
-            raise InvalidClaim(
-                f"claim {self.name!r}: the error is {self.error}; it must be at least 0, "
-                "or None where the value is exact"
-            )
+        is_of_paper = self.source == "paper"
+        needs_reason = self.undecided or (is_of_paper and not self.holds)
+        state = "is undecided" if self.undecided else "of the paper does not hold"
+        checks = (
+            (self.source in get_args(ClaimSource),
+             f"has source={self.source!r}; it must be 'paper' or 'ours'"),
+            (not is_of_paper or self.place.strip(),
+             "of the paper needs place=...: the section or figure of the paper; or pass "
+             "source='ours'"),
+            (not needs_reason or self.reason.strip(),
+             f"{state} and gives no reason: pass reason=... to explain why it is refuted, not "
+             "comparable or undecided"),
+            (is_of_paper or self.holds is not None or self.undecided,
+             "of ours must hold or fail: only a claim of the paper can be not comparable "
+             "(holds=None); if there are too few runs, pass undecided=True"),
+            (not (self.undecided and self.exact),
+             "is exact: no number of runs can decide it"),
+            (self.error is None or not self.error < 0,
+             f"has error={self.error}; it must be at least 0, or None where the value is exact"),
+        )  # fmt: skip
+        for is_valid, problem in checks:
+            if not is_valid:
+                raise InvalidClaim(f"claim {self.name!r} {problem}")
         for name in ("expected", "ours"):
             value = getattr(self, name)
             if isinstance(value, np.generic):

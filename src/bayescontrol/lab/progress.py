@@ -9,17 +9,14 @@ A terminal shows a bar; elsewhere plain lines are written, one every few seconds
 log stays short. Standard output is not used.
 """
 
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-_BAR_INTERVAL: Final = 0.05  # seconds between two updates of a bar
 
 
 class Progress(Protocol):
@@ -55,11 +52,11 @@ def live(label: str, console: "Console | None" = None) -> Iterator[Progress]:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
     except ModuleNotFoundError:
-        yield Lines(label, _PlainConsole())
+        yield Lines(label, sys.stderr)
         return
     screen = console or Console(stderr=True)
     if not screen.is_interactive:
-        yield Lines(label, screen)
+        yield Lines(label, screen.file)
         return
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -73,20 +70,11 @@ def live(label: str, console: "Console | None" = None) -> Iterator[Progress]:
         yield _Bar(bars, bars.add_task(label, total=None, rate=""))
 
 
-class _PlainConsole:
-    """Write to standard error without the rich library."""
-
-    def out(self, text: str, *, highlight: bool = False) -> None:
-        print(text, file=sys.stderr)  # noqa: T201
-
-
 class Lines:
     """Write plain lines with done, rate and time left, at most one every `every` seconds.
 
     >>> import sys
-    >>> from rich.console import Console
-    >>> clock = iter((0, 4, 8, 12)).__next__
-    >>> lines = Lines("chain", Console(file=sys.stdout, width=80), clock=clock)
+    >>> lines = Lines("chain", sys.stdout, clock=iter((0, 4, 8, 12)).__next__)
     >>> for done in (0, 10, 20, 40):
     ...     lines.advance(done, 40)
     chain: 40 runs to do
@@ -98,11 +86,11 @@ class Lines:
     def __init__(
         self,
         label: str,
-        console: "Console | _PlainConsole",
+        file: IO[str],
         every: float = 3.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._label, self._console, self._every, self._clock = label, console, every, clock
+        self._label, self._file, self._every, self._clock = label, file, every, clock
         self._started = self._written = 0.0
         self._first_group: tuple[int, float] | None = None
 
@@ -130,20 +118,16 @@ class Lines:
         self._write(f"{done}/{total} runs{suffix}")
 
     def _write(self, text: str) -> None:
-        self._console.out(f"{self._label}: {text}", highlight=False)
+        print(f"{self._label}: {text}", file=self._file, flush=True)
 
 
 class _Bar:
     """Show progress as a bar of the rich library."""
 
     def __init__(self, bars: Any, task: Any) -> None:
-        self._bars, self._task, self._updated = bars, task, -math.inf
+        self._bars, self._task = bars, task
 
     def advance(self, done: int, total: int, /) -> None:
-        now = time.monotonic()
-        if done < total and now - self._updated < _BAR_INTERVAL:
-            return
-        self._updated = now
         self._bars.update(self._task, completed=done, total=total)
         task = self._bars.tasks[self._task]
         speed = task.finished_speed or task.speed

@@ -126,22 +126,24 @@ def run_replicas(
         raise InvalidSettings(f"workers={workers}: there must be at least one worker")
     job = Job(experiment.name, experiment.run, settings)
     sink = _Memory(experiment.name) if store is None else store
-    queue, sizer, done = RunQueue(sink.missing(wanted)), GroupSizer(), 0
-    if queue.left:
+    missing, sizer, done = sink.missing(wanted), GroupSizer(), 0
+    total = sum(map(len, missing))
+    if total:
         display = progress or Silent()
-        display.advance(0, queue.left)
+        display.advance(0, total)
         if workers is not None:
-            workers = min(workers, queue.left)
+            workers = min(workers, total)
         size = partial(sizer.size, workers=worker_count(workers))
-        with closing(_run_groups(job, queue.groups(size), workers)) as groups:
+        with closing(_run_groups(job, split_runs(missing, size), workers)) as groups:
             for group in groups:
                 if group.runs:
                     sink.put(group.runs, group.columns, group.provenance)
                 if group.error is not None:
                     raise group.error from group.cause
-                sizer.record(len(group.runs), group.seconds, _nbytes(group.columns))
+                nbytes = sum(array.nbytes for array in group.columns.values())
+                sizer.record(len(group.runs), group.seconds, nbytes)
                 done += len(group.runs)
-                display.advance(done, queue.total)
+                display.advance(done, total)
     return sink.finish(wanted)
 
 
@@ -254,30 +256,19 @@ class GroupSizer:
         return min(max(_LEAST_SECONDS, _SHARE_OF_TIME * elapsed), _MOST_SECONDS)
 
 
-class RunQueue:
-    """Runs that have not been started.
+def split_runs(runs: Sequence[range], size: Callable[[int], int]) -> Iterator[range]:
+    """Split runs into groups of size(left); each size is computed when the group is needed.
 
-    >>> queue = RunQueue([range(3), range(8, 20)])
-    >>> queue.take(2), queue.take(2), queue.take(99), queue.left, queue.total
-    (range(0, 2), range(2, 3), range(8, 20), 0, 15)
+    >>> list(split_runs([range(3), range(8, 20)], size=lambda left: 2 if left > 10 else 99))
+    [range(0, 2), range(2, 3), range(8, 10), range(10, 20)]
     """
-
-    def __init__(self, runs: Sequence[range]) -> None:
-        self._runs = list(reversed(runs))
-        self.left = self.total = sum(map(len, runs))
-
-    def take(self, count: int) -> range:
-        """Remove and return at most `count` runs, without gaps."""
-        first = self._runs.pop()
-        if len(first) > count:
-            self._runs.append(first[count:])
-        self.left -= len(first[:count])
-        return first[:count]
-
-    def groups(self, size: Callable[[int], int]) -> Iterator[range]:
-        """Take all runs in groups of size(left); each size is computed when it is needed."""
-        while self.left:
-            yield self.take(size(self.left))
+    left = sum(map(len, runs))
+    for rest in runs:
+        while rest:
+            group = rest[: size(left)]
+            yield group
+            rest = rest[len(group) :]
+            left -= len(group)
 
 
 class _Memory:
@@ -295,10 +286,6 @@ class _Memory:
 
     def finish(self, wanted: range) -> Columns:
         return assemble(self._name, wanted, self._groups)
-
-
-def _nbytes(columns: Columns) -> int:
-    return sum(array.nbytes for array in columns.values())
 
 
 def _run_groups(

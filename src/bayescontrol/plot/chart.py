@@ -19,6 +19,7 @@ mark, add a class here and a drawing function there.
 """
 
 import dataclasses
+import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,8 +46,8 @@ Marker: TypeAlias = Literal[
 ]  # fmt: skip
 #: A logarithmic axis has its ticks at powers of ten or of two.
 Scale: TypeAlias = Literal["linear", "log", "log2"]
-#: Position of a printed legend: inside its panel, or below its row of panels. Panels of a row that
-#: share an entry share a legend below the row.
+#: Position of a legend: inside its panel, or below the chart. Panels that share an entry share the
+#: legend below the chart.
 Place: TypeAlias = Literal[
     "best", "upper left", "upper right", "lower left", "lower right", "center right", "below"
 ]
@@ -122,11 +123,7 @@ class Series(LabelledMark):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.colour is not None:
-            require_choice(self.colour, Colour, self.place, "colour")
-        if self.marker is not None:
-            require_choice(self.marker, Marker, self.place, "marker")
-        elif self.kind == "points":
+        if self.kind == "points" and self.marker is None:
             object.__setattr__(self, "marker", "circle")
         both_or_neither = (self.low is None) == (self.high is None)
         require(both_or_neither, self.place, "give both low and high, or neither")
@@ -268,18 +265,6 @@ class Heat:
         steps = np.array([0.1, 0.2, 0.5, 1, 2, 5]) if self.power < 1 else np.array([1, 2, 5])
         inner_ticks = [v for v in steps * decade if 0.05 * self.high < v < 0.95 * self.high]
         return np.round([0.0, *inner_ticks, self.high], 12)
-
-    def outline(self) -> tuple[FloatArray, FloatArray]:
-        """Return the borders of all cells as one line, with NaN between two cells.
-
-        >>> Heat("share", np.zeros((1, 1)), high=1.0).outline()[0]
-        array([ 0.,  1.,  1.,  0.,  0., nan])
-        """
-        i, j = np.nonzero(~np.isnan(self.values))
-        gap = np.full(i.size, np.nan)
-        x = np.stack([j, j + 1, j + 1, j, j, gap], axis=1)
-        y = -np.stack([i, i, i + 1, i + 1, i, gap], axis=1)
-        return np.ravel(x), np.ravel(y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -532,18 +517,19 @@ def require_named(part: Any, name: str) -> str:
     return place
 
 
-def require_choice(value: Any, kind: Any, place: str, name: str) -> None:
-    """Raise `InvalidChart` unless the value is one of those of the `Literal` type `kind`."""
-    *others, last = typing.get_args(kind)
-    expected = f"{', '.join(others)} or {last}"
-    require(value in typing.get_args(kind), place, f"{name} is {value!r}; it must be {expected}")
-
-
 def require_choices(mark: Any, place: str) -> None:
-    """Raise `InvalidChart` unless every field with a `Literal` type has one of its values."""
+    """Raise `InvalidChart` unless every field with a `Literal` type has one of its values.
+
+    The type may be optional: `Literal[...] | None`.
+    """
     for attribute in dataclasses.fields(mark):
-        if typing.get_origin(attribute.type) is Literal:
-            require_choice(getattr(mark, attribute.name), attribute.type, place, attribute.name)
+        kinds = (attribute.type, *typing.get_args(attribute.type))
+        choices = [k for kind in kinds if typing.get_origin(kind) is Literal for k in kind.__args__]
+        value = getattr(mark, attribute.name)
+        if choices and not (value is None and types.NoneType in kinds):
+            expected = f"{', '.join(choices[:-1])} or {choices[-1]}"
+            problem = f"{attribute.name} is {value!r}; it must be {expected}"
+            require(value in choices, place, problem)
 
 
 def require_share(value: float, place: str, name: str) -> None:

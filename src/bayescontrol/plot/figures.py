@@ -1,4 +1,4 @@
-"""Draw charts with Matplotlib: PNG and PDF files for print, SVG panels for a page.
+"""Draw charts with Matplotlib: PNG and PDF files for print, an SVG element for a page.
 
     band      low(x) <= y(x) <= high(x), shaded around the line; error bars at points
     shade s   the colour with opacity s over the background
@@ -11,7 +11,7 @@ a run without axes use a new pyplot figure, which notebooks show.
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -42,10 +42,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DPI: Final = 200
-#: Width and height of a panel in inches: single, one of several, and on a page.
+#: Width and height of a panel in inches: single, and one of several.
 _SINGLE: Final = (6.8, 4.4)
 _ONE_OF_SEVERAL: Final = (5.3, 4.0)
-_ON_PAGE: Final = (4.8, 3.4)
 #: Height in inches of one of several plots of a run.
 _ROW_HEIGHT: Final = 2.4
 #: Width in inches of a row of maps or graphs, and least and greatest width of one map or graph.
@@ -72,6 +71,13 @@ _MARKER_DISTANCE: Final = 0.17
 _AREA: Final = 0.1
 #: Font sizes of a graph in points: nodes, edges and areas.
 _NODE_TEXT, _EDGE_TEXT, _AREA_TEXT = 8.5, 7.5, 9.5
+#: Length of an arrow head in points: a constant, and growth with the width of the line.
+_HEAD: Final = 5.5
+_HEAD_GROWTH: Final = 1.7
+#: Half the width of a head, and the part of it in front of the end of the line, as shares of its
+#: length.
+_HEAD_WIDTH: Final = 0.4
+_HEAD_OVERLAP: Final = 0.7
 _CENTRED: Final[Any] = {"ha": "center", "va": "center"}
 _DASHES: Final = {"solid": "-", "dash": "--", "dashdot": "-.", "dot": ":"}
 #: The Matplotlib marker of each marker, in their order.
@@ -96,10 +102,11 @@ _STYLE: Final[Any] = {
 }
 
 
-def figure(chart: Chart, *, in_pyplot: bool = False) -> "Figure":
+def figure(chart: Chart, *, in_pyplot: bool = False, for_page: bool = False) -> "Figure":
     """Draw the chart as a Matplotlib figure, with one axes for each panel.
 
-    With `in_pyplot` it belongs to pyplot, so that notebooks show it.
+    With `in_pyplot` it belongs to pyplot, so that notebooks show it. With `for_page` it leaves out
+    the title and the remark of the chart, which a page shows as text, and marks its groups.
 
     >>> t = np.arange(3)
     >>> panel = Panel("", "step t", "regret", [Series("control rule", t, t)])
@@ -109,41 +116,61 @@ def figure(chart: Chart, *, in_pyplot: bool = False) -> "Figure":
     """
     mpl = _matplotlib()
     chart = with_distinct_lines(chart)
+    numbers = _group_numbers(chart) if for_page else {}
+    title, remark = ("", "") if for_page else (chart.title, chart.remark)
     columns, rows = chart.columns, -(-len(chart.panels) // chart.columns)
     is_single = len(chart.panels) == 1
-    width, height = _SINGLE if is_single else _ONE_OF_SEVERAL
-    if all(panel.graphs for panel in chart.panels):
-        width, height = graph_size(chart.panels, columns)
-    elif not is_single and all(panel.is_map for panel in chart.panels):
-        width, height = _map_size(columns)
-    size = columns * width, rows * height
-    if chart.remark and not is_single and all(panel.is_map for panel in chart.panels):
-        size = size[0], size[1] + _MAP_REMARK
+    width, height = _panel_size(chart)
+    has_remark_above = bool(remark) and not is_single
+    extra = _MAP_REMARK if has_remark_above and all(p.is_map for p in chart.panels) else 0.0
+    size = columns * width, rows * height + extra
     fig = _pyplot_figure(size) if in_pyplot else None
     with mpl.rc_context(_STYLE):
         fig = fig or mpl.figure.Figure(figsize=size, dpi=_DPI)
-        placed = legends(chart)
-        # A legend below a row needs a part of the figure for that row.
-        parts: Any = fig.subfigures(rows, 1) if any(placed.rows) else [fig]
-        sub = (part.subplots(rows // len(parts), columns, squeeze=False) for part in parts)
-        axes = [ax for grid in sub for ax in grid.flat]
-        for ax, panel, entries in zip(axes, chart.panels, placed.panels, strict=False):
-            notes = (chart.remark, *panel.notes) if is_single else panel.notes
-            _draw_panel(ax, panel, {})
-            _add_title(ax, panel.title or chart.title, [note for note in notes if note])
+        own_entries, shared_entries = legends(chart)
+        axes = list(fig.subplots(rows, columns, squeeze=False).flat)
+        for ax, panel, entries in zip(axes, chart.panels, own_entries, strict=False):
+            notes = (remark, *panel.notes) if is_single else panel.notes
+            _draw_panel(ax, panel, numbers)
+            _add_title(ax, panel.title or title, [note for note in notes if note])
             if entries:
-                _add_legend(ax, panel)
+                _add_legend(ax, panel, numbers)
         for ax in axes[len(chart.panels) :]:
             ax.remove()
         for heat, shown in _scales(chart):
             on = [axes[i] for i in shown]
             _add_scale(fig, heat, ax=on, shrink=0.6, aspect=28, pad=0.012)
-        below = placed.rows if any(placed.rows) else [placed.chart]
-        for part, entries in zip(parts, below, strict=True):
-            _add_legend_below(part, axes, chart.panels, entries, columns * width)
-        if chart.remark and not is_single:
-            parts[0].suptitle(_literal(chart.remark), fontsize=9)  # its layout leaves room for it
+        if shared_entries:
+            _add_legend_below(fig, chart.panels, shared_entries, numbers)
+        if has_remark_above:
+            fig.suptitle(_literal(remark), fontsize=9)
     return fig
+
+
+def _group_numbers(chart: Chart) -> dict[str, int]:
+    """Number the groups of series that can be shown and hidden, in order of appearance."""
+    names = dict.fromkeys(mark.group for panel in chart.panels for mark in panel.labelled)
+    return {name: number for number, name in enumerate(names)}
+
+
+def _panel_size(chart: Chart) -> tuple[float, float]:
+    """Return width and height of each panel of a chart, in inches."""
+    is_single = len(chart.panels) == 1
+    if all(panel.graphs for panel in chart.panels):
+        return graph_size(chart.panels, chart.columns)
+    if not is_single and all(panel.is_map for panel in chart.panels):
+        side = min(max(_ROW / chart.columns, _MAP_WIDTHS[0]), _MAP_WIDTHS[1])
+        return side, side + _MAP_TITLE
+    return _SINGLE if is_single else _ONE_OF_SEVERAL
+
+
+def graph_size(panels: Sequence[Panel], columns: int) -> tuple[float, float]:
+    """Return width and height in inches of each of several graphs."""
+    spans = [[high - low for low, high in map(panel.extent, "xy")] for panel in panels]  # type: ignore[arg-type]
+    max_x, max_y = (float(span) for span in np.max(spans, axis=0))
+    least, greatest = _GRAPH_WIDTHS
+    width = min(max(_ROW / columns, least), greatest, max(_GRAPH_UNIT * max_x, least))
+    return round(width, 3), round(width * max_y / max_x + _GRAPH_TITLE, 3)
 
 
 class Plot:
@@ -163,8 +190,7 @@ class Plot:
     @property
     def figure(self) -> "Figure":
         """The Matplotlib figure of the axes."""
-        # Of a part of a figure, `figure` is the whole; of a figure, itself.
-        return self.axes[0].figure.figure
+        return self.axes[0].figure.figure  # also if the axes belong to a part of a figure
 
     def save(self, path: str | Path) -> Path:
         """Write the figure to a file, whose ending selects the format: .png, .pdf, .svg; return it.
@@ -189,7 +215,7 @@ def draw(panel: Panel, ax: "Axes | None" = None) -> Plot:
     panel = with_colours([panel])[0]
     _draw_panel(ax, panel, {})
     _add_title(ax, panel.title, list(panel.notes))
-    _add_legend(ax, panel)
+    _add_legend(ax, panel, {})
     if panel.heats:
         _add_scale(ax.figure, panel.heats[0], ax=ax, shrink=0.8)
     return Plot([ax])
@@ -252,65 +278,33 @@ def _render(fig: "Figure", file_format: str, salt: str | None = None, **options:
     return out.getvalue()
 
 
-def panel_svgs(chart: Chart, prefix: str) -> list[str]:
-    """Return each panel as an SVG element for a page, without title and legend.
+def svg(chart: Chart, prefix: str) -> str:
+    """Return the chart as an SVG element for a page, without its title and remark.
 
-    Marks of the k-th group of `groups(chart)` carry data-group="k". Colours are CSS variables.
-    `prefix` must be unique on the page: it keeps the ids of different panels apart.
+    Marks of the k-th group carry data-group="k"; so do the names in legends, which are buttons.
+    Colours are CSS variables. `prefix` must be unique on the page: it keeps the ids of different
+    charts apart.
 
     >>> panel = Panel("", "step t", "regret", [Series("control rule", np.arange(3), np.ones(3))])
-    >>> svg, = panel_svgs(Chart("Regret", [panel], "Lower is better."), "regret")
-    >>> svg[:4], 'data-group="0"' in svg, "var(--blue)" in svg, ">regret</text>" in svg
-    ('<svg', True, True, True)
+    >>> element = svg(Chart("Regret", [panel], "Lower is better."), "regret")
+    >>> element[:4], 'data-group="0"' in element, "var(--blue)" in element
+    ('<svg', True, True)
     """
-    mpl, chart, drawn = _matplotlib(), with_distinct_lines(chart), []
-    for i, panel in enumerate(chart.panels):
-        with mpl.rc_context(_STYLE):
-            fig = mpl.figure.Figure(figsize=page_size(chart))
-            _draw_panel(fig.subplots(), panel, groups(chart))
-        drawn.append(_svg(fig, f"{prefix}-{i}"))
-    return drawn
-
-
-def scale_svgs(chart: Chart, prefix: str) -> dict[tuple[int, ...], str]:
-    """Return each colour scale as an SVG element, by the numbers of the panels that use it."""
-    drawn, mpl = {}, _matplotlib()
-    for i, (heat, shown) in enumerate(_scales(chart)):
-        with mpl.rc_context(_STYLE):
-            fig = mpl.figure.Figure(figsize=(_ON_PAGE[0], 0.75))
-            _add_scale(fig, heat, cax=fig.subplots(), orientation="horizontal")
-        drawn[tuple(shown)] = _svg(fig, f"{prefix}-scale{i}")
-    return drawn
-
-
-def groups(chart: Chart) -> dict[str, int]:
-    """Number the groups of series that can be shown and hidden, in order of appearance."""
-    names = dict.fromkeys(mark.group for panel in chart.panels for mark in panel.labelled)
-    return {name: number for number, name in enumerate(names)}
-
-
-def page_size(chart: Chart) -> tuple[float, float]:
-    """Return width and height of each panel on a page, in inches."""
-    if all(panel.graphs for panel in chart.panels):
-        width, height = graph_size(chart.panels, chart.columns)
-        return width, round(height - _GRAPH_TITLE, 3)
-    if all(panel.is_map for panel in chart.panels):
-        return (_map_size(chart.columns)[0],) * 2
-    return _ON_PAGE
-
-
-def _map_size(columns: int) -> tuple[float, float]:
-    side = min(max(_ROW / columns, _MAP_WIDTHS[0]), _MAP_WIDTHS[1])
-    return side, side + _MAP_TITLE
-
-
-def graph_size(panels: Sequence[Panel], columns: int) -> tuple[float, float]:
-    """Return width and height in inches of each of several graphs in print."""
-    spans = [[high - low for low, high in map(panel.extent, "xy")] for panel in panels]  # type: ignore[arg-type]
-    max_x, max_y = (float(span) for span in np.max(spans, axis=0))
-    least, greatest = _GRAPH_WIDTHS
-    width = min(max(_ROW / columns, least), greatest, max(_GRAPH_UNIT * max_x, least))
-    return round(width, 3), round(width * max_y / max_x + _GRAPH_TITLE, 3)
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    fig = figure(chart, for_page=True)
+    content = _render(fig, "svg", prefix, transparent=True, metadata=no_metadata)
+    text = content[content.index(b"<svg") :].decode()
+    button = r'<g role="button" tabindex="0" aria-pressed="true" data-group="\1">'
+    text = re.sub(r'<g id="legend-(\d+)">', button, text)
+    text = re.sub(r'(<\w+) id="group-(\d+)"', r'\1 data-group="\2"', text)
+    text = re.sub(r'<g id="title ([^"]*)">', r"<g><title>\1</title>", text)
+    text = re.sub(r'<g id="[^"]*"', "<g", text)
+    size = r' width="([\d.]+pt)" height="[\d.]+pt"'
+    text = re.sub(size, r' style="--width: \1"', text, count=1)
+    # Only inside tags, before ">": a label may hold the text "0.3425" or "#0072b2".
+    text = re.sub(r"(?<=\d\.\d\d)\d+(?=[^<>]*>)", "", text)  # a hundredth of a point is enough
+    colours = r"#[0-9a-f]{6}\b(?=[^<>]*>)"
+    return re.sub(colours, lambda found: VARIABLES.get(found[0], found[0]), text).strip()
 
 
 def _matplotlib() -> Any:
@@ -320,22 +314,7 @@ def _matplotlib() -> Any:
     return mpl
 
 
-def _svg(fig: "Figure", salt: str) -> str:
-    """Return the figure as an SVG element with groups, tooltips and colours of the page."""
-    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    content = _render(fig, "svg", salt, transparent=True, metadata=no_metadata)
-    text = content[content.index(b"<svg") :].decode()
-    text = re.sub(r'(<\w+) id="group-(\d+)"', r'\1 data-group="\2"', text)
-    text = re.sub(r'<g id="title ([^"]*)">', r"<g><title>\1</title>", text)
-    text = re.sub(r'<g id="[^"]*">', "<g>", text)
-    text = re.sub(r' (width|height)="[\d.]+pt"', "", text, count=2)
-    # Only inside tags, before ">": a label may hold the text "0.3425" or "#0072b2".
-    text = re.sub(r"(?<=\d\.\d\d)\d+(?=[^<>]*>)", "", text)  # a hundredth of a point is enough
-    colours = r"#[0-9a-f]{6}\b(?=[^<>]*>)"
-    return re.sub(colours, lambda found: VARIABLES.get(found[0], found[0]), text).strip()
-
-
-def _draw_panel(ax: "Axes", panel: Panel, numbers: dict[str, int]) -> None:
+def _draw_panel(ax: "Axes", panel: Panel, numbers: Mapping[str, int]) -> None:
     """Draw marks and axes; `numbers` of groups become ids of the artists."""
     for mark in panel.marks:
         artists = _draw(mark, ax, panel)
@@ -373,28 +352,37 @@ def _add_title(ax: "Axes", title: str, notes: list[str]) -> None:
     )  # fmt: skip
 
 
-def _add_legend(ax: "Axes", panel: Panel) -> None:
-    if panel.legend != "below" and any(mark.in_legend for mark in panel.labelled):
+def _add_legend(ax: "Axes", panel: Panel, numbers: Mapping[str, int]) -> None:
+    marks = [mark for mark in panel.labelled if mark.in_legend]
+    if panel.legend != "below" and marks:
         columns = panel.legend_columns
         style: Any = {"fontsize": 9 if columns == 1 else 8, "framealpha": 0.9, "edgecolor": "none"}
-        ax.legend(loc=panel.legend, ncols=columns, **style)
+        _mark_names(ax.legend(loc=panel.legend, ncols=columns, **style), marks, numbers)
 
 
 def _add_legend_below(
-    fig: Any, axes: "list[Axes]", panels: Sequence[Panel], entries: Entries, width: float
+    fig: "Figure", panels: Sequence[Panel], entries: Entries, numbers: Mapping[str, int]
 ) -> None:
-    """Add one legend with these entries, from these panels, below a figure or a part of it."""
-    if not entries:
-        return
+    """Add one legend with these entries below the panels of a figure."""
     handles: dict[tuple[Any, ...], Any] = {}
-    for ax, panel in zip(axes, panels, strict=False):
+    for ax, panel in zip(fig.axes, panels, strict=False):
         by_label = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
         marks = (mark for mark in panel.labelled if mark.in_legend)
         handles = {look(mark): by_label[_label(mark)] for mark in marks} | handles
     labels = [_label(mark) for mark in entries.values()]
-    columns = max(1, int(width / (_HANDLE + _LETTER * max(map(len, labels)))))
+    entry_width = _HANDLE + _LETTER * max(map(len, labels))
+    columns = max(1, int(fig.get_figwidth() / entry_width))
     style: Any = {"ncols": min(len(labels), columns), "fontsize": 9, "edgecolor": "none"}
-    fig.legend([handles[key] for key in entries], labels, loc="outside lower center", **style)
+    shown = [handles[key] for key in entries]
+    legend = fig.legend(shown, labels, loc="outside lower center", **style)
+    _mark_names(legend, entries.values(), numbers)
+
+
+def _mark_names(legend: Any, marks: Iterable[LabelledMark], numbers: Mapping[str, int]) -> None:
+    """Give the names in a legend the ids of their groups; do nothing without `numbers`."""
+    by_label = {_label(mark): numbers[mark.group] for mark in marks if numbers}
+    for text in legend.get_texts() if numbers else ():
+        text.set_gid(f"legend-{by_label[text.get_text()]}")
 
 
 def _scales(chart: Chart) -> list[tuple[Heat, list[int]]]:
@@ -402,16 +390,14 @@ def _scales(chart: Chart) -> list[tuple[Heat, list[int]]]:
 
     A panel that shows only zeros needs no scale, but belongs to a scale that others have.
     """
-    found: dict[tuple[Any, ...], tuple[list[Heat], list[int]]] = {}
+    found: dict[tuple[Any, ...], tuple[Heat, set[int]]] = {}
     for i, panel in enumerate(chart.panels):
         for heat in panel.heats:
             scale = (heat.label, heat.high, heat.colour, heat.power)
-            heats, shown = found.setdefault(scale, ([], []))
-            heats.append(heat)
-            shown += [] if i in shown else [i]
-    # The scale says "≥" if one of its heats is above the highest value.
-    highest = [(max(heats, key=_greatest), shown) for heats, shown in found.values()]
-    return [(heat, shown) for heat, shown in highest if _greatest(heat) > 0]
+            highest, shown = found.get(scale, (heat, set()))
+            # The scale says "≥" if one of its heats is above the highest value.
+            found[scale] = max(highest, heat, key=_greatest), shown | {i}
+    return [(heat, sorted(shown)) for heat, shown in found.values() if _greatest(heat) > 0]
 
 
 def _greatest(heat: Heat) -> float:
@@ -508,8 +494,9 @@ def _draw_word(mark: Word, ax: "Axes", panel: Panel) -> list[Any]:
 def _draw_heat(mark: Heat, ax: "Axes", panel: Panel) -> list[Any]:
     rows, columns = mark.values.shape
     x, y, colours = np.arange(columns + 1), -np.arange(rows + 1), _colour_map(mark)
-    cells = ax.pcolormesh(x, y, mark.shade(mark.values), cmap=colours, vmin=0, vmax=1)
-    return [cells, *ax.plot(*mark.outline(), color=LIGHT_GROUND["grid"], linewidth=0.7)]
+    shades = np.ma.masked_invalid(mark.shade(mark.values))
+    borders: Any = {"edgecolors": LIGHT_GROUND["grid"], "linewidth": 0.7}
+    return [ax.pcolor(x, y, shades, cmap=colours, vmin=0, vmax=1, **borders)]
 
 
 @_draw.register(Strokes)
@@ -521,21 +508,35 @@ def _draw_strokes(mark: Strokes, ax: "Axes", panel: Panel) -> list[Any]:
 
 @_draw.register(Graph)
 def _draw_graph(mark: Graph, ax: "Axes", panel: Panel) -> list[Any]:
-    """Draw outlines, then arrows, then nodes, then text."""
+    """Draw outlines, then nodes, then the arrows between them, then text."""
+    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.path import Path as Curve
+
     for area, hull in zip(mark.areas, mark.outlines, strict=True):
         colour = LIGHT[area.colour]
         style: dict[str, Any] = {"edgecolor": colour, "linestyle": _DASHES[area.dash]}
         ax.fill(*hull.T, facecolor=_with_opacity(colour, _AREA), linewidth=1.4, **style)
-    for edge, arrow in zip(mark.edges, mark.arrows, strict=True):
-        colour = LIGHT_GROUND["axis"] if edge.faint else LIGHT[edge.colour]
-        style = {"color": colour, "linestyle": _DASHES[edge.dash], "linewidth": edge.width}
-        style |= {"solid_capstyle": "butt", "gid": f"title {_edge_title(edge)}"}
-        ax.plot(*arrow.line.T, **style)
-        ax.fill(*arrow.head.T, facecolor=colour, linewidth=0)
-    for node, disc in zip(mark.nodes, mark.discs, strict=True):
+    discs = {}
+    for node, corners in zip(mark.nodes, mark.discs, strict=True):
         style = {"edgecolor": LIGHT_GROUND["axis"], "linewidth": 1.0}
         style["gid"] = f"title {node.description or node.name}"
-        _fill_over(ax, disc, LIGHT[node.colour], node.shade, **style)
+        *_, discs[node.name] = _fill_over(ax, corners, LIGHT[node.colour], node.shade, **style)
+    for edge, bend, curve in zip(mark.edges, mark.bends, mark.curves, strict=True):
+        if edge.source == edge.target:
+            shape: Any = {"path": Curve(curve, [Curve.MOVETO, *[Curve.CURVE4] * 3])}
+        else:
+            shape = {
+                "posA": curve[0], "posB": curve[-1], "connectionstyle": f"arc3,rad={-bend}",
+                "patchA": discs[edge.source], "patchB": discs[edge.target], "shrinkA": 0,
+            }  # fmt: skip
+        shape |= {"color": LIGHT_GROUND["axis"] if edge.faint else LIGHT[edge.colour]}
+        shape |= {"gid": f"title {_edge_title(edge)}", "capstyle": "butt"}
+        head = _HEAD + _HEAD_GROWTH * edge.width
+        # The line ends inside the head, which is drawn separately: it has no dashes.
+        line: Any = {"arrowstyle": "-", "linestyle": _DASHES[edge.dash], "linewidth": edge.width}
+        ax.add_patch(FancyArrowPatch(**shape, **line, shrinkB=_HEAD_OVERLAP * head))
+        tip: Any = {"arrowstyle": f"-|>,head_length={head},head_width={_HEAD_WIDTH * head}"}
+        ax.add_patch(FancyArrowPatch(**shape, **tip, linewidth=0, shrinkB=0, mutation_scale=1))
     for node in mark.nodes:
         ax.text(node.x, node.y, _literal(node.name), fontsize=_NODE_TEXT, **_CENTRED)
     # A background keeps crossing lines away from the text.

@@ -7,9 +7,8 @@
                where n is the unit vector to the left of q - p: arrows p → q and q → p lie apart
     area       the convex hull of discs around some nodes, with a name
 
-One unit is about 1.5 cm in print: place nodes one to two units apart. Shapes are lines through
-points, which a renderer can draw directly. An arrow starts and ends on the borders of
-its discs.
+One unit is about 1.5 cm in print: place nodes one to two units apart. A curve is given by its
+control points; the renderer cuts it off at the borders of the discs and adds the arrow head.
 """
 
 from collections import defaultdict
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import numpy as np
 
@@ -25,9 +24,9 @@ from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol.plot import chart
 from bayescontrol.plot.chart import Colour, Dash
 
-#: Number of corners of a disc and number of points on a curve.
+#: Number of corners of a disc, and number of points of a curve that determine its extent.
 _DISC_CORNERS: Final = 48
-_CURVE_POINTS: Final = 129
+_CURVE_POINTS: Final = 33
 #: Shape of a loop: the angle between its direction and the points where it leaves and enters the
 #: disc; the angle and the distance (in radii) of its control points.
 _LOOP_START: Final = 0.42
@@ -36,14 +35,14 @@ _LOOP_REACH: Final = 4.6
 #: Bend of arrows that share two nodes, and of an arrow that avoids a third node.
 _BEND_APART: Final = 0.17
 _BEND_AROUND: Final = 0.3
-#: Length of an arrow head; its width at probability 0, and the width added at probability 1.
-_HEAD_LENGTH: Final = 0.17
-_HEAD_WIDTH: Final = (0.11, 0.07)
-#: Relative size of the head of a faint arrow.
-_FAINT_HEAD: Final = 0.75
+#: A node blocks the straight line between two others if its centre is nearer than this many radii.
+_BLOCKING_DISTANCE: Final = 1.2
 #: Half the height of a line of text and half the width of a letter.
 _HALF_LINE: Final = 0.13
 _HALF_LETTER: Final = 0.052
+#: Horizontal and vertical gap between an arrow and its label, and between an outline and its label.
+_LABEL_GAP: Final = (0.05, 0.03)
+_AREA_LABEL_GAP: Final = 0.06
 
 
 @dataclass(frozen=True)
@@ -134,19 +133,6 @@ class Area:
         chart.require(0 < self.room < np.inf, place, f"room is {self.room}; it must be positive")
 
 
-class Arrow(NamedTuple):
-    """The shape of an edge."""
-
-    line: FloatArray  #: shape (points, 2)
-    head: FloatArray  #: shape (3, 2): tip, left and right corner
-    aside: FloatArray  #: the unit vector away from the line on its outer side
-
-    def point(self, share: float) -> FloatArray:
-        """Return the point at a share of the arrow's length, 0 at the start and 1 at the tip."""
-        path = np.concatenate([self.line, self.head[:1]])
-        return _point_at(path, share * _arc_length(path)[-1])
-
-
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Nodes, edges between them and areas around them; `label` describes the graph.
@@ -155,9 +141,9 @@ class Graph:
 
     >>> nodes = [Node("A", 0, 0), Node("B", 2, 0)]
     >>> graph = Graph("a coin", nodes, [Edge("A", "B"), Edge("B", "A"), Edge("B", "B")])
-    >>> there, back, stays = graph.arrows
-    >>> bool(there.point(0.5)[1] > 0 > back.point(0.5)[1])
-    True
+    >>> there, back, stays = graph.curves
+    >>> there.tolist(), back.tolist(), stays.shape
+    ([[0.0, 0.0], [1.0, 0.34], [2.0, 0.0]], [[2.0, 0.0], [1.0, -0.34], [0.0, 0.0]], (4, 2))
     >>> Graph("a coin", nodes, [Edge("A", "C")])
     Traceback (most recent call last):
     bayescontrol.plot.chart.InvalidChart: graph 'a coin': edge 'A' → 'C': no node is called 'C'
@@ -212,21 +198,28 @@ class Graph:
         ]
 
     @cached_property
-    def arrows(self) -> list[Arrow]:
-        """The shapes of the edges."""
-        shapes = []
-        for edge, bend in zip(self.edges, self._bends, strict=True):
-            size = _FAINT_HEAD if edge.faint else 1.0
-            head = size * _HEAD_LENGTH, size * (_HEAD_WIDTH[0] + _HEAD_WIDTH[1] * edge.probability)
+    def curves(self) -> list[FloatArray]:
+        """The control points of the edges: three between the centres of two nodes, four of a loop.
+
+        A loop begins and ends on the border of its disc.
+        """
+        curves = []
+        for edge, bend in zip(self.edges, self.bends, strict=True):
             p, q = self._centres[edge.source], self._centres[edge.target]
             if edge.source == edge.target:
-                shapes.append(loop(p, self._free_angle(edge.source), self.radius, *head))
+                shape = (
+                    (_LOOP_START, 1.0), (_LOOP_OPENING, _LOOP_REACH),
+                    (-_LOOP_OPENING, _LOOP_REACH), (-_LOOP_START, 1.0),
+                )  # fmt: skip
+                direction = self._free_angle(edge.source)
+                points = [p + self.radius * r * _vector(direction + angle) for angle, r in shape]
             else:
-                shapes.append(arrow(p, q, bend, self.radius, *head))
-        return shapes
+                points = [p, (p + q) / 2 + bend * _left_of(q - p), q]
+            curves.append(np.array(points))
+        return curves
 
     @cached_property
-    def _bends(self) -> list[float]:
+    def bends(self) -> list[float]:
         """The bend of each edge; chosen so that arrows do not cover each other or a node."""
         parallel: dict[tuple[str, str], list[int]] = defaultdict(list)
         for i, edge in enumerate(self.edges):
@@ -250,20 +243,19 @@ class Graph:
         offsets, d = np.reshape(others, (-1, 2)) - p, q - p
         shares = offsets @ d / (d @ d)
         distances = np.hypot(*(np.outer(shares, d) - offsets).T)
-        return bool(((shares > 0) & (shares < 1) & (distances < 1.2 * self.radius)).any())
+        is_near = distances < _BLOCKING_DISTANCE * self.radius
+        return bool((is_near & (shares > 0) & (shares < 1)).any())
 
     def _free_angle(self, name: str) -> float:
-        """Return the middle of the widest gap between a node's edges, an angle in degrees."""
+        """Return the middle of the widest gap between a node's edges, an angle in radians."""
         pairs = [{edge.source, edge.target} for edge in self.edges]
         neighbours = set[str]().union(*(pair for pair in pairs if name in pair)) - {name}
-        angles = sorted(
-            float(np.degrees(np.arctan2(*(self._centres[n] - self._centres[name])[::-1])) % 360)
-            for n in neighbours
-        )
-        if not angles:
-            return 90.0
-        gaps = np.diff([*angles, angles[0] + 360])
-        widest = int(np.argmax(np.round(gaps, 6)))
+        if not neighbours:
+            return np.pi / 2
+        dx, dy = np.transpose([self._centres[n] - self._centres[name] for n in neighbours])
+        angles = np.sort(np.arctan2(dy, dx) % (2 * np.pi))
+        gaps = np.diff(angles, append=angles[0] + 2 * np.pi)
+        widest = int(np.argmax(np.round(gaps, 6)))  # the first of equal gaps
         return float(angles[widest] + gaps[widest] / 2)
 
     @cached_property
@@ -271,14 +263,19 @@ class Graph:
         """The labels of the edges and their positions: beside the arrow, on its outer side."""
         words = []
         middle = np.mean([*self._centres.values()], axis=0)
-        for edge, bend, shape in zip(self.edges, self._bends, self.arrows, strict=True):
+        for edge, bend, curve in zip(self.edges, self.bends, self.curves, strict=True):
             if edge.label:
-                half = np.add(_half_size(edge.label), (0.05, 0.03))
-                at, aside = shape.point(edge.at), shape.aside
-                if not bend and edge.source != edge.target and aside @ (at - middle) < 0:
-                    aside = -aside  # away from the middle of the graph there is more room
-                at = at + aside * (np.abs(aside) @ half)
-                words.append((edge.label, float(at[0]), float(at[1])))
+                at = _point_on(curve, edge.at)
+                if edge.source == edge.target:
+                    outwards = curve.mean(axis=0) - self._centres[edge.source]
+                else:
+                    outwards = _left_of(curve[-1] - curve[0])
+                    # A straight arrow has more room away from the middle of the graph.
+                    if bend < 0 or (bend == 0 and outwards @ (at - middle) < 0):
+                        outwards = -outwards
+                outwards = outwards / np.hypot(*outwards)
+                distance = np.abs(outwards) @ np.add(_half_size(edge.label), _LABEL_GAP)
+                words.append((edge.label, *(at + distance * outwards).tolist()))
         return words
 
     @cached_property
@@ -290,7 +287,7 @@ class Graph:
                 sign = 1 if area.side == "above" else -1
                 border_y = sign * (sign * hull[:, 1]).max()
                 xs = hull[np.abs(hull[:, 1] - border_y) < 1e-6, 0]
-                y = border_y + sign * (_half_size(area.label)[1] + 0.06)
+                y = border_y + sign * (_half_size(area.label)[1] + _AREA_LABEL_GAP)
                 words.append((area.label, float((xs.min() + xs.max()) / 2), float(y), area.colour))
         return words
 
@@ -305,8 +302,9 @@ class Graph:
         return self._extent(1)
 
     def _extent(self, axis: int) -> FloatArray:
-        shapes = [*self.discs, *self.outlines, *(shape.line for shape in self.arrows)]
-        coordinates = [shape[:, axis] for shape in shapes]
+        shares = np.linspace(0.0, 1.0, _CURVE_POINTS)
+        lines = [np.array([_point_on(curve, s) for s in shares]) for curve in self.curves]
+        coordinates = [shape[:, axis] for shape in (*self.discs, *self.outlines, *lines)]
         for text, *at in (*self.edge_words, *(word[:3] for word in self.area_words)):
             half = _half_size(text)[axis]
             coordinates.append(np.array([at[axis] - half, at[axis] + half]))
@@ -334,34 +332,9 @@ def contains(hull: FloatArray, point: ArrayLike) -> bool:
     return bool((edges[:, 0] * offsets[:, 1] - edges[:, 1] * offsets[:, 0] > 0).all())
 
 
-def arrow(
-    p: FloatArray, q: FloatArray, bend: float, radius: float, length: float, width: float
-) -> Arrow:
-    """Return the arrow from the disc around p to the disc around q.
-
-    `length` and `width` are the size of its head.
-    """
-    s = np.linspace(0.0, 1.0, _CURVE_POINTS)[:, None]
-    normal = np.array([p[1] - q[1], q[0] - p[0]])
-    k = (p + q) / 2 + bend * normal
-    curve = (1 - s) ** 2 * p + 2 * s * (1 - s) * k + s**2 * q
-    curve = _outside_disc(curve, p, radius)
-    curve = _outside_disc(curve[::-1], q, radius)[::-1]
-    side = -1.0 if bend < 0 else 1.0
-    return _with_head(curve, length, width, side * normal / np.hypot(*normal))
-
-
-def loop(p: FloatArray, toward: float, radius: float, length: float, width: float) -> Arrow:
-    """Return an arrow that leaves the disc around p and returns to it.
-
-    `toward` is its direction, an angle in degrees; `length` and `width` are the size of its head.
-    """
-    angle, s = np.radians(toward), np.linspace(0.0, 1.0, _CURVE_POINTS)[:, None]
-    reach = _LOOP_REACH * radius
-    a, d = (p + radius * _vector(angle + side) for side in (_LOOP_START, -_LOOP_START))
-    b, c = (p + reach * _vector(angle + side) for side in (_LOOP_OPENING, -_LOOP_OPENING))
-    curve = (1 - s) ** 3 * a + 3 * s * (1 - s) ** 2 * b + 3 * s**2 * (1 - s) * c + s**3 * d
-    return _with_head(curve, length, width, _vector(angle))
+def _left_of(d: FloatArray) -> FloatArray:
+    """Return the vector d, turned by 90 degrees to the left."""
+    return np.array([-d[1], d[0]])
 
 
 def _vector(angle: float) -> FloatArray:
@@ -369,35 +342,12 @@ def _vector(angle: float) -> FloatArray:
     return np.array([np.cos(angle), np.sin(angle)])
 
 
-def _outside_disc(curve: FloatArray, centre: FloatArray, radius: float) -> FloatArray:
-    """Cut off the start of a curve that lies inside a disc."""
-    distance = np.hypot(*(curve - centre).T)
-    first = int(np.argmax(distance > radius))
-    share = (radius - distance[first - 1]) / (distance[first] - distance[first - 1])
-    border = curve[first - 1] + share * (curve[first] - curve[first - 1])
-    return np.concatenate([border[None], curve[first:]])
-
-
-def _arc_length(curve: FloatArray) -> FloatArray:
-    """Return the distance along a curve from its start to each point."""
-    return np.asarray(np.r_[0.0, np.cumsum(np.hypot(*np.diff(curve, axis=0).T))])
-
-
-def _point_at(curve: FloatArray, distance: float) -> FloatArray:
-    """Return the point of a curve at a distance from its start, measured along the curve."""
-    return np.array([np.interp(distance, _arc_length(curve), axis) for axis in curve.T])
-
-
-def _with_head(curve: FloatArray, length: float, width: float, aside: FloatArray) -> Arrow:
-    """Replace the end of a curve by an arrow head."""
-    distance = _arc_length(curve)
-    # A head is never longer than half of its line.
-    cut = distance[-1] - min(length, distance[-1] / 2)
-    base, tip = _point_at(curve, cut), curve[-1]
-    d = (tip - base) / np.hypot(*(tip - base))
-    left = np.array([-d[1], d[0]]) * width / 2
-    line = np.concatenate([curve[distance < cut], base[None]])
-    return Arrow(line, np.stack([tip, base + left, base - left]), aside)
+def _point_on(curve: FloatArray, share: float) -> FloatArray:
+    """Return the point of a Bézier curve at 0 <= share <= 1, by de Casteljau's algorithm."""
+    points = curve
+    while len(points) > 1:
+        points = (1 - share) * points[:-1] + share * points[1:]
+    return np.asarray(points[0])
 
 
 def _half_size(text: str) -> tuple[float, float]:

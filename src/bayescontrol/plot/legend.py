@@ -1,17 +1,15 @@
 """Legends of a chart, colours of series without one, and markers on lines of different colours.
 
-    panel    the legend of one panel
-    row      one legend below a row of panels that share an entry
-    chart    one legend below all panels, if all rows share an entry
-
-Marks with the same label, group, colour, dash and marker are one entry.
+A panel has its own legend, unless one of its entries is also in another panel: such panels share
+one legend below the chart. Marks with the same label, group, colour, dash and marker are one entry.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import permutations
-from typing import Any, Final, NamedTuple, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 import numpy as np
 
@@ -25,35 +23,24 @@ Entries: TypeAlias = Mapping[tuple[Any, ...], LabelledMark]
 COLOUR_MARKERS: Final[Mapping[Colour, Marker]] = dict(zip(PALETTE, get_args(Marker), strict=False))
 
 
-class Legends(NamedTuple):
-    """The entries of the legend of each panel, of each row of panels, and of the whole chart."""
+def legends(chart: Chart) -> tuple[list[Entries], Entries]:
+    """Return the entries of each panel's own legend, and of the shared one below the chart.
 
-    panels: Sequence[Entries]
-    rows: Sequence[Entries]
-    chart: Entries
-
-
-def legends(chart: Chart) -> Legends:
-    """Arrange the legends of a chart: panels that share an entry share a legend.
-
-    A panel with `legend="below"` shares its legend with its row in any case.
+    A panel with `legend="below"` uses the shared legend in any case.
     """
     by_panel = [
         {look(mark): mark for mark in panel.labelled if mark.in_legend} for panel in chart.panels
     ]
-    rows: list[Entries] = []
-    for start in range(0, len(by_panel), chart.columns):
-        row = slice(start, start + chart.columns)
-        merged = {key: mark for part in by_panel[row] for key, mark in part.items()}
-        is_shared = len(merged) < sum(map(len, by_panel[row]))
-        is_below = any(panel.legend == "below" for panel in chart.panels[row])
-        rows.append(merged if is_shared or is_below else {})
-    separate = [{} if rows[i // chart.columns] else part for i, part in enumerate(by_panel)]
-    with_entries = [set(rows[i // chart.columns]) for i, part in enumerate(by_panel) if part]
-    if with_entries and set.intersection(*with_entries):
-        merged = {key: mark for row in rows for key, mark in row.items()}
-        return Legends(separate, [{} for _ in rows], merged)
-    return Legends(separate, rows, {})
+    counts = Counter(key for entries in by_panel for key in entries)
+    own: list[Entries] = []
+    shared: dict[tuple[Any, ...], LabelledMark] = {}
+    for panel, entries in zip(chart.panels, by_panel, strict=True):
+        if panel.legend == "below" or any(counts[key] > 1 for key in entries):
+            own.append({})
+            shared |= entries
+        else:
+            own.append(entries)
+    return own, shared
 
 
 def look(mark: LabelledMark) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ arrow     the most frequent action
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from bayescontrol.plot.chart import Colour, Heat, Panel, Region, Strokes, Word, 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from bayescontrol.mdp import Maze
+
 #: Full colour from this share of the steps on; the power makes small shares visible.
 _HIGH: Final = 0.25
 _POWER: Final = 0.5
@@ -26,19 +28,7 @@ _LONG: Final = 0.56
 _SHORT: Final = 0.5
 
 
-class Maze(Protocol):
-    """A `bayescontrol.mdp.Maze`: a map of cells, and the move of each action."""
-
-    rows: list[str]
-    cells: list[tuple[int, int]]
-    goals: list[int]
-    moves: ClassVar[tuple[tuple[int, int], ...]]
-
-    def __getitem__(self, cell: tuple[int, int], /) -> str: ...
-    def membranes(self) -> list[tuple[tuple[int, int], tuple[int, int]]]: ...
-
-
-def maze(maze: Maze, record: Run, ax: "Axes | None" = None) -> figures.Plot:
+def maze(maze: "Maze", record: Run, ax: "Axes | None" = None) -> figures.Plot:
     """Draw the share of the steps that a run spent in each cell, and the most frequent action.
 
     The state before the first step is not in the record, so its action is not counted.
@@ -67,7 +57,7 @@ def maze(maze: Maze, record: Run, ax: "Axes | None" = None) -> figures.Plot:
     return figures.draw(behaviour(maze, visits, title, ()), ax)
 
 
-def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
+def membranes(maze: "Maze", *, in_legend: bool = False) -> Strokes:
     """Draw the borders that can be crossed in one direction only."""
     x, y = [], []
     for cell, neighbour in maze.membranes():
@@ -78,7 +68,9 @@ def membranes(maze: Maze, *, in_legend: bool = False) -> Strokes:
     return Strokes("membrane", np.array(x), np.array(y), in_legend=in_legend, **style)
 
 
-def _panel(maze: Maze, shares: FloatArray, title: str, notes: Sequence[str], **marks: Any) -> Panel:
+def _panel(
+    maze: "Maze", shares: FloatArray, title: str, notes: Sequence[str], **marks: Any
+) -> Panel:
     """Draw the cells, shaded by their shares of the steps, and the goals; walls are NaN."""
     grid = np.full((len(maze.rows), len(maze.rows[0])), np.nan)
     grid[tuple(np.transpose(maze.cells))] = shares
@@ -93,7 +85,7 @@ def _squares(label: str, cells: Sequence[tuple[int, int]], colour: Colour) -> li
     return [Region(label, x, -y, colour, 0.3) for y, x in squares]
 
 
-def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
+def setup(maze: "Maze", title: str, notes: Sequence[str]) -> Panel:
     """Draw the map: the goal, the cups, and the direction of their membranes."""
     cups = [cell for cell in maze.cells if maze[cell] in "n|"]
     regions = _squares("goal: +2.5", [maze.cells[x] for x in maze.goals], "green")
@@ -109,7 +101,7 @@ def setup(maze: Maze, title: str, notes: Sequence[str]) -> Panel:
     return _panel(maze, np.zeros(len(maze.cells)), title, notes, **marks)
 
 
-def behaviour(maze: Maze, visits: FloatArray, title: str, notes: Sequence[str]) -> Panel:
+def behaviour(maze: "Maze", visits: FloatArray, title: str, notes: Sequence[str]) -> Panel:
     """Draw the share of steps per cell and the most frequent action; visits[x, a] is a share."""
     visited = np.flatnonzero(visits.sum(axis=1) > 0)
     visited = visited[~np.isin(visited, maze.goals)]  # at the goal the action has no effect

@@ -9,7 +9,7 @@ about a thousand points.
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from bayescontrol.errors import MissingCapability
 from bayescontrol.plot import figures
 from bayescontrol.plot.chart import Dash, Guide, Panel, Series
 from bayescontrol.plot.figures import Plot
+from bayescontrol.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,16 +34,6 @@ _DASHES: Final[tuple[Dash, ...]] = get_args(Dash)
 _ARMS: Final = "Posterior of the arms"
 #: The quantiles from which a density is drawn.
 _TAILS: Final = np.concatenate([[0.002], np.linspace(0.005, 0.995, 199), [0.998]])
-
-
-class Record(metrics.Run, Protocol):
-    """A `bayescontrol.Record`."""
-
-    probes: dict[str, AnyArray]
-    mode_names: tuple[str, ...]
-    prior: FloatArray | None
-
-    def __len__(self) -> int: ...
 
 
 def run(record: Record, world: Any = None) -> Plot:

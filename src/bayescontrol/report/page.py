@@ -8,8 +8,8 @@ Only pages of results with claims of the paper speak of the paper.
 
 Figures, style and script are in the file; PNG and PDF files of the figures lie beside it. A
 content security policy forbids the browser to request anything. The page follows the reader's
-light or dark scheme, and wide tables scroll in their box on a phone. All text from an experiment
-is escaped. The same results give the same bytes.
+light or dark scheme; wide tables and figures scroll in their box on a phone. All text from an
+experiment is escaped. The same results give the same bytes.
 """
 
 from base64 import b64encode
@@ -26,44 +26,18 @@ from urllib.parse import quote
 from bayescontrol.lab.experiment import Claim, ClaimVerdict, Table
 from bayescontrol.lab.runner import Result
 from bayescontrol.plot import figures
-from bayescontrol.plot.chart import Chart, Panel, Region
-from bayescontrol.plot.legend import Entries, legends, with_distinct_lines
+from bayescontrol.plot.chart import Chart, Panel
 from bayescontrol.plot.palette import style_sheet
-from bayescontrol.report.tables import (
-    HEADINGS,
-    columns_of,
-    left_out,
-    merged_tables,
-    number_and_verdict,
-    numbers_of,
-    summary,
-    verdict_of,
-)
+from bayescontrol.report import tables
 
 #: The browser may load nothing but the script, the style and the pictures in the page itself.
 _POLICY: Final = (
     "default-src 'none'; img-src data:; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
 )
-#: Least and greatest width of a panel, in rem per inch; narrower panels are stacked.
-_LEAST_WIDTH: Final = 4.0
-_GREATEST_WIDTH: Final = 7.5
 #: Longer values of a claim are broken into lines.
 _LONG: Final = 20
 #: Width of a small picture in pixels.
 _SMALL: Final = 480
-#: Legend symbols, drawn in a box of 28 by 12.
-_DASH_ARRAYS: Final = {"solid": "", "dash": "5 3", "dashdot": "6 2 1.5 2", "dot": "1.5 2"}
-_MARKER_PATHS: Final = {
-    "circle": "M11 6a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
-    "square": "M11 3h6v6h-6z",
-    "square-open": "M10 2h8v8h-8z",
-    "diamond": "M14 2l4 4-4 4-4-4z",
-    "triangle-up": "M14 2l4 7h-8z",
-    "triangle-down": "M14 10l4-7h-8z",
-    "cross": "M11 3l6 6M17 3l-6 6",
-    "plus": "M14 2v8M10 6h8",
-    "star": "M14 1l1.5 3.4 3.7.4-2.8 2.5.8 3.7-3.2-1.9-3.2 1.9.8-3.7-2.8-2.5 3.7-.4z",
-}
 
 
 @dataclass(frozen=True)
@@ -94,21 +68,21 @@ class Section:
 def page(section: Section, versions: Mapping[str, str]) -> str:
     """Return the page of one result as HTML, with a link to the index if it has a folder."""
     experiment, score = section.result.experiment, section.result.score
-    paper, ours = ([c for c in score.claims if c.source == source] for source in HEADINGS)
+    paper, ours = ([c for c in score.claims if c.source == source] for source in tables.HEADINGS)
     title = experiment.name + (f", {section.heading}" if section.swept else "")
     back = "../" * len(section.folder.split("/"))
     charts = section.charts, section.charts.values(), count()
     is_of_paper = bool(paper) or any(chart.paper for chart in section.charts.values())
     has_failed = any(claim.verdict == "fails" for claim in ours)
-    checks = _details(summary(ours, _mark)["ours"], _claims(ours), is_open=has_failed)
+    checks = _details(tables.summary(ours, _mark)["ours"], _claims(ours), is_open=has_failed)
     body = (
         f'<nav><a href="{back}index.html">All results</a></nav>' if section.folder else "",
         f"<h1>{escape(title)}</h1>\n<p>{escape(experiment.summary)}</p>",
         f'<p class="fails">{escape(section.warning)}</p>' if section.warning else "",
-        _part(HEADINGS["paper"][0], _claims(paper)),
+        _part(tables.HEADINGS["paper"][0], _claims(paper)),
         _part("Figures", *map(partial(_figure, is_of_paper=is_of_paper), *charts)),
         _part("Tables", *map(_table, score.tables)),
-        _part(HEADINGS["ours"][0], checks, _left_out([section])),
+        _part(tables.HEADINGS["ours"][0], checks, _left_out([section])),
         _part(
             "Settings and provenance",
             _details("Settings", _settings(section)),
@@ -119,7 +93,7 @@ def page(section: Section, versions: Mapping[str, str]) -> str:
 
 
 def _left_out(sections: Sequence[Section]) -> str:
-    return _remark("", left_out(section.result for section in sections))
+    return _remark("", tables.left_out(section.result for section in sections))
 
 
 def _part(heading: str, *content: str) -> str:
@@ -141,7 +115,7 @@ def index(
     (True, True)
     """
     claims = [claim for section in sections for claim in section.result.score.claims]
-    counts = summary(claims, _mark)
+    counts = tables.summary(claims, _mark)
     of_paper = f"Claims of the paper: {counts['paper']}.<br>" if counts["paper"] != "none" else ""
     warnings = {section.heading: section.warning for section in sections if section.warning}
     swept = [section for section in sections if section.swept]
@@ -189,7 +163,7 @@ def _overview(sections: Sequence[Section]) -> str:
     for section in sections:
         claims = section.result.score.claims
         places = "; ".join(dict.fromkeys(claim.place for claim in claims if claim.place))
-        counts = summary(claims, _mark)
+        counts = tables.summary(claims, _mark)
         rows.append(
             f"<tr>{_link_cell(section)}<td>{escape(section.result.experiment.summary)}</td>"
             f'<td class="place">{escape(places)}</td><td data-name="paper">{counts["paper"]}</td>'
@@ -211,7 +185,7 @@ def _not_confirmed(sections: Sequence[Section]) -> str:
     """Return a table of the claims that are not reproduced and the checks that have not passed."""
     rows = [
         f"<tr>{_link_cell(section)}<td>{escape(claim.claim)}{_remark('', claim.explanation)}</td>"
-        f'<td data-name="verdict">{_mark(claim.verdict, verdict_of(claim))}</td></tr>'
+        f'<td data-name="verdict">{_mark(claim.verdict, tables.verdict_of(claim))}</td></tr>'
         for section in sections
         for claim in section.result.score.claims
         if not claim.holds
@@ -238,7 +212,7 @@ def _comparison_table(sections: Sequence[Section]) -> str:
 
 
 def _claim_cell(claim: Claim | None) -> str:
-    text = number_and_verdict(claim)
+    text = tables.number_and_verdict(claim)
     return f'<td class="n">{_mark(claim.verdict, text)}</td>' if claim else "<td></td>"
 
 
@@ -247,7 +221,7 @@ def _claims(claims: Sequence[Claim]) -> str:
     if not claims:
         return ""
     source = claims[0].source
-    names = (HEADINGS[source][1], "exact", "simulated")
+    names = (tables.HEADINGS[source][1], "exact", "simulated")
     places = ("section",) if source == "paper" else ()
     rows = (
         "<tr>"
@@ -258,9 +232,9 @@ def _claims(claims: Sequence[Claim]) -> str:
         + "</td>"
         + "".join(
             f'<td class="n{" long" * (len(text) > _LONG)}" data-name="{name}">{escape(text)}</td>'
-            for name, text in zip(names, numbers_of(claim), strict=True)
+            for name, text in zip(names, tables.numbers_of(claim), strict=True)
         )
-        + f'<td data-name="verdict">{_mark(claim.verdict, verdict_of(claim))}</td></tr>'
+        + f'<td data-name="verdict">{_mark(claim.verdict, tables.verdict_of(claim))}</td></tr>'
         for claim in claims
     )
     is_numeric = (*(False for _ in places), False, True, True, True, False)
@@ -278,18 +252,18 @@ def _paper_part(sections: Sequence[Section]) -> str:
         _picture(section, name, section.charts[name].places[n])
         for section, name, n in sorted(shown, key=lambda figure: figure[2])
     )
-    tables = (table for s in sections for table in s.result.score.tables if table.paper)
-    return _part("Figures and tables of the paper", *pictures, *map(_table, tables))
+    shown_tables = (table for s in sections for table in s.result.score.tables if table.paper)
+    return _part("Figures and tables of the paper", *pictures, *map(_table, shown_tables))
 
 
 def _sweep_part(sections: Sequence[Section]) -> str:
     """Return the tables and small pictures of the figures of all points, side by side."""
-    tables = merged_tables((s.swept, s.result.score) for s in sections)
+    merged = tables.merged_tables((s.swept, s.result.score) for s in sections)
     names = dict.fromkeys(name for s in sections for name in s.charts)
     pictures = (
         _picture(s, name, s.heading) for name in names for s in sections if name in s.charts
     )
-    return _part("Tables and figures", *map(_table, tables), *pictures)
+    return _part("Tables and figures", *map(_table, merged), *pictures)
 
 
 def _picture(section: Section, name: str, caption: str) -> str:
@@ -302,81 +276,28 @@ def _picture(section: Section, name: str, caption: str) -> str:
 
 
 def _figure(name: str, chart: Chart, number: int, is_of_paper: bool = False) -> str:
-    stem, prefix = quote(name), f"f{number}"
+    stem = quote(name)
     remark = "Not a figure of the paper. " * (is_of_paper and not chart.paper) + chart.remark
     note = f'<p class="note">{escape(remark)}</p>' if remark else ""
-    width = figures.page_size(chart)[0]
-    widths = f"--least: {_LEAST_WIDTH * width:.4g}rem; --most: {_GREATEST_WIDTH * width:.4g}rem"
-    svgs, scales = figures.panel_svgs(chart, prefix), figures.scale_svgs(chart, prefix)
-    placed = legends(with_distinct_lines(chart))
-    numbers = figures.groups(chart)
-    maps = tuple(i for i, panel in enumerate(chart.panels) if panel.heats)
-    parts = []
-    for i, (panel, svg) in enumerate(zip(chart.panels, svgs, strict=True)):
-        separate = (_scale(text) for shown, text in scales.items() if shown != maps and i in shown)
-        legend = "".join(separate) + _legend(placed.panels[i], numbers)
-        parts.append(_panel(panel, svg, legend, chart.title))
-        if i % chart.columns == chart.columns - 1 or i == len(svgs) - 1:
-            parts.append(_legend(placed.rows[i // chart.columns], numbers))
+    description = escape("; ".join(_describe_panel(panel, chart) for panel in chart.panels))
     return (
         f'<figure id="{stem}"><figcaption><h3>{escape(chart.title)}</h3>{note}</figcaption>\n'
-        f'<div class="panels" style="--columns: {chart.columns}; {widths}">\n'
-        + "\n".join(filter(None, parts))
-        + "\n</div>\n"
-        + _scale(scales.get(maps, ""))
-        + _legend(placed.chart, numbers)
-        + f'<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
+        f'<div class="plot" tabindex="0" role="group" aria-label="{description}">'
+        f"{figures.svg(chart, f'f{number}')}</div>\n"
+        f'<p class="read"><b>How to read this.</b> {escape(chart.how_to_read)}</p>\n'
         f'<p class="files">For print: <a href="{stem}.pdf">PDF</a>, '
         f'<a href="{stem}.png">PNG</a></p></figure>'
     )
 
 
-def _scale(svg: str) -> str:
-    return f'<div class="scale" role="img" aria-label="colour scale">{svg}</div>' if svg else ""
-
-
-def _panel(panel: Panel, svg: str, legend: str, title: str) -> str:
+def _describe_panel(panel: Panel, chart: Chart) -> str:
+    """Describe a panel for readers who do not see it."""
     shown = panel.graphs[0].label if panel.graphs else f"{panel.ylabel} against {panel.xlabel}"
-    description = escape(f"{panel.title or title}: {shown}")
-    heading = f"<h4>{escape(panel.title)}</h4>" if panel.title else ""
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in panel.notes)
-    return (
-        f'<div class="panel"><div>{heading}{notes}</div>'
-        f'<div class="plot" role="img" aria-label="{description}">{svg}</div>'
-        f"<div>{legend}</div></div>"
-    )
-
-
-def _legend(entries: Entries, numbers: Mapping[str, int]) -> str:
-    """Return one button for each label, which shows and hides the marks of its group."""
-    if not entries:
-        return ""
-    buttons = (
-        f'<button type="button" aria-pressed="true" data-group="{numbers[mark.group]}">'
-        f"{_symbol(mark)}{escape(mark.label)}</button>"
-        for mark in entries.values()
-    )
-    return f'<div class="legend" role="group" aria-label="Series">{"".join(buttons)}</div>\n'
-
-
-def _symbol(mark: Any) -> str:
-    """Return the legend symbol of a mark as an SVG element."""
-    colour = f"var(--{mark.colour})"
-    marker = getattr(mark, "marker", None)
-    paths = {}
-    if isinstance(mark, Region):
-        paths["M4 1h20v10h-20z"] = f'fill="{colour}" fill-opacity="{mark.shade:g}"'
-    elif getattr(mark, "kind", "line") != "points":
-        paths["M1 6h26"] = f'stroke-width="2" stroke-dasharray="{_DASH_ARRAYS[mark.dash]}"'
-    if marker is not None:
-        fill = "none" if marker.endswith("-open") else colour
-        paths[_MARKER_PATHS[marker]] = f'fill="{fill}"'
-    shapes = (f'<path d="{path}" {style} stroke="{colour}"/>' for path, style in paths.items())
-    return f'<svg viewBox="0 0 28 12" aria-hidden="true">{"".join(shapes)}</svg>'
+    return f"{panel.title or chart.title}: {shown}"
 
 
 def _table(content: Table) -> str:
-    columns = columns_of(content)
+    columns = tables.columns_of(content)
     cells = ([_cell(text, column.is_numeric) for text in column.cells] for column in columns)
     rows = (f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     note = f'<p class="note">{escape(content.note)}</p>' if content.note else ""
