@@ -98,7 +98,7 @@ def test_a_compiled_loop_that_forgets_a_reward_is_detected(monkeypatch: pytest.M
 
     def wrong(*arguments: Any) -> int:
         done: int = right(*arguments)
-        arguments[3][0, 0] -= 1.0
+        arguments[0].counts[0, 0] -= 1.0
         return done
 
     monkeypatch.setattr(kernels.policies, "interact", wrong)
@@ -217,16 +217,17 @@ def test_a_copy_is_independent(make: Make) -> None:
 def test_damaged_and_incompatible_states_are_refused_and_change_nothing() -> None:
     agent = after(KLUCB(4), EVENTS)
     before = agent.save()
+    counts, pulls = before["counts"], np.array([[1.0], [0.0], [0.0]])
     damaged: list[Any] = [
         None,
         {},
-        {k: v for k, v in before.items() if k != "rewards"},
-        before | {"rewards": before["rewards"] * np.nan},
-        before | {"pulls": before["pulls"] + 0.5},
-        before | {"pulls": -before["pulls"]},
-        before | {"rewards": before["rewards"] + 10.0},
-        before | {"pulls": before["pulls"][:2]},
-        before | {"pulls": np.array(["a", "b", "c", "d"])},
+        {k: v for k, v in before.items() if k != "counts"},
+        before | {"counts": counts * np.nan},
+        before | {"counts": counts + 0.5 * pulls},
+        before | {"counts": counts - 9.0 * pulls},
+        before | {"counts": counts + [[0.0], [10.0], [0.0]]},
+        before | {"counts": counts[:2]},
+        before | {"counts": counts.astype(str)},
         after(UCB1(4), EVENTS).save(),
         after(KLUCB(5), EVENTS).save(),
         after(KLUCB(4, c=2), EVENTS).save(),
@@ -251,6 +252,21 @@ def test_a_user_defined_agent_needs_only_a_policy_number() -> None:
 
     agent = after(Greedy(3, [0.0, 1.0]), [(1, 1.0), (0, 0.2)])
     assert {agent.act(Stream(seed)) for seed in range(20)} == {1}
+
+
+def test_a_user_defined_agent_can_have_a_compiled_loop_of_its_own() -> None:
+    class First(CountingAgent):
+        """Always pulls the first arm."""
+
+        fused_loop = staticmethod(bandits.counting_loop)
+
+        def interact(
+            self, environment: Any, p: Stream, q: Stream, actions: Any, rewards: Any
+        ) -> int:
+            actions[:], rewards[:] = 0, 1.0
+            return len(actions)
+
+    assert interact(First(4), world(), 5, seed=0).observations.tolist() == [1.0] * 5
 
 
 # -- whole runs, compared with the papers' pseudo-code in plain Python ----------------------------

@@ -283,7 +283,12 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def plain_event(self, x: Any, a: Any, o: Any) -> tuple[None, Any, float]:
         """Return a valid event in plain values, or raise an error."""
-        return None, self._roster.labels[self.place(a)], self.family.reward(o)
+        _, j, r = self.row_event(x, a, o)
+        return None, self._roster.labels[j], r
+
+    def row_event(self, x: Any, a: Any, o: Any) -> tuple[None, int, float]:
+        """Return a valid event as (None, row of arm a, reward), or raise an error."""
+        return None, self.place(a), self.family.reward(o)
 
     @property
     def compares_logs(self) -> bool:

@@ -14,8 +14,8 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol._support.saved import Parts, damaged, declare
-from bayescontrol._support.values import distinct_texts
+from bayescontrol._support.saved import Parts, Plain, damaged, declare
+from bayescontrol._support.values import distinct_texts, pack
 from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, plays_these_arms
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
@@ -45,22 +45,21 @@ class ArmSegments(ArraySegments):
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
         """Return P(r | segment) of the first `size` starts over a scale, and ln of the scale."""
-        j, family = self.prior.place(event[1]), self.family
+        (_, j, r), family = event, self.family
         log_scale = kernels.changes.arm_likelihoods(
-            family.kind, family.constants, self.arrays["rows"], size, j, event[2], self.p
+            family.kind, family.constants, self.arrays["rows"], size, j, r, self.p
         )
         return self.p[:size], log_scale
 
     def learn(self, size: int, event: Event) -> None:
         """Update the arm in the first `size` segments. An error changes nothing."""
-        j, family, rows = self.prior.place(event[1]), self.family, self.arrays["rows"]
+        (_, j, r), family, rows = event, self.family, self.arrays["rows"]
         before = rows[:size, j].copy()
-        kernels.changes.learn_arm(family.kind, family.constants, rows, size, j, event[2])
+        kernels.changes.learn_arm(family.kind, family.constants, rows, size, j, r)
         if not np.isfinite(rows[:size, j]).all():
             rows[:size, j] = before
-            raise BadEvidence(
-                f"reward {event[2]!r} of arm {event[1]!r} is too large for the posterior"
-            )
+            arm = self.prior.labels[j]
+            raise BadEvidence(f"reward {r!r} of arm {arm!r} is too large for the posterior")
 
 
 class ScoreSegments(ArraySegments):
@@ -76,20 +75,30 @@ class ScoreSegments(ArraySegments):
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
         """Return P(r | segment) of the first `size` starts over a scale, and ln of the scale."""
-        (x, a, r), link = event, self.prior.link
+        (x, j, r), link = event, self.prior.link
         log_scale = kernels.changes.score_likelihoods(
-            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size,
-            self.prior.place(a), np.array(x), r, self._v, self.p,
+            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size, j,
+            np.array(x), r, self._v, self.p,
         )  # fmt: skip
         return self.p[:size], log_scale
 
     def learn(self, size: int, event: Event) -> None:
         """Update the weights of the arm in the first `size` segments."""
-        (x, a, r), link = event, self.prior.link
+        (x, j, r), link = event, self.prior.link
         kernels.changes.learn_scores(
-            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size,
-            self.prior.place(a), np.array(x), r, self._v,
+            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size, j,
+            np.array(x), r, self._v,
         )  # fmt: skip
+
+
+class _ArmEvents(Plain):
+    """The events (x, row of the arm, reward) of the window; they are saved with the arm's name."""
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the events."""
+        arms = owner.names
+        named = [event and (event[0], arms[event[1]], event[2]) for event in owner._events]
+        arrays[self.name] = pack(named, self.what)
 
 
 class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
@@ -102,6 +111,10 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     >>> {a: round(p, 2) for a, p in belief.expected().items()}
     {'red': 0.06, 'blue': 0.5}
     """
+
+    saved_fields = declare(
+        _ArmEvents("events", "_events", what="the window of answers", copied=True),
+    )
 
     format_name: ClassVar[str] = "ChangingArmsBelief"
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
@@ -117,8 +130,14 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of the current decision. An error leaves the belief unchanged."""
-        super().observe(x, a, o)
-        self._roster.counts[self.place(a)] += 1
+        event = self._event(x, a, o)
+        self._answer_current(event)
+        self._roster.counts[event[1]] += 1
+
+    def _event(self, x: Any, a: Any, o: Any) -> Event:
+        """Return (x, row of arm a, reward), so that an arm is looked up once, or raise an error."""
+        event: Event = self.prior.row_event(x, a, o)
+        return event
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
@@ -219,10 +238,8 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
             if is_long:
                 self._saved, self._events = [state.save()], []
             else:
-                arms = [self._roster.labels[j] for j in actions[part].tolist()]
-                self._events += [
-                    (None, a, r) for a, r in zip(arms, rewards[part].tolist(), strict=True)
-                ]
+                pairs = zip(actions[part].tolist(), rewards[part].tolist(), strict=True)
+                self._events += [(None, j, r) for j, r in pairs]
                 self._save_window()
         self._roster.add_pulls(np.bincount(actions, minlength=len(prior)).tolist())
         self._drawn_from = None
@@ -274,6 +291,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def _check_state(self, new: SimpleNamespace) -> None:
         self.require_same_arms(new._roster)
+        new._events = [e and (e[0], self.place(e[1]), e[2]) for e in new._events]
         super()._check_state(new)
 
 

@@ -146,8 +146,13 @@ class LinearBelief(HasArms[LinearWeights]):
 
     def plain_event(self, x: ArrayLike, a: Any, o: Any) -> tuple[list[float], Any, float]:
         """Return a valid event in plain values, or raise an error."""
+        context, j, r = self.row_event(x, a, o)
+        return context, self._roster.labels[j], r
+
+    def row_event(self, x: ArrayLike, a: Any, o: Any) -> tuple[list[float], int, float]:
+        """Return a valid event as (context, row of arm a, reward), or raise an error."""
         j, v, r = self._event(x, a, o)
-        return v.tolist(), self._roster.labels[j], r
+        return v.tolist(), j, r
 
     def only(self, arm: Hashable) -> "LinearBelief":
         """Return the belief about a single arm."""
