@@ -47,8 +47,16 @@ def as_integer(name: str, value: Any, least: int, error: type[Exception] = Value
     return number
 
 
-def require_between(name: str, value: Any, low: float, high: float, *, ends: str = "[]") -> float:
-    """Return a setting as a float; raise ValueError unless it is in the interval.
+def require_between(
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    *,
+    ends: str = "[]",
+    error: type[Exception] = ValueError,
+) -> float:
+    """Return a setting as a float; raise `error` unless it is in the interval.
 
     `ends` are the brackets of the interval: "[)" includes `low` and excludes `high`.
     """
@@ -56,7 +64,7 @@ def require_between(name: str, value: Any, low: float, high: float, *, ends: str
     is_above = number > low or (ends[0] == "[" and number == low)
     is_below = number < high or (ends[1] == "]" and number == high)
     if not (is_above and is_below):
-        raise ValueError(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
+        raise error(f"{name}={value!r}: it must be in {ends[0]}{low}, {high}{ends[1]}")
     return number
 
 

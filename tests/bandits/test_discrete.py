@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
+from tests.chance import distance
 
 from bayescontrol import BernoulliBandit, CategoricalBandit, interact
 from bayescontrol.bandits.discrete import Bernoulli, Categorical
@@ -46,15 +47,6 @@ def test_beta_posterior_agrees_with_a_grid() -> None:
     n = alpha + beta
     assert v @ m == pytest.approx(alpha / n, abs=1e-6)
     assert v @ m**2 == pytest.approx(alpha * (alpha + 1) / (n * (n + 1)), abs=1e-6)
-
-
-def test_exact_action_probabilities_are_the_known_fractions() -> None:
-    agent = BernoulliBandit(["red", "blue"]).agent()
-    assert agent.action_probabilities() == pytest.approx({"red": 0.5, "blue": 0.5}, abs=1e-12)
-    agent.observe("red", 1)
-    assert agent.action_probabilities()["red"] == pytest.approx(2 / 3, abs=1e-12)
-    known = BernoulliBandit(2, prior=[(3, 2), (2, 3)]).agent()
-    assert known.action_probabilities()[0] == pytest.approx(53 / 70, abs=1e-12)
 
 
 def test_booleans_and_numpy_numbers_are_valid_rewards() -> None:
@@ -137,9 +129,8 @@ def test_with_two_values_it_equals_the_bernoulli_bandit() -> None:
         coin.log_predictive(None, 0, 1), abs=1e-15
     )
     n, rng = 20_000, Stream(2)
-    x = np.sort([two.sample(rng).means[0] for _ in range(n)])
-    steps, f = np.arange(n + 1) / n, sc.betainc(4.0, 2.0, x)
-    assert math.sqrt(n) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])) < 2.69
+    x = np.array([two.sample(rng).means[0] for _ in range(n)])
+    assert distance(x, lambda m: sc.betainc(4.0, 2.0, m)) < 2.69
 
 
 def test_arms_are_chosen_as_often_as_with_numpys_dirichlet() -> None:
@@ -218,12 +209,8 @@ def test_a_single_value_is_always_paid() -> None:
     assert set(record.actions.tolist()) == {0, 1}, "equally good arms should be chosen at random"
 
 
-def test_impossible_worlds_priors_and_rewards_are_refused() -> None:
+def test_impossible_priors_and_rewards_are_refused() -> None:
     bandit = CategoricalBandit(1, VALUES)
-    bad: list[Any] = [[[0.5, 0.6, -0.1]], [[0.5, 0.5, 0.1]], [[0.5, 0.5]], [0.5, 0.5, 0.0], "x"]
-    for truth in bad:
-        with pytest.raises(InvalidTable):
-            bandit.environment(truth)
     for prior in ((1, 1), (1, 1, 0), (1, -1, 1), (1, 1, 1e200)):
         with pytest.raises(InvalidPrior):
             CategoricalBandit(1, VALUES, prior)

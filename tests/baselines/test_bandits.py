@@ -134,6 +134,7 @@ def test_agents_and_kernels_use_the_same_policy_numbers() -> None:
     }  # fmt: skip
     for name, constant in kinds.items():
         assert getattr(bandits, name).kind == getattr(kernels.policies, constant)
+    assert len({getattr(bandits, name).kind for name in kinds}) == len(kinds)
     assert {kind.__name__ for kind in CountingAgent.__subclasses__()} >= kinds.keys()
 
 
@@ -225,7 +226,7 @@ def test_damaged_and_incompatible_states_are_refused_and_change_nothing() -> Non
         before | {"counts": counts * np.nan},
         before | {"counts": counts + 0.5 * pulls},
         before | {"counts": counts - 9.0 * pulls},
-        before | {"counts": counts + [[0.0], [10.0], [0.0]]},
+        before | {"counts": counts + np.array([[0.0], [10.0], [0.0]])},
         before | {"counts": counts[:2]},
         before | {"counts": counts.astype(str)},
         after(UCB1(4), EVENTS).save(),
@@ -310,25 +311,21 @@ def kl_ucb(mine: list[float], all_: list[list[float]]) -> float:
     return low
 
 
-def check_indices(agent: Any, world: Any, index: Index, each_once: bool, seed: int) -> None:
-    """Every action of 120 has the largest index, after each of three arms once."""
-    observed: list[list[float]] = [[] for _ in range(3)]
-    for a, o in islice(play(agent, world(), seed=seed), 120):
-        if each_once and not all(observed):
-            assert not observed[a]
-        else:
-            indices = [index(rewards, observed) for rewards in observed]
-            assert indices[a] == pytest.approx(max(indices), abs=1e-10)
-        observed[a].append(o)
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("kind", "world", "index"),
     [(UCB1, Fractions, ucb1), (KLUCB, Fractions, kl_ucb), (KLUCB, Coins, kl_ucb)],
 )
 def test_every_action_has_the_largest_index(kind: Any, world: Any, index: Index, seed: int) -> None:
-    check_indices(kind(3), world, index, True, seed)
+    """Every action of 120, after each of three arms once."""
+    observed: list[list[float]] = [[] for _ in range(3)]
+    for a, o in islice(play(kind(3), world(), seed=seed), 120):
+        if not all(observed):
+            assert not observed[a]
+        else:
+            indices = [index(rewards, observed) for rewards in observed]
+            assert indices[a] == pytest.approx(max(indices), abs=1e-10)
+        observed[a].append(o)
 
 
 # -- the paper's benchmark: 10 levers with uniform biases, 1,000 steps ----------------------------

@@ -141,6 +141,26 @@ class ArmsEnvironment:
         return f"ArmsEnvironment({self.family!r}, means {shown})"
 
 
+def arms_loop(agent: Any, environment: Any) -> Any:
+    """Return the compiled loop if the rule draws at every step over the same arms, else None."""
+    fits = (
+        type(environment) is ArmsEnvironment
+        and agent.schedule is every_step
+        and same_family(agent.belief.family, environment.family)
+        and agent.belief.names == environment.labels
+        and agent.x is None
+    )
+    return _run if fits else None
+
+
+def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the compiled loop of the belief; the agent draws from p, the environment from q."""
+    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
+    agent.belief.interact(environment.truth, p, q, actions, rewards)
+    agent.fast_forward(steps, agent.x, agent.x)
+    return Record(environment.labels.column(actions), rewards)
+
+
 #: The number of arms, or their names.
 Arms: TypeAlias = int | Sequence[Hashable]
 
@@ -444,21 +464,32 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     # -- for compiled loops --------------------------------------------------------------------
 
-    def loop_arrays(self) -> tuple[FloatArray, FloatArray | None, IntArray, FloatArray, IntArray]:
-        """Return (rows, cache, active, drawn, undrawn), the arrays that kernels update in place."""
-        return self._rows, self._cache, self._roster.active, self._drawn, self._undrawn
+    def interact(
+        self, truth: FloatArray, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
+    ) -> None:
+        """Act and learn in a world with these true parameters; fill `actions` and `rewards`."""
+        family, active = self.family, self._roster.active
+        streams = kernels.random.Streams(p.state, q.state)
+        if self._cache is not None:
+            screened = kernels.screening.ScreenedArms(
+                self._rows, self._cache, active, self._undrawn
+            )
+            kernels.screening.interact(screened, truth, streams, actions, rewards)
+        else:
+            arms = kernels.arms.ArmRows(
+                family.kind, family.constants, self._rows, active, self._drawn
+            )
+            kernels.arms.interact(arms, truth, streams, actions, rewards)
+        self.fast_forward(actions)
 
     def fast_forward(self, actions: IntArray) -> None:
-        """Synchronise with a finished compiled loop over `loop_arrays`."""
+        """Synchronise with a finished compiled loop."""
         super().fast_forward(actions)
         # For few arms argmax and item are faster than max.
         if self._cache is not None and self._rows.item(self._rows.argmax()) > _LARGEST_COUNT:
             self._refresh()
 
-    @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the rule draws at every step and has the same arms."""
-        return _run if plays_these_arms(agent, environment) else None
+    fused_loop = staticmethod(arms_loop)
 
     # -- saving, merging, copying ----------------------------------------------------------------
 
@@ -518,33 +549,3 @@ class ArmsBelief(HasArms[MeanRewards]):
             f"ArmsBelief({self.family!r}, {len(self)} arms after {self.count} observations: "
             f"{shown}{more})"
         )
-
-
-def plays_these_arms(agent: Any, environment: Any) -> bool:
-    """Whether the rule draws at every step over the arms of an `ArmsEnvironment`."""
-    return (
-        type(environment) is ArmsEnvironment
-        and agent.schedule is every_step
-        and same_family(agent.belief.family, environment.family)
-        and agent.belief.names == environment.labels
-        and agent.x is None
-    )
-
-
-def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream) -> Record:
-    """Run the compiled loop; the agent draws from p, the environment from q."""
-    family, belief = environment.family, agent.belief
-    rows, cache, active, drawn, undrawn = belief.loop_arrays()
-    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
-    if cache is not None:
-        kernels.screening.interact(
-            rows, cache, active, undrawn, environment.truth, p.state, q.state, actions, rewards
-        )
-    else:
-        kernels.arms.interact(
-            family.kind, family.constants, rows, active, drawn, environment.truth, p.state, q.state,
-            actions, rewards,
-        )  # fmt: skip
-    belief.fast_forward(actions)
-    agent.fast_forward(steps, agent.x, agent.x)
-    return Record(environment.labels.column(actions), rewards)

@@ -16,7 +16,7 @@ from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
 from bayescontrol._support.saved import Parts, Plain, damaged, declare
 from bayescontrol._support.values import distinct_texts, pack
-from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, plays_these_arms
+from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.regression import Prior
@@ -25,7 +25,6 @@ from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief,
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.protocols import MISSING, PosteriorMeasure
-from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
 
 #: The quantiles from which those of a mixture are interpolated.
@@ -194,10 +193,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     # -- for compiled loops --------------------------------------------------------------------
 
-    @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the rule draws at every step and has the same arms."""
-        return _run if plays_these_arms(agent, environment) else None
+    fused_loop = staticmethod(arms_loop)
 
     @property
     def family(self) -> Any:
@@ -216,12 +212,12 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         state, family, begin = self._state, self.family, 0
         segments: Any = state.segments
         rows, prior = segments.arrays["rows"], self.prior.posterior()
-        arms_in_play = kernels.changes.ArmsInPlay(
-            family.kind, family.constants, prior, rows, self._roster.active, np.empty(len(prior))
+        arms = kernels.arms.ArmRows(
+            family.kind, family.constants, rows, self._roster.active, np.empty(len(prior))
         )
         starts = kernels.changes.StartArrays(
             state.w, state.mass, state.starts, state.dropped, state.hazards,
-            np.empty(len(state.mass)),
+            np.empty(len(state.mass)), prior,
         )  # fmt: skip
         streams = kernels.random.Streams(p.state, q.state)
         while begin < len(actions):
@@ -231,9 +227,8 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
             n = (saves - 1) * self.window - since if is_long else min(self.window - since, left)
             part = slice(begin, begin + n)
             state.size = kernels.changes.interact_arms(
-                arms_in_play, starts, state.size, state.t, truth, streams, actions[part],
-                rewards[part],
-            )  # fmt: skip
+                arms, starts, state.size, state.t, truth, streams, actions[part], rewards[part]
+            )
             state.t, begin = state.t + n, begin + n
             if is_long:
                 self._saved, self._events = [state.save()], []
@@ -489,11 +484,3 @@ def changing_problem(problem: Any, per_arm: bool, options: Mapping[str, Any]) ->
         return PerArmBelief([ChangingArmsBelief(static.only(a), **options) for a in static.labels])
 
     return Changing(problem, separately if per_arm else together, options, per_arm=per_arm)
-
-
-def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
-    """Run the compiled loop; the agent draws from p, the environment from q."""
-    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
-    agent.belief.interact(environment.truth, p, q, actions, rewards)
-    agent.fast_forward(steps, agent.x, agent.x)
-    return Record(environment.labels.column(actions), rewards)

@@ -217,16 +217,3 @@ def checked_means(means: list[float], least: float, largest: float, advice: str)
                 f"[{least:g}, {largest:g}]: {advice}"
             )
     return np.array(means)[:, None]
-
-
-def standard_deviation(sd: Any, largest: float) -> float:
-    """Return sd as a number from 1/largest to `largest`, else raise InvalidPrior."""
-    try:  # 0.0 stands for an invalid value; float() would parse text
-        value = 0.0 if isinstance(sd, str | bytes) else float(sd)
-    except (TypeError, ValueError):
-        value = 0.0
-    if not 1.0 / largest <= value <= largest:
-        raise InvalidPrior(
-            f"sd={sd!r}: expected a standard deviation from {1.0 / largest:g} to {largest:g}"
-        )
-    return value

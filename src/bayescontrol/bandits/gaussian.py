@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray, require_between
 from bayescontrol._support.description import ARMS, SettingDoc, prior_rows
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
@@ -26,7 +26,6 @@ from bayescontrol.bandits.family import (
     TableRow,
     as_number,
     parameter_rows,
-    standard_deviation,
     true_rows,
     true_table,
 )
@@ -118,7 +117,7 @@ class GaussianRewards(_GaussianFamily):
     default = (0.0, 1.0)  # mean and standard deviation of m
 
     def __init__(self, sd: float = 1.0) -> None:
-        self.sd = standard_deviation(sd, LARGEST)
+        self.sd = require_between("sd", sd, 1.0 / LARGEST, LARGEST, error=InvalidPrior)
         self.constants = np.array([self.sd])
 
     def settings(self) -> dict[str, Any]:

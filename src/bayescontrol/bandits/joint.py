@@ -11,7 +11,6 @@ exact: P(m | âo_≤t) ∝ P(m) Π_t b[m, a_t]^(o_t) (1 - b[m, a_t])^(1 - o_t).
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import product
-from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,17 +98,13 @@ class JointBandit(TabularModes):
         >>> bandit.environment([0.4, 0.6])
         TabularEnvironment(mode 0 of JointBandit(1 hypotheses about 2 arms), situation 0)
         """
-        mode_or_biases: Any = m
-        try:
-            mode = index(mode_or_biases)
-        except TypeError:
-            world = JointBandit([mode_or_biases])
-        else:
-            return super().environment(mode)
-        biases, arms = world.biases.shape[1], self.biases.shape[1]
-        if biases != arms:
-            raise InvalidTable(f"{biases} biases for {arms} arms: give one per arm")
-        return TabularEnvironment(world, 0)
+        if isinstance(m, int | np.integer):
+            return super().environment(int(m))
+        biases = np.atleast_1d(as_numbers(m, "biases", InvalidTable))
+        if biases.shape != self.biases.shape[1:]:
+            arms = self.biases.shape[1]
+            raise InvalidTable(f"biases of shape {biases.shape} for {arms} arms: give one per arm")
+        return TabularEnvironment(JointBandit([biases]), 0)
 
     def expected(self, v: FloatArray) -> FloatArray:
         """E[o | a] for every arm, if the hypotheses have probabilities v."""
