@@ -138,20 +138,6 @@ def test_ranks_of_the_true_means_are_uniform_and_a_planted_bug_is_detected(case:
     assert p_value_of_ranks(2) < 1e-6
 
 
-def test_the_expected_posterior_mean_is_the_prior_mean(case: Case) -> None:
-    """E[E[r_j | past]] = E[r_j] for worlds drawn from the prior; |z| < 5.5, false alarms 4e-8
-    for each arm if means over runs are normal, as they nearly are for 1,500 runs.
-    """
-    gaps = []
-    for run in range(1500):
-        agent = case.bandit.agent()
-        before = np.array(list(agent.belief.expected().values()))
-        interact(agent, case.bandit.draw(Stream.named(12, run, "truth")), 8, seed=12, run=run)
-        gaps.append(np.array(list(agent.belief.expected().values())) - before)
-    z = np.mean(gaps, 0) / (np.std(gaps, 0) / math.sqrt(len(gaps)))
-    assert (np.abs(z) < 5.5).all(), z
-
-
 def matches(case: Case, greedy: bool, runs: int) -> FloatArray:
     """[chosen = best] - Σ_a P(a)², for worlds drawn from the prior, after eight steps."""
     gaps = np.empty(runs)

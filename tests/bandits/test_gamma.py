@@ -29,31 +29,24 @@ def on_a_grid(log_prior: FloatArray, log_likelihood: FloatArray) -> FloatArray:
 RATE = np.exp(np.linspace(-9.0, 5.0, 8001))
 
 
-def test_conjugate_and_grid_agree_for_counts() -> None:
-    counts = [3.0, 0.0, 2.0, 5.0]
-    belief = learned(PoissonBandit(1, prior=(2.5, 1.5)), counts)
-    likelihood = sum(counts) * np.log(RATE) - len(counts) * RATE
-    v = on_a_grid(2.5 * np.log(RATE) - 1.5 * RATE, likelihood)
-    a, b = belief.posterior()[0]
-    assert v @ RATE == pytest.approx(a / b, rel=1e-10)
-    assert v @ RATE**2 == pytest.approx(a * (a + 1.0) / b**2, rel=1e-10)
-    assert belief.expected()[0] == a / b
+def test_conjugate_and_grid_agree_for_counts_and_waiting_times() -> None:
+    counts, times = [3.0, 0.0, 2.0, 5.0], [0.7, 2.5, 0.1, 1.9]
+    log_prior = 2.5 * np.log(RATE) - 1.5 * RATE
+    v = on_a_grid(log_prior, sum(counts) * np.log(RATE) - len(counts) * RATE)
+    w = on_a_grid(log_prior, len(times) * np.log(RATE) - sum(times) * RATE)
+    poisson = learned(PoissonBandit(1, prior=(2.5, 1.5)), counts)
+    exponential = learned(ExponentialBandit(1, prior=(2.5, 1.5)), times)
+    for weights, belief in ((v, poisson), (w, exponential)):
+        a, b = belief.posterior()[0]
+        assert weights @ RATE == pytest.approx(a / b, rel=1e-10)
+        assert weights @ RATE**2 == pytest.approx(a * (a + 1.0) / b**2, rel=1e-10)
+    assert poisson.expected()[0] == pytest.approx(v @ RATE, rel=1e-10)
+    assert exponential.expected()[0] == pytest.approx(w @ (1.0 / RATE), rel=1e-10)
     for r in (0.0, 1.0, 7.0):
         p = v @ np.exp(r * np.log(RATE) - RATE - math.lgamma(r + 1.0))
-        assert math.exp(belief.log_predictive(None, 0, r)) == pytest.approx(p, rel=1e-10)
-
-
-def test_conjugate_and_grid_agree_for_waiting_times() -> None:
-    times = [0.7, 2.5, 0.1, 1.9]
-    belief = learned(ExponentialBandit(1, prior=(2.5, 1.5)), times)
-    v = on_a_grid(2.5 * np.log(RATE) - 1.5 * RATE, len(times) * np.log(RATE) - sum(times) * RATE)
-    a, b = belief.posterior()[0]
-    assert v @ RATE == pytest.approx(a / b, rel=1e-10)
-    assert v @ (1.0 / RATE) == pytest.approx(b / (a - 1.0), rel=1e-10)
-    assert belief.expected()[0] == b / (a - 1.0)
-    for r in (0.0, 0.4, 6.0):
-        density = v @ (RATE * np.exp(-RATE * r))
-        assert math.exp(belief.log_predictive(None, 0, r)) == pytest.approx(density, rel=1e-10)
+        assert math.exp(poisson.log_predictive(None, 0, r)) == pytest.approx(p, rel=1e-10)
+        density = w @ (RATE * np.exp(-RATE * r))
+        assert math.exp(exponential.log_predictive(None, 0, r)) == pytest.approx(density, rel=1e-10)
 
 
 def test_predictions_agree_with_textbook_formulas() -> None:

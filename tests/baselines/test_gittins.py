@@ -302,12 +302,6 @@ def test_it_pulls_the_arm_with_the_highest_index(table: GittinsTable) -> None:
     assert agent.count == 60
 
 
-def test_the_first_pull_is_random(table: GittinsTable) -> None:
-    """90 first pulls miss one of three arms with probability 3 (2/3)^90 = 4e-16."""
-    rng = Stream(3)
-    assert {GittinsAgent(3, table).act(rng) for _ in range(90)} == {0, 1, 2}
-
-
 def test_a_run_that_outgrows_the_table_goes_on() -> None:
     table = GittinsTable(0.9, 3, cache=False)
     agent, rng = GittinsAgent(2, table), Stream(4)

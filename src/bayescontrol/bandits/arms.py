@@ -77,11 +77,6 @@ class MeanRewards:
         compared = self.means if self.logs is None else self.logs
         return np.flatnonzero(compared == compared.max())
 
-    def copy(self) -> "MeanRewards":
-        """Return an independent copy."""
-        logs = None if self.logs is None else self.logs.copy()
-        return MeanRewards(self.arms, self.means.copy(), logs)
-
     def __repr__(self) -> str:
         shown = ", ".join(
             f"{a}: {m:.4g}" for a, m in zip(self.arms, self.means.tolist(), strict=True)
@@ -89,7 +84,7 @@ class MeanRewards:
         return f"MeanRewards({shown})"
 
     def retire(self, arm: Hashable) -> None:
-        """m_arm ← -∞, so that this mode no longer pulls the arm.
+        """Remove the arm, so that this mode no longer pulls it.
 
         >>> from bayescontrol import Stream
         >>> mode = MeanRewards(("red", "blue"), np.array([0.2, 0.7]))
@@ -97,10 +92,9 @@ class MeanRewards:
         >>> mode.act(None, Stream(0))
         'red'
         """
-        if arm in self.arms:
-            self.means[self.arms.index(arm)] = -np.inf
-            if self.logs is not None:
-                self.logs[self.arms.index(arm)] = -np.inf
+        others = [k for k, a in enumerate(self.arms) if a != arm]
+        self.arms, self.means = tuple(self.arms[k] for k in others), self.means[others]
+        self.logs = None if self.logs is None else self.logs[others]
 
 
 class ArmsEnvironment:
@@ -200,7 +194,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         Array("prior", "_prior", shape=(None, None), finite=False, shared=True),
         Array("rows", "_rows", shape=(None, None), finite=False),
         Array("drawn", lambda belief: belief._saved_mode(), shape=..., finite=False),
-        *map(Copied, ("_drawn", "_undrawn", "_logs", "_cache", "_last")),
+        *map(Copied, ("_drawn", "_undrawn", "_logs", "_cache")),
     )
 
     def __init__(
@@ -216,7 +210,6 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._prior = family.prior(prior, len(self.labels))
         self._rows = self._prior.copy()
         self._screening = screening
-        self._last = None
         self._refresh()
 
     def _refresh(self) -> None:
@@ -323,7 +316,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         single._refresh()
         return single
 
-    def use_rows(self, rows: FloatArray) -> None:
+    def use_arrays(self, rows: FloatArray) -> None:
         """Use these posterior rows, an array that others may change; never screen."""
         self._rows, self._screening = rows, False
         self._refresh()
@@ -441,26 +434,6 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._roster.add(arm)
         self._prior, self._rows = np.vstack([self._prior, row]), np.vstack([self._rows, row])
         self._refresh()
-
-    def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Late feedback for it is still learned.
-
-        >>> from bayescontrol.bandits import BernoulliBandit
-        >>> belief = BernoulliBandit(["red", "blue"]).belief()
-        >>> belief.retire("red")
-        >>> belief.observe(None, "red", 1)
-        >>> belief.arms, belief.pulls
-        (('blue',), {'red': 1, 'blue': 0})
-        """
-        self._roster.retire(arm)
-        if self._last is not None:
-            self._last.retire(arm)
-            if np.isneginf(self._last.means).all():  # drawn before the active arms were added
-                self._last = None
-
-    def is_retired(self, mode: MeanRewards) -> bool:
-        """Whether the mode would pull a retired arm."""
-        return not mode.action_probabilities(None).keys() <= set(self.arms)
 
     # -- for compiled loops --------------------------------------------------------------------
 

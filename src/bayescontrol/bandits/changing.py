@@ -36,15 +36,10 @@ class ArmSegments(ArraySegments):
 
     def __init__(self, prior: ArmsBelief, starts: int) -> None:
         super().__init__(prior, starts, rows=prior.posterior())
-        self.family = prior.family
-
-    def attach(self, belief: ArmsBelief, *parts: FloatArray) -> None:
-        """Make the belief use these rows."""
-        belief.use_rows(*parts)
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
         """Return P(r | segment) of the first `size` starts over a scale, and ln of the scale."""
-        (_, j, r), family = event, self.family
+        (_, j, r), family = event, self.prior.family
         log_scale = kernels.changes.arm_likelihoods(
             family.kind, family.constants, self.arrays["rows"], size, j, r, self.p
         )
@@ -52,7 +47,7 @@ class ArmSegments(ArraySegments):
 
     def learn(self, size: int, event: Event) -> None:
         """Update the arm in the first `size` segments. An error changes nothing."""
-        (_, j, r), family, rows = event, self.family, self.arrays["rows"]
+        (_, j, r), family, rows = event, self.prior.family, self.arrays["rows"]
         before = rows[:size, j].copy()
         kernels.changes.learn_arm(family.kind, family.constants, rows, size, j, r)
         if not np.isfinite(rows[:size, j]).all():
@@ -65,12 +60,9 @@ class ScoreSegments(ArraySegments):
     """The posterior weights of contextual arms for each start."""
 
     def __init__(self, prior: LinearBelief, starts: int) -> None:
-        R, z, _, self._v = prior.loop_arrays()
-        super().__init__(prior, starts, factor=R.copy(), target=z.copy())
-
-    def attach(self, belief: LinearBelief, *parts: FloatArray) -> None:
-        """Make the belief use this factor and target."""
-        belief.use_arrays(*parts)
+        arrays = prior.loop_arrays()
+        self._v = arrays.v
+        super().__init__(prior, starts, factor=arrays.R.copy(), target=arrays.z.copy())
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
         """Return P(r | segment) of the first `size` starts over a scale, and ln of the scale."""
@@ -319,7 +311,6 @@ class PerArmBelief(HasArms[Any]):
                     "change separately: use parameters of at least 0.5, or per_arm=False"
                 )
         self._roster = Roster([part.labels[0] for part in parts])
-        self._last = None
 
     @property
     def decision(self) -> int:

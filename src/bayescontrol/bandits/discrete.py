@@ -28,7 +28,7 @@ from bayescontrol.bandits.family import (
     Family,
     FamilyKind,
     TableRow,
-    as_number,
+    as_reward,
     parameter_rows,
     true_rows,
     true_table,
@@ -50,7 +50,6 @@ _BERNOULLI: Final = FamilyKind(
     feedback="0 or 1",
     outcomes=lambda _: 2,
     truth=[0.2, 0.7],
-    refused=(2, -1, 0.5),
     table=(TableRow("arms", "0 or 1", "bias ~ Beta(1, 1)", "biases"),),
 )
 
@@ -151,7 +150,6 @@ _CATEGORICAL: Final = FamilyKind(
         SizeLimit("arms times values", lambda size: size["arms"] * size["values"], MOST_NUMBERS),
     ),
     truth=[[0.3, 0.5, 0.2], [0.2, 0.3, 0.5]],
-    refused=(2, 10.0000001),
     table=(
         TableRow("arms, values", "one of `values`", "Dirichlet(1, …, 1)", "rows of probabilities"),
     ),
@@ -222,10 +220,10 @@ class Categorical(Family):
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is one of the values."""
         listed = ", ".join(f"{v:g}" for v in self.constants[:8])
-        more = ", …" if self.constants.size > 8 else ""
-        r = as_number(o, f"one of {listed}{more}")
+        expected = f"one of {listed}" + (", …" if self.constants.size > 8 else "")
+        r = as_reward(o, "categorical", expected)
         if r not in self.constants:
-            raise BadEvidence(f"reward {o!r} is invalid: these arms pay one of {listed}{more}")
+            raise BadEvidence(f"reward {o!r} is invalid for a categorical arm: expected {expected}")
         return r
 
     def means(self, truth: FloatArray) -> FloatArray:

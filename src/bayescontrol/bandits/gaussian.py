@@ -24,12 +24,12 @@ from bayescontrol.bandits.family import (
     Family,
     FamilyKind,
     TableRow,
-    as_number,
+    as_reward,
     parameter_rows,
     true_rows,
     true_table,
 )
-from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, QuadratureFailed
+from bayescontrol.errors import InvalidPrior, InvalidTable, QuadratureFailed
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
@@ -56,7 +56,6 @@ _KIND: Final = FamilyKind(
     observation=11.5,
     feedback="a number",
     truth=[10.0, 12.0],
-    refused=(1e200, -1e200),
     table=(
         TableRow("arms, sd=1", "any number, known sd", "(0, 1): mean and sd of the mean", "means"),
         TableRow(
@@ -81,12 +80,7 @@ class _GaussianFamily(Family):
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number within ±1e150."""
-        r = as_number(o, "a finite number")
-        if abs(r) > LARGEST:
-            raise BadEvidence(
-                f"reward {o!r} is invalid for a Gaussian arm: expected a number in ±{LARGEST:g}"
-            )
-        return r
+        return as_reward(o, "Gaussian", f"a number in ±{LARGEST:g}", -LARGEST, LARGEST)
 
 
 def _checked_rows(

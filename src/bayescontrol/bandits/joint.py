@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers
 from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.names import Names
 from bayescontrol.bandits.arms import ArmsEnvironment
@@ -139,14 +139,12 @@ def bias_grid(arms: int = 2, levels: Sequence[float] = (0.2, 0.5, 0.8)) -> Tabul
     >>> modes[4].action_probabilities(0)  # (.5, .5)
     {0: 0.5, 1: 0.5}
     """
-    if arms < 1:
-        raise InvalidTable(f"bias_grid(arms={arms}): expected at least one arm")
+    as_integer("arms", arms, 1, InvalidTable)
     values = [float(level) for level in levels]
-    if not values or len(set(values)) < len(values):
-        raise InvalidTable(f"bias_grid(levels={levels}): give at least one level, each only once")
-    for level in values:
-        if not 0.0 <= level <= 1.0:  # also if it is NaN
-            raise InvalidTable(f"bias_grid(levels={levels}): {level} is not a probability")
+    if not values or len(set(values)) < len(values) or not all(0.0 <= v <= 1.0 for v in values):
+        raise InvalidTable(
+            f"bias_grid(levels={levels}): give one or more different probabilities, each only once"
+        )
     if len(values) ** arms > LIMIT:
         raise InvalidTable(
             f"bias_grid with {len(values)} levels for each of {arms} arms has "

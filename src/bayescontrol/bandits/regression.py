@@ -28,7 +28,7 @@ from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers, 
 from bayescontrol._support.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.names import Names
 from bayescontrol._support.regressions import Regressions
-from bayescontrol.bandits.family import as_number, zero_or_one
+from bayescontrol.bandits.family import as_reward, zero_or_one
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, counted
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -196,8 +196,8 @@ class GaussianNoise(Link):
         return {"sd": self.sd}
 
     def reward(self, o: Any) -> float:
-        """Return o as a float; raise BadEvidence unless it is a finite number."""
-        return as_number(o, "a finite number")
+        """Return o as a float; raise BadEvidence unless it is a number within ±1e50."""
+        return as_reward(o, "linear", f"a number in ±{LARGEST:g}", -LARGEST, LARGEST)
 
     def mean(self, score: FloatArray) -> FloatArray:
         """E[r | score] = score."""
@@ -356,23 +356,15 @@ class LinearEnvironment:
                 f"contexts={contexts!r}: expected 'normal', 'sphere', or a function of rng"
             )
         self.link, self.labels, self.truth, self.contexts = link, arms, truth, contexts
-        self.context = np.zeros(truth.shape[1]) if start is None else start
-
-    @property
-    def context(self) -> FloatArray:
-        """x_t, the context of the next pull, as a copy. Setting it starts a new run."""
-        return self._context.copy()
-
-    @context.setter
-    def context(self, x: ArrayLike) -> None:
-        self._context = as_context(x, self.truth.shape[1]).copy()
-        # The start and the length of the current run, for `_start_of`.
+        features = truth.shape[1]
+        self._context = np.zeros(features) if start is None else as_context(start, features).copy()
+        # The first context and the number of steps so far, for `_start_of`.
         self._first, self._steps = self._context, 0
 
     @property
     def start(self) -> FloatArray:
-        """The current context, as a copy: the start for an agent."""
-        return self.context
+        """x_t, the context of the next pull, as a copy: the start for an agent."""
+        return self._context.copy()
 
     def change_to(self, other: "LinearEnvironment") -> None:
         """Take the true weights of another world with the same arms."""

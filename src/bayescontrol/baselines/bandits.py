@@ -27,7 +27,7 @@ from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Copied, Fixed, Saved, damaged, declare
 from bayescontrol._support.values import format_name
 from bayescontrol.bandits.arms import ArmsEnvironment
-from bayescontrol.bandits.family import as_number
+from bayescontrol.bandits.family import as_reward
 from bayescontrol.errors import BadEvidence
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -106,11 +106,11 @@ class CountingAgent(Saved):
     def observe(self, a: Any, o: Any) -> None:
         """Learn that arm a paid o. On an error the agent is unchanged."""
         j = self._labels.place(a)
-        r = as_number(o, _SUPPORT[self.support])
+        name, expected = type(self).__name__, f"{_SUPPORT[self.support]}; rescale the rewards"
+        r = as_reward(o, name, expected)
         if not kernels.policies.accepts(self.support, r):
             raise BadEvidence(
-                f"reward {o!r} of arm {a!r} is invalid: {type(self).__name__} learns from "
-                f"{_SUPPORT[self.support]}; rescale the rewards"
+                f"reward {o!r} of arm {a!r} is invalid: {name} learns from {expected}"
             )
         kernels.policies.learn(j, r, self._counts)
 
@@ -185,10 +185,6 @@ class UniformLevers(CountingAgent):
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
         super().__init__(arms)
-
-    def indices(self) -> dict[Any, float]:
-        """1/N for every arm."""
-        return dict.fromkeys(self.arms, 1.0 / len(self.arms))
 
 
 class Oracle(CountingAgent):

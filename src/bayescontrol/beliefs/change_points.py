@@ -14,7 +14,6 @@ answer had come in time.
 """
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from operator import index
 from types import SimpleNamespace
@@ -108,8 +107,8 @@ class Segments(Saved):
 class ArraySegments(Segments):
     """Segments whose posteriors are parts of a few arrays, for compiled kernels.
 
-    `attach(belief, *parts)` makes a belief use the given arrays as its posterior. `prior_arrays`
-    are these arrays of the prior.
+    The method `use_arrays` of a belief makes it use the given arrays as its posterior.
+    `prior_arrays` are these arrays of the prior.
     """
 
     saved_fields = declare(
@@ -126,9 +125,9 @@ class ArraySegments(Segments):
         self.arrays: Arrays = {name: np.stack([v] * starts) for name, v in prior_arrays.items()}
         self.p = np.empty(starts)
 
-    @abstractmethod
     def attach(self, belief: Any, *parts: FloatArray) -> None:
         """Make the belief use these arrays as its posterior."""
+        belief.use_arrays(*parts)
 
     def belief(self, place: int) -> Any:
         """Return the belief of a place: a view of the arrays."""
