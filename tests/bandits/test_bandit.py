@@ -22,7 +22,8 @@ from bayescontrol.errors import (
 from bayescontrol.metrics import regret
 from bayescontrol.testing.laws import same_bits
 
-BANDIT = BernoulliBandit(2)
+BANDIT: Any = BernoulliBandit(2)
+NO_WORLD: Any = object()
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     *((lambda rng=rng: BANDIT.agent().act(rng), TypeError, "expected a Stream")
       for rng in (0, None, np.random.RandomState(0))),
@@ -32,7 +33,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: BANDIT.agent().batch(-1, Stream(0)), ValueError, "size=-1"),
     *((lambda arms=arms: BernoulliBandit(arms), UnknownArm, "arms=")
       for arms in ({"a", "b"}, frozenset({1, 2}), [1.0, float("nan")])),
-    (lambda: regret(Record([0], [1]), object()), MissingCapability, "mean reward"),
+    (lambda: regret(Record([0], [1]), NO_WORLD), MissingCapability, "mean reward"),
     *((lambda means=means: lai_robbins(means), InvalidTable, "give one number")
       for means in ([1.2, 0.3], [0.5, float("nan")], [], [[0.5, 0.4]], [0.5, -0.1])),
     (lambda: BernoulliBandit(["red", "blue"]).environment({"blue": 0.7, "green": 0.2}), UnknownArm,

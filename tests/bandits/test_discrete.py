@@ -82,14 +82,6 @@ def test_the_compiled_loop_equals_the_readable_one_at_every_size(
     check_resume(lambda: bandit.agent(screening=screening), lambda: world, 60)
 
 
-def test_a_world_has_a_best_arm_and_pays_by_its_biases() -> None:
-    world = BernoulliBandit(["red", "blue"]).environment([0.25, 1.0])
-    rng = Stream(1)
-    assert world.best() == "blue"
-    assert {world.respond("blue", rng) for _ in range(20)} == {1.0}
-    assert repr(world) == "ArmsEnvironment(Bernoulli(), means red: 0.25, blue: 1)"
-
-
 VALUES, PRIOR = [-1.0, 0.0, 2.0], (2.0, 3.0, 2.0)
 
 

@@ -66,14 +66,6 @@ def test_predictions_agree_with_textbook_formulas() -> None:
                 assert ours == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
 
 
-def test_two_exponential_rates_are_compared_in_closed_form() -> None:
-    """θ ~ Gamma(1, b): P(θ_1 < θ_2) = b_1 / (b_1 + b_2), and then m_1 is the larger mean."""
-    agent = ExponentialBandit(2, prior=[(1, 1), (1, 3)]).agent()
-    assert agent.action_probabilities() == pytest.approx({0: 0.25, 1: 0.75}, abs=1e-12)
-    counts = PoissonBandit(2, prior=[(1, 1), (1, 3)]).agent()
-    assert counts.action_probabilities() == pytest.approx({0: 0.75, 1: 0.25}, abs=1e-12)
-
-
 def test_counts_of_any_numeric_type_are_accepted() -> None:
     belief = PoissonBandit(1).belief()
     for o in (0, 3.0, np.int32(2), True, np.float32(4.0)):

@@ -10,7 +10,7 @@ import pytest
 
 from bayescontrol import GaussianBandit
 from bayescontrol._arrays import FloatArray
-from bayescontrol.bandits.gaussian import GaussianRewards, NormalGamma
+from bayescontrol.bandits.gaussian import NormalGamma
 from bayescontrol.errors import InvalidPrior
 
 REWARDS = [1.3, -0.4, 2.2, 0.9, 1.7]
@@ -154,12 +154,3 @@ def test_merging_with_an_untrained_belief_changes_only_rounding() -> None:
 def test_an_invalid_standard_deviation_is_refused(sd: Any) -> None:
     with pytest.raises(InvalidPrior, match="sd="):
         GaussianBandit(2, sd=sd)
-
-
-def test_the_repr_of_a_family_is_its_constructor_call() -> None:
-    assert (
-        repr(GaussianBandit(2, sd=0.1).family)
-        == repr(GaussianRewards(0.1))
-        == "GaussianRewards(sd=0.1)"
-    )
-    assert repr(GaussianBandit(2, sd=None)) == "GaussianBandit(NormalGamma(), 2 arms)"

@@ -124,7 +124,7 @@ def test_merging_arms_and_copies() -> None:
     assert one.count == 30
     for stranger in (bandit((1, 2, 3)).belief(), bandit(sd=2.0).belief(), None):
         with pytest.raises(IncompatibleState):
-            one.merge(stranger)  # type: ignore[arg-type]
+            one.merge(stranger)
     twin = one.copy()
     twin.add(3)
     assert 3 in twin.expected((1.0, 1.0))

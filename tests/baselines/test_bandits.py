@@ -115,6 +115,18 @@ def test_actions_depend_on_the_evidence_and_not_on_its_order_nor_on_acting(make:
     assert all(type(a) is int and 0 <= a < 4 for a in arms)
 
 
+def test_late_and_missing_feedback_is_accepted(make: Make) -> None:
+    """Three decisions wait for feedback at a time, and every fifth reward is lost."""
+    agent, environment, (p, q) = make(4), world(), both_streams(0, 0)
+    waiting: list[tuple[int, float]] = []
+    for t in range(60):
+        a = agent.act(p)
+        waiting.append((a, environment.respond(a, q)))
+        if len(waiting) > 3 and t % 5:
+            agent.observe(*waiting.pop(1))
+    assert agent.count == sum(agent.pulls.values()) > 40
+
+
 def test_agents_and_kernels_use_the_same_policy_numbers() -> None:
     kinds = {
         "UniformLevers": "UNIFORM", "Oracle": "ORACLE", "EpsilonGreedy": "EPSILON_GREEDY",
@@ -245,13 +257,10 @@ def test_a_user_defined_agent_needs_only_a_policy_number() -> None:
 
 def test_a_user_defined_agent_can_have_a_compiled_loop_of_its_own() -> None:
     class First(CountingAgent):
-        """Always pulls the first arm."""
-
         fused_loop = staticmethod(bandits.counting_loop)
 
-        def interact(
-            self, environment: Any, p: Stream, q: Stream, actions: Any, rewards: Any
-        ) -> int:
+        def interact(self, *arguments: Any) -> int:
+            actions, rewards = arguments[-2:]
             actions[:], rewards[:] = 0, 1.0
             return len(actions)
 
@@ -299,21 +308,25 @@ def kl_ucb(mine: list[float], all_: list[list[float]]) -> float:
     return low
 
 
+def check_indices(agent: Any, world: Any, index: Index, each_once: bool, seed: int) -> None:
+    """Every action of 120 has the largest index, after each of three arms once."""
+    observed: list[list[float]] = [[] for _ in range(3)]
+    for a, o in islice(play(agent, world(), seed=seed), 120):
+        if each_once and not all(observed):
+            assert not observed[a]
+        else:
+            indices = [index(rewards, observed) for rewards in observed]
+            assert indices[a] == pytest.approx(max(indices), abs=1e-10)
+        observed[a].append(o)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("kind", "world", "index"),
     [(UCB1, Fractions, ucb1), (KLUCB, Fractions, kl_ucb), (KLUCB, Coins, kl_ucb)],
 )
 def test_every_action_has_the_largest_index(kind: Any, world: Any, index: Index, seed: int) -> None:
-    """Every action of 120, after each of three arms once."""
-    observed: list[list[float]] = [[] for _ in range(3)]
-    for a, o in islice(play(kind(3), world(), seed=seed), 120):
-        if not all(observed):
-            assert not observed[a]
-        else:
-            indices = [index(rewards, observed) for rewards in observed]
-            assert indices[a] == pytest.approx(max(indices), abs=1e-10)
-        observed[a].append(o)
+    check_indices(kind(3), world, index, True, seed)
 
 
 # -- the paper's benchmark: 10 levers with uniform biases, 1,000 steps ----------------------------

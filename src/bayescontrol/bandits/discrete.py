@@ -50,6 +50,7 @@ _BERNOULLI: Final = FamilyKind(
     feedback="0 or 1",
     outcomes=lambda _: 2,
     truth=[0.2, 0.7],
+    refused=(2, -1, 0.5),
     table=(TableRow("arms", "0 or 1", "bias ~ Beta(1, 1)", "biases"),),
 )
 
@@ -150,6 +151,7 @@ _CATEGORICAL: Final = FamilyKind(
         SizeLimit("arms times values", lambda size: size["arms"] * size["values"], MOST_NUMBERS),
     ),
     truth=[[0.3, 0.5, 0.2], [0.2, 0.3, 0.5]],
+    refused=(2, 10.0000001),
     table=(
         TableRow("arms, values", "one of `values`", "Dirichlet(1, …, 1)", "rows of probabilities"),
     ),

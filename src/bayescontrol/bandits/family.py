@@ -39,6 +39,8 @@ class FamilyKind(ModelKind):
 
     #: True parameters of the arms of `example`, for `environment`.
     truth: Any = None
+    #: Rewards that no arm of the example can pay.
+    refused: tuple[Any, ...] = ()
     #: What the documentation says about the family.
     table: tuple[TableRow, ...] = ()
 

@@ -44,6 +44,7 @@ _POISSON: Final = FamilyKind(
     observation=3,
     feedback="a whole number, 0 or more",
     truth=[1.0, 2.0],
+    refused=(-1, 0.5, 1e300),
     table=(TableRow("arms", "0, 1, 2, …", "rate ~ Gamma(1, 1)", "rates"),),
 )
 _EXPONENTIAL: Final = FamilyKind(
@@ -57,6 +58,7 @@ _EXPONENTIAL: Final = FamilyKind(
     observation=0.7,
     feedback="a number, 0 or more",
     truth=[1.0, 2.0],
+    refused=(-1e-9, 1e200),
     table=(TableRow("arms", "a number from 0 up", "1/mean ~ Gamma(2, 1)", "means"),),
 )
 

@@ -56,6 +56,7 @@ _KIND: Final = FamilyKind(
     observation=11.5,
     feedback="a number",
     truth=[10.0, 12.0],
+    refused=(1e200, -1e200),
     table=(
         TableRow("arms, sd=1", "any number, known sd", "(0, 1): mean and sd of the mean", "means"),
         TableRow(

@@ -43,6 +43,7 @@ _KIND: Final = FamilyKind(
     observation=3,
     feedback="a whole number, 0 or more",
     truth=[0.4, 0.3, 0.25],
+    refused=(-1, 0.5, 1e300),
     table=(TableRow("arms", "0, 1, 2, …", "p ~ Beta(2, 1), mean (1 - p)/p", "values of p"),),
 )
 

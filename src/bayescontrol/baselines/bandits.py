@@ -76,7 +76,11 @@ class CountingAgent(Saved):
         self._settings = settings
         # The rows n, s and q of the module's equations, one column per arm.
         self._counts: FloatArray = np.zeros((3, len(self._labels)))
-        self._scratch = np.empty((1, len(self._labels)))
+        self._scratch = self._new_scratch()
+
+    def _new_scratch(self) -> FloatArray:
+        """Return an array for intermediate results of the kernels."""
+        return np.empty((1, len(self._labels)))
 
     @property
     def arms(self) -> tuple[Any, ...]:
