@@ -324,16 +324,6 @@ def test_an_environment_that_is_used_twice_needs_the_start_of_the_run() -> None:
     np.testing.assert_allclose(regret(second, world, start=start), expected, rtol=1e-12)
 
 
-def test_setting_the_context_begins_a_new_run() -> None:
-    bandit = LinearBandit(2, features=1)
-    world = bandit.environment([[1.0], [-1.0]])
-    interact(bandit.agent(world.start), world, 10, seed=0)
-    world.context = [3.0]
-    world.respond(1, Stream(0))
-    record = Record([1], [RewardAndContext(0.0, tuple(world.start.tolist()))])
-    assert regret(record, world).tolist() == [6.0]
-
-
 def test_a_record_without_contexts_is_refused() -> None:
     world = LinearBandit(2, features=2).draw(0)
     with pytest.raises(BadEvidence, match="have no context"):

@@ -12,6 +12,7 @@ from bayescontrol import (
     ControlRule,
     ExponentialBandit,
     GaussianBandit,
+    GeometricBandit,
     PoissonBandit,
 )
 from bayescontrol.bandits import ArmsBelief, Bandit, MeanRewards
@@ -209,6 +210,64 @@ def test_invalid_true_parameters_are_refused(case: Case) -> None:
     for truth in bad:
         with pytest.raises(InvalidTable):
             case.bandit.environment(truth)
+
+
+#: Bandits with one arm, and true parameters that it cannot have.
+IMPOSSIBLE: list[tuple[Bandit, list[Any]]] = [
+    (GaussianBandit(1), [[1e200]]),
+    (
+        GaussianBandit(1, sd=None),
+        [[[0, -1]], [[0, 1e200]], [[1e200, 1]], [[0, math.nan]], [[0]], [0]],
+    ),
+    (PoissonBandit(1), [[-1.0], [1e20], [math.inf], [math.nan], [[1.0]], ["x"]]),
+    (ExponentialBandit(1), [[0.0], [-1.0], [1e200]]),
+    (GeometricBandit(1), [[0.0], [1.1], [math.nan]]),
+    (
+        CategoricalBandit(1, [-1, 0, 2]),
+        [[[0.5, 0.6, -0.1]], [[0.5, 0.5, 0.1]], [[0.5, 0.5]], [0.5, 0.5, 0.0], "x"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("bandit", "truths"), IMPOSSIBLE)
+def test_impossible_true_parameters_are_refused(bandit: Bandit, truths: list[Any]) -> None:
+    for truth in truths:
+        with pytest.raises(InvalidTable):
+            bandit.environment(truth)
+
+
+def test_a_prior_with_values_too_large_to_square_is_refused() -> None:
+    for sd, prior in ((1, (1e200, 1)), (1, (0, 1e-200)), (1, (0, 1e200)), (None, (1e200, 1, 1, 1))):
+        with pytest.raises(InvalidPrior):
+            GaussianBandit(1, sd=sd, prior=prior)
+
+
+@pytest.mark.parametrize(
+    ("bandit", "words"),
+    [
+        (GaussianBandit(50, sd=None, prior=(0, 1, 1e-4, 1)), "alpha"),
+        (PoissonBandit(1, prior=(1, 1e-200)), r"the mean reward .* drawn from the prior"),
+        (ExponentialBandit(20, prior=(1e-4, 1)), r"the mean reward .* drawn from the prior"),
+        (GeometricBandit(1, prior=(1e-4, 1.0)), "larger alpha"),
+    ],
+)
+def test_a_prior_too_wide_to_draw_a_world_raises_a_clear_error(bandit: Bandit, words: str) -> None:
+    with pytest.raises(InvalidPrior, match=words):
+        bandit.draw(1)
+
+
+@pytest.mark.parametrize(
+    ("bandit", "expected"),
+    [
+        (ExponentialBandit(4, prior=[(1, 2), (0.5, 2), (1.5, 2), (2, 1)]), [math.inf] * 2 + [4, 1]),
+        (GeometricBandit(2, prior=[(1, 1), (2, 1)]), [math.inf, 1]),
+        (GaussianBandit(2, sd=None, prior=[(3, 1, 0.5, 1), (3, 1, 0.6, 1)]), [math.nan, 3]),
+    ],
+)
+def test_an_expected_reward_may_be_infinite_or_not_exist(
+    bandit: Bandit, expected: list[float]
+) -> None:
+    np.testing.assert_equal(list(bandit.belief().expected().values()), expected)
 
 
 def test_a_bandit_copies_its_prior() -> None:

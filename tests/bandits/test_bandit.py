@@ -3,16 +3,15 @@
 The Lai-Robbins constant, compared with its known value and its definition.
 """
 
-from math import inf, log
+from collections.abc import Callable
+from math import log
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bayescontrol import BernoulliBandit, Record, Stream, interact
-from bayescontrol.bandits.bandit import (
-    bernoulli_divergence,
-    lai_robbins,
-)
+from bayescontrol.bandits.bandit import lai_robbins
 from bayescontrol.errors import (
     BadEvidence,
     IncompatibleState,
@@ -23,30 +22,31 @@ from bayescontrol.errors import (
 from bayescontrol.metrics import regret
 from bayescontrol.testing.laws import same_bits
 
-
-@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)])
-def test_a_rule_needs_a_stream_to_draw_from(rng: object) -> None:
-    agent = BernoulliBandit(2).agent()
-    with pytest.raises(TypeError, match=r"expected a Stream"):
-        agent.act(rng)  # type: ignore[arg-type]
-
-
-def test_a_bandit_in_place_of_its_agent_is_refused() -> None:
-    bandit = BernoulliBandit(2)
-    with pytest.raises(MissingCapability, match=r"call its method agent\(\)"):
-        interact(bandit, bandit.draw(0), 3, seed=0)  # type: ignore[arg-type]
-    with pytest.raises(MissingCapability, match="respond"):
-        interact(bandit.agent(), bandit, 3, seed=0)  # type: ignore[arg-type]
-
-
-def test_a_text_reward_is_refused() -> None:
-    with pytest.raises(BadEvidence, match="not a number"):
-        BernoulliBandit(2).agent().observe(0, "1")  # type: ignore[arg-type]
+BANDIT: Any = BernoulliBandit(2)
+NO_WORLD: Any = object()
+MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    *((lambda rng=rng: BANDIT.agent().act(rng), TypeError, "expected a Stream")
+      for rng in (0, None, np.random.RandomState(0))),
+    (lambda: interact(BANDIT, BANDIT.draw(0), 3, seed=0), MissingCapability, r"method agent\(\)"),
+    (lambda: interact(BANDIT.agent(), BANDIT, 3, seed=0), MissingCapability, "respond"),
+    (lambda: BANDIT.agent().observe(0, "1"), BadEvidence, "reward '1' is invalid"),
+    (lambda: BANDIT.agent().batch(-1, Stream(0)), ValueError, "size=-1"),
+    *((lambda arms=arms: BernoulliBandit(arms), UnknownArm, "arms=")
+      for arms in ({"a", "b"}, frozenset({1, 2}), [1.0, float("nan")])),
+    (lambda: regret(Record([0], [1]), NO_WORLD), MissingCapability, "mean reward"),
+    *((lambda means=means: lai_robbins(means), InvalidTable, "give one number")
+      for means in ([1.2, 0.3], [0.5, float("nan")], [], [[0.5, 0.4]], [0.5, -0.1])),
+    (lambda: BernoulliBandit(["red", "blue"]).environment({"blue": 0.7, "green": 0.2}), UnknownArm,
+     r"for the arms \[.*give one for each of"),
+]  # fmt: skip
 
 
-def test_a_negative_batch_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="size=-1"):
-        BernoulliBandit(2).agent().batch(-1, Stream(0))
+@pytest.mark.parametrize(("mistake", "error", "words"), MISTAKES)
+def test_common_mistakes_raise_errors(
+    mistake: Callable[[], Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        mistake()
 
 
 def test_names_from_a_numpy_array_can_be_saved() -> None:
@@ -57,12 +57,6 @@ def test_names_from_a_numpy_array_can_be_saved() -> None:
     assert same_bits(twin.save(), agent.save())
 
 
-@pytest.mark.parametrize("arms", [{"a", "b"}, frozenset({1, 2}), [1.0, float("nan")]])
-def test_sets_and_nan_are_refused_as_names(arms: object) -> None:
-    with pytest.raises(UnknownArm):
-        BernoulliBandit(arms)  # type: ignore[arg-type]
-
-
 def test_a_state_of_other_arms_or_another_prior_is_refused() -> None:
     saved = BernoulliBandit(["a", "b"]).agent().save()
     for other in (BernoulliBandit(["x", "y"]), BernoulliBandit(["a", "b"], prior=(2, 1))):
@@ -71,14 +65,6 @@ def test_a_state_of_other_arms_or_another_prior_is_refused() -> None:
         with pytest.raises(IncompatibleState, match="arm"):
             agent.load(saved)
         assert same_bits(before, agent.save())
-
-
-def test_loading_restores_arms_that_were_added() -> None:
-    agent = BernoulliBandit(["a", "b"]).agent()
-    agent.belief.add("c", prior=(8, 2))
-    twin = BernoulliBandit(["a", "b"]).agent()
-    twin.load(agent.save())
-    assert twin.belief.arms == ("a", "b", "c")
 
 
 def test_a_resumed_agent_continues_identically_where_screening_ends() -> None:
@@ -93,39 +79,21 @@ def test_a_resumed_agent_continues_identically_where_screening_ends() -> None:
     assert looped.belief.chooses.startswith("by drawing every arm")
 
 
-def test_regret_needs_an_environment_with_mean_rewards() -> None:
-    with pytest.raises(MissingCapability, match="mean reward"):
-        regret(Record([0], [1]), object())  # type: ignore[arg-type]
-
-
-def test_the_lai_robbins_constant_has_its_known_value() -> None:
-    kl = 0.4 * log(0.4 / 0.5) + 0.6 * log(0.6 / 0.5)
-    assert lai_robbins([0.5] + 9 * [0.4]) == pytest.approx(9 * 0.1 / kl, rel=1e-14)
-    assert lai_robbins([0.5] + 9 * [0.4]) == pytest.approx(44.697, abs=5e-4)
-
-
-def test_arms_as_good_as_the_best_add_nothing_to_the_constant() -> None:
-    assert lai_robbins([0.3, 0.3]) == 0.0
-    assert lai_robbins([0.4, 0.5, 0.5]) == lai_robbins([0.5, 0.4])
-
-
-def test_a_lever_that_always_pays_makes_the_constant_zero() -> None:
-    assert bernoulli_divergence(0.9, 1.0) == inf
-    assert lai_robbins([1.0, 0.9, 0.0]) == 0.0
-
-
-def test_an_arm_that_never_pays_adds_a_finite_term() -> None:
-    assert lai_robbins([0.5, 0.0]) == pytest.approx(0.5 / log(2.0))
-
-
-def test_an_invalid_bias_is_refused() -> None:
-    for bad in ([1.2, 0.3], [0.5, float("nan")], [], [[0.5, 0.4]], [0.5, -0.1]):
-        with pytest.raises(InvalidTable):
-            lai_robbins(bad)
+@pytest.mark.parametrize(
+    ("means", "constant"),
+    [
+        ([0.5] + 9 * [0.4], 9 * 0.1 / (0.4 * log(0.4 / 0.5) + 0.6 * log(0.6 / 0.5))),
+        ([0.5] + 9 * [0.4], 44.697),
+        ([0.3, 0.3], 0.0),  # arms as good as the best add nothing
+        ([0.4, 0.5, 0.5], 44.697 / 9),
+        ([1.0, 0.9, 0.0], 0.0),  # an arm that always pays
+        ([0.5, 0.0], 0.5 / log(2.0)),  # an arm that never pays
+    ],
+)
+def test_the_lai_robbins_constant_has_its_known_value(means: list[float], constant: float) -> None:
+    assert lai_robbins(means) == pytest.approx(constant, rel=1e-14, abs=5e-4)
 
 
 def test_the_truth_may_be_given_by_the_names_of_the_arms() -> None:
     bandit = BernoulliBandit(["red", "blue"])
     assert bandit.environment({"blue": 0.7, "red": 0.2}).means().tolist() == [0.2, 0.7]
-    with pytest.raises(UnknownArm, match=r"for the arms \[.*give one for each of"):
-        bandit.environment({"blue": 0.7, "green": 0.2})

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import special as sc  # type: ignore[import-untyped]
+from tests.chance import distance
 
 from bayescontrol import BernoulliBandit, CategoricalBandit, interact
 from bayescontrol.bandits.discrete import Bernoulli, Categorical
@@ -48,15 +49,6 @@ def test_beta_posterior_agrees_with_a_grid() -> None:
     assert v @ m**2 == pytest.approx(alpha * (alpha + 1) / (n * (n + 1)), abs=1e-6)
 
 
-def test_exact_action_probabilities_are_the_known_fractions() -> None:
-    agent = BernoulliBandit(["red", "blue"]).agent()
-    assert agent.action_probabilities() == pytest.approx({"red": 0.5, "blue": 0.5}, abs=1e-12)
-    agent.observe("red", 1)
-    assert agent.action_probabilities()["red"] == pytest.approx(2 / 3, abs=1e-12)
-    known = BernoulliBandit(2, prior=[(3, 2), (2, 3)]).agent()
-    assert known.action_probabilities()[0] == pytest.approx(53 / 70, abs=1e-12)
-
-
 def test_booleans_and_numpy_numbers_are_valid_rewards() -> None:
     belief = BernoulliBandit(1).belief()
     for o in (True, np.int64(1), np.float32(1.0), np.bool_(True), 1.0):
@@ -88,14 +80,6 @@ def test_the_compiled_loop_equals_the_readable_one_at_every_size(
     world = bandit.draw(1)
     check_fused(lambda: bandit.agent(screening=screening), lambda: world, 300)
     check_resume(lambda: bandit.agent(screening=screening), lambda: world, 60)
-
-
-def test_a_world_has_a_best_arm_and_pays_by_its_biases() -> None:
-    world = BernoulliBandit(["red", "blue"]).environment([0.25, 1.0])
-    rng = Stream(1)
-    assert world.best() == "blue"
-    assert {world.respond("blue", rng) for _ in range(20)} == {1.0}
-    assert repr(world) == "ArmsEnvironment(Bernoulli(), means red: 0.25, blue: 1)"
 
 
 VALUES, PRIOR = [-1.0, 0.0, 2.0], (2.0, 3.0, 2.0)
@@ -137,9 +121,8 @@ def test_with_two_values_it_equals_the_bernoulli_bandit() -> None:
         coin.log_predictive(None, 0, 1), abs=1e-15
     )
     n, rng = 20_000, Stream(2)
-    x = np.sort([two.sample(rng).means[0] for _ in range(n)])
-    steps, f = np.arange(n + 1) / n, sc.betainc(4.0, 2.0, x)
-    assert math.sqrt(n) * max(np.max(steps[1:] - f), np.max(f - steps[:-1])) < 2.69
+    x = np.array([two.sample(rng).means[0] for _ in range(n)])
+    assert distance(x, lambda m: sc.betainc(4.0, 2.0, m)) < 2.69
 
 
 def test_arms_are_chosen_as_often_as_with_numpys_dirichlet() -> None:
@@ -192,14 +175,11 @@ def test_values_may_have_any_order_and_scale() -> None:
     assert list(belief.predictive(None, 0)) == [1e9, -5.0, 0.1]
     belief.observe(None, 0, -5)
     assert belief.posterior()[0].tolist() == [1.0, 2.0, 2.0]
-
-
-def test_positive_and_negative_zero_are_the_same_value() -> None:
-    belief = CategoricalBandit(1, [-0.0, 1.0]).belief()
-    belief.observe(None, 0, 0.0)
-    belief.observe(None, 0, -0.0)
-    assert belief.posterior()[0].tolist() == [3.0, 1.0]
-    assert repr(belief.family) == "Categorical([0.0, 1.0])"
+    zero = CategoricalBandit(1, [-0.0, 1.0]).belief()
+    for o in (0.0, -0.0):
+        zero.observe(None, 0, o)
+    assert zero.posterior()[0].tolist() == [3.0, 1.0]
+    assert repr(zero.family) == "Categorical([0.0, 1.0])"
 
 
 @pytest.mark.parametrize(
@@ -218,12 +198,8 @@ def test_a_single_value_is_always_paid() -> None:
     assert set(record.actions.tolist()) == {0, 1}, "equally good arms should be chosen at random"
 
 
-def test_impossible_worlds_priors_and_rewards_are_refused() -> None:
+def test_impossible_priors_and_rewards_are_refused() -> None:
     bandit = CategoricalBandit(1, VALUES)
-    bad: list[Any] = [[[0.5, 0.6, -0.1]], [[0.5, 0.5, 0.1]], [[0.5, 0.5]], [0.5, 0.5, 0.0], "x"]
-    for truth in bad:
-        with pytest.raises(InvalidTable):
-            bandit.environment(truth)
     for prior in ((1, 1), (1, 1, 0), (1, -1, 1), (1, 1, 1e200)):
         with pytest.raises(InvalidPrior):
             CategoricalBandit(1, VALUES, prior)

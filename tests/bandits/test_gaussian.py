@@ -7,14 +7,11 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from scipy import special as sc  # type: ignore[import-untyped]
-from tests.chance import distance
 
 from bayescontrol import GaussianBandit
 from bayescontrol._arrays import FloatArray
-from bayescontrol.bandits.gaussian import GaussianRewards, NormalGamma
-from bayescontrol.errors import InvalidPrior, InvalidTable
-from bayescontrol.seeding import Stream
+from bayescontrol.bandits.gaussian import NormalGamma
+from bayescontrol.errors import InvalidPrior
 
 REWARDS = [1.3, -0.4, 2.2, 0.9, 1.7]
 
@@ -74,17 +71,6 @@ def test_conjugate_and_grid_agree_with_unknown_variance() -> None:
     for r in (-1.0, 0.7, 3.0):
         density = (v * np.sqrt(tau / (2 * math.pi)) * np.exp(-0.5 * tau * (r - m) ** 2)).sum()
         assert math.exp(belief.log_predictive(None, 0, r)) == pytest.approx(density, rel=1e-7)
-
-
-def test_drawn_worlds_have_the_distribution_of_the_prior() -> None:
-    """Kolmogorov-Smirnov at 2.69: false alarm 1e-6 each."""
-    n = 20_000
-    known = GaussianBandit(n, prior=(3, 2)).draw(1).means()
-    assert distance(known, lambda t: sc.ndtr((t - 3.0) / 2.0)) < 2.69
-    truth = GaussianBandit(n, sd=None, prior=(3, 2, 1.5, 3)).draw(2).truth
-    means, tau = truth[:, 0], truth[:, 1] ** -2.0
-    assert distance(means, lambda t: sc.stdtr(3.0, t - 3.0)) < 2.69  # scale² β/ακ = 1
-    assert distance(tau, lambda t: sc.gammainc(1.5, 3.0 * t)) < 2.69
 
 
 def test_the_student_predictive_agrees_with_the_textbook_formula() -> None:
@@ -164,52 +150,7 @@ def test_merging_with_an_untrained_belief_changes_only_rounding() -> None:
         np.testing.assert_allclose(one.posterior(), before, rtol=1e-15)
 
 
-def test_a_mean_that_does_not_exist_is_nan() -> None:
-    family = NormalGamma()
-    rows = np.array([[3.0, 1.0, 0.5, 1.0], [3.0, 1.0, 0.6, 1.0]])
-    expected = family.expected(rows)
-    assert math.isnan(expected[0])
-    assert expected[1] == 3.0
-
-
 @pytest.mark.parametrize("sd", [0, -1, math.nan, math.inf, "wide", [1.0], 1e-200, 1e200])
 def test_an_invalid_standard_deviation_is_refused(sd: Any) -> None:
-    with pytest.raises(InvalidPrior, match="standard deviation"):
+    with pytest.raises(InvalidPrior, match="sd="):
         GaussianBandit(2, sd=sd)
-
-
-def test_values_too_large_to_square_are_refused() -> None:
-    for prior in ((1e200, 1), (0, 1e-200), (0, 1e200)):
-        with pytest.raises(InvalidPrior):
-            GaussianBandit(1, prior=prior)
-    with pytest.raises(InvalidPrior):
-        GaussianBandit(1, sd=None, prior=(1e200, 1, 1, 1))
-    with pytest.raises(InvalidTable):
-        GaussianBandit(1).environment([1e200])
-    for truth in ([[0, -1]], [[0, 1e200]], [[1e200, 1]], [[0, math.nan]], [[0]], [0]):
-        with pytest.raises(InvalidTable):
-            GaussianBandit(1, sd=None).environment(truth)
-
-
-def test_a_prior_too_wide_to_draw_a_world_raises_a_clear_error() -> None:
-    with pytest.raises(InvalidPrior, match="alpha"):
-        GaussianBandit(50, sd=None, prior=(0, 1, 1e-4, 1)).draw(1)
-
-
-def test_the_repr_of_a_family_is_its_constructor_call() -> None:
-    assert (
-        repr(GaussianBandit(2, sd=0.1).family)
-        == repr(GaussianRewards(0.1))
-        == "GaussianRewards(sd=0.1)"
-    )
-    assert repr(GaussianBandit(2, sd=None)) == "GaussianBandit(NormalGamma(), 2 arms)"
-
-
-def test_the_noise_of_each_arm_is_learned_separately() -> None:
-    """√(β/α) after 2,000 rewards is within a tenth of the truth: false alarm below 1e-9."""
-    belief, rng = GaussianBandit(2, sd=None).belief(), Stream(3)
-    for _ in range(2000):
-        belief.observe(None, 0, rng.normal(0.0, 0.5))
-        belief.observe(None, 1, rng.normal(0.0, 3.0))
-    _, _, alpha, beta = belief.posterior().T
-    np.testing.assert_allclose(np.sqrt(beta / alpha), [0.5, 3.0], rtol=0.1)

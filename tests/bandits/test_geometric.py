@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from scipy import integrate  # type: ignore[import-untyped]
 from scipy import special as sc
-from tests.chance import chi_square, distance
-from tests.kernels.test_arms import LIMIT, NONE, RATE, drawn, responses
+from tests.chance import chi_square
+from tests.kernels.test_arms import NONE, RATE, responses
 
 from bayescontrol import GeometricBandit
 from bayescontrol.bandits.geometric import Geometric
-from bayescontrol.errors import InvalidPrior, InvalidTable
 from bayescontrol.kernels import arms
 from bayescontrol.kernels.families import number
 from bayescontrol.kernels.random import LOG_UNIT
@@ -56,13 +55,6 @@ def test_predictions_are_exact_and_sum_to_one() -> None:
     assert total < 1.0 - 0.5 * tail
 
 
-@pytest.mark.parametrize("row", [[2.0, 1.0], [6.5, 40.0], [0.7, 0.6]])
-def test_means_are_drawn_from_their_posterior(row: list[float]) -> None:
-    """P(m ≤ x) = P(p ≥ 1/(1 + x))."""
-    x = drawn(GEOMETRIC, NONE, np.array(row))
-    assert distance(x, lambda m: sc.betaincc(*row, 1.0 / (1.0 + m))) < LIMIT
-
-
 @pytest.mark.parametrize("p", [0.9, 0.3, 0.02])
 def test_rewards_are_geometric(p: float) -> None:
     x = responses(GEOMETRIC, NONE, [p])
@@ -88,16 +80,3 @@ def test_quantiles_of_the_mean_invert_its_distribution() -> None:
     m = Geometric().interval(rows, tails)
     assert np.all(np.diff(m) > 0.0)
     np.testing.assert_allclose(sc.betaincc(rows[:, :1], rows[:, 1:], 1 / (1 + m)), [tails, tails])
-
-
-def test_the_default_prior_has_a_finite_mean_and_the_uniform_one_has_not() -> None:
-    assert GeometricBandit(1).belief().expected() == {0: 1.0}
-    assert GeometricBandit(1, prior=(1, 1)).belief().expected() == {0: math.inf}
-
-
-def test_impossible_parameters_are_refused() -> None:
-    for p in (0.0, 1.1, math.nan):
-        with pytest.raises(InvalidTable, match="probability of success"):
-            GeometricBandit(1).environment([p])
-    with pytest.raises(InvalidPrior, match="larger alpha"):
-        GeometricBandit(1, prior=(1e-4, 1.0)).draw(0)

@@ -44,13 +44,6 @@ def test_a_pull_informs_about_all_arms_as_in_exact_enumeration() -> None:
             assert agent.predictive(a)[1] == pytest.approx(expected[a], rel=1e-12)
 
 
-def test_a_belief_over_independent_arms_would_not_learn_this() -> None:
-    bandit = JointBandit([[0.9, 0.1], [0.1, 0.9]])
-    agent = bandit.agent()
-    agent.observe(0, 1)
-    assert agent.predictive(1)[1] == pytest.approx(0.18)
-
-
 def test_every_law_holds() -> None:
     """False alarms below 1e-6 over seeds."""
     bandit = JointBandit(BIASES, PRIOR)
@@ -77,46 +70,8 @@ def test_bad_tables_are_refused() -> None:
             JointBandit(bad)
     with pytest.raises(InvalidPrior):
         JointBandit([[0.5], [0.6]], prior=[0.5, 0.6])
-    with pytest.raises(InvalidTable, match="biases for 3 arms"):
+    with pytest.raises(InvalidTable, match="for 3 arms: give one per arm"):
         JointBandit(BIASES).environment([0.5, 0.5])
-
-
-def test_booleans_are_valid_rewards_and_arms() -> None:
-    bandit = JointBandit(BIASES)
-    for one, other in (((0, True), (0, 1)), ((0, np.True_), (0, 1)), ((True, 0.0), (1, 0))):
-        agent, twin = bandit.agent(), bandit.agent()
-        agent.observe(*one)
-        twin.observe(*other)
-        assert same_bits(agent.save(), twin.save())
-
-
-def test_unknown_arms_and_rewards_are_named_and_change_nothing() -> None:
-    agent = JointBandit(BIASES).agent()
-    before = agent.save()
-    arm: Any
-    for arm in (3, -1, "red", [0], None, np.array([0, 1])):
-        with pytest.raises(UnknownArm, match="the arms are 0, 1, 2"):
-            agent.observe(arm, 1)
-        with pytest.raises(UnknownArm):
-            agent.predictive(arm)
-    reward: Any
-    for reward in (2, 0.5, np.nan, None, "1"):
-        with pytest.raises(BadEvidence, match=r"reward .* 0 or 1"):
-            agent.observe(0, reward)
-    assert same_bits(before, agent.save())
-
-
-def test_a_state_with_other_biases_is_not_loaded() -> None:
-    agent, twin = JointBandit([[0.9, 0.1], [0.1, 0.9]]).agent(), JointBandit([[0.1, 0.9]] * 2)
-    agent.observe(0, 1)
-    other = twin.agent()
-    before = other.save()
-    with pytest.raises(IncompatibleState, match="mode 0"):
-        other.load(agent.save())
-    assert same_bits(before, other.save())
-    again = JointBandit([[0.9, 0.1], [0.1, 0.9]]).agent([0.5, 0.5])
-    again.load(agent.save())
-    assert same_bits(again.save(), agent.save())
 
 
 # -- log-odds that are jointly Gaussian ------------------------------------------------------
@@ -151,7 +106,7 @@ def test_the_agent_pulls_the_better_arm() -> None:
     assert ((bandit.draw(0).means() > 0) & (bandit.draw(0).means() < 1)).all()
 
 
-def test_bad_input_is_refused_and_changes_nothing() -> None:
+def test_an_invalid_prior_of_log_odds_is_refused() -> None:
     for mean, covariance in (
         ([0.0], SIGMA),
         ([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]]),
@@ -162,34 +117,57 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
     ):
         with pytest.raises(InvalidPrior):
             LogitNormalBandit(mean, covariance)
-    belief = LogitNormalBandit([0.0, 0.0], SIGMA, 50).belief()
-    before = belief.save()
-    for arm in (2, -1, "a", np.array([0, 1])):
-        with pytest.raises(UnknownArm):
-            belief.observe(None, arm, 1)
-    for reward in (np.nan, 2, None):
-        with pytest.raises(BadEvidence, match="reward") as caught:
-            belief.observe(None, 0, reward)
-        assert "particles" not in str(caught.value)
-    assert same_bits(before, belief.save())
-    twin = belief.copy()
-    belief.observe(None, 1.0, True)
-    twin.observe(None, 1, 1)
-    assert same_bits(twin.save(), belief.save())
 
 
-def test_particles_of_another_prior_are_not_loaded() -> None:
-    agent = LogitNormalBandit([0.0, 0.0], SIGMA, 50).agent(3)
+#: A bandit of each kind, and others whose states do not fit it.
+JOINT: list[tuple[Any, list[Any], str]] = [
+    (JointBandit([[0.9, 0.1], [0.1, 0.9]]), [JointBandit([[0.1, 0.9]] * 2)], "mode 0"),
+    (
+        LogitNormalBandit([0.0, 0.0], SIGMA, 50),
+        [LogitNormalBandit([0.0, 0.1], SIGMA, 50), LogitNormalBandit([0.0, 0.0], np.eye(2), 50)],
+        "another prior",
+    ),
+]
+
+
+@pytest.mark.parametrize(("bandit", "others", "words"), JOINT)
+def test_a_state_of_another_bandit_is_not_loaded(
+    bandit: Any, others: list[Any], words: str
+) -> None:
+    agent = bandit.agent()
     agent.observe(0, 1)
-    for mean, covariance in (([0.0, 0.1], SIGMA), ([0.0, 0.0], np.eye(2))):
-        other = LogitNormalBandit(mean, covariance, 50).agent()
+    for other in (problem.agent() for problem in others):
         before = other.save()
-        with pytest.raises(IncompatibleState, match="another prior"):
+        with pytest.raises(IncompatibleState, match=words):
             other.load(agent.save())
         assert same_bits(before, other.save())
-    again = LogitNormalBandit([0.0, 0.0], SIGMA, 50).agent()
+    again = bandit.agent()
     again.load(agent.save())
     assert same_bits(again.save(), agent.save())
+
+
+@pytest.mark.parametrize("bandit", [bandit for bandit, _, _ in JOINT])
+def test_arms_and_rewards_are_checked_and_booleans_are_numbers(bandit: Any) -> None:
+    agent = bandit.agent()
+    before = agent.save()
+    arm: Any
+    for arm in (2, -1, "red", [0], None, np.array([0, 1])):
+        with pytest.raises(UnknownArm, match="the arms are 0, 1"):
+            agent.observe(arm, 1)
+    reward: Any
+    for reward in (2, 0.5, np.nan, None, "1"):
+        with pytest.raises(BadEvidence, match=r"reward .* 0 or 1") as caught:
+            agent.observe(0, reward)
+        assert "particles" not in str(caught.value)
+    assert same_bits(before, agent.save())
+    for one, other in (((0, True), (0, 1)), ((0, np.True_), (0, 1)), ((True, 0.0), (1, 0))):
+        first, second = bandit.agent(), bandit.agent()
+        first.observe(*one)
+        second.observe(*other)
+        assert same_bits(first.save(), second.save())
+    if isinstance(bandit, JointBandit):
+        with pytest.raises(UnknownArm):
+            agent.predictive(2)
 
 
 def test_every_combination_of_levels_is_a_mode() -> None:
@@ -206,28 +184,14 @@ def test_each_mode_pulls_its_best_arm_and_shares_ties() -> None:
     assert probabilities["(.2, .8)"] == {1: 1.0}
     assert probabilities["(.8, .5)"] == {0: 1.0}
     assert probabilities["(.5, .5)"] == {0: 0.5, 1: 0.5}
-
-
-def test_names_are_short_even_for_biases_of_0_and_1() -> None:
     assert bias_grid(1, (0, 0.25, 1)).names == ("(0)", "(.25)", "(1)")
-
-
-def test_the_agent_finds_the_best_arm() -> None:
-    """The weight of the modes that pull the worse arm is below 1e-3 after 2,000 pulls; seed 0."""
-    modes = bias_grid()
-    agent = modes.agent()
-    interact(agent, modes.environment(2), 2_000, seed=0)
-    assert agent.action_probabilities()[1] > 0.999
 
 
 @pytest.mark.parametrize(
     ("arms", "levels", "message"),
     [
         (0, (0.5,), "arms=0"),
-        (2, (), "at least one level"),
-        (2, (0.5, 0.5), "each only once"),
-        (2, (0.5, 1.5), "1.5 is not a probability"),
-        (2, (math.nan,), "nan is not a probability"),
+        *((2, levels, "levels=") for levels in ((), (0.5, 0.5), (0.5, 1.5), (math.nan,))),
         (40, (0.2, 0.8), r"2\^40 modes, the limit is 10000"),
     ],
 )
@@ -236,9 +200,3 @@ def test_an_invalid_grid_is_refused_by_name(
 ) -> None:
     with pytest.raises(InvalidTable, match=message):
         bias_grid(arms, levels)
-
-
-def test_the_tables_are_probabilities() -> None:
-    modes = bias_grid(4, (0.1, 0.9))
-    assert np.allclose(modes.hypothesis.sum(-1), 1.0)
-    assert np.allclose(modes.policy.sum(-1), 1.0)

@@ -6,12 +6,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from bayescontrol import LinearBandit, LogisticBandit, Stream, kernels, metrics
+from bayescontrol import LinearBandit, LogisticBandit, kernels
 from bayescontrol._arrays import FloatArray
 from bayescontrol.bandits import GaussianNoise, LinearBelief, Logit
 from bayescontrol.errors import IncompatibleState
-from bayescontrol.interaction import both_streams, interact
-from bayescontrol.record import Record
 from bayescontrol.testing import check_bad_evidence, check_deterministic, check_save, same_bits
 
 
@@ -141,22 +139,6 @@ def test_an_order_dependent_approximation_cannot_be_merged() -> None:
     with pytest.raises(IncompatibleState, match="depends on earlier rewards"):
         one.merge(two)
     assert same_bits(before, one.save())
-
-
-def test_regret_falls_and_is_far_below_that_of_random_play() -> None:
-    """Ten worlds of fixed seeds, 3,000 steps."""
-    bandit, first, last, chance = LogisticBandit(4, 4), [], [], []
-    for run in range(10):
-        world = bandit.draw(run)
-        agent = bandit.agent(world.start)
-        record = interact(agent, world, 3000, streams=both_streams(0, run))
-        lost = np.diff(metrics.regret(record, world), prepend=0.0)
-        first.append(lost[:300].mean())
-        last.append(lost[-300:].mean())
-        uniform = Stream(run).integers(4, size=3000)
-        chance.append(metrics.regret(Record(uniform, record.observations), world)[-1] / 3000)
-    assert np.mean(last) < 0.3 * np.mean(first)
-    assert np.mean(last) < 0.1 * np.mean(chance)
 
 
 @pytest.mark.parametrize("per_arm", [None, False, True])

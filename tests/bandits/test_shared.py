@@ -124,7 +124,7 @@ def test_merging_arms_and_copies() -> None:
     assert one.count == 30
     for stranger in (bandit((1, 2, 3)).belief(), bandit(sd=2.0).belief(), None):
         with pytest.raises(IncompatibleState):
-            one.merge(stranger)  # type: ignore[arg-type]
+            one.merge(stranger)
     twin = one.copy()
     twin.add(3)
     assert 3 in twin.expected((1.0, 1.0))
@@ -149,21 +149,6 @@ def test_features_that_do_not_fit_and_bad_next_contexts_are_refused() -> None:
     assert same_bits(before, agent.save())
     agent.observe(1, 1.0)
     assert agent.x == (0.0, 1.0)
-
-
-def test_an_agent_without_a_context_raises_but_can_learn() -> None:
-    agent = bandit().agent()
-    for use in (
-        lambda: agent.act(Stream(0)),
-        lambda: agent.observe(1, 5.0),
-        lambda: agent.observe(1, RewardAndContext(5.0, (1.0, 2.0))),
-        agent.action_probabilities,
-    ):
-        with pytest.raises(BadEvidence, match="no context yet"):
-            use()
-    assert agent.belief.count == 0
-    agent.learn((1.0, 0.0), 1, 5.0)
-    assert agent.belief.count == 1
 
 
 def test_scaling_the_features_does_not_change_the_choice() -> None:

@@ -98,7 +98,7 @@ def test_a_compiled_loop_that_forgets_a_reward_is_detected(monkeypatch: pytest.M
 
     def wrong(*arguments: Any) -> int:
         done: int = right(*arguments)
-        arguments[3][0, 0] -= 1.0
+        arguments[0].counts[0, 0] -= 1.0
         return done
 
     monkeypatch.setattr(kernels.policies, "interact", wrong)
@@ -134,6 +134,7 @@ def test_agents_and_kernels_use_the_same_policy_numbers() -> None:
     }  # fmt: skip
     for name, constant in kinds.items():
         assert getattr(bandits, name).kind == getattr(kernels.policies, constant)
+    assert len({getattr(bandits, name).kind for name in kinds}) == len(kinds)
     assert {kind.__name__ for kind in CountingAgent.__subclasses__()} >= kinds.keys()
 
 
@@ -217,16 +218,17 @@ def test_a_copy_is_independent(make: Make) -> None:
 def test_damaged_and_incompatible_states_are_refused_and_change_nothing() -> None:
     agent = after(KLUCB(4), EVENTS)
     before = agent.save()
+    counts, pulls = before["counts"], np.array([[1.0], [0.0], [0.0]])
     damaged: list[Any] = [
         None,
         {},
-        {k: v for k, v in before.items() if k != "rewards"},
-        before | {"rewards": before["rewards"] * np.nan},
-        before | {"pulls": before["pulls"] + 0.5},
-        before | {"pulls": -before["pulls"]},
-        before | {"rewards": before["rewards"] + 10.0},
-        before | {"pulls": before["pulls"][:2]},
-        before | {"pulls": np.array(["a", "b", "c", "d"])},
+        {k: v for k, v in before.items() if k != "counts"},
+        before | {"counts": counts * np.nan},
+        before | {"counts": counts + 0.5 * pulls},
+        before | {"counts": counts - 9.0 * pulls},
+        before | {"counts": counts + np.array([[0.0], [10.0], [0.0]])},
+        before | {"counts": counts[:2]},
+        before | {"counts": counts.astype(str)},
         after(UCB1(4), EVENTS).save(),
         after(KLUCB(5), EVENTS).save(),
         after(KLUCB(4, c=2), EVENTS).save(),
@@ -251,6 +253,18 @@ def test_a_user_defined_agent_needs_only_a_policy_number() -> None:
 
     agent = after(Greedy(3, [0.0, 1.0]), [(1, 1.0), (0, 0.2)])
     assert {agent.act(Stream(seed)) for seed in range(20)} == {1}
+
+
+def test_a_user_defined_agent_can_have_a_compiled_loop_of_its_own() -> None:
+    class First(CountingAgent):
+        fused_loop = staticmethod(bandits.counting_loop)
+
+        def interact(self, *arguments: Any) -> int:
+            actions, rewards = arguments[-2:]
+            actions[:], rewards[:] = 0, 1.0
+            return len(actions)
+
+    assert interact(First(4), world(), 5, seed=0).observations.tolist() == [1.0] * 5
 
 
 # -- whole runs, compared with the papers' pseudo-code in plain Python ----------------------------
@@ -352,13 +366,11 @@ def check_published(decay: float, runs: int, epsilon: float = 0.1, seed: int = 0
         assert abs(column.mean() - value) <= 4.0 * error + 0.5 * digit
 
 
-def test_epsilon_greedy_agrees_with_the_published_results() -> None:
-    check_published(0.99, 1000)
-
-
-@pytest.mark.slow
-def test_epsilon_greedy_agrees_with_the_published_results_at_full_size() -> None:
-    check_published(0.99, 4000, seed=1)
+@pytest.mark.parametrize(
+    ("runs", "seed"), [(1000, 0), pytest.param(4000, 1, marks=pytest.mark.slow)]
+)
+def test_epsilon_greedy_agrees_with_the_published_results(runs: int, seed: int) -> None:
+    check_published(0.99, runs, seed=seed)
 
 
 @pytest.mark.parametrize(("epsilon", "decay"), [(0.1, 1.0), (0.1, 0.9), (0.5, 0.99)])

@@ -182,18 +182,6 @@ def test_an_impossible_observation_raises_and_changes_nothing() -> None:
     assert agent.belief.posterior().tolist() == [0.5, 0.5]
 
 
-def test_invalid_plans_are_refused_with_a_hint() -> None:
-    modes = random_modes(3, seed=0)
-    with pytest.raises(ValueError, match="horizon=0"):
-        BayesPlan(modes, paid, 0)
-    with pytest.raises(ValueError, match="left=4: must be from 1 to the horizon 3"):
-        BayesPlan(modes, paid, 3).value(0, [0.2, 0.3, 0.5], left=4)
-    with pytest.raises(InvalidPrior):
-        BayesPlan(modes, paid, 3).value(0, [0.2, 0.3, 0.6])
-    with pytest.raises(PlanTooLarge, match="shorten the horizon"):
-        BayesPlan(modes, paid, 8, limit=50).value(0, [0.2, 0.3, 0.5])
-
-
 # -- Bernoulli arms -------------------------------------------------------------------------------
 
 
@@ -342,11 +330,16 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
 
 
 PLAN: Any = BanditPlan(2, 3)
+MODES, THIRDS = random_modes(3, seed=0), [1 / 3] * 3
 
 
 @pytest.mark.parametrize(
     ("wrong", "error", "words"),
     [
+        (lambda: BayesPlan(MODES, paid, 0), ValueError, "horizon=0"),
+        (lambda: BayesPlan(MODES, paid, 3).value(0, THIRDS, left=4), ValueError, "from 1 to the"),
+        (lambda: BayesPlan(MODES, paid, 3).value(0, [0.2, 0.3, 0.6]), InvalidPrior, "sum"),
+        (lambda: BayesPlan(MODES, paid, 8, limit=50).value(0, THIRDS), PlanTooLarge, "shorten the"),
         (lambda: BanditPlan(10, 30), PlanTooLarge, "shorten the horizon, or raise limit="),
         (lambda: expected_total(rule, 4, 50), PlanTooLarge, "shorten the horizon"),
         (lambda: BanditPlan(2, 0), ValueError, "horizon=0"),
@@ -362,6 +355,6 @@ PLAN: Any = BanditPlan(2, 3)
         (lambda: expected_total(lambda ab: 0.8 * rule(ab), 2, 3), InvalidTable, "after 0 pulls"),
     ],
 )
-def test_invalid_plans_of_arms_are_refused_with_a_hint(wrong: Any, error: Any, words: str) -> None:
+def test_invalid_plans_are_refused_with_a_hint(wrong: Any, error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
         wrong()

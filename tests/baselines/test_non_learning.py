@@ -8,13 +8,14 @@ from bayescontrol.baselines import FixedExperts, dithered_mean, mean_action, vot
 from bayescontrol.errors import MissingCapability
 
 
-def test_opposite_experts_average_to_zero() -> None:
+def test_experts_act_in_the_last_observation_and_their_actions_are_combined() -> None:
     agent = FixedExperts([lambda x: x, lambda x: -x], 3.0, mean_action)
     assert agent.act(Stream(0)) == 0.0
-
-
-def test_the_mean_of_arrays_is_componentwise() -> None:
+    single = FixedExperts([lambda x: x + 1], 0)
+    single.observe(0, 41)
+    assert single.act(Stream(0)) == 42
     assert mean_action([np.array([1.0, 2.0]), np.array([3.0, -2.0])], Stream(0)).tolist() == [2, 0]
+    assert [vote(actions, Stream(0)) for actions in ([2, 0, 2], [2, 0])] == [2, 0]
 
 
 def test_the_dithered_mean_is_unbiased() -> None:
@@ -22,17 +23,6 @@ def test_the_dithered_mean_is_unbiased() -> None:
     drawn = [dithered_mean([0, 1, 1, 1], rng) for _ in range(4000)]
     # Five standard errors: a false alarm in 1.7 million.
     assert abs(np.mean(drawn) - 0.75) < 5 * np.sqrt(0.75 * 0.25 / 4000)
-
-
-def test_a_vote_takes_the_majority_and_the_smallest_in_a_tie() -> None:
-    assert vote([2, 0, 2], Stream(0)) == 2
-    assert vote([2, 0], Stream(0)) == 0
-
-
-def test_the_situation_is_the_last_observation() -> None:
-    agent = FixedExperts([lambda x: x + 1], 0)
-    agent.observe(0, 41)
-    assert agent.act(Stream(0)) == 42
 
 
 @pytest.mark.parametrize("policies", [[], [3]])

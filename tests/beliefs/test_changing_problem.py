@@ -54,7 +54,7 @@ def test_the_context_of_a_world_survives_a_change() -> None:
         [[1, 0], [0, 0]], start=[1.0, 2.0], changes={1: [[0, 1], [0, 0]]}
     )
     reward, _ = changing.respond(0, Stream(0))
-    context = changing.context
+    context = changing.start
     later, _ = changing.respond(0, Stream(1))
     assert reward == pytest.approx(1.0, abs=0.1)
     assert later == pytest.approx(context[1], abs=0.1)

@@ -71,12 +71,16 @@ def test_binomial_numbers_of_many_trials_have_the_right_spread(n: float, p: floa
     )
 
 
-@pytest.mark.parametrize("mean", [1e-3, 0.5, 15.99, 16.01, 300.0])
+@pytest.mark.parametrize("mean", [1e-3, 0.5, 4.0, 15.99, 16.01, 40.0, 300.0, 1e5])
 def test_poisson_numbers_follow_their_distribution(mean: float) -> None:
-    assert p_value(poissons(mean), stats.poisson(mean)) > RATE
+    x = poissons(mean)
+    assert p_value(x, stats.poisson(mean)) > RATE
+    if mean > 1.0:
+        off = stats.poisson(1.05 * mean)
+        assert p_value(x, off) < RATE, "a mean that is 5 % off should be detected"
 
 
-@pytest.mark.parametrize("mean", [1e9, 2.0**53])
+@pytest.mark.parametrize("mean", [1e7, 1e9, 1e12, 2.0**53])
 def test_poisson_numbers_with_a_large_mean_have_the_right_spread(mean: float) -> None:
     """For such means the distribution is normal to 1e-4 of a standard deviation."""
     assert distance((poissons(mean, 5_000) - mean) / math.sqrt(mean), stats.norm.cdf) < LIMIT

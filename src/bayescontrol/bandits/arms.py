@@ -77,11 +77,6 @@ class MeanRewards:
         compared = self.means if self.logs is None else self.logs
         return np.flatnonzero(compared == compared.max())
 
-    def copy(self) -> "MeanRewards":
-        """Return an independent copy."""
-        logs = None if self.logs is None else self.logs.copy()
-        return MeanRewards(self.arms, self.means.copy(), logs)
-
     def __repr__(self) -> str:
         shown = ", ".join(
             f"{a}: {m:.4g}" for a, m in zip(self.arms, self.means.tolist(), strict=True)
@@ -89,7 +84,7 @@ class MeanRewards:
         return f"MeanRewards({shown})"
 
     def retire(self, arm: Hashable) -> None:
-        """m_arm ← -∞, so that this mode no longer pulls the arm.
+        """Remove the arm, so that this mode no longer pulls it.
 
         >>> from bayescontrol import Stream
         >>> mode = MeanRewards(("red", "blue"), np.array([0.2, 0.7]))
@@ -97,10 +92,9 @@ class MeanRewards:
         >>> mode.act(None, Stream(0))
         'red'
         """
-        if arm in self.arms:
-            self.means[self.arms.index(arm)] = -np.inf
-            if self.logs is not None:
-                self.logs[self.arms.index(arm)] = -np.inf
+        others = [k for k, a in enumerate(self.arms) if a != arm]
+        self.arms, self.means = tuple(self.arms[k] for k in others), self.means[others]
+        self.logs = None if self.logs is None else self.logs[others]
 
 
 class ArmsEnvironment:
@@ -139,6 +133,26 @@ class ArmsEnvironment:
             f"{a}: {m:.4g}" for a, m in zip(self.labels, self.means().tolist(), strict=True)
         )
         return f"ArmsEnvironment({self.family!r}, means {shown})"
+
+
+def arms_loop(agent: Any, environment: Any) -> Any:
+    """Return the compiled loop if the rule draws at every step over the same arms, else None."""
+    fits = (
+        type(environment) is ArmsEnvironment
+        and agent.schedule is every_step
+        and same_family(agent.belief.family, environment.family)
+        and agent.belief.names == environment.labels
+        and agent.x is None
+    )
+    return _run if fits else None
+
+
+def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream) -> Record:
+    """Run the compiled loop of the belief; the agent draws from p, the environment from q."""
+    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
+    agent.belief.interact(environment.truth, p, q, actions, rewards)
+    agent.fast_forward(steps, agent.x, agent.x)
+    return Record(environment.labels.column(actions), rewards)
 
 
 #: The number of arms, or their names.
@@ -180,7 +194,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         Array("prior", "_prior", shape=(None, None), finite=False, shared=True),
         Array("rows", "_rows", shape=(None, None), finite=False),
         Array("drawn", lambda belief: belief._saved_mode(), shape=..., finite=False),
-        *map(Copied, ("_drawn", "_undrawn", "_logs", "_cache", "_last")),
+        *map(Copied, ("_drawn", "_undrawn", "_logs", "_cache")),
     )
 
     def __init__(
@@ -196,7 +210,6 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._prior = family.prior(prior, len(self.labels))
         self._rows = self._prior.copy()
         self._screening = screening
-        self._last = None
         self._refresh()
 
     def _refresh(self) -> None:
@@ -283,7 +296,12 @@ class ArmsBelief(HasArms[MeanRewards]):
 
     def plain_event(self, x: Any, a: Any, o: Any) -> tuple[None, Any, float]:
         """Return a valid event in plain values, or raise an error."""
-        return None, self._roster.labels[self.place(a)], self.family.reward(o)
+        _, j, r = self.row_event(x, a, o)
+        return None, self._roster.labels[j], r
+
+    def row_event(self, x: Any, a: Any, o: Any) -> tuple[None, int, float]:
+        """Return a valid event as (None, row of arm a, reward), or raise an error."""
+        return None, self.place(a), self.family.reward(o)
 
     @property
     def compares_logs(self) -> bool:
@@ -298,7 +316,7 @@ class ArmsBelief(HasArms[MeanRewards]):
         single._refresh()
         return single
 
-    def use_rows(self, rows: FloatArray) -> None:
+    def use_arrays(self, rows: FloatArray) -> None:
         """Use these posterior rows, an array that others may change; never screen."""
         self._rows, self._screening = rows, False
         self._refresh()
@@ -417,43 +435,34 @@ class ArmsBelief(HasArms[MeanRewards]):
         self._prior, self._rows = np.vstack([self._prior, row]), np.vstack([self._rows, row])
         self._refresh()
 
-    def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Late feedback for it is still learned.
-
-        >>> from bayescontrol.bandits import BernoulliBandit
-        >>> belief = BernoulliBandit(["red", "blue"]).belief()
-        >>> belief.retire("red")
-        >>> belief.observe(None, "red", 1)
-        >>> belief.arms, belief.pulls
-        (('blue',), {'red': 1, 'blue': 0})
-        """
-        self._roster.retire(arm)
-        if self._last is not None:
-            self._last.retire(arm)
-            if np.isneginf(self._last.means).all():  # drawn before the active arms were added
-                self._last = None
-
-    def is_retired(self, mode: MeanRewards) -> bool:
-        """Whether the mode would pull a retired arm."""
-        return not mode.action_probabilities(None).keys() <= set(self.arms)
-
     # -- for compiled loops --------------------------------------------------------------------
 
-    def loop_arrays(self) -> tuple[FloatArray, FloatArray | None, IntArray, FloatArray, IntArray]:
-        """Return (rows, cache, active, drawn, undrawn), the arrays that kernels update in place."""
-        return self._rows, self._cache, self._roster.active, self._drawn, self._undrawn
+    def interact(
+        self, truth: FloatArray, p: Stream, q: Stream, actions: IntArray, rewards: FloatArray
+    ) -> None:
+        """Act and learn in a world with these true parameters; fill `actions` and `rewards`."""
+        family, active = self.family, self._roster.active
+        streams = kernels.random.Streams(p.state, q.state)
+        if self._cache is not None:
+            screened = kernels.screening.ScreenedArms(
+                self._rows, self._cache, active, self._undrawn
+            )
+            kernels.screening.interact(screened, truth, streams, actions, rewards)
+        else:
+            arms = kernels.arms.ArmRows(
+                family.kind, family.constants, self._rows, active, self._drawn
+            )
+            kernels.arms.interact(arms, truth, streams, actions, rewards)
+        self.fast_forward(actions)
 
     def fast_forward(self, actions: IntArray) -> None:
-        """Synchronise with a finished compiled loop over `loop_arrays`."""
+        """Synchronise with a finished compiled loop."""
         super().fast_forward(actions)
         # For few arms argmax and item are faster than max.
         if self._cache is not None and self._rows.item(self._rows.argmax()) > _LARGEST_COUNT:
             self._refresh()
 
-    @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the rule draws at every step and has the same arms."""
-        return _run if plays_these_arms(agent, environment) else None
+    fused_loop = staticmethod(arms_loop)
 
     # -- saving, merging, copying ----------------------------------------------------------------
 
@@ -513,33 +522,3 @@ class ArmsBelief(HasArms[MeanRewards]):
             f"ArmsBelief({self.family!r}, {len(self)} arms after {self.count} observations: "
             f"{shown}{more})"
         )
-
-
-def plays_these_arms(agent: Any, environment: Any) -> bool:
-    """Whether the rule draws at every step over the arms of an `ArmsEnvironment`."""
-    return (
-        type(environment) is ArmsEnvironment
-        and agent.schedule is every_step
-        and same_family(agent.belief.family, environment.family)
-        and agent.belief.names == environment.labels
-        and agent.x is None
-    )
-
-
-def _run(agent: Any, environment: ArmsEnvironment, steps: int, p: Stream, q: Stream) -> Record:
-    """Run the compiled loop; the agent draws from p, the environment from q."""
-    family, belief = environment.family, agent.belief
-    rows, cache, active, drawn, undrawn = belief.loop_arrays()
-    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
-    if cache is not None:
-        kernels.screening.interact(
-            rows, cache, active, undrawn, environment.truth, p.state, q.state, actions, rewards
-        )
-    else:
-        kernels.arms.interact(
-            family.kind, family.constants, rows, active, drawn, environment.truth, p.state, q.state,
-            actions, rewards,
-        )  # fmt: skip
-    belief.fast_forward(actions)
-    agent.fast_forward(steps, agent.x, agent.x)
-    return Record(environment.labels.column(actions), rewards)

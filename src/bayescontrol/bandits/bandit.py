@@ -9,7 +9,7 @@ rewards of the best arm from those of arm j.
 """
 
 from collections.abc import Mapping
-from math import inf, log
+from math import log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,37 +115,25 @@ class Bandit:
         return f"{type(self).__name__}({self.family!r}, {len(self.labels)} arms)"
 
 
-def bernoulli_divergence(p: float, q: float) -> float:
-    """Return KL(p ‖ q) = p ln p/q + (1-p) ln (1-p)/(1-q).
-
-    It is ∞ if an outcome has probability 0 under q, but not under p.
-
-    >>> round(bernoulli_divergence(0.4, 0.5), 12), bernoulli_divergence(0.5, 1.0)
-    (0.020135513551, inf)
-    """
-    if not (0.0 <= p <= 1.0 and 0.0 <= q <= 1.0):
-        raise InvalidTable(f"biases {p} and {q}: both must be in [0, 1]")
-    return _divergence_term(p, q) + _divergence_term(1.0 - p, 1.0 - q)
-
-
 def lai_robbins(means: ArrayLike) -> float:
     """Return Σ_j Δ_j / KL(j ‖ *) of Bernoulli arms, with Δ_j = μ* - μ_j.
 
-    The sum is over the arms below the best mean μ*. An arm with KL = ∞ adds nothing.
+    The sum is over the arms below the best mean μ*. It is 0 for μ* = 1, where KL is infinite.
+
+        KL(j ‖ *) = μ_j ln μ_j/μ* + (1 - μ_j) ln (1 - μ_j)/(1 - μ*)
 
     >>> round(lai_robbins([0.5] + 9 * [0.4]), 3)
     44.697
     """
     mu = np.asarray(means, np.float64)
-    if mu.ndim != 1 or mu.size == 0 or not np.isfinite(mu).all():
-        raise InvalidTable(f"means {means!r}: give one finite number per arm")
+    if mu.ndim != 1 or mu.size == 0 or not ((mu >= 0.0) & (mu <= 1.0)).all():
+        raise InvalidTable(f"means {means!r}: give one number in [0, 1] per arm")
     best = float(mu.max())
-    worse = [float(m) for m in mu if m < best]
-    return sum(((best - m) / bernoulli_divergence(m, best) for m in worse), 0.0)
-
-
-def _divergence_term(p: float, q: float) -> float:
-    """Return p ln p/q, which is 0 for p = 0 and otherwise ∞ for q = 0."""
-    if p == 0.0:
+    if best == 1.0:
         return 0.0
-    return p * log(p / q) if q > 0.0 else inf
+
+    def divergence(m: float) -> float:
+        pays = m * log(m / best) if m > 0.0 else 0.0
+        return pays + (1.0 - m) * log((1.0 - m) / (1.0 - best))
+
+    return sum(((best - m) / divergence(m) for m in mu[mu < best].tolist()), 0.0)

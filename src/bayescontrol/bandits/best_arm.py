@@ -16,6 +16,8 @@ from bayescontrol import kernels
 from bayescontrol._arrays import ArrayLike, FloatArray, IntArray
 from bayescontrol.errors import InvalidPrior, QuadratureFailed
 
+_TINIEST = 5e-324  # the smallest positive double
+
 
 class Mixture(NamedTuple):
     """The posterior of each arm is a mixture of components, which are listed arm by arm.
@@ -126,16 +128,14 @@ def _raise_error(mixture: Mixture, rows: dict[str, FloatArray], status: int) -> 
     """Raise InvalidPrior for the first invalid parameter in `rows`, or QuadratureFailed."""
     quadrature = kernels.quadrature
     if status == quadrature.INVALID:
-        least = {"df": quadrature.LEAST_NU}  # other parameters: the smallest positive double
+        df = (quadrature.LEAST_NU, f"finite and at least {quadrature.LEAST_NU}")
+        valid = {"mu": (-np.inf, "finite"), "loc": (-np.inf, "finite"), "df": df}
         for name, row in rows.items():
-            is_location = name in ("mu", "loc")
+            least, expected = valid.get(name, (_TINIEST, "positive and finite"))
             for i, value in enumerate(row.tolist()):
-                if not np.isfinite(value) or (not is_location and value < least.get(name, 5e-324)):
-                    expected = "finite" if is_location else "positive and finite"
-                    if name in least:
-                        expected = f"finite and at least {least[name]}"
-                    j = mixture.arm(i)
-                    raise InvalidPrior(f"arm {j}: {name} = {value:g} must be {expected}")
+                if not (np.isfinite(value) and value >= least):
+                    arm = mixture.arm(i)
+                    raise InvalidPrior(f"arm {arm}: {name} = {value:g} must be {expected}")
     shown = ", ".join(f"{name}={row.tolist()}" for name, row in rows.items())
     if len(mixture.p) >= len(mixture.first):
         shown = f"{len(mixture.p)} components"

@@ -14,9 +14,9 @@ import numpy as np
 
 from bayescontrol import kernels
 from bayescontrol._arrays import Arrays, FloatArray, IntArray
-from bayescontrol._support.saved import Parts, damaged, declare
-from bayescontrol._support.values import distinct_texts
-from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, plays_these_arms
+from bayescontrol._support.saved import Parts, Plain, damaged, declare
+from bayescontrol._support.values import distinct_texts, pack
+from bayescontrol.bandits.arms import ArmsBelief, MeanRewards, arms_loop
 from bayescontrol.bandits.best_arm import Mixture
 from bayescontrol.bandits.linear_belief import LinearBelief, LinearWeights
 from bayescontrol.bandits.regression import Prior
@@ -25,7 +25,6 @@ from bayescontrol.beliefs.change_points import ArraySegments, ChangePointBelief,
 from bayescontrol.beliefs.changing_problem import Changing
 from bayescontrol.errors import BadEvidence, InvalidPrior
 from bayescontrol.protocols import MISSING, PosteriorMeasure
-from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike
 
 #: The quantiles from which those of a mixture are interpolated.
@@ -37,59 +36,60 @@ class ArmSegments(ArraySegments):
 
     def __init__(self, prior: ArmsBelief, starts: int) -> None:
         super().__init__(prior, starts, rows=prior.posterior())
-        self.family = prior.family
-
-    def attach(self, belief: ArmsBelief, *parts: FloatArray) -> None:
-        """Make the belief use these rows."""
-        belief.use_rows(*parts)
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
         """Return P(r | segment) of the first `size` starts over a scale, and ln of the scale."""
-        j, family = self.prior.place(event[1]), self.family
+        (_, j, r), family = event, self.prior.family
         log_scale = kernels.changes.arm_likelihoods(
-            family.kind, family.constants, self.arrays["rows"], size, j, event[2], self.p
+            family.kind, family.constants, self.arrays["rows"], size, j, r, self.p
         )
         return self.p[:size], log_scale
 
     def learn(self, size: int, event: Event) -> None:
         """Update the arm in the first `size` segments. An error changes nothing."""
-        j, family, rows = self.prior.place(event[1]), self.family, self.arrays["rows"]
+        (_, j, r), family, rows = event, self.prior.family, self.arrays["rows"]
         before = rows[:size, j].copy()
-        kernels.changes.learn_arm(family.kind, family.constants, rows, size, j, event[2])
+        kernels.changes.learn_arm(family.kind, family.constants, rows, size, j, r)
         if not np.isfinite(rows[:size, j]).all():
             rows[:size, j] = before
-            raise BadEvidence(
-                f"reward {event[2]!r} of arm {event[1]!r} is too large for the posterior"
-            )
+            arm = self.prior.labels[j]
+            raise BadEvidence(f"reward {r!r} of arm {arm!r} is too large for the posterior")
 
 
 class ScoreSegments(ArraySegments):
     """The posterior weights of contextual arms for each start."""
 
     def __init__(self, prior: LinearBelief, starts: int) -> None:
-        R, z, _, self._v = prior.loop_arrays()
-        super().__init__(prior, starts, factor=R.copy(), target=z.copy())
-
-    def attach(self, belief: LinearBelief, *parts: FloatArray) -> None:
-        """Make the belief use this factor and target."""
-        belief.use_arrays(*parts)
+        arrays = prior.loop_arrays()
+        self._v = arrays.v
+        super().__init__(prior, starts, factor=arrays.R.copy(), target=arrays.z.copy())
 
     def likelihoods(self, size: int, event: Event) -> tuple[FloatArray, float]:
         """Return P(r | segment) of the first `size` starts over a scale, and ln of the scale."""
-        (x, a, r), link = event, self.prior.link
+        (x, j, r), link = event, self.prior.link
         log_scale = kernels.changes.score_likelihoods(
-            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size,
-            self.prior.place(a), np.array(x), r, self._v, self.p,
+            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size, j,
+            np.array(x), r, self._v, self.p,
         )  # fmt: skip
         return self.p[:size], log_scale
 
     def learn(self, size: int, event: Event) -> None:
         """Update the weights of the arm in the first `size` segments."""
-        (x, a, r), link = event, self.prior.link
+        (x, j, r), link = event, self.prior.link
         kernels.changes.learn_scores(
-            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size,
-            self.prior.place(a), np.array(x), r, self._v,
+            link.kind, link.constants, self.arrays["factor"], self.arrays["target"], size, j,
+            np.array(x), r, self._v,
         )  # fmt: skip
+
+
+class _ArmEvents(Plain):
+    """The events (x, row of the arm, reward) of the window; they are saved with the arm's name."""
+
+    def save(self, owner: Any, arrays: Arrays) -> None:
+        """Add the events."""
+        arms = owner.names
+        named = [event and (event[0], arms[event[1]], event[2]) for event in owner._events]
+        arrays[self.name] = pack(named, self.what)
 
 
 class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
@@ -102,6 +102,10 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
     >>> {a: round(p, 2) for a, p in belief.expected().items()}
     {'red': 0.06, 'blue': 0.5}
     """
+
+    saved_fields = declare(
+        _ArmEvents("events", "_events", what="the window of answers", copied=True),
+    )
 
     format_name: ClassVar[str] = "ChangingArmsBelief"
     posterior_measure: ClassVar[PosteriorMeasure | None] = PosteriorMeasure("mean reward", "reward")
@@ -117,8 +121,14 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def observe(self, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of the current decision. An error leaves the belief unchanged."""
-        super().observe(x, a, o)
-        self._roster.counts[self.place(a)] += 1
+        event = self._event(x, a, o)
+        self._answer_current(event)
+        self._roster.counts[event[1]] += 1
+
+    def _event(self, x: Any, a: Any, o: Any) -> Event:
+        """Return (x, row of arm a, reward), so that an arm is looked up once, or raise an error."""
+        event: Event = self.prior.row_event(x, a, o)
+        return event
 
     def answer(self, decision: int, x: Any, a: Any, o: Any) -> None:
         """Learn the reward of one of the last `window` decisions; `MISSING` if it was lost."""
@@ -175,10 +185,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     # -- for compiled loops --------------------------------------------------------------------
 
-    @staticmethod
-    def fused_loop(agent: Any, environment: Any) -> Any:
-        """Return the compiled loop if the rule draws at every step and has the same arms."""
-        return _run if plays_these_arms(agent, environment) else None
+    fused_loop = staticmethod(arms_loop)
 
     @property
     def family(self) -> Any:
@@ -197,12 +204,12 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
         state, family, begin = self._state, self.family, 0
         segments: Any = state.segments
         rows, prior = segments.arrays["rows"], self.prior.posterior()
-        arms_in_play = kernels.changes.ArmsInPlay(
-            family.kind, family.constants, prior, rows, self._roster.active, np.empty(len(prior))
+        arms = kernels.arms.ArmRows(
+            family.kind, family.constants, rows, self._roster.active, np.empty(len(prior))
         )
         starts = kernels.changes.StartArrays(
             state.w, state.mass, state.starts, state.dropped, state.hazards,
-            np.empty(len(state.mass)),
+            np.empty(len(state.mass)), prior,
         )  # fmt: skip
         streams = kernels.random.Streams(p.state, q.state)
         while begin < len(actions):
@@ -212,17 +219,14 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
             n = (saves - 1) * self.window - since if is_long else min(self.window - since, left)
             part = slice(begin, begin + n)
             state.size = kernels.changes.interact_arms(
-                arms_in_play, starts, state.size, state.t, truth, streams, actions[part],
-                rewards[part],
-            )  # fmt: skip
+                arms, starts, state.size, state.t, truth, streams, actions[part], rewards[part]
+            )
             state.t, begin = state.t + n, begin + n
             if is_long:
                 self._saved, self._events = [state.save()], []
             else:
-                arms = [self._roster.labels[j] for j in actions[part].tolist()]
-                self._events += [
-                    (None, a, r) for a, r in zip(arms, rewards[part].tolist(), strict=True)
-                ]
+                pairs = zip(actions[part].tolist(), rewards[part].tolist(), strict=True)
+                self._events += [(None, j, r) for j, r in pairs]
                 self._save_window()
         self._roster.add_pulls(np.bincount(actions, minlength=len(prior)).tolist())
         self._drawn_from = None
@@ -274,6 +278,7 @@ class ChangingArmsBelief(ChangePointBelief, HasArms[Any]):
 
     def _check_state(self, new: SimpleNamespace) -> None:
         self.require_same_arms(new._roster)
+        new._events = [e and (e[0], self.place(e[1]), e[2]) for e in new._events]
         super()._check_state(new)
 
 
@@ -306,7 +311,6 @@ class PerArmBelief(HasArms[Any]):
                     "change separately: use parameters of at least 0.5, or per_arm=False"
                 )
         self._roster = Roster([part.labels[0] for part in parts])
-        self._last = None
 
     @property
     def decision(self) -> int:
@@ -471,11 +475,3 @@ def changing_problem(problem: Any, per_arm: bool, options: Mapping[str, Any]) ->
         return PerArmBelief([ChangingArmsBelief(static.only(a), **options) for a in static.labels])
 
     return Changing(problem, separately if per_arm else together, options, per_arm=per_arm)
-
-
-def _run(agent: Any, environment: Any, steps: int, p: Stream, q: Stream) -> Record:
-    """Run the compiled loop; the agent draws from p, the environment from q."""
-    actions, rewards = np.empty(steps, np.int64), np.empty(steps)
-    agent.belief.interact(environment.truth, p, q, actions, rewards)
-    agent.fast_forward(steps, agent.x, agent.x)
-    return Record(environment.labels.column(actions), rewards)

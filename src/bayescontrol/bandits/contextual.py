@@ -231,7 +231,7 @@ class SharedLinearBandit:
         """T(x, a, o): the context in o; x if o is a reward without context."""
         if not isinstance(o, RewardAndContext):
             return x
-        self._belief._features(o.context, self._belief.arms[0])  # raises if φ rejects the context
+        self._belief._vector(o.context, self._belief.arms[0])  # raises if φ rejects the context
         return o.context
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ from bayescontrol.bandits.family import (
     Family,
     FamilyKind,
     TableRow,
-    as_number,
+    as_reward,
     parameter_rows,
     true_rows,
     true_table,
@@ -222,10 +222,10 @@ class Categorical(Family):
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is one of the values."""
         listed = ", ".join(f"{v:g}" for v in self.constants[:8])
-        more = ", …" if self.constants.size > 8 else ""
-        r = as_number(o, f"one of {listed}{more}")
+        expected = f"one of {listed}" + (", …" if self.constants.size > 8 else "")
+        r = as_reward(o, "categorical", expected)
         if r not in self.constants:
-            raise BadEvidence(f"reward {o!r} is invalid: these arms pay one of {listed}{more}")
+            raise BadEvidence(f"reward {o!r} is invalid for a categorical arm: expected {expected}")
         return r
 
     def means(self, truth: FloatArray) -> FloatArray:

@@ -159,10 +159,9 @@ def true_rows(given: ArrayLike, arms: int, what: str, low: float, high: float) -
     values = as_numbers(given, f"{what} of the arms", InvalidTable)
     if values.shape != (arms,):
         raise InvalidTable(f"{what} of shape {values.shape} for {arms} arms: give one per arm")
-    for j, value in enumerate(values.tolist()):
-        if not (math.isfinite(value) and low <= value <= high):
-            raise InvalidTable(f"arm {j}: the {what} is {value:g}, it must be in [{low}, {high}]")
-    return values[:, None].copy()
+    for j in np.flatnonzero(~((values >= low) & (values <= high))):  # also if it is NaN
+        raise InvalidTable(f"arm {j}: the {what} is {values[j]:g}, it must be in [{low}, {high}]")
+    return values[:, None]
 
 
 def true_table(given: ArrayLike, arms: int, columns: tuple[str, ...]) -> FloatArray:
@@ -178,15 +177,26 @@ def true_table(given: ArrayLike, arms: int, columns: tuple[str, ...]) -> FloatAr
     return table
 
 
-def as_number(o: Any, support: str) -> float:
-    """Return o as a float; raise BadEvidence unless it is finite. `support` says what is valid."""
+def as_reward(
+    o: Any,
+    arm: str,
+    expected: str,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    whole: bool = False,
+) -> float:
+    """Return o as a finite float in [low, high], `whole` if required, else raise BadEvidence.
+
+    The error mentions the kind of `arm` and which rewards are `expected`.
+    """
     is_text = isinstance(o, str | bytes | bytearray)  # float() would parse it
     try:
-        r = float("not a number" if is_text else o)
+        r = math.nan if is_text else float(o)
     except (TypeError, ValueError, OverflowError):
-        raise BadEvidence(f"reward {o!r} is not a number: it must be {support}") from None
-    if not math.isfinite(r):
-        raise BadEvidence(f"reward {o!r}: it must be {support}")
+        r = math.nan
+    if not (math.isfinite(r) and low <= r <= high) or (whole and not r.is_integer()):
+        raise BadEvidence(f"reward {o!r} is invalid for a {arm} arm: expected {expected}")
     return r
 
 
@@ -194,39 +204,22 @@ def zero_or_one(o: Any, arm: str = "Bernoulli") -> float:
     """Return o as 0.0 or 1.0, else raise BadEvidence, which mentions the kind of `arm`."""
     if type(o) in (int, float) and (o == 0 or o == 1):  # the usual case
         return float(o)
-    r = as_number(o, "0 or 1")
-    if r not in (0.0, 1.0):
-        raise BadEvidence(f"reward {o!r} is invalid for a {arm} arm: expected 0 or 1")
-    return r
+    return as_reward(o, arm, "0 or 1", 0.0, 1.0, whole=True)
 
 
 def as_count(o: Any, arm: str) -> float:
     """Return o as one of 0.0, 1.0, 2.0, …, else raise BadEvidence, which mentions the `arm`."""
-    r = as_number(o, "0, 1, 2, …")
-    if not (0.0 <= r <= LARGEST_COUNT and r.is_integer()):
-        raise BadEvidence(f"reward {o!r} is invalid for a {arm} arm: expected 0, 1, 2, …")
-    return r
+    return as_reward(o, arm, "0, 1, 2, …", 0.0, LARGEST_COUNT, whole=True)
 
 
-def checked_means(means: list[float], least: float, largest: float, advice: str) -> FloatArray:
-    """Return drawn means as a column; raise InvalidPrior if one is outside [least, largest]."""
-    for j, m in enumerate(means):
-        if not least <= m <= largest:
+def checked_draws(
+    what: str, drawn: list[float], least: float, largest: float, advice: str
+) -> FloatArray:
+    """Return drawn values as a column; raise InvalidPrior if one is outside [least, largest]."""
+    for j, value in enumerate(drawn):
+        if not least <= value <= largest:
             raise InvalidPrior(
-                f"arm {j}: the mean reward {m:g} drawn from the prior is outside "
+                f"arm {j}: the {what} {value:g} drawn from the prior is outside "
                 f"[{least:g}, {largest:g}]: {advice}"
             )
-    return np.array(means)[:, None]
-
-
-def standard_deviation(sd: Any, largest: float) -> float:
-    """Return sd as a number from 1/largest to `largest`, else raise InvalidPrior."""
-    try:  # 0.0 stands for an invalid value; float() would parse text
-        value = 0.0 if isinstance(sd, str | bytes) else float(sd)
-    except (TypeError, ValueError):
-        value = 0.0
-    if not 1.0 / largest <= value <= largest:
-        raise InvalidPrior(
-            f"sd={sd!r}: expected a standard deviation from {1.0 / largest:g} to {largest:g}"
-        )
-    return value
+    return np.array(drawn)[:, None]

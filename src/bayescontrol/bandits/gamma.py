@@ -24,11 +24,10 @@ from bayescontrol.bandits.family import (
     FamilyKind,
     TableRow,
     as_count,
-    as_number,
-    checked_means,
+    as_reward,
+    checked_draws,
     true_rows,
 )
-from bayescontrol.errors import BadEvidence
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
@@ -86,7 +85,8 @@ class Poisson(Family):
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw m_j ~ Gamma(a_j, rate b_j)."""
         means = [rng.gamma(a) / b for a, b in prior]
-        return checked_means(means, 0.0, LARGEST_COUNT, "use a larger b, or a smaller a")
+        advice = "use a larger b, or a smaller a"
+        return checked_draws("mean reward", means, 0.0, LARGEST_COUNT, advice)
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is one of 0, 1, 2, …"""
@@ -134,19 +134,13 @@ class Exponential(Family):
         """Draw θ_j ~ Gamma(a_j, rate b_j) and return m_j = 1/θ_j."""
         rates = [rng.gamma(a) / b for a, b in prior]
         means = [1.0 / theta if theta > 0.0 else math.inf for theta in rates]
-        return checked_means(
-            means, 1.0 / LARGEST_TIME, LARGEST_TIME, "use a larger a, and b on the rewards' scale"
-        )
+        advice = "use a larger a, and b on the rewards' scale"
+        return checked_draws("mean reward", means, 1.0 / LARGEST_TIME, LARGEST_TIME, advice)
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number from 0 to 1e150."""
-        r = as_number(o, "0 or more")
-        if not 0.0 <= r <= LARGEST_TIME:
-            raise BadEvidence(
-                f"reward {o!r} is invalid for an exponential arm: expected a number from 0 to "
-                f"{LARGEST_TIME:g}"
-            )
-        return r
+        expected = f"a number from 0 to {LARGEST_TIME:g}"
+        return as_reward(o, "exponential", expected, 0.0, LARGEST_TIME)
 
     def expected(self, rows: FloatArray) -> FloatArray:
         """E[r_j] = b_j / (a_j - 1); ∞ for a_j ≤ 1."""

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from bayescontrol._arrays import ArrayLike, FloatArray
+from bayescontrol._arrays import ArrayLike, FloatArray, require_between
 from bayescontrol._support.description import ARMS, SettingDoc, prior_rows
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, normal_best, student_best
@@ -24,13 +24,12 @@ from bayescontrol.bandits.family import (
     Family,
     FamilyKind,
     TableRow,
-    as_number,
+    as_reward,
     parameter_rows,
-    standard_deviation,
     true_rows,
     true_table,
 )
-from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, QuadratureFailed
+from bayescontrol.errors import InvalidPrior, InvalidTable, QuadratureFailed
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
@@ -82,12 +81,7 @@ class _GaussianFamily(Family):
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is a number within ±1e150."""
-        r = as_number(o, "a finite number")
-        if abs(r) > LARGEST:
-            raise BadEvidence(
-                f"reward {o!r} is invalid for a Gaussian arm: expected a number in ±{LARGEST:g}"
-            )
-        return r
+        return as_reward(o, "Gaussian", f"a number in ±{LARGEST:g}", -LARGEST, LARGEST)
 
 
 def _checked_rows(
@@ -118,7 +112,7 @@ class GaussianRewards(_GaussianFamily):
     default = (0.0, 1.0)  # mean and standard deviation of m
 
     def __init__(self, sd: float = 1.0) -> None:
-        self.sd = standard_deviation(sd, LARGEST)
+        self.sd = require_between("sd", sd, 1.0 / LARGEST, LARGEST, error=InvalidPrior)
         self.constants = np.array([self.sd])
 
     def settings(self) -> dict[str, Any]:

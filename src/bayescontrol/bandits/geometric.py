@@ -17,8 +17,14 @@ from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._support.description import ARMS, prior_rows
 from bayescontrol.bandits.bandit import Bandit
 from bayescontrol.bandits.best_arm import Mixture, beta_best
-from bayescontrol.bandits.family import Family, FamilyKind, TableRow, as_count, true_rows
-from bayescontrol.errors import InvalidPrior
+from bayescontrol.bandits.family import (
+    Family,
+    FamilyKind,
+    TableRow,
+    as_count,
+    checked_draws,
+    true_rows,
+)
 from bayescontrol.kernels.families import number
 from bayescontrol.seeding import Stream
 
@@ -63,13 +69,9 @@ class Geometric(Family):
 
     def draw_truth(self, prior: FloatArray, rng: Stream) -> FloatArray:
         """Draw p_j ~ Beta(α_j, β_j)."""
-        drawn = np.array([[rng.beta(alpha, beta)] for alpha, beta in prior])
-        if (drawn < LEAST_P).any():
-            raise InvalidPrior(
-                f"a probability of success drawn from the prior is {drawn.min():g}, below "
-                f"{LEAST_P:g}: use a larger alpha, or a smaller beta"
-            )
-        return drawn
+        drawn = [rng.beta(alpha, beta) for alpha, beta in prior]
+        advice = "use a larger alpha, or a smaller beta"
+        return checked_draws("probability of success", drawn, LEAST_P, 1.0, advice)
 
     def reward(self, o: Any) -> float:
         """Return o as a float; raise BadEvidence unless it is one of 0, 1, 2, …"""

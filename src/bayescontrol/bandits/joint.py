@@ -11,13 +11,12 @@ exact: P(m | âo_≤t) ∝ P(m) Π_t b[m, a_t]^(o_t) (1 - b[m, a_t])^(1 - o_t).
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import product
-from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from bayescontrol._arrays import ArrayLike, FloatArray, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers
 from bayescontrol._support.description import MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.names import Names
 from bayescontrol.bandits.arms import ArmsEnvironment
@@ -99,17 +98,13 @@ class JointBandit(TabularModes):
         >>> bandit.environment([0.4, 0.6])
         TabularEnvironment(mode 0 of JointBandit(1 hypotheses about 2 arms), situation 0)
         """
-        mode_or_biases: Any = m
-        try:
-            mode = index(mode_or_biases)
-        except TypeError:
-            world = JointBandit([mode_or_biases])
-        else:
-            return super().environment(mode)
-        biases, arms = world.biases.shape[1], self.biases.shape[1]
-        if biases != arms:
-            raise InvalidTable(f"{biases} biases for {arms} arms: give one per arm")
-        return TabularEnvironment(world, 0)
+        if isinstance(m, int | np.integer):
+            return super().environment(int(m))
+        biases = np.atleast_1d(as_numbers(m, "biases", InvalidTable))
+        if biases.shape != self.biases.shape[1:]:
+            arms = self.biases.shape[1]
+            raise InvalidTable(f"biases of shape {biases.shape} for {arms} arms: give one per arm")
+        return TabularEnvironment(JointBandit([biases]), 0)
 
     def expected(self, v: FloatArray) -> FloatArray:
         """E[o | a] for every arm, if the hypotheses have probabilities v."""
@@ -144,14 +139,12 @@ def bias_grid(arms: int = 2, levels: Sequence[float] = (0.2, 0.5, 0.8)) -> Tabul
     >>> modes[4].action_probabilities(0)  # (.5, .5)
     {0: 0.5, 1: 0.5}
     """
-    if arms < 1:
-        raise InvalidTable(f"bias_grid(arms={arms}): expected at least one arm")
+    as_integer("arms", arms, 1, InvalidTable)
     values = [float(level) for level in levels]
-    if not values or len(set(values)) < len(values):
-        raise InvalidTable(f"bias_grid(levels={levels}): give at least one level, each only once")
-    for level in values:
-        if not 0.0 <= level <= 1.0:  # also if it is NaN
-            raise InvalidTable(f"bias_grid(levels={levels}): {level} is not a probability")
+    if not values or len(set(values)) < len(values) or not all(0.0 <= v <= 1.0 for v in values):
+        raise InvalidTable(
+            f"bias_grid(levels={levels}): give one or more different probabilities, each only once"
+        )
     if len(values) ** arms > LIMIT:
         raise InvalidTable(
             f"bias_grid with {len(values)} levels for each of {arms} arms has "

@@ -13,15 +13,15 @@ other value will do, as in `agent(start=0)`.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from copy import copy
 from types import SimpleNamespace
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, IntArray
+from bayescontrol._arrays import ArrayLike, FloatArray
 from bayescontrol._mode_queries import has
 from bayescontrol._support.display import summary_html
 from bayescontrol._support.regressions import Regressions
@@ -43,12 +43,15 @@ from bayescontrol.bandits.regression import (
     reward_of,
     scale_for_comparison,
 )
-from bayescontrol.bandits.roster import HasArms, Roster
-from bayescontrol.errors import BadEvidence, IncompatibleState, InvalidTable, MissingCapability
+from bayescontrol.bandits.roster import HasArms, M, Roster
+from bayescontrol.errors import IncompatibleState, InvalidTable, MissingCapability
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
 from bayescontrol.schedules import every_step
 from bayescontrol.seeding import Stream, StreamLike, state_of
+
+if TYPE_CHECKING:
+    from bayescontrol.kernels.regression import ArmWeights
 
 
 class LinearWeights:
@@ -86,7 +89,122 @@ class LinearWeights:
         return f"LinearWeights({arms} arms, {features} features)"
 
 
-class LinearBelief(HasArms[LinearWeights]):
+class _ScoresBelief(HasArms[M]):
+    """Base of beliefs over arms whose score is v·w, for features v and unknown weights w.
+
+    Subclasses define which weights and which features an arm has.
+    """
+
+    saved_fields = declare(
+        Fixed("link", lambda belief: format_text(belief.link)),
+        Part("", "_posteriors"),
+        Array("drawn", lambda belief: belief._saved_draw(), shape=(None, "features"), finite=False),
+    )
+
+    link: Link
+    #: The Gaussian posteriors of the weights.
+    _posteriors: Regressions
+
+    @abstractmethod
+    def _row(self, j: int) -> int:
+        """Return the number of the posterior of arm j's weights."""
+
+    @abstractmethod
+    def _vector(self, x: Any, a: Any) -> FloatArray:
+        """Return the features of arm a in context x, or raise BadEvidence."""
+
+    @abstractmethod
+    def _vectors(self, x: Any) -> list[FloatArray]:
+        """Return the features of every active arm in context x."""
+
+    @property
+    def features(self) -> int:
+        """d, the number of features and weights."""
+        return self._posteriors.features
+
+    def observe(self, x: Any, a: Any, o: Any) -> None:
+        """Learn the reward of arm a in context x; o is a `RewardAndContext` or a reward.
+
+        An error leaves the belief unchanged.
+        """
+        j, v, r = self._event(x, a, o)
+        link, posteriors, row = self.link, self._posteriors, self._row(j)
+        R, z = posteriors.R[row], posteriors.z[row]
+        kernels.regression.learn(link.kind, link.constants, R, z, v, r, posteriors.v)
+        self._roster.counts[j] += 1
+
+    def _event(self, x: Any, a: Any, o: Any) -> tuple[int, FloatArray, float]:
+        """Check an event; return the number of arm a, its features in x, and the reward."""
+        j, r = self._roster.labels.place(a), self.link.reward(reward_of(o))
+        return j, self._vector(x, a), r
+
+    def scores(self, x: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the means and the standard deviations of the scores of all active arms."""
+        arms = zip(self._roster.active.tolist(), self._vectors(x), strict=True)
+        moments = np.array([self._posteriors.score(self._row(j), v) for j, v in arms])
+        return moments[:, 0], np.sqrt(moments[:, 1])
+
+    def mean_quantiles(self, tails: FloatArray, x: Any) -> dict[Hashable, FloatArray]:
+        """Return quantiles of the mean reward of every active arm in context x."""
+        from scipy import special  # type: ignore[import-untyped]
+
+        s, sd = self.scores(x)
+        scores = s[:, None] + sd[:, None] * special.ndtri(tails)
+        means = (np.array([self.link.expected(v, 0.0) for v in row]) for row in scores.tolist())
+        return dict(zip(self.arms, means, strict=True))
+
+    def expected(self, x: Any) -> dict[Any, float]:
+        """E[r | âo_<t, x] of every active arm."""
+        s, sd = self.scores(x)
+        pairs = zip(s.tolist(), (sd * sd).tolist(), strict=True)
+        return dict(zip(self.arms, (self.link.expected(m, q) for m, q in pairs), strict=True))
+
+    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
+        """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
+        if not has(self.link, FiniteLink):
+            raise MissingCapability(
+                f"{self.link!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
+            )
+        row = self._row(self.place(a))
+        return self.link.predictive(*self._posteriors.score(row, self._vector(x, a)))
+
+    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
+        """ln P(r | âo_<t â_t); a density if rewards are continuous."""
+        j, v, r = self._event(x, a, o)
+        return self.link.log_predictive(*self._posteriors.score(self._row(j), v), r)
+
+    def observed_part(self, o: Any) -> Any:
+        """Return the reward in o, without the next context: the part that is predicted."""
+        return reward_of(o)
+
+    @abstractmethod
+    def _saved_draw(self) -> FloatArray:
+        """Return the weights drawn last; no rows if nothing was drawn."""
+
+    def merge(self, other: Any) -> None:
+        """Add the evidence of `other`; the prior counts once."""
+        if not isinstance(other, _ScoresBelief) or self._row(1) != other._row(1):
+            raise IncompatibleState(f"{other!r} has weights of another kind and cannot be merged")
+        if repr(other.link) != repr(self.link):
+            raise IncompatibleState(f"cannot merge {other.link!r} into {self.link!r}")
+        if not self.link.additive:
+            raise IncompatibleState(
+                f"with {self.link!r} the evidence of a reward depends on earlier rewards: beliefs "
+                "cannot be merged"
+            )
+        if self.labels != other.labels or not self._posteriors.same_prior(other._posteriors):
+            raise IncompatibleState(f"cannot merge {other!r}: its arms or its prior differ")
+        self._posteriors.merge(other._posteriors)
+        self._roster.add_pulls(other._roster.counts)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.link!r}, {len(self)} arms of {self.features} features "
+            f"after {self.count} observations)"
+        )
+
+
+class LinearBelief(_ScoresBelief[LinearWeights]):
     """P(w | âo_<t) for arms with independent weights under one link.
 
     Feedback may come late, in any order, or never. With `Logit` the order has an effect.
@@ -110,44 +228,34 @@ class LinearBelief(HasArms[LinearWeights]):
         "score by feature",
         "Rewards depend on the situation: the weights are shown instead.",
     )
-    saved_fields = declare(
-        Fixed("link", lambda belief: format_text(belief.link)),
-        Part("", "_posteriors"),
-        Array("drawn", lambda belief: belief._saved_draw(), shape=(None, "features"), finite=False),
-    )
 
     def __init__(
         self, link: Link, arms: int | Sequence[Hashable], features: int, prior: Prior = None
     ) -> None:
         self.link = link
         self._roster = Roster(arms)
-        # The Gaussian posterior of each arm's weights.
         self._posteriors = make_regressions(prior, len(self), features)
-        self._last = None
 
-    # -- the Belief protocol ----------------------------------------------------------------
+    def _row(self, j: int) -> int:
+        return j
 
-    def observe(self, x: ArrayLike, a: Any, o: Any) -> None:
-        """Learn the reward of arm a in context x; o is a `RewardAndContext` or a reward.
+    def _vector(self, x: ArrayLike, a: Any) -> FloatArray:
+        return as_context(x, self.features)
 
-        An error leaves the belief unchanged.
-        """
-        j, v, r = self._event(x, a, o)
-        link, R, z = self.link, self._posteriors.R[j], self._posteriors.z[j]
-        kernels.regression.learn(link.kind, link.constants, R, z, v, r, self._posteriors.v)
-        self._roster.counts[j] += 1
+    def _vectors(self, x: ArrayLike) -> list[FloatArray]:
+        return [as_context(x, self.features)] * len(self)
 
-    def _event(self, x: ArrayLike, a: Any, o: Any) -> tuple[int, FloatArray, float]:
-        """Check an event; return the row of arm a, the context x as a vector, and the reward."""
-        j, r = self._roster.labels.place(a), self.link.reward(reward_of(o))
-        if abs(r) > LARGEST:
-            raise BadEvidence(f"reward {r!r} of arm {a!r} is above {LARGEST:g}: rescale it")
-        return j, as_context(x, self.features), r
+    # -- events and draws ---------------------------------------------------------------------
 
     def plain_event(self, x: ArrayLike, a: Any, o: Any) -> tuple[list[float], Any, float]:
         """Return a valid event in plain values, or raise an error."""
+        context, j, r = self.row_event(x, a, o)
+        return context, self._roster.labels[j], r
+
+    def row_event(self, x: ArrayLike, a: Any, o: Any) -> tuple[list[float], int, float]:
+        """Return a valid event as (context, row of arm a, reward), or raise an error."""
         j, v, r = self._event(x, a, o)
-        return v.tolist(), self._roster.labels[j], r
+        return v.tolist(), j, r
 
     def only(self, arm: Hashable) -> "LinearBelief":
         """Return the belief about a single arm."""
@@ -172,17 +280,13 @@ class LinearBelief(HasArms[LinearWeights]):
         """Draw a ~ P(a | âo_<t, x) by drawing only the scores x·w_a, not the weights."""
         v = scale_for_comparison(as_context(x, self.features))
         self._last = None
-        R, z, active, buffer = self.loop_arrays()
-        j = kernels.regression.draw_action(R, z, active, v, buffer, state_of(rng))
+        fit = self._posteriors
+        j = kernels.regression.draw_action(
+            fit.R, fit.z, self._roster.active, v, fit.v, state_of(rng)
+        )
         return self._roster.labels[j]
 
     # -- queries -----------------------------------------------------------------------------
-
-    def scores(self, x: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Return the means and the standard deviations of x·w_a for every active arm."""
-        v = as_context(x, self.features)
-        moments = np.array([self._posteriors.score(int(j), v) for j in self._roster.active])
-        return moments[:, 0], np.sqrt(moments[:, 1])
 
     def action_probabilities(self, x: ArrayLike) -> dict[Any, float]:
         """P(a | âo_<t, x) = P(x·w_a is the largest), by quadrature."""
@@ -204,39 +308,6 @@ class LinearBelief(HasArms[LinearWeights]):
         is_best = s == s.max()
         return np.asarray(is_best / is_best.sum())
 
-    def mean_quantiles(self, tails: FloatArray, x: ArrayLike) -> dict[Hashable, FloatArray]:
-        """Return quantiles of the mean reward of every active arm in context x."""
-        from scipy import special  # type: ignore[import-untyped]
-
-        s, sd = self.scores(x)
-        scores = s[:, None] + sd[:, None] * special.ndtri(tails)
-        means = (np.array([self.link.expected(v, 0.0) for v in row]) for row in scores.tolist())
-        return dict(zip(self.arms, means, strict=True))
-
-    def expected(self, x: ArrayLike) -> dict[Any, float]:
-        """E[r | âo_<t, x] of every active arm."""
-        s, sd = self.scores(x)
-        pairs = zip(s.tolist(), (sd * sd).tolist(), strict=True)
-        return dict(zip(self.arms, (self.link.expected(m, q) for m, q in pairs), strict=True))
-
-    def predictive(self, x: ArrayLike, a: Any) -> dict[Any, float]:
-        """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
-        if not has(self.link, FiniteLink):
-            raise MissingCapability(
-                f"{self.link!r} pays infinitely many rewards: use `log_predictive(x, a, o)`"
-            )
-        j = self._roster.labels.place(a)
-        return self.link.predictive(*self._posteriors.score(j, as_context(x, self.features)))
-
-    def log_predictive(self, x: ArrayLike, a: Any, o: Any) -> float:
-        """ln P(r | âo_<t â_t); a density if rewards are continuous."""
-        j, v, r = self._event(x, a, o)
-        return self.link.log_predictive(*self._posteriors.score(j, v), r)
-
-    def observed_part(self, o: Any) -> Any:
-        """Return the reward in o, without the next context: the part that is predicted."""
-        return reward_of(o)
-
     def mean(self, arm: Hashable) -> FloatArray:
         """Return μ_a, the posterior mean of the weights of an arm."""
         return self._posteriors.mean(self._roster.labels.place(arm))
@@ -254,11 +325,6 @@ class LinearBelief(HasArms[LinearWeights]):
         """Return μ_a and, below it, Λ_a of all arms, also retired ones: shape (arms, 1 + d, d)."""
         mean, precision = self._posteriors.mean, self._posteriors.precision
         return np.array([[mean(j), *precision(j)] for j in range(len(self._posteriors))])
-
-    @property
-    def features(self) -> int:
-        """d, the length of a context."""
-        return self._posteriors.features
 
     @property
     def drawn(self) -> FloatArray:
@@ -284,26 +350,12 @@ class LinearBelief(HasArms[LinearWeights]):
         posteriors.append(make_regressions(prior, 1, self.features))
         self._roster, self._posteriors = roster, posteriors
 
-    def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Late feedback for it is still learned.
-
-        If the mode drawn last has no other arm, it is dropped: the next action draws a new mode.
-        """
-        self._roster.retire(arm)
-        if self._last is not None:
-            self._last.retire(arm)
-            if not self._last.arms:
-                self._last = None
-
-    def is_retired(self, mode: LinearWeights) -> bool:
-        """Whether the mode has no active arm left."""
-        return not mode.arms
-
     # -- for compiled loops --------------------------------------------------------------------
 
-    def loop_arrays(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-        """Return (R, z, active, v), the arrays that kernels update in place; v is a buffer."""
-        return self._posteriors.R, self._posteriors.z, self._roster.active, self._posteriors.v
+    def loop_arrays(self) -> "ArmWeights":
+        """Return the arrays that kernels update in place."""
+        fit = self._posteriors
+        return kernels.regression.ArmWeights(fit.R, fit.z, self._roster.active, fit.v)
 
     @staticmethod
     def fused_loop(agent: Any, environment: Any) -> Any:
@@ -341,33 +393,8 @@ class LinearBelief(HasArms[LinearWeights]):
         names = [labels[j] for j in drawn_arms.tolist()]
         new._last = LinearWeights(names, drawn[drawn_arms]) if names else None
 
-    def _after_copy(self) -> None:
-        self._last = copy(self._last)
-
-    def merge(self, other: "LinearBelief") -> None:
-        """Add the evidence of `other`; the prior counts once."""
-        if not isinstance(other, LinearBelief):
-            raise IncompatibleState(f"{other!r} is not a LinearBelief and cannot be merged")
-        if repr(other.link) != repr(self.link):
-            raise IncompatibleState(f"cannot merge {other.link!r} into {self.link!r}")
-        if not self.link.additive:
-            raise IncompatibleState(
-                f"with {self.link!r} the evidence of a reward depends on earlier rewards: beliefs "
-                "cannot be merged"
-            )
-        if self.labels != other.labels or not self._posteriors.same_prior(other._posteriors):
-            raise IncompatibleState(f"cannot merge {other!r}: its arms or its prior differ")
-        self._posteriors.merge(other._posteriors)
-        self._roster.add_pulls(other._roster.counts)
-
     def _repr_html_(self) -> str:
         return summary_html(self)
-
-    def __repr__(self) -> str:
-        return (
-            f"LinearBelief({self.link!r}, {len(self)} arms of {self.features} features after "
-            f"{self.count} observations)"
-        )
 
 
 #: φ(x, a): the features of an arm in a context.
@@ -385,13 +412,12 @@ def _run(agent: Any, environment: LinearEnvironment, steps: int, p: Stream, q: S
     """Run the compiled loop; the agent draws from p, the environment from q."""
     belief = agent.belief
     link = belief.link
-    R, z, active, v = belief.loop_arrays()
     x, y = np.array(agent.x, np.float64), environment.start  # contexts of agent and environment
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
     contexts = np.empty((steps, y.size))
     world = kernels.regression.ContextWorld(environment.truth, environment.source, y)
     kernels.regression.interact(
-        link.kind, link.constants, kernels.regression.ArmWeights(R, z, active, v), x, world,
+        link.kind, link.constants, belief.loop_arrays(), x, world,
         kernels.random.Streams(p.state, q.state), actions, rewards, contexts,
     )  # fmt: skip
     environment.fast_forward(y, steps)
@@ -426,6 +452,10 @@ class SharedWeights:
         best = self._best_arms(x)
         return dict.fromkeys(best, 1.0 / len(best))
 
+    def retire(self, arm: Hashable) -> None:
+        """Remove the arm, so that this mode no longer pulls it."""
+        self.arms = tuple(a for a in self.arms if a != arm)
+
     def _best_arms(self, x: Any) -> list[Any]:
         """Return all arms with the highest score in context x."""
         w = self.weights
@@ -436,20 +466,7 @@ class SharedWeights:
         return [a for a, s in scores.items() if s == highest]
 
 
-class _SingleArm(Part):
-    """The belief about the shared weights; its array `drawn` has no prefix."""
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the arrays of the belief."""
-        super().save(owner, arrays)
-        arrays["drawn"] = arrays.pop(f"{self.name}drawn")
-
-    def read(self, owner: Any, arrays: Arrays) -> Any:
-        """Return a belief with the saved state."""
-        return super().read(owner, {**arrays, f"{self.name}drawn": arrays["drawn"]})
-
-
-class SharedLinearBelief(HasArms[SharedWeights]):
+class SharedLinearBelief(_ScoresBelief[SharedWeights]):
     """P(w | âo_<t) for one weight vector under a link.
 
     >>> from bayescontrol.bandits import SharedLinearBandit
@@ -463,10 +480,6 @@ class SharedLinearBelief(HasArms[SharedWeights]):
     """
 
     format_name: ClassVar[str] = "SharedLinearBelief"
-    saved_fields = declare(
-        _SingleArm("shared/", "_single_arm"),
-    )
-    #: `sample` changes nothing but the saved array "drawn". Subclasses declare it again.
     stateless_draws: ClassVar[bool] = True
 
     def __init__(
@@ -481,29 +494,24 @@ class SharedLinearBelief(HasArms[SharedWeights]):
             raise InvalidTable(
                 f"phi={phi!r}: expected a function phi(x, a) that returns {features} numbers"
             )
-        self.phi = phi
+        self.link, self.phi = link, phi
         self._roster = Roster(arms)
-        # The belief about w: its only arm, 0, has the weights that all arms share.
-        self._single_arm = LinearBelief(link, 1, features, prior)
-        self._last = None
+        self._posteriors = make_regressions(prior, 1, features)
 
-    def _features(self, x: Any, a: Any) -> FloatArray:
-        """Return φ(x, a); raise BadEvidence if it is invalid."""
-        self._roster.labels.place(a)  # raises UnknownArm
-        return _features(self.phi, x, a, self._single_arm.features)
+    def _row(self, j: int) -> int:
+        return 0
 
-    # -- the Belief protocol ----------------------------------------------------------------
+    def _vector(self, x: Any, a: Any) -> FloatArray:
+        return _features(self.phi, x, a, self.features)
 
-    def observe(self, x: Any, a: Any, o: Any) -> None:
-        """Learn the reward of arm a in context x. An error leaves the belief unchanged."""
-        self._single_arm.observe(self._features(x, a), 0, o)
-        self._roster.counts[self._roster.labels.place(a)] += 1
+    def _vectors(self, x: Any) -> list[FloatArray]:
+        return [self._vector(x, a) for a in self.arms]
 
     def sample(self, rng: StreamLike) -> SharedWeights:
         """Draw w ~ N(μ, Λ⁻¹)."""
-        self._last = SharedWeights(
-            self.arms, self.phi, self._single_arm.sample(rng).weights[0].copy()
-        )
+        w = np.empty(self.features)
+        self._posteriors.draw(0, state_of(rng), w)
+        self._last = SharedWeights(self.arms, self.phi, w)
         return self._last
 
     # -- queries -----------------------------------------------------------------------------
@@ -523,69 +531,38 @@ class SharedLinearBelief(HasArms[SharedWeights]):
             )
         if len(arms) == 1:
             return {arms[0]: 1.0}
-        difference = self._features(x, arms[0]) - self._features(x, arms[1])
-        s, sd = self._single_arm.scores(scale_for_comparison(difference))
-        if not sd[0]:  # the difference is certain: its sign decides, and 0 is a tie
-            p = 0.5 * (1.0 + float(np.sign(s[0])))
+        first, second = self._vectors(x)
+        s, q = self._posteriors.score(0, scale_for_comparison(first - second))
+        if q == 0.0:  # the difference is certain: its sign decides, and 0 is a tie
+            p = 0.5 * (1.0 + float(np.sign(s)))
             return {arms[0]: p, arms[1]: 1.0 - p}
-        t = float(s[0] / sd[0]) / math.sqrt(2.0)
+        t = s / math.sqrt(q) / math.sqrt(2.0)
         return {arms[0]: 0.5 * math.erfc(-t), arms[1]: 0.5 * math.erfc(t)}
-
-    def mean_quantiles(self, tails: FloatArray, x: object) -> dict[Hashable, FloatArray]:
-        """Return quantiles of the mean reward of every active arm in context x."""
-        one = self._single_arm
-        return {a: one.mean_quantiles(tails, self._features(x, a))[0] for a in self.arms}
-
-    def expected(self, x: Any) -> dict[Any, float]:
-        """E[r | âo_<t, x] of every active arm."""
-        return {a: self._single_arm.expected(self._features(x, a))[0] for a in self.arms}
-
-    def predictive(self, x: Any, a: Any) -> dict[Any, float]:
-        """P(o | âo_<t â_t) for every reward o, if there are finitely many."""
-        return self._single_arm.predictive(self._features(x, a), 0)
-
-    def log_predictive(self, x: Any, a: Any, o: Any) -> float:
-        """ln P(r | âo_<t â_t); a density if rewards are continuous."""
-        return self._single_arm.log_predictive(self._features(x, a), 0, o)
-
-    def observed_part(self, o: Any) -> Any:
-        """Return the reward in o, without the next context: the part that is predicted."""
-        return reward_of(o)
 
     def mean(self) -> FloatArray:
         """Return μ, the posterior mean of w."""
-        return self._single_arm.mean(0)
+        return self._posteriors.mean(0)
 
     def precision(self) -> FloatArray:
         """Return Λ, the posterior precision of w."""
-        return self._single_arm.precision(0)
+        return self._posteriors.precision(0)
 
     def posterior(self) -> FloatArray:
         """Return μ and, below it, Λ: shape (1 + d, d)."""
-        return np.asarray(self._single_arm.posterior()[0])
+        return np.vstack([self.mean(), self.precision()])
 
-    @property
-    def count(self) -> int:
-        """The number of rewards observed."""
-        return self._single_arm.count
+    def _saved_draw(self) -> FloatArray:
+        return np.empty((0, self.features)) if self._last is None else self._last.weights[None]
 
-    def _after_load(self) -> None:
-        """Rebuild the mode drawn last from the weights drawn last."""
-        drawn = self._single_arm.last()
-        self._last = None
-        if drawn is not None:
-            self._last = SharedWeights(self.arms, self.phi, drawn.weights[0].copy())
-
-    _after_copy = _after_load
+    def _check_state(self, new: SimpleNamespace) -> None:
+        if len(new._posteriors) != 1 or len(new.drawn) > 1:
+            raise damaged(f"{len(new._posteriors)} posteriors and {len(new.drawn)} drawn weights")
+        drawn = SharedWeights(new._roster.arms, self.phi, new.drawn[0]) if len(new.drawn) else None
+        new._last = drawn
 
     def add(self, arm: Hashable) -> None:
         """Add an arm; the posterior of w applies to it."""
         self._roster.add(arm)
-        self._update_last()
-
-    def retire(self, arm: Hashable) -> None:
-        """Never pull this arm again. Late feedback for it is still learned."""
-        self._roster.retire(arm)
         self._update_last()
 
     def restore(self, arm: Hashable) -> None:
@@ -597,20 +574,3 @@ class SharedLinearBelief(HasArms[SharedWeights]):
         """Let the mode drawn last choose from the current arms."""
         if self._last is not None:
             self._last.arms = self.arms
-
-    # -- saving, merging, copying ----------------------------------------------------------------
-
-    def merge(self, other: "SharedLinearBelief") -> None:
-        """Add the evidence of `other`; the prior counts once."""
-        if not isinstance(other, SharedLinearBelief):
-            raise IncompatibleState(f"{other!r} is not a SharedLinearBelief and cannot be merged")
-        if tuple(self._roster.labels) != tuple(other._roster.labels):
-            raise IncompatibleState(f"cannot merge {other!r}: its arms differ")
-        self._single_arm.merge(other._single_arm)
-        self._roster.add_pulls(other._roster.counts)
-
-    def __repr__(self) -> str:
-        return (
-            f"SharedLinearBelief({self._single_arm.link!r}, {len(self.arms)} arms, "
-            f"{self._single_arm.features} features after {self.count} observations)"
-        )

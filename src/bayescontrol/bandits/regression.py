@@ -24,11 +24,11 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlia
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers
+from bayescontrol._arrays import ArrayLike, FloatArray, as_integer, as_numbers, require_between
 from bayescontrol._support.description import ARMS, MOST_NUMBERS, ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.names import Names
 from bayescontrol._support.regressions import Regressions
-from bayescontrol.bandits.family import as_number, standard_deviation, zero_or_one
+from bayescontrol.bandits.family import as_reward, zero_or_one
 from bayescontrol.errors import BadEvidence, InvalidPrior, InvalidTable, counted
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -36,6 +36,8 @@ from bayescontrol.situations import accept_late_feedback
 
 #: Larger numbers are rejected, so that squares and sums stay finite.
 LARGEST = 1e50
+#: The largest standard deviation of the noise, and the inverse of the smallest.
+LARGEST_SD = 1e25
 
 # Contexts with a smaller squared length are scaled, so that squared scores do not underflow.
 _SHORT_SQUARED = 1e-100
@@ -126,20 +128,16 @@ def reward_of(o: Any) -> Any:
 class Link(Protocol):
     """What the belief, the environment and the compiled loop need from a link."""
 
-    @property
-    def kind(self) -> int:
-        """The number of the link in `kernels.regression`."""
-
-    @property
-    def constants(self) -> FloatArray:
-        """The known parameters for the kernels, such as a standard deviation."""
-
-    @property
-    def additive(self) -> bool:
-        """Whether the evidence of a reward is independent of earlier rewards."""
+    #: The number of the link in `kernels.regression`.
+    kind: int
+    #: The known parameters for the kernels, such as a standard deviation.
+    constants: FloatArray = np.empty(0)
+    #: Whether the evidence of a reward is independent of earlier rewards.
+    additive: bool
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the link as plain values, as logs store them."""
+        return {}
 
     def reward(self, o: Any) -> float:
         """Return o as a number; raise BadEvidence if an arm cannot pay o."""
@@ -152,6 +150,7 @@ class Link(Protocol):
 
     def log_predictive(self, s: float, q: float, r: float) -> float:
         """ln P(r) for a score N(s, q); a density if rewards are continuous."""
+        return kernels.regression.log_predictive(self.kind, self.constants, s, q, r)
 
 
 class FiniteLink(Protocol):
@@ -177,7 +176,7 @@ LINEAR_KIND: Final = ModelKind(
 )
 
 
-class GaussianNoise:
+class GaussianNoise(Link):
     """r = score + σ z: the reward is the score plus noise with known standard deviation.
 
     >>> GaussianNoise(2.0).expected(1.5, 0.1)
@@ -185,20 +184,20 @@ class GaussianNoise:
     """
 
     model_kind: ClassVar[ModelKind] = LINEAR_KIND
-    kind: Final = 0
-    additive: Final = True
+    kind = 0  # kernels.regression.GAUSSIAN
+    additive = True
 
     def __init__(self, sd: float = 1.0) -> None:
-        self.sd = standard_deviation(sd, 1e25)
-        self.constants: Final = np.array([self.sd])
+        self.sd = require_between("sd", sd, 1.0 / LARGEST_SD, LARGEST_SD, error=InvalidPrior)
+        self.constants = np.array([self.sd])
 
     def settings(self) -> dict[str, Any]:
         """Return σ, as logs store it."""
         return {"sd": self.sd}
 
     def reward(self, o: Any) -> float:
-        """Return o as a float; raise BadEvidence unless it is a finite number."""
-        return as_number(o, "a finite number")
+        """Return o as a float; raise BadEvidence unless it is a number within ±1e50."""
+        return as_reward(o, "linear", f"a number in ±{LARGEST:g}", -LARGEST, LARGEST)
 
     def mean(self, score: FloatArray) -> FloatArray:
         """E[r | score] = score."""
@@ -207,10 +206,6 @@ class GaussianNoise:
     def expected(self, s: float, q: float) -> float:
         """E[r] = s."""
         return s
-
-    def log_predictive(self, s: float, q: float, r: float) -> float:
-        """ln N(r; s, q + σ²)."""
-        return kernels.regression.log_predictive(self.kind, self.constants, s, q, r)
 
     def format_text(self) -> str:
         """The name of the link in stored data, which is part of the format."""
@@ -236,7 +231,7 @@ def _sigmoid(t: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (1.0 + np.exp(-np.maximum(t, -700.0))))
 
 
-class Logit:
+class Logit(Link):
     """r = 1 with probability σ(score), else 0.
 
     Mean and covariance are exact after the first reward and approximate later, and the order of
@@ -253,13 +248,8 @@ class Logit:
     """
 
     model_kind: ClassVar[ModelKind] = LOGISTIC_KIND
-    kind: int = 1
-    additive: Final = False
-    constants: Final = np.empty(0)
-
-    def settings(self) -> dict[str, Any]:
-        """Return no settings: the link has no arguments."""
-        return {}
+    kind = 1  # kernels.regression.LOGISTIC
+    additive = False
 
     def reward(self, o: Any) -> float:
         """Return o as 0.0 or 1.0, else raise BadEvidence."""
@@ -276,10 +266,6 @@ class Logit:
     def predictive(self, s: float, q: float) -> dict[float, float]:
         """Return P(r) for r = 0 and r = 1, for a score N(s, q)."""
         return {0: self.expected(-s, q), 1: self.expected(s, q)}
-
-    def log_predictive(self, s: float, q: float, r: float) -> float:
-        """ln P(r) for a score N(s, q)."""
-        return kernels.regression.log_predictive(self.kind, self.constants, s, q, r)
 
     def format_text(self) -> str:
         """The name of the link in stored data, which is part of the format."""
@@ -370,23 +356,15 @@ class LinearEnvironment:
                 f"contexts={contexts!r}: expected 'normal', 'sphere', or a function of rng"
             )
         self.link, self.labels, self.truth, self.contexts = link, arms, truth, contexts
-        self.context = np.zeros(truth.shape[1]) if start is None else start
-
-    @property
-    def context(self) -> FloatArray:
-        """x_t, the context of the next pull, as a copy. Setting it starts a new run."""
-        return self._context.copy()
-
-    @context.setter
-    def context(self, x: ArrayLike) -> None:
-        self._context = as_context(x, self.truth.shape[1]).copy()
-        # The start and the length of the current run, for `_start_of`.
+        features = truth.shape[1]
+        self._context = np.zeros(features) if start is None else as_context(start, features).copy()
+        # The first context and the number of steps so far, for `_start_of`.
         self._first, self._steps = self._context, 0
 
     @property
     def start(self) -> FloatArray:
-        """The current context, as a copy: the start for an agent."""
-        return self.context
+        """x_t, the context of the next pull, as a copy: the start for an agent."""
+        return self._context.copy()
 
     def change_to(self, other: "LinearEnvironment") -> None:
         """Take the true weights of another world with the same arms."""

@@ -6,8 +6,9 @@ A retired arm keeps its index and its posterior, so that it can be restored.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from types import SimpleNamespace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -16,7 +17,17 @@ from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Array, Part, Plain, Saved, damaged, declare
 from bayescontrol.errors import IncompatibleState, UnknownArm
 
-M = TypeVar("M")
+
+class ChoosesArms(Protocol):
+    """A mode that chooses one of its arms."""
+
+    arms: tuple[Any, ...]
+
+    def retire(self, arm: Hashable) -> None:
+        """Remove the arm, so that the mode no longer pulls it."""
+
+
+M = TypeVar("M", bound=ChoosesArms)
 
 
 class Roster(Saved):
@@ -96,7 +107,11 @@ class HasArms(Saved, Generic[M]):
     )
 
     _roster: Roster
-    _last: M | None
+    _last: M | None = None
+
+    def _after_copy(self) -> None:
+        if self._last is not None:
+            self._last = copy(self._last)
 
     def last(self) -> M | None:
         """Return the mode drawn last; None if an action was drawn without a mode since."""
@@ -147,6 +162,28 @@ class HasArms(Saved, Generic[M]):
     def __len__(self) -> int:
         """The number of active arms."""
         return len(self._roster.arms)
+
+    def retire(self, arm: Hashable) -> None:
+        """Never pull this arm again. Late feedback for it is still learned.
+
+        If the mode drawn last has no other arm, it is dropped: the next action draws a new mode.
+
+        >>> from bayescontrol import BernoulliBandit
+        >>> belief = BernoulliBandit(["red", "blue"]).belief()
+        >>> belief.retire("red")
+        >>> belief.observe(None, "red", 1)
+        >>> belief.arms, belief.pulls
+        (('blue',), {'red': 1, 'blue': 0})
+        """
+        self._roster.retire(arm)
+        if self._last is not None:
+            self._last.retire(arm)
+            if not self._last.arms:  # it was drawn before the active arms were added
+                self._last = None
+
+    def is_retired(self, mode: M) -> bool:
+        """Whether the mode has no arm left, or could pull a retired one."""
+        return not mode.arms or not set(mode.arms) <= set(self.arms)
 
     def restore(self, arm: Hashable) -> None:
         """Activate a retired arm again, with its posterior.

@@ -16,17 +16,18 @@ The paper of the control rule prints α^-t, which grows with t; α^t is meant.
 """
 
 from collections.abc import Hashable, Sequence
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import ArrayLike, Arrays, FloatArray, as_numbers, require_between
+from bayescontrol._arrays import ArrayLike, FloatArray, IntArray, as_numbers, require_between
 from bayescontrol._support.names import Names
-from bayescontrol._support.saved import Cache, Field, Fixed, Saved, checked_array, damaged, declare
+from bayescontrol._support.saved import Array, Copied, Fixed, Saved, damaged, declare
 from bayescontrol._support.values import format_name
 from bayescontrol.bandits.arms import ArmsEnvironment
-from bayescontrol.bandits.family import as_number
+from bayescontrol.bandits.family import as_reward
 from bayescontrol.errors import BadEvidence
 from bayescontrol.record import Record
 from bayescontrol.seeding import Stream, StreamLike, require_stream
@@ -44,65 +45,7 @@ def counting_loop(agent: Any, environment: object) -> Any:
     return _run if fits else None
 
 
-class _Counts(Field):
-    """The counts of an `ArmAgent`: an array for each of its `columns`."""
-
-    copied = True
-
-    def save(self, owner: Any, arrays: Arrays) -> None:
-        """Add the columns."""
-        arrays |= zip(owner.columns, self.value(owner).copy(), strict=True)
-
-    def read(self, owner: Any, arrays: Arrays) -> FloatArray:
-        """Return the saved counts; raise if no observations can give them."""
-        shape = self.value(owner).shape[1:]
-        columns = [checked_array(arrays, name, np.float64, shape) for name in owner.columns]
-        counts = np.array(columns)
-        if not owner._are_valid(counts):
-            raise damaged(f"no observations can give the counts {counts.tolist()}")
-        return counts
-
-
-class ArmAgent(Saved):
-    """Base of agents that count the rewards of each arm, and save these counts."""
-
-    saved_fields = declare(
-        Fixed("arms", lambda agent: list(agent.arms)),
-        _Counts("counts", "_counts"),
-    )
-
-    #: The names of the rows of counts in saved arrays.
-    columns: ClassVar[tuple[str, ...]]
-
-    def __init__(self, arms: int | Sequence[Hashable]) -> None:
-        self._labels = Names("arm", arms)
-        self._counts: FloatArray = np.zeros((len(self.columns), len(self._labels)))
-
-    @property
-    def arms(self) -> tuple[Any, ...]:
-        """The names of the arms, by default 0 … N-1."""
-        return tuple(self._labels)
-
-    @property
-    def pulls(self) -> dict[Any, int]:
-        """The number of rewards of every arm."""
-        return dict(zip(self._labels, self._pulls().astype(int).tolist(), strict=True))
-
-    @property
-    def count(self) -> int:
-        """t, the number of rewards."""
-        return int(self._pulls().sum())
-
-    def _pulls(self) -> FloatArray:
-        """Return n_j of every arm."""
-        raise NotImplementedError
-
-    def _are_valid(self, counts: FloatArray) -> bool:
-        """Return whether finite counts of the right shape are possible."""
-        raise NotImplementedError
-
-
-class CountingAgent(ArmAgent):
+class CountingAgent(Saved):
     """Base of these agents: it counts the rewards of each arm and runs a policy of the kernels.
 
     >>> agent = UCB1(["red", "blue"])
@@ -112,13 +55,13 @@ class CountingAgent(ArmAgent):
     """
 
     saved_fields = declare(
+        Fixed("arms", lambda agent: list(agent.arms)),
         Fixed("policy", lambda agent: format_name(type(agent), type(agent).__name__)),
         Fixed("parameters", "_parameters"),
-        Cache("_scratch", lambda agent: agent._new_scratch()),
+        Array("counts", "_counts"),
+        Copied("_scratch"),
     )
 
-    # The rows n, s and q of the module's equations, one column per arm.
-    columns: ClassVar[tuple[str, ...]] = ("pulls", "rewards", "squares")
     #: The number of the policy in `kernels.policies`.
     kind: ClassVar[int]
     #: The number of the set of valid rewards in `kernels.policies`; see `_SUPPORT`.
@@ -127,20 +70,39 @@ class CountingAgent(ArmAgent):
     def __init__(
         self, arms: int | Sequence[Hashable], parameters: ArrayLike = (), **settings: object
     ) -> None:
-        super().__init__(arms)
+        self._labels = Names("arm", arms)
         self._parameters: FloatArray = np.array(parameters, np.float64)
         #: The settings that `repr` shows.
         self._settings = settings
+        # The rows n, s and q of the module's equations, one column per arm.
+        self._counts: FloatArray = np.zeros((3, len(self._labels)))
         self._scratch = self._new_scratch()
 
     def _new_scratch(self) -> FloatArray:
+        """Return an array for intermediate results of the kernels."""
         return np.empty((1, len(self._labels)))
+
+    @property
+    def arms(self) -> tuple[Any, ...]:
+        """The names of the arms, by default 0 … N-1."""
+        return tuple(self._labels)
+
+    @property
+    def pulls(self) -> dict[Any, int]:
+        """The number of rewards of every arm."""
+        return dict(zip(self._labels, self._counts[0].astype(int).tolist(), strict=True))
+
+    @property
+    def count(self) -> int:
+        """t, the number of rewards."""
+        return int(self._counts[0].sum())
 
     def act(self, rng: StreamLike) -> Any:
         """Return the chosen arm. Does not change the agent."""
         return self._labels[self._choose(require_stream(rng))]
 
     def _choose(self, rng: Stream) -> int:
+        """Return the number of the arm that the policy pulls."""
         return kernels.policies.choose(
             self.kind, self._parameters, self._counts, self._scratch, rng.state
         )
@@ -148,11 +110,11 @@ class CountingAgent(ArmAgent):
     def observe(self, a: Any, o: Any) -> None:
         """Learn that arm a paid o. On an error the agent is unchanged."""
         j = self._labels.place(a)
-        r = as_number(o, _SUPPORT[self.support])
+        name, expected = type(self).__name__, f"{_SUPPORT[self.support]}; rescale the rewards"
+        r = as_reward(o, name, expected)
         if not kernels.policies.accepts(self.support, r):
             raise BadEvidence(
-                f"reward {o!r} of arm {a!r}: {type(self).__name__} learns from "
-                f"{_SUPPORT[self.support]}; rescale the rewards"
+                f"reward {o!r} of arm {a!r} is invalid: {name} learns from {expected}"
             )
         kernels.policies.learn(j, r, self._counts)
 
@@ -163,13 +125,31 @@ class CountingAgent(ArmAgent):
         kernels.policies.index(self.kind, self._parameters, t, self._counts, out)
         return dict(zip(self._labels, out.tolist(), strict=True))
 
-    def _pulls(self) -> FloatArray:
-        return np.asarray(self._counts[0])
+    def interact(
+        self, environment: ArmsEnvironment, p: Stream, q: Stream, actions: IntArray,
+        rewards: FloatArray,
+    ) -> int:  # fmt: skip
+        """Run the compiled loop and fill `actions` and `rewards`; return the steps done.
 
-    def _are_valid(self, counts: FloatArray) -> bool:
-        n, s, q = counts
-        is_unit = (s >= 0.0) & (s <= n) & (q >= 0.0) & (q <= n) | (self.support == 0)
-        return bool(((n >= 0.0) & (n == np.floor(n)) & is_unit).all())
+        It stops at a reward from which the agent cannot learn.
+        """
+        policies, family = kernels.policies, environment.family
+        policy = policies.Policy(
+            self.kind, self._parameters, self.support, self._counts, self._scratch
+        )
+        world = policies.ArmsWorld(family.kind, family.constants, environment.truth)
+        streams = kernels.random.Streams(p.state, q.state)
+        return policies.interact(policy, world, streams, actions, rewards)
+
+    def _check_state(self, new: SimpleNamespace) -> None:
+        n, s, q = new._counts
+        is_valid = (n >= 0.0) & (n == np.floor(n))
+        if self.support > 0:  # rewards in [0, 1]
+            is_valid &= (s >= 0.0) & (s <= n) & (q >= 0.0) & (q <= n)
+        if self.support > 1:  # rewards 0 and 1
+            is_valid &= (s == q) & (s == np.floor(s))
+        if not is_valid.all():
+            raise damaged(f"no rewards can give the counts {new._counts.tolist()}")
 
     def __repr__(self) -> str:
         settings = "".join(f", {name}={value!r}" for name, value in self._settings.items())
@@ -185,11 +165,7 @@ def _run(
 ) -> Record:
     """Run the compiled loop; the agent draws from p, the environment from q."""
     actions, rewards = np.empty(steps, np.int64), np.empty(steps)
-    done = kernels.policies.interact(
-        agent.kind, agent._parameters, agent.support, agent._counts, agent._scratch,
-        environment.family.kind, environment.family.constants, environment.truth,
-        p.state, q.state, actions, rewards,
-    )  # fmt: skip
+    done = agent.interact(environment, p, q, actions, rewards)
     if done < steps:  # the reward is invalid: `observe` raises the error
         agent.observe(environment.labels[int(actions[done])], float(rewards[done]))
     return Record(environment.labels.column(actions), rewards)
@@ -207,16 +183,12 @@ class UniformLevers(CountingAgent):
 
     format_name: ClassVar[str] = "UniformLevers"
 
-    kind: ClassVar[int] = 0
+    kind: ClassVar[int] = 0  # kernels.policies.UNIFORM
     support: ClassVar[int] = 0
     fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
         super().__init__(arms)
-
-    def indices(self) -> dict[Any, float]:
-        """1/N for every arm."""
-        return dict.fromkeys(self.arms, 1.0 / len(self.arms))
 
 
 class Oracle(CountingAgent):
@@ -230,7 +202,7 @@ class Oracle(CountingAgent):
 
     format_name: ClassVar[str] = "Oracle"
 
-    kind: ClassVar[int] = 1
+    kind: ClassVar[int] = 1  # kernels.policies.ORACLE
     support: ClassVar[int] = 0
     fused_loop = staticmethod(counting_loop)
 
@@ -259,7 +231,7 @@ class EpsilonGreedy(CountingAgent):
 
     format_name: ClassVar[str] = "EpsilonGreedy"
 
-    kind: ClassVar[int] = 2
+    kind: ClassVar[int] = 2  # kernels.policies.EPSILON_GREEDY
     fused_loop = staticmethod(counting_loop)
 
     def __init__(
@@ -281,7 +253,7 @@ class Softmax(CountingAgent):
 
     format_name: ClassVar[str] = "Softmax"
 
-    kind: ClassVar[int] = 3
+    kind: ClassVar[int] = 3  # kernels.policies.SOFTMAX
     fused_loop = staticmethod(counting_loop)
 
     def __init__(
@@ -316,7 +288,7 @@ class UCB1(CountingAgent):
 
     format_name: ClassVar[str] = "UCB1"
 
-    kind: ClassVar[int] = 4
+    kind: ClassVar[int] = 4  # kernels.policies.UCB1
     fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable]) -> None:
@@ -338,7 +310,7 @@ class KLUCB(CountingAgent):
 
     format_name: ClassVar[str] = "KLUCB"
 
-    kind: ClassVar[int] = 5
+    kind: ClassVar[int] = 5  # kernels.policies.KL_UCB
     fused_loop = staticmethod(counting_loop)
 
     def __init__(self, arms: int | Sequence[Hashable], *, c: float = 0.0) -> None:

@@ -43,8 +43,10 @@ from bayescontrol.seeding import StreamLike
 Key: TypeAlias = tuple[float, ...]
 
 _DECIMALS: Final = 12
-#: Relative difference below which values count as equal; then the first action is taken.
+#: Relative differences below which values of a plan and of a bandit plan count as equal; then the
+#: first action is taken.
 _TIE: Final = 1e-9
+_BANDIT_TIE: Final = 1e-12
 #: The default limit of counts in a bandit plan: 160 MB of values.
 _LIMIT: Final = 20_000_000
 
@@ -273,7 +275,8 @@ class BanditPlan:
         >>> BanditPlan(2, horizon=5).action([[0, 1], [0, 0]]), BanditPlan(2, horizon=5).action()
         (1, 0)
         """
-        return kernels.bandit_plan.best_arm(self.action_values(counts))
+        Q = self.action_values(counts)
+        return int((Q.max() - _BANDIT_TIE * max(1.0, Q.max()) <= Q).argmax())
 
     def after(self, counts: ArrayLike, horizon: int | None = None) -> "BanditPlan":
         """Return a new plan that starts from these counts, by default with the same horizon."""

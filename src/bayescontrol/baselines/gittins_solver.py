@@ -59,11 +59,6 @@ class GittinsProblem:
         """ln 1/γ."""
         return -math.log(self.gamma)
 
-    @property
-    def least(self) -> float:
-        """The smallest posterior mean up to level `pulls`: a lower bound of all indices."""
-        return self.alpha / (self.m0 + self.pulls)
-
 
 class Workspace:
     """Arrays for passes over `levels` levels with λ in [low, high].
@@ -212,7 +207,8 @@ def _workspace_for(problem: GittinsProblem, tolerance: float) -> Workspace:
 
 def _march_up(initial: Workspace, lower: FloatArray, upper: FloatArray, tolerance: float) -> None:
     """Step λ up from the smallest posterior mean until no state continues; update the brackets."""
-    n, h, lam = np.arange(initial.rows - 1), tolerance, initial.problem.least
+    problem, n, h = initial.problem, np.arange(initial.rows - 1), tolerance
+    lam = problem.alpha / (problem.m0 + problem.pulls)  # the smallest mean: below all indices
     extra, workspaces = 2.0, dict[float, Workspace]()  # most levels are needed near 0 and 1
     workspace = workspaces[extra] = initial.deeper(extra, 1.0)
     before = _interval(workspace, lam - min(h, 0.5 * lam), h)

@@ -85,6 +85,8 @@ class GittinsTable:
         #: The indices ν and their radii, ordered by level: (s, f) is at n (n+1) / 2 + s, n = s + f.
         self.nu, self.radii = table
         self.nu.flags.writeable = self.radii.flags.writeable = False
+        # The indices that were computed beyond the table, by (s, f).
+        self._beyond: dict[tuple[int, int], float] = {}
 
     @property
     def key(self) -> str:
@@ -111,9 +113,13 @@ class GittinsTable:
         k = self._place(s, f)
         if k is not None:
             return float(self.nu[k])
-        p, n = self.problem, s + f
-        remaining = None if p.lookahead is None else max(p.lookahead - n, 0)
-        return gittins_index(p.alpha + s, p.beta + f, p.gamma, lookahead=remaining)
+        if (s, f) not in self._beyond:
+            p = self.problem
+            remaining = None if p.lookahead is None else max(p.lookahead - s - f, 0)
+            self._beyond[s, f] = gittins_index(
+                p.alpha + s, p.beta + f, p.gamma, lookahead=remaining
+            )
+        return self._beyond[s, f]
 
     def bounds(self, s: int, f: int) -> tuple[float, float]:
         """Return proven bounds (lower, upper) of ν(s, f), for a state of the table."""

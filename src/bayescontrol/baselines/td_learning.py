@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, BoolArray, FloatArray, IntArray, UIntArray, require_between
+from bayescontrol._arrays import Arrays, BoolArray, FloatArray, UIntArray, require_between
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import Copied, Field, Fixed, Number, Plain, Saved, damaged, declare
 from bayescontrol.errors import BadEvidence, IncompatibleState, UnknownAction, UnknownState
@@ -232,10 +232,6 @@ class TabularLearner(Saved, ABC):
             place = self._add_state(x)
         return place
 
-    def numbers(self, states: Iterable[Any]) -> IntArray:
-        """Return the number of each of these states, -1 for an unknown state."""
-        return np.array([self._places.get(x, -1) for x in states], np.int64)
-
     def offered(self, x: Any) -> BoolArray:
         """Return the mask [a] of the actions that state x offers; x need not be known yet."""
         mask = np.ones(len(self.actions), bool)
@@ -310,13 +306,14 @@ class TabularLearner(Saved, ABC):
         Values must be -∞ exactly where an action is not offered, and finite elsewhere.
         """
         for name, array in self._saved_arrays().items():
-            saved = np.asarray(arrays[name])
-            if saved.shape != array.shape or saved.dtype != np.float64:
+            saved = arrays[name]
+            fits = saved.shape == array.shape and (
+                np.where(np.isneginf(array), np.isneginf(saved), np.isfinite(saved)).all()
+            )
+            if not fits:
                 raise IncompatibleState(
-                    f"{name!r} is {saved.dtype}{saved.shape}, expected float64{array.shape}"
+                    f"{name!r} does not fit the {len(self._names)} states and their actions"
                 )
-            if not np.where(np.isneginf(array), np.isneginf(saved), np.isfinite(saved)).all():
-                raise IncompatibleState(f"{name!r} does not fit the actions that the states offer")
             array[...] = saved
         self._restore()
 
@@ -493,7 +490,7 @@ def _run(
     mdp = environment.mdp
     actions, rows = np.empty(steps, np.int64), np.empty(steps, kernels.mdp.STEP)
     # The agent's number of each state of the MDP, -1 for states that are new to the agent.
-    number, t = agent.numbers(mdp.states), 0
+    number, t = np.array([agent._places.get(x, -1) for x in mdp.states], np.int64), 0
     while t < steps:
         before = environment.at
         done, environment.at = agent._interact(

@@ -14,7 +14,6 @@ answer had come in time.
 """
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from operator import index
 from types import SimpleNamespace
@@ -110,8 +109,8 @@ class Segments(Saved):
 class ArraySegments(Segments):
     """Segments whose posteriors are parts of a few arrays, for compiled kernels.
 
-    `attach(belief, *parts)` makes a belief use the given arrays as its posterior. `prior_arrays`
-    are these arrays of the prior.
+    The method `use_arrays` of a belief makes it use the given arrays as its posterior.
+    `prior_arrays` are these arrays of the prior.
     """
 
     saved_fields = declare(
@@ -128,9 +127,9 @@ class ArraySegments(Segments):
         self.arrays: Arrays = {name: np.stack([v] * starts) for name, v in prior_arrays.items()}
         self.p = np.empty(starts)
 
-    @abstractmethod
     def attach(self, belief: Any, *parts: FloatArray) -> None:
         """Make the belief use these arrays as its posterior."""
+        belief.use_arrays(*parts)
 
     def belief(self, place: int) -> Any:
         """Return the belief of a place: a view of the arrays."""
@@ -326,7 +325,12 @@ class ChangePointBelief(Saved):
         Without a decision, o is learned as the answer to a new one. If earlier decisions wait for
         answers, this is an error: `answer` needs to know which one is meant.
         """
-        self._answer_current(self.prior.plain_event(x, a, o))
+        self._answer_current(self._event(x, a, o))
+
+    def _event(self, x: Any, a: Any, o: Any) -> Event:
+        """Return a valid event in plain values, or raise an error."""
+        event: Event = self.prior.plain_event(x, a, o)
+        return event
 
     def skip(self, x: Any, a: Any) -> None:
         """Close the current decision without an answer; it may still come late."""
@@ -349,7 +353,7 @@ class ChangePointBelief(Saved):
 
         The belief is the same as if the answer had come in time. An older answer raises `TooLate`.
         """
-        event = None if o is MISSING else self.prior.plain_event(x, a, o)
+        event = None if o is MISSING else self._event(x, a, o)
         n, now = index(decision), self.decision
         if n == now and n in self._waiting:
             self._answer_current(event)
@@ -450,7 +454,7 @@ class ChangePointBelief(Saved):
     def log_predictive(self, x: Any, a: Any, o: Any) -> float:
         """ln P(o | âo_<t â_t); a density if observations are continuous."""
         state = self._state
-        p, log_scale = state.segments.likelihoods(state.size, self.prior.plain_event(x, a, o))
+        p, log_scale = state.segments.likelihoods(state.size, self._event(x, a, o))
         return math.log(float(p @ state.probabilities())) + log_scale
 
     def observed_part(self, o: Any) -> Any:

@@ -15,12 +15,12 @@ import inspect
 import math
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.families import FAMILIES, number
-from bayescontrol.kernels.random import uniform
+from bayescontrol.kernels.random import Streams, uniform
 
 if TYPE_CHECKING:
     from types import FunctionType
@@ -239,30 +239,34 @@ def draw_logs(
         logs[active[k]] = log_mean(kind, rows[active[k]], rng_state)
 
 
+class ArmRows(NamedTuple):
+    """The family of the arms, their posterior rows, and the arms in play."""
+
+    kind: int
+    constants: FloatArray
+    rows: FloatArray
+    active: IntArray
+    #: Scratch: the drawn means.
+    drawn: FloatArray
+
+
 @leaf
 def interact(
-    kind: int,
-    constants: FloatArray,
-    rows: FloatArray,
-    active: IntArray,
-    drawn: FloatArray,
-    truth: FloatArray,
-    p: UIntArray,
-    q: UIntArray,
-    actions: IntArray,
-    rewards: FloatArray,
+    arms: ArmRows, truth: FloatArray, streams: Streams, actions: IntArray, rewards: FloatArray
 ) -> None:
     """Run the control rule over independent arms; fill `actions` and `rewards`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> rows, truth, drawn = np.ones((2, 2)), np.array([[0.0], [1.0]]), np.empty(2)
+    >>> arms = ArmRows(BERNOULLI, np.empty(0), np.ones((2, 2)), np.arange(2), np.empty(2))
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
-    >>> interact(BERNOULLI, np.empty(0), rows, np.arange(2), drawn, truth,
-    ...          Stream(1).state, Stream(2).state, actions, rewards)
+    >>> streams = Streams(Stream(1).state, Stream(2).state)
+    >>> interact(arms, np.array([[0.0], [1.0]]), streams, actions, rewards)
     >>> bool((rewards == actions).all())
     True
     """
+    kind, constants, rows, active, drawn = arms
+    p, q = streams
     by_doubles = not needs_logs(kind, rows, active)
     for t in range(actions.size):
         if by_doubles:

@@ -15,9 +15,6 @@ which does not depend on t, so that a child is found by adding binomials. `C` is
 from bayescontrol._arrays import FloatArray, IntArray
 from bayescontrol.kernels._jit import leaf
 
-#: Values this close, relative to the larger of 1 and the best, count as equal.
-TIE = 1e-12
-
 
 @leaf
 def _next(k: IntArray) -> None:
@@ -90,23 +87,6 @@ def action_values(
         Q[j] = p
         if has_next:
             Q[j] += p * after[child[2 * j]] + (1.0 - p) * after[child[2 * j + 1]]
-
-
-@leaf
-def best_arm(Q: FloatArray) -> int:
-    """Return the first arm whose Q_j equals the largest one up to `TIE`.
-
-    >>> import numpy as np
-    >>> best_arm(np.array([0.5, 0.7, 0.7]))
-    1
-    """
-    largest = Q[0]
-    for j in range(1, Q.shape[0]):
-        largest = max(largest, Q[j])
-    j = 0
-    while Q[j] < largest - TIE * max(1.0, abs(largest)):
-        j += 1
-    return j
 
 
 @leaf

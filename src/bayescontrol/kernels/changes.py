@@ -16,6 +16,7 @@ from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
 from bayescontrol.kernels.arms import (
     BERNOULLI,
+    ArmRows,
     draw_action,
     learn,
     log_predictive,
@@ -259,21 +260,8 @@ def learn_systems(
         learn_system(F[i], x, u, y, row, v, zero)
 
 
-class ArmsInPlay(NamedTuple):
-    """The family of the arms, their prior, and their posterior for each start."""
-
-    kind: int
-    constants: FloatArray
-    prior: FloatArray
-    #: rows[i, a] is the posterior row of arm a if start i is the right one.
-    rows: FloatArray
-    active: IntArray
-    #: Scratch: the drawn means.
-    drawn: FloatArray
-
-
 class StartArrays(NamedTuple):
-    """The weights w[j, i] of hazard j and start i, and what is derived from them."""
+    """The weights w[j, i] of hazard j and start i, what is derived from them, and the prior."""
 
     w: FloatArray
     mass: FloatArray
@@ -282,31 +270,34 @@ class StartArrays(NamedTuple):
     hazards: FloatArray
     #: Scratch: the likelihood of a reward under each start.
     likelihoods: FloatArray
+    #: The posterior rows of the arms in a new segment.
+    prior: FloatArray
 
 
 @leaf
 def interact_arms(
-    arms: ArmsInPlay, at: StartArrays, size: int, t0: int, truth: FloatArray, streams: Streams,
+    arms: ArmRows, at: StartArrays, size: int, t0: int, truth: FloatArray, streams: Streams,
     actions: IntArray, rewards: FloatArray,
 ) -> int:  # fmt: skip
     """Run the control rule over arms that change together; return the number of places taken.
 
-    Fills `actions` and `rewards`. `t0` is the time of the first step.
+    Fills `actions` and `rewards`. `t0` is the time of the first step. `arms.rows[i, a]` is the
+    posterior row of arm a if start i is the right one.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> rows, w, mass = np.ones((3, 2, 2)), np.array([[1.0, 0.0, 0.0]]), np.array([1.0, 0.0, 0.0])
+    >>> w, mass, prior = np.array([[1.0, 0.0, 0.0]]), np.array([1.0, 0.0, 0.0]), np.ones((2, 2))
     >>> actions, rewards, starts = np.empty(50, np.int64), np.empty(50), np.zeros(3, np.int64)
-    >>> arms = ArmsInPlay(BERNOULLI, np.empty(0), np.ones((2, 2)), rows, np.arange(2), np.empty(2))
-    >>> at = StartArrays(w, mass, starts, np.zeros(2), np.array([0.01]), np.empty(3))
+    >>> arms = ArmRows(BERNOULLI, np.empty(0), np.ones((3, 2, 2)), np.arange(2), np.empty(2))
+    >>> at = StartArrays(w, mass, starts, np.zeros(2), np.array([0.01]), np.empty(3), prior)
     >>> streams = Streams(Stream(1).state, Stream(2).state)
     >>> interact_arms(arms, at, 1, 0, np.array([[0.0], [1.0]]), streams, actions, rewards)
     3
     >>> bool((rewards == actions).all())
     True
     """
-    kind, constants, prior, rows, active, drawn = arms
-    w, mass, starts, dropped, hazards, likelihoods = at
+    kind, constants, rows, active, drawn = arms
+    w, mass, starts, dropped, hazards, likelihoods, prior = at
     p, q = streams
     for t in range(actions.size):
         i = draw_start(mass, size, p)

@@ -311,35 +311,34 @@ def slack(sweep0: Sweep, sweep1: Sweep) -> float:
 
 
 @leaf
-def highest_index_arm(
-    nu: FloatArray, pulls: int, r: FloatArray, f: FloatArray, rng_state: UIntArray
-) -> int:
-    """Return arg max_j ν(r_j, f_j), ties broken uniformly.
+def highest_index_arm(nu: FloatArray, pulls: int, counts: FloatArray, rng_state: UIntArray) -> int:
+    """Return arg max_j ν(r_j, n_j - r_j), ties broken uniformly.
 
-    Return -1, without a draw, if r_j + f_j > pulls for an arm. `nu` holds the levels up to `pulls`;
-    r and f are counts, stored as doubles.
+    Return -1, without a draw, if an arm has more than `pulls` rewards, which is the last level of
+    `nu`. The first two rows of `counts` are the rewards n_j and the successes r_j of every arm.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> nu = np.array([0.7, 0.5, 0.8])
-    >>> highest_index_arm(nu, 1, np.array([0.0, 1.0]), np.zeros(2), Stream(0).state)
+    >>> highest_index_arm(nu, 1, np.array([[0.0, 1.0], [0.0, 1.0]]), Stream(0).state)
     1
-    >>> highest_index_arm(nu, 1, np.array([0.0, 2.0]), np.zeros(2), Stream(0).state)
+    >>> highest_index_arm(nu, 1, np.array([[0.0, 2.0], [0.0, 2.0]]), Stream(0).state)
     -1
     """
+    n, r = counts[0], counts[1]
     largest, ties, arm = -1.0, 0, -1
-    for j in range(r.size):
-        if r[j] + f[j] > pulls:
+    for j in range(n.size):
+        if n[j] > pulls:
             return -1
-        v = nu[state_index(int(r[j]), int(f[j]))]
+        v = nu[state_index(int(r[j]), int(n[j] - r[j]))]
         if v > largest:
             largest, ties, arm = v, 1, j
         elif v == largest:
             ties += 1
     if ties > 1:
         skip = draw_below(rng_state, ties)
-        for j in range(arm, r.size):
-            if nu[state_index(int(r[j]), int(f[j]))] == largest:
+        for j in range(arm, n.size):
+            if nu[state_index(int(r[j]), int(n[j] - r[j]))] == largest:
                 if skip == 0:
                     return j
                 skip -= 1

@@ -16,6 +16,7 @@ or reordered feedback needs no bookkeeping.
 """
 
 import math
+from typing import NamedTuple
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import leaf
@@ -23,7 +24,7 @@ from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_distribution import divergence_bound
 from bayescontrol.kernels.elementary import exp, log
 from bayescontrol.kernels.gittins import highest_index_arm
-from bayescontrol.kernels.random import below, categorical, uniform
+from bayescontrol.kernels.random import Streams, below, categorical, uniform
 
 
 @leaf
@@ -230,20 +231,27 @@ def choose(
     return arg_max(values, rng_state)
 
 
+class Policy(NamedTuple):
+    """A policy, the set of its valid rewards, and the counts n, s and q of every arm."""
+
+    kind: int
+    parameters: FloatArray
+    support: int
+    counts: FloatArray
+    scratch: FloatArray
+
+
+class ArmsWorld(NamedTuple):
+    """The true parameters of arms of one family, for `kernels.arms.respond`."""
+
+    kind: int
+    constants: FloatArray
+    truth: FloatArray
+
+
 @leaf
 def interact(
-    kind: int,
-    parameters: FloatArray,
-    support: int,
-    counts: FloatArray,
-    scratch: FloatArray,
-    family: int,
-    constants: FloatArray,
-    truth: FloatArray,
-    p: UIntArray,
-    q: UIntArray,
-    actions: IntArray,
-    rewards: FloatArray,
+    policy: Policy, world: ArmsWorld, streams: Streams, actions: IntArray, rewards: FloatArray
 ) -> int:
     """Choose, pull, learn; fill the columns and return the steps done.
 
@@ -252,15 +260,18 @@ def interact(
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
-    >>> interact(UCB1, np.empty(0), UNIT, np.zeros((3, 2)), np.empty((1, 2)), 0, np.empty(0),
-    ...          np.array([[0.0], [1.0]]), Stream(1).state, Stream(2).state, actions, rewards)
+    >>> policy = Policy(UCB1, np.empty(0), UNIT, np.zeros((3, 2)), np.empty((1, 2)))
+    >>> world = ArmsWorld(BERNOULLI, np.empty(0), np.array([[0.0], [1.0]]))
+    >>> interact(policy, world, Streams(Stream(1).state, Stream(2).state), actions, rewards)
     50
     >>> bool((rewards == actions).all())
     True
     """
+    kind, parameters, support, counts, scratch = policy
+    p, q = streams
     for t in range(actions.size):
         a = choose(kind, parameters, counts, scratch, p)
-        r = respond(family, constants, truth[a], q)
+        r = respond(world.kind, world.constants, world.truth[a], q)
         actions[t], rewards[t] = a, r
         if not accepts(support, r):
             return t
@@ -271,38 +282,29 @@ def interact(
 # ------------------------------------------------------------------------------------------------
 # The loop of the Gittins agent; it equals the readable agent bit for bit.
 #
-#     a = arg max_j ν(r_j, f_j)        o ~ Q(o | a)        r_a += o  or  f_a += 1 - o
+#     a = arg max_j ν(r_j, f_j)        o ~ Q(o | a)        r_j successes, f_j = n_j - r_j failures
 
 
 @leaf
 def interact_gittins(
-    nu: FloatArray,
-    pulls: int,
-    r: FloatArray,
-    f: FloatArray,
-    truth: FloatArray,
-    p: UIntArray,
-    q: UIntArray,
-    actions: IntArray,
-    rewards: FloatArray,
-) -> int:
+    nu: FloatArray, pulls: int, counts: FloatArray, truth: FloatArray, streams: Streams,
+    actions: IntArray, rewards: FloatArray,
+) -> int:  # fmt: skip
     """Fill the columns; return the steps done, which are fewer if the table ends.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> nu, (r, f), truth = np.array([0.7, 0.5, 0.8]), np.zeros((2, 2)), np.ones((2, 1))
+    >>> nu, counts, truth = np.array([0.7, 0.5, 0.8]), np.zeros((3, 2)), np.ones((2, 1))
     >>> actions, rewards = np.empty(3, np.int64), np.empty(3)
-    >>> interact_gittins(nu, 1, r, f, truth, Stream(1).state, Stream(2).state, actions, rewards)
+    >>> streams = Streams(Stream(1).state, Stream(2).state)
+    >>> interact_gittins(nu, 1, counts, truth, streams, actions, rewards)
     2
     """
     for t in range(actions.size):
-        a = highest_index_arm(nu, pulls, r, f, p)
+        a = highest_index_arm(nu, pulls, counts, streams.p)
         if a < 0:
             return t
-        o = respond(BERNOULLI, nu, truth[a], q)
-        if o > 0.0:
-            r[a] += 1.0
-        else:
-            f[a] += 1.0
+        o = respond(BERNOULLI, nu, truth[a], streams.q)
+        learn(a, o, counts)
         actions[t], rewards[t] = a, o
     return int(actions.size)

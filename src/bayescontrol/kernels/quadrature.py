@@ -23,6 +23,7 @@ the panel, and TAIL = 1 - F_j at its right end. The components of arm j are `fir
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,6 +59,37 @@ MAX_SCALES, MAX_FALL = 2.5, 60.0
 
 # The columns of the row of a component or an arm.
 MODE, PEAK, SCALE, LOW, HIGH, TAIL, MASS, DROP, SLOPE, SIZE = range(10)
+
+
+class Components(NamedTuple):
+    """The densities of all arms; those of arm j are the components `first[j]` to `first[j+1] - 1`.
+
+    `a`, `b` and `nu` are the parameters in `posteriors`, and `p` the probabilities of the
+    components. `rows` and `arms` hold a row of numbers for each component and each arm.
+    """
+
+    kind: int
+    a: FloatArray
+    b: FloatArray
+    nu: FloatArray
+    first: IntArray
+    p: FloatArray
+    rows: FloatArray
+    arms: FloatArray
+
+
+class Nodes(NamedTuple):
+    """Values at the K nodes of a panel."""
+
+    #: For each arm j: h f_j, F_j, h f_j times the product of the other F, and its sum over panels.
+    f: FloatArray
+    F: FloatArray
+    part: FloatArray
+    total: FloatArray
+    #: D of `posteriors.shape`, the sum S of all parts, and scratch.
+    D: FloatArray
+    S: FloatArray
+    scratch: FloatArray
 
 
 @leaf
@@ -105,17 +137,15 @@ def gauss_error(f: FloatArray) -> float:
 
 
 @leaf
-def fill_rows(
-    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, first: IntArray, p: FloatArray,
-    rows: FloatArray, arms: FloatArray,
-) -> float:  # fmt: skip
+def fill_rows(of: Components) -> float:
     """Fill the rows of all components and arms; return the point below which some F_j is 0.
 
     >>> one, rows, arms = np.ones(2), np.empty((2, K)), np.empty((2, K))
-    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, np.arange(3), one, rows, arms)
+    >>> low = fill_rows(Components(NORMAL, 0.0 * one, one, one, np.arange(3), one, rows, arms))
     >>> low == -math.sqrt(2.0 * T), bool(arms[0, HIGH] == -low)
     (True, True)
     """
+    kind, a, b, nu, first, p, rows, arms = of
     N, M = arms.shape[0], a.shape[0]
     low, origin, narrowest = -math.inf, 0.0, math.inf
     for j in range(N):
@@ -170,19 +200,19 @@ def _limit_width(kind: int, a: float, b: float, row: FloatArray, left: float, y:
 
 
 @leaf
-def place_panel(
-    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, rows: FloatArray, left: float, y: float
-) -> float:
+def place_panel(of: Components, left: float, y: float) -> float:
     """Return the left end, at least `left`, of a panel up to y that resolves every component.
 
     Returns NaN if there is none. Writes fall, slope and n in the middle of the panel for each
     component with mass in it.
 
     >>> one, rows = np.ones(2), np.empty((2, K))
-    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, np.arange(3), one, rows, rows.copy())
-    >>> place_panel(NORMAL, 0.0 * one, one, one, rows, low, -low)  # the core begins at one scale
+    >>> two_arms = Components(NORMAL, 0.0 * one, one, one, np.arange(3), one, rows, rows.copy())
+    >>> low = fill_rows(two_arms)
+    >>> place_panel(two_arms, low, -low)  # the core begins at one scale
     1.0
     """
+    kind, a, b, nu, _, _, rows, _ = of
     M = a.shape[0]
     accepted = False
     while not accepted:
@@ -222,25 +252,24 @@ def place_panel(
 
 
 @leaf
-def densities(
-    kind: int, a: FloatArray, b: FloatArray, nu: FloatArray, first: IntArray, rows: FloatArray,
-    arms: FloatArray, left: float, y: float, product: float, f: FloatArray, D: FloatArray,
-    u: FloatArray,
-) -> float:  # fmt: skip
-    """Write h f_j at the nodes of [left, y] to f[j]; return the largest error of Gauss's rule.
+def densities(of: Components, left: float, y: float, product: float, at: Nodes) -> float:
+    """Write h f_j at the nodes of [left, y] to at.f[j]; return the largest error of Gauss's rule.
 
     The error of F_j is weighted by Π_{i≠j} F_i, which is at most product / F_j below y; `product`
     is Π_i F_i at y.
 
-    >>> one, rows, f = np.ones(1), np.empty((1, K)), np.empty((1, K))
-    >>> first, arms, D, u = np.arange(2), np.empty((1, K)), np.empty(K), np.empty(K)
-    >>> low = fill_rows(NORMAL, 0.0 * one, one, one, first, one, rows, arms)
-    >>> left = place_panel(NORMAL, 0.0 * one, one, one, rows, -1.0, 1.0)
-    >>> densities(NORMAL, 0.0 * one, one, one, first, rows, arms, left, 1.0, 1.0, f, D, u) < 1e-15
+    >>> one, at = np.ones(1), Nodes(*np.empty((4, 1, K)), *np.empty((3, K)))
+    >>> rows, arms = np.empty((2, 1, K))
+    >>> arm = Components(NORMAL, 0.0 * one, one, one, np.arange(2), one, rows, arms)
+    >>> low = fill_rows(arm)
+    >>> left = place_panel(arm, -1.0, 1.0)
+    >>> densities(arm, left, 1.0, 1.0, at) < 1e-15
     True
-    >>> float((WEIGHT * f[0]).sum())  # P(|x| < 1)
+    >>> float((WEIGHT * at.f[0]).sum())  # P(|x| < 1)
     0.68268949213708...
     """
+    kind, a, b, nu, first, _, rows, arms = of
+    f, D, u = at.f, at.D, at.scratch
     h = 0.5 * (y - left)
     c = y - h
     has_shape = shape(kind, c, h, D, u)
@@ -271,20 +300,18 @@ def densities(
 
 
 @leaf
-def products(
-    arms: FloatArray, left: float, f: FloatArray, F: FloatArray, part: FloatArray, S: FloatArray,
-    after: FloatArray,
-) -> tuple[float, float]:  # fmt: skip
+def products(arms: FloatArray, left: float, at: Nodes) -> tuple[float, float]:
     """Write part_i = h f_i Π_{j≠i} F_j and their sum S at the nodes; return Π_j F_j at both ends.
 
     The right end comes first.
 
-    >>> arms, f, F, part, S = np.zeros((5, 1, K))
-    >>> arms[0, HIGH], f[:] = 1.0, 0.25  # half of the mass
-    >>> at_right, at_left = products(arms, 0.0, f, F, part, S[0], np.empty(K))
-    >>> at_right, round(at_left, 15), np.array_equal(S, f)
+    >>> arms, at = np.zeros((1, K)), Nodes(*np.zeros((4, 1, K)), *np.zeros((3, K)))
+    >>> arms[0, HIGH], at.f[:] = 1.0, 0.25  # half of the mass
+    >>> at_right, at_left = products(arms, 0.0, at)
+    >>> at_right, round(at_left, 15), np.array_equal(at.S, at.f[0])
     (1.0, 0.5, True)
     """
+    f, F, part, _, _, S, after = at
     N = arms.shape[0]
     at_right, at_left = 1.0, 1.0
     # First S is the product of the F_j before arm j; then `after` is that of the F_j after it.
@@ -372,8 +399,12 @@ def best(
             return INVALID
     f, F, part = scratch[:N], scratch[N : 2 * N], scratch[2 * N : 3 * N]
     total, arms, rows = scratch[3 * N : 4 * N], scratch[4 * N : 5 * N], scratch[5 * N : 5 * N + M]
-    D, S, after = scratch[5 * N + M], scratch[5 * N + M + 1], scratch[5 * N + M + 2]
-    low = rounded_up(fill_rows(kind, a, b, nu, first, p, rows, arms))
+    D, S, unused = scratch[5 * N + M], scratch[5 * N + M + 1], scratch[5 * N + M + 2]
+    at, of = (
+        Nodes(f, F, part, total, D, S, unused),
+        Components(kind, a, b, nu, first, p, rows, arms),
+    )
+    low = rounded_up(fill_rows(of))
     y = low
     for j in range(N):
         y = max(y, arms[j, HIGH])
@@ -384,12 +415,12 @@ def best(
     while y > low and product > EPSILON:
         panels += 1
         right = y
-        left = place_panel(kind, a, b, nu, rows, max(y - w, low), y)
+        left = place_panel(of, max(y - w, low), y)
         if not left < y or panels > MAX_PANELS:  # `left` can be NaN
             return FAILED
-        error = densities(kind, a, b, nu, first, rows, arms, left, y, product, f, D, after)
+        error = densities(of, left, y, product, at)
         if error <= epsilon:
-            at_right, at_left = products(arms, left, f, F, part, S, after)
+            at_right, at_left = products(arms, left, at)
             mass = 0.0
             for k in range(K):
                 mass += WEIGHT[k] * S[k]

@@ -19,13 +19,14 @@ exp(-n KL(k/n ‖ v)) √(n / 2π k (n - k)), by Stirling's formula with Robbins
 """
 
 import math
+from typing import NamedTuple
 
 from bayescontrol._arrays import FloatArray, IntArray, UIntArray
 from bayescontrol.kernels._jit import inlined, leaf
 from bayescontrol.kernels.arms import BERNOULLI, respond
 from bayescontrol.kernels.beta_distribution import divergence
 from bayescontrol.kernels.elementary import exp, stirling_remainder
-from bayescontrol.kernels.random import beta_of, gamma_constants, uniform
+from bayescontrol.kernels.random import Streams, beta_of, gamma_constants, uniform
 
 # Rows of `cache`, a column for each arm: constants of the two gammas, the mean, the ceiling, its
 # bound, the slope of that bound, and scratch for the bound at V.
@@ -313,31 +314,34 @@ def draw_action(
     return int(best)
 
 
+class ScreenedArms(NamedTuple):
+    """The posterior rows and the cache of all arms, and the arms in play."""
+
+    rows: FloatArray
+    cache: FloatArray
+    active: IntArray
+    #: Scratch with a number for each arm.
+    undrawn: IntArray
+
+
 @leaf
 def interact(
-    rows: FloatArray,
-    cache: FloatArray,
-    active: IntArray,
-    undrawn: IntArray,
-    truth: FloatArray,
-    p: UIntArray,
-    q: UIntArray,
-    actions: IntArray,
-    rewards: FloatArray,
+    arms: ScreenedArms, truth: FloatArray, streams: Streams, actions: IntArray, rewards: FloatArray
 ) -> None:
-    """Run the control rule over Bernoulli arms with screening; fill the columns.
+    """Run the control rule over Bernoulli arms with screening; fill `actions` and `rewards`.
 
     >>> import numpy as np
     >>> from bayescontrol.seeding import Stream
-    >>> rows, cache, truth = np.ones((2, 2)), np.empty((ROWS, 2)), np.array([[0.0], [1.0]])
-    >>> for j in range(2):
-    ...     prepare(*rows[j], cache, j)
+    >>> arms = ScreenedArms(np.ones((2, 2)), np.empty((ROWS, 2)), np.arange(2), np.arange(2))
+    >>> prepare_all(arms.rows, arms.cache)
     >>> actions, rewards = np.empty(50, np.int64), np.empty(50)
-    >>> interact(rows, cache, np.arange(2), np.empty(2, np.int64), truth,
-    ...          Stream(1).state, Stream(2).state, actions, rewards)
+    >>> streams = Streams(Stream(1).state, Stream(2).state)
+    >>> interact(arms, np.array([[0.0], [1.0]]), streams, actions, rewards)
     >>> bool((rewards == actions).all())
     True
     """
+    rows, cache, active, undrawn = arms
+    p, q = streams
     for t in range(actions.size):
         a = draw_action(rows, cache, active, undrawn, p)
         r = respond(BERNOULLI, cache[MEAN], truth[a], q)
