@@ -6,7 +6,6 @@ y = A x + B u + w          c = xᵀQx + uᵀRu          u = -K(m) x,  m ~ P(m | 
 from bayescontrol.lqr.agent import DeterminantDoubling, LinearAgent
 from bayescontrol.lqr.belief import ChangingSystemBelief, LinearMode, SystemBelief
 from bayescontrol.lqr.matrices import average_cost, lyapunov, riccati
-from bayescontrol.lqr.output import OutputMode, OutputPlant
 from bayescontrol.lqr.problem import LinearQuadratic
 from bayescontrol.lqr.regression import CostBelief, SystemPrior
 from bayescontrol.lqr.regulator import RegulatorAgent, RegulatorBelief, RegulatorMode
@@ -36,8 +35,6 @@ __all__ = [
     "LinearQuadratic",
     "LinearSystem",
     "Measured",
-    "OutputMode",
-    "OutputPlant",
     "RegulatorAgent",
     "RegulatorBelief",
     "RegulatorMode",
