@@ -56,7 +56,7 @@ def test_the_wedges_between_the_layers_follow_the_density(distribution: str) -> 
     x = np.empty(4_000_000)
     if distribution == "normal":
         random.fill_normal(state(), x)
-        layers, r = random.normal_layers(), float(random.NORMAL_R)
+        layers, r = random.NORMAL, float(random.NORMAL_R)
         planted = without_wedges(layers, x.size)
         planted[::2] *= -1
 
@@ -64,7 +64,7 @@ def test_the_wedges_between_the_layers_follow_the_density(distribution: str) -> 
             return math.erf(t / math.sqrt(2))
     else:
         random.fill_exponential(state(), x)
-        layers, r = random.exponential_layers(), float(random.EXPONENTIAL_R)
+        layers, r = random.EXPONENTIAL, float(random.EXPONENTIAL_R)
         planted = without_wedges(layers, x.size)
 
         def cdf(t: float) -> float:
@@ -79,11 +79,11 @@ def test_layers_have_equal_area_and_end_at_the_top(distribution: str) -> None:
     with mpmath.workdps(40):
         if distribution == "normal":
             r, v = random.NORMAL_R, random.NORMAL_V
-            layers = random.normal_layers()
+            layers = random.NORMAL
             tail = mpmath.sqrt(mpmath.pi / 2) * mpmath.erfc(mpmath.mpf(str(r)) / mpmath.sqrt(2))
         else:
             r, v = random.EXPONENTIAL_R, random.EXPONENTIAL_V
-            layers = random.exponential_layers()
+            layers = random.EXPONENTIAL
             tail = mpmath.exp(-mpmath.mpf(str(r)))
 
         def f(x: mpmath.mpf) -> mpmath.mpf:
@@ -106,7 +106,7 @@ def test_layers_have_equal_area_and_end_at_the_top(distribution: str) -> None:
 
 
 def test_tables_fit_together() -> None:
-    for layers in (random.normal_layers(), random.exponential_layers()):
+    for layers in (random.NORMAL, random.EXPONENTIAL):
         assert np.array_equal(layers.outer[1:], layers.inner[:-1])
         assert layers.inner[-1] == 0.0
         np.testing.assert_allclose(layers.floor[1:], (layers.floor + layers.height)[:-1], 1e-15)

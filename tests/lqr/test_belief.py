@@ -49,6 +49,13 @@ def make(**options: Any) -> SystemBelief:
     return SystemBelief(COSTS, prior=PRIOR, **options)
 
 
+def learned(events: Any, **options: Any) -> SystemBelief:
+    belief = make(**options)
+    for x, u, y in events:
+        belief.observe(x, u, y)
+    return belief
+
+
 def batch(Z: FloatArray, Y: FloatArray, prior: SystemPrior) -> Any:
     """Bayesian batch regression of Y on Z by lstsq: mean, precision and scatter."""
     n, d = Y.shape[1], Z.shape[1]
@@ -66,9 +73,7 @@ def batch(Z: FloatArray, Y: FloatArray, prior: SystemPrior) -> Any:
 
 def test_the_posterior_equals_batch_regression_to_1e_9() -> None:
     events = history(5000)
-    belief = make()
-    for x, u, y in events:
-        belief.observe(x, u, y)
+    belief = learned(events)
     Z = np.array([np.concatenate([x, u]) for x, u, _ in events])
     M, Lambda, Psi = batch(Z, np.array([y for *_, y in events]), PRIOR)
     assert np.abs(belief.mean() - M).max() <= 1e-9
@@ -94,12 +99,7 @@ def test_the_posterior_of_a_run_equals_batch_regression_to_1e_9(name: str) -> No
 
 def test_a_forgotten_update_is_detected() -> None:
     events = history(50)
-    whole, short = make(), make()
-    for x, u, y in events:
-        whole.observe(x, u, y)
-    for x, u, y in events[1:]:
-        short.observe(x, u, y)
-    assert np.abs(whole.mean() - short.mean()).max() > 1e-6
+    assert np.abs(learned(events).mean() - learned(events[1:]).mean()).max() > 1e-6
 
 
 @pytest.mark.parametrize("noise", [None, np.array([[1.0, 0.3], [0.3, 2.0]])])
@@ -118,10 +118,7 @@ def test_the_product_of_predictions_does_not_depend_on_the_order(noise: Any) -> 
 
 def test_predictions_agree_with_scipys_student_and_normal_distributions() -> None:
     events = history(20)
-    unknown, known = make(), make(noise=np.diag([1.0, 2.0]))
-    for x, u, y in events:
-        unknown.observe(x, u, y)
-        known.observe(x, u, y)
+    unknown, known = learned(events), learned(events, noise=np.diag([1.0, 2.0]))
     x, u, y = np.array([1.0, -1.0]), np.array([0.5]), np.array([0.2, 0.1])
     z = np.concatenate([x, u])
     spread = 1.0 + z @ np.linalg.solve(unknown.precision(), z)
@@ -150,15 +147,9 @@ def test_the_laws_of_conditioning_hold() -> None:
 
 def test_order_and_merging_do_not_change_the_posterior() -> None:
     events = history(200)
-    whole, shuffled, one, two = (make() for _ in range(4))
-    for event in events:
-        whole.observe(*event)
-    for i in Stream(3).permutation(len(events)):
-        shuffled.observe(*events[i])
-    for event in events[::2]:
-        one.observe(*event)
-    for event in events[1::2]:
-        two.observe(*event)
+    order = Stream(3).permutation(len(events))
+    whole, shuffled = learned(events), learned([events[i] for i in order])
+    one, two = learned(events[::2]), learned(events[1::2])
     saved = two.posterior()
     one.merge(two)
     assert np.array_equal(saved, two.posterior())

@@ -270,19 +270,12 @@ def require_same(created: Created, model: Model) -> None:
             elif name not in then:
                 differences.append(f"{before}, now {_short_json(now[name])}")
             elif not same_value(then[name], now[name]):
-                differences.append(f"{before}, not {_short_json(now[name])}{_advice(model, name)}")
+                differences.append(f"{before}, not {_short_json(now[name])}")
     if differences:
         raise ModelMismatch(
             f"the log was written with another model: {'; '.join(differences)}; open it with that "
             "model, or start a log with another name"
         )
-
-
-def _advice(model: Model, setting: str) -> str:
-    """Return the advice of a built-in model for a changed setting, in brackets."""
-    docs = KINDS[model.name].model_kind.settings if model.name in KINDS else {}
-    advice = docs[setting].if_changed if setting in docs else ""
-    return f" ({advice})" if advice else ""
 
 
 def _short_json(value: Any) -> str:

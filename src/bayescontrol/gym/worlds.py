@@ -140,8 +140,8 @@ class BoxSpace:
     def names(self) -> NoReturn:
         """Raise `TypeError`: there are infinitely many."""
         raise TypeError(
-            f"{self.space} has infinitely many elements, which cannot be listed: use drive with "
-            "bayescontrol.simulators"
+            f"{self.space} has infinitely many elements, which cannot be listed: discretise them, "
+            "or use drive with the modes of bayescontrol.simulators"
         )
 
     def __repr__(self) -> str:

@@ -310,7 +310,7 @@ class GibbsBelief(Saved):
         >>> belief.posterior()
         array([[1.5, 2. ]])
         """
-        mu0, lambda0, unit, _ = self.ledger.prior
+        mu0, lambda0, unit, _ = self.ledger.evidence.prior
         sums = np.array([(n, total) for *_, n, total in self.ledger], np.float64).reshape(-1, 2)
         lam = lambda0 + unit * sums[:, 0]
         return np.column_stack([(lambda0 * mu0 + unit * sums[:, 1]) / lam, lam])

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import Arrays, BoolArray, FloatArray
+from bayescontrol._arrays import Arrays, BoolArray
 from bayescontrol._support.names import Names
 from bayescontrol._support.saved import (
     Copied,
@@ -81,12 +81,12 @@ class Ledger(Saved):
         self.actions, self.allowed = Names("action", actions), allowed
         names = [] if states is None else list(Names("state", states))
         self.declared = states is not None
-        self.prior: FloatArray = np.array([*prior, float(len(names))])
         self.places: dict[Any, int] = {}
         self._used = 0
         columns: dict[str, Any] = dict.fromkeys(PER_PAIR + PER_TRANSITION + PER_STATE, np.zeros(0))
         columns |= dict.fromkeys(INDICES, np.zeros(0, np.uint64))
-        self.evidence = kernels.gibbs.Evidence(prior=self.prior, **columns)
+        prior_numbers = np.array([*prior, float(len(names))])
+        self.evidence = kernels.gibbs.Evidence(prior=prior_numbers, **columns)
         scalars = np.zeros(SCALARS)
         scalars[1] = 1.0
         self.chain = kernels.gibbs.Chain(np.zeros((0, len(self.actions))), np.zeros(0), scalars)
@@ -248,15 +248,6 @@ class Ledger(Saved):
         """Iterate over the observed transitions by state, action and time of first occurrence."""
         return (entry for entry, _, _ in self._rows())
 
-    def _after_copy(self) -> None:
-        self.prior = self.evidence.prior
-
-    def empty(self) -> "Ledger":
-        """Return a ledger with the same actions and prior but without states."""
-        ledger = Ledger(list(self.actions), (1.0, 1.0, 1.0), None, self.allowed)
-        ledger.declared, ledger.prior[:] = self.declared, self.prior
-        return ledger
-
 
 def _extended(array: Any, size: int) -> Any:
     """Return a copy with this number of rows; new rows are 0. Faster than `np.pad`."""
@@ -302,7 +293,8 @@ def from_arrays(arrays: Arrays, template: Ledger) -> Ledger:
             f"the saved states {arrays['states']} differ from the declared states of this belief"
         )
     _require_valid(arrays, states, len(actions))
-    ledger = template.empty()
+    ledger = Ledger(actions, (1.0, 1.0, 1.0), None, template.allowed)  # without states
+    ledger.declared, ledger.evidence.prior[:] = template.declared, template.evidence.prior
     for x, row in zip(states, arrays["offered"], strict=True):
         if not np.array_equal(template.available(x), row):
             saved_actions = [a for a, is_offered in zip(actions, row, strict=True) if is_offered]

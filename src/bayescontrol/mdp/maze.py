@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import numpy as np
 
 from bayescontrol._arrays import ArrayLike
-from bayescontrol.errors import InvalidTable, UnknownState
+from bayescontrol.errors import InvalidTable
 from bayescontrol.mdp.table import MDP, MDPEnvironment
 
 
@@ -143,7 +143,7 @@ class Maze:
     >>> maze = Maze("three-cups")
     >>> maze.mdp()
     MDP(49 states, 4 actions, 817 transitions)
-    >>> maze.cells[10], maze.state(1, 3), maze.goals
+    >>> maze.cells[10], maze.cells.index((1, 3)), maze.goals
     ((1, 3), 10, [10])
     >>> print(Maze('''. n .
     ...               G . .''', p=0.8).render(at=0))
@@ -194,15 +194,6 @@ class Maze:
         """Return the map's character at a cell."""
         return self.rows[cell[0]][cell[1]]
 
-    def state(self, row: int, column: int) -> int:
-        """Return the state at (row, column)."""
-        try:
-            return self._states[row, column]
-        except KeyError:
-            raise UnknownState(
-                f"no state at ({row}, {column}): it is a wall or outside the map"
-            ) from None
-
     def passage(self, cell: Cell, move: str) -> tuple[Cell, bool] | None:
         """Return the target of a move and whether it passes a membrane; None if it is blocked.
 
@@ -227,8 +218,8 @@ class Maze:
 
     def membranes(self) -> list[tuple[Cell, Cell]]:
         """Return every rewarded one-way passage as (cell outside, cell inside)."""
-        found = ((cell, self.passage(cell, move)) for cell in self.cells for move in MOVES)
-        return [(cell, way[0]) for cell, way in found if way and way[1]]
+        ways = ((cell, self.passage(cell, move)) for cell in self.cells for move in MOVES)
+        return [(cell, way[0]) for cell, way in ways if way and way[1]]
 
     def mdp(self, *, named: bool = False) -> MDP:
         """Return the maze as an MDP.
@@ -236,7 +227,7 @@ class Maze:
         States and actions are integers. With `named`, a state is (row, column), and an action is
         "up", "down", "left" or "right".
         """
-        transitions: list[tuple[int, int, int, float, float]] = []
+        transitions: list[tuple[int, int, int, float, float]] = []  # x, a, y, P, r
         reset = self._reset(self.rules.step_reward, 1.0)
         for x, cell in enumerate(self.cells):
             for a, move in enumerate(MOVES):

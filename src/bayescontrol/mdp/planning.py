@@ -287,8 +287,6 @@ class Plan:
     #: The index of the best action in each state, the lowest if several are best. The gain of
     #: this policy is at least `lower`.
     policy: IntArray
-    #: Number of improvements of the policy.
-    iterations: int
 
     def act(self, x: Any, rng: StreamLike) -> Any:
         """Return the optimal action π*(x) by name."""
@@ -338,7 +336,7 @@ def policy_iteration(mdp: MDP, *, limit: int = 1_000) -> Plan:
     x = np.arange(len(mdp.states))
     penalty = np.where(mdp.allowed, 0.0, -np.inf)
     policy = (mdp.reward + penalty).argmax(1)
-    for n in range(limit):
+    for _ in range(limit):
         rho, h, _ = gain_and_bias(mdp, policy)
         gains, Q = mdp.expected(rho), mdp.backup(h)  # gains: the expected gain of the next state
         slack = 8.0 * _margin(mdp, h)
@@ -350,6 +348,6 @@ def policy_iteration(mdp: MDP, *, limit: int = 1_000) -> Plan:
         if (best == policy).all():
             gain, h = float(rho[0]), h - h[0]
             Q = mdp.backup(h) - gain
-            return Plan(mdp, gain, *gain_bounds(mdp, h), h, Q, Q.argmax(1).astype(np.int64), n)
+            return Plan(mdp, gain, *gain_bounds(mdp, h), h, Q, Q.argmax(1).astype(np.int64))
         policy = best
     raise NotConverged(f"no optimal policy found after {limit} improvements: increase limit")
