@@ -168,7 +168,6 @@ def drive(
     run: int = 0,
     terminated: End | None = None,
     truncated: End = "mask",
-    autoreset: Literal["NextStep", "SameStep"] | None = None,
     reward: bool = True,
 ) -> Record:
     """Run an agent for `steps` steps in an environment, or in every lane of a vector environment.
@@ -191,7 +190,7 @@ def drive(
     seed = as_seed(seed)
     as_integer("steps", steps, 0)
     _reject_private_state(agent)
-    envs, same_step = _as_vector_env(env, autoreset)
+    envs, same_step = _as_vector_env(env)
     space = as_space(envs.single_observation_space)
     action_space = as_space(envs.single_action_space)
     if terminated is None:
@@ -262,7 +261,7 @@ def _lane_of(value: Any, lane: int) -> Any:
     return value[lane]
 
 
-def _as_vector_env(env: Any, autoreset: str | None) -> tuple[Any, bool]:
+def _as_vector_env(env: Any) -> tuple[Any, bool]:
     """Return the vector environment, and whether it resets in the step that ends an episode."""
     vector = gymnasium.vector
     if isinstance(env, gymnasium.Env):
@@ -270,14 +269,13 @@ def _as_vector_env(env: Any, autoreset: str | None) -> tuple[Any, bool]:
         return vector.SyncVectorEnv([lambda: env], autoreset_mode=mode), True
     if not isinstance(env, vector.VectorEnv):
         raise TypeError(f"env={env!r} is neither a gymnasium.Env nor a gymnasium.vector.VectorEnv")
-    declared = env.metadata.get("autoreset_mode") if autoreset is None else autoreset
-    name = getattr(declared, "value", declared)  # Gymnasium declares an enum
-    if name not in ("NextStep", "SameStep"):
+    autoreset = env.metadata.get("autoreset_mode")
+    if autoreset not in (vector.AutoresetMode.NEXT_STEP, vector.AutoresetMode.SAME_STEP):
         raise MissingCapability(
-            f"{env} has autoreset mode {name}: create it with NextStep or SameStep, or pass "
-            'autoreset="NextStep" or "SameStep"'
+            f"{env} has the autoreset mode {autoreset}: create it with NEXT_STEP or SAME_STEP of "
+            "gymnasium.vector.AutoresetMode, or set env.metadata['autoreset_mode'] to its mode"
         )
-    return env, name == "SameStep"
+    return env, autoreset == vector.AutoresetMode.SAME_STEP
 
 
 def _reject_private_state(agent: Any) -> None:

@@ -120,11 +120,11 @@ def _with_number(name: str, function: Any, *arguments: Any) -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=256)
-def _cast(function: Any, number: Any) -> Any:
-    """Return the function with its result cast to the type `number`."""
+def _cast(function: Any, convert: Any) -> Any:
+    """Return the function with its result converted by `convert`, a type or a compiled function."""
 
     def cast(*arguments: Any) -> Any:
-        return number(function(*arguments))
+        return convert(function(*arguments))
 
     return in_memory(cast)
 
@@ -150,17 +150,13 @@ def _with_doubles(likelihoods: Any, *arguments: Any) -> Any:
             f"it returns {returned}, but must return an array, a number for each mode",
         )
     needs_no_cast = returned.dtype == types.float64 and returned.layout == "C"
-    return likelihoods if needs_no_cast else _as_doubles(likelihoods)
+    return likelihoods if needs_no_cast else _cast(likelihoods, _doubles)
 
 
-@lru_cache(maxsize=256)
-def _as_doubles(likelihoods: Any) -> Any:
-    """Return the function with its result copied to an array of float64."""
-
-    def as_doubles(theta: Any, x: Any, a: Any, o: Any) -> Any:
-        return likelihoods(theta, x, a, o).astype(np.float64)
-
-    return in_memory(as_doubles)
+@in_memory
+def _doubles(values: Any) -> Any:
+    """Return a contiguous copy of an array as float64."""
+    return values.astype(np.float64)
 
 
 @lru_cache(maxsize=256)

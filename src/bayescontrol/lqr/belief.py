@@ -93,8 +93,7 @@ class LinearMode(Saved):
     def changed(self, **parts: Any) -> Self:
         """Return a mode that differs in these parts."""
         mode = copy(self)
-        for name, part in parts.items():
-            setattr(mode, name, part)
+        vars(mode).update(parts)
         return mode
 
     def __repr__(self) -> str:

@@ -31,10 +31,10 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from bayescontrol import kernels
-from bayescontrol._arrays import FloatArray
+from bayescontrol._arrays import FloatArray, as_integer
 from bayescontrol._support.description import ModelKind, SettingDoc, SizeLimit
 from bayescontrol._support.display import summary_html
-from bayescontrol._support.saved import Array, Fixed, Saved, damaged, declare
+from bayescontrol._support.saved import Array, Fixed, Part, Saved, damaged, declare
 from bayescontrol._support.values import format_text
 from bayescontrol.errors import (
     IncompatibleState,
@@ -43,7 +43,7 @@ from bayescontrol.errors import (
     NotConverged,
     counted,
 )
-from bayescontrol.mdp.ledger import Ledger, LedgerField
+from bayescontrol.mdp.ledger import Ledger
 from bayescontrol.mdp.table import MDP, MDPEnvironment, Step, advance, read_step, step_record
 from bayescontrol.protocols import PosteriorMeasure
 from bayescontrol.record import Record
@@ -166,7 +166,7 @@ class GibbsBelief(Saved):
     )
     saved_fields = declare(
         Fixed("settings", lambda belief: [format_text(belief.prior), *belief.draw_settings]),
-        LedgerField("", "ledger"),
+        Part("", "ledger"),
         Array("drawn", lambda belief: belief._saved_mode(), shape=(None,), finite=False),
     )
 
@@ -182,9 +182,8 @@ class GibbsBelief(Saved):
         recentre: bool = True,
     ) -> None:
         self.prior = GibbsPrior() if prior is None else prior
-        for name, value, least in (("sweeps", sweeps, 1), ("partial", partial, 0)):
-            if type(value) is not int or value < least:
-                raise InvalidPrior(f"{name}={value!r}: it must be an integer of at least {least}")
+        sweeps = as_integer("sweeps", sweeps, 1, InvalidPrior)
+        partial = as_integer("partial", partial, 0, InvalidPrior)
         p = self.prior.precision
         if p == "learned" and (partial or states is not None or not recentre):
             raise InvalidPrior(
