@@ -381,11 +381,8 @@ def copy_mode(source: LinearModeArrays, target: LinearModeArrays) -> None:
     >>> one.K.item()
     2.0
     """
-    copy(source.A, target.A)
-    copy(source.B, target.B)
-    copy(source.V, target.V)
-    copy(source.P, target.P)
-    copy(source.K, target.K)
+    for i in range(len(source)):
+        copy(source[i], target[i])
 
 
 # ------------------------------------------------------------------------------------------------

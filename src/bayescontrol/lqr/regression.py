@@ -63,14 +63,12 @@ class SystemPrior:
     dof: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("mean", "precision", "scatter"):
+        for name in ("mean", "precision", "scatter", *(["dof"] if self.dof is not None else [])):
             value = as_numbers(getattr(self, name), f"SystemPrior({name}=...)", InvalidPrior)
             if not np.isfinite(value).all():
                 raise InvalidPrior(f"SystemPrior({name}={value.tolist()}): it must be finite")
             if name != "mean" and value.ndim == 0 and value <= 0.0:
                 raise InvalidPrior(f"SystemPrior({name}={value}): a number must be positive")
-        if self.dof is not None and not 0.0 <= self.dof < np.inf:
-            raise InvalidPrior(f"SystemPrior(dof={self.dof!r}): it must be finite and above n - 1")
 
     def factor(self, n: int, m: int) -> FloatArray:
         """Return F₀ = [[R₀, R₀M₀ᵀ], [0, S₀]], the initial value of F."""

@@ -39,11 +39,8 @@ import numpy as np
 
 from bayescontrol._arrays import ArrayLike, BoolArray, FloatArray, IntArray
 from bayescontrol.errors import InvalidTable, NotCommunicating, NotConverged, UnknownAction
-from bayescontrol.mdp.table import MDP
+from bayescontrol.mdp.table import MDP, TOLERANCE
 from bayescontrol.seeding import StreamLike
-
-#: Allowed rounding error in the sum of the probabilities of a policy.
-TOLERANCE = 1e-9
 
 
 def as_policy(mdp: MDP, policy: ArrayLike) -> FloatArray:
@@ -258,6 +255,7 @@ def _evaluate_recurrent(P: Any, r: FloatArray) -> tuple[float, FloatArray, Float
     return rho, h - d @ h, d
 
 
+#: The distance of 1 to the next larger double.
 EPSILON = 2.0**-52
 
 

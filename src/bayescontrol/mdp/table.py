@@ -116,7 +116,7 @@ class MDPEnvironment:
         return f"MDPEnvironment({self.mdp!r} in state {self.x!r})"
 
 
-#: Allowed rounding error in the sum of the probabilities of a pair; they are then normalised.
+#: Allowed rounding error in a sum of probabilities; they are then normalised.
 TOLERANCE = 1e-9
 
 
