@@ -279,9 +279,8 @@ class BanditEnv(WorldEnv):
     ) -> None:
         self._biases = None if biases is None else np.array(biases, np.float64)
         self._bandit = BernoulliBandit(arms if self._biases is None else self._biases.size)
-        super().__init__(
-            _spaces.Discrete(len(self._bandit.labels)), _spaces.Discrete(1), render_mode
-        )
+        actions = len(self._bandit.labels)
+        super().__init__(_spaces.Discrete(actions), _spaces.Discrete(1), render_mode)
 
     def _begin(self, rng: Stream) -> Any:
         drawn = self._biases is None

@@ -5,7 +5,7 @@ y = A x + B u + w          c = xᵀQx + uᵀRu          u = -K(m) x,  m ~ P(m | 
 
 from bayescontrol.lqr.agent import DeterminantDoubling, LinearAgent
 from bayescontrol.lqr.belief import ChangingSystemBelief, LinearMode, SystemBelief
-from bayescontrol.lqr.matrices import average_cost, riccati
+from bayescontrol.lqr.matrices import riccati
 from bayescontrol.lqr.problem import LinearQuadratic
 from bayescontrol.lqr.regression import CostBelief, SystemPrior
 from bayescontrol.lqr.regulator import RegulatorAgent, RegulatorBelief, RegulatorMode
@@ -41,7 +41,6 @@ __all__ = [
     "SystemBelief",
     "SystemPrior",
     "aircraft",
-    "average_cost",
     "double_integrator",
     "laplacian",
     "random_stable",

@@ -81,11 +81,6 @@ class LinearMode(Saved):
         return state_and_cost(o)[0]
 
     @property
-    def costs(self) -> Costs:
-        """Q and R."""
-        return Costs(self.Q, self.R)
-
-    @property
     def W(self) -> FloatArray:  # noqa: N802 - the field's symbol
         """W = VᵀV."""
         return np.asarray(self.V.T @ self.V)
@@ -349,7 +344,10 @@ class SystemBelief(SystemRegression):
         if other is self:
             raise IncompatibleState("cannot merge a belief with itself: evidence would count twice")
         if not np.array_equal(self._saved_noise(), other._saved_noise()):
-            raise IncompatibleState("beliefs can be merged only if their known noise is equal")
+            raise IncompatibleState(
+                f"cannot merge {other!r} with noise {other.noise().tolist()}: {self!r} has noise "
+                f"{self.noise().tolist()}"
+            )
         costs = self.costs.copy()
         costs.merge(other.costs)
         super().merge(other)

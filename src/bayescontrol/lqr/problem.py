@@ -138,7 +138,7 @@ class LinearQuadratic:
         integral: ArrayLike | None = None,
     ) -> None:
         if (Q is None) != (R is None) or (Q is None) == (costs is None):
-            raise InvalidSystem("give both Q and R if the costs are known, else costs alone")
+            raise InvalidSystem("give both Q and R, or only `costs` if they are unknown")
         self.known: Costs | None = None
         if Q is not None and R is not None:
             self.known = Costs(as_numbers(Q, "Q", InvalidSystem), as_numbers(R, "R", InvalidSystem))

@@ -153,11 +153,6 @@ class SystemRegression(Saved):
         """Return Λ; row i of [A B] has covariance W_ii Λ⁻¹."""
         return np.asarray(self.R.T @ self.R)
 
-    def scatter(self) -> FloatArray:
-        """Return Ψ of the noise's inverse Wishart distribution."""
-        S = self.F[self.states + self.inputs :, self.states + self.inputs :]
-        return np.asarray(S.T @ S)
-
     def merge(self, other: "SystemRegression") -> None:
         """Add the evidence of `other`, FᵀF + F'ᵀF' - F₀ᵀF₀; the prior counts once."""
         size, other_size = (self.states, self.inputs), (other.states, other.inputs)

@@ -352,7 +352,7 @@ class GibbsBelief(Saved):
         drawn, columns, new._last = new.drawn, len(new.ledger.actions), None
         if drawn.size:
             if (drawn.size - 1) % columns:
-                raise damaged(f"the drawn mode is {drawn}")
+                raise damaged(f"'drawn' has {drawn.size} numbers, not ρ and {columns} per state")
             Q = drawn[:-1].reshape(-1, columns).copy()
             new._last = self._mode(Q, float(drawn[-1]), new.ledger)
 
@@ -367,7 +367,10 @@ class GibbsBelief(Saved):
         mine, theirs = self.ledger, other.ledger
         same_prior = self.prior == other.prior and mine.declared == theirs.declared
         if not same_prior or list(mine.actions) != list(theirs.actions):
-            raise IncompatibleState(f"cannot merge {other!r}: its actions or prior are different")
+            raise IncompatibleState(
+                f"cannot merge {other!r} with {other.prior} and actions {list(theirs.actions)}: "
+                f"this belief has {self.prior} and actions {list(mine.actions)}"
+            )
         ledger = mine.copy()
         ledger.absorb(theirs)
         self.ledger = ledger

@@ -20,7 +20,7 @@ ours, because the layout of the paper's figure is not known.
 """
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
@@ -125,9 +125,9 @@ class Rules:
     def __post_init__(self) -> None:
         if not 0.0 <= self.p <= 1.0:
             raise InvalidTable(f"p={self.p}: it must be a probability between 0 and 1")
-        for field in fields(self):
-            if field.name.endswith("reward") and not np.isfinite(getattr(self, field.name)):
-                raise InvalidTable(f"{field.name}={getattr(self, field.name)}: it must be finite")
+        for name, value in asdict(self).items():
+            if name.endswith("reward") and not np.isfinite(value):
+                raise InvalidTable(f"{name}={value}: it must be finite")
 
 
 _Parameter, _RULES = inspect.Parameter, inspect.signature(Rules).parameters.values()
@@ -296,10 +296,7 @@ class Maze:
         return "\n".join(" ".join(row) for row in rows)
 
     def __repr__(self) -> str:
-        changed = [
-            f"{f.name}={getattr(self.rules, f.name)!r}"
-            for f in fields(self.rules)
-            if getattr(self.rules, f.name) != f.default
-        ]
+        rules, default = asdict(self.rules), asdict(Rules())
+        changed = [f"{name}={rules[name]!r}" for name in rules if rules[name] != default[name]]
         size = f"{len(self.rows)} × {len(self.rows[0])}"
         return f"Maze({', '.join([repr(self.name or 'a map of ' + size), *changed])})"
